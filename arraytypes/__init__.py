@@ -1,0 +1,10 @@
+"""What the data is: AbstractArray and the array types. Knows no backend."""
+
+from mirabelle.arraytypes import (  # noqa: F401 - they add methods
+    assign,
+    display,
+    elementwise,
+    interop,
+    reductions,
+    wrappers,
+)

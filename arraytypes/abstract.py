@@ -1,0 +1,346 @@
+"""AbstractArray: what every array is, wherever its data lives and whatever it looks like.
+
+An array is a handle: it holds a *version* of its contents (see `dispatch.tree`) directly, or
+wraps a parent that does. The operators are the generic functions themselves; this class adds
+what a NumPy user types on an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.parametric import ArrayMeta, generic_class
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.policy import scalar_access
+from mirabelle.dispatch.styles import Place
+
+
+def _reflected(verb: Any) -> Any:
+    operator = verb.operator
+
+    def reflected(self: Any, other: Any) -> Any:
+        return operator(other, self)
+
+    reflected.__name__ = f"r{verb.__name__}"
+    return reflected
+
+
+def _inplace(verb: Any) -> Any:
+    operator = verb.operator
+
+    def inplace(self: Any, other: Any) -> Any:
+        result = operator(self, other)
+        if result is NotImplemented:
+            return result
+        return verbs.assign(self, result, casting="same_kind")
+
+    inplace.__name__ = f"i{verb.__name__}"
+    return inplace
+
+
+class AbstractArray(metaclass=ArrayMeta):
+    """The root of all array types."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+    dtype: np.dtype
+    ndim: int
+    shape: tuple[int, ...]
+    # NumPy hands its operators over to us instead of looping over our elements.
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]
+
+    @classmethod
+    def _normalise(cls, parameters: tuple[Any, ...]) -> tuple[Any, ...]:
+        raise TypeError(f"{cls.__name__} takes no parameters.")
+
+    @classmethod
+    def _widened(cls, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        return iter(())
+
+    @classmethod
+    def _class_attributes(cls, parameters: tuple[Any, ...]) -> dict[str, Any]:
+        return {}
+
+    # What it is
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for d in self.shape:
+            n *= d
+        return n
+
+    @property
+    def itemsize(self) -> int:
+        return int(self.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    @property
+    def place(self) -> Place:
+        """Where the data is."""
+        return verbs.place(self)
+
+    device = place
+
+    @property
+    def flags(self) -> Any:
+        return verbs.leaf_of(self).view.flags
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object: a 0-d array has no length. Read it with float(x).")
+        return self.shape[0]
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        import mirabelle
+
+        return mirabelle
+
+    # Elementwise operators: the generic functions, bound as they are.
+
+    __add__, __radd__ = verbs.add.operator, _reflected(verbs.add)
+    __sub__, __rsub__ = verbs.subtract.operator, _reflected(verbs.subtract)
+    __mul__, __rmul__ = verbs.multiply.operator, _reflected(verbs.multiply)
+    __truediv__, __rtruediv__ = verbs.divide.operator, _reflected(verbs.divide)
+    __floordiv__, __rfloordiv__ = verbs.floor_divide.operator, _reflected(verbs.floor_divide)
+    __mod__, __rmod__ = verbs.remainder.operator, _reflected(verbs.remainder)
+    __rpow__ = _reflected(verbs.pow)
+    __and__, __rand__ = verbs.bitwise_and.operator, _reflected(verbs.bitwise_and)
+    __or__, __ror__ = verbs.bitwise_or.operator, _reflected(verbs.bitwise_or)
+    __xor__, __rxor__ = verbs.bitwise_xor.operator, _reflected(verbs.bitwise_xor)
+    __lshift__ = verbs.bitwise_left_shift.operator
+    __rlshift__ = _reflected(verbs.bitwise_left_shift)
+    __rshift__ = verbs.bitwise_right_shift.operator
+    __rrshift__ = _reflected(verbs.bitwise_right_shift)
+    __matmul__, __rmatmul__ = verbs.matmul.operator, _reflected(verbs.matmul)
+    __lt__, __le__ = verbs.less.operator, verbs.less_equal.operator
+    __gt__, __ge__ = verbs.greater.operator, verbs.greater_equal.operator
+    __eq__ = verbs.equal.operator
+    __ne__ = verbs.not_equal.operator
+    __neg__, __pos__ = verbs.negative.operator, verbs.positive.operator
+    __abs__, __invert__ = verbs.abs.operator, verbs.bitwise_invert.operator
+
+    __iadd__, __isub__ = _inplace(verbs.add), _inplace(verbs.subtract)
+    __imul__, __itruediv__ = _inplace(verbs.multiply), _inplace(verbs.divide)
+    __ifloordiv__, __imod__ = _inplace(verbs.floor_divide), _inplace(verbs.remainder)
+    __iand__, __ior__ = _inplace(verbs.bitwise_and), _inplace(verbs.bitwise_or)
+    __ixor__ = _inplace(verbs.bitwise_xor)
+    __ilshift__ = _inplace(verbs.bitwise_left_shift)
+    __irshift__ = _inplace(verbs.bitwise_right_shift)
+    __imatmul__ = _inplace(verbs.matmul)
+
+    def __pow__(self, other: Any) -> Any:
+        # As NumPy: the operator takes the square root for a literal 0.5, the function does not.
+        if type(other) is float and other == 0.5 and self.dtype.kind in "fc":
+            return verbs.sqrt(self)
+        return verbs.pow.operator(self, other)
+
+    def __ipow__(self, other: Any) -> Any:
+        result = self.__pow__(other)
+        return result if result is NotImplemented else verbs.assign(self, result, casting="same_kind")
+
+    def __divmod__(self, other: Any) -> Any:
+        return verbs.divmod.operator(self, other)
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return verbs.divmod.operator(other, self)
+
+    # Values
+
+    def item(self, *index: int) -> Any:
+        """One element as a Python scalar. On a device this is a transfer, and counted."""
+        if index:
+            return self[index if len(index) > 1 else index[0]].item()
+        if self.size != 1:
+            raise ValueError(
+                "can only convert an array of size 1 to a Python scalar: this one has "
+                f"{self.size} elements. Fetch them all with mb.to_numpy(x), or one with x[i]."
+            )
+        return self._read().item()
+
+    def _read(self) -> np.ndarray:
+        """The only element, through the gate for scalar access."""
+        scalar_access("Reading", self.place)
+        return verbs.fetch(self).reshape(())
+
+    def _scalar(self, kind: str) -> Any:
+        if self.size != 1 or (kind != "bool" and self.ndim > 0 and self.size != 1):
+            raise TypeError(
+                f"only arrays of one element convert to {kind}; this one has shape {self.shape}. "
+                "Reduce it first, for instance with mb.sum(x), or fetch it with mb.to_numpy(x)."
+            )
+        return self._read().item()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. "
+                "Use mb.any(x) or mb.all(x)."
+            )
+        return bool(self._read().item())
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu" or self.ndim:
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+        return int(self._read().item())
+
+    def tolist(self) -> Any:
+        """The elements as (nested) Python lists."""
+        return verbs.to_numpy(self).tolist()
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, x: Any) -> bool:
+        return bool(verbs.any(verbs.equal(self, x)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return verbs.numpy_view(self, dtype, copy)
+
+    def __getitem__(self, index: Any) -> Any:
+        return verbs.getitem(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        verbs.setitem(self, index, value)
+
+    # Methods NumPy users type
+
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        return verbs.astype(self, dtype, copy=copy)
+
+    def copy(self, order: str = "C") -> Any:
+        return verbs.copy(self)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return verbs.copy(self)
+
+    def reshape(self, *shape: Any) -> Any:
+        return verbs.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def ravel(self) -> Any:
+        return verbs.reshape(self, (-1,))
+
+    def flatten(self) -> Any:
+        return verbs.copy(verbs.reshape(self, (-1,)))
+
+    def transpose(self, *axes: Any) -> Any:
+        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
+            axes = tuple(axes[0] or ())
+        return verbs.permute_dims(self, axes or tuple(range(self.ndim))[::-1])
+
+    @property
+    def T(self) -> Any:
+        return self if self.ndim < 2 else verbs.permute_dims(self, tuple(range(self.ndim))[::-1])
+
+    @property
+    def mT(self) -> Any:
+        if self.ndim < 2:
+            raise ValueError(f"x.mT needs at least 2 dimensions; this array has {self.ndim}.")
+        n = self.ndim
+        return verbs.permute_dims(self, (*range(n - 2), n - 1, n - 2))
+
+    @property
+    def real(self) -> Any:
+        return verbs.real(self)
+
+    @property
+    def imag(self) -> Any:
+        return verbs.imag(self)
+
+    def conj(self) -> Any:
+        return verbs.conj(self)
+
+    conjugate = conj
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return _out(verbs.sum(self, axis=axis, dtype=dtype, keepdims=keepdims), out)
+
+    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return _out(verbs.prod(self, axis=axis, dtype=dtype, keepdims=keepdims), out)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        x = self if dtype is None else verbs.astype(self, dtype)
+        return _out(verbs.mean(x, axis=axis, keepdims=keepdims), out)
+
+    def std(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+        return verbs.std(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def var(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+        return verbs.var(self, axis=axis, correction=correction, keepdims=keepdims)
+
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return _out(verbs.min(self, axis=axis, keepdims=keepdims), out)
+
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return _out(verbs.max(self, axis=axis, keepdims=keepdims), out)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return _out(verbs.all(self, axis=axis, keepdims=keepdims), out)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+        return _out(verbs.any(self, axis=axis, keepdims=keepdims), out)
+
+    def fill(self, value: Any) -> None:
+        verbs.assign(self, value)
+
+    def clip(self, min: Any = None, max: Any = None) -> Any:
+        return verbs.clip(self, min, max)
+
+    def __matrix_transpose__(self) -> Any:
+        return self.mT
+
+    # Display and pickling
+
+    def __repr__(self) -> str:
+        return verbs.show(self)
+
+    def __str__(self) -> str:
+        return verbs.show(self, brief=True)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if spec and self.ndim == 0 else format(str(self), spec)
+
+    def _repr_html_(self) -> str:
+        return verbs.show_html(self)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        from mirabelle.arraytypes.interop import numpy_ufunc
+
+        return numpy_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        from mirabelle.arraytypes.interop import numpy_function
+
+        return numpy_function(func, args, kwargs)
+
+
+def _out(result: Any, out: Any) -> Any:
+    if out is None:
+        return result
+    return verbs.assign(out, result, casting="same_kind")
+
+
+def type_label(x: AbstractArray) -> str:
+    """The type of an array as its repr shows it."""
+    return type(x).__name__ if type(x).parameters else generic_class(type(x)).__name__

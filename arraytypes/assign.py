@@ -1,0 +1,349 @@
+"""Writing: a write never changes what was already said.
+
+Pending trees captured versions, so a write may do one of four things, the cheapest that is
+right: give the handle the tree itself (nothing was in memory yet), compute straight into its
+memory (nobody reads it any more, or only the same element), compute into new memory and swap
+(somebody still reads the old), or, for a part, do so around a copy of the rest.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import DenseArray, as_numpy, force, settle, wrap
+from mirabelle.arraytypes.elementwise import Scalar, finish, leaf_family, operand, raise_places
+from mirabelle.arraytypes.wrappers import View, Wrapper, checked_index, root_of, shown_leaf, view_of
+from mirabelle.dispatch import counters, policy, promotion, verbs
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.policy import scalar_access
+from mirabelle.dispatch.schedule import survivors
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+
+
+@verbs.setitem.method
+def _(x: AbstractArray, index: Any, value: Any) -> None:
+    if index is Ellipsis or (type(index) is slice and index == slice(None)):
+        verbs.assign(x, value)
+        return
+    target = view_of(x, checked_index(x, index))
+    if not target._shape and x.ndim:
+        scalar_access("Writing", x.place)
+    verbs.assign(target, value)
+
+
+@verbs.assign.method
+def _(dest: AbstractArray, value: Any, casting: str = "unsafe") -> Any:
+    if value is dest:
+        return dest
+    if isinstance(value, View) and isinstance(dest, View) and value._parent is dest._parent:
+        if value._how == dest._how:  # x[i] += v ends in x[i] = x[i]
+            return dest
+    check_writable(dest)
+    source = source_version(dest, value)
+    check_fits(source.shape, dest.shape)
+    if not np.can_cast(source.dtype, dest.dtype, casting):
+        raise TypeError(
+            f"Cannot cast the result of dtype {source.dtype.name} into an array of dtype "
+            f"{dest.dtype.name} in place. Write `x = x + y` for a new array, or convert: "
+            f"`y.astype(mb.{dest.dtype.name})`."
+        )
+    write(dest, source)
+    return dest
+
+
+@verbs.copyto.method
+def _(dest: AbstractArray, src: AbstractArray) -> Any:
+    return verbs.assign(dest, src)
+
+
+@verbs.copyto.method
+def _(dest: AbstractArray, src: Scalar | np.ndarray | list | tuple) -> Any:
+    return verbs.assign(dest, src)
+
+
+def check_writable(dest: Any) -> None:
+    x = dest
+    while isinstance(x, Wrapper):
+        if not x.writable:
+            raise ValueError(
+                f"assignment destination is read-only: {type(x).__name__} shows one element in "
+                "several places. Copy it first: `x = mb.copy(x)`."
+            )
+        x = x._parent
+    leaf = x._node
+    if type(leaf) is Leaf and leaf.foreign and not leaf.view.flags.writeable:
+        raise ValueError(
+            "assignment destination is read-only: it shares the memory of a read-only NumPy array. "
+            "Copy it first: `x = mb.copy(x)`."
+        )
+
+
+def source_version(dest: Any, value: Any) -> Any:
+    """What is written, as a version: a leaf, a tree, or a tree over one scalar."""
+    if isinstance(value, (list, tuple)):
+        value = as_numpy(value, None)
+    family = leaf_family(type(dest))
+    if isinstance(value, (AbstractArray, np.ndarray)) and value.ndim:
+        other = leaf_family(type(value)) if isinstance(value, AbstractArray) else None
+        crosses = other is not family and not (other is None and family.home.rank < 2)
+        if crosses and not policy.transfer_allowed():
+            raise_places("assignment", (dest, value))
+    version, argtype, _ = operand(family, TABLE["copy"], value)
+    if isinstance(version, (Leaf, Broadcasted, Reduced)):
+        return version
+    if argtype is int and dest.dtype.kind in "iu":
+        info = np.iinfo(dest.dtype)
+        if not info.min <= version <= info.max:
+            raise OverflowError(f"Python integer {version} out of bounds for {dest.dtype.name}")
+    # A Python scalar takes the destination's kind where that holds it, as NumPy's rule.
+    dtype = promotion.result_type(argtype)
+    if np.can_cast(dtype, dest.dtype, "same_kind"):
+        dtype = dest.dtype
+    elif argtype is complex:
+        raise TypeError(
+            f"A complex number does not fit an array of dtype {dest.dtype.name}. Write its real "
+            "part, or make the array complex: `x.astype(mb.complex128)`."
+        )
+    return Broadcasted(promotion.intern(TABLE["copy"], (dtype,), (dtype,)), (version,), ())
+
+
+def check_fits(source: tuple[int, ...], dest: tuple[int, ...]) -> None:
+    extra = len(source) - len(dest)
+    head, tail = source[: max(extra, 0)], source[max(extra, 0) :]
+    if all(n == 1 for n in head) and all(
+        a in (1, b) for a, b in zip(reversed(tail), reversed(dest), strict=False)
+    ):
+        return
+    raise ValueError(
+        f"could not broadcast input array from shape {source} into shape {dest}. Dimensions are "
+        "aligned at the end; the input's must be equal or 1."
+    )
+
+
+def write(dest: Any, source: Any) -> None:
+    """Overwrite `dest` with a version that fits it."""
+    root: DenseArray = root_of(dest)
+    family = type(root).family
+    source = squeezed(family, source, len(dest.shape))
+    if type(source) is Reduced:
+        source = force(family, source)
+    whole = dest is root
+    node = root._node
+    if whole and type(node) is not Leaf and node.value is None:
+        # Nothing of it is in memory: the handle takes the new tree.
+        root._node = fitted(source, dest)
+        finish(root)
+        return
+    leaf = verbs.leaf_of(root)
+    node = None
+    exact = type(source) is not Leaf and source.shape == dest.shape and source.dtype == dest.dtype
+    if leaf.foreign:
+        write_foreign(family, dest, leaf, source)
+        return
+    if whole and type(source) is Leaf and source.shape == dest.shape and source.dtype == dest.dtype:
+        if not source.foreign and source.token is None and source is not leaf:
+            root._node = source  # both handles on one version; the next write parts them
+            return
+    reads = readers(source, leaf)
+    if nobody_else(leaf, source, reads) and same_places_only(source, leaf, dest, whole, reads):
+        target = leaf if whole else shown_leaf(dest, leaf)
+        verbs.copyto(wrap(family, target), as_tree(source))
+        if whole:
+            # A reduction of the old contents must not be found by one of the new.
+            leaf.reducers = None
+            if exact and source.value is None:
+                settle(source, leaf)
+        return
+    fresh = Leaf(family._empty(leaf.shape, leaf.dtype, "C"))
+    if whole:
+        verbs.copyto(wrap(family, fresh), as_tree(source))
+        if exact and source.value is None:
+            settle(source, fresh)
+    else:
+        copy_around(family, fresh, leaf, dest, root)
+        verbs.copyto(wrap(family, shown_leaf(dest, fresh)), as_tree(source))
+    root._node = fresh
+
+
+def as_tree(source: Any) -> Broadcasted:
+    if type(source) is Broadcasted:
+        if source.value is None:
+            return source
+        source = source.value
+    sig = promotion.intern(TABLE["copy"], (source.dtype,), (source.dtype,))
+    return Broadcasted(sig, (source,), source.shape)
+
+
+def squeezed(family: Any, source: Any, ndim: int) -> Any:
+    """Without leading dimensions of size 1 that the destination lacks."""
+    extra = len(source.shape) - ndim
+    if extra <= 0:
+        return source
+    leaf = force(family, source)
+    return Leaf(leaf.view[(0,) * extra], leaf.foreign, token=(id(leaf), ("squeezed", extra), leaf))
+
+
+def fitted(source: Any, dest: Any) -> Any:
+    """A version of exactly the destination's shape and dtype."""
+    if source.dtype != dest.dtype:
+        source = Broadcasted(promotion.cast(source.dtype, dest.dtype), (source,), dest.shape)
+    elif source.shape != dest.shape or type(source) is Leaf:
+        if type(source) is Leaf and source.shape == dest.shape and source.token is None and not source.foreign:
+            return source
+        sig = promotion.intern(TABLE["copy"], (source.dtype,), (source.dtype,))
+        source = Broadcasted(sig, (source,), dest.shape)
+    return source
+
+
+# Who reads the old contents?
+
+
+def readers(source: Any, leaf: Leaf) -> list[Leaf]:
+    """The leaves of a tree that show memory of `leaf`, each as often as a node holds it."""
+    found: list[Leaf] = []
+    seen: set[int] = set()
+
+    def walk(x: Any) -> None:
+        if type(x) is Leaf:
+            if x is leaf or (x.token is not None and x.token[0] == id(leaf)):
+                found.append(x)
+        elif type(x) is Broadcasted:
+            if x.value is not None:
+                walk(x.value)
+            elif id(x) not in seen:
+                seen.add(id(x))
+                for a in x.args or ():
+                    walk(a)
+        elif type(x) is Reduced:
+            walk(x.value if x.value is not None else x.operand)
+
+    walk(source)
+    return found
+
+
+def nobody_else(leaf: Leaf, source: Any, reads: list[Leaf]) -> bool:
+    """Is the tree about to be written the only reader of the old contents?"""
+    if references(leaf) > _ALONE + len({id(r) if r is not leaf else i for i, r in enumerate(reads)}):
+        return False
+    if not reads:
+        return True
+    return type(source) is Broadcasted and source.value is None and not survivors(source, leaf)
+
+
+def references(leaf: Leaf) -> int:
+    return sys.getrefcount(leaf)
+
+
+def same_places_only(source: Any, leaf: Leaf, dest: Any, whole: bool, reads: list[Leaf]) -> bool:
+    """Does the tree read, of the memory it is written to, only the element it writes?"""
+    if not reads:
+        return True
+    if source.shape != dest.shape or source.dtype != dest.dtype:
+        return False  # the source stays pending, and would read what was written
+    if not whole:
+        return False
+    return all(r is leaf for r in reads)
+
+
+def copy_around(family: Any, fresh: Leaf, leaf: Leaf, dest: Any, root: Any) -> None:
+    """Copy what `dest` does not cover from the old memory to the new."""
+    parts = complement(dest, root)
+    for part in [...] if parts is None else parts:
+        family._copy_into(fresh.view[part], leaf.view[part])
+    if counters.active:
+        counters.add(launches=1, bytes_read=0, bytes_written=0)
+
+
+def complement(dest: Any, root: Any) -> list[tuple[Any, ...]] | None:
+    """Slabs that cover everything but a contiguous block; None if `dest` is not one."""
+    if not (isinstance(dest, View) and dest._parent is root):
+        return None
+    index = list(dest._how)
+    if any(i is None for i in index):
+        return None
+    if Ellipsis in index:
+        at = index.index(Ellipsis)
+        index[at : at + 1] = [slice(None)] * (len(root.shape) - len(index) + 1)
+    index += [slice(None)] * (len(root.shape) - len(index))
+    slabs: list[tuple[Any, ...]] = []
+    before: list[Any] = []
+    for i, n in zip(index, root.shape, strict=True):
+        if isinstance(i, slice):
+            start, stop, step = i.indices(n)
+            if step != 1:
+                return None
+            stop = max(start, stop)
+        else:
+            start = int(i) + (n if i < 0 else 0)
+            stop = start + 1
+        if start > 0:
+            slabs.append((*before, slice(0, start)))
+        if stop < n:
+            slabs.append((*before, slice(stop, n)))
+        before.append(slice(start, stop))
+    return slabs
+
+
+def write_foreign(family: Any, dest: Any, leaf: Leaf, source: Any) -> None:
+    """Write into memory that is shared with NumPy: always in place, through a copy if it overlaps."""
+    target = leaf if dest is root_of(dest) else shown_leaf(dest, leaf)
+    tree = as_tree(source)
+    if overlaps(tree, target):
+        tree = as_tree(force(family, fitted(tree, dest)))
+    verbs.copyto(wrap(family, target), tree)
+
+
+def overlaps(tree: Broadcasted, target: Leaf) -> bool:
+    """Does the tree read an element of `target` at another place than it writes it?"""
+    mine = target.view
+
+    def clash(x: Any) -> bool:
+        if type(x) is Broadcasted:
+            return clash(x.value) if x.value is not None else any(clash(a) for a in x.args or ())
+        if type(x) is not Leaf or not isinstance(x.view, np.ndarray):
+            return False
+        v = x.view
+        if not np.may_share_memory(v, mine):
+            return False
+        same = (
+            v.shape == mine.shape
+            and v.strides == mine.strides
+            and v.dtype == mine.dtype
+            and v.__array_interface__["data"] == mine.__array_interface__["data"]
+        )
+        return not same
+
+    return clash(tree)
+
+
+def _calibrate() -> int:
+    """The references to a leaf that only its handle, `write` and `nobody_else` hold."""
+    seen: list[int] = []
+    global references
+
+    def probe(leaf: Leaf) -> int:
+        seen.append(sys.getrefcount(leaf))
+        return 1 << 30
+
+    original, references = references, probe
+    try:
+        from mirabelle.arraytypes.host import HostArray
+
+        x = HostArray(np.zeros(2))
+        verbs.assign(x, 1.0)
+    finally:
+        references = original
+    return seen[0]
+
+
+_ALONE = 0
+
+
+def calibrate() -> None:
+    """Measure, once the backends are there, what an unshared leaf's reference count is."""
+    global _ALONE
+    _ALONE = _calibrate()

@@ -1,0 +1,314 @@
+"""Dense arrays: handles on versions of data that lives in one place.
+
+A backend's array type is a subclass that says where its memory is and how to allocate, fill
+and read it; everything else follows. The memory is known through *views*: objects with
+`shape`, `strides`, `dtype`, basic indexing and `transpose`, as NumPy's arrays have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.styles import Place
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version
+
+_new = object.__new__
+
+
+class DenseArray(AbstractArray):
+    """An array whose elements all lie in the memory of one place.
+
+    Constructing one copies: afterwards nobody else can write to its memory.
+    """
+
+    __module__ = "mirabelle"
+    __slots__ = ("__weakref__", "_node")
+
+    _node: Version
+    # The type without parameters, and where its data is: set by each subclass.
+    family: type[DenseArray]
+    home: Place
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.parameters and "home" in cls.__dict__:
+            cls.family = cls
+
+    def __new__(cls, data: Any, dtype: Any = None) -> Any:
+        family = generic_class(cls)
+        wanted = cls.parameters[0] if cls.parameters else None
+        if dtype is not None:
+            wanted = checked_dtype(dtype)
+        if isinstance(data, AbstractArray):
+            x = verbs.adapt(family, data)
+            x = verbs.copy(x) if x is data or wanted in (None, x.dtype) else verbs.astype(x, wanted)
+        else:
+            x = wrap(family, Leaf(family._upload(as_numpy(data, wanted))))
+        if len(cls.parameters) > 1 and x.ndim != cls.parameters[1]:
+            raise ValueError(
+                f"{cls.__name__} holds arrays of {cls.parameters[1]} dimension(s); the data has "
+                f"{x.ndim}: shape {x.shape}. Reshape it, or write {family.__name__}(data)."
+            )
+        return x
+
+    # Parameters: dtype, then ndim.
+
+    @classmethod
+    def _normalise(cls, parameters: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(parameters) not in (1, 2):
+            raise TypeError(f"{cls.__name__} takes a dtype and a number of dimensions.")
+        if len(parameters) == 2 and (
+            not isinstance(parameters[1], (int, np.integer)) or parameters[1] < 0
+        ):
+            raise TypeError(
+                f"{cls.__name__}[dtype, ndim] takes the number of dimensions, not {parameters[1]!r} "
+                "(a type never carries sizes)."
+            )
+        return (checked_dtype(parameters[0]), *map(int, parameters[1:]))
+
+    @classmethod
+    def _widened(cls, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        if len(parameters) == 2:
+            yield parameters[:1]
+
+    @classmethod
+    def _class_attributes(cls, parameters: tuple[Any, ...]) -> dict[str, Any]:
+        return dict(zip(("dtype", "ndim"), parameters, strict=False))
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self._node.shape
+
+    @property
+    def evaluated(self) -> bool:
+        """Is the value in memory already, or still a tree?"""
+        return type(self._node) is Leaf or self._node.value is not None
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (generic_class(type(self)), verbs.fetch(self))
+
+    # What a backend gives
+
+    @classmethod
+    def _upload(cls, data: np.ndarray) -> Any:
+        """A view of new memory at this place with these contents."""
+        raise NotImplementedError(f"{cls.__name__} must implement _upload.")
+
+    @classmethod
+    def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> Any:
+        """A view of new memory at this place."""
+        raise NotImplementedError(f"{cls.__name__} must implement _empty.")
+
+    @classmethod
+    def _download(cls, view: Any) -> np.ndarray:
+        """The contents of a view as a NumPy array."""
+        raise NotImplementedError(f"{cls.__name__} must implement _download.")
+
+    @classmethod
+    def _copy_into(cls, dest: Any, source: Any) -> None:
+        """Copy between two views of this place, of equal shape and dtype."""
+        raise NotImplementedError(f"{cls.__name__} must implement _copy_into.")
+
+    @classmethod
+    def _owner(cls, view: Any) -> Any:
+        """The object every view of the same memory holds."""
+        raise NotImplementedError(f"{cls.__name__} must implement _owner.")
+
+
+def _rebuild(family: type[DenseArray], data: np.ndarray) -> Any:
+    return wrap(family, Leaf(family._upload(data)))
+
+
+def wrap(family: type[DenseArray], version: Version) -> Any:
+    """A handle on a version."""
+    x = _new(_handle_class(family, version.dtype, len(version.shape)))
+    x._node = version
+    return x
+
+
+_handle_classes: dict[tuple[Any, ...], Any] = {}
+
+
+def _handle_class(family: Any, dtype: np.dtype, ndim: int) -> Any:
+    key = (family, dtype, ndim)
+    cls = _handle_classes.get(key)
+    if cls is None:
+        cls = _handle_classes[key] = family[dtype, ndim]
+    return cls
+
+
+def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
+    """User data as a NumPy array of a dtype we hold, or an error that names the trouble."""
+    try:
+        x = np.asarray(data)
+    except ValueError as e:
+        raise ValueError(
+            f"This data does not form an array: {e}. All rows must have the same length."
+        ) from None
+    if x.dtype.kind not in "biufc":
+        if x.dtype.kind == "O" and dtype is None and not isinstance(data, (list, tuple, np.ndarray)):
+            raise TypeError(
+                f"{type(data).__name__} is not something an array can be made of. Give numbers, "
+                "nested lists of numbers, or anything np.asarray understands."
+            )
+        if dtype is None or x.dtype.kind not in "OSU":
+            checked_dtype(x.dtype)
+    return x.astype(dtype if dtype is not None else checked_dtype(x.dtype), copy=False)
+
+
+# Evaluation
+
+
+def force(family: type[DenseArray], version: Any) -> Leaf:
+    """The value of a version, computed if it is not yet."""
+    if type(version) is Leaf:
+        return version
+    value = version.value
+    if value is None:
+        dest = Leaf(family._empty(version.shape, version.dtype, _order(version)))
+        verbs.copyto(wrap(family, dest), version)
+        value = settle(version, dest)
+    return value
+
+
+def force_temporary(family: type[DenseArray], version: Any) -> Leaf:
+    """As `force`, for a value nobody asked for by name (a hoisted subtree)."""
+    if counters.active and version.value is None:
+        counters.add(temporaries=1)
+    return force(family, version)
+
+
+def settle(version: Broadcasted | Reduced, value: Leaf) -> Leaf:
+    """Give a node its value and let go of what it was computed from."""
+    version.value = value
+    if type(version) is Broadcasted:
+        version.args = None
+        version.size = version.cost = 0
+    else:
+        version.operand = None  # type: ignore[union-attr]
+    return value
+
+
+def _order(version: Any) -> str:
+    """The memory order of a result: that of the first operand of its shape."""
+    ndim = len(version.shape)
+    if ndim < 2:
+        return "C"
+    x = version
+    for _ in range(64):
+        if type(x) is Broadcasted and x.value is None and x.args:
+            arrays = [a for a in x.args if isinstance(a, (Leaf, Broadcasted)) and a.shape == x.shape]
+            if not arrays:
+                return "C"
+            x = arrays[0]
+        else:
+            break
+    leaf = x if type(x) is Leaf else getattr(x, "value", None)
+    if leaf is None or leaf.shape != version.shape:
+        return "C"
+    strides = leaf.view.strides
+    significant = [s for s, n in zip(strides, leaf.shape, strict=True) if n > 1]
+    ascending = all(a < b for a, b in zip(significant, significant[1:], strict=False))
+    return "F" if len(significant) > 1 and ascending and significant[0] > 0 else "C"
+
+
+@verbs.leaf_of.method
+def _(x: DenseArray) -> Leaf:
+    node = x._node
+    if type(node) is Leaf:
+        return node
+    leaf = force(type(x).family, node)
+    x._node = leaf
+    return leaf
+
+
+@verbs.materialize.method
+def _(x: DenseArray) -> Any:
+    if type(x._node) is not Leaf:
+        verbs.leaf_of(x)
+    return x
+
+
+@verbs.tree.method
+def _(x: DenseArray) -> Any:
+    node = x._node
+    return node if type(node) is Leaf or node.value is None else node.value
+
+
+@verbs.capture.method
+def _(x: DenseArray) -> Any:
+    node = x._node
+    if type(node) is not Leaf and node.value is not None:
+        x._node = node = node.value
+    return node
+
+
+@verbs.lower.method
+def _(x: DenseArray, leaf: Any) -> Any:
+    return leaf.view
+
+
+@verbs.place.method
+def _(x: DenseArray) -> Place:
+    return type(x).home
+
+
+@verbs.parent.method
+def _(x: DenseArray) -> Any:
+    return x
+
+
+@verbs.similar.method
+def _(x: DenseArray, dtype: Any = None, shape: Any = None) -> Any:
+    family = type(x).family
+    d = x.dtype if dtype is None else checked_dtype(dtype)
+    return wrap(family, Leaf(family._empty(as_shape(x.shape if shape is None else shape), d)))
+
+
+@verbs.fetch.method
+def _(x: DenseArray) -> np.ndarray:
+    return type(x).family._download(verbs.leaf_of(x).view)
+
+
+@verbs.adapt.method
+def _(to: ArrayMeta, x: AbstractArray) -> Any:
+    family = generic_class(to)
+    if not issubclass(family, DenseArray):
+        raise TypeError(
+            f"adapt moves data to a type that stores it, such as mb.HostArray; {to!r} wraps another "
+            "array. Adapt the parent, then wrap it."
+        )
+    moved = _adapt(family, x)
+    if to.parameters and to.parameters[0] != moved.dtype:
+        moved = verbs.astype(moved, to.parameters[0])
+    return moved
+
+
+def _adapt(family: Any, x: Any) -> Any:
+    inner = verbs.parent(x)
+    if inner is not x:
+        return x._with_parent(_adapt(family, inner))
+    if type(x).family is family:
+        return x
+    if counters.active:
+        counters.add(transfers=1)
+    return wrap(family, Leaf(family._upload(verbs.fetch(x))))
+
+
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """A shape given as an int or a sequence, checked."""
+    if isinstance(shape, (int, np.integer)):
+        shape = (shape,)
+    try:
+        out = tuple(int(n.__index__()) for n in shape)
+    except (TypeError, AttributeError):
+        raise TypeError(f"A shape is an integer or a tuple of integers, not {shape!r}.") from None
+    if any(n < 0 for n in out):
+        raise ValueError(f"negative dimensions are not allowed: {out}")
+    return out

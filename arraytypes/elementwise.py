@@ -1,0 +1,434 @@
+"""How an operation on arrays builds a node: the generated methods of all elementwise verbs.
+
+For each combination of argument types the place, the dtypes and the result type are worked
+out once; what remains for a call is to compare shapes and to make the node.
+"""
+
+from __future__ import annotations
+
+import numbers
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import DenseArray, _handle_class, wrap
+from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.dispatch import counters, policy, promotion, verbs
+from mirabelle.dispatch.errors import PlaceError
+from mirabelle.dispatch.ops import TABLE, Op
+from mirabelle.dispatch.promotion import WEAK, Sig
+from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tree import Broadcasted, Leaf, broadcast_shapes
+
+_new = object.__new__
+Scalar = bool | int | float | complex | np.generic
+Operand = AbstractArray | Scalar | np.ndarray
+_COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+
+
+def family_of(types: tuple[type, ...], op: str) -> Any:
+    """The array type results have: the join of the operands' places, at the level of types."""
+    families: set[Any] = set()
+    host_0d = False
+    for t in types:
+        if issubclass(t, AbstractArray):
+            f = leaf_family(t)
+            if f.home.rank < 2 and getattr(t, "ndim", 1) == 0:
+                host_0d = True
+                host = f
+            else:
+                families.add(f)
+    if not families:
+        return host if host_0d else default_family()
+    devices = {f for f in families if f.home.rank >= 2}
+    if len(devices) == 1:
+        # Whether host arrays may join a device is asked when there are values to name.
+        return next(iter(devices))
+    if len(families) > 1:
+        raise_places(op, types)
+    return next(iter(families))
+
+
+def raise_places(op: str, operands: Any) -> None:
+    """The error for operands in different places."""
+    shown = []
+    for x in operands:
+        if isinstance(x, type):
+            shown.append(x.__name__)
+        elif isinstance(x, np.ndarray):
+            shown.append(f"a NumPy array of shape {x.shape} (host)")
+        elif isinstance(x, AbstractArray):
+            shown.append(f"{type(x).__name__} of shape {x.shape} ({x.place})")
+    device = next(
+        (leaf_family(type(x)).__name__ for x in operands if isinstance(x, AbstractArray) and x.place.rank > 1),
+        "RefArray",
+    )
+    raise PlaceError(
+        f"{op}: operands live in different places: {', '.join(shown)}. Data never moves unasked. "
+        f"Move it once, with `mb.adapt(mb.{device}, x)`, or allow it for a block with "
+        "`with mb.allow_transfer():`."
+    )
+
+
+_default_family: Any = None
+
+
+def default_family() -> Any:
+    from mirabelle.arraytypes.host import HostArray
+
+    return HostArray
+
+
+def leaf_family(t: Any) -> Any:
+    """The dense type at the bottom of an array type."""
+    while not issubclass(t, DenseArray):
+        t = t.parent_type
+    return t.family
+
+
+def argument_type(t: type) -> Any:
+    """What the promotion rules see of an argument of type `t`."""
+    if issubclass(t, AbstractArray):
+        return t.dtype
+    weak = WEAK.get(t)
+    if weak is not None:
+        return weak
+    if issubclass(t, np.generic):
+        return checked_dtype(t)
+    return None  # decided by the value: a NumPy array, or a subclass of a Python number
+
+
+def elementwise_method(op: Op) -> Callable[..., Any]:
+    """The generated method of an operation: types → function that builds the node."""
+
+    def generated(*types: type) -> Any:
+        if not any(issubclass(t, (AbstractArray, np.ndarray)) for t in types) and not all(
+            issubclass(t, (bool, int, float, complex, np.generic)) for t in types
+        ):
+            return NotImplemented
+        return specialise(op, types)
+
+    generated.__name__ = op.name
+    return generated
+
+
+def specialise(op: Op, types: tuple[type, ...]) -> Callable[..., Any]:
+    """The function that builds the node of `op` for arguments of exactly these types."""
+    simple = all(
+        (issubclass(t, DenseArray) and t.parameters and len(t.parameters) == 2) or t in (int, float, complex)
+        for t in types
+    )
+    families = {t.family for t in types if issubclass(t, DenseArray)}
+    if not simple or len(families) != 1 or op.nout != 1 or len(types) > 2:
+        return general(op)
+    family = next(iter(families))
+    sig = promotion.signature(op, tuple(argument_type(t) for t in types))
+    ndim = max(getattr(t, "ndim", 0) for t in types)
+    cls = _handle_class(family, sig.out, ndim)
+    name = op.name
+    if len(types) == 1:
+
+        def unary(x: Any) -> Any:
+            a = x._node
+            node = Broadcasted(sig, (a,), a.shape)
+            h = _new(cls)
+            h._node = node
+            if node.size > settings.tree_limit or policy.eager_blocks or a.foreign:
+                return at_once(h)
+            return h
+
+        return unary
+    if issubclass(types[0], DenseArray) and issubclass(types[1], DenseArray):
+
+        def binary(x: Any, y: Any) -> Any:
+            a = x._node
+            b = y._node
+            shape = a.shape
+            if shape != b.shape:
+                shape = broadcast_shapes([shape, b.shape], name)
+            node = Broadcasted(sig, (a, b), shape)
+            h = _new(cls)
+            h._node = node
+            if node.size > settings.tree_limit or policy.eager_blocks or a.foreign or b.foreign:
+                return at_once(h)
+            return h
+
+        return binary
+    i = 0 if not issubclass(types[0], DenseArray) else 1
+    if types[i] is int:
+        if sig.ins[i].kind in "iu":
+            info = np.iinfo(sig.ins[i])
+            low, high = int(info.min), int(info.max)
+        else:
+            low, high = -(1 << 53), 1 << 53  # beyond, the general way checks the conversion
+        slow = general(op)
+
+        def with_int(x: Any, y: Any) -> Any:
+            n = y if i else x
+            if not low <= n <= high:
+                return slow(x, y)
+            a = (x if i else y)._node
+            node = Broadcasted(sig, (a, n) if i else (n, a), a.shape)
+            h = _new(cls)
+            h._node = node
+            if node.size > settings.tree_limit or policy.eager_blocks or a.foreign:
+                return at_once(h)
+            return h
+
+        return with_int
+
+    def with_scalar(x: Any, y: Any) -> Any:
+        a = (x if i else y)._node
+        node = Broadcasted(sig, (a, y) if i else (x, a), a.shape)
+        h = _new(cls)
+        h._node = node
+        if node.size > settings.tree_limit or policy.eager_blocks or a.foreign:
+            return at_once(h)
+        return h
+
+    return with_scalar
+
+
+def at_once(h: Any) -> Any:
+    """Evaluate a new node where it may not wait: foreign memory, eager mode, a tree grown large."""
+    node = h._node
+    if (
+        policy.is_eager()
+        or node.size > settings.tree_limit
+        or any(type(a) is Leaf and a.foreign for a in node.args or ())
+    ):
+        return verbs.materialize(h)
+    return h
+
+
+def general(op: Op) -> Callable[..., Any]:
+    """The function that builds a node for any operands, places and wrappers."""
+
+    def build(*operands: Any) -> Any:
+        return build_node(op, operands)
+
+    build.__name__ = op.name
+    return build
+
+
+def build_node(op: Op, operands: tuple[Any, ...]) -> Any:
+    """The result of an operation: a handle on a new node (a tuple of them if it has several)."""
+    family = join_families(op.name, operands)
+    versions: list[Any] = []
+    argtypes: list[Any] = []
+    shapes: list[tuple[int, ...]] = []
+    for x in operands:
+        version, argtype, shape = operand(family, op, x)
+        versions.append(version)
+        argtypes.append(argtype)
+        if shape is not None:
+            shapes.append(shape)
+    shape = shapes[0] if len(shapes) == 1 else broadcast_shapes(shapes or [()], op.name)
+    if op.name in _COMPARISONS:
+        argtypes = [
+            np.dtype(np.float64) if t is int and not -(1 << 63) <= v < 1 << 64
+            else np.min_scalar_type(v) if t is int and _out_of_range(v, argtypes) else t
+            for v, t in zip(versions, argtypes, strict=True)
+        ]  # fmt: skip
+    sig = promotion.signature(op, tuple(argtypes))
+    for v, t, target in zip(versions, argtypes, sig.ins, strict=True):
+        if t in (int, float, complex):
+            check_scalar(v, target)
+    node = Broadcasted(sig, tuple(versions), shape)
+    if op.nout > 1:
+        return picks(family, node)
+    return finish(wrap(family, node))
+
+
+def _out_of_range(value: int, argtypes: list[Any]) -> bool:
+    return any(
+        isinstance(t, np.dtype)
+        and t.kind in "iu"
+        and not np.iinfo(t).min <= value <= np.iinfo(t).max
+        for t in argtypes
+    )
+
+
+def picks(family: Any, node: Broadcasted) -> tuple[Any, ...]:
+    """The results of an operation with several, as handles that know of each other."""
+    results = []
+    node.reducers = []
+    for i in range(node.sig.op.nout):
+        picked = Broadcasted(promotion.pick(node.sig, i), (node,), node.shape)
+        node.reducers.append(weakref.ref(picked))
+        results.append(wrap(family, picked))
+    return tuple(finish(r) for r in results)
+
+
+def finish(h: Any) -> Any:
+    node = h._node
+    if type(node) is Broadcasted and (
+        node.size > settings.tree_limit or policy.is_eager() or _reads_foreign(node)
+    ):
+        return verbs.materialize(h)
+    return h
+
+
+def _reads_foreign(node: Any) -> bool:
+    return any(
+        (type(a) is Leaf and a.foreign) or (type(a) is Broadcasted and a.value is None and _reads_foreign(a))
+        for a in node.args or ()
+    )
+
+
+def check_scalar(value: Any, dtype: np.dtype) -> None:
+    """A Python scalar must fit the dtype the operation works in (NumPy's rule and text)."""
+    if dtype.kind in "iu" and isinstance(value, int):
+        info = np.iinfo(dtype)
+        if not info.min <= value <= info.max:
+            raise OverflowError(f"Python integer {value} out of bounds for {dtype.name}")
+    elif isinstance(value, int) and dtype.kind in "fc":
+        float(value)  # an integer too large for a float says so itself
+
+
+def join_families(op: str, operands: tuple[Any, ...]) -> Any:
+    """The array type of the result; a PlaceError where data would have to move unasked."""
+    device = None
+    host = None
+    for x in operands:
+        if isinstance(x, AbstractArray):
+            f = leaf_family(type(x))
+            if f.home.rank >= 2:
+                if device is not None and device is not f:
+                    raise_places(op, operands)
+                device = f
+            else:
+                host = f
+    if device is None:
+        return host or default_family()
+    if not policy.transfer_allowed() and any(
+        isinstance(x, (AbstractArray, np.ndarray)) and x.ndim > 0 and not _on(x, device)
+        for x in operands
+    ):
+        raise_places(op, operands)
+    return device
+
+
+def _on(x: Any, family: Any) -> bool:
+    return isinstance(x, AbstractArray) and leaf_family(type(x)) is family
+
+
+def operand(family: Any, op: Op, x: Any) -> tuple[Any, Any, tuple[int, ...] | None]:
+    """An operand as a version (or scalar), its dtype for promotion, its shape (None: scalar)."""
+    t = type(x)
+    if t in WEAK:
+        return (np.bool_(x) if t is bool else x), WEAK[t], None
+    if isinstance(x, AbstractArray):
+        if leaf_family(t) is not family:
+            if x.ndim == 0:  # a host scalar: its value joins the device's kernel
+                return verbs.fetch(x)[()], x.dtype, ()
+            x = verbs.adapt(family, x)
+        version = verbs.capture(x)
+        return version, x.dtype, version.shape
+    if isinstance(x, np.ndarray):
+        checked_dtype(x.dtype)
+        if x.ndim == 0:
+            return x[()], x.dtype.newbyteorder("="), ()
+        if family.home.rank >= 2 and counters.active:
+            counters.add(transfers=1)
+        version = family._wrap_numpy(x)
+        return version, version.dtype, x.shape
+    if isinstance(x, np.generic):
+        return x, checked_dtype(x.dtype), None
+    if isinstance(x, numbers.Number) or isinstance(x, (int, float, complex)):
+        for weak in (int, float, complex):
+            if isinstance(x, weak):
+                return weak(x), weak, None
+    raise TypeError(
+        f"{op.name}() takes arrays and numbers, and one operand is a {t.__name__}. Convert it "
+        "first, for instance with mb.asarray(x)."
+    )
+
+
+def cast_to(x: Any, dtype: np.dtype) -> Any:
+    """`x` with another dtype, lazily; `x` itself if it has it."""
+    if x.dtype == dtype:
+        return x
+    family = leaf_family(type(x))
+    version = verbs.capture(x)
+    sig: Sig = promotion.cast(x.dtype, dtype)
+    return finish(wrap(family, Broadcasted(sig, (version,), version.shape)))
+
+
+def copied(x: Any) -> Any:
+    """A pending copy of `x`, of its present contents."""
+    family = leaf_family(type(x))
+    version = verbs.capture(x)
+    sig = promotion.signature(TABLE["copy"], (x.dtype,))
+    return finish(wrap(family, Broadcasted(sig, (version,), version.shape)))
+
+
+@verbs.astype.method
+def _(x: AbstractArray, dtype: Any, copy: bool = True) -> Any:
+    d = checked_dtype(dtype)
+    if x.dtype == d:
+        return copied(x) if copy else x
+    return cast_to(x, d)
+
+
+@verbs.copy.method
+def _(x: AbstractArray) -> Any:
+    return verbs.materialize(copied(x))
+
+
+def _register() -> None:
+    for name, verb in verbs.ELEMENTWISE.items():
+        op = TABLE[name]
+        if name == "pow":
+            continue
+        verb.generated(elementwise_method(op), signature=(Operand,) * op.nin)
+
+
+_register()
+
+_pow = elementwise_method(TABLE["pow"])
+
+
+@verbs.pow.generated(signature=(Operand, Operand))
+def _(base: type, exponent: type) -> Any:
+    build = _pow(base, exponent)
+    if build is NotImplemented or exponent is not int or not issubclass(base, AbstractArray):
+        return build
+    kind = base.dtype.kind
+    if kind == "b":
+        return build
+
+    def power(x: Any, n: int) -> Any:
+        # A literal small power is multiplications: faster, and as exact as pow.
+        if n == 2:
+            return verbs.square(x)
+        if n == 3:
+            return verbs.multiply(verbs.square(x), x)
+        if n == 4:
+            return verbs.square(verbs.square(x))
+        if n == 1:
+            return verbs.positive(x)
+        if n < 0 and kind in "iu":
+            raise ValueError(
+                "Integers to negative integer powers are not allowed. Convert the base first: "
+                f"`x.astype(float) ** {n}`."
+            )
+        if n == -1:
+            return verbs.reciprocal(x)
+        return build(x, n)
+
+    return power
+
+
+@verbs.clip.method
+def _(x: AbstractArray, min: Any = None, max: Any = None) -> Any:
+    if min is not None:
+        x = verbs.maximum(x, min)
+    if max is not None:
+        x = verbs.minimum(x, max)
+    return verbs.positive(x) if min is None and max is None else x
+
+

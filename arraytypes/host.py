@@ -1,0 +1,101 @@
+"""HostArray: arrays in the memory of this process, stored by NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import pool
+from mirabelle.arraytypes.dense import DenseArray, wrap
+from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.styles import HOST
+from mirabelle.dispatch.tree import Leaf
+
+
+class HostArray(DenseArray):
+    """An array in host memory. `HostArray(data)` copies; `mb.asarray(data)` shares.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0, 2.0, 3.0])
+    >>> type(x)
+    mirabelle.HostArray[float64, 1]
+    >>> print(mb.sqrt(x * x) + 1)
+    [2. 3. 4.]
+    """
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+    home = HOST
+
+    @classmethod
+    def _upload(cls, data: np.ndarray) -> np.ndarray:
+        view = pool.empty(data.shape, data.dtype, "F" if _fortran(data) else "C")
+        np.copyto(view, data)
+        return view
+
+    @classmethod
+    def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> np.ndarray:
+        return pool.empty(shape, dtype, order)
+
+    @classmethod
+    def _download(cls, view: np.ndarray) -> np.ndarray:
+        return view
+
+    @classmethod
+    def _copy_into(cls, dest: np.ndarray, source: np.ndarray) -> None:
+        np.copyto(dest, source)
+
+    @classmethod
+    def _owner(cls, view: np.ndarray) -> Any:
+        return view.base if isinstance(view.base, np.ndarray) else view
+
+    @classmethod
+    def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
+        """A NumPy operand: read where it lies if that is possible."""
+        return Leaf(_native(x), foreign=True)
+
+
+def _fortran(x: np.ndarray) -> bool:
+    return x.flags.f_contiguous and not x.flags.c_contiguous
+
+
+def _native(x: np.ndarray) -> np.ndarray:
+    """`x` as kernels can read it: native byte order and aligned (a copy where it is not)."""
+    dtype = checked_dtype(x.dtype)
+    if type(x) is not np.ndarray:
+        x = np.asarray(x)
+    if x.dtype != dtype or not x.dtype.isnative or not x.flags.aligned:
+        return x.astype(dtype)
+    return x
+
+
+def share(x: np.ndarray) -> Any:
+    """A HostArray over the memory of a NumPy array: writes go both ways.
+
+    Expressions over it are evaluated at once, because NumPy may write to it at any time.
+    """
+    view = _native(x)
+    return wrap(HostArray, Leaf(view, foreign=view is x or view.base is not None))
+
+
+@verbs.numpy_view.method
+def _(x: HostArray, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    leaf = verbs.leaf_of(x)
+    return exported(leaf.view, leaf.foreign, dtype, copy)
+
+
+def exported(view: np.ndarray, foreign: bool, dtype: Any, copy: Any) -> np.ndarray:
+    """A NumPy array of a view: read-only, so that nothing can change behind a tree's back."""
+    if dtype is not None and np.dtype(dtype) != view.dtype:
+        if copy is False:
+            raise ValueError("A change of dtype needs a copy. Leave copy=False away.")
+        return view.astype(dtype)
+    if copy:
+        return view.copy()
+    out = view.view()
+    if not foreign:
+        out.flags.writeable = False
+    return out

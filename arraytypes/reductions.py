@@ -1,0 +1,311 @@
+"""Reductions: nodes that combine the elements of a tree along axes.
+
+A reduction takes the tree into its kernel, so no temporary is written; reductions of one tree
+along the same axes that are pending together are computed in one pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.elementwise import cast_to, leaf_family
+from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.dispatch import policy, verbs
+from mirabelle.dispatch.tree import Leaf, Reduced
+
+
+class Reduction:
+    """How elements combine: NumPy's ufunc, or a user's function of two scalars with a start."""
+
+    __slots__ = ("init", "name", "scalar", "ufunc")
+
+    def __init__(
+        self, name: str, ufunc: Any = None, scalar: Callable[..., Any] | None = None, init: Any = None
+    ) -> None:
+        self.name = name
+        self.ufunc = ufunc
+        self.scalar = scalar
+        self.init = init
+
+    def neutral(self, dtype: np.dtype) -> Any:
+        """What changes nothing when combined; None where there is no such value."""
+        if self.name == "sum":
+            return dtype.type(0)
+        if self.name == "prod":
+            return dtype.type(1)
+        if self.name in ("any", "all"):
+            return np.bool_(self.name == "all")
+        if self.name in ("min", "max"):
+            low = self.name == "max"
+            if dtype.kind == "f":
+                return dtype.type(-math.inf if low else math.inf)
+            if dtype.kind in "iu":
+                info = np.iinfo(dtype)
+                return dtype.type(info.min if low else info.max)
+            if dtype.kind == "b":
+                return np.bool_(not low)
+        return None
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+REDUCTIONS = {
+    "sum": Reduction("sum", np.add),
+    "prod": Reduction("prod", np.multiply),
+    "min": Reduction("min", np.minimum),
+    "max": Reduction("max", np.maximum),
+    "any": Reduction("any", np.logical_or),
+    "all": Reduction("all", np.logical_and),
+}
+# What NumPy or a user calls the operation of a reduction.
+_BY_OPERATION = {
+    "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max", "logical_or": "any",
+    "logical_and": "all",
+}  # fmt: skip
+
+
+def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Axes as a sorted tuple of non-negative integers."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = []
+    for a in given:
+        try:
+            a = a.__index__()
+        except (AttributeError, TypeError):
+            raise TypeError(f"An axis is an integer, a tuple of integers or None, not {axis!r}.") from None
+        if not -ndim <= a < ndim:
+            raise np.exceptions.AxisError(a, ndim)
+        axes.append(a % ndim)
+    if len(set(axes)) != len(axes):
+        raise ValueError("duplicate value in 'axis'")
+    return tuple(sorted(axes))
+
+
+@verbs.reduce_.method
+def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    axes = normal_axes(axis, x.ndim)
+    shape = x.shape
+    if reduction.name in ("min", "max") and any(shape[a] == 0 for a in axes):
+        name = {"min": "minimum", "max": "maximum"}[reduction.name]
+        raise ValueError(
+            f"zero-size array to reduction operation {name} which has no identity: an axis of "
+            f"shape {shape} is empty, and {reduction.name} of nothing is not defined."
+        )
+    if dtype is not None:
+        x = cast_to(x, checked_dtype(dtype))
+    kept = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else tuple(
+        n for i, n in enumerate(shape) if i not in axes
+    )
+    family = leaf_family(type(x))
+    version = verbs.capture(x)
+    if type(version) is Reduced:  # a reduction of a reduction: the inner one first
+        version = verbs.leaf_of(x)
+    node = Reduced(reduction, version, axes, keepdims, kept, x.dtype)
+    h = wrap(family, node)
+    if policy.is_eager() or (type(version) is Leaf and version.foreign):
+        return verbs.materialize(h)
+    return h
+
+
+def _summed(dtype: np.dtype) -> np.dtype:
+    """Sums and products of small integers are computed in the widest, as NumPy does."""
+    if dtype.kind in "bi" and dtype.itemsize < 8:
+        return np.dtype(np.int64)
+    if dtype.kind == "u" and dtype.itemsize < 8:
+        return np.dtype(np.uint64)
+    return dtype
+
+
+@verbs.sum.method
+def _(x: AbstractArray, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    d = _summed(x.dtype) if dtype is None else dtype
+    return verbs.reduce_(x, REDUCTIONS["sum"], axis=axis, dtype=d, keepdims=keepdims)
+
+
+@verbs.prod.method
+def _(x: AbstractArray, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    d = _summed(x.dtype) if dtype is None else dtype
+    return verbs.reduce_(x, REDUCTIONS["prod"], axis=axis, dtype=d, keepdims=keepdims)
+
+
+@verbs.min.method
+def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return verbs.reduce_(x, REDUCTIONS["min"], axis=axis, keepdims=keepdims)
+
+
+@verbs.max.method
+def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return verbs.reduce_(x, REDUCTIONS["max"], axis=axis, keepdims=keepdims)
+
+
+@verbs.any.method
+def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return verbs.reduce_(x, REDUCTIONS["any"], axis=axis, dtype=np.bool_, keepdims=keepdims)
+
+
+@verbs.all.method
+def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return verbs.reduce_(x, REDUCTIONS["all"], axis=axis, dtype=np.bool_, keepdims=keepdims)
+
+
+@verbs.count_nonzero.method
+def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return verbs.sum(cast_to(verbs.not_equal(x, 0), np.dtype(bool)), axis=axis, keepdims=keepdims)
+
+
+def _count(x: AbstractArray, axis: Any) -> int:
+    n = 1
+    for a in normal_axes(axis, x.ndim):
+        n *= x.shape[a]
+    return n
+
+
+def _inexact(x: Any) -> Any:
+    return cast_to(x, np.dtype(np.float64)) if x.dtype.kind in "biu" else x
+
+
+@verbs.mean.method
+def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
+    original = x.dtype
+    x = _inexact(x)
+    if original == np.float16:  # half precision sums overflow at 65 504
+        x = cast_to(x, np.dtype(np.float32))
+    mean = verbs.divide(verbs.sum(x, axis=axis, keepdims=keepdims), float(_count(x, axis)))
+    return cast_to(mean, original) if original == np.float16 else mean
+
+
+@verbs.var.method
+def _(x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    x = _inexact(x)
+    original = x.dtype
+    if original == np.float16:
+        x = cast_to(x, np.dtype(np.float32))
+    centred = verbs.subtract(x, verbs.mean(x, axis=axis, keepdims=True))
+    if x.dtype.kind == "c":
+        squares = verbs.add(verbs.square(verbs.real(centred)), verbs.square(verbs.imag(centred)))
+    else:
+        squares = verbs.square(centred)
+    n = _count(x, axis) - correction
+    total = verbs.sum(squares, axis=axis, keepdims=keepdims)
+    out = verbs.divide(total, float(n) if n > 0 else 0.0)
+    return cast_to(out, original) if original == np.float16 else out
+
+
+@verbs.std.method
+def _(x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    return verbs.sqrt(verbs.var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+@verbs.norm.method
+def _(x: AbstractArray, p: Any = 2) -> Any:
+    if p == math.inf:
+        return verbs.max(verbs.abs(x))
+    if p == -math.inf:
+        return verbs.min(verbs.abs(x))
+    x = _inexact(x)
+    if p == 0:
+        return cast_to(verbs.count_nonzero(x), np.dtype(f"f{x.dtype.itemsize // (2 if x.dtype.kind == 'c' else 1)}"))
+    if p == 1:
+        return verbs.sum(verbs.abs(x))
+    if p == 2:
+        if x.dtype.kind == "c":
+            x = verbs.abs(x)
+        return verbs.sqrt(verbs.sum(verbs.square(x)))
+    return verbs.pow(verbs.sum(verbs.pow(verbs.abs(x), float(p))), 1.0 / float(p))
+
+
+@verbs.dot.method
+def _(x1: AbstractArray, x2: AbstractArray) -> Any:
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(
+            f"dot takes two vectors; these have shapes {x1.shape} and {x2.shape}. Use x1 @ x2 for matrices."
+        )
+    if x1.shape != x2.shape:
+        raise ValueError(f"shapes {x1.shape} and {x2.shape} not aligned: {x1.shape[0]} != {x2.shape[0]}")
+    return verbs.sum(verbs.multiply(x1, x2))
+
+
+def reduction_of(op: Any, init: Any = None) -> Reduction:
+    """The reduction an operation stands for: a name, a verb, a NumPy ufunc or a user's function."""
+    if isinstance(op, Reduction):
+        return op
+    name = op if isinstance(op, str) else getattr(op, "__name__", None)
+    known = REDUCTIONS.get(str(name)) or REDUCTIONS.get(_BY_OPERATION.get(str(name), ""))
+    if known is not None and (isinstance(op, (str, np.ufunc)) or hasattr(op, "core")):
+        return known
+    if isinstance(op, str) or not callable(op):
+        raise ValueError(
+            f"{op!r} is not an operation to reduce with. Give one of {', '.join(REDUCTIONS)}, a "
+            "function such as mb.add, or a function of two scalars with `init=`."
+        )
+    if init is None:
+        raise ValueError(
+            f"Reducing with {getattr(op, '__name__', op)!r} needs its neutral element, because what an "
+            "empty part gives is not known. Give it: `init=0`."
+        )
+    return Reduction(getattr(op, "__name__", "function"), None, op, init)
+
+
+@verbs.mapreduce_.method
+def _(
+    x: AbstractArray,
+    f: Any = None,
+    op: Any = None,
+    init: Any = None,
+    axis: Any = None,
+    keepdims: bool = False,
+) -> Any:
+    from mirabelle.arraytypes.userbroadcast import broadcast
+
+    mapped = x if f is None else f(x) if hasattr(f, "core") else broadcast(f, x)
+    if isinstance(mapped, tuple):
+        raise ValueError("mapreduce takes a function of one result; this one returns a tuple.")
+    reduction = reduction_of(op, init)
+    if reduction.scalar is None:
+        wide = _summed(mapped.dtype) if reduction.name in ("sum", "prod") else None
+        wide = np.dtype(bool) if reduction.name in ("any", "all") else wide
+        out = verbs.reduce_(mapped, reduction, axis=axis, dtype=wide, keepdims=keepdims)
+        if init is not None:
+            combine = {"sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum",
+                       "any": "logical_or", "all": "logical_and"}[reduction.name]  # fmt: skip
+            out = verbs.ELEMENTWISE[combine](out, init)
+        return out
+    dtype = np.result_type(mapped.dtype, np.asarray(init).dtype if not isinstance(init, (int, float)) else init)
+    return verbs.reduce_(mapped, reduction, axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Apply `f` to every element and combine the results with `op`, in one kernel.
+
+    `f` and `op` may be mirabelle's functions or scalar Python functions. An `op` of your own must
+    be associative, and needs its neutral element as `init`.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0, -2.0, 3.0])
+    >>> print(mb.mapreduce(mb.abs, mb.add, x))
+    6.0
+    >>> print(mb.mapreduce(lambda v: v * v, lambda a, b: a + b, x, init=0.0))
+    14.0
+    """
+    return verbs.mapreduce_(x, f, op, init, axis, keepdims)
+
+
+def reduce(op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """Combine the elements of `x` with `op`.
+
+    >>> import mirabelle as mb
+    >>> print(mb.reduce(mb.maximum, mb.HostArray([1, 5, 2])))
+    5
+    """
+    return verbs.mapreduce_(x, None, op, init, axis, keepdims)
+
+

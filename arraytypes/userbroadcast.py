@@ -1,0 +1,75 @@
+"""Broadcasting scalar Python functions of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.elementwise import build_node
+
+
+def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
+    """Apply a scalar Python function to every element, fused with what surrounds it.
+
+    `f` is compiled by Numba, which also infers the dtype of the result. What `f` closes over
+    joins the operands: a scalar keeps its kernel when its value changes, an array is read at
+    the same element. A function that returns a tuple gives a tuple of arrays, from one kernel.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0, 2.0, 3.0])
+    >>> scale = 10.0
+    >>> print(mb.broadcast(lambda a: a * scale if a > 1 else a, x))
+    [ 1. 20. 30.]
+    >>> low, high = mb.broadcast(lambda a: (a - 1, a + 1), x)
+    >>> print(low, high)
+    [0. 1. 2.] [2. 3. 4.]
+    """
+    if hasattr(f, "core"):
+        return f(*operands)
+    from mirabelle.backends.codegen.userfunctions import operation
+
+    if not operands:
+        raise TypeError("broadcast takes a function and at least one operand: mb.broadcast(f, x).")
+    op, captured = operation(f, len(operands))
+    from mirabelle.dispatch import promotion
+    from mirabelle.dispatch.ops import Op
+
+    everything = (*operands, *captured)
+    if op.nin != len(everything):
+        raise TypeError(f"{op.name} takes {op.nin} operands, and {len(everything)} came.")
+    # How many results there are is known once the function is typed.
+    return build_node(typed(op, everything), everything) if op.nout == 1 else build_node(op, everything)
+
+
+def typed(op: Any, operands: tuple[Any, ...]) -> Any:
+    """The operation with its number of results, which typing tells."""
+    from mirabelle.arraytypes.elementwise import WEAK, argument_type
+    from mirabelle.dispatch import promotion
+
+    types = [x.dtype if hasattr(x, "dtype") else WEAK.get(type(x)) or argument_type(type(x)) for x in operands]
+    sig = promotion.signature(op, tuple(types))
+    op.nout = len(sig.outs)
+    return op
+
+
+def map(f: Callable[..., Any], *operands: Any) -> Any:
+    """As `broadcast`, for operands of one shape.
+
+    >>> import mirabelle as mb
+    >>> print(mb.map(lambda a, b: a + 2 * b, mb.HostArray([1, 2]), mb.HostArray([3, 4])))
+    [ 7 10]
+    """
+    shapes = {x.shape for x in operands if isinstance(x, AbstractArray)}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"map takes arrays of one shape; these have {', '.join(map_str(shapes))}. "
+            "Use mb.broadcast(f, ...) to stretch them."
+        )
+    return broadcast(f, *operands)
+
+
+def map_str(shapes: set[tuple[int, ...]]) -> list[str]:
+    return sorted(str(s) for s in shapes)
+
+

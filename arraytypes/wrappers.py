@@ -1,0 +1,405 @@
+"""Wrappers: arrays that show the memory of a parent in another way.
+
+Each gives one rule, `_show`: a strided view of the parent's memory → a strided view of what
+the wrapper shows. Reading, fused kernels, writing through, printing and adapting follow.
+Wrappers compose to any depth.
+
+>>> import mirabelle as mb
+>>> x = mb.HostArray([[1, 2, 3], [4, 5, 6]])
+>>> y = x.T[::-1]
+>>> type(y)
+View[Transpose[HostArray[int64, 2]], 2]
+>>> y[0] = 0
+>>> print(x)
+[[1 2 0]
+ [4 5 0]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import as_shape, force, wrap
+from mirabelle.arraytypes.elementwise import copied, leaf_family
+from mirabelle.arraytypes.parametric import generic_class
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.schedule import STORE_COST
+from mirabelle.dispatch.styles import Place
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, broadcast_shapes
+
+_new = object.__new__
+
+
+class Wrapper(AbstractArray):
+    """An array that shows a parent. Parameters: the parent's type, then ndim where it differs."""
+
+    __module__ = "mirabelle"
+    __slots__ = ("__weakref__", "_how", "_parent", "_shape")
+
+    parent_type: Any = AbstractArray
+    writable = True
+    # Whether elementwise trees can be rewritten under the wrapper (each element shown is one
+    # element of the parent, found by strides).
+    affine = True
+    _changes_ndim = False
+
+    @classmethod
+    def _normalise(cls, parameters: tuple[Any, ...]) -> tuple[Any, ...]:
+        if not 1 <= len(parameters) <= 1 + cls._changes_ndim or not (
+            isinstance(parameters[0], type) and issubclass(parameters[0], AbstractArray)
+        ):
+            raise TypeError(
+                f"{cls.__name__} takes the type of its parent"
+                f"{' and a number of dimensions' if cls._changes_ndim else ''}, for instance "
+                f"{cls.__name__}[mb.HostArray]."
+            )
+        return parameters
+
+    @classmethod
+    def _widened(cls, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        if len(parameters) == 2:
+            yield parameters[:1]
+            return
+        above = parameters[0].__mro__[1]
+        if issubclass(above, AbstractArray) and parameters[0].parameters:
+            yield (above,)
+
+    @classmethod
+    def _class_attributes(cls, parameters: tuple[Any, ...]) -> dict[str, Any]:
+        attributes: dict[str, Any] = {"parent_type": parameters[0]}
+        if hasattr(parameters[0], "dtype") and isinstance(parameters[0].dtype, np.dtype):
+            attributes["dtype"] = parameters[0].dtype
+        ndim = parameters[1] if len(parameters) > 1 else getattr(parameters[0], "ndim", None)
+        if isinstance(ndim, int) and (len(parameters) > 1 or not cls._changes_ndim):
+            attributes["ndim"] = ndim
+        return attributes
+
+    @classmethod
+    def _of(cls, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
+        parameters = (type(parent), len(shape)) if cls._changes_ndim else type(parent)
+        x = _new(cls[parameters])  # type: ignore[index]
+        x._parent, x._how, x._shape = parent, how, shape
+        return x
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self._shape
+
+    def _show(self, view: Any) -> Any:
+        """The rule: what `self` shows of a strided view of its parent."""
+        raise NotImplementedError(f"{type(self).__name__} must implement _show.")
+
+    def _with_parent(self, parent: Any) -> Any:
+        """The same wrapper around another parent of the same shape."""
+        return generic_class(type(self))._of(parent, self._how, self._shape)
+
+    def __reduce__(self) -> Any:
+        return _rewrap, (generic_class(type(self)), self._parent, self._how, self._shape)
+
+
+def _rewrap(cls: Any, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
+    return cls._of(parent, how, shape)
+
+
+class PermutedDims(Wrapper):
+    """The parent with its dimensions in another order."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+    def _show(self, view: Any) -> Any:
+        return view.transpose(self._how)
+
+
+class Transpose(PermutedDims):
+    """The transpose of a matrix."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+
+class View(Wrapper):
+    """A rectangular part of the parent: integers, slices of any step, new axes."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    _changes_ndim = True
+
+    def _show(self, view: Any) -> Any:
+        return view[self._how]
+
+
+class Reshaped(Wrapper):
+    """The parent's elements in another shape, where strides can say it."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    _changes_ndim = True
+    affine = False
+
+    def _show(self, view: Any) -> Any:
+        return view.reshape(self._shape, copy=False)
+
+
+class BroadcastTo(Wrapper):
+    """The parent stretched to a larger shape. Several elements share memory: not writable."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    _changes_ndim = True
+    writable = False
+
+    def _show(self, view: Any) -> Any:
+        if isinstance(view, np.ndarray):
+            return np.broadcast_to(view, self._shape)
+        return view.broadcast_to(self._shape)
+
+
+# What is at the bottom
+
+
+@verbs.parent.method
+def _(x: Wrapper) -> Any:
+    return x._parent
+
+
+@verbs.place.method
+def _(x: Wrapper) -> Place:
+    return verbs.place(x._parent)
+
+
+@verbs.lower.method
+def _(x: Wrapper, leaf: Any) -> Any:
+    return x._show(verbs.lower(x._parent, leaf))
+
+
+def root_of(x: Any) -> Any:
+    """The array at the bottom of all wrappers."""
+    while isinstance(x, Wrapper):
+        x = x._parent
+    return x
+
+
+def path_token(x: Any) -> tuple[Any, ...]:
+    """What a chain of wrappers does, comparable: equal tokens show the same elements."""
+    steps = []
+    while isinstance(x, Wrapper):
+        steps.append((generic_class(type(x)).__name__, repr(x._how), x._shape))
+        x = x._parent
+    return tuple(steps)
+
+
+def shown_leaf(x: Any, leaf: Leaf) -> Leaf:
+    """The leaf of what wrapper `x` shows of the leaf of its innermost parent."""
+    return Leaf(verbs.lower(x, leaf), leaf.foreign, token=(id(leaf), path_token(x), leaf))
+
+
+@verbs.leaf_of.method
+def _(x: Wrapper) -> Leaf:
+    return shown_leaf(x, verbs.leaf_of(root_of(x)))
+
+
+@verbs.materialize.method
+def _(x: Wrapper) -> Any:
+    verbs.materialize(root_of(x))
+    return x
+
+
+@verbs.tree.method
+def _(x: Wrapper) -> Any:
+    return verbs.capture(x)
+
+
+@verbs.capture.method
+def _(x: Wrapper) -> Any:
+    root = root_of(x)
+    version = verbs.capture(root)
+    if type(version) is Broadcasted and _rewritable(x, version):
+        version.evaluations += 1
+        return _rewritten(x, version)
+    return shown_leaf(x, verbs.leaf_of(root))
+
+
+def _rewritable(x: Any, version: Broadcasted) -> bool:
+    """Push the wrapper down to the leaves, instead of evaluating what it wraps?"""
+    if version.evaluations > 0 or version.cost >= STORE_COST or version.sig.op.nout > 1:
+        return False
+    while isinstance(x, Wrapper):
+        if not x.affine:
+            return False
+        x = x._parent
+    return True
+
+
+def _rewritten(x: Any, version: Broadcasted) -> Any:
+    """The tree of what `x` shows: the same operations on what it shows of the leaves."""
+    family = leaf_family(type(x))
+    made: dict[int, Any] = {}
+    full = version.shape
+
+    def rewrite(node: Any) -> Any:
+        if type(node) is not Broadcasted and type(node) is not Leaf and type(node) is not Reduced:
+            return node  # a scalar
+        out = made.get(id(node))
+        if out is not None:
+            return out
+        if type(node) is Reduced or (type(node) is Broadcasted and node.value is not None):
+            node = force(family, node)
+        if type(node) is Leaf:
+            view = node.view
+            if node.shape != full:
+                stretched = BroadcastTo._of(wrap(family, node), None, full)
+                view = stretched._show(view)
+            out = Leaf(_through(x, view), node.foreign, token=(id(node), path_token(x), node, full))
+        else:
+            out = Broadcasted(node.sig, tuple(rewrite(a) for a in node.args), x.shape)
+        made[id(node)] = out
+        return out
+
+    return rewrite(version)
+
+
+def _through(x: Any, view: Any) -> Any:
+    """What the chain of wrappers `x` shows of a view of its innermost parent."""
+    return x._show(_through(x._parent, view)) if isinstance(x, Wrapper) else view
+
+
+@verbs.fetch.method
+def _(x: Wrapper) -> np.ndarray:
+    family = leaf_family(type(x))
+    return family._download(verbs.leaf_of(x).view)
+
+
+@verbs.numpy_view.method
+def _(x: Wrapper, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    from mirabelle.arraytypes.host import HostArray, exported
+
+    if leaf_family(type(x)) is not HostArray:
+        return verbs.numpy_view(root_of(x), dtype, copy)  # refuses, with the cure
+    leaf = verbs.leaf_of(x)
+    return exported(leaf.view, leaf.foreign and x.writable, dtype, copy)
+
+
+@verbs.similar.method
+def _(x: Wrapper, dtype: Any = None, shape: Any = None) -> Any:
+    return verbs.similar(
+        root_of(x), dtype=x.dtype if dtype is None else dtype, shape=x.shape if shape is None else shape
+    )
+
+
+# Making them: smart constructors do the algebra
+
+
+@verbs.permute_dims.method
+def _(x: AbstractArray, axes: Any) -> Any:
+    given = tuple(axes)
+    n = x.ndim
+    order = tuple(a + n if a < 0 else a for a in given)
+    if sorted(order) != list(range(n)):
+        raise ValueError(
+            f"axes {given} do not match an array of {n} dimension(s): name each of 0 to {n - 1} once."
+        )
+    if isinstance(x, PermutedDims):  # a permutation of a permutation is one
+        return verbs.permute_dims(x._parent, tuple(x._how[a] for a in order))
+    if order == tuple(range(n)):
+        return x
+    shape = tuple(x.shape[a] for a in order)
+    cls = Transpose if n == 2 else PermutedDims
+    return cls._of(x, order, shape)
+
+
+@verbs.broadcast_to.method
+def _(x: AbstractArray, shape: Any) -> Any:
+    shape = as_shape(shape)
+    if broadcast_shapes([x.shape, shape], "broadcast_to") != shape:
+        raise ValueError(
+            f"shape {x.shape} cannot be stretched to {shape}: a dimension can only grow from 1."
+        )
+    return x if shape == x.shape else BroadcastTo._of(x, None, shape)
+
+
+@verbs.reshape.method
+def _(x: AbstractArray, shape: Any) -> Any:
+    if isinstance(shape, (int, np.integer)):
+        shape = (shape,)
+    shape = tuple(int(n) for n in shape)
+    if sum(n == -1 for n in shape) > 1 or any(n < -1 for n in shape):
+        raise ValueError(f"A shape may leave one dimension open (-1), not several: {shape}.")
+    if -1 in shape:
+        known = 1
+        for n in shape:
+            known *= n if n != -1 else 1
+        if known == 0 or x.size % known:
+            raise ValueError(f"cannot reshape array of size {x.size} into shape {shape}")
+        shape = tuple(x.size // known if n == -1 else n for n in shape)
+    size = 1
+    for n in shape:
+        size *= n
+    if size != x.size:
+        raise ValueError(f"cannot reshape array of size {x.size} into shape {shape}")
+    if shape == x.shape:
+        return x
+    if isinstance(x, Reshaped):
+        return verbs.reshape(x._parent, shape)
+    try:
+        made = Reshaped._of(x, None, shape)
+        made._show(verbs.leaf_of(x).view)
+        return made
+    except ValueError:  # strides cannot say it: a copy, as NumPy makes one
+        return Reshaped._of(verbs.copy(x), None, shape)
+
+
+# Indexing
+
+_BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
+
+
+def checked_index(x: Any, index: Any) -> tuple[Any, ...]:
+    """An index as a tuple of integers, slices, None and `...`, or an IndexError with a cure."""
+    if not isinstance(index, tuple):
+        index = (index,)
+    out = []
+    for i in index:
+        if isinstance(i, AbstractArray) and i.ndim == 0 and i.dtype.kind in "iu":
+            i = int(i)
+        if isinstance(i, np.ndarray) and i.ndim == 0 and i.dtype.kind in "iu":
+            i = int(i)
+        if not isinstance(i, _BASIC) or isinstance(i, (bool, np.bool_)):
+            if isinstance(i, float):
+                raise IndexError(
+                    "only integers, slices (`:`), ellipsis (`...`) and None are valid indices, not "
+                    f"{i!r}. Convert it with int()."
+                )
+            raise IndexError(
+                "only integers, slices (`:`), ellipsis (`...`) and None index an array so far, not "
+                f"{type(i).__name__}. For a mask, compute on all elements with "
+                "`mb.where(mask, new, x)`."
+            )
+        out.append(i)
+    return tuple(out)
+
+
+def _indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of x[index], or NumPy's IndexError: found on an array of no memory."""
+    return np.broadcast_to(_nothing, shape)[index].shape
+
+
+_nothing = np.empty((), np.int8)
+
+
+def view_of(x: Any, index: tuple[Any, ...]) -> Any:
+    """The view x[index] shows, without the copy an element read is."""
+    return View._of(x, index, _indexed_shape(x.shape, index))
+
+
+@verbs.getitem.method
+def _(x: AbstractArray, index: Any) -> Any:
+    index = checked_index(x, index)
+    made = view_of(x, index)
+    if not made._shape and not any(i is None or i is Ellipsis for i in index):
+        return copied(made)  # one element: its value now, as NumPy's scalars
+    return made

@@ -1,0 +1,1 @@
+"""Backends: how and where arrays compute. Each folder only adds methods."""

@@ -1,0 +1,515 @@
+"""The range frame: a program over a range of rows and of the innermost dimension, for the host.
+
+Every kernel has the signature `kernel(args, lo, hi, first, last, rlo, rhi, part)`, where `args`
+is the address of a block of 64-bit words: the sizes of the outer dimensions, then for each
+result and each leaf its address and a stride in bytes for each dimension, then scalars (two
+words each), then the code and data addresses of NumPy loops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mirabelle.backends.codegen.program import Program
+from mirabelle.backends.codegen.source import (
+    BLOCK,
+    CONTIGUOUS,
+    STRETCHED,
+    Body,
+    Layout,
+    Source,
+    Writer,
+    inline,
+    zero_cast,
+)
+from mirabelle.dispatch.promotion import Sig, code
+from mirabelle.dispatch.schedule import SCALAR
+
+PARAMETERS = "args, lo, hi, first, last, rlo, rhi, part"
+# Tiles of the two innermost dimensions: short enough innermost that a power-of-two distance
+# between rows does not throw lines out of the first-level cache before they are used up.
+TILE_ROWS, TILE_COLUMNS = 64, 16
+# Rows added one after the other before their sum goes up a level, and the levels.
+GROUP = 64
+
+
+@dataclass(frozen=True)
+class BlockLayout:
+    """Where things stand in the argument block of a range kernel, in words."""
+
+    sizes: int
+    operands: int
+    stride: int
+    scalars: int
+    loops: int
+    total: int
+
+
+def block_layout(program: Program, rank: int, n_out: int, n_loops: int) -> BlockLayout:
+    sizes = 0
+    operands = max(rank - 1, 0)
+    stride = 1 + rank
+    scalars = operands + stride * (n_out + len(program.leaf_dtypes))
+    loops = scalars + 2 * len(program.scalar_slots)
+    return BlockLayout(sizes, operands, stride, scalars, loops, loops + 2 * n_loops)
+
+
+class Stages:
+    """Which steps run inline and which through NumPy's loops, and in what order."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.stage: list[int] = []
+        self.loop: list[bool] = []
+        for sig, refs in program.steps:
+            if sig.op.name.startswith("pick"):
+                source = refs[0]
+                self.loop.append(False)
+                self.stage.append(self.available(source))
+                continue
+            self.loop.append(inline(sig) is None)
+            self.stage.append(max([self.available(r) for r in refs], default=0))
+        self.count = max(
+            [s + (1 if is_loop else 0) for s, is_loop in zip(self.stage, self.loop, strict=True)],
+            default=0,
+        ) + 1
+
+    def available(self, ref: int) -> int:
+        """The first stage whose inline statements can read the value."""
+        if ref < 0 or ref >= SCALAR:
+            return 0
+        return self.stage[ref] + (1 if self.loop[ref] else 0)
+
+
+class RangeFrame:
+    """Writes one kernel."""
+
+    def __init__(self, program: Program, layout: Layout) -> None:
+        self.program = program
+        self.layout = layout
+        self.body = Body(program)
+        self.w = Writer()
+        self.stages = Stages(program)
+        self.loops: list[Sig] = []
+        # (reference, dtype) → the name of the scratch block that holds the value.
+        self.scratch: dict[tuple[int, np.dtype], str] = {}
+        self.results_in_memory: dict[int, str] = {}
+        self.blocked = any(self.stages.loop) or bool(layout.reduce)
+
+    # Names and addresses
+
+    def leaf_class(self, leaf: int) -> str:
+        return self.layout.leaves[leaf]
+
+    def prologue(self) -> None:
+        w, program, rank = self.w, self.program, self.layout.rank
+        n_out = len(program.outs)
+        at = block_layout(program, rank, n_out, 0)
+        for d in range(rank - 1):
+            w(f"n{d} = load_i8(args, {at.sizes + d})")
+        for label, first in (("y", 0), ("x", n_out)):
+            count = n_out if label == "y" else len(program.leaf_dtypes)
+            for j in range(count):
+                base = at.operands + (first + j) * at.stride
+                w(f"{label}{j} = load_i8(args, {base})")
+                for d in range(rank):
+                    w(f"{label}{j}_{d} = load_i8(args, {base + 1 + d})")
+        for (_, dtype), slot in program.scalar_slots.items():
+            w(f"s{slot} = load_{code(dtype)}(args + {8 * (at.scalars + 2 * slot)}, 0)")
+        self.scalars_at = at.scalars
+        self.loops_at = at.loops
+
+    def pointers(self, row: str, dims: list[int], labels: list[str], prefix: str) -> None:
+        """Names for where each operand is at a row of the dimensions `dims`."""
+        w = self.w
+        if len(dims) > 1:
+            w(f"rest = {row}")
+            for d in reversed(dims):
+                if d == dims[0]:
+                    w(f"c{d} = rest")
+                else:
+                    w(f"c{d} = rest % n{d}")
+                    w(f"rest = rest // n{d}")
+        elif dims:
+            w(f"c{dims[0]} = {row}")
+        for label in labels:
+            terms = "".join(f" + c{d} * {label}_{d}" for d in dims)
+            base = label if prefix == "p" else f"q{label}"
+            w(f"{prefix}{label} = {base}{terms}")
+
+    def load_leaf(self, leaf: int, index: str) -> str:
+        c = code(self.program.leaf_dtypes[leaf]) + ("_shared" if self.layout.shared else "")
+        kind = self.leaf_class(leaf)
+        inner = self.layout.rank - 1
+        if kind == CONTIGUOUS:
+            return f"load_{c}(px{leaf}, {index})"
+        if kind == STRETCHED:
+            return f"h{leaf}"
+        return f"load_{c}(px{leaf} + ({index}) * x{leaf}_{inner}, 0)"
+
+    def hoisted_loads(self) -> None:
+        for leaf, dtype in enumerate(self.program.leaf_dtypes):
+            if self.leaf_class(leaf) == STRETCHED:
+                self.w(f"h{leaf} = load_{code(dtype)}(px{leaf}, 0)")
+
+    # The statements of one row
+
+    def row(self, first: str, last: str) -> None:
+        """All stages over [first, last) of the innermost dimension."""
+        w = self.w
+        if not self.blocked:
+            w(f"for j in range({first}, {last}):")
+            w.depth += 1
+            self.stage(0, "j")
+            w.depth -= 1
+            return
+        w(f"for b in range({first}, {last}, {BLOCK}):")
+        w.depth += 1
+        w(f"m = {last} - b")
+        w(f"if m > {BLOCK}:")
+        w(f"    m = {BLOCK}")
+        for s in range(self.stages.count):
+            self.inline_stage(s)
+            self.loop_stage(s)
+        if self.layout.reduce:
+            self.reduce_block()
+        w.depth -= 1
+
+    def plan_scratch(self) -> None:
+        """Which values must lie in memory between stages, and which loops write results directly."""
+        program, stages = self.program, self.stages
+        n = 0
+
+        def block(ref: int, dtype: np.dtype) -> None:
+            nonlocal n
+            if (ref, dtype) not in self.scratch:
+                self.scratch[ref, dtype] = f"t{n}"
+                n += 1
+
+        for k, (sig, refs) in enumerate(program.steps):
+            picked = sig.op.name.startswith("pick")
+            if stages.loop[k]:
+                for ref, wanted in zip(refs, sig.ins, strict=True):
+                    if ref >= SCALAR or (ref < 0 and program.dtype_of(ref) == wanted):
+                        continue
+                    block(ref, wanted)
+                for i, out in enumerate(sig.outs):
+                    if len(sig.outs) == 1:
+                        block(k, out)
+                    else:
+                        block(-(1 << 20) - k * 8 - i, out)
+            elif picked and stages.loop[refs[0]]:
+                # The loop of the operation already wrote it.
+                self.scratch[k, sig.out] = self.scratch[
+                    -(1 << 20) - refs[0] * 8 - int(sig.op.name[4:]), sig.out
+                ]
+            else:
+                for ref in refs:
+                    if 0 <= ref < SCALAR and not stages.loop[ref] and stages.stage[ref] < stages.stage[k]:
+                        block(ref, program.dtype_of(ref))
+        if self.layout.reduce:
+            for ref, dtype in zip(program.outs, program.out_dtypes, strict=True):
+                if ref >= 0 or program.dtype_of(ref) != dtype or self.leaf_class(-1 - ref) != CONTIGUOUS:
+                    block(ref, dtype)
+        else:
+            for j, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
+                if (
+                    0 <= ref
+                    and stages.loop[ref]
+                    and program.dtype_of(ref) == dtype
+                    and self.layout.outs[j] == CONTIGUOUS
+                    and stages.available(ref) == stages.count - 1
+                    and ref not in self.results_in_memory
+                ):
+                    # The last loop writes the result itself.
+                    self.scratch[ref, dtype] = f"(py{j} + b * {dtype.itemsize})"
+                    self.results_in_memory[ref] = f"y{j}"
+        for (_ref, dtype), name in self.scratch.items():
+            if name.startswith("t"):
+                self.w(f"{name} = scratch_{16 if dtype.itemsize > 8 else 8}(0)")
+
+    def inline_stage(self, s: int) -> None:
+        w = self.w
+        w("for j in range(m):")
+        w.depth += 1
+        before = len(w.lines)
+        self.stage(s, "b + j")
+        if len(w.lines) == before:
+            w.lines.pop()
+        w.depth -= 1
+
+    def stage(self, s: int, index: str) -> None:
+        """The inline statements of stage `s` for one element."""
+        w, program, stages = self.w, self.program, self.stages
+        value: dict[int, str] = {}
+
+        def get(ref: int) -> str:
+            name = value.get(ref)
+            if name is not None:
+                return name
+            if ref < 0:
+                name = f"a{-1 - ref}"
+                if self.leaf_class(-1 - ref) == STRETCHED:
+                    name = f"h{-1 - ref}"
+                else:
+                    w(f"{name} = {self.load_leaf(-1 - ref, index)}")
+            else:
+                dtype = program.dtype_of(ref)
+                name = f"v{ref}"
+                w(f"{name} = get_{code(dtype)}({self.scratch[ref, dtype]}, j)")
+            value[ref] = name
+            return name
+
+        for k, (sig, refs) in enumerate(program.steps):
+            if stages.loop[k] or stages.stage[k] != s:
+                continue
+            if sig.op.name.startswith("pick") and stages.loop[refs[0]]:
+                continue
+            if not self.wanted_inline(k):
+                continue
+            for ref in refs:
+                if ref < SCALAR:
+                    get(ref)
+            w(f"v{k} = {self.body.expression(k, value)}")
+            value[k] = f"v{k}"
+        for (ref, dtype), name in self.scratch.items():
+            if ref < -(1 << 19) or (ref >= 0 and stages.loop[ref]) or not name.startswith("t"):
+                # Written by loops, unless another dtype of a loop's result is wanted.
+                if not (ref >= 0 and ref < SCALAR and stages.loop[ref] and dtype != program.dtype_of(ref)):
+                    continue
+            if ref >= 0 and self.is_loop_pick(ref) and dtype == program.dtype_of(ref):
+                continue
+            if stages.available(ref) == s:
+                source = program.dtype_of(ref)
+                w(f"put_{code(dtype)}({name}, j, {zero_cast(get(ref), source, dtype)})")
+        if self.layout.reduce:
+            return
+        for i, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
+            if stages.available(ref) != s or self.results_in_memory.get(ref) == f"y{i}":
+                continue
+            text = zero_cast(get(ref), program.dtype_of(ref), dtype)
+            inner = self.layout.rank - 1
+            if self.layout.outs[i] == CONTIGUOUS:
+                w(f"store_{code(dtype)}(py{i}, {index}, {text})")
+            else:
+                w(f"store_{code(dtype)}(py{i} + ({index}) * y{i}_{inner}, 0, {text})")
+
+    def is_loop_pick(self, ref: int) -> bool:
+        sig, refs = self.program.steps[ref]
+        return sig.op.name.startswith("pick") and self.stages.loop[refs[0]]
+
+    def wanted_inline(self, k: int) -> bool:
+        return True
+
+    def loop_stage(self, s: int) -> None:
+        """The NumPy loops of stage `s`, over the block."""
+        w, program, stages = self.w, self.program, self.stages
+        inner = self.layout.rank - 1
+        for k, (sig, refs) in enumerate(program.steps):
+            if not stages.loop[k] or stages.stage[k] != s:
+                continue
+            slot = self.loop_slot(sig)
+            addresses, steps = [], []
+            for ref, wanted in zip(refs, sig.ins, strict=True):
+                if ref >= SCALAR:
+                    position = self.scalars_at + 2 * program.scalar_slots[ref - SCALAR, wanted]
+                    addresses.append(f"args + {8 * position}")
+                    steps.append("0")
+                elif (ref, wanted) in self.scratch:
+                    addresses.append(self.scratch[ref, wanted])
+                    steps.append(str(wanted.itemsize))
+                else:
+                    leaf = -1 - ref
+                    kind = self.leaf_class(leaf)
+                    step = {CONTIGUOUS: str(wanted.itemsize), STRETCHED: "0"}.get(kind, f"x{leaf}_{inner}")
+                    addresses.append(f"px{leaf}" if step == "0" else f"px{leaf} + b * {step}")
+                    steps.append(step)
+            for i, out in enumerate(sig.outs):
+                key = k if len(sig.outs) == 1 else -(1 << 20) - k * 8 - i
+                addresses.append(self.scratch[key, out])
+                steps.append(str(out.itemsize))
+            n = len(addresses)
+            w(f"numpy_{sig.op.name} = load_i8(args, {slot})")
+            w(
+                f"loop_{n}(numpy_{sig.op.name}, load_i8(args, {slot + 1}), m, "
+                f"{', '.join(addresses)}, {', '.join(steps)})"
+            )
+
+    def loop_slot(self, sig: Sig) -> int:
+        if sig not in self.loops:
+            self.loops.append(sig)
+        return self.loops_at + 2 * self.loops.index(sig)
+
+    # Whole kernels
+
+    def elementwise(self) -> Source:
+        w, layout = self.w, self.layout
+        name = f"kernel_{self.program.name}"
+        w(f"def {name}({PARAMETERS}):")
+        w.depth += 1
+        self.prologue()
+        self.plan_scratch()
+        labels = [f"y{j}" for j in range(len(self.program.outs))]
+        labels += [f"x{j}" for j in range(len(self.program.leaf_dtypes))]
+        outer = list(range(layout.rank - 1))
+        if layout.tiled:
+            w(f"for tile in range(lo, hi, {TILE_ROWS}):")
+            w.depth += 1
+            w(f"end = tile + {TILE_ROWS}")
+            w("if end > hi:")
+            w("    end = hi")
+            w(f"for left in range(first, last, {TILE_COLUMNS}):")
+            w.depth += 1
+            w(f"right = left + {TILE_COLUMNS}")
+            w("if right > last:")
+            w("    right = last")
+            w("for row in range(tile, end):")
+            w.depth += 1
+            self.pointers("row", outer, labels, "p")
+            self.hoisted_loads()
+            self.row("left", "right")
+        else:
+            w("for row in range(lo, hi):")
+            w.depth += 1
+            self.pointers("row", outer, labels, "p")
+            self.hoisted_loads()
+            self.row("first", "last")
+        return Source(w.text(), name, self.loops, self.body.functions)
+
+    def reduction(self) -> Source:
+        """Reductions of the program's outputs; partial results go to the `y` operands.
+
+        With the innermost dimension reduced, each block of each row gives one partial. With it
+        kept, rows are accumulated in groups whose sums go up a level, so that rounding errors
+        grow with the logarithm of the number of rows.
+        """
+        w, layout, program = self.w, self.layout, self.program
+        name = f"reduce_{program.name}"
+        w(f"def {name}({PARAMETERS}):")
+        w.depth += 1
+        self.prologue()
+        self.plan_scratch()
+        leaves = [f"x{j}" for j in range(len(program.leaf_dtypes))]
+        outs = [f"y{j}" for j in range(len(program.outs))]
+        rank = layout.rank
+        if not layout.inner_kept:
+            w("for row in range(lo, hi):")
+            w.depth += 1
+            self.pointers("row", list(range(rank - 1)), leaves, "p")
+            for label in outs:
+                w(f"p{label} = {label} + row * {label}_0")
+            self.hoisted_loads()
+            self.row("first", "last")
+            return Source(w.text(), name, self.loops, self.body.functions)
+        kept = list(range(rank - 1 - layout.reduce_rank))
+        reduced = list(range(rank - 1 - layout.reduce_rank, rank - 1))
+        for j, dtype in enumerate(program.out_dtypes):
+            for level in range(3):
+                w(f"acc{j}_{level} = scratch_{16 if dtype.itemsize > 8 else 8}(0)")
+        at = self.scalars_at + 2 * len(program.scalar_slots)
+        for j, dtype in enumerate(program.out_dtypes):
+            w(f"neutral{j} = load_{code(dtype)}(args + {8 * (at + 2 * j)}, 0)")
+        self.loops_at += 2 * len(program.outs)
+        w("for outer in range(lo, hi):")
+        w.depth += 1
+        self.pointers("outer", kept, leaves, "p")
+        for label in leaves:
+            w(f"q{label} = p{label}")
+        w(f"for b in range(first, last, {BLOCK}):")
+        w.depth += 1
+        w("m = last - b")
+        w(f"if m > {BLOCK}:")
+        w(f"    m = {BLOCK}")
+        self.fill(range(3))
+        w("count1 = 0")
+        w("count2 = 0")
+        w("for r in range(rlo, rhi):")
+        w.depth += 1
+        self.pointers("r", reduced, leaves, "p_")
+        for label in leaves:
+            w(f"p{label} = p_{label}")
+        self.hoisted_loads()
+        for s in range(self.stages.count):
+            self.inline_stage(s)
+            self.loop_stage(s)
+        self.accumulate(0, self.value_addresses())
+        w("count1 += 1")
+        w(f"if count1 == {GROUP}:")
+        w.depth += 1
+        self.accumulate(1, [(f"acc{j}_0", str(d.itemsize)) for j, d in enumerate(program.out_dtypes)])
+        self.fill([0])
+        w("count1 = 0")
+        w("count2 += 1")
+        w(f"if count2 == {GROUP}:")
+        w.depth += 1
+        self.accumulate(2, [(f"acc{j}_1", str(d.itemsize)) for j, d in enumerate(program.out_dtypes)])
+        self.fill([1])
+        w("count2 = 0")
+        w.depth -= 3
+        for level in (1, 2):
+            self.accumulate(
+                level, [(f"acc{j}_{level - 1}", str(d.itemsize)) for j, d in enumerate(program.out_dtypes)]
+            )
+        w("for j in range(m):")
+        for j, dtype in enumerate(program.out_dtypes):
+            c = code(dtype)
+            w(
+                f"    store_{c}(y{j} + part * y{j}_0 + outer * y{j}_1 + b * {dtype.itemsize}, j, "
+                f"get_{c}(acc{j}_2, j))"
+            )
+        return Source(w.text(), name, self.loops, self.body.functions)
+
+    def value_addresses(self) -> list[tuple[str, str]]:
+        """Where the reduced values of a block lie, and their step."""
+        found = []
+        for ref, dtype in zip(self.program.outs, self.program.out_dtypes, strict=True):
+            if (ref, dtype) in self.scratch:
+                found.append((self.scratch[ref, dtype], str(dtype.itemsize)))
+            else:
+                found.append((f"px{-1 - ref} + b * {dtype.itemsize}", str(dtype.itemsize)))
+        return found
+
+    def reduce_block(self) -> None:
+        """Combine a block into its partial result, through NumPy's own reduction loop."""
+        for j, (address, step) in enumerate(self.value_addresses()):
+            slot = self.loop_slot(reduction_sig(self.layout.reduce[j], self.program.out_dtypes[j]))
+            size = self.program.out_dtypes[j].itemsize
+            target = f"py{j} + (b // {BLOCK}) * {size}"
+            self.w(
+                f"loop_3(load_i8(args, {slot}), load_i8(args, {slot + 1}), m, "
+                f"{target}, {address}, {target}, 0, {step}, 0)"
+            )
+
+    def accumulate(self, level: int, values: list[tuple[str, str]]) -> None:
+        for j, (address, step) in enumerate(values):
+            dtype = self.program.out_dtypes[j]
+            slot = self.loop_slot(reduction_sig(self.layout.reduce[j], dtype))
+            acc, size = f"acc{j}_{level}", dtype.itemsize
+            self.w(
+                f"loop_3(load_i8(args, {slot}), load_i8(args, {slot + 1}), m, "
+                f"{acc}, {address}, {acc}, {size}, {step}, {size})"
+            )
+
+    def fill(self, levels: Iterable[int]) -> None:
+        self.w("for j in range(m):")
+        for j, dtype in enumerate(self.program.out_dtypes):
+            for level in levels:
+                self.w(f"    put_{code(dtype)}(acc{j}_{level}, j, neutral{j})")
+
+
+def reduction_sig(ufunc: str, dtype: np.dtype) -> Sig:
+    """The signature of a reduction's own loop."""
+    from mirabelle.dispatch.ops import TABLE
+    from mirabelle.dispatch.promotion import signature
+
+    names = {"logical_and": "logical_and", "logical_or": "logical_or"}
+    return signature(TABLE[names.get(ufunc, ufunc)], (dtype, dtype))
+
+
+def range_source(program: Program, layout: Layout) -> Source:
+    """The source of a program's range kernel for operands that lie as `layout` says."""
+    frame = RangeFrame(program, layout)
+    return frame.reduction() if layout.reduce else frame.elementwise()

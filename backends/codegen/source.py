@@ -1,0 +1,270 @@
+"""Programs as kernel source.
+
+One body, two frames. The *range* frame loops over a range of rows and a range of the innermost
+dimension, for the host; operations without an inline form (transcendental functions, integer
+division, ...) run there in blocks of `BLOCK` elements through NumPy's own loops, so that results
+are NumPy's to the last bit. The *thread* frame computes one element a thread, for devices.
+
+Memory is read and written by `load_f8(address, index)` and the like; each backend defines what
+these names mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mirabelle.backends.codegen.program import Program
+from mirabelle.dispatch.ops import Op
+from mirabelle.dispatch.promotion import Sig, code
+from mirabelle.dispatch.schedule import SCALAR
+
+# Elements a block: 8 KiB of doubles, so that a few blocks stay in the first-level cache.
+BLOCK = 1024
+
+# How an operand is found along the innermost dimension.
+CONTIGUOUS, STRETCHED, STRIDED = "c", "0", "s"
+
+_ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}"}
+_COMPARE = {
+    "equal": "{0} == {1}", "not_equal": "{0} != {1}", "less": "{0} < {1}",
+    "less_equal": "{0} <= {1}", "greater": "{0} > {1}", "greater_equal": "{0} >= {1}",
+}  # fmt: skip
+_BITS = {"bitwise_and": "{0} & {1}", "bitwise_or": "{0} | {1}", "bitwise_xor": "{0} ^ {1}"}
+_FLOAT = {
+    **_ARITHMETIC, **_COMPARE, "divide": "{0} / {1}", "negative": "-{0}", "positive": "{0}",
+    "square": "{0} * {0}", "reciprocal": "{one} / {0}", "isnan": "{0} != {0}", "conj": "{0}",
+}  # fmt: skip
+# Operations with an inline helper in every backend, by kind of the working dtype.
+_HELPERS = {
+    "f": {"abs", "sqrt", "maximum", "minimum", "fmax", "fmin", "floor", "ceil", "trunc", "round",
+          "isinf", "isfinite", "signbit", "copysign", "fma"},
+    "i": {"maximum", "minimum", "abs"},
+    "u": {"maximum", "minimum"},
+    "b": {"maximum", "minimum"},
+    "c": set(),
+}  # fmt: skip
+
+
+def inline(sig: Sig) -> str | None:
+    """The expression of an operation on names, or None if it runs through NumPy's loop."""
+    op, dtype = sig.op.name, sig.ins[0]
+    kind, c = dtype.kind, code(dtype)
+    if op in ("copy", "cast", "where") or op.startswith("pick"):
+        return {"copy": "{0}", "cast": "{0}", "where": f"where_{code(sig.out)}({{0}}, {{1}}, {{2}})"}.get(op)
+    if sig.op.scalar is not None:
+        return f"{function_name(sig.op)}({', '.join(f'{{{i}}}' for i in range(sig.op.nin))})"
+    if dtype.char in "eg" or any(d.char in "eg" for d in (*sig.ins, *sig.outs)):
+        return None
+    if len(set(sig.ins)) > 1:
+        return None
+    if op in _HELPERS[kind]:
+        return f"{op}_{c}({', '.join(f'{{{i}}}' for i in range(sig.op.nin))})"
+    if kind == "f":
+        form = _FLOAT.get(op)
+        return form.replace("{one}", f"{c}(1)") if form else None
+    if kind == "c":
+        if op in ("real", "imag"):
+            return f"{{0}}.{op}"
+        return {**_ARITHMETIC, "equal": _COMPARE["equal"], "not_equal": _COMPARE["not_equal"],
+                "positive": "{0}", "square": "{0} * {0}", "negative": "-{0}",
+                "conj": "conj_" + c + "({0})"}.get(op)  # fmt: skip
+    if op == "real":
+        return "{0}"
+    if kind in "iu":
+        table = {**_ARITHMETIC, **_BITS, "negative": "-{0}", "positive": "{0}", "conj": "{0}",
+                 "square": "{0} * {0}", "bitwise_invert": "~{0}"}  # fmt: skip
+        if op in table:
+            return f"{c}({table[op]})"  # narrower integers wrap around where NumPy's do
+        return _COMPARE.get(op)
+    if kind == "b":
+        return {
+            "logical_and": "{0} & {1}", "logical_or": "{0} | {1}", "logical_not": "not {0}",
+            "logical_xor": "{0} ^ {1}", **_BITS, "bitwise_invert": "not {0}",
+            "add": "{0} | {1}", "multiply": "{0} & {1}", "equal": "{0} == {1}",
+            "not_equal": "{0} != {1}", "conj": "{0}",
+        }.get(op)  # fmt: skip
+    return None
+
+
+def function_name(op: Op) -> str:
+    """What a scalar function is called in generated source."""
+    stem = "".join(ch if ch.isalnum() else "_" for ch in op.name)
+    return f"fn_{stem}_{op.id}" if stem != op.name or op.id > 200 else f"fn_{stem}"
+
+
+def compilable(program: Program) -> bool:
+    """Can this program be compiled for the host? (Half and long double run through NumPy.)"""
+    dtypes = {*program.leaf_dtypes, *program.out_dtypes}
+    for sig, _ in program.steps:
+        dtypes |= {*sig.ins, *sig.outs}
+        if inline(sig) is None and not looped(sig):
+            return False
+    return not any(d.char in "egG" for d in dtypes)
+
+
+def looped(sig: Sig) -> bool:
+    """Does the operation run through NumPy's loop on blocks?"""
+    if sig.op.ufunc is None:
+        return False
+    # The loop of an integer power raises errors, which needs the interpreter.
+    return not (sig.op.name == "pow" and sig.ins[0].kind in "iu")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How operands lie: the rank after merging dimensions, and how each steps innermost.
+
+    `outs` come first in the argument block, then leaves. `tiled` frames visit the two innermost
+    dimensions in tiles, for operands whose fast dimension is not the innermost.
+    """
+
+    rank: int
+    outs: str
+    leaves: str
+    tiled: bool = False
+    reduce: tuple[str, ...] = ()  # the ufunc name of each output that is a reduction
+    reduce_rank: int = 0  # dimensions that are reduced, apart from the innermost
+    shared: bool = False  # may a result be an operand too, beside other results?
+    inner_kept: bool = False  # is the innermost dimension kept (accumulated over rows)?
+
+    def key(self) -> str:
+        return (
+            f"r{self.rank}{self.outs}|{self.leaves}{'t' if self.tiled else ''}"
+            f"{'a' if self.shared else ''}{'+'.join(self.reduce)}{self.reduce_rank}{'k' if self.inner_kept else ''}"
+        )
+
+
+@dataclass
+class Source:
+    """Generated source, and what its argument block holds after sizes, addresses and strides."""
+
+    text: str
+    name: str
+    loops: list[Sig]
+    functions: list[Op] = field(default_factory=list)
+
+
+class Writer:
+    """Lines of source at a depth of indentation."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+
+    def __call__(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def zero_cast(value: str, source: np.dtype, target: np.dtype) -> str:
+    """`value` of one dtype as another, in source."""
+    if source == target:
+        return value
+    s, t = code(source), code(target)
+    if target.kind == "b":
+        return f"({value} != {s}(0))"
+    if source.kind == "c" and target.kind != "c":
+        return zero_cast(f"{value}.real", np.dtype(f"f{source.itemsize // 2}"), target)
+    if source.kind == "b" and target.kind != "b":
+        return f"{t}({value})"
+    return f"{t}({value})"
+
+
+class Body:
+    """The statements of a program, for a frame that says how leaves and results are named."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.functions: list[Op] = []
+
+    def scalar_name(self, ref: int, dtype: np.dtype) -> str:
+        return f"s{self.program.scalar_slots[ref - SCALAR, dtype]}"
+
+    def expression(self, k: int, value: dict[int, str]) -> str:
+        """The expression of step `k`, given the names of the values it reads."""
+        sig, refs = self.program.steps[k]
+        names = []
+        for ref, wanted in zip(refs, sig.ins, strict=True):
+            if ref >= SCALAR:
+                names.append(self.scalar_name(ref, wanted))
+            else:
+                names.append(zero_cast(value[ref], self.program.dtype_of(ref), wanted))
+        if sig.op.name == "cast":
+            return zero_cast(names[0], sig.ins[0], sig.out)
+        if sig.op.name.startswith("pick"):
+            return f"{value[refs[0]]}[{int(sig.op.name[4:])}]"
+        form = inline(sig)
+        assert form is not None, sig
+        if sig.op.scalar is not None and sig.op not in self.functions:
+            self.functions.append(sig.op)
+        return result_cast(form.format(*names), sig)
+
+
+def result_cast(expression: str, sig: Sig) -> str:
+    if sig.op.scalar is not None and len(sig.outs) == 1:
+        return f"{code(sig.out)}({expression})"
+    return expression
+
+
+def thread_source(program: Program, ranks: int) -> Source:
+    """The thread frame: element `i` of the result, found in operands by its coordinates.
+
+    Arguments in the block: total, `ranks` sizes, then for each result and each leaf an address
+    and `ranks` strides in bytes, then the scalars.
+    """
+    w = Writer()
+    body = Body(program)
+    n_out, n_leaf = len(program.outs), len(program.leaf_dtypes)
+    name = f"kernel_{program.name}"
+    w(f"def {name}(args, i):")
+    w.depth += 1
+    w("if i >= load_i8(args, 0):")
+    w("    return")
+    position = 1 + ranks
+    for j, label in enumerate([f"y{j}" for j in range(n_out)] + [f"x{j}" for j in range(n_leaf)]):
+        base = position + j * (1 + ranks)
+        w(f"{label} = load_i8(args, {base})")
+    position += (n_out + n_leaf) * (1 + ranks)
+    w("rest = i")
+    for d in reversed(range(ranks)):
+        w(f"c{d} = rest % load_i8(args, {1 + d})" if d else "c0 = rest")
+        if d:
+            w(f"rest = rest // load_i8(args, {1 + d})")
+    for j, label in enumerate([f"y{j}" for j in range(n_out)] + [f"x{j}" for j in range(n_leaf)]):
+        base = 1 + ranks + j * (1 + ranks)
+        for d in range(ranks):
+            w(f"{label} = {label} + c{d} * load_i8(args, {base + 1 + d})")
+    _load_scalars(w, program, position)
+    value: dict[int, str] = {}
+    for j, dtype in enumerate(program.leaf_dtypes):
+        w(f"a{j} = {_value_load(dtype)}(x{j}, 0)")
+        value[-1 - j] = f"a{j}"
+    for k, (sig, refs) in enumerate(program.steps):
+        if inline(sig) is None and not sig.op.name.startswith("pick"):
+            # No inline form: the device's own function of that name, at the loop's dtypes.
+            names = [
+                body.scalar_name(r, t) if r >= SCALAR else zero_cast(value[r], program.dtype_of(r), t)
+                for r, t in zip(refs, sig.ins, strict=True)
+            ]
+            w(f"v{k} = {sig.op.name}_{code(sig.ins[0])}({', '.join(names)})")
+        else:
+            w(f"v{k} = {body.expression(k, value)}")
+        value[k] = f"v{k}"
+    for j, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
+        w(f"store_{code(dtype)}(y{j}, 0, {zero_cast(value[ref], program.dtype_of(ref), dtype)})")
+    return Source(w.text(), name, [], body.functions)
+
+
+def _load_scalars(w: Writer, program: Program, position: int) -> None:
+    for (_, dtype), slot in program.scalar_slots.items():
+        w(f"s{slot} = {_value_load(dtype)}(args + {8 * position}, 0)")
+        position += 2
+
+
+def _value_load(dtype: np.dtype) -> str:
+    """Loads of elements; those of addresses and sizes are `load_i8`."""
+    return "load_value_i8" if code(dtype) == "i8" else f"load_{code(dtype)}"

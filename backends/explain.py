@@ -1,0 +1,194 @@
+"""`mb.explain`: what an expression will do, and why it is fast."""
+
+from __future__ import annotations
+
+import html
+import math
+from typing import Any
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.backends.codegen.program import program_for
+from mirabelle.backends.codegen.rangeframe import range_source
+from mirabelle.backends.codegen.source import Layout, compilable, thread_source
+from mirabelle.backends.host import kernels, layout
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.generic import which
+from mirabelle.dispatch.schedule import HOIST_COST, schedule
+from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, format_tree
+
+
+class Explanation:
+    """A tree, the kernel made of it, and what running it moves. Prints as text, shows as HTML."""
+
+    def __init__(self, facts: dict[str, str], tree: str, source: str) -> None:
+        self.facts = facts
+        self.tree = tree
+        self.source = source
+
+    def __repr__(self) -> str:
+        width = max(map(len, self.facts), default=0)
+        lines = [f"{k:<{width}}  {v}" for k, v in self.facts.items()]
+        parts = ["\n".join(lines), "tree:\n" + _indent(self.tree)]
+        if self.source:
+            parts.append("kernel:\n" + _indent(self.source))
+        return "\n\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(k)}</th>"
+            f"<td style='text-align:left'>{html.escape(v)}</td></tr>"
+            for k, v in self.facts.items()
+        )
+        return (
+            f"<table>{rows}</table><p><b>tree</b></p><pre>{html.escape(self.tree)}</pre>"
+            f"<details><summary><b>kernel</b></summary><pre>{html.escape(self.source)}</pre></details>"
+        )
+
+
+def _indent(text: str) -> str:
+    return "\n".join("    " + line for line in text.rstrip("\n").split("\n"))
+
+
+def explain(x: Any) -> Explanation:
+    """Say what evaluating `x` does: its tree, kernel source, bytes, launches, the method chosen.
+
+    Nothing is evaluated.
+
+    >>> import mirabelle as mb
+    >>> a = mb.HostArray([1.0, 2.0])
+    >>> e = mb.explain(a * 2 + 1)
+    >>> print(e.tree)
+    v1 = add: float64[2]
+      v2 = multiply: float64[2]
+        x1: float64[2]
+        2
+      1
+    >>> e.facts["launches"]
+    '1'
+    """
+    if not isinstance(x, AbstractArray):
+        raise TypeError(
+            f"explain takes an array or an expression of arrays, not a {type(x).__name__}. For the "
+            "methods of a function use mb.methods(f)."
+        )
+    version = verbs.tree(x)
+    family = leaf_family(type(x))
+    facts = {"result": f"{type(x).__name__} of shape {x.shape} on {x.place}"}
+    if isinstance(version, Leaf):
+        facts["state"] = "evaluated: in memory already"
+        if version.foreign:
+            facts["memory"] = (
+                "shared with NumPy, which may write to it: expressions over it are evaluated at once "
+                "(HostArray(x) copies it once and lets them fuse)"
+            )
+        facts["launches"] = "0"
+        return Explanation(facts, format_tree(version), "")
+    operand = version.operand if isinstance(version, Reduced) else version
+    before = _evaluated_first(operand)
+    facts["state"] = "not evaluated"
+    empty = family._empty(version.shape, version.dtype)
+    method = which(verbs.copyto, wrap(family, Leaf(empty)), version)
+    facts["method"] = repr(method)
+    facts["launches"] = str(1 + len(before))
+    if before:
+        facts["computed first"] = "; ".join(before)
+    request = _request(operand)
+    views = [leaf.view for leaf in request.leaves]
+    read = sum(v.nbytes for v in views)
+    written = math.prod(version.shape) * version.dtype.itemsize
+    unfused = sum(
+        math.prod(request.shape) * (sig.out.itemsize + sum(d.itemsize for d in sig.ins))
+        for sig, _ in program_for(request, (operand.dtype,)).steps
+    )
+    facts["bytes read"] = _bytes(read)
+    facts["bytes written"] = _bytes(written)
+    facts["one operation at a time"] = f"{_bytes(unfused)} in {len(request.key[0])} launches"
+    program = program_for(request, (version.dtype,))
+    if family is not HostArray:
+        source = thread_source(program, len(request.shape))
+        facts["runs as"] = "a device kernel, one thread an element"
+        return Explanation(facts, format_tree(version), source.text)
+    if isinstance(version, Reduced):
+        if not compilable(program) or version.reduction.neutral(version.dtype) is None:
+            facts["runs as"] = "NumPy on blocks (no compiled form for these dtypes)"
+            return Explanation(facts, format_tree(version), "")
+        r = layout.arrange_reduction(request.shape, version.axes, views)
+        classes = "".join(layout.inner_class(s[-1], v.dtype) for s, v in zip(r.strides, views, strict=True))
+        how = Layout(
+            len(r.sizes), "c", classes, reduce=(version.reduction.ufunc.__name__,),
+            reduce_rank=len(r.reduced), inner_kept=r.inner_kept,
+        )  # fmt: skip
+    else:
+        if not compilable(program):
+            facts["runs as"] = "NumPy on blocks (no compiled form for these dtypes)"
+            return Explanation(facts, format_tree(version), "")
+        a = layout.arrange(request.shape, [empty, *views])
+        how = Layout(len(a.sizes), a.classes[:1], a.classes[1:], a.tiled)
+    source = range_source(program, how)
+    n = math.prod(request.shape)
+    known = kernels.known(source)
+    facts["runs as"] = (
+        f"a compiled kernel ({known})" if known == "in memory"
+        else "NumPy on the whole operands: it is small" if n < settings.compile_size
+        else "NumPy on cache-sized blocks, while the kernel compiles"
+    )  # fmt: skip
+    return Explanation(facts, format_tree(version), source.text)
+
+
+def _bytes(n: float) -> str:
+    from mirabelle.arraytypes.display import _bytes as shown
+
+    return shown(n)
+
+
+def _request(operand: Any) -> Any:
+    """The operand linearised without evaluating anything: what would come first is a stand-in."""
+
+    def stand_in(node: Any) -> Leaf:
+        return Leaf(HostArray._empty(node.shape, node.dtype))
+
+    return schedule(operand, stand_in, store=False)
+
+
+def _evaluated_first(operand: Any) -> list[str]:
+    """Descriptions of the subtrees that get launches of their own."""
+    found: list[str] = []
+
+    def walk(node: Any, shape: tuple[int, ...]) -> None:
+        for a in getattr(node, "args", None) or ():
+            if isinstance(a, Reduced) and a.value is None:
+                found.append(f"{a.reduction.name} of shape {a.shape}")
+            elif isinstance(a, Broadcasted) and a.value is None:
+                smaller = math.prod(a.shape) * 2 <= math.prod(shape)
+                if smaller and a.cost >= HOIST_COST:
+                    found.append(f"{a.sig.op.name} at its own shape {a.shape} (costly, and stretched later)")
+                else:
+                    walk(a, shape)
+
+    walk(operand, operand.shape)
+    return found
+
+
+def broadcasted(f: Any, *operands: Any) -> Broadcasted | Leaf:
+    """The tree of an operation, without a handle: what `mb.copyto(dest, tree)` executes.
+
+    >>> import mirabelle as mb
+    >>> t = mb.broadcasted(mb.add, mb.HostArray([1.0, 2.0]), 1)
+    >>> t
+    v1 = add: float64[2]
+      x1: float64[2]
+      1
+    >>> print(mb.copyto(mb.empty(2), t))
+    [2. 3.]
+    """
+    from mirabelle.arraytypes.userbroadcast import broadcast
+
+    result = broadcast(f, *operands)
+    if isinstance(result, tuple):
+        raise ValueError("broadcasted takes an operation of one result; use mb.broadcast for several.")
+    tree: Broadcasted | Leaf = verbs.tree(result)
+    return tree

@@ -1,0 +1,129 @@
+"""Kernel source → machine code: Numba, once per source, kept on disk.
+
+`compile_source` is a function of texts, so that it can run in another process. The result is
+an object file; `load` maps it into this process with llvmlite alone, so a process that finds
+all its kernels on disk never imports Numba.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import linecache
+import threading
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+Kernel = Callable[[int, int, int, int, int, int, int, int], int]
+_PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 8)
+
+
+def compile_source(text: str, name: str, functions: dict[str, Any]) -> tuple[bytes, str]:
+    """The object code of a kernel and the symbol to call. `functions`: what the source calls."""
+    from numba import njit, types
+    from numba.core.errors import NumbaPerformanceWarning  # noqa: F401 - Numba is complete now
+
+    from mirabelle.backends.host import primitives
+
+    scope = dict(primitives.shared_namespace())
+    for label, function in functions.items():
+        scope[label] = primitives.builtin_function(function) if isinstance(function, str) else function
+    filename = remember(text)
+    exec(compile(text, filename, "exec"), scope)
+    compiled = njit(
+        nogil=True,
+        error_model="numpy",
+        boundscheck=False,
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )(scope[name])
+    compiled.compile(types.void(*[types.int64] * 8))
+    (result,) = compiled.overloads.values()
+    return result.library._get_compiled_object(), result.fndesc.llvm_func_name
+
+
+def remember(text: str) -> str:
+    """Make generated source visible to tracebacks and profilers; returns its file name."""
+    filename = f"<mirabelle kernel {hashlib.sha1(text.encode()).hexdigest()[:12]}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    return filename
+
+
+_engine_lock = threading.Lock()
+_engine: Any = None
+# Where kernels leave their return value and exception: kernels have neither, so all share it.
+_nowhere = ctypes.create_string_buffer(256)
+_nowhere_address = ctypes.addressof(_nowhere)
+
+
+@cache
+def _target_machine() -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), jit=True
+    )
+
+
+def load(code: bytes, symbol: str) -> Kernel:
+    """Machine code as a function of this process. Raises OSError if it cannot be linked."""
+    import llvmlite.binding as llvm
+
+    with _engine_lock:
+        machine = _target_machine()
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        if b"numba_" in code or b"NRT_" in code:
+            import numba.core.runtime  # noqa: F401 - its symbols are registered on import
+            from numba.core.registry import cpu_target
+
+            cpu_target.target_context.refresh()
+        try:
+            engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+            engine.finalize_object()
+            address = engine.get_function_address(symbol)
+        except RuntimeError as e:
+            raise OSError(f"the kernel does not link: {e}") from None
+        if not address:
+            raise OSError(f"the kernel has no symbol {symbol}")
+    function = _PROTOTYPE(address)
+    nowhere = _nowhere_address
+
+    def kernel(*args: int) -> int:
+        return function(nowhere, nowhere, *args)
+
+    kernel.engine = engine  # type: ignore[attr-defined]
+    return kernel
+
+
+@cache
+def target_tag() -> str:
+    """What object code depends on besides its source: versions and the processor."""
+    import platform
+
+    import llvmlite
+    import llvmlite.binding as llvm
+    import numpy
+
+    features = llvm.get_host_cpu_features().flatten()
+    try:
+        from importlib.metadata import version
+
+        numba_version = version("numba")
+    except Exception:
+        numba_version = "unknown"
+    return ";".join(
+        [
+            "mirabelle-1",
+            numba_version,
+            llvmlite.__version__,
+            numpy.__version__.split(".")[0],
+            platform.machine(),
+            platform.system(),
+            llvm.get_host_cpu_name(),
+            hashlib.sha1(features.encode()).hexdigest(),
+        ]
+    )

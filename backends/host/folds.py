@@ -1,0 +1,69 @@
+"""Folds and scans with a user's function of two scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from mirabelle.dispatch.errors import UserFunctionError
+
+
+@lru_cache(maxsize=256)
+def _compiled(op: Callable[..., Any], scan: bool) -> Any:
+    import numba
+
+    from mirabelle.backends.codegen.userfunctions import jitted
+
+    f = jitted(op)
+    if scan:
+
+        @numba.njit(nogil=True, error_model="numpy")
+        def scan_rows(rows, out):  # type: ignore[no-untyped-def]
+            for i in range(rows.shape[0]):
+                total = rows[i, 0]
+                out[i, 0] = total
+                for j in range(1, rows.shape[1]):
+                    total = f(total, rows[i, j])
+                    out[i, j] = total
+
+        return scan_rows
+
+    @numba.njit(nogil=True, error_model="numpy")
+    def fold_rows(rows, init, out):  # type: ignore[no-untyped-def]
+        for i in range(rows.shape[0]):
+            total = init
+            for j in range(rows.shape[1]):
+                total = f(total, rows[i, j])
+            out[i] = total
+
+    return fold_rows
+
+
+def _run(op: Callable[..., Any], kernel: Any, *args: Any) -> None:
+    from numba.core.errors import NumbaError
+
+    try:
+        kernel(*args)
+    except NumbaError as e:
+        raise UserFunctionError(
+            f"{getattr(op, '__name__', op)}() cannot be compiled as an operation of two scalars: "
+            f"{str(e).splitlines()[0]}. It must take two numbers and return one of the same kind."
+        ) from None
+
+
+def fold(op: Callable[..., Any], rows: np.ndarray, init: Any) -> np.ndarray:
+    """Combine each row, starting from `init`."""
+    out = np.empty(rows.shape[0], rows.dtype)
+    _run(op, _compiled(op, False), rows, init, out)
+    return out
+
+
+def scan(op: Callable[..., Any], rows: np.ndarray) -> np.ndarray:
+    """The running combination of each row."""
+    out = np.empty_like(rows)
+    if rows.shape[1]:
+        _run(op, _compiled(op, True), rows, out)
+    return out

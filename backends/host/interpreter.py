@@ -1,0 +1,197 @@
+"""Programs run by NumPy: at once when small, in cache-sized blocks when large.
+
+This is how an expression runs before its kernel is compiled. For each program one Python
+function of NumPy calls is generated; on blocks, intermediate values stay in the cache.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import math
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.codegen.program import Program
+from mirabelle.dispatch.promotion import Sig
+from mirabelle.dispatch.schedule import SCALAR
+
+# Elements of a block: small enough for the second-level cache, large enough that Python's
+# part of a block is small beside NumPy's.
+BLOCK = 1 << 14
+
+_local = threading.local()
+
+
+def quietly(f: Callable[..., Any], *args: Any) -> Any:
+    """Run with floating-point warnings off: NaN and infinity are values here, as in a kernel.
+
+    Entering np.errstate takes longer than a small operation; a context kept for the purpose
+    does not.
+    """
+    context = getattr(_local, "context", None)
+    if context is None:
+        context = _local.context = contextvars.copy_context()
+        context.run(lambda: np.seterr(all="ignore"))
+    try:
+        return context.run(f, *args)
+    except RuntimeError as e:
+        if "already entered" not in str(e):
+            raise
+        return f(*args)  # a user's function inside a kernel evaluates a tree of its own
+
+
+def interpreted(program: Program) -> Callable[..., Any]:
+    """run(leaves, scalars, outs): the program as NumPy calls on whole operands."""
+    run = program.plans.get("interpreted")
+    if run is None:
+        run = program.plans["interpreted"] = _generate(program, reuse=False)
+    return run  # type: ignore[no-any-return]
+
+
+def interpreted_blocks(program: Program) -> Callable[..., Any]:
+    """The same for operands all of one shape: values overwrite those that are dead."""
+    run = program.plans.get("blocks")
+    if run is None:
+        run = program.plans["blocks"] = _generate(program, reuse=True)
+    return run  # type: ignore[no-any-return]
+
+
+def _generate(program: Program, reuse: bool) -> Callable[..., Any]:
+    scope: dict[str, Any] = {"copyto": np.copyto, "where": np.where}
+    lines = ["def run(leaves, scalars, outs):"]
+    n_leaf = len(program.leaf_dtypes)
+    n_scalar = len({j for j, _ in program.scalar_slots})
+    if n_leaf:
+        lines.append(f"    {', '.join(f'x{j}' for j in range(n_leaf))}, = leaves")
+    if n_scalar:
+        lines.append(f"    {', '.join(f's{j}' for j in range(n_scalar))}, = scalars")
+    lines.append(f"    {', '.join(f'y{j}' for j in range(len(program.outs)))}, = outs")
+    last_use: dict[int, int] = {}
+    for k, (_, refs) in enumerate(program.steps):
+        for r in refs:
+            last_use[r] = k
+    for r in program.outs:
+        last_use[r] = len(program.steps)
+    # A step may write its result straight to the output it becomes, if no later step reads a
+    # leaf (which the output may overwrite) and the dtype is the output's.
+    direct = {
+        r: j
+        for j, (r, d) in enumerate(zip(program.outs, program.out_dtypes, strict=True))
+        if r == len(program.steps) - 1 and program.dtype_of(r) == d
+    }
+    written = set()
+    for k, (sig, refs) in enumerate(program.steps):
+        names = [
+            f"s{r - SCALAR}" if r >= SCALAR else f"x{-1 - r}" if r < 0 else f"v{r}" for r in refs
+        ]
+        out = f"y{direct[k]}" if k in direct else None
+        if out is None and reuse:
+            for r in refs:
+                if (
+                    0 <= r < SCALAR
+                    and last_use[r] == k
+                    and refs.count(r) >= 1
+                    and program.dtype_of(r) == sig.out
+                    and program.steps[r][0].op.nout == 1
+                    and not program.steps[r][0].op.name.startswith("pick")
+                    and program.steps[r][0].op.name not in ("copy", "real", "imag")
+                ):
+                    out = f"v{r}"
+                    break
+        f = f"f{k}"
+        scope[f], takes_out = numpy_callable(sig)
+        if takes_out and out is not None:
+            lines.append(f"    v{k} = {f}({', '.join(names)}, out={out})")
+            if k in direct:
+                written.add(k)
+        else:
+            lines.append(f"    v{k} = {f}({', '.join(names)})")
+    for j, (r, _) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
+        if r in written and direct.get(r) == j:
+            continue
+        value = f"x{-1 - r}" if r < 0 else f"v{r}"
+        lines.append(f"    copyto(y{j}, {value}, 'unsafe')")
+    exec("\n".join(lines), scope)
+    return scope["run"]  # type: ignore[no-any-return]
+
+
+def numpy_callable(sig: Sig) -> tuple[Callable[..., Any], bool]:
+    """A function that does a step on NumPy arrays, and whether it takes `out`."""
+    op, out = sig.op, sig.out
+    if op.ufunc is not None:
+        return op.ufunc, op.nout == 1
+    if op.name == "where":
+        return (lambda c, x, y: np.where(c, x, y).astype(out, copy=False)), False
+    if op.name == "cast":
+        return (lambda x: np.asarray(x).astype(out)), False
+    if op.name == "copy":
+        return (lambda x: x), False
+    if op.name == "real":
+        return (lambda x: np.asarray(x).real), False
+    if op.name == "imag":
+        return (lambda x: np.asarray(x).imag), False
+    if op.name.startswith("pick"):
+        i = int(op.name[4:])
+        return (lambda x: x[i]), False
+    if op.name == "fma":
+        return _fma(out), False
+    assert op.scalar is not None
+    return _each(op.scalar, out), False
+
+
+def _each(scalar: Callable[..., Any], out: np.dtype) -> Callable[..., Any]:
+    """A scalar function of `math` on every element."""
+
+    def guarded(*args: float) -> float:
+        try:
+            return scalar(*args)  # type: ignore[no-any-return]
+        except OverflowError:
+            return math.inf
+        except ValueError:  # a pole: C returns what math refuses to
+            return math.inf if scalar is math.lgamma else math.nan
+
+    function = np.frompyfunc(guarded, 1, 1)
+    return lambda *args: np.asarray(function(*[np.asarray(a, np.float64) for a in args])).astype(out)
+
+
+def _fma(out: np.dtype) -> Callable[..., Any]:
+    """x*y + z rounded once, through the C library."""
+    libm = ctypes.CDLL(None)
+    fma = libm.fma if out.itemsize > 4 else libm.fmaf
+    number = ctypes.c_double if out.itemsize > 4 else ctypes.c_float
+    fma.restype = number
+    fma.argtypes = [number] * 3
+    function = np.frompyfunc(fma, 3, 1)
+    return lambda x, y, z: np.asarray(function(x, y, z)).astype(out)
+
+
+def run_blocks(
+    program: Program, leaves: list[np.ndarray], scalars: list[Any], outs: list[np.ndarray]
+) -> None:
+    """Run over operands of one common shape in blocks of rows."""
+    run = interpreted_blocks(program)
+    shape = outs[0].shape
+    total = outs[0].size
+    if total <= BLOCK or not shape:
+        run(leaves, scalars, outs)
+        return
+    if len(shape) == 1:
+        for i in range(0, total, BLOCK):
+            s = slice(i, i + BLOCK)
+            run([x[s] for x in leaves], scalars, [y[s] for y in outs])
+        return
+    inner = total // shape[0] if shape[0] else 0
+    if inner >= 2 * BLOCK:
+        for i in range(shape[0]):
+            run_blocks(program, [x[i] for x in leaves], scalars, [y[i] for y in outs])
+        return
+    rows = max(1, BLOCK // inner)
+    for i in range(0, shape[0], rows):
+        s = slice(i, i + rows)
+        run([x[s] for x in leaves], scalars, [y[s] for y in outs])
+
+

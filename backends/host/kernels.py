@@ -1,0 +1,259 @@
+"""Getting kernels: from memory, from disk, or compiled, without making the caller wait.
+
+Compiling takes about 50 ms of Python, which in a thread of this process would stall every
+other statement (the interpreter has one lock). So a helper process compiles, and what it made
+is picked up from its answer; until then the interpreter serves.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+from mirabelle.backends.codegen.source import Source
+from mirabelle.backends.host import compiler, diskcache
+from mirabelle.dispatch import counters
+from mirabelle.dispatch.settings import settings
+
+# Kernels by source text. A value is a kernel, PENDING while it compiles, or FAILED.
+PENDING = object()
+FAILED = object()
+_kernels: dict[Any, Any] = {}
+_lock = threading.Lock()
+compilations = 0
+
+
+def get(
+    source: Source,
+    wait: bool = False,
+    functions: dict[str, Any] | None = None,
+    patient: bool = True,
+) -> Any:
+    """The kernel of a source, or None while it is being compiled (or cannot be).
+
+    An impatient caller does not even wait for llvmlite, which loads kernels, to be imported.
+    """
+    key = source.text if functions is None else (source.text, *functions.values())
+    found = _kernels.get(key)
+    if found is None:
+        if not patient and not wait and "llvmlite.binding" not in sys.modules and settings.compiler != "inline":
+            _in_background(key, source)
+            return None
+        found = _find(key, source, wait, functions)
+    if found is PENDING and wait:
+        found = _await(key)
+    return None if found is PENDING or found is FAILED else found
+
+
+def _find(key: Any, source: Source, wait: bool, functions: dict[str, Any] | None) -> Any:
+    if settings.compiler == "off" and functions is None:
+        return None
+    builtins = {label(op): op.name for op in source.functions if _is_builtin(op)}
+    if functions is not None:
+        if counters.active:
+            counters.add(compilations=1)
+        # User functions live in this process: they are compiled here, and only kept in memory.
+        return _keep(key, _compile_here(source, {**builtins, **functions}, None))
+    entry = diskcache.entry_key([compiler.target_tag(), source.text])
+    stored = diskcache.read(entry)
+    if stored is not None:
+        try:
+            compiler.remember(source.text)
+            return _keep(key, compiler.load(*stored))
+        except OSError:
+            pass  # written for another machine: compiled anew
+    mode = settings.compiler
+    if counters.active and key not in _kernels:
+        counters.add(compilations=1)
+    if mode == "inline" or (wait and mode != "process"):
+        return _keep(key, _compile_here(source, dict(builtins), entry))
+    with _lock:
+        if key in _kernels:
+            return _kernels[key]
+        _kernels[key] = PENDING
+    if mode == "process" and _server.submit(key, source, builtins, entry):
+        return PENDING
+    thread = threading.Thread(
+        target=lambda: _keep(key, _compile_here(source, dict(builtins), entry)),
+        daemon=True,
+        name="mirabelle-compiler",
+    )
+    thread.start()
+    return PENDING
+
+
+_importing = False
+
+
+def _in_background(key: Any, source: Source) -> None:
+    global _importing
+    if not _importing and settings.compiler != "off":
+        _importing = True
+        threading.Thread(
+            target=lambda: _find(key, source, False, None), daemon=True, name="mirabelle-loader"
+        ).start()
+
+
+def label(op: Any) -> str:
+    from mirabelle.backends.codegen.source import function_name
+
+    return function_name(op)
+
+
+def _is_builtin(op: Any) -> bool:
+    from mirabelle.backends.codegen.program import is_user_function
+
+    return not is_user_function(op)
+
+
+def _keep(key: Any, kernel: Any) -> Any:
+    _kernels[key] = kernel
+    return kernel
+
+
+def _await(key: Any, timeout: float = 60.0) -> Any:
+    deadline = time.monotonic() + timeout
+    while _kernels.get(key) is PENDING and time.monotonic() < deadline:
+        time.sleep(0.002)
+    return _kernels.get(key)
+
+
+def _compile_here(source: Source, functions: dict[str, Any], entry: str | None) -> Any:
+    global compilations
+    code, symbol = compiler.compile_source(source.text, source.name, functions)
+    compilations += 1
+    if entry is not None:
+        diskcache.write(entry, code, symbol)
+    return compiler.load(code, symbol)
+
+
+def known(source: Source) -> str:
+    """Where a source's kernel is: "in memory", "compiling" or "not compiled"."""
+    found = _kernels.get(source.text)
+    return "not compiled" if found is None or found is FAILED else "compiling" if found is PENDING else "in memory"
+
+
+def settle(timeout: float = 60.0) -> None:
+    """Wait until nothing compiles any more (for tests and benchmarks)."""
+    deadline = time.monotonic() + timeout
+    while any(k is PENDING for k in list(_kernels.values())) and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def clear() -> None:
+    """Forget every kernel in memory."""
+    _kernels.clear()
+
+
+class _Server:
+    """The helper process: requests go to its standard input, answers come from its output."""
+
+    def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        self.broken = False
+        self.waiting: dict[int, tuple[Any, Source, dict[str, Any], str]] = {}
+        self.lock = threading.Lock()
+        self.number = 0
+
+    def start(self) -> bool:
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "mirabelle.backends.host.server"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                close_fds=True,
+                # The helper must find what this process found, wherever it was started.
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            )
+        except OSError:
+            self.broken = True
+            return False
+        threading.Thread(target=self.read, args=(self.process,), daemon=True).start()
+        return True
+
+    def submit(self, key: Any, source: Source, builtins: dict[str, str], entry: str) -> bool:
+        with self.lock:
+            if self.broken or (self.process is None and not self.start()):
+                return False
+            assert self.process is not None and self.process.stdin is not None
+            self.number += 1
+            self.waiting[self.number] = (key, source, dict(builtins), entry)
+            request = pickle.dumps((self.number, source.text, source.name, builtins))
+            try:
+                self.process.stdin.write(struct.pack("<Q", len(request)) + request)
+                self.process.stdin.flush()
+            except OSError:
+                self.broken = True
+                del self.waiting[self.number]
+                return False
+        return True
+
+    def read(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        while True:
+            head = process.stdout.read(8)
+            if len(head) < 8:
+                break
+            (size,) = struct.unpack("<Q", head)
+            body = process.stdout.read(size)
+            if len(body) < size:
+                break
+            number, code, symbol = pickle.loads(body)
+            with self.lock:
+                key, source, _, entry = self.waiting.pop(number)
+            self.accept(key, source, entry, code, symbol)
+        # The helper died: what it had not answered is compiled in a thread.
+        with self.lock:
+            self.broken = True
+            rest = list(self.waiting.values())
+            self.waiting.clear()
+        for key, source, builtins, entry in rest:
+            with contextlib.suppress(Exception):
+                _keep(key, _compile_here(source, builtins, entry))
+                continue
+            _keep(key, FAILED)
+
+    def accept(self, key: Any, source: Source, entry: str, code: bytes | None, symbol: str) -> None:
+        global compilations
+        if code is None:
+            _keep(key, FAILED)
+            return
+        compilations += 1
+        diskcache.write(entry, code, symbol)
+        compiler.remember(source.text)
+        try:
+            _keep(key, compiler.load(code, symbol))
+        except OSError:
+            _keep(key, FAILED)
+
+    def stop(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            with contextlib.suppress(Exception):
+                process.kill()
+                process.wait(1)
+
+
+_server = _Server()
+atexit.register(lambda: _server.stop())
+
+
+def _after_fork() -> None:
+    """A forked child has no use for its parent's helper, and must not answer for it."""
+    global _server, _lock
+    _server, _lock = _Server(), threading.Lock()
+    for key in [k for k, v in _kernels.items() if v is PENDING]:
+        del _kernels[key]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,169 @@
+"""How the operands of one launch lie in memory, reduced to as few dimensions as possible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.codegen.source import CONTIGUOUS, STRETCHED, STRIDED
+
+
+class Arrangement:
+    """Merged sizes, and for each operand its strides over them (0 where it is stretched)."""
+
+    __slots__ = ("classes", "sizes", "strides", "tiled")
+
+    def __init__(
+        self, sizes: list[int], strides: list[list[int]], classes: str, tiled: bool
+    ) -> None:
+        self.sizes = sizes
+        self.strides = strides
+        self.classes = classes
+        self.tiled = tiled
+
+
+def stretched_strides(view: Any, shape: tuple[int, ...]) -> list[int]:
+    """The strides of a view over a shape it broadcasts to."""
+    pad = len(shape) - len(view.shape)
+    out = [0] * pad
+    for n, s, full in zip(view.shape, view.strides, shape[pad:], strict=True):
+        out.append(0 if n == 1 and full != 1 else s)
+    return out
+
+
+def arrange(shape: tuple[int, ...], views: list[Any]) -> Arrangement:
+    """Merge dimensions for an elementwise launch; `views[0]` is the destination."""
+    simple = True
+    classes = []
+    for v in views:
+        if v.shape == shape and v.flags.c_contiguous:
+            classes.append(CONTIGUOUS)
+        elif v.size == 1:
+            classes.append(STRETCHED)
+        else:
+            simple = False
+            break
+    if simple:
+        n = 1
+        for d in shape:
+            n *= d
+        strides = [[v.itemsize if c == CONTIGUOUS else 0] for v, c in zip(views, classes, strict=True)]
+        return Arrangement([n], strides, "".join(classes), False)
+    strides = [stretched_strides(v, shape) for v in views]
+    first = strides[0]
+    order = [d for d in range(len(shape)) if shape[d] != 1]
+    order.sort(key=lambda d: -abs(first[d]))
+    sizes, merged = merge([shape[d] for d in order], [[s[d] for d in order] for s in strides])
+    itemsizes = [v.dtype.itemsize for v in views]
+    tiled = False
+    if len(sizes) > 1:
+        for s, itemsize in zip(merged[1:], itemsizes[1:], strict=True):
+            outer = [abs(x) for x in s[:-1]]
+            nearest = min((x for x in outer if x), default=0)
+            if nearest and abs(s[-1]) > nearest and abs(s[-1]) >= 64 and nearest < 8 * itemsize:
+                tiled = sizes[-1] >= 8
+                near = outer.index(nearest)
+                if near != len(sizes) - 2:
+                    # The dimension along which this operand is contiguous comes next to the last.
+                    perm = [d for d in range(len(sizes) - 1) if d != near] + [near, len(sizes) - 1]
+                    sizes = [sizes[d] for d in perm]
+                    merged = [[x[d] for d in perm] for x in merged]
+                break
+    inner = "".join(
+        CONTIGUOUS if s[-1] == i else STRETCHED if s[-1] == 0 else STRIDED
+        for s, i in zip(merged, itemsizes, strict=True)
+    )
+    return Arrangement(sizes, merged, inner, tiled)
+
+
+def merge(sizes: list[int], strides: list[list[int]]) -> tuple[list[int], list[list[int]]]:
+    """Merge neighbouring dimensions that every operand steps through evenly."""
+    if not sizes:
+        return [1], [[0] for _ in strides]
+    out_sizes = [sizes[0]]
+    out = [[s[0]] for s in strides]
+    for d in range(1, len(sizes)):
+        if all(o[-1] == s[d] * sizes[d] for o, s in zip(out, strides, strict=True)):
+            out_sizes[-1] *= sizes[d]
+            for o, s in zip(out, strides, strict=True):
+                o[-1] = s[d]
+        else:
+            out_sizes.append(sizes[d])
+            for o, s in zip(out, strides, strict=True):
+                o.append(s[d])
+    return out_sizes, out
+
+
+class ReducedArrangement:
+    """For a reduction: kept dimensions, reduced ones, and the innermost, each merged.
+
+    `order` lists the kept dimensions of the operand in the order partial results have.
+    """
+
+    __slots__ = ("inner_kept", "kept", "order", "reduced", "sizes", "strides")
+
+    def __init__(
+        self,
+        kept: list[int],
+        reduced: list[int],
+        sizes: list[int],
+        strides: list[list[int]],
+        inner_kept: bool,
+        order: list[int],
+    ) -> None:
+        self.kept = kept
+        self.reduced = reduced
+        self.sizes = sizes
+        self.strides = strides
+        self.inner_kept = inner_kept
+        self.order = order
+
+
+def arrange_reduction(
+    shape: tuple[int, ...], axes: tuple[int, ...], views: list[Any]
+) -> ReducedArrangement:
+    """Order and merge dimensions for reducing `axes` of operands broadcast to `shape`."""
+    strides = [stretched_strides(v, shape) for v in views]
+    leader = max(strides, key=lambda s: sum(1 for x in s if x)) if strides else [0] * len(shape)
+    live = [d for d in range(len(shape)) if shape[d] != 1]
+    live.sort(key=lambda d: -abs(leader[d]))
+    kept = [d for d in live if d not in axes]
+    reduced = [d for d in live if d in axes]
+    inner_kept = bool(live) and live[-1] not in axes and bool(reduced)
+    if not reduced:
+        inner_kept = False
+    inner = [live[-1]] if live and (inner_kept or live[-1] in axes) else []
+    order = list(kept)
+    outer_kept = [d for d in kept if d not in inner]
+    outer_reduced = [d for d in reduced if d not in inner]
+
+    def group(dims: list[int]) -> tuple[list[int], list[list[int]]]:
+        if not dims:
+            return [], [[] for _ in strides]
+        return merge([shape[d] for d in dims], [[s[d] for d in dims] for s in strides])
+
+    kept_sizes, kept_strides = group(outer_kept)
+    if inner and not inner_kept:
+        both_sizes, both_strides = group([*outer_reduced, *inner])
+        reduced_sizes, reduced_strides = both_sizes[:-1], [s[:-1] for s in both_strides]
+        inner_sizes, inner_strides = both_sizes[-1:], [s[-1:] for s in both_strides]
+    else:
+        reduced_sizes, reduced_strides = group(outer_reduced)
+        inner_sizes = [shape[d] for d in inner] or [1]
+        inner_strides = [[s[d] for d in inner] or [0] for s in strides]
+    return ReducedArrangement(
+        kept_sizes,
+        reduced_sizes,
+        [*kept_sizes, *reduced_sizes, *inner_sizes],
+        [
+            [*k, *r, *i]
+            for k, r, i in zip(kept_strides, reduced_strides, inner_strides, strict=True)
+        ],
+        inner_kept,
+        order,
+    )
+
+
+def inner_class(stride: int, dtype: np.dtype) -> str:
+    return CONTIGUOUS if stride == dtype.itemsize else STRETCHED if stride == 0 else STRIDED

@@ -1,0 +1,254 @@
+"""What the names in generated source mean on the host: Numba intrinsics.
+
+Imported only where kernels are compiled (usually a helper process), never on the hot path.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+_WORD = ir.IntType(64)
+_DTYPES: dict[str, Any] = {
+    "b1": types.boolean, "i1": types.int8, "i2": types.int16, "i4": types.int32,
+    "i8": types.int64, "u1": types.uint8, "u2": types.uint16, "u4": types.uint32,
+    "u8": types.uint64, "f4": types.float32, "f8": types.float64, "c8": types.complex64,
+    "c16": types.complex128,
+}  # fmt: skip
+
+
+def _scopes(builder: Any, *names: str) -> Any:
+    """Alias scopes, so that loops vectorise without tests of addresses.
+
+    Reads of operands are in one scope, reads of scratch in another. Results are written outside
+    both: a result overlaps an operand at most element on element, and there the write depends on
+    the read. Scratch is written outside the operands' scope.
+    """
+    m = builder.module
+    domain = m.add_metadata([ir.MetaDataString(m, "mirabelle")])
+    return m.add_metadata(
+        [m.add_metadata([ir.MetaDataString(m, f"mirabelle {n}"), domain]) for n in names]
+    )
+
+
+def _make_load(tp: Any, scope: str | None) -> Any:
+    @intrinsic
+    def load(typingctx: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = context.get_data_type(tp)
+            pointer = builder.inttoptr(args[0], data.as_pointer())
+            loaded = builder.load(builder.gep(pointer, [args[1]]))
+            loaded.align = context.get_abi_alignment(data)
+            if scope is not None:
+                loaded.set_metadata("alias.scope", _scopes(builder, scope))
+            return context.data_model_manager[tp].from_data(builder, loaded)
+
+        return tp(types.int64, types.int64), generate
+
+    return load
+
+
+def _make_store(tp: Any, *outside: str) -> Any:
+    @intrinsic
+    def store(typingctx: Any, address: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = context.get_data_type(tp)
+            pointer = builder.inttoptr(args[0], data.as_pointer())
+            raw = context.data_model_manager[tp].as_data(builder, args[2])
+            stored = builder.store(raw, builder.gep(pointer, [args[1]]))
+            stored.align = context.get_abi_alignment(data)
+            stored.set_metadata("noalias", _scopes(builder, *outside))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, tp), generate
+
+    return store
+
+
+def _make_scratch(width: int) -> Any:
+    @intrinsic
+    def scratch(typingctx: Any, _zero: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            block = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(8), 1024 * width))
+            block.align = 64
+            return builder.ptrtoint(block, _WORD)
+
+        return types.int64(types.int64), generate
+
+    return scratch
+
+
+def _make_loop(n: int) -> Any:
+    """Call a NumPy loop: (code, data, count, n addresses, n steps)."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        function, data, count = args[:3]
+        array = ir.ArrayType(_WORD, n)
+        addresses = cgutils.alloca_once(builder, array)
+        steps = cgutils.alloca_once(builder, array)
+        counts = cgutils.alloca_once(builder, _WORD)
+        zero = ir.Constant(ir.IntType(32), 0)
+        for i in range(n):
+            at = ir.Constant(ir.IntType(32), i)
+            builder.store(args[3 + i], builder.gep(addresses, [zero, at]))
+            builder.store(args[3 + n + i], builder.gep(steps, [zero, at]))
+        builder.store(count, counts)
+        pointer = _WORD.as_pointer()
+        loop = ir.FunctionType(ir.VoidType(), [pointer, pointer, pointer, _WORD])
+        builder.call(
+            builder.inttoptr(function, loop.as_pointer()),
+            [builder.bitcast(addresses, pointer), counts, builder.bitcast(steps, pointer), data],
+        )
+        return context.get_dummy_value()
+
+    signature = types.void(*[types.int64] * (3 + 2 * n))
+    # An intrinsic's typing function must have as many parameters as the call.
+    names = ", ".join(f"a{i}" for i in range(3 + 2 * n))
+    scope: dict[str, Any] = {"signature": signature, "generate": generate}
+    exec(f"def loop_{n}(typingctx, {names}):\n    return signature, generate\n", scope)
+    return intrinsic(scope[f"loop_{n}"])
+
+
+def _make_select(tp: Any) -> Any:
+    @intrinsic
+    def where(typingctx: Any, condition: Any, x: Any, y: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return builder.select(args[0], args[1], args[2])
+
+        return tp(types.boolean, tp, tp), generate
+
+    return where
+
+
+def _llvm(name: str, tp: Any, arity: int) -> Any:
+    """An LLVM intrinsic on floats, such as llvm.sqrt."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.get_value_type(tp)
+        function = builder.module.declare_intrinsic(name, [data], ir.FunctionType(data, [data] * arity))
+        return builder.call(function, args)
+
+    return _intrinsic(tp, arity, tp, generate)
+
+
+def _intrinsic(result: Any, arity: int, tp: Any, generate: Any) -> Any:
+    names = ", ".join(f"a{i}" for i in range(arity))
+    scope: dict[str, Any] = {"signature": result(*[tp] * arity), "generate": generate}
+    exec(f"def helper(typingctx, {names}):\n    return signature, generate\n", scope)
+    return intrinsic(scope["helper"])
+
+
+def _pick(tp: Any, larger: bool, ignore_nan: bool) -> Any:
+    """maximum, minimum (NaN wins) and fmax, fmin (NaN loses), with NumPy's choice among equals."""
+    op = ">=" if larger else "<="
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        a, b = args
+        if isinstance(tp, types.Float):
+            keep = builder.fcmp_ordered(op, a, b)
+            unordered = b if ignore_nan else a
+            nan = builder.fcmp_unordered("uno", unordered, unordered)
+            keep = builder.or_(keep, nan)
+        elif tp is types.boolean:
+            return builder.or_(a, b) if larger else builder.and_(a, b)
+        elif tp.signed:
+            keep = builder.icmp_signed(op, a, b)
+        else:
+            keep = builder.icmp_unsigned(op, a, b)
+        return builder.select(keep, a, b)
+
+    return _intrinsic(tp, 2, tp, generate)
+
+
+def _float_test(tp: Any, what: str) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = context.get_value_type(tp)
+        if what == "signbit":
+            bits = ir.IntType(tp.bitwidth)
+            return builder.icmp_signed("<", builder.bitcast(args[0], bits), ir.Constant(bits, 0))
+        fabs = builder.module.declare_intrinsic("llvm.fabs", [data], ir.FunctionType(data, [data]))
+        size = builder.call(fabs, args)
+        infinity = ir.Constant(data, float("inf"))
+        return builder.fcmp_ordered("==" if what == "isinf" else "<", size, infinity)
+
+    return _intrinsic(types.boolean, 1, tp, generate)
+
+
+def _integer_abs(tp: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        (a,) = args
+        negative = builder.icmp_signed("<", a, ir.Constant(a.type, 0))
+        return builder.select(negative, builder.neg(a), a)
+
+    return _intrinsic(tp, 1, tp, generate)
+
+
+def _conj(tp: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        z = context.make_complex(builder, tp, args[0])
+        z.imag = builder.fneg(z.imag)
+        return z._getvalue()
+
+    return _intrinsic(tp, 1, tp, generate)
+
+
+def namespace() -> dict[str, Any]:
+    """The globals of a generated host kernel."""
+    ns: dict[str, Any] = {}
+    for c, tp in _DTYPES.items():
+        ns[c] = tp
+        ns[f"load_{c}"] = _make_load(tp, "operands")
+        ns[f"load_{c}_shared"] = _make_load(tp, None)
+        ns[f"get_{c}"] = _make_load(tp, "scratch")
+        ns[f"store_{c}"] = _make_store(tp, "operands", "scratch")
+        ns[f"put_{c}"] = _make_store(tp, "operands")
+        ns[f"where_{c}"] = _make_select(tp)
+        if c[0] in "fiub":
+            ns[f"maximum_{c}"] = _pick(tp, True, False)
+            ns[f"minimum_{c}"] = _pick(tp, False, False)
+        if c[0] == "f":
+            for name, llvm in {
+                "abs": "llvm.fabs", "sqrt": "llvm.sqrt", "floor": "llvm.floor",
+                "ceil": "llvm.ceil", "trunc": "llvm.trunc", "round": "llvm.rint",
+            }.items():  # fmt: skip
+                ns[f"{name}_{c}"] = _llvm(llvm, tp, 1)
+            ns[f"copysign_{c}"] = _llvm("llvm.copysign", tp, 2)
+            ns[f"fma_{c}"] = _llvm("llvm.fma", tp, 3)
+            ns[f"fmax_{c}"] = _pick(tp, True, True)
+            ns[f"fmin_{c}"] = _pick(tp, False, True)
+            for name in ("isinf", "isfinite", "signbit"):
+                ns[f"{name}_{c}"] = _float_test(tp, name)
+        if c[0] == "i":
+            ns[f"abs_{c}"] = _integer_abs(tp)
+        if c[0] == "c":
+            ns[f"conj_{c}"] = _conj(tp)
+    ns["scratch_8"] = _make_scratch(8)
+    ns["scratch_16"] = _make_scratch(16)
+    for n in range(2, 8):
+        ns[f"loop_{n}"] = _make_loop(n)
+    return ns
+
+
+_namespace: dict[str, Any] = {}
+
+
+def builtin_function(name: str) -> Any:
+    """A scalar function of `dispatch.ops` as compiled code calls it."""
+    from mirabelle.dispatch.ops import TABLE
+
+    scalar = TABLE[name].scalar
+    if getattr(math, getattr(scalar, "__name__", ""), None) is scalar:
+        return scalar  # Numba knows the functions of math
+    return numba.njit(nogil=True, inline="never")(scalar)
+
+
+def shared_namespace() -> dict[str, Any]:
+    if not _namespace:
+        _namespace.update(namespace())
+    return _namespace

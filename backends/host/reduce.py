@@ -1,0 +1,406 @@
+"""HostArray's reductions: the tree is evaluated in blocks that never leave the cache.
+
+Each block of 1024 elements gives one partial result through NumPy's own loop (pairwise for
+sums), and the partials are combined pairwise; where the innermost dimension is kept, rows are
+added in groups whose sums go up a level. Both ways of running (NumPy on blocks, a compiled
+kernel) use the same order, and so does any number of threads: results are reproducible.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.dense import settle
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.backends.codegen.program import Program, program_for
+from mirabelle.backends.codegen.rangeframe import GROUP
+from mirabelle.backends.codegen.source import BLOCK, Layout
+from mirabelle.backends.host import layout, run, threads
+from mirabelle.backends.host.interpreter import interpreted, interpreted_blocks, quietly
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.schedule import STORE_COST, schedule
+from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+
+# The references to a tree that only its reductions and the code below hold.
+_held_alone = 1 << 30
+_observed: list[int] | None = None
+
+
+def waiting(node: Reduced) -> list[Reduced]:
+    """The reductions of the same tree along the same axes that somebody still waits for."""
+    operand = node.operand
+    assert operand is not None
+    found = [node]
+    for ref in operand.reducers or ():
+        other = ref()
+        if (
+            other is not None
+            and other is not node
+            and other.value is None
+            and other.axes == node.axes
+            and other.reduction.scalar is None
+            and other.reduction.neutral(other.dtype) is not None
+        ):
+            found.append(other)
+    return found
+
+
+@verbs.copyto.method
+def _(dest: HostArray, src: Reduced) -> Any:
+    target = dest._node.view  # type: ignore[union-attr]
+    reduction = src.reduction
+    if reduction.scalar is not None or reduction.neutral(src.dtype) is None:
+        reduce_stored(target, src)
+        return dest
+    together = waiting(src)
+    outs = [target] + [HostArray._empty(r.shape, r.dtype) for r in together[1:]]
+    fused(src, together, outs)
+    for r, out in zip(together[1:], outs[1:], strict=True):
+        settle(r, Leaf(out))
+    return dest
+
+
+def reduce_stored(target: np.ndarray, node: Reduced) -> None:
+    """A reduction no fused kernel knows: the operand is evaluated first."""
+    operand: Any = node.operand
+    leaf = run.force_host(operand)
+    if counters.active:
+        counters.add(launches=1, bytes_read=leaf.view.nbytes, bytes_written=target.nbytes)
+    kept = [d for d in range(len(leaf.shape)) if d not in node.axes]
+    reduction = node.reduction
+    if reduction.scalar is None:
+        result = quietly(lambda: reduction.ufunc.reduce(leaf.view, axis=node.axes))
+        np.copyto(target, np.asarray(result).reshape(target.shape))
+        return
+    from mirabelle.backends.host.folds import fold
+
+    rows = leaf.view.transpose([*kept, *node.axes]).reshape(
+        math.prod(leaf.shape[d] for d in kept), -1
+    )
+    result = fold(reduction.scalar, rows.astype(node.dtype, copy=False), node.dtype.type(reduction.init))
+    np.copyto(target, result.reshape(target.shape))
+
+
+def fused(src: Reduced, together: list[Reduced], outs: list[np.ndarray]) -> None:
+    """Several reductions of one tree in one pass."""
+    operand: Any = src.operand
+    if type(operand) is Broadcasted and operand.value is not None:
+        operand = operand.value
+    request = schedule(operand, run.force_host)
+    keep_operand = False
+    if type(operand) is Broadcasted:
+        holders = sys.getrefcount(operand) - len(together)
+        if _observed is not None:
+            _observed.append(holders)
+        if holders > _held_alone:
+            keep_operand = operand.cost >= STORE_COST or operand.evaluations > 0
+            operand.evaluations += 1
+    stored = ([operand] if keep_operand else []) + request.stored
+    plain = [HostArray._empty(s.shape, s.dtype) for s in stored]
+    steps, refs = request.key
+    top = refs[0]
+    request.key = (steps, (top,) * len(together) + ((top,) if keep_operand else ()) + refs[1:])
+    program = program_for(
+        request, tuple(r.dtype for r in together) + tuple(p.dtype for p in plain)
+    )
+    views = [leaf.view for leaf in request.leaves]
+    if counters.active:
+        counters.add(
+            launches=1,
+            bytes_read=sum(v.nbytes for v in views),
+            bytes_written=sum(o.nbytes for o in (*outs, *plain)),
+        )
+    neutrals = [r.reduction.neutral(r.dtype) for r in together]
+    shape = request.shape
+    if math.prod(shape) == 0:
+        for out, neutral in zip(outs, neutrals, strict=True):
+            out[...] = neutral
+    else:
+        job = _Job(program, shape, src.axes, views, request.scalars, together, plain)
+        results = job.run()
+        kept = [d for d in range(len(shape)) if d not in src.axes]
+        for out, result in zip(outs, results, strict=True):
+            # Partial results have the kept dimensions in the order of memory.
+            order = [d for d in job.arrangement.order if d in kept]
+            full = result.reshape([shape[d] for d in order])
+            back = full.transpose([order.index(d) for d in kept if d in order])
+            np.copyto(out.reshape([shape[d] for d in kept if shape[d] != 1]), back)
+    for node, p in zip(stored, plain, strict=True):
+        settle(node, Leaf(p))
+
+
+class _Job:
+    """One fused reduction: its arrangement, and the two ways of running it."""
+
+    def __init__(
+        self,
+        program: Program,
+        shape: tuple[int, ...],
+        axes: tuple[int, ...],
+        views: list[Any],
+        scalars: list[Any],
+        together: list[Reduced],
+        plain: list[np.ndarray],
+    ) -> None:
+        self.program = program
+        self.shape = shape
+        self.views = views
+        self.scalars = scalars
+        self.plain = plain
+        self.together = together
+        self.neutrals = [r.reduction.neutral(r.dtype) for r in together]
+        self.ufuncs = [r.reduction.ufunc for r in together]
+        self.arrangement = a = layout.arrange_reduction(shape, axes, [*plain, *views])
+        self.inner = a.sizes[-1]
+        self.kept = math.prod(a.kept)
+        self.reduced = math.prod(a.reduced)
+        # How many partials a result has is a matter of shape alone, so that results are.
+        columns = self.kept * self.inner
+        self.parts = 1
+        if a.inner_kept and columns < 1 << 14:
+            self.parts = max(1, min(16, self.reduced // 4096))
+        self.blocks = -(-self.inner // BLOCK)
+
+    def run(self) -> list[np.ndarray]:
+        n = math.prod(self.shape)
+        entry = None
+        if run.wants_kernel(self.program, n):
+            entry = self.entry()
+        if not self.arrangement.inner_kept:
+            per_row = self.reduced * self.blocks
+            partials = [
+                np.full((self.kept, per_row), neutral, r.dtype)
+                for neutral, r in zip(self.neutrals, self.together, strict=True)
+            ]
+            if entry is not None:
+                self.kernel_rows(entry, partials)
+            else:
+                self.blocks_rows(partials)
+            if per_row == 1:
+                return [p[:, 0] for p in partials]
+            return [
+                quietly(lambda u=u, p=p, v=v: u.reduce(p, axis=1, initial=v))
+                for u, p, v in zip(self.ufuncs, partials, self.neutrals, strict=True)
+            ]
+        partials = [np.empty((self.parts, self.kept, self.inner), r.dtype) for r in self.together]
+        if entry is not None:
+            self.kernel_columns(entry, partials)
+        else:
+            self.blocks_columns(partials)
+        if self.parts == 1:
+            return [p[0] for p in partials]
+        return [
+            quietly(lambda u=u, p=p, v=v: u.reduce(p, axis=0, initial=v))
+            for u, p, v in zip(self.ufuncs, partials, self.neutrals, strict=True)
+        ]
+
+    # Compiled
+
+    def entry(self) -> Any:
+        a = self.arrangement
+        operands = [*self.plain, *self.views]
+        classes = "".join(
+            layout.inner_class(s[-1], v.dtype) for s, v in zip(a.strides, operands, strict=True)
+        )
+        n = len(self.plain)
+        how = Layout(
+            len(a.sizes),
+            "c" * len(self.together) + classes[:n],
+            classes[n:],
+            reduce=tuple(u.__name__ for u in self.ufuncs),
+            reduce_rank=len(a.reduced),
+            inner_kept=a.inner_kept,
+        )
+        return run.kernel_for(self.program, how, math.prod(self.shape) * self.program.cost)
+
+    def block(self, entry: Any, partials: list[np.ndarray], strides: list[list[int]]) -> np.ndarray:
+        a = self.arrangement
+        rank = len(a.sizes)
+        words = list(a.sizes[:-1])
+        for p, s in zip(partials, strides, strict=True):
+            words += [p.__array_interface__["data"][0], *s, *[0] * (rank - len(s))]
+        for v, s in zip([*self.plain, *self.views], a.strides, strict=True):
+            words += [v.__array_interface__["data"][0], *s]
+        words += run.scalar_block(self.program, self.scalars)
+        if a.inner_kept:
+            for neutral, r in zip(self.neutrals, self.together, strict=True):
+                words += run.scalar_words(neutral, r.dtype)
+        words += entry.loops
+        return np.array(words, np.int64)
+
+    def kernel_rows(self, entry: Any, partials: list[np.ndarray]) -> None:
+        pitch = [[self.blocks * p.itemsize] for p in partials]
+        block = self.block(entry, partials, pitch)
+        address, kernel = block.__array_interface__["data"][0], entry.kernel
+        rows = self.kept * self.reduced
+        self.spread(
+            [
+                lambda p=piece: kernel(address, p[0], p[1], p[2], p[3], 0, 1, 0)
+                for piece in self.pieces(rows)
+            ]
+        )
+
+    def kernel_columns(self, entry: Any, partials: list[np.ndarray]) -> None:
+        pitch = [[p.strides[0], p.strides[1]] for p in partials]
+        if len(self.arrangement.sizes) < 2:
+            pitch = [s[:1] for s in pitch]
+        block = self.block(entry, partials, pitch)
+        address, kernel = block.__array_interface__["data"][0], entry.kernel
+        edges = self.edges()
+        self.spread(
+            [
+                lambda p=piece, part=part, a=lo, b=hi: kernel(
+                    address, p[0], p[1], p[2], p[3], a, b, part
+                )
+                for part, (lo, hi) in enumerate(itertools.pairwise(edges))
+                for piece in self.pieces(self.kept)
+            ]
+        )
+
+    def edges(self) -> list[int]:
+        return [self.reduced * i // self.parts for i in range(self.parts + 1)]
+
+    def pieces(self, rows: int) -> list[tuple[int, int, int, int]]:
+        if math.prod(self.shape) < settings.thread_size:
+            return [(0, rows, 0, self.inner)]
+        return run.split(rows, self.inner)
+
+    def spread(self, work: list[Callable[[], Any]]) -> None:
+        if math.prod(self.shape) < settings.thread_size:
+            for piece in work:
+                piece()
+        else:
+            threads.run_all(work)
+
+    # Interpreted: the same order of operations, by NumPy on blocks
+
+    def operands(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Plain outputs and leaves as arrays over (kept..., reduced..., inner)."""
+        a = self.arrangement
+        arrays = []
+        for v, s in zip([*self.plain, *self.views], a.strides, strict=True):
+            arrays.append(np.lib.stride_tricks.as_strided(v, a.sizes, s))
+        return arrays[: len(self.plain)], arrays[len(self.plain) :]
+
+    def values(self, plain: list[np.ndarray], leaves: list[np.ndarray]) -> list[np.ndarray]:
+        """The reduced values over a part of the operands, in new memory."""
+        shape = plain[0].shape if plain else np.broadcast_shapes(*[x.shape for x in leaves]) if leaves else ()
+        outs = [np.empty(shape, r.dtype) for r in self.together]
+        make = interpreted if self.program.user_functions else interpreted_blocks
+        make(self.program)(leaves, self.scalars, [*outs, *plain])
+        return outs
+
+    def blocks_rows(self, partials: list[np.ndarray]) -> None:
+        plain, leaves = self.operands()
+        lead = self.arrangement.sizes[:-1]
+        full = self.inner // BLOCK * BLOCK
+        step = max(1, (1 << 14) // self.inner)
+        flat = [p.reshape(self.kept * self.reduced, self.blocks) for p in partials]
+
+        def rows(index: int, where: tuple[Any, ...], count: int) -> None:
+            if self.inner > 1 << 16:
+                for start in range(0, self.inner, 1 << 15):
+                    cut = (*where, slice(start, start + (1 << 15)))
+                    self.combine(
+                        self.values([p[cut] for p in plain], [x[cut] for x in leaves]),
+                        [f[index : index + count, start // BLOCK :] for f in flat],
+                    )
+                return
+            self.combine(
+                self.values([p[where] for p in plain], [x[where] for x in leaves]),
+                [f[index : index + count] for f in flat],
+            )
+
+        def everything() -> None:
+            if not lead:
+                rows(0, (), 1)
+                return
+            *outer, last = lead
+            index = 0
+            for where in itertools.product(*map(range, outer)):
+                for start in range(0, last, step):
+                    count = min(step, last - start)
+                    rows(index + start, (*where, slice(start, start + count)), count)
+                index += last
+
+        quietly(everything)
+        assert full >= 0
+
+    def combine(self, values: list[np.ndarray], partials: list[np.ndarray]) -> None:
+        """Partial results of blocks of 1024 along the last dimension."""
+        for value, partial, ufunc, neutral in zip(
+            values, partials, self.ufuncs, self.neutrals, strict=True
+        ):
+            n = value.shape[-1]
+            value = value.reshape(-1, n)
+            whole = n // BLOCK
+            if whole:
+                cut = value[:, : whole * BLOCK].reshape(len(value), whole, BLOCK)
+                partial[:, :whole] = ufunc.reduce(cut, axis=2, initial=neutral)
+            if n % BLOCK:
+                partial[:, whole] = ufunc.reduce(value[:, whole * BLOCK :], axis=1, initial=neutral)
+
+    def blocks_columns(self, partials: list[np.ndarray]) -> None:
+        plain, leaves = self.operands()
+        a = self.arrangement
+        kept_rank = len(a.kept)
+
+        def everything() -> None:
+            for outer, where in enumerate(itertools.product(*map(range, a.kept))):
+                for part, (lo, hi) in enumerate(itertools.pairwise(self.edges())):
+                    sums = self.column_sums(
+                        [p[where] for p in plain], [x[where] for x in leaves], lo, hi
+                    )
+                    for p, s in zip(partials, sums, strict=True):
+                        p[part, outer] = s
+
+        assert kept_rank == len(a.kept)
+        quietly(everything)
+
+    def column_sums(
+        self, plain: list[np.ndarray], leaves: list[np.ndarray], lo: int, hi: int
+    ) -> list[np.ndarray]:
+        a = self.arrangement
+        levels = [
+            [np.full(self.inner, v, r.dtype) for _ in range(3)]
+            for v, r in zip(self.neutrals, self.together, strict=True)
+        ]
+
+        def up(level: int) -> None:
+            for acc, ufunc, neutral in zip(levels, self.ufuncs, self.neutrals, strict=True):
+                ufunc(acc[level + 1], acc[level], out=acc[level + 1])
+                acc[level][...] = neutral
+
+        count = groups = 0
+        for where in itertools.islice(itertools.product(*map(range, a.reduced)), lo, hi):
+            values = self.values([p[where] for p in plain], [x[where] for x in leaves])
+            for acc, value, ufunc in zip(levels, values, self.ufuncs, strict=True):
+                ufunc(acc[0], value, out=acc[0])
+            count += 1
+            if count == GROUP:
+                up(0)
+                count = 0
+                groups += 1
+                if groups == GROUP:
+                    up(1)
+                    groups = 0
+        up(0)
+        up(1)
+        return [acc[2] for acc in levels]
+
+
+def calibrate() -> None:
+    """Measure the reference count, in `fused`, of a tree nobody else holds."""
+    global _held_alone, _observed
+    _observed = []
+    x = HostArray(np.zeros(2))
+    verbs.materialize(verbs.sum(verbs.square(x)))
+    _held_alone = _observed[-1]
+    _observed = None

@@ -1,0 +1,235 @@
+"""HostArray's `copyto`: a tree or a reduction becomes one launch on the host."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.dense import force_temporary, settle
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.backends.codegen.program import Program, program_for
+from mirabelle.backends.codegen.rangeframe import range_source
+from mirabelle.backends.codegen.source import Layout, Source, compilable
+from mirabelle.backends.host import kernels, layout, threads
+from mirabelle.backends.host.interpreter import interpreted, quietly, run_blocks
+from mirabelle.backends.host.loops import loop_address
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.schedule import schedule
+from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tree import Broadcasted, Leaf
+
+# Up to this many elements NumPy's calls on whole operands are the fastest there is.
+SMALL = 2048
+
+
+def force_host(version: Any) -> Leaf:
+    return force_temporary(HostArray, version)
+
+
+@verbs.copyto.method
+def _(dest: HostArray, src: Broadcasted) -> Any:
+    target = dest._node.view  # type: ignore[union-attr]
+    request = schedule(src, force_host)
+    outs = [target]
+    dtypes = (target.dtype,)
+    if request.stored:
+        order = "F" if target.ndim > 1 and target.flags.f_contiguous else "C"
+        for node in request.stored:
+            outs.append(HostArray._empty(node.shape, node.dtype, order))
+        dtypes = tuple([o.dtype for o in outs])
+    program = program_for(request, dtypes)
+    views = [leaf.view for leaf in request.leaves]
+    if counters.active:
+        counters.add(
+            launches=1,
+            bytes_read=sum(v.nbytes for v in views),
+            bytes_written=sum(o.nbytes for o in outs),
+        )
+    n = target.size
+    if n <= SMALL and not _needs_compiler(program):
+        program.uses += 1
+        quietly(interpreted(program), views, request.scalars, outs)
+    elif n:
+        launch(program, views, request.scalars, outs)
+    for node, out in zip(request.stored, outs[1:], strict=True):
+        settle(node, Leaf(out))
+    return dest
+
+
+def _needs_compiler(program: Program) -> bool:
+    needs = program.plans.get("needs compiler")
+    if needs is None:
+        needs = program.plans["needs compiler"] = bool(program.user_functions)
+    return needs  # type: ignore[no-any-return]
+
+
+def launch(program: Program, views: list[Any], scalars: list[Any], outs: list[Any]) -> None:
+    """Run a program over arrays of any layout: compiled if its kernel is there, else in blocks."""
+    shape = outs[0].shape
+    kernel = None
+    if wants_kernel(program, outs[0].size):
+        arrangement = layout.arrange(shape, [*outs, *views])
+        kernel = compiled(program, arrangement, views, outs)
+    if kernel is None:
+        stretched = [v if v.shape == shape else np.broadcast_to(v, shape) for v in views]
+        in_pieces(program, stretched, scalars, outs)
+        return
+    run_kernel(program, kernel, arrangement, scalars, [*outs, *views])
+
+
+def in_pieces(program: Program, views: list[Any], scalars: list[Any], outs: list[Any]) -> None:
+    """The interpreter over threads: each takes a slab of the first dimension."""
+    n = outs[0].size
+    rows = outs[0].shape[0] if outs[0].ndim else 1
+    count = min(settings.num_threads, rows) if n >= settings.thread_size else 1
+    if count < 2:
+        quietly(run_blocks, program, views, scalars, outs)
+        return
+    edges = [rows * i // count for i in range(count + 1)]
+
+    def piece(i: int) -> Callable[[], None]:
+        s = slice(edges[i], edges[i + 1])
+        return lambda: quietly(run_blocks, program, [v[s] for v in views], scalars, [o[s] for o in outs])
+
+    threads.run_all([piece(i) for i in range(count)])
+
+
+def wants_kernel(program: Program, n: int) -> bool:
+    """Is it time to compile this program (or has it been compiled)?"""
+    if _needs_compiler(program):
+        return True
+    program.uses += 1
+    if n < settings.compile_size and not (
+        program.uses >= settings.compile_after and (n > SMALL or len(program.steps) > 4)
+    ):
+        return False
+    can = program.plans.get("compilable")
+    if can is None:
+        can = program.plans["compilable"] = compilable(program) and all(
+            loop_address(sig) is not None for sig in _looped(program)
+        )
+    return can  # type: ignore[no-any-return]
+
+
+def _looped(program: Program) -> list[Any]:
+    from mirabelle.backends.codegen.source import inline
+
+    return [
+        sig
+        for sig, _ in program.steps
+        if inline(sig) is None and not sig.op.name.startswith("pick")
+    ]
+
+
+def compiled(program: Program, arrangement: Any, views: list[Any], outs: list[Any]) -> Any:
+    """The kernel for this arrangement, with the source it was made of; None if not there yet."""
+    n_out = len(outs)
+    classes = arrangement.classes
+    shared = n_out > 1 and any(
+        np.may_share_memory(o, v) for o, v in itertools.product(outs[:1], views)
+    )
+    how = Layout(
+        len(arrangement.sizes), classes[:n_out], classes[n_out:], arrangement.tiled, shared=shared
+    )
+    return kernel_for(program, how, arrangement_size(arrangement) * program.cost)
+
+
+def arrangement_size(arrangement: Any) -> int:
+    return math.prod(arrangement.sizes)
+
+
+def kernel_for(program: Program, how: Layout, work: int) -> Any:
+    entry = program.plans.get(how)
+    if entry is None:
+        entry = program.plans[how] = _Entry(range_source(program, how))
+    if entry.kernel is None:
+        if program.user_functions:
+            from mirabelle.backends.codegen.userfunctions import compiled_functions
+
+            entry.kernel = kernels.get(
+                entry.source, wait=True, functions=compiled_functions(program.user_functions)
+            )
+            return entry
+        # Work of half a second is worth waiting for the tools that load a kernel from disk.
+        entry.kernel = kernels.get(entry.source, patient=work > 1 << 28)
+        if entry.kernel is None:
+            return None
+    return entry
+
+
+class _Entry:
+    """A kernel of a program for one layout, and what its argument block ends in."""
+
+    __slots__ = ("kernel", "loops", "source")
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.kernel: Any = None
+        self.loops: list[int] = []
+        for sig in source.loops:
+            found = loop_address(sig)
+            assert found is not None, sig
+            self.loops += [*found]
+
+
+def scalar_words(value: Any, dtype: np.dtype) -> tuple[int, int]:
+    """A scalar as two words of an argument block."""
+    data = np.asarray(value).astype(dtype).tobytes().ljust(16, b"\0")
+    low, high = struct.unpack("<qq", data)
+    return low, high
+
+
+def scalar_block(program: Program, scalars: list[Any]) -> list[int]:
+    words: list[int] = []
+    for j, dtype in program.scalar_slots:
+        words += scalar_words(scalars[j], dtype)
+    return words
+
+
+def run_kernel(
+    program: Program, entry: Any, arrangement: Any, scalars: list[Any], views: list[Any]
+) -> None:
+    sizes, strides = arrangement.sizes, arrangement.strides
+    words = list(sizes[:-1])
+    for v, s in zip(views, strides, strict=True):
+        words.append(v.__array_interface__["data"][0])
+        words += s
+    words += scalar_block(program, scalars)
+    words += entry.loops
+    block = np.array(words, np.int64)
+    address = block.__array_interface__["data"][0]
+    rows, inner = math.prod(sizes[:-1]), sizes[-1]
+    kernel = entry.kernel
+    n = rows * inner
+    if n < settings.thread_size or settings.num_threads < 2:
+        kernel(address, 0, rows, 0, inner, 0, 1, 0)
+        return
+    threads.run_all(
+        [
+            lambda a=lo, b=hi, c=first, d=last: kernel(address, a, b, c, d, 0, 1, 0)  # type: ignore[misc]
+            for lo, hi, first, last in split(rows, inner, 64 if arrangement.tiled else 1)
+        ]
+    )
+
+
+def split(rows: int, inner: int, granule: int = 1) -> list[tuple[int, int, int, int]]:
+    """Pieces of a range of rows and of the innermost dimension, about eight a thread."""
+    n = rows * inner
+    want = max(settings.num_threads, min(settings.num_threads * 8, n >> 16))
+    if rows >= want * granule:
+        edges = [rows * i // want // granule * granule for i in range(want)] + [rows]
+        return [(a, b, 0, inner) for a, b in itertools.pairwise(edges) if b > a]
+    across = -(-want // max(rows // granule, 1))
+    step = max(1024, -(-inner // across) // 1024 * 1024)
+    return [
+        (r, min(r + granule, rows), c, min(c + step, inner))
+        for r in range(0, rows, granule)
+        for c in range(0, inner, step)
+    ]
+
+

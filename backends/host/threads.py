@@ -1,0 +1,79 @@
+"""The threads kernels run on.
+
+Kernels release the GIL, so ordinary threads do. The caller works too; the others wait on a
+queue. A forked child starts its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import queue
+import threading
+from collections.abc import Callable
+
+from mirabelle.dispatch.settings import settings
+
+_tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+_started = 0
+_lock = threading.Lock()
+
+
+def _work() -> None:
+    while True:
+        task = _tasks.get()
+        task()
+        del task
+
+
+def _ensure(n: int) -> None:
+    global _started
+    if _started < n:
+        with _lock:
+            while _started < n:
+                threading.Thread(target=_work, daemon=True, name=f"mirabelle-{_started}").start()
+                _started += 1
+
+
+def _after_fork() -> None:
+    global _tasks, _started, _lock
+    _tasks, _started, _lock = queue.SimpleQueue(), 0, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def run_all(pieces: list[Callable[[], object]]) -> None:
+    """Run every piece, on up to `settings.num_threads` threads; the first error is raised."""
+    helpers = min(settings.num_threads, len(pieces)) - 1
+    if helpers < 1:
+        for piece in pieces:
+            piece()
+        return
+    _ensure(helpers)
+    counter = itertools.count()
+    errors: list[BaseException] = []
+    done = threading.Semaphore(0)
+
+    def share() -> None:
+        try:
+            while not errors:
+                i = next(counter)
+                if i >= len(pieces):
+                    break
+                pieces[i]()
+        except BaseException as e:  # handed to the caller
+            errors.append(e)
+
+    def help_out() -> None:
+        share()
+        done.release()
+
+    for _ in range(helpers):
+        _tasks.put(help_out)
+    share()
+    for _ in range(helpers):
+        done.acquire()
+    if errors:
+        raise errors[0]

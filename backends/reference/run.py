@@ -1,0 +1,195 @@
+"""RefArray's `copyto`: trees and reductions become kernels of the reference device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.dense import force_temporary, settle
+from mirabelle.arraytypes.reference import RefArray, RefBuffer, RefView, handle
+from mirabelle.backends.codegen.program import Program, is_user_function, program_for
+from mirabelle.backends.codegen.source import Source, function_name, thread_source
+from mirabelle.backends.codegen.userfunctions import jitted
+from mirabelle.backends.host.compiler import remember
+from mirabelle.backends.host.layout import stretched_strides
+from mirabelle.backends.host.library import scan_ufunc
+from mirabelle.backends.host.run import scalar_block
+from mirabelle.backends.reference.device import Memory, launch, namespace, scalar_function
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.schedule import schedule
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+
+
+def force_ref(version: Any) -> Leaf:
+    return force_temporary(RefArray, version)
+
+
+@verbs.copyto.method
+def _(dest: RefArray, src: Broadcasted) -> Any:
+    target = dest._node.view  # type: ignore[union-attr]
+    request = schedule(src, force_ref)
+    outs = [target] + [RefArray._empty(n.shape, n.dtype) for n in request.stored]
+    program = program_for(request, tuple(o.dtype for o in outs))
+    run(program, [leaf.view for leaf in request.leaves], request.scalars, outs)
+    for node, out in zip(request.stored, outs[1:], strict=True):
+        settle(node, Leaf(out))
+    return dest
+
+
+def run(program: Program, views: list[RefView], scalars: list[Any], outs: list[RefView]) -> None:
+    """One launch of a program's thread kernel."""
+    count(views, outs)
+    shape = outs[0].shape
+    memory = Memory()
+    operands = [*outs, *views]
+    words = [outs[0].size, *shape]
+    for view in operands:
+        words += [memory.address(view), *stretched_strides(view, shape)]
+    words += scalar_block(program, scalars)
+    execute(kernel_of(program, len(shape)), program, memory, words, outs[0].size)
+
+
+def count(views: list[RefView], outs: list[RefView]) -> None:
+    if counters.active:
+        counters.add(
+            launches=1,
+            bytes_read=sum(v.nbytes for v in views),
+            bytes_written=sum(o.nbytes for o in outs),
+        )
+
+
+def kernel_of(program: Program, rank: int) -> Source:
+    source = program.plans.get(("thread", rank))
+    if source is None:
+        source = program.plans["thread", rank] = thread_source(program, rank)
+    return source  # type: ignore[no-any-return]
+
+
+def execute(source: Source, program: Program, memory: Memory, words: list[int], threads: int) -> None:
+    """Execute generated source thread by thread, its arguments in device memory."""
+    functions = {}
+    for sig, _ in program.steps:
+        if sig.op.scalar is not None:
+            f = jitted(sig.op.scalar) if is_user_function(sig.op) else scalar_function(sig.op, sig.out)
+            functions[function_name(sig.op)] = f
+    scope = namespace(memory, functions)
+    exec(compile(source.text, remember(source.text), "exec"), scope)
+    block = RefBuffer(8 * len(words))
+    block._bytes().view(np.int64)[...] = words
+    launch(scope[source.name], memory.adopt(block), threads)
+
+
+# Reductions: one thread for each output
+
+
+@verbs.copyto.method
+def _(dest: RefArray, src: Reduced) -> Any:
+    from mirabelle.backends.host.reduce import waiting
+
+    target = dest._node.view  # type: ignore[union-attr]
+    fusable = src.reduction.scalar is None and src.reduction.neutral(src.dtype) is not None
+    together = waiting(src) if fusable else [src]
+    outs = [target] + [RefArray._empty(r.shape, r.dtype) for r in together[1:]]
+    operand: Any = src.operand
+    request = schedule(operand, force_ref)
+    steps, refs = request.key
+    request.key = (steps, (refs[0],) * len(together) + refs[1:])
+    stored = [RefArray._empty(n.shape, n.dtype) for n in request.stored]
+    program = program_for(
+        request, tuple(r.dtype for r in together) + tuple(n.dtype for n in request.stored)
+    )
+    views = [leaf.view for leaf in request.leaves]
+    count(views, [*outs, *stored])
+    reduce(program, request.shape, src.axes, views, request.scalars, together, outs, stored)
+    for r, out in zip(together[1:], outs[1:], strict=True):
+        settle(r, Leaf(out))
+    for node, out in zip(request.stored, stored, strict=True):
+        settle(node, Leaf(out))
+    return dest
+
+
+def reduce(
+    program: Program,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    views: list[RefView],
+    scalars: list[Any],
+    together: list[Reduced],
+    outs: list[RefView],
+    stored: list[RefView],
+) -> None:
+    """Evaluate the tree into the device's scratch, then one thread combines each output.
+
+    The scratch stands for the shared memory of a block: no array of the program's.
+    """
+    kept = [d for d in range(len(shape)) if d not in axes]
+    scratch = [RefArray._empty(shape, r.dtype) for r in together]
+    memory = Memory()
+    words = [math.prod(shape), *shape]
+    for view in [*scratch, *stored, *views]:
+        words += [memory.address(view), *stretched_strides(view, shape)]
+    words += scalar_block(program, scalars)
+    if math.prod(shape):
+        execute(kernel_of(program, len(shape)), program, memory, words, math.prod(shape))
+    with np.errstate(all="ignore"):
+        for r, values, out in zip(together, scratch, outs, strict=True):
+            rows = values._host().transpose([*kept, *axes]).reshape(
+                math.prod(shape[d] for d in kept), math.prod(shape[d] for d in axes)
+            )
+            result = out._host().reshape(-1) if out.size else np.empty(0, out.dtype)
+            for i, row in enumerate(rows):
+                result[i] = combine(r.reduction, row, r.dtype)
+
+
+def combine(reduction: Any, row: np.ndarray, dtype: np.dtype) -> Any:
+    """One thread's work: the elements of an output, by halves so that rounding stays small."""
+    neutral = reduction.init if reduction.scalar is not None else reduction.neutral(dtype)
+    if neutral is None:
+        return reduction.ufunc.reduce(row)
+    if reduction.scalar is not None:
+        f = jitted(reduction.scalar)
+        total = dtype.type(neutral)
+        for value in row:
+            total = f(total, value)
+        return total
+    values = row.copy()
+    while len(values) > 1:
+        if len(values) % 2:
+            values = np.append(values, dtype.type(neutral))
+        values = reduction.ufunc(values[::2], values[1::2])
+    return values[0] if len(values) else dtype.type(neutral)
+
+
+# Library functions of the device: its own matrix product and scan
+
+
+def _matmul(x1: Any, x2: Any) -> Any:
+    a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
+    data = np.matmul(a._host(), b._host())
+    out = RefArray._empty(data.shape, data.dtype)
+    count([a, b], [out])
+    out._host()[...] = data
+    return handle(out)
+
+
+def _accumulate(x: Any, op: Any, axis: int) -> Any:
+    view = verbs.leaf_of(x).view
+    ufunc = scan_ufunc(op)
+    if ufunc is not None:
+        data = ufunc.accumulate(view._host(), axis=axis)
+    else:
+        from mirabelle.backends.host.folds import scan
+
+        moved = np.moveaxis(view._host(), axis, -1)
+        rows = np.ascontiguousarray(moved).reshape(-1, moved.shape[-1])
+        data = np.moveaxis(scan(op, rows).reshape(moved.shape), -1, axis)
+    out = RefArray._empty(data.shape, data.dtype)
+    count([view], [out])
+    out._host()[...] = data
+    return handle(out)
+
+
+RefArray._matmul = staticmethod(_matmul)  # type: ignore[attr-defined]
+RefArray._accumulate = staticmethod(_accumulate)  # type: ignore[attr-defined]

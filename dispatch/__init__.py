@@ -1,0 +1,1 @@
+"""What is computed: generic functions, styles, the lazy tree. Knows no array type, no backend."""

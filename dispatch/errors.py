@@ -1,0 +1,39 @@
+"""The exceptions mirabelle raises.
+
+Each is also a builtin exception, so that code written against NumPy catches what it
+always caught. A message says what happened, the usual cause, and a cure to paste.
+"""
+
+from __future__ import annotations
+
+
+class MirabelleError(Exception):
+    """The root of every error that is mirabelle's own."""
+
+
+class MissingMethodError(MirabelleError, TypeError):
+    """No method of a generic function takes arguments of these types."""
+
+
+class AmbiguousMethodError(MirabelleError, TypeError):
+    """Two methods of a generic function fit equally well."""
+
+
+class UnfaithfulAnnotationError(MirabelleError, TypeError):
+    """An annotation that the type of an argument alone cannot decide."""
+
+
+class PlaceError(MirabelleError, ValueError):
+    """Operands live in different places, and moving data was not asked for."""
+
+
+class ScalarAccessError(MirabelleError, RuntimeError):
+    """One element of a device array was read or written by itself."""
+
+
+class UserFunctionError(MirabelleError, TypeError):
+    """A user's scalar function cannot be compiled or returns no scalar."""
+
+
+class DeviceError(MirabelleError, RuntimeError):
+    """A device was asked for something it cannot do."""

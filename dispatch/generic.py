@@ -1,0 +1,642 @@
+"""Generic functions: plum resolves, a table answers.
+
+A generic function is an ordinary Python function, generated for its arity, whose body is
+one look-up in a table keyed by the types of its arguments. A miss asks plum which method
+fits and stores the answer, so the steady state costs a dictionary look-up.
+
+>>> from mirabelle.dispatch.generic import generic
+>>> @generic
+... def describe(x):
+...     "Say what x is."
+>>> @describe.method
+... def _(x: int):
+...     return "an integer"
+>>> describe(3)
+'an integer'
+
+A *generated* method is called with the argument types, once for each new combination, and
+returns the function that answers calls of these types (as Julia's generated functions do):
+
+>>> @describe.generated
+... def _(x: float):
+...     name = x.__name__
+...     return lambda value: f"a {name} of value {value}"
+>>> describe(1.5)
+'a float of value 1.5'
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import inspect
+import itertools
+import sys
+import threading
+import types
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mirabelle.dispatch.errors import (
+    AmbiguousMethodError,
+    MissingMethodError,
+    UnfaithfulAnnotationError,
+)
+
+_lock = threading.RLock()
+_registry: list[GenericFunction] = []
+_world = 0
+
+# Overrides of the current context: {generic: ((types, implementation), ...)}, innermost last.
+_overrides: contextvars.ContextVar[dict[GenericFunction, tuple[tuple[Any, Any], ...]] | None]
+_overrides = contextvars.ContextVar("mirabelle_overrides", default=None)
+
+
+def world() -> int:
+    """The world age: an integer that grows whenever any method appears or disappears.
+
+    Whatever cached the outcome of a dispatch (a compiled program, a graph) compares it.
+
+    >>> import mirabelle as mb
+    >>> before = mb.world()
+    >>> with mb.override(mb.sin, (mb.HostArray,), lambda x: x):
+    ...     mb.world() > before
+    True
+    """
+    return _world
+
+
+def _bump() -> None:
+    global _world
+    _world += 1
+
+
+class Method:
+    """One method of a generic function: what it takes, what it runs, where it was written."""
+
+    __slots__ = ("function", "generated", "implementation", "scope", "signature")
+
+    def __init__(
+        self,
+        function: GenericFunction,
+        signature: tuple[Any, ...],
+        implementation: Callable[..., Any],
+        *,
+        generated: bool = False,
+        scope: str = "global",
+    ) -> None:
+        self.function = function
+        self.signature = signature
+        self.implementation = implementation
+        self.generated = generated
+        self.scope = scope
+
+    @property
+    def file(self) -> str:
+        code = getattr(inspect.unwrap(self.implementation), "__code__", None)
+        return code.co_filename if code is not None else "<builtin>"
+
+    @property
+    def line(self) -> int:
+        code = getattr(inspect.unwrap(self.implementation), "__code__", None)
+        return code.co_firstlineno if code is not None else 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.generated:
+            return self.implementation(*map(type, args))(*args, **kwargs)
+        return self.implementation(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        inner = ", ".join(type_name(t) for t in self.signature)
+        note = "" if self.scope == "global" else f" [{self.scope}]"
+        note += " [generated]" if self.generated else ""
+        return f"{self.function.__name__}({inner}){note} at {self.file}:{self.line}"
+
+
+class MethodTable(list[Method]):
+    """The methods of one generic function; shows one a line, also in a notebook."""
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self)) if self else "no methods"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = "".join(
+            f"<tr><td><code>{html.escape(m.function.__name__)}("
+            f"{html.escape(', '.join(type_name(t) for t in m.signature))})</code></td>"
+            f"<td>{html.escape(m.scope)}</td>"
+            f"<td><code>{html.escape(m.file)}:{m.line}</code></td></tr>"
+            for m in self
+        )
+        return f"<table><tr><th>method</th><th>scope</th><th>where</th></tr>{rows}</table>"
+
+
+def type_name(tp: Any) -> str:
+    """A type as a person writes it."""
+    if isinstance(tp, types.UnionType) or typing.get_origin(tp) is typing.Union:
+        return " | ".join(type_name(t) for t in typing.get_args(tp))
+    if tp is Any:
+        return "Any"
+    if tp is type(None):
+        return "None"
+    return getattr(tp, "__name__", None) or repr(tp)
+
+
+def _hints(f: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of `f`, strings evaluated where `f` was written."""
+    raw = dict(getattr(f, "__annotations__", {}))
+    if any(isinstance(h, str) for h in raw.values()):
+        code = getattr(f, "__code__", None)
+        scope = dict(getattr(f, "__globals__", {}))
+        if code is not None and f.__closure__:  # type: ignore[attr-defined]
+            for name, cell in zip(code.co_freevars, f.__closure__, strict=True):  # type: ignore[attr-defined]
+                with contextlib.suppress(ValueError):
+                    scope[name] = cell.cell_contents
+        # A method defined inside a function may name that function's local classes.
+        frame = sys._getframe(1)
+        hops = 0
+        while frame is not None and hops < 6:
+            for name, value in frame.f_locals.items():
+                scope.setdefault(name, value)
+            frame = frame.f_back  # type: ignore[assignment]
+            hops += 1
+        raw = {
+            k: eval(h, scope) if isinstance(h, str) else h  # noqa: S307 - annotations are code
+            for k, h in raw.items()
+        }
+    return raw
+
+
+def _check_faithful(function: GenericFunction, annotation: Any, parameter: str) -> None:
+    import abc
+
+    def faithful(tp: Any) -> bool:
+        if tp is Any or tp is object or tp is None:
+            return True
+        if isinstance(tp, types.UnionType) or typing.get_origin(tp) is typing.Union:
+            return all(faithful(t) for t in typing.get_args(tp))
+        if typing.get_origin(tp) is not None or not isinstance(tp, type):
+            return False
+        if getattr(tp, "_is_protocol", False):
+            return False
+        declared = getattr(tp, "__faithful__", None)
+        if declared is not None:
+            return bool(declared)
+        return type(tp).__instancecheck__ in (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
+
+    if not faithful(annotation):
+        raise UnfaithfulAnnotationError(
+            f"{function.__name__}() cannot dispatch on {parameter}: {type_name(annotation)}, because "
+            "the type of an argument alone does not decide whether it fits (dispatch looks at "
+            "type(x), never into x). Annotate with a class or a union of classes, for instance "
+            f"`{parameter}: {type_name(typing.get_origin(annotation) or object)}`, and check the "
+            "rest inside the method."
+        )
+
+
+class _Table(dict[Any, Callable[..., Any]]):
+    """Argument types → implementation; a miss resolves and stores."""
+
+    __slots__ = ("function", "operator")
+
+    def __init__(self, function: GenericFunction, operator: bool) -> None:
+        super().__init__()
+        self.function = function
+        self.operator = operator
+
+    def __missing__(self, key: Any) -> Callable[..., Any]:
+        signature = key if isinstance(key, tuple) else (key,)
+        with _lock:
+            before = _world
+            implementation = self.function._implementation(signature, self.operator)
+            # A method may appear while a generated method runs: then the answer is not kept.
+            if _world == before:
+                self[key] = implementation
+        return implementation
+
+
+def _not_implemented(*_: Any, **__: Any) -> Any:
+    return NotImplemented
+
+
+class GenericFunction:
+    """The bookkeeping behind one generic function: its methods, tables and overrides."""
+
+    def __init__(self, prototype: Callable[..., Any], arity: int) -> None:
+        self.__name__ = prototype.__name__
+        self.__doc__ = prototype.__doc__
+        self.prototype = prototype
+        self.arity = arity
+        self.methods: list[Method] = []
+        self.active_overrides = 0
+        self.table = _Table(self, operator=False)
+        self.operator_table = _Table(self, operator=True)
+        self._plum: Any = None
+        self._plum_lock = threading.Lock()
+        _registry.append(self)
+
+    def register(
+        self,
+        implementation: Callable[..., Any],
+        signature: tuple[Any, ...] | None = None,
+        *,
+        generated: bool = False,
+    ) -> Callable[..., Any]:
+        """Add a method for good. The signature comes from the annotations unless given."""
+        method = Method(
+            self,
+            self._signature(implementation, signature),
+            implementation,
+            generated=generated,
+        )
+        with _lock:
+            self.methods = [m for m in self.methods if m.signature != method.signature]
+            self.methods.append(method)
+            self._forget()
+        return implementation
+
+    def unregister(self, signature: tuple[Any, ...]) -> None:
+        """Take a method away again."""
+        with _lock:
+            self.methods = [m for m in self.methods if m.signature != tuple(signature)]
+            self._forget()
+
+    def _signature(self, f: Callable[..., Any], given: tuple[Any, ...] | None) -> tuple[Any, ...]:
+        if given is None:
+            parameters = [
+                p
+                for p in inspect.signature(f).parameters.values()
+                if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+            ][: self.arity]
+            hints = _hints(f)
+            given = tuple(hints.get(p.name, object) for p in parameters)
+            names = [p.name for p in parameters]
+        else:
+            given = tuple(given)
+            names = [f"argument {i + 1}" for i in range(len(given))]
+        if len(given) != self.arity:
+            raise TypeError(
+                f"{self.__name__}() dispatches on {self.arity} argument(s), but this method takes "
+                f"{len(given)}. Its methods look like `def _({', '.join(self._parameter_names())}):`."
+            )
+        given = tuple(object if t is Any else type(None) if t is None else t for t in given)
+        for annotation, name in zip(given, names, strict=True):
+            _check_faithful(self, annotation, name)
+        return given
+
+    def _parameter_names(self) -> list[str]:
+        return list(inspect.signature(self.prototype).parameters)[: self.arity]
+
+    def _forget(self) -> None:
+        """Every cached answer may be wrong now."""
+        self._plum = None
+        self.table.clear()
+        self.operator_table.clear()
+        _bump()
+
+    def _resolver(self) -> Any:
+        """plum's function object over our methods, rebuilt after a change."""
+        if self._plum is None:
+            import plum  # 0.1 s: only the first dispatch of a process pays it
+
+            def stub(*args): ...  # type: ignore[no-untyped-def]
+
+            stub.__name__ = self.__name__
+            function = plum.Function(stub)
+            for method in self.methods:
+                carrier = _carrier(method)
+                function.register(carrier, signature=plum.Signature(*method.signature))
+            self._plum = function
+        return self._plum
+
+    def resolve(self, signature: tuple[type, ...]) -> Method | None:
+        """The method for these types, overrides aside; None where there is none."""
+        import plum
+
+        try:
+            carrier, _ = self._resolver().resolve_method(plum.Signature(*signature))
+        except plum.NotFoundLookupError:
+            return None
+        except plum.AmbiguousLookupError:
+            raise AmbiguousMethodError(self._ambiguous(signature)) from None
+        method: Method = carrier.__mirabelle_method__
+        return method
+
+    def _implementation(self, signature: tuple[type, ...], operator: bool) -> Callable[..., Any]:
+        if self.active_overrides:
+            return self._guarded(signature, operator)
+        return self._plain(signature, operator)
+
+    def _plain(self, signature: tuple[type, ...], operator: bool) -> Callable[..., Any]:
+        method = self.resolve(signature)
+        if method is None:
+            if operator:
+                return _not_implemented
+            raise MissingMethodError(self._missing(signature))
+        if method.generated:
+            made: Callable[..., Any] = method.implementation(*signature)
+            if made is NotImplemented:
+                if operator:
+                    return _not_implemented
+                raise MissingMethodError(self._missing(signature))
+            return made
+        return method.implementation
+
+    def _guarded(self, signature: tuple[type, ...], operator: bool) -> Callable[..., Any]:
+        """While an override is active somewhere, each call asks its own context."""
+
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            method = self.overriding(signature)
+            if method is not None:
+                return method(*args, **kwargs)
+            return self._plain(signature, operator)(*args, **kwargs)
+
+        return guarded
+
+    def overriding(self, signature: tuple[type, ...], skip: int = 0) -> Callable[..., Any] | None:
+        """The innermost override of this context that covers `signature`."""
+        active = _overrides.get()
+        if not active:
+            return None
+        found = [
+            implementation
+            for types_, implementation in reversed(active.get(self, ()))
+            if all(issubclass(s, _classes(t)) for s, t in zip(signature, types_, strict=True))
+        ]
+        return found[skip] if len(found) > skip else None
+
+    def _missing(self, signature: tuple[type, ...]) -> str:
+        shown = ", ".join(type_name(t) for t in signature)
+        ranked = sorted(
+            self.methods,
+            key=lambda m: sum(
+                not issubclass(s, _classes(t)) for s, t in zip(signature, m.signature, strict=True)
+            ),
+        )
+        closest = "".join(f"\n    {m!r}" for m in ranked[:3])
+        names = self._parameter_names()
+        hint = ", ".join(
+            f"{n}: {type_name(_open(t))}" for n, t in zip(names, signature, strict=True)
+        )
+        body = f"{self.__name__}() has no method for ({shown})."
+        body += f"\n  Closest:{closest}" if closest else "\n  It has no methods at all."
+        return (
+            body + "\n  Define one like this:\n"
+            f"    @mb.{self.__name__}.method\n    def _({hint}): ..."
+        )
+
+    def _ambiguous(self, signature: tuple[type, ...]) -> str:
+        shown = ", ".join(type_name(t) for t in signature)
+        fits = [
+            m
+            for m in self.methods
+            if all(issubclass(s, _classes(t)) for s, t in zip(signature, m.signature, strict=True))
+        ]
+        lines = "".join(f"\n    {m!r}" for m in fits)
+        hint = ", ".join(
+            f"{n}: {type_name(t)}" for n, t in zip(self._parameter_names(), signature, strict=True)
+        )
+        return (
+            f"{self.__name__}({shown}) fits several methods and none is the most specific:{lines}\n"
+            f"  Settle it with a method for the overlap:\n"
+            f"    @mb.{self.__name__}.method\n    def _({hint}): ..."
+        )
+
+
+def _open(tp: type) -> type:
+    """The unparametrised class a user would annotate with (HostArray for HostArray[f8, 2])."""
+    return getattr(tp, "__generic_class__", tp)
+
+
+def _classes(annotation: Any) -> Any:
+    """An annotation as what issubclass takes."""
+    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
+        return tuple(itertools.chain.from_iterable(_flat(t) for t in typing.get_args(annotation)))
+    return object if annotation is Any else type(None) if annotation is None else annotation
+
+
+def _flat(annotation: Any) -> tuple[Any, ...]:
+    classes = _classes(annotation)
+    return classes if isinstance(classes, tuple) else (classes,)
+
+
+def _carrier(method: Method) -> Callable[..., Any]:
+    def carrier(*args):  # type: ignore[no-untyped-def] # plum reads annotations
+        raise AssertionError("a resolved method is called through its table")
+
+    carrier.__name__ = method.function.__name__
+    carrier.__mirabelle_method__ = method  # type: ignore[attr-defined]
+    return carrier
+
+
+def generic(prototype: Callable[..., Any]) -> Any:
+    """Make a generic function of a prototype (its name, signature and docstring).
+
+    The parameters before any keyword-only or defaulted one are dispatched on; the others are
+    passed through as they are. The body of the prototype is never run.
+    """
+    signature = inspect.signature(prototype)
+    dispatched = [
+        p.name
+        for p in signature.parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+    ]
+    rest = [p for p in signature.parameters.values() if p.name not in dispatched]
+    core = GenericFunction(prototype, len(dispatched))
+    name = prototype.__name__
+
+    # The generated source: one look-up, one call. Default values are read from `_defaults`.
+    head, call = list(dispatched), list(dispatched)
+    defaults: dict[str, Any] = {}
+    starred = False
+    for p in rest:
+        if p.kind is p.VAR_POSITIONAL:
+            head.append(f"*{p.name}")
+            call.append(f"*{p.name}")
+            starred = True
+            continue
+        if p.kind is p.VAR_KEYWORD:
+            head.append(f"**{p.name}")
+            call.append(f"**{p.name}")
+            continue
+        if p.kind is p.KEYWORD_ONLY and not starred:
+            head.append("*")
+            starred = True
+        defaults[p.name] = p.default
+        head.append(f"{p.name}=_defaults[{p.name!r}]")
+        call.append(f"{p.name}={p.name}")
+    key = ", ".join(f"type({d})" for d in dispatched)
+    source = f"def {name}({', '.join(head)}):\n    return _table[{key}]({', '.join(call)})\n"
+    filename = f"<mirabelle generic {name}>"
+    code = compile(source, filename, "exec")
+
+    def build(table: _Table) -> Any:
+        namespace: dict[str, Any] = {"_table": table, "_defaults": defaults}
+        exec(code, namespace)
+        f = namespace[name]
+        f.__doc__ = prototype.__doc__
+        f.__module__ = prototype.__module__
+        f.__qualname__ = prototype.__qualname__
+        f.__signature__ = signature
+        f.__wrapped__ = prototype
+        del f.__wrapped__
+        return f
+
+    function = build(core.table)
+    function.core = core
+    function.operator = build(core.operator_table)
+    function.method = lambda f=None, signature=None: (
+        core.register(f, signature)
+        if f is not None
+        else (lambda g: core.register(g, signature))
+    )
+    function.generated = lambda f=None, signature=None: (
+        core.register(f, signature, generated=True)
+        if f is not None
+        else (lambda g: core.register(g, signature, generated=True))
+    )
+    function.previous = lambda *args, **kwargs: _previous(core, args)(*args, **kwargs)
+    return function
+
+
+def _previous(core: GenericFunction, args: tuple[Any, ...]) -> Callable[..., Any]:
+    signature = tuple(map(type, args[: core.arity]))
+    shadowed = core.overriding(signature, skip=1)
+    return shadowed if shadowed is not None else core._plain(signature, operator=False)
+
+
+def core_of(function: Any) -> GenericFunction:
+    """The bookkeeping of a generic function, or a TypeError that says what was expected."""
+    core = getattr(function, "core", None)
+    if not isinstance(core, GenericFunction):
+        raise TypeError(
+            f"{function!r} is not a generic function of mirabelle. Generic functions are those "
+            "that mb.methods lists, for instance mb.methods(mb.add)."
+        )
+    return core
+
+
+@contextlib.contextmanager
+def override(
+    function: Any, signature: tuple[Any, ...] | type, implementation: Callable[..., Any]
+) -> Iterator[Method]:
+    """Within the block, and only in this context, answer these types with `implementation`.
+
+    An override wins over every method whose arguments it covers; of nested ones the innermost
+    wins. Other threads and asyncio tasks do not see it. `function.previous(...)` calls what the
+    override hides.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0, 4.0])
+    >>> with mb.override(mb.sqrt, (mb.HostArray,), lambda a: mb.sqrt.previous(a) + 100):
+    ...     print(mb.sqrt(x))
+    [101. 102.]
+    >>> print(mb.sqrt(x))
+    [1. 2.]
+    """
+    core = core_of(function)
+    if not isinstance(signature, tuple):
+        signature = (signature,)
+    checked = core._signature(implementation, signature)
+    method = Method(core, checked, implementation, scope="override")
+    current = _overrides.get() or {}
+    entry = current.get(core, ()) + ((checked, method),)
+    with _lock:
+        core.active_overrides += 1
+        if core.active_overrides == 1:
+            core.table.clear()
+            core.operator_table.clear()
+        _bump()
+    token = _overrides.set({**current, core: entry})
+    try:
+        yield method
+    finally:
+        _overrides.reset(token)
+        with _lock:
+            core.active_overrides -= 1
+            if core.active_overrides == 0:
+                core.table.clear()
+                core.operator_table.clear()
+            _bump()
+
+
+def overridden(function: Any, signature: tuple[type, ...]) -> bool:
+    """Does an override of this context answer these types?"""
+    core = core_of(function)
+    return bool(core.active_overrides) and core.overriding(signature) is not None
+
+
+def methods(function: Any) -> MethodTable:
+    """Every method of a generic function, active overrides first, with file and line.
+
+    >>> import mirabelle as mb
+    >>> len(mb.methods(mb.add)) >= 1
+    True
+    """
+    core = core_of(function)
+    active = [m for _, m in reversed((_overrides.get() or {}).get(core, ()))]
+    return MethodTable(active + core.methods)
+
+
+def which(function: Any, *args: Any) -> Method:
+    """The method that a call with these arguments would run. It can be called.
+
+    >>> import mirabelle as mb
+    >>> mb.which(mb.sqrt, mb.HostArray([1.0])).function.__name__
+    'sqrt'
+    """
+    core = core_of(function)
+    signature = tuple(map(type, args[: core.arity]))
+    if len(signature) < core.arity:
+        raise TypeError(
+            f"{core.__name__}() dispatches on {core.arity} argument(s), and {len(signature)} came. "
+            f"Call mb.which(mb.{core.__name__}, {', '.join(core._parameter_names())})."
+        )
+    method = core.overriding(signature)
+    if method is None:
+        method = core.resolve(signature)
+    if method is None:
+        raise MissingMethodError(core._missing(signature))
+    assert isinstance(method, Method)
+    return method
+
+
+def all_generics() -> list[GenericFunction]:
+    """Every generic function made so far, in order of creation."""
+    return list(_registry)
+
+
+def ambiguities(cores: list[GenericFunction] | None = None) -> list[tuple[Method, Method]]:
+    """Pairs of methods that overlap without either, or a third, deciding the overlap.
+
+    The suite demands that there are none, so that a user never meets one.
+    """
+    found = []
+    for core in _registry if cores is None else cores:
+        for a, b in itertools.combinations(core.methods, 2):
+            meet = _meet(a.signature, b.signature)
+            if meet is None or meet in (a.signature, b.signature):
+                continue
+            try:
+                core.resolve(meet)
+            except AmbiguousMethodError:
+                found.append((a, b))
+    return found
+
+
+def _meet(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The largest signature below both, where single classes decide it; None if empty."""
+    out = []
+    for x, y in zip(a, b, strict=True):
+        common = [
+            s if issubclass(s, t) else t
+            for s in _flat(x)
+            for t in _flat(y)
+            if issubclass(s, t) or issubclass(t, s)
+        ]
+        if not common:
+            return None
+        out.append(common[0])
+    return tuple(out)

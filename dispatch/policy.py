@@ -1,0 +1,100 @@
+"""What is allowed for a while: scalar access, implicit transfers, laziness.
+
+>>> import mirabelle as mb
+>>> x = mb.RefArray([1.0, 2.0])
+>>> with mb.allow_scalar():
+...     float(x[0])
+1.0
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import sys
+from collections.abc import Iterator
+
+from mirabelle.dispatch import counters
+from mirabelle.dispatch.errors import ScalarAccessError
+from mirabelle.dispatch.settings import settings
+
+_scalar: contextvars.ContextVar[bool | None] = contextvars.ContextVar(
+    "mirabelle_allow_scalar", default=None
+)
+_transfer: contextvars.ContextVar[bool] = contextvars.ContextVar(
+    "mirabelle_allow_transfer", default=False
+)
+_eager: contextvars.ContextVar[bool] = contextvars.ContextVar("mirabelle_eager", default=False)
+# How many `eager` blocks are open anywhere: building a node looks at this integer only.
+eager_blocks = 0
+
+
+@contextlib.contextmanager
+def _set(variable: contextvars.ContextVar, value: object) -> Iterator[None]:  # type: ignore[type-arg]
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def allow_scalar(allowed: bool = True) -> contextlib.AbstractContextManager[None]:
+    """Within the block, allow (or forbid) reading and writing single elements of device arrays."""
+    return _set(_scalar, allowed)
+
+
+def allow_transfer(allowed: bool = True) -> contextlib.AbstractContextManager[None]:
+    """Within the block, let host arrays that meet device arrays move to the device (counted)."""
+    return _set(_transfer, allowed)
+
+
+def transfer_allowed() -> bool:
+    return _transfer.get()
+
+
+@contextlib.contextmanager
+def eager() -> Iterator[None]:
+    """Within the block, evaluate each operation at once, for debugging.
+
+    >>> import mirabelle as mb
+    >>> with mb.eager(), mb.count() as c:
+    ...     y = mb.HostArray([1.0]) * 2 + 1
+    >>> c.launches
+    2
+    """
+    global eager_blocks
+    eager_blocks += 1
+    try:
+        with _set(_eager, True):
+            yield
+    finally:
+        eager_blocks -= 1
+
+
+def is_eager() -> bool:
+    return eager_blocks > 0 and _eager.get()
+
+
+def at_prompt() -> bool:
+    """Is a person typing (a REPL or a notebook)?"""
+    return hasattr(sys, "ps1") or bool(sys.flags.interactive)
+
+
+def scalar_access(what: str, place: object) -> None:
+    """The one gate every element access passes: counts it, and refuses it on a device."""
+    if counters.active:
+        counters.add(scalar_reads=1)
+    if getattr(place, "rank", 0) < 2:
+        return
+    allowed = _scalar.get()
+    if allowed is None:
+        allowed = settings.allow_scalar
+    if allowed is None:
+        allowed = at_prompt()
+    if not allowed:
+        raise ScalarAccessError(
+            f"{what} one element of an array on {place} by itself is refused: every such access "
+            "is a transfer, and a loop of them is thousands of times slower than one array "
+            "operation. Write the loop as array operations, fetch everything at once with "
+            "`mb.to_numpy(x)`, or, if this is meant, use `with mb.allow_scalar():`."
+        )

@@ -1,0 +1,155 @@
+"""Result dtypes: NumPy's own rules (NEP 50), asked once per combination and kept.
+
+>>> import numpy as np
+>>> from mirabelle.dispatch.ops import TABLE
+>>> from mirabelle.dispatch.promotion import signature
+>>> signature(TABLE["add"], (np.dtype("float32"), float)).out
+dtype('float32')
+>>> signature(TABLE["add"], (np.dtype("int8"), np.dtype("float32"))).out
+dtype('float32')
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.dispatch.ops import TABLE, Op
+
+# What a Python scalar is to the rules: weak, so that float32 + 1.0 stays float32.
+WEAK: dict[type, Any] = {int: int, float: float, complex: complex, bool: np.dtype(bool)}
+_EXEMPLAR: dict[Any, Any] = {int: 0, float: 0.0, complex: 0j}
+_ids = itertools.count()
+
+
+class Sig:
+    """An operation at definite dtypes: what its operands are cast to and what comes out."""
+
+    __slots__ = ("cost", "id", "ins", "op", "out", "outs")
+
+    def __init__(self, op: Op, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ...]) -> None:
+        self.op = op
+        self.ins = ins
+        self.outs = outs
+        self.out = outs[0]
+        self.cost = op.cost
+        self.id = next(_ids)
+
+    def __repr__(self) -> str:
+        ins = ", ".join(d.name for d in self.ins)
+        outs = ", ".join(d.name for d in self.outs)
+        return f"{self.op.name}({ins}) -> {outs}"
+
+    def __reduce__(self) -> Any:
+        return (intern, (self.op, self.ins, self.outs))
+
+
+_cache: dict[tuple[Op, tuple[Any, ...]], Sig] = {}
+_interned: dict[tuple[Any, ...], Sig] = {}
+# Result dtypes of a scalar Python function: set by the code generator, which asks Numba.
+infer: Callable[[Op, tuple[np.dtype, ...]], tuple[np.dtype, ...]] | None = None
+
+BY_ID: dict[int, Sig] = {}
+
+
+def intern(op: Op, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ...]) -> Sig:
+    """The one Sig of an operation at these dtypes."""
+    key = (op, ins, outs)
+    sig = _interned.get(key)
+    if sig is None:
+        sig = _interned.setdefault(key, Sig(op, ins, outs))
+        BY_ID[sig.id] = sig
+    return sig
+
+
+def signature(op: Op, argtypes: tuple[Any, ...]) -> Sig:
+    """The signature for operands of these dtypes (or Python scalar types, which are weak)."""
+    key = (op, argtypes)
+    sig = _cache.get(key)
+    if sig is None:
+        sig = _cache[key] = _resolve(op, argtypes)
+    return sig
+
+
+def cast(source: np.dtype, target: np.dtype) -> Sig:
+    """The signature of a cast."""
+    return intern(TABLE["cast"], (source,), (target,))
+
+
+def pick(sig: Sig, i: int) -> Sig:
+    """The signature that takes the i-th result of an operation with several."""
+    return intern(TABLE[f"pick{i}"], (sig.outs[i],), (sig.outs[i],))
+
+
+def result_type(*argtypes: Any) -> np.dtype:
+    """The common dtype of dtypes and weak scalar types.
+
+    >>> result_type(np.dtype("float32"), float)
+    dtype('float32')
+    """
+    return np.result_type(*[_EXEMPLAR.get(a, a) for a in argtypes])
+
+
+def _resolve(op: Op, argtypes: tuple[Any, ...]) -> Sig:
+    if op.ufunc is not None:
+        return _from_ufunc(op, argtypes)
+    if op.name == "where":
+        common = result_type(*argtypes[1:])
+        return intern(op, (np.dtype(bool), common, common), (common,))
+    if op.name == "copy":
+        (t,) = argtypes
+        t = result_type(t)
+        return intern(op, (t,), (t,))
+    if op.name in ("real", "imag"):
+        t = result_type(argtypes[0])
+        part = np.dtype(f"f{t.itemsize // 2}") if t.kind == "c" else t
+        return intern(op, (t,), (part,))
+    dtypes = tuple(result_type(t) for t in argtypes)
+    if op.name == "fma" or (op.scalar is not None and TABLE.get(op.name) is op):
+        common = _floating(np.result_type(*dtypes), op, dtypes)
+        return intern(op, (common,) * op.nin, (common,))
+    if infer is None:  # the code generator registers itself on import
+        import mirabelle.backends.codegen  # noqa: F401
+    assert infer is not None
+    return intern(op, dtypes, infer(op, dtypes))
+
+
+def _floating(dtype: np.dtype, op: Op, given: tuple[np.dtype, ...]) -> np.dtype:
+    if dtype.kind in "biu":
+        return np.dtype(np.float64 if dtype.itemsize > 2 or dtype.kind == "b" else np.float32)
+    if dtype.kind == "f":
+        return dtype
+    raise TypeError(
+        f"{op.name}() takes real numbers, and its operands are {', '.join(d.name for d in given)}. "
+        "Take mb.real(x), mb.imag(x) or mb.abs(x) first."
+    )
+
+
+def _from_ufunc(op: Op, argtypes: tuple[Any, ...]) -> Sig:
+    ufunc = op.ufunc
+    assert ufunc is not None
+    if all(a in _EXEMPLAR for a in argtypes):
+        argtypes = tuple(result_type(a) for a in argtypes)
+    try:
+        resolved = ufunc.resolve_dtypes((*argtypes, *([None] * op.nout)))
+    except TypeError as e:
+        names = ", ".join(a.name if isinstance(a, np.dtype) else a.__name__ for a in argtypes)
+        if "boolean" in str(e):
+            raise TypeError(str(e)) from None
+        raise TypeError(
+            f"{op.name}() is not defined for ({names}). Convert an operand first, "
+            "for instance `x.astype(mb.float64)`."
+        ) from None
+    return intern(op, tuple(resolved[: op.nin]), tuple(resolved[op.nin :]))
+
+
+def code(dtype: np.dtype) -> str:
+    """The short name of a dtype in generated source: f8, i4, b1, c16.
+
+    >>> code(np.dtype("int32"))
+    'i4'
+    """
+    return dtype.str[1:]

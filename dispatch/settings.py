@@ -1,0 +1,173 @@
+"""Every setting of mirabelle, in one table: name, environment variable, default, help.
+
+>>> from mirabelle.dispatch.settings import settings
+>>> settings.tree_limit
+64
+>>> with settings.changed(tree_limit=8):
+...     settings.tree_limit
+8
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: where it comes from, how its text is read, and what it does."""
+
+    name: str
+    parse: Callable[[str], Any]
+    default: Any
+    help: str
+
+    @property
+    def variable(self) -> str:
+        return f"MIRABELLE_{self.name.upper()}"
+
+
+def _cores() -> int:
+    try:
+        return max(1, len(os.sched_getaffinity(0)))
+    except AttributeError:  # not every system can say which cores are ours
+        return max(1, os.cpu_count() or 1)
+
+
+def _flag(text: str) -> bool:
+    if text.strip().lower() in ("1", "true", "yes", "on"):
+        return True
+    if text.strip().lower() in ("0", "false", "no", "off", ""):
+        return False
+    raise ValueError(text)
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(text)
+        return text
+
+    parse.__doc__ = "one of " + ", ".join(choices)
+    return parse
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise ValueError(text)
+    return value
+
+
+def _threads(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError(text)
+    return value
+
+
+TABLE: tuple[Setting, ...] = (
+    Setting("num_threads", _threads, None, "Threads of a host kernel (default: the cores we may use)."),
+    Setting("cache", _flag, True, "Keep compiled host kernels on disk."),
+    Setting("cache_dir", str, None, "Where they are kept (default: the user's cache folder)."),
+    Setting(
+        "compiler",
+        _one_of("process", "thread", "inline", "off"),
+        "process",
+        "Where host kernels compile: in a helper process, a thread, before the statement goes on "
+        "(inline), or not at all (off).",
+    ),
+    Setting("compile_size", _count, 1 << 15, "Results from this many elements on have their kernel compiled."),
+    Setting("compile_after", _count, 64, "Smaller results are compiled after this many uses of one expression."),
+    Setting("thread_size", _count, 1 << 16, "Results from this many elements on are computed by several threads."),
+    Setting("tree_limit", _count, 64, "An expression of more operations than this is evaluated at once."),
+    Setting("pool_bytes", _count, 1 << 29, "Freed large host buffers kept for reuse, at most."),
+    Setting("allow_scalar", _flag, None, "Element access on device arrays (default: only at a prompt)."),
+)
+_BY_NAME = {s.name: s for s in TABLE}
+
+
+class Settings:
+    """The values in force. Attributes are read on hot paths, so they are plain."""
+
+    num_threads: int
+    cache: bool
+    cache_dir: str | None
+    compiler: str
+    compile_size: int
+    compile_after: int
+    thread_size: int
+    tree_limit: int
+    pool_bytes: int
+    allow_scalar: bool | None
+
+    def __init__(self) -> None:
+        self.reload()
+
+    def reload(self) -> None:
+        """Read the environment again."""
+        for s in TABLE:
+            text = os.environ.get(s.variable)
+            if text is None:
+                value = s.default
+            else:
+                try:
+                    value = s.parse(text)
+                except ValueError:
+                    raise ValueError(
+                        f"{s.variable}={text!r} is not understood. {s.help} "
+                        f"Unset it, or set it to something like {s.default!r}."
+                    ) from None
+            if s.name == "num_threads" and value is None:
+                value = _cores()
+            self.__dict__[s.name] = value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _BY_NAME:
+            raise AttributeError(
+                f"There is no setting {name!r}. The settings are: {', '.join(_BY_NAME)}."
+            )
+        self.__dict__[name] = value
+
+    @contextlib.contextmanager
+    def changed(self, **values: Any) -> Iterator[Settings]:
+        """Other values within a block (for the whole process: settings are not per thread)."""
+        before = {k: getattr(self, k) for k in values}
+        for k, v in values.items():
+            setattr(self, k, v)
+        try:
+            yield self
+        finally:
+            for k, v in before.items():
+                setattr(self, k, v)
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{s.variable}={getattr(self, s.name)!r}  # {s.help}" for s in TABLE)
+
+
+settings = Settings()
+
+
+def documentation() -> str:
+    """The table as Markdown; docs/settings.md is made of it."""
+    rows = [
+        f"| `{s.name}` | `{s.variable}` | `{s.default!r}` | {s.help} |" for s in TABLE
+    ]
+    return "\n".join(
+        [
+            "# Settings",
+            "",
+            "Set the environment variable before Python starts, or `mb.settings.name = value`, or",
+            "`with mb.settings.changed(name=value):`. This page is generated:",
+            "`python -m mirabelle settings --markdown > docs/settings.md`.",
+            "",
+            "| setting | environment variable | default | what it does |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )

@@ -1,0 +1,215 @@
+"""The lazy broadcast tree.
+
+Every array a user holds is a handle on an immutable *version*: a `Leaf` (data in memory), a
+`Broadcasted` (an operation on versions, not computed yet) or a `Reduced` (a reduction of one).
+Operations capture versions, never handles. So a later write to an array, which gives its
+handle another version, cannot change what was said before; CPython's reference counts tell
+whether anybody still needs the old one.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.dispatch.promotion import Sig
+
+
+class Leaf:
+    """Data in memory: a backend's array object, never changed while somebody else reads it.
+
+    `foreign` marks memory that others can write to (a NumPy array wrapped without a copy):
+    expressions over it are evaluated at once. `token` tells equal views of one leaf apart from
+    different ones.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "foreign", "reducers", "shape", "token", "view")
+
+    # What a leaf adds to the operations, costs and evaluations of a tree: nothing.
+    size = 0
+    cost = 0
+    value: Leaf
+
+    def __init__(self, view: Any, foreign: bool = False, token: Any = None) -> None:
+        self.view = view
+        self.shape: tuple[int, ...] = view.shape
+        self.dtype: np.dtype = view.dtype
+        self.foreign = foreign
+        self.token = token
+        self.reducers: list[weakref.ref[Reduced]] | None = None
+
+    def __repr__(self) -> str:
+        return f"Leaf({self.dtype.name}, shape={self.shape})"
+
+
+class Broadcasted:
+    """An elementwise operation on versions and scalars, with its shape and dtype known.
+
+    Once evaluated it holds its value and lets go of its operands.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "args",
+        "cost",
+        "evaluations",
+        "reducers",
+        "shape",
+        "sig",
+        "size",
+        "value",
+    )
+
+    foreign = False
+
+    def __init__(self, sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+        self.sig = sig
+        self.args: tuple[Any, ...] | None = args
+        self.shape = shape
+        self.value: Leaf | None = None
+        self.reducers: list[weakref.ref[Any]] | None = None
+        self.evaluations = 0
+        size, cost = 1, sig.cost
+        for a in args:
+            if type(a) is Broadcasted:
+                size += a.size
+                cost += a.cost
+        self.size = size
+        self.cost = cost
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.sig.out
+
+    def __repr__(self) -> str:
+        return format_tree(self)
+
+
+class Reduced:
+    """A reduction of a version along axes, not computed yet."""
+
+    __slots__ = (
+        "__weakref__",
+        "axes",
+        "cost",
+        "dtype",
+        "keepdims",
+        "operand",
+        "reduction",
+        "reducers",
+        "shape",
+        "value",
+    )
+
+    size = 1
+    foreign = False
+
+    def __init__(
+        self,
+        reduction: Any,
+        operand: Leaf | Broadcasted,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> None:
+        self.reduction = reduction
+        self.operand: Leaf | Broadcasted | None = operand
+        self.axes = axes
+        self.keepdims = keepdims
+        self.shape = shape
+        self.dtype = dtype
+        self.value: Leaf | None = None
+        self.reducers: list[weakref.ref[Reduced]] | None = None
+        self.cost = 1000
+        # Reductions of one operand find each other here, and are computed in one pass.
+        ref = weakref.ref(self)
+        if operand.reducers is None:
+            operand.reducers = [ref]
+        else:
+            operand.reducers.append(ref)
+
+    def __repr__(self) -> str:
+        return format_tree(self)
+
+
+Version = Leaf | Broadcasted | Reduced
+
+
+def scalar_dtype(x: Any) -> np.dtype:
+    """The dtype a scalar operand stands for when it is alone."""
+    return np.asarray(x).dtype if not hasattr(x, "dtype") else x.dtype
+
+
+def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:
+    """A tree as an indented text, a line a node."""
+    lines: list[str] = []
+    seen: dict[int, str] = {}
+
+    def describe(x: Any) -> str:
+        if isinstance(x, Leaf):
+            label = seen.get(id(x))
+            if label is None:
+                label = seen[id(x)] = (name(x) if name else f"x{len(seen)}")
+            return f"{label}: {x.dtype.name}{list(x.shape)}"
+        return f"{x!r}" if not hasattr(x, "dtype") else f"{x!s}: {x.dtype.name}"
+
+    def walk(x: Any, depth: int) -> None:
+        pad = "  " * depth
+        if isinstance(x, (Broadcasted, Reduced)) and x.value is not None:
+            x = x.value
+        if isinstance(x, Broadcasted):
+            label = seen.get(id(x))
+            if label is not None:
+                lines.append(f"{pad}{label} (again)")
+                return
+            seen[id(x)] = label = f"v{len(seen)}"
+            lines.append(f"{pad}{label} = {x.sig.op.name}: {x.dtype.name}{list(x.shape)}")
+            for a in x.args or ():
+                walk(a, depth + 1)
+        elif isinstance(x, Reduced):
+            lines.append(f"{pad}{x.reduction.name}(axis={x.axes}): {x.dtype.name}{list(x.shape)}")
+            walk(x.operand, depth + 1)
+        else:
+            lines.append(pad + describe(x))
+
+    walk(version, 0)
+    return "\n".join(lines)
+
+
+def broadcast_shapes(shapes: list[tuple[int, ...]], what: str) -> tuple[int, ...]:
+    """The common shape under NumPy's rule (align at the end, 1 stretches), or its error."""
+    ndim = max(map(len, shapes))
+    out = [1] * ndim
+    for shape in shapes:
+        pad = ndim - len(shape)
+        for i, n in enumerate(shape):
+            if n != 1:
+                if out[pad + i] == 1:
+                    out[pad + i] = n
+                elif out[pad + i] != n:
+                    shown = " ".join(str(s).replace(" ", "") for s in shapes)
+                    raise ValueError(
+                        f"operands could not be broadcast together with shapes {shown} in {what}. "
+                        "Dimensions are aligned at the end and must be equal or 1; insert one with "
+                        "`x[:, None]` or swap two with `x.T`."
+                    )
+    return tuple(out)
+
+
+def _references() -> tuple[int, int]:
+    """What getrefcount says of a node nobody else holds, as `linearize` and writers ask it."""
+    order = [Leaf(np.empty(0))]
+    held = [order[0]]
+    held.clear()
+    for leaf in order:
+        count = sys.getrefcount(leaf)
+    return count, 0
+
+
+# The references to a node in `order` while a loop variable runs over it.
+LOOP_REFERENCES = _references()[0]

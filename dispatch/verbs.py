@@ -1,0 +1,424 @@
+"""The generic functions: everything an array can do, by name.
+
+Only names, signatures and meanings stand here; `arraytypes` and `backends` give the methods.
+Names are the Python array API standard's, Julia's where it has none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from mirabelle.dispatch.generic import GenericFunction, generic
+from mirabelle.dispatch.ops import TABLE
+
+
+class Generic(Protocol):
+    """A generic function, to a type checker."""
+
+    __name__: str
+    core: GenericFunction
+    method: Any
+    generated: Any
+    previous: Any
+    operator: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+# Every elementwise function by name, filled below; `arraytypes.elementwise` gives them methods.
+ELEMENTWISE: dict[str, Any] = {}
+
+
+def _elementwise(name: str, meaning: str, example: str = "") -> Generic:
+    """A generic function for one operation of `dispatch.ops`."""
+    op = TABLE[name]
+    parameters = ", ".join("x" if op.nin == 1 else f"x{i + 1}" for i in range(op.nin))
+    namespace: dict[str, Any] = {}
+    exec(f"def {name}({parameters}): ...", namespace)
+    prototype = namespace[name]
+    doc = f"{meaning}, element by element; lazy, and fused with what surrounds it."
+    if example:
+        call, result = example.split(" -> ")
+        doc += f"\n\n    >>> import mirabelle as mb\n    >>> print(mb.{name}({call}))\n    {result}\n"
+    prototype.__doc__ = doc
+    prototype.__module__ = __name__
+    prototype.__qualname__ = name
+    ELEMENTWISE[name] = made = generic(prototype)
+    result_: Generic = made
+    return result_
+
+
+add = _elementwise("add", "x1 + x2", "mb.HostArray([1, 2]), 10 -> [11 12]")
+subtract = _elementwise("subtract", "x1 - x2", "mb.HostArray([1, 2]), 1 -> [0 1]")
+multiply = _elementwise("multiply", "x1 * x2", "mb.HostArray([1, 2]), 3 -> [3 6]")
+divide = _elementwise("divide", "x1 / x2", "mb.HostArray([1, 2]), 2 -> [0.5 1. ]")
+floor_divide = _elementwise("floor_divide", "x1 // x2", "mb.HostArray([7, -7]), 2 -> [ 3 -4]")
+remainder = _elementwise("remainder", "x1 % x2, with the sign of x2", "mb.HostArray([7, -7]), 3 -> [1 2]")
+fmod = _elementwise("fmod", "The remainder with the sign of x1", "mb.HostArray([-7.0]), 3 -> [-1.]")
+pow = _elementwise("pow", "x1 ** x2", "mb.HostArray([2.0, 3.0]), 2 -> [4. 9.]")
+maximum = _elementwise("maximum", "The larger of two (NaN wins)", "mb.HostArray([1, 5]), 3 -> [3 5]")
+minimum = _elementwise("minimum", "The smaller of two (NaN wins)", "mb.HostArray([1, 5]), 3 -> [1 3]")
+fmax = _elementwise("fmax", "The larger of two (NaN loses)")
+fmin = _elementwise("fmin", "The smaller of two (NaN loses)")
+atan2 = _elementwise("atan2", "The angle of the point (x2, x1)", "mb.HostArray([0.0]), 1.0 -> [0.]")
+hypot = _elementwise("hypot", "sqrt(x1² + x2²) without overflow", "mb.HostArray([3.0]), 4.0 -> [5.]")
+copysign = _elementwise("copysign", "|x1| with the sign of x2", "mb.HostArray([1.0]), -2.0 -> [-1.]")
+nextafter = _elementwise("nextafter", "The next number after x1 towards x2")
+logaddexp = _elementwise("logaddexp", "log(exp(x1) + exp(x2))")
+logaddexp2 = _elementwise("logaddexp2", "log2(2**x1 + 2**x2)")
+heaviside = _elementwise("heaviside", "0, x2 or 1 for negative, zero or positive x1")
+gcd = _elementwise("gcd", "The greatest common divisor", "mb.HostArray([12]), 18 -> [6]")
+lcm = _elementwise("lcm", "The least common multiple", "mb.HostArray([4]), 6 -> [12]")
+ldexp = _elementwise("ldexp", "x1 * 2**x2")
+equal = _elementwise("equal", "x1 == x2", "mb.HostArray([1, 2]), 2 -> [False  True]")
+not_equal = _elementwise("not_equal", "x1 != x2")
+less = _elementwise("less", "x1 < x2", "mb.HostArray([1, 2]), 2 -> [ True False]")
+less_equal = _elementwise("less_equal", "x1 <= x2")
+greater = _elementwise("greater", "x1 > x2")
+greater_equal = _elementwise("greater_equal", "x1 >= x2")
+logical_and = _elementwise("logical_and", "x1 and x2 as truth values")
+logical_or = _elementwise("logical_or", "x1 or x2 as truth values")
+logical_xor = _elementwise("logical_xor", "Exactly one of x1, x2, as truth values")
+logical_not = _elementwise("logical_not", "not x as a truth value")
+bitwise_and = _elementwise("bitwise_and", "x1 & x2", "mb.HostArray([6]), 3 -> [2]")
+bitwise_or = _elementwise("bitwise_or", "x1 | x2")
+bitwise_xor = _elementwise("bitwise_xor", "x1 ^ x2")
+bitwise_left_shift = _elementwise("bitwise_left_shift", "x1 << x2")
+bitwise_right_shift = _elementwise("bitwise_right_shift", "x1 >> x2")
+bitwise_invert = _elementwise("bitwise_invert", "~x")
+bitwise_count = _elementwise("bitwise_count", "The number of 1 bits of |x|")
+negative = _elementwise("negative", "-x", "mb.HostArray([1, 2]) -> [-1 -2]")
+positive = _elementwise("positive", "+x")
+abs = _elementwise("abs", "|x|", "mb.HostArray([-3]) -> [3]")
+sign = _elementwise("sign", "-1, 0 or 1; x/|x| for complex x")
+sqrt = _elementwise("sqrt", "The square root", "mb.HostArray([9.0]) -> [3.]")
+cbrt = _elementwise("cbrt", "The cube root")
+square = _elementwise("square", "x * x", "mb.HostArray([3]) -> [9]")
+reciprocal = _elementwise("reciprocal", "1 / x")
+exp = _elementwise("exp", "e**x", "mb.HostArray([0.0]) -> [1.]")
+exp2 = _elementwise("exp2", "2**x")
+expm1 = _elementwise("expm1", "e**x - 1, exact near 0")
+log = _elementwise("log", "The natural logarithm", "mb.HostArray([1.0]) -> [0.]")
+log2 = _elementwise("log2", "The logarithm to base 2")
+log10 = _elementwise("log10", "The logarithm to base 10")
+log1p = _elementwise("log1p", "log(1 + x), exact near 0")
+sin = _elementwise("sin", "The sine", "mb.HostArray([0.0]) -> [0.]")
+cos = _elementwise("cos", "The cosine", "mb.HostArray([0.0]) -> [1.]")
+tan = _elementwise("tan", "The tangent")
+asin = _elementwise("asin", "The inverse sine")
+acos = _elementwise("acos", "The inverse cosine")
+atan = _elementwise("atan", "The inverse tangent")
+sinh = _elementwise("sinh", "The hyperbolic sine")
+cosh = _elementwise("cosh", "The hyperbolic cosine")
+tanh = _elementwise("tanh", "The hyperbolic tangent")
+asinh = _elementwise("asinh", "The inverse hyperbolic sine")
+acosh = _elementwise("acosh", "The inverse hyperbolic cosine")
+atanh = _elementwise("atanh", "The inverse hyperbolic tangent")
+sinpi = _elementwise("sinpi", "sin(πx), exact at multiples of one half", "mb.HostArray([1.0, 0.5]) -> [0. 1.]")
+cospi = _elementwise("cospi", "cos(πx), exact at multiples of one half", "mb.HostArray([1.0, 0.5]) -> [-1.  0.]")
+erf = _elementwise("erf", "The error function", "mb.HostArray([0.0]) -> [0.]")
+erfc = _elementwise("erfc", "1 - erf(x), exact for large x", "mb.HostArray([0.0]) -> [1.]")
+gamma = _elementwise("gamma", "The gamma function (NaN at its poles)", "mb.HostArray([5.0]) -> [24.]")
+lgamma = _elementwise("lgamma", "log|gamma(x)| (infinite at the poles)", "mb.HostArray([1.0]) -> [0.]")
+fma = _elementwise("fma", "x1 * x2 + x3 rounded once", "mb.HostArray([2.0]), 3.0, 1.0 -> [7.]")
+floor = _elementwise("floor", "The largest integer not above x", "mb.HostArray([1.5, -1.5]) -> [ 1. -2.]")
+ceil = _elementwise("ceil", "The smallest integer not below x")
+trunc = _elementwise("trunc", "The integer next to x towards 0")
+round = _elementwise("round", "The nearest integer, halves to even", "mb.HostArray([0.5, 1.5]) -> [0. 2.]")
+isnan = _elementwise("isnan", "Is it NaN?")
+isinf = _elementwise("isinf", "Is it infinite?")
+isfinite = _elementwise("isfinite", "Is it finite?")
+signbit = _elementwise("signbit", "Is the sign bit set?")
+conj = _elementwise("conj", "The complex conjugate")
+real = _elementwise("real", "The real part")
+imag = _elementwise("imag", "The imaginary part")
+deg2rad = _elementwise("deg2rad", "Degrees as radians")
+rad2deg = _elementwise("rad2deg", "Radians as degrees")
+spacing = _elementwise("spacing", "The distance to the next number")
+divmod = _elementwise("divmod", "(x1 // x2, x1 % x2), one kernel for both")
+modf = _elementwise("modf", "The fractional and the integral part")
+frexp = _elementwise("frexp", "Mantissa and exponent to base 2")
+where = _elementwise("where", "x2 where x1 holds, else x3", "mb.HostArray([True, False]), 1, 2 -> [1 2]")
+
+
+# Julia's vocabulary: the pieces a new array type gives
+
+
+@generic
+def place(x: Any) -> Any:
+    """Where the data of `x` is; asks the parent of a wrapper, to any depth.
+
+    >>> import mirabelle as mb
+    >>> mb.place(mb.RefArray([1.0]))
+    ref:0
+    """
+
+
+@generic
+def parent(x: Any) -> Any:
+    """What a wrapper wraps; an array that wraps nothing is its own parent.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([[1.0, 2.0]])
+    >>> mb.parent(x.T) is x
+    True
+    """
+
+
+@generic
+def lower(x: Any, leaf: Any) -> Any:
+    """The part of the memory of `leaf` (of the innermost parent) that `x` shows.
+
+    The one rule a strided wrapper gives: it maps a backend's strided view of its parent to a
+    strided view of itself. Broadcasting, writing through, printing and copying follow from it.
+    """
+
+
+@generic
+def leaf_of(x: Any) -> Any:
+    """The evaluated contents of `x` as a `Leaf`."""
+
+
+@generic
+def capture(x: Any) -> Any:
+    """The version of `x` that an operation written now reads."""
+
+
+@generic
+def similar(x: Any, dtype: Any = None, shape: Any = None) -> Any:
+    """A new array like `x`: same place, dtype and shape unless given; contents undefined.
+
+    >>> import mirabelle as mb
+    >>> type(mb.similar(mb.RefArray([1.0]), shape=(2, 3))).__name__
+    'RefArray[float64, 2]'
+    """
+
+
+@generic
+def copyto(dest: Any, src: Any) -> Any:
+    """Write `src` into `dest`. This is what a backend implements for a `Broadcasted` tree.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([0.0, 0.0])
+    >>> print(mb.copyto(x, mb.HostArray([1.0, 2.0]) + 1))
+    [2. 3.]
+    """
+
+
+@generic
+def adapt(to: Any, x: Any) -> Any:
+    """The same data as another array type: the explicit transfer.
+
+    `to` is an array type or a function of an array. Tuples, lists and dictionaries are adapted
+    element by element, wrappers keep their structure.
+
+    >>> import mirabelle as mb
+    >>> mb.adapt(mb.RefArray, mb.HostArray([1.0, 2.0])).place
+    ref:0
+    """
+
+
+@generic
+def materialize(x: Any) -> Any:
+    """Evaluate `x` now, if it is not evaluated yet, and return it: an explicit barrier.
+
+    >>> import mirabelle as mb
+    >>> print(mb.materialize(mb.HostArray([1.0]) + 1))
+    [2.]
+    """
+
+
+@generic
+def tree(x: Any) -> Any:
+    """The tree `x` stands for: a `Broadcasted`, or a `Leaf` once it is evaluated."""
+
+
+@generic
+def mapreduce_(x: Any, f: Any = None, op: Any = None, init: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """See `mb.mapreduce`."""
+
+
+@generic
+def accumulate(x: Any, op: Any = None, axis: Any = None, init: Any = None) -> Any:
+    """The running combination of the elements along an axis (a scan).
+
+    `op` is "add", "multiply", "maximum", "minimum" or a scalar function of two arguments.
+
+    >>> import mirabelle as mb
+    >>> print(mb.accumulate(mb.HostArray([1, 2, 3, 4])))
+    [ 1  3  6 10]
+    """
+
+
+# Assignment, indexing, shape
+
+
+@generic
+def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
+    """Overwrite all of `dest` with `value`, cast and stretched to fit; returns `dest`."""
+
+
+@generic
+def getitem(x: Any, index: Any) -> Any:
+    """x[index]: a view of `x` for integers, slices, None and `...`."""
+
+
+@generic
+def setitem(x: Any, index: Any, value: Any) -> None:
+    """x[index] = value."""
+
+
+@generic
+def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
+    """`x` with another dtype; lazy like any operation.
+
+    >>> import mirabelle as mb
+    >>> print(mb.astype(mb.HostArray([1.7, -1.7]), mb.int32))
+    [ 1 -1]
+    """
+
+
+@generic
+def copy(x: Any) -> Any:
+    """A copy of `x` in memory of its own."""
+
+
+@generic
+def reshape(x: Any, shape: Any) -> Any:
+    """`x` in another shape: a view where strides can say it, a copy where not."""
+
+
+@generic
+def permute_dims(x: Any, axes: Any) -> Any:
+    """`x` with its dimensions in another order: a view."""
+
+
+@generic
+def broadcast_to(x: Any, shape: Any) -> Any:
+    """`x` stretched to a shape: a read-only view."""
+
+
+# Reductions
+
+
+@generic
+def reduce_(x: Any, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The node behind every reduction: `reduction` of `x` along axes, not computed yet."""
+
+
+@generic
+def sum(x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The sum; takes the tree of `x` into its kernel, so that no temporary is written.
+
+    >>> import mirabelle as mb
+    >>> print(mb.sum(mb.HostArray([1.0, 2.0, 3.0]) * 2))
+    12.0
+    """
+
+
+@generic
+def prod(x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    """The product."""
+
+
+@generic
+def min(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The smallest element (NaN wins)."""
+
+
+@generic
+def max(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest element (NaN wins)."""
+
+
+@generic
+def any(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Does any element hold?"""
+
+
+@generic
+def all(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """Do all elements hold?"""
+
+
+@generic
+def count_nonzero(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """How many elements are not zero."""
+
+
+@generic
+def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    """The mean."""
+
+
+@generic
+def var(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The variance (two passes, so that it is accurate)."""
+
+
+@generic
+def std(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+    """The standard deviation."""
+
+
+@generic
+def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+    """`x` limited to at least `min` and at most `max`."""
+
+
+@generic
+def norm(x: Any, p: Any = 2) -> Any:
+    """The vector p-norm of all elements.
+
+    >>> import mirabelle as mb
+    >>> print(mb.norm(mb.HostArray([3.0, 4.0])))
+    5.0
+    """
+
+
+@generic
+def matmul(x1: Any, x2: Any) -> Any:
+    """The matrix product x1 @ x2: a barrier, evaluated at once.
+
+    >>> import mirabelle as mb
+    >>> print(mb.HostArray([[1.0, 2.0]]) @ mb.HostArray([[3.0], [4.0]]))
+    [[11.]]
+    """
+
+
+@generic
+def dot(x1: Any, x2: Any) -> Any:
+    """The inner product of two vectors, conjugating neither: one fused reduction."""
+
+
+# Leaving
+
+
+@generic
+def fetch(x: Any) -> Any:
+    """The contents as a NumPy array, however they get there (counts transfers, not reads)."""
+
+
+@generic
+def to_numpy(x: Any) -> Any:
+    """A new NumPy array with the contents of any array: the explicit transfer.
+
+    >>> import mirabelle as mb
+    >>> mb.to_numpy(mb.RefArray([1.0, 2.0]) + 1)
+    array([2., 3.])
+    """
+
+
+@generic
+def numpy_view(x: Any, dtype: Any = None, copy: Any = None) -> Any:
+    """What `np.asarray(x)` gets."""
+
+
+@generic
+def show(x: Any, brief: bool = False) -> Any:
+    """The text of repr (and, briefly, of str)."""
+
+
+@generic
+def show_html(x: Any) -> Any:
+    """The table a notebook shows."""

@@ -57,8 +57,8 @@ _nowhere = ctypes.create_string_buffer(256)
 _nowhere_address = ctypes.addressof(_nowhere)
 
 
-@cache
 def _target_machine() -> Any:
+    """A new one for each kernel, because the engine that takes it also disposes of it."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

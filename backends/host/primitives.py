@@ -11,7 +11,6 @@ from typing import Any
 import numba
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
 _WORD = ir.IntType(64)
@@ -35,6 +34,12 @@ def _scopes(builder: Any, *names: str) -> Any:
     return m.add_metadata(
         [m.add_metadata([ir.MetaDataString(m, f"mirabelle {n}"), domain]) for n in names]
     )
+
+
+def _stack(builder: Any, data: Any) -> Any:
+    """Memory on the stack. (Numba's helper clears it, which takes LLVM seconds for a block.)"""
+    with builder.goto_entry_block():
+        return builder.alloca(data)
 
 
 def _make_load(tp: Any, scope: str | None) -> Any:
@@ -75,7 +80,7 @@ def _make_scratch(width: int) -> Any:
     @intrinsic
     def scratch(typingctx: Any, _zero: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            block = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(8), 1024 * width))
+            block = _stack(builder, ir.ArrayType(ir.IntType(8), 1024 * width))
             block.align = 64
             return builder.ptrtoint(block, _WORD)
 
@@ -90,9 +95,9 @@ def _make_loop(n: int) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         function, data, count = args[:3]
         array = ir.ArrayType(_WORD, n)
-        addresses = cgutils.alloca_once(builder, array)
-        steps = cgutils.alloca_once(builder, array)
-        counts = cgutils.alloca_once(builder, _WORD)
+        addresses = _stack(builder, array)
+        steps = _stack(builder, array)
+        counts = _stack(builder, _WORD)
         zero = ir.Constant(ir.IntType(32), 0)
         for i in range(n):
             at = ir.Constant(ir.IntType(32), i)

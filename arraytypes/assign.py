@@ -334,10 +334,11 @@ def _calibrate() -> int:
         from mirabelle.arraytypes.host import HostArray
 
         x = HostArray(np.zeros(2))
-        verbs.assign(x, 1.0)
+        for _ in range(3):  # the first calls of a process pass through the resolver
+            verbs.assign(x, 1.0)
     finally:
         references = original
-    return seen[0]
+    return min(seen)
 
 
 _ALONE = 0

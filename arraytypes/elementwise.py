@@ -20,6 +20,7 @@ from mirabelle.dispatch import counters, policy, promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import WEAK, Sig
+from mirabelle.dispatch.schedule import dag_size
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, broadcast_shapes
 
@@ -197,11 +198,19 @@ def at_once(h: Any) -> Any:
     node = h._node
     if (
         policy.is_eager()
-        or node.size > settings.tree_limit
+        or too_large(node)
         or any(type(a) is Leaf and a.foreign for a in node.args or ())
     ):
         return verbs.materialize(h)
     return h
+
+
+def too_large(node: Broadcasted) -> bool:
+    """Has the tree grown past the limit? (`size` counts shared parts several times.)"""
+    if node.size <= settings.tree_limit:
+        return False
+    node.size = dag_size(node)
+    return node.size > settings.tree_limit
 
 
 def general(op: Op) -> Callable[..., Any]:
@@ -266,7 +275,7 @@ def picks(family: Any, node: Broadcasted) -> tuple[Any, ...]:
 def finish(h: Any) -> Any:
     node = h._node
     if type(node) is Broadcasted and (
-        node.size > settings.tree_limit or policy.is_eager() or _reads_foreign(node)
+        too_large(node) or policy.is_eager() or _reads_foreign(node)
     ):
         return verbs.materialize(h)
     return h

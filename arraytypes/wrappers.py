@@ -27,7 +27,7 @@ from mirabelle.arraytypes.dense import as_shape, force, wrap
 from mirabelle.arraytypes.elementwise import copied, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.schedule import STORE_COST
+from mirabelle.dispatch.schedule import STORE_COST, dag_cost
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, broadcast_shapes
 
@@ -226,7 +226,7 @@ def _(x: Wrapper) -> Any:
 
 def _rewritable(x: Any, version: Broadcasted) -> bool:
     """Push the wrapper down to the leaves, instead of evaluating what it wraps?"""
-    if version.evaluations > 0 or version.cost >= STORE_COST or version.sig.op.nout > 1:
+    if version.evaluations > 0 or dag_cost(version) >= STORE_COST or version.sig.op.nout > 1:
         return False
     while isinstance(x, Wrapper):
         if not x.affine:

@@ -64,13 +64,13 @@ TABLE: dict[str, Op] = {}
 # name: (NumPy's name, cost)
 _UNARY = {
     "negative": ("negative", 1), "positive": ("positive", 1), "abs": ("absolute", 1),
-    "sign": ("sign", 2), "sqrt": ("sqrt", 5), "cbrt": ("cbrt", 20), "square": ("square", 1),
-    "reciprocal": ("reciprocal", 4), "exp": ("exp", 10), "exp2": ("exp2", 10),
-    "expm1": ("expm1", 12), "log": ("log", 10), "log2": ("log2", 10), "log10": ("log10", 10),
-    "log1p": ("log1p", 12), "sin": ("sin", 12), "cos": ("cos", 12), "tan": ("tan", 16),
-    "asin": ("arcsin", 14), "acos": ("arccos", 14), "atan": ("arctan", 14),
-    "sinh": ("sinh", 14), "cosh": ("cosh", 14), "tanh": ("tanh", 14), "asinh": ("arcsinh", 16),
-    "acosh": ("arccosh", 16), "atanh": ("arctanh", 16), "floor": ("floor", 1),
+    "sign": ("sign", 2), "sqrt": ("sqrt", 5), "cbrt": ("cbrt", 40), "square": ("square", 1),
+    "reciprocal": ("reciprocal", 4), "exp": ("exp", 20), "exp2": ("exp2", 20),
+    "expm1": ("expm1", 24), "log": ("log", 20), "log2": ("log2", 20), "log10": ("log10", 20),
+    "log1p": ("log1p", 24), "sin": ("sin", 24), "cos": ("cos", 24), "tan": ("tan", 32),
+    "asin": ("arcsin", 28), "acos": ("arccos", 28), "atan": ("arctan", 28),
+    "sinh": ("sinh", 28), "cosh": ("cosh", 28), "tanh": ("tanh", 28), "asinh": ("arcsinh", 32),
+    "acosh": ("arccosh", 32), "atanh": ("arctanh", 32), "floor": ("floor", 1),
     "ceil": ("ceil", 1), "trunc": ("trunc", 1), "round": ("rint", 1), "isnan": ("isnan", 1),
     "isinf": ("isinf", 1), "isfinite": ("isfinite", 1), "signbit": ("signbit", 1),
     "conj": ("conjugate", 1), "logical_not": ("logical_not", 1),
@@ -80,12 +80,12 @@ _UNARY = {
 _BINARY = {
     "add": ("add", 1), "subtract": ("subtract", 1), "multiply": ("multiply", 1),
     "divide": ("divide", 4), "floor_divide": ("floor_divide", 8), "remainder": ("remainder", 8),
-    "fmod": ("fmod", 10), "pow": ("power", 24), "maximum": ("maximum", 1),
+    "fmod": ("fmod", 20), "pow": ("power", 48), "maximum": ("maximum", 1),
     "minimum": ("minimum", 1), "fmax": ("fmax", 1), "fmin": ("fmin", 1),
-    "atan2": ("arctan2", 18), "hypot": ("hypot", 10), "copysign": ("copysign", 1),
-    "nextafter": ("nextafter", 4), "logaddexp": ("logaddexp", 24),
-    "logaddexp2": ("logaddexp2", 24), "heaviside": ("heaviside", 2), "gcd": ("gcd", 20),
-    "lcm": ("lcm", 24), "ldexp": ("ldexp", 6), "equal": ("equal", 1),
+    "atan2": ("arctan2", 36), "hypot": ("hypot", 20), "copysign": ("copysign", 1),
+    "nextafter": ("nextafter", 4), "logaddexp": ("logaddexp", 48),
+    "logaddexp2": ("logaddexp2", 48), "heaviside": ("heaviside", 2), "gcd": ("gcd", 40),
+    "lcm": ("lcm", 48), "ldexp": ("ldexp", 6), "equal": ("equal", 1),
     "not_equal": ("not_equal", 1), "less": ("less", 1), "less_equal": ("less_equal", 1),
     "greater": ("greater", 1), "greater_equal": ("greater_equal", 1),
     "logical_and": ("logical_and", 1), "logical_or": ("logical_or", 1),
@@ -137,7 +137,7 @@ def _make() -> None:
         "erf": math.erf, "erfc": math.erfc, "gamma": math.gamma, "lgamma": math.lgamma,
         "sinpi": sinpi, "cospi": cospi,
     }.items():  # fmt: skip
-        TABLE[name] = Op(name, 1, scalar=scalar, cost=30)
+        TABLE[name] = Op(name, 1, scalar=scalar, cost=60)
     TABLE["fma"] = Op("fma", 3, cost=2)
     TABLE["where"] = Op("where", 3, cost=1)
     TABLE["cast"] = Op("cast", 1, cost=1)

@@ -16,7 +16,7 @@ from typing import Any
 from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced
 
 # From this cost on (in additions per element) a value is worth storing, or hoisting.
-STORE_COST = 10
+STORE_COST = 16
 HOIST_COST = 4
 
 # How an operand of a step is written: a step's number, ~leaf, or SCALAR + scalar.
@@ -132,7 +132,7 @@ def schedule(root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool
                 if node.shape != shape:
                     node.evaluations += 1
                 elif len(node.sig.outs) == 1 and (
-                    node.cost >= STORE_COST or node.evaluations > 0
+                    node.evaluations > 0 or dag_cost(node) >= STORE_COST
                 ):
                     ref = seen[id(node)]
                     if ref not in outs:
@@ -141,6 +141,36 @@ def schedule(root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool
                 else:
                     node.evaluations += 1
     return Request((tuple(steps), tuple(outs)), leaves, scalars, shape, stored)
+
+
+def dag_cost(root: Broadcasted) -> int:
+    """What evaluating a tree again would cost, counting what it shares once.
+
+    Additions and the like are nearly free beside memory traffic: only what is costlier counts.
+    """
+    total = 0
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            if node.sig.cost > 2:
+                total += node.sig.cost
+            stack += [a for a in node.args or () if type(a) is Broadcasted and a.value is None]
+    return total
+
+
+def dag_size(root: Broadcasted) -> int:
+    """How many operations a tree has, counting what it shares once."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            stack += [a for a in node.args or () if type(a) is Broadcasted and a.value is None]
+    return len(seen)
 
 
 def survivors(root: Broadcasted, leaf: Leaf) -> bool:

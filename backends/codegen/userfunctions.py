@@ -114,26 +114,34 @@ def operation(f: Callable[..., Any], nin: int) -> tuple[Op, tuple[Any, ...]]:
             f"{f!r} is a {type(f).__name__}, not a Python function, and cannot be compiled into a "
             "kernel. Wrap it in a lambda of scalars."
         )
-    if not function.__closure__:
-        key = (function.__code__, function.__defaults__, id(function.__globals__), nin)
-        return _operation(key, f, nin), ()
-    cells = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__, strict=True):
-        try:
-            cells[name] = cell.cell_contents
-        except ValueError:
-            raise UserFunctionError(
-                f"{function.__name__}() closes over {name}, which has no value yet."
-            ) from None
-    lifted = {n: v for n, v in cells.items() if _liftable(v)}
-    constants = {n: v for n, v in cells.items() if n not in lifted}
-    rewritten = lift(function, list(lifted), constants)
+    captured = captures(function)
+    lifted = {n: v for n, v in captured.items() if _liftable(v)}
+    constants = {n: v for n, v in captured.items() if n not in lifted}
+    base = (function.__code__, function.__defaults__, id(function.__globals__), nin)
+    fixed = tuple(map(_token, constants.values()))
+    rewritten = lift(function, list(lifted)) if lifted else None
     if rewritten is None:
-        key = (function.__code__, tuple(map(_token, cells.values())), nin)
+        key: Any = (*base, fixed, tuple(map(_token, lifted.values())))
         return _operation(key, f, nin), ()
-    key = (function.__code__, tuple(map(_token, constants.values())), tuple(lifted), nin)
+    key = (*base, fixed, tuple(lifted))
     op = _ops.get(key) or _operation(key, rewritten, nin + len(lifted))
     return op, tuple(lifted.values())
+
+
+def captures(f: types.FunctionType) -> dict[str, Any]:
+    """What a function reads from around it: cells and globals, by name."""
+    import dis
+
+    found: dict[str, Any] = {}
+    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            raise UserFunctionError(f"{f.__name__}() closes over {name}, which has no value yet.") from None
+    for instruction in dis.get_instructions(f.__code__):
+        if instruction.opname == "LOAD_GLOBAL" and instruction.argval in f.__globals__:
+            found.setdefault(instruction.argval, f.__globals__[instruction.argval])
+    return found
 
 
 def _flip(f: Callable[..., Any], bound: int, nin: int) -> Op:
@@ -174,11 +182,11 @@ def _operation(key: Any, f: Callable[..., Any], nin: int) -> Op:
     return op
 
 
-def lift(f: types.FunctionType, names: list[str], constants: dict[str, Any]) -> Any:
+def lift(f: types.FunctionType, names: list[str]) -> Any:
     """`f` with the captured `names` as further parameters; None where its code does not allow it.
 
-    The code stays as it is, but for the numbers of its variables: what was read from a cell is
-    read from a parameter.
+    The code stays as it is, but for the numbers of its variables: what was read from a cell or
+    from the module is read from a parameter.
     """
     import dis
 
@@ -188,24 +196,34 @@ def lift(f: types.FunctionType, names: list[str], constants: dict[str, Any]) -> 
     arguments = code.co_argcount
     old_locals = list(code.co_varnames)
     new_locals = old_locals[:arguments] + names + old_locals[arguments:]
-    free = list(code.co_freevars)
-    rest = [n for n in free if n not in names]
+    rest = [n for n in code.co_freevars if n not in names]
     raw = bytearray(code.co_code)
-    for instruction in dis.get_instructions(code):
-        name, at = instruction.opname, instruction.offset
-        if name in ("COPY_FREE_VARS",):
-            if not rest:
-                raw[at], raw[at + 1] = dis.opmap["NOP"], 0
-            else:
-                raw[at + 1] = len(rest)
+    instructions = list(dis.get_instructions(code))
+    ends = [i.offset for i in instructions[1:]] + [len(raw)]
+    for instruction, end in zip(instructions, ends, strict=True):
+        name, at, variable = instruction.opname, instruction.offset, instruction.argval
+        if name == "COPY_FREE_VARS":
+            raw[at : at + 2] = bytes([dis.opmap["COPY_FREE_VARS"], len(rest)]) if rest else _nop(dis)
         elif name == "LOAD_DEREF":
-            variable = instruction.argval
             if variable in names:
-                raw[at], raw[at + 1] = dis.opmap["LOAD_FAST"], new_locals.index(variable)
+                raw[at : at + 2] = bytes([dis.opmap["LOAD_FAST"], new_locals.index(variable)])
             else:
                 raw[at + 1] = len(new_locals) + rest.index(variable)
+        elif name == "LOAD_GLOBAL":
+            if variable in names:
+                if instruction.arg is not None and instruction.arg & 1:
+                    return None  # it is called: not a number after all
+                raw[at : at + 2] = bytes([dis.opmap["LOAD_FAST"], new_locals.index(variable)])
+                # The room of the instruction's inline cache is left to do nothing.
+                for cache in range(at + 2, end, 2):
+                    raw[cache : cache + 2] = _nop(dis)
         elif name in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW"):
-            raw[at + 1] = new_locals.index(instruction.argval)
+            raw[at + 1] = new_locals.index(variable)
+        elif isinstance(variable, tuple) and "_FAST_" in name:
+            first, second = (new_locals.index(v) for v in variable)
+            if first > 15 or second > 15:
+                return None
+            raw[at + 1] = first << 4 | second
         elif "DEREF" in name or "CLOSURE" in name or "_FAST_" in name or name == "EXTENDED_ARG":
             return None
     made = code.replace(
@@ -216,5 +234,10 @@ def lift(f: types.FunctionType, names: list[str], constants: dict[str, Any]) -> 
         co_freevars=tuple(rest),
         co_flags=code.co_flags & ~0x10 if not rest else code.co_flags,
     )
-    cells = tuple(types.CellType(constants[n]) for n in rest) if rest else None
-    return types.FunctionType(made, f.__globals__, f.__name__, None, cells)
+    cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
+    closure = tuple(cells[n] for n in rest) if rest else None
+    return types.FunctionType(made, f.__globals__, f.__name__, f.__defaults__, closure)
+
+
+def _nop(dis: Any) -> bytes:
+    return bytes([dis.opmap["NOP"], 0])

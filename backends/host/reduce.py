@@ -24,7 +24,7 @@ from mirabelle.backends.codegen.source import BLOCK, Layout
 from mirabelle.backends.host import layout, run, threads
 from mirabelle.backends.host.interpreter import interpreted, interpreted_blocks, quietly
 from mirabelle.dispatch import counters, verbs
-from mirabelle.dispatch.schedule import STORE_COST, schedule
+from mirabelle.dispatch.schedule import STORE_COST, dag_cost, schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
@@ -100,7 +100,7 @@ def fused(src: Reduced, together: list[Reduced], outs: list[np.ndarray]) -> None
         if _observed is not None:
             _observed.append(holders)
         if holders > _held_alone:
-            keep_operand = operand.cost >= STORE_COST or operand.evaluations > 0
+            keep_operand = operand.evaluations > 0 or dag_cost(operand) >= STORE_COST
             operand.evaluations += 1
     stored = ([operand] if keep_operand else []) + request.stored
     plain = [HostArray._empty(s.shape, s.dtype) for s in stored]
@@ -401,6 +401,7 @@ def calibrate() -> None:
     global _held_alone, _observed
     _observed = []
     x = HostArray(np.zeros(2))
-    verbs.materialize(verbs.sum(verbs.square(x)))
-    _held_alone = _observed[-1]
+    for _ in range(3):  # the first calls of a process pass through the resolver
+        verbs.materialize(verbs.sum(verbs.square(x)))
+    _held_alone = min(_observed)
     _observed = None

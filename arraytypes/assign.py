@@ -206,22 +206,20 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
     """The leaves of a tree that show memory of `leaf`, each as often as a node holds it."""
     found: list[Leaf] = []
     seen: set[int] = set()
-
-    def walk(x: Any) -> None:
+    stack = [source]
+    while stack:
+        x = stack.pop()
         if type(x) is Leaf:
             if x is leaf or (x.token is not None and x.token[0] == id(leaf)):
                 found.append(x)
         elif type(x) is Broadcasted:
             if x.value is not None:
-                walk(x.value)
+                stack.append(x.value)
             elif id(x) not in seen:
                 seen.add(id(x))
-                for a in x.args or ():
-                    walk(a)
+                stack += x.args or ()
         elif type(x) is Reduced:
-            walk(x.value if x.value is not None else x.operand)
-
-    walk(source)
+            stack.append(x.value if x.value is not None else x.operand)
     return found
 
 
@@ -300,24 +298,21 @@ def write_foreign(family: Any, dest: Any, leaf: Leaf, source: Any) -> None:
 def overlaps(tree: Broadcasted, target: Leaf) -> bool:
     """Does the tree read an element of `target` at another place than it writes it?"""
     mine = target.view
-
-    def clash(x: Any) -> bool:
+    stack: list[Any] = [tree]
+    while stack:
+        x = stack.pop()
         if type(x) is Broadcasted:
-            return clash(x.value) if x.value is not None else any(clash(a) for a in x.args or ())
-        if type(x) is not Leaf or not isinstance(x.view, np.ndarray):
-            return False
-        v = x.view
-        if not np.may_share_memory(v, mine):
-            return False
-        same = (
-            v.shape == mine.shape
-            and v.strides == mine.strides
-            and v.dtype == mine.dtype
-            and v.__array_interface__["data"] == mine.__array_interface__["data"]
-        )
-        return not same
-
-    return clash(tree)
+            stack += [x.value] if x.value is not None else (x.args or ())
+        elif type(x) is Leaf and isinstance(x.view, np.ndarray) and np.may_share_memory(x.view, mine):
+            v = x.view
+            if (
+                v.shape != mine.shape
+                or v.strides != mine.strides
+                or v.dtype != mine.dtype
+                or v.__array_interface__["data"] != mine.__array_interface__["data"]
+            ):
+                return True
+    return False
 
 
 def _calibrate() -> int:

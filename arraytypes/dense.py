@@ -189,7 +189,7 @@ def settle(version: Broadcasted | Reduced, value: Leaf) -> Leaf:
     version.value = value
     if type(version) is Broadcasted:
         version.args = None
-        version.size = version.cost = 0
+        version.size = 0
     else:
         version.operand = None  # type: ignore[union-attr]
     return value

@@ -237,30 +237,28 @@ def _rewritable(x: Any, version: Broadcasted) -> bool:
 
 def _rewritten(x: Any, version: Broadcasted) -> Any:
     """The tree of what `x` shows: the same operations on what it shows of the leaves."""
-    family = leaf_family(type(x))
-    made: dict[int, Any] = {}
-    full = version.shape
+    return _rewrite(version, x, leaf_family(type(x)), version.shape, {})
 
-    def rewrite(node: Any) -> Any:
-        if type(node) is not Broadcasted and type(node) is not Leaf and type(node) is not Reduced:
-            return node  # a scalar
-        out = made.get(id(node))
-        if out is not None:
-            return out
-        if type(node) is Reduced or (type(node) is Broadcasted and node.value is not None):
-            node = force(family, node)
-        if type(node) is Leaf:
-            view = node.view
-            if node.shape != full:
-                stretched = BroadcastTo._of(wrap(family, node), None, full)
-                view = stretched._show(view)
-            out = Leaf(_through(x, view), node.foreign, token=(id(node), path_token(x), node, full))
-        else:
-            out = Broadcasted(node.sig, tuple(rewrite(a) for a in node.args), x.shape)
-        made[id(node)] = out
+
+def _rewrite(node: Any, x: Any, family: Any, full: tuple[int, ...], made: dict[int, Any]) -> Any:
+    if type(node) is not Broadcasted and type(node) is not Leaf and type(node) is not Reduced:
+        return node  # a scalar
+    out = made.get(id(node))
+    if out is not None:
         return out
-
-    return rewrite(version)
+    key = id(node)
+    if type(node) is Reduced or (type(node) is Broadcasted and node.value is not None):
+        node = force(family, node)
+    if type(node) is Leaf:
+        view = node.view
+        if node.shape != full:
+            view = BroadcastTo._of(wrap(family, node), None, full)._show(view)
+        out = Leaf(_through(x, view), node.foreign, token=(id(node), path_token(x), node, full))
+    else:
+        args = tuple(_rewrite(a, x, family, full, made) for a in node.args)
+        out = Broadcasted(node.sig, args, x.shape)
+    made[key] = out
+    return out
 
 
 def _through(x: Any, view: Any) -> Any:

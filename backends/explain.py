@@ -16,7 +16,7 @@ from mirabelle.backends.codegen.source import Layout, compilable, thread_source
 from mirabelle.backends.host import kernels, layout
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import which
-from mirabelle.dispatch.schedule import HOIST_COST, schedule
+from mirabelle.dispatch.schedule import HOIST_COST, dag_cost, schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, format_tree
 
@@ -164,7 +164,7 @@ def _evaluated_first(operand: Any) -> list[str]:
                 found.append(f"{a.reduction.name} of shape {a.shape}")
             elif isinstance(a, Broadcasted) and a.value is None:
                 smaller = math.prod(a.shape) * 2 <= math.prod(shape)
-                if smaller and a.cost >= HOIST_COST:
+                if smaller and dag_cost(a) >= HOIST_COST:
                     found.append(f"{a.sig.op.name} at its own shape {a.shape} (costly, and stretched later)")
                 else:
                     walk(a, shape)

@@ -46,101 +46,114 @@ class Request:
         self.stored = stored
 
 
-def schedule(root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool = True) -> Request:
-    """Linearise a tree. `force` evaluates a subtree by itself (a reduction, a hoisted part)."""
-    leaves: list[Leaf] = []
-    scalars: list[Any] = []
-    if type(root) is Leaf:
-        return Request(((), (-1,)), [root], scalars, root.shape, [])
-    assert type(root) is Broadcasted
-    shape = root.shape
-    index: dict[Any, int] = {}
-    steps: dict[tuple[int, ...], int] = {}
-    seen: dict[int, int] = {}
-    order: list[Broadcasted] = []
-    uses: dict[int, int] = {}
+class _Builder:
+    """The state of one linearisation. (Not closures: those would keep it alive in a cycle.)"""
 
-    def visit(node: Broadcasted) -> int:
+    __slots__ = ("force", "index", "leaves", "order", "scalars", "seen", "shape", "steps", "uses")
+
+    def __init__(self, shape: tuple[int, ...], force: Callable[[Any], Leaf]) -> None:
+        self.shape = shape
+        self.force = force
+        self.leaves: list[Leaf] = []
+        self.scalars: list[Any] = []
+        self.index: dict[Any, int] = {}
+        self.steps: dict[tuple[int, ...], int] = {}
+        self.seen: dict[int, int] = {}
+        self.order: list[Broadcasted] = []
+        self.uses: dict[int, int] = {}
+
+    def leaf(self, leaf: Leaf) -> int:
+        key = leaf.token or id(leaf)
+        j = self.index.get(key)
+        if j is None:
+            j = self.index[key] = len(self.leaves)
+            self.leaves.append(leaf)
+        return -1 - j
+
+    def scalar(self, a: Any) -> int:
+        # 0.0 equals -0.0 and NaN does not equal itself: those are told apart by their text.
+        key = (type(a), a) if a == a and a != 0 else (type(a), repr(a))
+        j = self.index.get(key)
+        if j is None:
+            j = self.index[key] = len(self.scalars)
+            self.scalars.append(a)
+        return SCALAR + j
+
+    def visit(self, node: Broadcasted) -> int:
         args = node.args
         if args is None:  # another thread has just evaluated it
             value = node.value
             assert value is not None
-            return -1 - leaf_index(value)
+            return self.leaf(value)
+        shape = self.shape
         refs = [node.sig.id]
         for a in args:
             kind = type(a)
-            if kind is Broadcasted or kind is Reduced:
-                leaf = a.value
-                if leaf is None:
-                    if kind is Broadcasted and (
-                        a.shape == shape or not _hoisted(a, shape, a.evaluations > 0)
-                    ):
-                        ref = seen.get(id(a))
-                        if ref is None:
-                            ref = visit(a)
-                        else:
-                            uses[id(a)] = uses.get(id(a), 1) + 1
-                        refs.append(ref)
-                        continue
-                    leaf = force(a)
-            elif kind is Leaf:
-                leaf = a
+            if kind is Leaf:
+                refs.append(self.leaf(a))
+            elif kind is Broadcasted:
+                if a.value is not None:
+                    refs.append(self.leaf(a.value))
+                elif a.shape == shape or not _hoisted(a, shape):
+                    ref = self.seen.get(id(a))
+                    if ref is None:
+                        ref = self.visit(a)
+                    else:
+                        self.uses[id(a)] = self.uses.get(id(a), 1) + 1
+                    refs.append(ref)
+                else:
+                    refs.append(self.leaf(self.force(a)))
+            elif kind is Reduced:
+                refs.append(self.leaf(a.value if a.value is not None else self.force(a)))
             else:
-                key = (kind, a) if a == a and a != 0 else (kind, repr(a))
-                j = index.get(key)
-                if j is None:
-                    j = index[key] = len(scalars)
-                    scalars.append(a)
-                refs.append(SCALAR + j)
-                continue
-            refs.append(-1 - leaf_index(leaf))
+                refs.append(self.scalar(a))
         step = tuple(refs)
-        ref = steps.get(step)
+        ref = self.steps.get(step)
         if ref is None:
-            ref = steps[step] = len(steps)
-        seen[id(node)] = ref
-        order.append(node)
+            ref = self.steps[step] = len(self.steps)
+        self.seen[id(node)] = ref
+        self.order.append(node)
         return ref
 
-    def leaf_index(leaf: Leaf) -> int:
-        key = leaf.token or id(leaf)
-        j = index.get(key)
-        if j is None:
-            j = index[key] = len(leaves)
-            leaves.append(leaf)
-        return j
 
-    top = visit(root)
-    outs = [top]
+def schedule(root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool = True) -> Request:
+    """Linearise a tree. `force` evaluates a subtree by itself (a reduction, a hoisted part)."""
+    if type(root) is Leaf:
+        return Request(((), (-1,)), [root], [], root.shape, [])
+    assert type(root) is Broadcasted
+    shape = root.shape
+    b = _Builder(shape, force)
+    outs = [b.visit(root)]
+    order = b.order
     stored: list[Broadcasted] = []
-    for node in order.copy() if store else ():
-        # An operation with several results computes all that anybody still waits for.
-        if node.sig.op.nout > 1 and node.reducers and node.shape == shape:
-            for waiting in node.reducers:
-                sibling = waiting()
-                if sibling is not None and sibling.value is None and id(sibling) not in seen:
-                    outs.append(visit(sibling))
-                    stored.append(sibling)
-                    order.pop()
-                    uses[id(node)] = uses.get(id(node), 1) + 1
-                del sibling
     if store and len(order) > 1:
-        order.remove(root)
+        order.pop()
         for node in order:
-            if sys.getrefcount(node) > LOOP_REFERENCES + uses.get(id(node), 1):
+            if node.sig.op.nout > 1 and node.shape == shape:
+                # An operation with several results computes all that anybody still waits for.
+                _siblings(b, node, outs, stored)
+            if sys.getrefcount(node) > LOOP_REFERENCES + b.uses.get(id(node), 1):
                 # Somebody outside this tree holds it: it may be needed again.
-                if node.shape != shape:
-                    node.evaluations += 1
-                elif len(node.sig.outs) == 1 and (
+                if node.shape == shape and len(node.sig.outs) == 1 and (
                     node.evaluations > 0 or dag_cost(node) >= STORE_COST
                 ):
-                    ref = seen[id(node)]
+                    ref = b.seen[id(node)]
                     if ref not in outs:
                         stored.append(node)
                         outs.append(ref)
                 else:
                     node.evaluations += 1
-    return Request((tuple(steps), tuple(outs)), leaves, scalars, shape, stored)
+    return Request((tuple(b.steps), tuple(outs)), b.leaves, b.scalars, shape, stored)
+
+
+def _siblings(b: _Builder, node: Broadcasted, outs: list[int], stored: list[Broadcasted]) -> None:
+    for waiting in node.reducers or ():
+        sibling = waiting()
+        if sibling is not None and sibling.value is None and id(sibling) not in b.seen:
+            outs.append(b.visit(sibling))
+            b.order.pop()
+            stored.append(sibling)
+            b.uses[id(node)] = b.uses.get(id(node), 1) + 1
 
 
 def dag_cost(root: Broadcasted) -> int:
@@ -181,33 +194,32 @@ def survivors(root: Broadcasted, leaf: Leaf) -> bool:
     order: list[Broadcasted] = []
     uses: dict[int, int] = {}
     reaches: set[int] = set()
-
-    def visit(node: Broadcasted) -> bool:
-        found = False
-        for a in node.args or ():
-            if type(a) is Broadcasted and a.value is None:
-                if id(a) in uses:
-                    uses[id(a)] += 1
-                    found |= id(a) in reaches
-                else:
-                    uses[id(a)] = 1
-                    found |= visit(a)
-            elif a is leaf or (type(a) is Leaf and _same_memory(a, leaf)):
-                found = True
-            elif type(a) is Reduced and a.value is None:
-                found |= _reads(a, leaf)
-        if found:
-            reaches.add(id(node))
-        order.append(node)
-        return found
-
-    visit(root)
+    _reach(root, leaf, order, uses, reaches)
     order.pop()
-    return any(
-        sys.getrefcount(node) > LOOP_REFERENCES + uses[id(node)]
-        for node in order
-        if id(node) in reaches
-    )
+    for node in order:
+        if id(node) in reaches and sys.getrefcount(node) > LOOP_REFERENCES + uses[id(node)]:
+            return True
+    return False
+
+
+def _reach(
+    node: Broadcasted, leaf: Leaf, order: list[Broadcasted], uses: dict[int, int], reaches: set[int]
+) -> bool:
+    found = False
+    for a in node.args or ():
+        if type(a) is Broadcasted and a.value is None:
+            if id(a) in uses:
+                uses[id(a)] += 1
+                found |= id(a) in reaches
+            else:
+                uses[id(a)] = 1
+                found |= _reach(a, leaf, order, uses, reaches)
+        else:
+            found |= _reads(a, leaf)
+    if found:
+        reaches.add(id(node))
+    order.append(node)
+    return found
 
 
 def _same_memory(a: Leaf, b: Leaf) -> bool:
@@ -224,12 +236,11 @@ def _reads(version: Any, leaf: Leaf) -> bool:
     return False
 
 
-def _hoisted(node: Broadcasted, shape: tuple[int, ...], again: bool) -> bool:
+def _hoisted(node: Broadcasted, shape: tuple[int, ...]) -> bool:
     """Is a subtree of a smaller shape computed first, once per element of its own?"""
-    small, large = math.prod(node.shape), math.prod(shape)
-    if small * 2 > large:
+    if math.prod(node.shape) * 2 > math.prod(shape):
         return False
-    return (node.cost >= HOIST_COST or again) and _pure(node)
+    return (node.evaluations > 0 or dag_cost(node) >= HOIST_COST) and _pure(node)
 
 
 def _pure(node: Broadcasted) -> bool:

@@ -27,20 +27,20 @@ class Leaf:
     different ones.
     """
 
-    __slots__ = ("__weakref__", "dtype", "foreign", "reducers", "shape", "token", "view")
-
-    # What a leaf adds to the operations, costs and evaluations of a tree: nothing.
+    # Defaults live in the class: making a leaf or a node sets only what differs.
     size = 0
-    cost = 0
-    value: Leaf
+    foreign = False
+    token: Any = None
+    reducers: list[weakref.ref[Reduced]] | None = None
 
     def __init__(self, view: Any, foreign: bool = False, token: Any = None) -> None:
         self.view = view
         self.shape: tuple[int, ...] = view.shape
         self.dtype: np.dtype = view.dtype
-        self.foreign = foreign
-        self.token = token
-        self.reducers: list[weakref.ref[Reduced]] | None = None
+        if foreign:
+            self.foreign = True
+        if token is not None:
+            self.token = token
 
     def __repr__(self) -> str:
         return f"Leaf({self.dtype.name}, shape={self.shape})"
@@ -52,34 +52,22 @@ class Broadcasted:
     Once evaluated it holds its value and lets go of its operands.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "args",
-        "cost",
-        "evaluations",
-        "reducers",
-        "shape",
-        "sig",
-        "size",
-        "value",
-    )
-
     foreign = False
+    value: Leaf | None = None
+    # How often it was evaluated inside a larger tree without being stored.
+    evaluations = 0
+    reducers: list[weakref.ref[Any]] | None = None
 
     def __init__(self, sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...]) -> None:
         self.sig = sig
         self.args: tuple[Any, ...] | None = args
         self.shape = shape
-        self.value: Leaf | None = None
-        self.reducers: list[weakref.ref[Any]] | None = None
-        self.evaluations = 0
-        size, cost = 1, sig.cost
+        size = 1
         for a in args:
             if type(a) is Broadcasted:
                 size += a.size
-                cost += a.cost
+        # The operations below, those shared by several parents counted for each.
         self.size = size
-        self.cost = cost
 
     @property
     def dtype(self) -> np.dtype:
@@ -92,21 +80,10 @@ class Broadcasted:
 class Reduced:
     """A reduction of a version along axes, not computed yet."""
 
-    __slots__ = (
-        "__weakref__",
-        "axes",
-        "cost",
-        "dtype",
-        "keepdims",
-        "operand",
-        "reduction",
-        "reducers",
-        "shape",
-        "value",
-    )
-
     size = 1
     foreign = False
+    value: Leaf | None = None
+    reducers: list[weakref.ref[Reduced]] | None = None
 
     def __init__(
         self,
@@ -123,9 +100,6 @@ class Reduced:
         self.keepdims = keepdims
         self.shape = shape
         self.dtype = dtype
-        self.value: Leaf | None = None
-        self.reducers: list[weakref.ref[Reduced]] | None = None
-        self.cost = 1000
         # Reductions of one operand find each other here, and are computed in one pass.
         ref = weakref.ref(self)
         if operand.reducers is None:

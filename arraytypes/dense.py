@@ -7,6 +7,7 @@ and read it; everything else follows. The memory is known through *views*: objec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,6 +96,9 @@ class DenseArray(AbstractArray):
 
     # What a backend gives
 
+    # A quicker way for small trees, if the backend has one: tree → leaf, or None.
+    _direct: Any = None
+
     @classmethod
     def _upload(cls, data: np.ndarray) -> Any:
         """A view of new memory at this place with these contents."""
@@ -164,6 +168,9 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
 
 # Evaluation
 
+# Trees and results up to these sizes may go the quicker way of their backend.
+DIRECT_TREE, DIRECT_SIZE = 16, 512
+
 
 def force(family: type[DenseArray], version: Any) -> Leaf:
     """The value of a version, computed if it is not yet."""
@@ -218,20 +225,35 @@ def _order(version: Any) -> str:
     return "F" if len(significant) > 1 and ascending and significant[0] > 0 else "C"
 
 
-@verbs.leaf_of.method
-def _(x: DenseArray) -> Leaf:
+def evaluated(x: DenseArray) -> Leaf:
+    """The leaf of an array, computed if it is not yet."""
     node = x._node
     if type(node) is Leaf:
         return node
-    leaf = force(type(x).family, node)
+    leaf = node.value
+    if leaf is None:
+        family = x.family
+        if (
+            type(node) is Broadcasted
+            and node.size <= DIRECT_TREE
+            and family._direct is not None
+            and not counters.active
+            and (node.shape[0] if len(node.shape) == 1 else math.prod(node.shape)) <= DIRECT_SIZE
+        ):
+            leaf = family._direct(node)
+        if leaf is None:
+            leaf = force(family, node)
     x._node = leaf
     return leaf
+
+
+verbs.leaf_of.method(evaluated)
 
 
 @verbs.materialize.method
 def _(x: DenseArray) -> Any:
     if type(x._node) is not Leaf:
-        verbs.leaf_of(x)
+        evaluated(x)
     return x
 
 

@@ -68,6 +68,7 @@ from mirabelle.arraytypes.wrappers import (
     View,
     Wrapper,
 )
+from mirabelle.backends.host.direct import install as _install_direct
 from mirabelle.backends.host.reduce import calibrate as _calibrate_reductions
 from mirabelle.dispatch.counters import Counters, count
 from mirabelle.dispatch.errors import (
@@ -217,3 +218,4 @@ bool = bool_
 
 _calibrate_writes()
 _calibrate_reductions()
+_install_direct()

@@ -1,0 +1,67 @@
+"""`python -m benchmarks [NAME ... | all]`: run benchmarks, print tables, store results as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import tempfile
+
+NAMES = {
+    "dispatch": "a generic call beside a bare dictionary look-up and plum",
+    "overhead": "small arrays: microseconds beside NumPy",
+    "fusion": "large expressions beside NumPy, numexpr and JAX on two threads",
+    "first_use": "an expression nobody has compiled yet, and the import",
+}
+THREADS = "2"
+
+
+def prepare() -> None:
+    """Two threads for everyone: these variables are read when the libraries are imported."""
+    for name in (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+        "NUMEXPR_MAX_THREADS",
+        "MIRABELLE_NUM_THREADS",
+        "PJRT_NPROC",  # XLA's thread pools
+        "NPROC",
+    ):
+        os.environ[name] = THREADS
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault("JAX_ENABLE_X64", "1")
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, cores[: int(THREADS)])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="what to run; `all` runs everything")
+    parser.add_argument("--only", default="", help="fusion: only the cases whose name contains this")
+    parser.add_argument("--rounds", type=int, default=0, help="fusion: rounds of each case")
+    options = parser.parse_args(arguments)
+    if not options.names:
+        for name, meaning in NAMES.items():
+            print(f"{name:<10} {meaning}")
+        return 0
+    names = list(NAMES) if options.names == ["all"] else options.names
+    unknown = [n for n in names if n not in NAMES]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
+    prepare()
+    with tempfile.TemporaryDirectory(prefix="mirabelle-benchmarks-") as cache:
+        # A cache of our own: no run profits from an earlier one.
+        os.environ["MIRABELLE_CACHE_DIR"] = cache
+        for name in names:
+            module = importlib.import_module(f"benchmarks.{name}")
+            if name == "fusion":
+                module.run(only=options.only, rounds=options.rounds)
+            else:
+                module.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

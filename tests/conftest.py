@@ -1,0 +1,45 @@
+"""What every test stands on: a private kernel cache, two threads, a calm Hypothesis."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+# Settings are read from the environment on import, and xdist's workers inherit this process's:
+# they share one cache, which is one more thing tested.
+if "MIRABELLE_TESTS_CACHE" not in os.environ:
+    _cache = tempfile.mkdtemp(prefix="mirabelle-tests-")
+    os.environ["MIRABELLE_TESTS_CACHE"] = _cache
+    atexit.register(shutil.rmtree, _cache, ignore_errors=True)
+os.environ["MIRABELLE_CACHE_DIR"] = os.path.join(os.environ["MIRABELLE_TESTS_CACHE"], "kernels")
+os.environ["MIRABELLE_NUM_THREADS"] = "2"
+os.environ["MIRABELLE_COMPILER"] = "off"
+
+import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from ways import WAYS, running
+
+hypothesis_settings.register_profile(
+    "mirabelle",
+    derandomize=True,
+    deadline=None,
+    database=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+hypothesis_settings.load_profile("mirabelle")
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    """Run the test on both ways of running: interpreted ("cold") and compiled ("hot")."""
+    with running(request.param):
+        yield request.param
+
+
+@pytest.fixture
+def hot():
+    """Run the test with every kernel compiled before its statement goes on."""
+    with running("hot"):
+        yield

@@ -1,0 +1,181 @@
+"""The registry of array kinds: what the shared suite runs over.
+
+A kind says how to make an array of given values. A new array type registers one leaf:
+
+    register_leaf("cuda", mb.CuArray)
+
+and gets the whole suite, on itself and under every composition of wrappers up to depth three.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import mirabelle as mb
+
+
+@dataclass(frozen=True)
+class ArrayKind:
+    """One way an array can be: a leaf of some family under some wrappers.
+
+    `make(x)` gives an array equal to the NumPy array `x`; a kind that cannot show every value
+    (a stretched one repeats itself) shows `sample(x)`, which is what to compare with.
+    """
+
+    name: str
+    family: Any
+    make: Callable[[np.ndarray], Any]
+    sample: Callable[[np.ndarray], np.ndarray] = np.array
+    wrappers: tuple[str, ...] = ()
+    # May one write through it? And does a write reach the array it was made of?
+    writable: bool = True
+    # Its leaf is memory and not a tree: what the suite may count launches over.
+    evaluated: bool = True
+    tags: frozenset = field(default_factory=frozenset)
+
+    @property
+    def place(self):
+        return self.family.home
+
+    @property
+    def on_device(self):
+        return self.place.rank >= 2
+
+    def __repr__(self):
+        return self.name
+
+
+# A layer is a function of values: it returns what the parent must hold, and how to show of the
+# parent the values wanted. `show` is written so that NumPy and mirabelle understand it.
+
+
+def _transpose(x):
+    return np.array(x.T, order="C"), lambda a: a.T
+
+
+def _permuted(x):
+    order = (*range(1, x.ndim), 0) if x.ndim else ()
+    back = tuple(int(i) for i in np.argsort(order))
+    return np.array(x.transpose(order), order="C"), lambda a: a.transpose(back) if a.ndim else a
+
+
+def _window(x):
+    index = tuple(slice(1, 1 + n) for n in x.shape)
+    return np.pad(x, 1) if x.ndim else x, lambda a: a[index] if index else a
+
+
+def _steps(x):
+    base = np.zeros(tuple(2 * n + 1 for n in x.shape), x.dtype)
+    base[tuple(slice(1, None, 2) for _ in x.shape)] = x
+    index = tuple(slice(1, None, 2) for _ in x.shape)
+    return base, lambda a: a[index] if index else a
+
+
+def _reversed(x):
+    index = tuple(slice(None, None, -1) for _ in x.shape)
+    return np.array(x[index]), lambda a: a[index] if index else a
+
+
+def _picked(x):
+    base = np.stack([np.zeros_like(x), x, np.ones_like(x)])
+    return base, lambda a: a[1, ...]
+
+
+def _reshaped(x):
+    return np.array(x).reshape(-1), lambda a: a.reshape(x.shape)
+
+
+def _stretched(x):
+    head = x[:1] if x.ndim else x
+    return np.array(head), lambda a: _broadcast_to(a, x.shape)
+
+
+def _broadcast_to(a, shape):
+    return (np if isinstance(a, np.ndarray) else mb).broadcast_to(a, shape)
+
+
+LAYERS = {
+    "transpose": _transpose,
+    "permuted": _permuted,
+    "window": _window,
+    "steps": _steps,
+    "reversed": _reversed,
+    "picked": _picked,
+    "reshaped": _reshaped,
+    "stretched": _stretched,
+}
+
+
+def wrapped(kind, layer):
+    """`kind` under one more wrapper."""
+    rule = LAYERS[layer]
+
+    def make(x):
+        base, show = rule(x)
+        return show(kind.make(base))
+
+    def sample(x):
+        base, show = rule(np.asarray(x))
+        return np.array(show(kind.sample(base)))
+
+    return ArrayKind(
+        name=f"{layer}-{kind.name}",
+        family=kind.family,
+        make=make,
+        sample=sample,
+        wrappers=(layer, *kind.wrappers),
+        writable=kind.writable and layer != "stretched",
+        evaluated=kind.evaluated,
+    )
+
+
+LEAVES: dict[str, ArrayKind] = {}
+
+
+def register_leaf(name, family, make=None, **traits):
+    LEAVES[name] = ArrayKind(name, family, make or family, **traits)
+
+
+register_leaf("host", mb.HostArray)
+register_leaf("ref", mb.RefArray)
+register_leaf("host_pending", mb.HostArray, lambda x: mb.HostArray(x).astype(x.dtype), evaluated=False)
+register_leaf("ref_pending", mb.RefArray, lambda x: mb.RefArray(x).astype(x.dtype), evaluated=False)
+# NumPy's memory, shared: expressions over it run at once.
+register_leaf("host_shared", mb.HostArray, lambda x: mb.asarray(np.array(x)))
+# Fortran order, and data whose bytes are the other way round.
+register_leaf("host_fortran", mb.HostArray, lambda x: mb.HostArray(np.array(x, order="F")))
+register_leaf("host_swapped", mb.HostArray, lambda x: mb.HostArray(x.astype(x.dtype.newbyteorder(">"))))
+
+
+def compositions(depth):
+    """Chains of layers. The third layer cycles through the views, which are many and alike."""
+    if depth <= 2:
+        yield from itertools.product(LAYERS, repeat=depth)
+        return
+    views = itertools.cycle(["window", "steps", "reversed", "picked"])
+    for chain in itertools.product(["transpose", "permuted", "view", "reshaped", "stretched"], repeat=depth):
+        yield tuple(next(views) if layer == "view" else layer for layer in chain)
+
+
+def generated(leaf, depth):
+    kinds = []
+    for n in range(1, depth + 1):
+        for chain in compositions(n):
+            kinds.append(functools.reduce(wrapped, reversed(chain), LEAVES[leaf]))
+    return kinds
+
+
+PLAIN = [LEAVES["host"], LEAVES["ref"]]
+SINGLE = [*LEAVES.values(), *(k for leaf in LEAVES for k in generated(leaf, 1))]
+DEEP = [
+    k
+    for leaf, kind in LEAVES.items()
+    if kind.evaluated and leaf in ("host", "ref")
+    for k in generated(leaf, 3)
+    if len(k.wrappers) > 1
+]
+ALL = SINGLE + DEEP

@@ -15,7 +15,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, as_numpy, force, settle, wrap
-from mirabelle.arraytypes.elementwise import Scalar, finish, leaf_family, operand, raise_places
+from mirabelle.arraytypes.elementwise import Scalar, at_once, leaf_family, operand, raise_places
 from mirabelle.arraytypes.wrappers import View, Wrapper, checked_index, root_of, shown_leaf, view_of
 from mirabelle.dispatch import counters, policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
@@ -136,7 +136,7 @@ def write(dest: Any, source: Any) -> None:
     if whole and type(node) is not Leaf and node.value is None:
         # Nothing of it is in memory: the handle takes the new tree.
         root._node = fitted(source, dest)
-        finish(root)
+        at_once(root)
         return
     leaf = verbs.leaf_of(root)
     node = None

@@ -22,7 +22,7 @@ from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import WEAK, Sig
 from mirabelle.dispatch.schedule import dag_size
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Broadcasted, Leaf, broadcast_shapes
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, broadcast_shapes
 
 _new = object.__new__
 Scalar = bool | int | float | complex | np.generic
@@ -134,12 +134,10 @@ def specialise(op: Op, types: tuple[type, ...]) -> Callable[..., Any]:
 
         def unary(x: Any) -> Any:
             a = x._node
-            node = Broadcasted(sig, (a,), a.shape)
+            size = 1 + a.size
             h = _new(cls)
-            h._node = node
-            if node.size > settings.tree_limit or policy.eager_blocks or a.foreign:
-                return at_once(h)
-            return h
+            h._node = Broadcasted(sig, (a,), a.shape, size)
+            return h if size <= settings.node_limit else at_once(h)
 
         return unary
     if issubclass(types[0], DenseArray) and issubclass(types[1], DenseArray):
@@ -150,57 +148,55 @@ def specialise(op: Op, types: tuple[type, ...]) -> Callable[..., Any]:
             shape = a.shape
             if shape != b.shape:
                 shape = broadcast_shapes([shape, b.shape], name)
-            node = Broadcasted(sig, (a, b), shape)
+            size = 1 + a.size + b.size
             h = _new(cls)
-            h._node = node
-            if node.size > settings.tree_limit or policy.eager_blocks or a.foreign or b.foreign:
-                return at_once(h)
-            return h
+            h._node = Broadcasted(sig, (a, b), shape, size)
+            return h if size <= settings.node_limit else at_once(h)
 
         return binary
-    i = 0 if not issubclass(types[0], DenseArray) else 1
-    if types[i] is int:
-        if sig.ins[i].kind in "iu":
-            info = np.iinfo(sig.ins[i])
-            low, high = int(info.min), int(info.max)
-        else:
-            low, high = -(1 << 53), 1 << 53  # beyond, the general way checks the conversion
-        slow = general(op)
+    if types[1] in (int, float, complex):
 
-        def with_int(x: Any, y: Any) -> Any:
-            n = y if i else x
-            if not low <= n <= high:
-                return slow(x, y)
-            a = (x if i else y)._node
-            node = Broadcasted(sig, (a, n) if i else (n, a), a.shape)
+        def with_scalar(x: Any, y: Any) -> Any:
+            a = x._node
+            size = 1 + a.size
             h = _new(cls)
-            h._node = node
-            if node.size > settings.tree_limit or policy.eager_blocks or a.foreign:
-                return at_once(h)
-            return h
+            h._node = Broadcasted(sig, (a, y), a.shape, size)
+            return h if size <= settings.node_limit else at_once(h)
 
-        return with_int
+    else:
 
-    def with_scalar(x: Any, y: Any) -> Any:
-        a = (x if i else y)._node
-        node = Broadcasted(sig, (a, y) if i else (x, a), a.shape)
-        h = _new(cls)
-        h._node = node
-        if node.size > settings.tree_limit or policy.eager_blocks or a.foreign:
-            return at_once(h)
-        return h
+        def with_scalar(x: Any, y: Any) -> Any:
+            b = y._node
+            size = 1 + b.size
+            h = _new(cls)
+            h._node = Broadcasted(sig, (x, b), b.shape, size)
+            return h if size <= settings.node_limit else at_once(h)
 
-    return with_scalar
+    return checked_int(op, sig, types, with_scalar) if int in types else with_scalar
+
+
+def checked_int(
+    op: Op, sig: Sig, types: tuple[type, ...], build: Callable[..., Any]
+) -> Callable[..., Any]:
+    """`build`, for a Python integer that fits the dtype the operation works in."""
+    i = types.index(int)
+    if sig.ins[i].kind in "iu":
+        info = np.iinfo(sig.ins[i])
+        low, high = int(info.min), int(info.max)
+    else:
+        low, high = -(1 << 53), 1 << 53  # beyond, the general way checks the conversion
+    careful = general(op)
+
+    def with_int(x: Any, y: Any) -> Any:
+        return build(x, y) if low <= (y if i else x) <= high else careful(x, y)
+
+    return with_int
 
 
 def at_once(h: Any) -> Any:
-    """Evaluate a new node where it may not wait: foreign memory, eager mode, a tree grown large."""
+    """Evaluate a new node if it may not wait: eager mode, foreign memory, a tree grown large."""
     node = h._node
-    if (
-        policy.is_eager()
-        or too_large(node)
-        or any(type(a) is Leaf and a.foreign for a in node.args or ())
-    ):
+    if type(node) is Broadcasted and (too_large(node) or policy.is_eager()):
         return verbs.materialize(h)
     return h
 
@@ -209,7 +205,8 @@ def too_large(node: Broadcasted) -> bool:
     """Has the tree grown past the limit? (`size` counts shared parts several times.)"""
     if node.size <= settings.tree_limit:
         return False
-    node.size = dag_size(node)
+    if node.size < FOREIGN:
+        node.size = dag_size(node)
     return node.size > settings.tree_limit
 
 
@@ -249,7 +246,7 @@ def build_node(op: Op, operands: tuple[Any, ...]) -> Any:
     node = Broadcasted(sig, tuple(versions), shape)
     if op.nout > 1:
         return picks(family, node)
-    return finish(wrap(family, node))
+    return at_once(wrap(family, node))
 
 
 def _out_of_range(value: int, argtypes: list[Any]) -> bool:
@@ -269,23 +266,7 @@ def picks(family: Any, node: Broadcasted) -> tuple[Any, ...]:
         picked = Broadcasted(promotion.pick(node.sig, i), (node,), node.shape)
         node.reducers.append(weakref.ref(picked))
         results.append(wrap(family, picked))
-    return tuple(finish(r) for r in results)
-
-
-def finish(h: Any) -> Any:
-    node = h._node
-    if type(node) is Broadcasted and (
-        too_large(node) or policy.is_eager() or _reads_foreign(node)
-    ):
-        return verbs.materialize(h)
-    return h
-
-
-def _reads_foreign(node: Any) -> bool:
-    return any(
-        (type(a) is Leaf and a.foreign) or (type(a) is Broadcasted and a.value is None and _reads_foreign(a))
-        for a in node.args or ()
-    )
+    return tuple(at_once(r) for r in results)
 
 
 def check_scalar(value: Any, dtype: np.dtype) -> None:
@@ -364,7 +345,7 @@ def cast_to(x: Any, dtype: np.dtype) -> Any:
     family = leaf_family(type(x))
     version = verbs.capture(x)
     sig: Sig = promotion.cast(x.dtype, dtype)
-    return finish(wrap(family, Broadcasted(sig, (version,), version.shape)))
+    return at_once(wrap(family, Broadcasted(sig, (version,), version.shape)))
 
 
 def copied(x: Any) -> Any:
@@ -372,7 +353,7 @@ def copied(x: Any) -> Any:
     family = leaf_family(type(x))
     version = verbs.capture(x)
     sig = promotion.signature(TABLE["copy"], (x.dtype,))
-    return finish(wrap(family, Broadcasted(sig, (version,), version.shape)))
+    return at_once(wrap(family, Broadcasted(sig, (version,), version.shape)))
 
 
 @verbs.astype.method

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import sys
+import threading
 from collections.abc import Iterator
 
 from mirabelle.dispatch import counters
@@ -25,8 +26,9 @@ _transfer: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "mirabelle_allow_transfer", default=False
 )
 _eager: contextvars.ContextVar[bool] = contextvars.ContextVar("mirabelle_eager", default=False)
-# How many `eager` blocks are open anywhere: building a node looks at this integer only.
+# How many `eager` blocks are open anywhere.
 eager_blocks = 0
+_lock = threading.Lock()
 
 
 @contextlib.contextmanager
@@ -63,12 +65,16 @@ def eager() -> Iterator[None]:
     2
     """
     global eager_blocks
-    eager_blocks += 1
+    with _lock:
+        eager_blocks += 1
+        settings.hurry(True)
     try:
         with _set(_eager, True):
             yield
     finally:
-        eager_blocks -= 1
+        with _lock:
+            eager_blocks -= 1
+            settings.hurry(eager_blocks > 0)
 
 
 def is_eager() -> bool:

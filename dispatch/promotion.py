@@ -28,7 +28,7 @@ _ids = itertools.count()
 class Sig:
     """An operation at definite dtypes: what its operands are cast to and what comes out."""
 
-    __slots__ = ("cost", "id", "ins", "op", "out", "outs")
+    __slots__ = ("cost", "direct", "id", "ins", "op", "out", "outs")
 
     def __init__(self, op: Op, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ...]) -> None:
         self.op = op
@@ -36,6 +36,8 @@ class Sig:
         self.outs = outs
         self.out = outs[0]
         self.cost = op.cost
+        # What evaluates it on whole NumPy arrays, where one call does.
+        self.direct = op.ufunc if op.nout == 1 else None
         self.id = next(_ids)
 
     def __repr__(self) -> str:

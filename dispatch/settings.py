@@ -104,6 +104,8 @@ class Settings:
     tree_limit: int
     pool_bytes: int
     allow_scalar: bool | None
+    # `tree_limit`, or less than any size while an eager block is open: what building reads.
+    node_limit: int
 
     def __init__(self) -> None:
         self.reload()
@@ -125,6 +127,7 @@ class Settings:
             if s.name == "num_threads" and value is None:
                 value = _cores()
             self.__dict__[s.name] = value
+        self.__dict__["node_limit"] = self.tree_limit
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _BY_NAME:
@@ -132,6 +135,12 @@ class Settings:
                 f"There is no setting {name!r}. The settings are: {', '.join(_BY_NAME)}."
             )
         self.__dict__[name] = value
+        if name == "tree_limit" and self.node_limit >= 0:
+            self.__dict__["node_limit"] = value
+
+    def hurry(self, now: bool) -> None:
+        """Have every new node looked at (an eager block is open somewhere), or no longer."""
+        self.__dict__["node_limit"] = -1 if now else self.tree_limit
 
     @contextlib.contextmanager
     def changed(self, **values: Any) -> Iterator[Settings]:

@@ -19,6 +19,10 @@ import numpy as np
 from mirabelle.dispatch.promotion import Sig
 
 
+# The size of a foreign leaf: past every limit, so that whatever reads it is evaluated at once.
+FOREIGN = 1 << 30
+
+
 class Leaf:
     """Data in memory: a backend's array object, never changed while somebody else reads it.
 
@@ -39,6 +43,7 @@ class Leaf:
         self.dtype: np.dtype = view.dtype
         if foreign:
             self.foreign = True
+            self.size = FOREIGN
         if token is not None:
             self.token = token
 
@@ -58,14 +63,17 @@ class Broadcasted:
     evaluations = 0
     reducers: list[weakref.ref[Any]] | None = None
 
-    def __init__(self, sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...], size: int | None = None
+    ) -> None:
         self.sig = sig
         self.args: tuple[Any, ...] | None = args
         self.shape = shape
-        size = 1
-        for a in args:
-            if type(a) is Broadcasted:
-                size += a.size
+        if size is None:
+            size = 1
+            for a in args:
+                if type(a) is Broadcasted or type(a) is Leaf:
+                    size += a.size
         # The operations below, those shared by several parents counted for each.
         self.size = size
 

@@ -10,7 +10,7 @@ and gets the whole suite, on itself and under every composition of wrappers up t
 import functools
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,6 @@ class ArrayKind:
     writable: bool = True
     # Its leaf is memory and not a tree: what the suite may count launches over.
     evaluated: bool = True
-    tags: frozenset = field(default_factory=frozenset)
 
     @property
     def place(self):

@@ -16,12 +16,15 @@ import numpy as np
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.dispatch import generic, verbs
-from mirabelle.dispatch.tree import Broadcasted, Leaf
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 _world = -1
 _ours: Any = None
 _usable = False
 _alone = 1 << 30
+
+
+_new = object.__new__
 
 
 class NotDirect(Exception):
@@ -39,52 +42,53 @@ def evaluate(node: Broadcasted) -> Leaf | None:
     if not _usable:
         return None
     try:
-        value = quietly(_value, node)
+        return _kept(node, quietly(_value, node))
     except NotDirect:
         return None
+
+
+def _kept(node: Broadcasted, value: Any) -> Leaf:
+    """Give a node its value."""
     if value.__class__ is not np.ndarray:
         value = np.asarray(value)
-    if value.shape != node.shape:  # every operand was a scalar, or smaller
-        return None
-    leaf = Leaf(value)
+    leaf = _new(Leaf)
+    leaf.view = value
+    leaf.shape = node.shape
+    leaf.dtype = node.sig.out
     node.value = leaf
     node.args = None
     node.size = 0
     return leaf
 
 
-def _value(node: Broadcasted) -> Any:
-    operands = []
-    args = node.args
-    if args is None:
-        return node.value.view  # type: ignore[union-attr]
-    for a in args:
-        kind = type(a)
-        if kind is Leaf:
-            operands.append(a.view)
-        elif kind is Broadcasted:
-            known = a.value
-            if known is not None:
-                operands.append(known.view)
-                continue
-            value = _value(a)
-            operands.append(value)
+def _operand(a: Any) -> Any:
+    """An operand that is no leaf, as NumPy takes it."""
+    if type(a) is Broadcasted:
+        leaf = a.value
+        if leaf is not None:
+            return leaf.view
+        value = _value(a)
+        if sys.getrefcount(a) > _alone:
             # Somebody else holds the node: its value is here, so it is kept.
-            if sys.getrefcount(a) > _alone and a.sig.op.nout == 1:
-                if value.__class__ is not np.ndarray:
-                    value = np.asarray(value)
-                if value.shape == a.shape:
-                    a.value = Leaf(value)
-                    a.args = None
-                    a.size = 0
-        elif kind.__module__.startswith("mirabelle"):
-            raise NotDirect
-        else:
-            operands.append(a)
-    ufunc = node.sig.op.ufunc
-    if ufunc is None or node.sig.op.nout != 1:
+            return _kept(a, value).view
+        return value
+    if type(a) is Reduced:
         raise NotDirect
-    return ufunc(*operands)
+    return a
+
+
+def _value(node: Broadcasted) -> Any:
+    ufunc, args = node.sig.direct, node.args
+    if ufunc is None:
+        raise NotDirect
+    if args is None:  # another thread has just evaluated it
+        return node.value.view  # type: ignore[union-attr]
+    if len(args) == 2:
+        a, b = args
+        return ufunc(
+            a.view if type(a) is Leaf else _operand(a), b.view if type(b) is Leaf else _operand(b)
+        )
+    return ufunc(*[a.view if type(a) is Leaf else _operand(a) for a in args])
 
 
 def _calibrate() -> None:

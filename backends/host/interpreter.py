@@ -32,12 +32,15 @@ def quietly(f: Callable[..., Any], *args: Any) -> Any:
     Entering np.errstate takes longer than a small operation; a context kept for the purpose
     does not.
     """
-    context = getattr(_local, "context", None)
-    if context is None:
-        context = _local.context = contextvars.copy_context()
-        context.run(lambda: np.seterr(all="ignore"))
     try:
-        return context.run(f, *args)
+        return _local.run(f, *args)
+    except AttributeError:
+        if hasattr(_local, "run"):
+            raise
+        context = contextvars.copy_context()
+        context.run(lambda: np.seterr(all="ignore"))
+        _local.run = context.run
+        return quietly(f, *args)
     except RuntimeError as e:
         if "already entered" not in str(e):
             raise

@@ -35,6 +35,8 @@ class ArrayKind:
     writable: bool = True
     # Its leaf is memory and not a tree: what the suite may count launches over.
     evaluated: bool = True
+    # Operations on it wait and fuse (those on memory that NumPy can write to do not).
+    lazy: bool = True
 
     @property
     def place(self):
@@ -129,6 +131,7 @@ def wrapped(kind, layer):
         wrappers=(layer, *kind.wrappers),
         writable=kind.writable and layer != "stretched",
         evaluated=kind.evaluated,
+        lazy=kind.lazy,
     )
 
 
@@ -144,7 +147,7 @@ register_leaf("ref", mb.RefArray)
 register_leaf("host_pending", mb.HostArray, lambda x: mb.HostArray(x).astype(x.dtype), evaluated=False)
 register_leaf("ref_pending", mb.RefArray, lambda x: mb.RefArray(x).astype(x.dtype), evaluated=False)
 # NumPy's memory, shared: expressions over it run at once.
-register_leaf("host_shared", mb.HostArray, lambda x: mb.asarray(np.array(x)))
+register_leaf("host_shared", mb.HostArray, lambda x: mb.asarray(np.array(x)), lazy=False)
 # Fortran order, and data whose bytes are the other way round.
 register_leaf("host_fortran", mb.HostArray, lambda x: mb.HostArray(np.array(x, order="F")))
 register_leaf("host_swapped", mb.HostArray, lambda x: mb.HostArray(x.astype(x.dtype.newbyteorder(">"))))

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -25,6 +26,12 @@ BINARY = [n for n in verbs.ELEMENTWISE if TABLE[n].nin == 2 and TABLE[n].nout ==
 SEVERAL = [n for n in verbs.ELEMENTWISE if TABLE[n].nout > 1]
 # NumPy gives no order of operations for these, and libraries of mathematics differ in the last bits.
 ROUNDED = {"multiply", "divide", "square", "reciprocal", "pow", "sign"}
+
+
+def assert_one_launch(c, kind):
+    """One kernel, nothing stored on the way, nothing read element by element or moved."""
+    assert (c.temporaries, c.scalar_reads, c.transfers) == (0, 0, 0)
+    assert c.launches == 1 or not kind.lazy
 
 
 # Elementwise functions: each on every dtype, at ordinary values and at the edges
@@ -101,7 +108,7 @@ def check_function(kind, name, arguments, rtol):
         mb.materialize(x)
     with mb.count() as c:
         result = mb.materialize(f(*xs))
-    assert (c.launches, c.temporaries, c.scalar_reads) == (1, 0, 0)
+    assert_one_launch(c, kind)
     assert_closed(result, kind)
     zeros = name in ("maximum", "minimum", "fmax", "fmin")
     assert_same(result, expected, rtol=rtol, atol=rtol, any_zero=zeros)
@@ -365,14 +372,14 @@ EXPRESSIONS = {
 def test_expressions_on_every_kind(kind):
     for shape in [(3, 4)] if len(kind.wrappers) == 2 else [(2, 3, 4)]:
         values = kind.sample(ordinary("f8", shape))
-        for name, f in EXPRESSIONS.items():
+        for f in EXPRESSIONS.values():
             expected = f(np, values)
             x = mb.materialize(kind.make(values))
             with mb.count() as c:
                 result = mb.materialize(f(mb, x))
             assert_same(result, expected)
             assert_closed(result, kind)
-            assert (c.launches, c.temporaries, c.scalar_reads, c.transfers) == (1, 0, 0, 0), name
+            assert_one_launch(c, kind)
             assert_same(f(mb, x), expected)
 
 
@@ -407,7 +414,7 @@ def test_reductions_on_every_kind(kind):
             result = mb.materialize(mb.sum(x * 2 + 1, axis=axis))
         assert_same(result, np.sum(values * 2 + 1, axis=axis), rtol=1e-14, atol=1e-13)
         assert_closed(result, kind)
-        assert (c.launches, c.temporaries, c.scalar_reads) == (1, 0, 0)
+        assert_one_launch(c, kind)
         assert_same(mb.max(x, axis=axis), np.max(values, axis=axis), any_zero=True)
 
 
@@ -460,7 +467,7 @@ def test_mixed_ranks_zero_dimensions_and_empty_arrays(kind, shapes, way):
         result = mb.materialize(x * 2 - y)
     assert_same(result, np.asarray(a * 2 - b))
     assert_closed(result, kind)
-    assert (c.launches, c.temporaries, c.scalar_reads) == (1, 0, 0)
+    assert_one_launch(c, kind)
     assert_same(mb.where(x > 0, y, 1.0), np.where(a > 0, b, 1.0))
     assert_same(mb.sum(x + y), np.sum(a + b), rtol=1e-14, atol=1e-13)
 
@@ -501,8 +508,8 @@ def test_casts_are_numpys(kind, dtype):
         values = ordinary(dtype, 8) if dtype.kind in "fc" and target.kind in "iu" else edges(dtype)
         if dtype.kind in "fc" and target.kind in "iu":
             values = np.abs(values.real).astype(dtype)
-        with np.errstate(all="ignore"), np.testing.suppress_warnings() as quiet:
-            quiet.filter(np.exceptions.ComplexWarning)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
             expected = values.astype(target)
         result = kind.family(values).astype(target)
         assert_same(result, expected)
@@ -595,7 +602,7 @@ def check_reduction(kind, name, values, axis, keepdims, tolerance):
     assert_closed(result, kind)
     assert c.scalar_reads == 0
     if name in EXACT and not (name in ("min", "max") and values.dtype.kind == "c"):
-        assert (c.launches, c.temporaries) == (1, 0)
+        assert_one_launch(c, kind)
 
 
 @plain

@@ -17,6 +17,7 @@ from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.codegen.source import (
     BLOCK,
     CONTIGUOUS,
+    REVERSED,
     STRETCHED,
     Body,
     Layout,
@@ -146,6 +147,8 @@ class RangeFrame:
         inner = self.layout.rank - 1
         if kind == CONTIGUOUS:
             return f"load_{c}(px{leaf}, {index})"
+        if kind == REVERSED:
+            return f"load_{c}(px{leaf}, -({index}))"
         if kind == STRETCHED:
             return f"h{leaf}"
         return f"load_{c}(px{leaf} + ({index}) * x{leaf}_{inner}, 0)"
@@ -294,6 +297,8 @@ class RangeFrame:
             inner = self.layout.rank - 1
             if self.layout.outs[i] == CONTIGUOUS:
                 w(f"store_{code(dtype)}(py{i}, {index}, {text})")
+            elif self.layout.outs[i] == REVERSED:
+                w(f"store_{code(dtype)}(py{i}, -({index}), {text})")
             else:
                 w(f"store_{code(dtype)}(py{i} + ({index}) * y{i}_{inner}, 0, {text})")
 
@@ -324,7 +329,11 @@ class RangeFrame:
                 else:
                     leaf = -1 - ref
                     kind = self.leaf_class(leaf)
-                    step = {CONTIGUOUS: str(wanted.itemsize), STRETCHED: "0"}.get(kind, f"x{leaf}_{inner}")
+                    step = {
+                        CONTIGUOUS: str(wanted.itemsize),
+                        REVERSED: str(-wanted.itemsize),
+                        STRETCHED: "0",
+                    }.get(kind, f"x{leaf}_{inner}")
                     addresses.append(f"px{leaf}" if step == "0" else f"px{leaf} + b * {step}")
                     steps.append(step)
             for i, out in enumerate(sig.outs):

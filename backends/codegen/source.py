@@ -24,7 +24,7 @@ from mirabelle.dispatch.schedule import SCALAR
 BLOCK = 1024
 
 # How an operand is found along the innermost dimension.
-CONTIGUOUS, STRETCHED, STRIDED = "c", "0", "s"
+CONTIGUOUS, REVERSED, STRETCHED, STRIDED = "c", "r", "0", "s"
 
 _ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}"}
 _COMPARE = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.codegen.source import CONTIGUOUS, STRETCHED, STRIDED
+from mirabelle.backends.codegen.source import CONTIGUOUS, REVERSED, STRETCHED, STRIDED
 
 
 class Arrangement:
@@ -70,10 +70,7 @@ def arrange(shape: tuple[int, ...], views: list[Any]) -> Arrangement:
                     sizes = [sizes[d] for d in perm]
                     merged = [[x[d] for d in perm] for x in merged]
                 break
-    inner = "".join(
-        CONTIGUOUS if s[-1] == i else STRETCHED if s[-1] == 0 else STRIDED
-        for s, i in zip(merged, itemsizes, strict=True)
-    )
+    inner = "".join(inner_class(s[-1], v.dtype) for s, v in zip(merged, views, strict=True))
     return Arrangement(sizes, merged, inner, tiled)
 
 
@@ -166,4 +163,7 @@ def arrange_reduction(
 
 
 def inner_class(stride: int, dtype: np.dtype) -> str:
-    return CONTIGUOUS if stride == dtype.itemsize else STRETCHED if stride == 0 else STRIDED
+    """How an operand steps through the innermost dimension."""
+    if stride == 0:
+        return STRETCHED
+    return {dtype.itemsize: CONTIGUOUS, -dtype.itemsize: REVERSED}.get(stride, STRIDED)

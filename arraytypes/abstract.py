@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes.parametric import ArrayMeta, generic_class
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access

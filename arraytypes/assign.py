@@ -12,9 +12,15 @@ import sys
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, as_numpy, force, settle, wrap
+from mirabelle.arraytypes.dense import (
+    DenseArray,
+    as_numpy,
+    family_of_version,
+    force,
+    settle,
+    wrap,
+)
 from mirabelle.arraytypes.elementwise import Scalar, at_once, leaf_family, operand, raise_places
 from mirabelle.arraytypes.wrappers import View, Wrapper, checked_index, root_of, shown_leaf, view_of
 from mirabelle.dispatch import counters, policy, promotion, verbs
@@ -39,9 +45,13 @@ def _(x: AbstractArray, index: Any, value: Any) -> None:
 def _(dest: AbstractArray, value: Any, casting: str = "unsafe") -> Any:
     if value is dest:
         return dest
-    if isinstance(value, View) and isinstance(dest, View) and value._parent is dest._parent:
-        if value._how == dest._how:  # x[i] += v ends in x[i] = x[i]
-            return dest
+    if (
+        isinstance(value, View)
+        and isinstance(dest, View)
+        and value._parent is dest._parent
+        and value._how == dest._how
+    ):
+        return dest  # x[i] += v ends in x[i] = x[i]
     check_writable(dest)
     source = source_version(dest, value)
     check_fits(source.shape, dest.shape)
@@ -58,6 +68,21 @@ def _(dest: AbstractArray, value: Any, casting: str = "unsafe") -> Any:
 @verbs.copyto.method
 def _(dest: AbstractArray, src: AbstractArray) -> Any:
     return verbs.assign(dest, src)
+
+
+@verbs.copyto.method
+def _(dest: AbstractArray, src: Broadcasted | Reduced) -> Any:
+    return write_safely(dest, src)
+
+
+def write_safely(dest: Any, src: Broadcasted | Reduced) -> Any:
+    """Write a tree to a destination it may read anywhere: what `copyto` does when a user calls it."""
+    check_writable(dest)
+    check_fits(src.shape, dest.shape)
+    if src.value is None and family_of_version(src) is not leaf_family(type(dest)):
+        raise_places("copyto", (dest, wrap(family_of_version(src), src)))
+    write(dest, src)
+    return dest
 
 
 @verbs.copyto.method
@@ -144,14 +169,12 @@ def write(dest: Any, source: Any) -> None:
     if leaf.foreign:
         write_foreign(family, dest, leaf, source)
         return
-    if whole and type(source) is Leaf and source.shape == dest.shape and source.dtype == dest.dtype:
-        if not source.foreign and source.token is None and source is not leaf:
-            root._node = source  # both handles on one version; the next write parts them
-            return
+    if whole and source is not leaf and shareable(source, dest):
+        root._node = source  # both handles on one version; the next write parts them
+        return
     reads = readers(source, leaf)
     if nobody_else(leaf, source, reads) and same_places_only(source, leaf, dest, whole, reads):
-        target = leaf if whole else shown_leaf(dest, leaf)
-        verbs.copyto(wrap(family, target), as_tree(source))
+        execute(family, leaf if whole else shown_leaf(dest, leaf), as_tree(source))
         if whole:
             # A reduction of the old contents must not be found by one of the new.
             leaf.reducers = None
@@ -160,13 +183,31 @@ def write(dest: Any, source: Any) -> None:
         return
     fresh = Leaf(family._empty(leaf.shape, leaf.dtype, "C"))
     if whole:
-        verbs.copyto(wrap(family, fresh), as_tree(source))
+        execute(family, fresh, as_tree(source))
         if exact and source.value is None:
             settle(source, fresh)
     else:
         copy_around(family, fresh, leaf, dest, root)
-        verbs.copyto(wrap(family, shown_leaf(dest, fresh)), as_tree(source))
+        execute(family, shown_leaf(dest, fresh), as_tree(source))
     root._node = fresh
+
+
+def execute(family: Any, target: Leaf, tree: Broadcasted) -> None:
+    """Have the backend write a tree into memory that it may be written to as it is."""
+    target.checked = True
+    verbs.copyto(wrap(family, target), tree)
+    target.checked = False
+
+
+def shareable(source: Any, dest: Any) -> bool:
+    """Can `dest` simply hold the same version?"""
+    return (
+        type(source) is Leaf
+        and source.shape == dest.shape
+        and source.dtype == dest.dtype
+        and source.token is None
+        and not source.foreign
+    )
 
 
 def as_tree(source: Any) -> Broadcasted:
@@ -184,7 +225,7 @@ def squeezed(family: Any, source: Any, ndim: int) -> Any:
     if extra <= 0:
         return source
     leaf = force(family, source)
-    return Leaf(leaf.view[(0,) * extra], leaf.foreign, token=(id(leaf), ("squeezed", extra), leaf))
+    return Leaf(leaf.view[(*(0,) * extra, ...)], leaf.foreign, token=(id(leaf), ("squeezed", extra), leaf))
 
 
 def fitted(source: Any, dest: Any) -> Any:
@@ -192,7 +233,7 @@ def fitted(source: Any, dest: Any) -> Any:
     if source.dtype != dest.dtype:
         source = Broadcasted(promotion.cast(source.dtype, dest.dtype), (source,), dest.shape)
     elif source.shape != dest.shape or type(source) is Leaf:
-        if type(source) is Leaf and source.shape == dest.shape and source.token is None and not source.foreign:
+        if shareable(source, dest):
             return source
         sig = promotion.intern(TABLE["copy"], (source.dtype,), (source.dtype,))
         source = Broadcasted(sig, (source,), dest.shape)
@@ -225,7 +266,11 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
 
 def nobody_else(leaf: Leaf, source: Any, reads: list[Leaf]) -> bool:
     """Is the tree about to be written the only reader of the old contents?"""
-    if references(leaf) > _ALONE + len({id(r) if r is not leaf else i for i, r in enumerate(reads)}):
+    parts = {id(r) for r in reads if r is not leaf}
+    if references(leaf) > _ALONE + len(parts) + sum(r is leaf for r in reads):
+        return False
+    # A NumPy array exported from this memory (np.asarray(x)) holds its view, and is a reader too.
+    if sys.getrefcount(leaf.view) > 2 + len(parts) or isinstance(getattr(leaf.view, "base", None), np.ndarray):
         return False
     if not reads:
         return True
@@ -292,7 +337,7 @@ def write_foreign(family: Any, dest: Any, leaf: Leaf, source: Any) -> None:
     tree = as_tree(source)
     if overlaps(tree, target):
         tree = as_tree(force(family, fitted(tree, dest)))
-    verbs.copyto(wrap(family, target), tree)
+    execute(family, target, tree)
 
 
 def overlaps(tree: Broadcasted, target: Leaf) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import as_numpy, as_shape, wrap
 from mirabelle.arraytypes.host import HostArray, share

@@ -7,17 +7,18 @@ and read it; everything else follows. The memory is known through *views*: objec
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.styles import Place
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version, destination
 
 _new = object.__new__
 
@@ -64,9 +65,7 @@ class DenseArray(AbstractArray):
     def _normalise(cls, parameters: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(parameters) not in (1, 2):
             raise TypeError(f"{cls.__name__} takes a dtype and a number of dimensions.")
-        if len(parameters) == 2 and (
-            not isinstance(parameters[1], (int, np.integer)) or parameters[1] < 0
-        ):
+        if len(parameters) == 2 and (not isinstance(parameters[1], (int, np.integer)) or parameters[1] < 0):
             raise TypeError(
                 f"{cls.__name__}[dtype, ndim] takes the number of dimensions, not {parameters[1]!r} "
                 "(a type never carries sizes)."
@@ -178,8 +177,9 @@ def force(family: type[DenseArray], version: Any) -> Leaf:
         return version
     value = version.value
     if value is None:
-        dest = Leaf(family._empty(version.shape, version.dtype, _order(version)))
+        dest = destination(family._empty(version.shape, version.dtype, _order(version)))
         verbs.copyto(wrap(family, dest), version)
+        dest.checked = False
         value = settle(version, dest)
     return value
 
@@ -221,7 +221,7 @@ def _order(version: Any) -> str:
         return "C"
     strides = leaf.view.strides
     significant = [s for s, n in zip(strides, leaf.shape, strict=True) if n > 1]
-    ascending = all(a < b for a, b in zip(significant, significant[1:], strict=False))
+    ascending = all(a < b for a, b in itertools.pairwise(significant))
     return "F" if len(significant) > 1 and ascending and significant[0] > 0 else "C"
 
 
@@ -255,6 +255,28 @@ def _(x: DenseArray) -> Any:
     if type(x._node) is not Leaf:
         evaluated(x)
     return x
+
+
+@verbs.materialize.method
+def _(x: Broadcasted | Reduced) -> Any:
+    family = family_of_version(x)
+    return wrap(family, force(family, x))
+
+
+def family_of_version(version: Any) -> Any:
+    """The array type whose memory a tree reads."""
+    stack = [version]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Leaf):
+            return VIEWS[type(x.view)]
+        if isinstance(x, (Broadcasted, Reduced)):
+            stack += [x.value] if x.value is not None else getattr(x, "args", None) or [x.operand]  # type: ignore[union-attr]
+    return VIEWS[np.ndarray]
+
+
+# What an array type's views are → the type: filled as types are defined.
+VIEWS: dict[type, Any] = {}
 
 
 @verbs.tree.method
@@ -300,16 +322,45 @@ def _(x: DenseArray) -> np.ndarray:
 
 @verbs.adapt.method
 def _(to: ArrayMeta, x: AbstractArray) -> Any:
+    family = _storing(to)
+    moved = _adapt(family, x)
+    if to.parameters and to.parameters[0] != moved.dtype:
+        moved = verbs.astype(moved, to.parameters[0])
+    return moved
+
+
+@verbs.adapt.method
+def _(to: ArrayMeta, x: np.ndarray) -> Any:
+    _storing(to)
+    return to(x)  # type: ignore[call-arg]
+
+
+@verbs.adapt.method
+def _(to: ArrayMeta, x: tuple | list | dict) -> Any:
+    if isinstance(x, dict):
+        return {k: verbs.adapt(to, v) for k, v in x.items()}
+    moved = [verbs.adapt(to, v) for v in x]
+    return type(x)(*moved) if hasattr(x, "_fields") else type(x)(moved)
+
+
+@verbs.adapt.method
+def _(to: ArrayMeta, x: object) -> Any:
+    # What holds no arrays stays as it is; a dataclass is adapted field by field.
+    if dataclasses.is_dataclass(x) and not isinstance(x, type):
+        return dataclasses.replace(
+            x, **{f.name: verbs.adapt(to, getattr(x, f.name)) for f in dataclasses.fields(x) if f.init}
+        )
+    return x
+
+
+def _storing(to: ArrayMeta) -> Any:
     family = generic_class(to)
     if not issubclass(family, DenseArray):
         raise TypeError(
             f"adapt moves data to a type that stores it, such as mb.HostArray; {to!r} wraps another "
             "array. Adapt the parent, then wrap it."
         )
-    moved = _adapt(family, x)
-    if to.parameters and to.parameters[0] != moved.dtype:
-        moved = verbs.astype(moved, to.parameters[0])
-    return moved
+    return family
 
 
 def _adapt(family: Any, x: Any) -> Any:

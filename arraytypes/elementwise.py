@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, _handle_class, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
@@ -175,9 +174,7 @@ def specialise(op: Op, types: tuple[type, ...]) -> Callable[..., Any]:
     return checked_int(op, sig, types, with_scalar) if int in types else with_scalar
 
 
-def checked_int(
-    op: Op, sig: Sig, types: tuple[type, ...], build: Callable[..., Any]
-) -> Callable[..., Any]:
+def checked_int(op: Op, sig: Sig, types: tuple[type, ...], build: Callable[..., Any]) -> Callable[..., Any]:
     """`build`, for a Python integer that fits the dtype the operation works in."""
     i = types.index(int)
     if sig.ins[i].kind in "iu":
@@ -251,9 +248,7 @@ def build_node(op: Op, operands: tuple[Any, ...]) -> Any:
 
 def _out_of_range(value: int, argtypes: list[Any]) -> bool:
     return any(
-        isinstance(t, np.dtype)
-        and t.kind in "iu"
-        and not np.iinfo(t).min <= value <= np.iinfo(t).max
+        isinstance(t, np.dtype) and t.kind in "iu" and not np.iinfo(t).min <= value <= np.iinfo(t).max
         for t in argtypes
     )
 
@@ -295,8 +290,7 @@ def join_families(op: str, operands: tuple[Any, ...]) -> Any:
     if device is None:
         return host or default_family()
     if not policy.transfer_allowed() and any(
-        isinstance(x, (AbstractArray, np.ndarray)) and x.ndim > 0 and not _on(x, device)
-        for x in operands
+        isinstance(x, (AbstractArray, np.ndarray)) and x.ndim > 0 and not _on(x, device) for x in operands
     ):
         raise_places(op, operands)
     return device
@@ -328,7 +322,7 @@ def operand(family: Any, op: Op, x: Any) -> tuple[Any, Any, tuple[int, ...] | No
         return version, version.dtype, x.shape
     if isinstance(x, np.generic):
         return x, checked_dtype(x.dtype), None
-    if isinstance(x, numbers.Number) or isinstance(x, (int, float, complex)):
+    if isinstance(x, numbers.Number):
         for weak in (int, float, complex):
             if isinstance(x, weak):
                 return weak(x), weak, None
@@ -420,5 +414,3 @@ def _(x: AbstractArray, min: Any = None, max: Any = None) -> Any:
     if max is not None:
         x = verbs.minimum(x, max)
     return verbs.positive(x) if min is None and max is None else x
-
-

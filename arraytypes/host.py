@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes import pool
-from mirabelle.arraytypes.dense import DenseArray, wrap
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.styles import HOST
@@ -56,6 +55,9 @@ class HostArray(DenseArray):
     def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
         """A NumPy operand: read where it lies if that is possible."""
         return Leaf(_native(x), foreign=True)
+
+
+VIEWS[np.ndarray] = HostArray
 
 
 def _fortran(x: np.ndarray) -> bool:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import TABLE
 
 # NumPy's ufunc → our generic function.
 UFUNCS: dict[np.ufunc, Any] = {
-    TABLE[name].ufunc: verb for name, verb in verbs.ELEMENTWISE.items() if TABLE[name].ufunc is not None  # type: ignore[misc]
+    TABLE[name].ufunc: verb
+    for name, verb in verbs.ELEMENTWISE.items()
+    if TABLE[name].ufunc is not None  # type: ignore[misc]
 }
 UFUNCS[np.matmul] = verbs.matmul
 UFUNCS[np.fabs] = verbs.abs
@@ -73,7 +74,9 @@ def numpy_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     verb = FUNCTIONS.get(func)
     if func is np.array_equal:
         a, b = args
-        return getattr(a, "shape", np.shape(a)) == getattr(b, "shape", np.shape(b)) and bool(verbs.all(verbs.equal(a, b)))
+        return getattr(a, "shape", np.shape(a)) == getattr(b, "shape", np.shape(b)) and bool(
+            verbs.all(verbs.equal(a, b))
+        )
     if func is np.allclose:
         return bool(np.allclose(*[_numpy(a) for a in args], **kwargs))
     if func in (np.shape, np.ndim, np.size):

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import copyreg
 import operator
-import threading
 from typing import Any
 
 import numpy as np
+from mirabelle.dispatch.forks import ForkLock
 
-_lock = threading.Lock()
+_lock = ForkLock()
 
 
 class ArrayMeta(type):
@@ -120,7 +120,6 @@ def checked_dtype(dtype: Any) -> np.dtype:
             "V": "Take one field at a time: `x['name']`.",
         }.get(d.kind, "Convert to numbers first, for instance `x.astype(float)`.")
         raise TypeError(
-            f"Arrays hold booleans, integers, real and complex numbers; {d.name} is none of them. "
-            f"{cure}"
+            f"Arrays hold booleans, integers, real and complex numbers; {d.name} is none of them. {cure}"
         )
     return d.newbyteorder("=")

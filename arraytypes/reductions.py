@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
@@ -102,8 +101,10 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
         )
     if dtype is not None:
         x = cast_to(x, checked_dtype(dtype))
-    kept = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else tuple(
-        n for i, n in enumerate(shape) if i not in axes
+    kept = (
+        tuple(1 if i in axes else n for i, n in enumerate(shape))
+        if keepdims
+        else tuple(n for i, n in enumerate(shape) if i not in axes)
     )
     family = leaf_family(type(x))
     version = verbs.capture(x)
@@ -213,7 +214,9 @@ def _(x: AbstractArray, p: Any = 2) -> Any:
         return verbs.min(verbs.abs(x))
     x = _inexact(x)
     if p == 0:
-        return cast_to(verbs.count_nonzero(x), np.dtype(f"f{x.dtype.itemsize // (2 if x.dtype.kind == 'c' else 1)}"))
+        return cast_to(
+            verbs.count_nonzero(x), np.dtype(f"f{x.dtype.itemsize // (2 if x.dtype.kind == 'c' else 1)}")
+        )
     if p == 1:
         return verbs.sum(verbs.abs(x))
     if p == 2:
@@ -307,5 +310,3 @@ def reduce(op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: boo
     5
     """
     return verbs.mapreduce_(x, None, op, init, axis, keepdims)
-
-

@@ -12,8 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
-
-from mirabelle.arraytypes.dense import DenseArray, wrap
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.errors import DeviceError, PlaceError
@@ -97,10 +96,6 @@ class RefView:
         return RefView(self.buffer, proxy, self.offset + moved)
 
     def __getitem__(self, index: Any) -> RefView:
-        # An index of integers alone would read the proxy: `...` keeps it a view.
-        index = index if isinstance(index, tuple) else (index,)
-        if not any(i is Ellipsis for i in index):
-            index = (*index, ...)
         return self._shown(self.proxy[index])
 
     def transpose(self, axes: Any) -> RefView:
@@ -179,6 +174,9 @@ class RefArray(DenseArray):
     @classmethod
     def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
         return Leaf(cls._upload(x))
+
+
+VIEWS[RefView] = RefArray
 
 
 @verbs.numpy_view.method

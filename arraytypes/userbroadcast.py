@@ -32,8 +32,6 @@ def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
     if not operands:
         raise TypeError("broadcast takes a function and at least one operand: mb.broadcast(f, x).")
     op, captured = operation(f, len(operands))
-    from mirabelle.dispatch import promotion
-    from mirabelle.dispatch.ops import Op
 
     everything = (*operands, *captured)
     if op.nin != len(everything):
@@ -71,5 +69,3 @@ def map(f: Callable[..., Any], *operands: Any) -> Any:
 
 def map_str(shapes: set[tuple[int, ...]]) -> list[str]:
     return sorted(str(s) for s in shapes)
-
-

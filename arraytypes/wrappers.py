@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import as_shape, force, wrap
 from mirabelle.arraytypes.elementwise import copied, leaf_family
@@ -130,7 +129,8 @@ class View(Wrapper):
     _changes_ndim = True
 
     def _show(self, view: Any) -> Any:
-        return view[self._how]
+        # With an ellipsis NumPy gives a view even of one element.
+        return view[self._how if Ellipsis in self._how else (*self._how, ...)]
 
 
 class Reshaped(Wrapper):
@@ -314,9 +314,7 @@ def _(x: AbstractArray, axes: Any) -> Any:
 def _(x: AbstractArray, shape: Any) -> Any:
     shape = as_shape(shape)
     if broadcast_shapes([x.shape, shape], "broadcast_to") != shape:
-        raise ValueError(
-            f"shape {x.shape} cannot be stretched to {shape}: a dimension can only grow from 1."
-        )
+        raise ValueError(f"shape {x.shape} cannot be stretched to {shape}: a dimension can only grow from 1.")
     return x if shape == x.shape else BroadcastTo._of(x, None, shape)
 
 

@@ -32,7 +32,6 @@ import contextvars
 import inspect
 import itertools
 import sys
-import threading
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -43,8 +42,9 @@ from mirabelle.dispatch.errors import (
     MissingMethodError,
     UnfaithfulAnnotationError,
 )
+from mirabelle.dispatch.forks import ForkLock
 
-_lock = threading.RLock()
+_lock = ForkLock()
 _registry: list[GenericFunction] = []
 _world = 0
 
@@ -162,10 +162,7 @@ def _hints(f: Callable[..., Any]) -> dict[str, Any]:
                 scope.setdefault(name, value)
             frame = frame.f_back  # type: ignore[assignment]
             hops += 1
-        raw = {
-            k: eval(h, scope) if isinstance(h, str) else h  # noqa: S307 - annotations are code
-            for k, h in raw.items()
-        }
+        raw = {k: eval(h, scope) if isinstance(h, str) else h for k, h in raw.items()}
     return raw
 
 
@@ -234,7 +231,6 @@ class GenericFunction:
         self.table = _Table(self, operator=False)
         self.operator_table = _Table(self, operator=True)
         self._plum: Any = None
-        self._plum_lock = threading.Lock()
         _registry.append(self)
 
     def register(
@@ -377,15 +373,10 @@ class GenericFunction:
         )
         closest = "".join(f"\n    {m!r}" for m in ranked[:3])
         names = self._parameter_names()
-        hint = ", ".join(
-            f"{n}: {type_name(_open(t))}" for n, t in zip(names, signature, strict=True)
-        )
+        hint = ", ".join(f"{n}: {type_name(_open(t))}" for n, t in zip(names, signature, strict=True))
         body = f"{self.__name__}() has no method for ({shown})."
         body += f"\n  Closest:{closest}" if closest else "\n  It has no methods at all."
-        return (
-            body + "\n  Define one like this:\n"
-            f"    @mb.{self.__name__}.method\n    def _({hint}): ..."
-        )
+        return body + f"\n  Define one like this:\n    @mb.{self.__name__}.method\n    def _({hint}): ..."
 
     def _ambiguous(self, signature: tuple[type, ...]) -> str:
         shown = ", ".join(type_name(t) for t in signature)
@@ -488,9 +479,7 @@ def generic(prototype: Callable[..., Any]) -> Any:
     function.core = core
     function.operator = build(core.operator_table)
     function.method = lambda f=None, signature=None: (
-        core.register(f, signature)
-        if f is not None
-        else (lambda g: core.register(g, signature))
+        core.register(f, signature) if f is not None else (lambda g: core.register(g, signature))
     )
     function.generated = lambda f=None, signature=None: (
         core.register(f, signature, generated=True)
@@ -542,7 +531,7 @@ def override(
     checked = core._signature(implementation, signature)
     method = Method(core, checked, implementation, scope="override")
     current = _overrides.get() or {}
-    entry = current.get(core, ()) + ((checked, method),)
+    entry = (*current.get(core, ()), (checked, method))
     with _lock:
         core.active_overrides += 1
         if core.active_overrides == 1:

@@ -12,23 +12,19 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import sys
-import threading
 from collections.abc import Iterator
 
 from mirabelle.dispatch import counters
 from mirabelle.dispatch.errors import ScalarAccessError
+from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.settings import settings
 
-_scalar: contextvars.ContextVar[bool | None] = contextvars.ContextVar(
-    "mirabelle_allow_scalar", default=None
-)
-_transfer: contextvars.ContextVar[bool] = contextvars.ContextVar(
-    "mirabelle_allow_transfer", default=False
-)
+_scalar: contextvars.ContextVar[bool | None] = contextvars.ContextVar("mirabelle_allow_scalar", default=None)
+_transfer: contextvars.ContextVar[bool] = contextvars.ContextVar("mirabelle_allow_transfer", default=False)
 _eager: contextvars.ContextVar[bool] = contextvars.ContextVar("mirabelle_eager", default=False)
 # How many `eager` blocks are open anywhere.
 eager_blocks = 0
-_lock = threading.Lock()
+_lock = ForkLock()
 
 
 @contextlib.contextmanager

@@ -134,8 +134,10 @@ def schedule(root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool
                 _siblings(b, node, outs, stored)
             if sys.getrefcount(node) > LOOP_REFERENCES + b.uses.get(id(node), 1):
                 # Somebody outside this tree holds it: it may be needed again.
-                if node.shape == shape and len(node.sig.outs) == 1 and (
-                    node.evaluations > 0 or dag_cost(node) >= STORE_COST
+                if (
+                    node.shape == shape
+                    and len(node.sig.outs) == 1
+                    and (node.evaluations > 0 or dag_cost(node) >= STORE_COST)
                 ):
                     ref = b.seen[id(node)]
                     if ref not in outs:

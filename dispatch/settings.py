@@ -82,8 +82,15 @@ TABLE: tuple[Setting, ...] = (
         "(inline), or not at all (off).",
     ),
     Setting("compile_size", _count, 1 << 15, "Results from this many elements on have their kernel compiled."),
-    Setting("compile_after", _count, 64, "Smaller results are compiled after this many uses of one expression."),
-    Setting("thread_size", _count, 1 << 16, "Results from this many elements on are computed by several threads."),
+    Setting(
+        "compile_after", _count, 64, "Smaller results are compiled after this many uses of one expression."
+    ),
+    Setting(
+        "thread_size",
+        _count,
+        1 << 16,
+        "Results from this many elements on are computed by several threads.",
+    ),
     Setting("tree_limit", _count, 64, "An expression of more operations than this is evaluated at once."),
     Setting("pool_bytes", _count, 1 << 29, "Freed large host buffers kept for reuse, at most."),
     Setting("allow_scalar", _flag, None, "Element access on device arrays (default: only at a prompt)."),
@@ -131,9 +138,7 @@ class Settings:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _BY_NAME:
-            raise AttributeError(
-                f"There is no setting {name!r}. The settings are: {', '.join(_BY_NAME)}."
-            )
+            raise AttributeError(f"There is no setting {name!r}. The settings are: {', '.join(_BY_NAME)}.")
         self.__dict__[name] = value
         if name == "tree_limit" and self.node_limit >= 0:
             self.__dict__["node_limit"] = value
@@ -163,9 +168,7 @@ settings = Settings()
 
 def documentation() -> str:
     """The table as Markdown; docs/settings.md is made of it."""
-    rows = [
-        f"| `{s.name}` | `{s.variable}` | `{s.default!r}` | {s.help} |" for s in TABLE
-    ]
+    rows = [f"| `{s.name}` | `{s.variable}` | `{s.default!r}` | {s.help} |" for s in TABLE]
     return "\n".join(
         [
             "# Settings",

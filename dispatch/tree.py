@@ -15,9 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from mirabelle.dispatch.promotion import Sig
-
 
 # The size of a foreign leaf: past every limit, so that whatever reads it is evaluated at once.
 FOREIGN = 1 << 30
@@ -35,6 +33,8 @@ class Leaf:
     size = 0
     foreign = False
     token: Any = None
+    # Set on a destination whose writer made sure that the tree reads it at most element on element.
+    checked = False
     reducers: list[weakref.ref[Reduced]] | None = None
 
     def __init__(self, view: Any, foreign: bool = False, token: Any = None) -> None:
@@ -119,6 +119,13 @@ class Reduced:
         return format_tree(self)
 
 
+def destination(view: Any, token: Any = None) -> Leaf:
+    """A leaf about to be written, by a writer who has looked after aliasing."""
+    leaf = Leaf(view, token=token)
+    leaf.checked = True
+    return leaf
+
+
 Version = Leaf | Broadcasted | Reduced
 
 
@@ -136,7 +143,7 @@ def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:
         if isinstance(x, Leaf):
             label = seen.get(id(x))
             if label is None:
-                label = seen[id(x)] = (name(x) if name else f"x{len(seen)}")
+                label = seen[id(x)] = name(x) if name else f"x{len(seen)}"
             return f"{label}: {x.dtype.name}{list(x.shape)}"
         return f"{x!r}" if not hasattr(x, "dtype") else f"{x!s}: {x.dtype.name}"
 

@@ -115,7 +115,9 @@ asinh = _elementwise("asinh", "The inverse hyperbolic sine")
 acosh = _elementwise("acosh", "The inverse hyperbolic cosine")
 atanh = _elementwise("atanh", "The inverse hyperbolic tangent")
 sinpi = _elementwise("sinpi", "sin(πx), exact at multiples of one half", "mb.HostArray([1.0, 0.5]) -> [0. 1.]")
-cospi = _elementwise("cospi", "cos(πx), exact at multiples of one half", "mb.HostArray([1.0, 0.5]) -> [-1.  0.]")
+cospi = _elementwise(
+    "cospi", "cos(πx), exact at multiples of one half", "mb.HostArray([1.0, 0.5]) -> [-1.  0.]"
+)
 erf = _elementwise("erf", "The error function", "mb.HostArray([0.0]) -> [0.]")
 erfc = _elementwise("erfc", "1 - erf(x), exact for large x", "mb.HostArray([0.0]) -> [1.]")
 gamma = _elementwise("gamma", "The gamma function (NaN at its poles)", "mb.HostArray([5.0]) -> [24.]")
@@ -234,7 +236,9 @@ def tree(x: Any) -> Any:
 
 
 @generic
-def mapreduce_(x: Any, f: Any = None, op: Any = None, init: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def mapreduce_(
+    x: Any, f: Any = None, op: Any = None, init: Any = None, axis: Any = None, keepdims: bool = False
+) -> Any:
     """See `mb.mapreduce`."""
 
 

@@ -39,7 +39,7 @@ from numpy import (
 
 import mirabelle.arraytypes
 import mirabelle.backends.host
-import mirabelle.backends.reference  # noqa: F401
+import mirabelle.backends.reference
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (
@@ -68,6 +68,7 @@ from mirabelle.arraytypes.wrappers import (
     View,
     Wrapper,
 )
+from mirabelle.backends.explain import Explanation, broadcasted, explain
 from mirabelle.backends.host.direct import install as _install_direct
 from mirabelle.backends.host.reduce import calibrate as _calibrate_reductions
 from mirabelle.dispatch.counters import Counters, count
@@ -210,7 +211,6 @@ from mirabelle.dispatch.verbs import (
     var,
     where,
 )
-from mirabelle.backends.explain import Explanation, broadcasted, explain
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from mirabelle.dispatch.promotion import BY_ID, Sig
 from mirabelle.dispatch.schedule import SCALAR, Request
 
@@ -40,9 +39,7 @@ class Program:
         leaf_dtypes: tuple[np.dtype, ...],
         out_dtypes: tuple[np.dtype, ...],
     ) -> None:
-        self.steps: list[tuple[Sig, tuple[int, ...]]] = [
-            (BY_ID[step[0]], tuple(step[1:])) for step in steps
-        ]
+        self.steps: list[tuple[Sig, tuple[int, ...]]] = [(BY_ID[step[0]], tuple(step[1:])) for step in steps]
         self.outs = outs
         self.leaf_dtypes = leaf_dtypes
         self.out_dtypes = out_dtypes

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-
 from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.codegen.source import (
     BLOCK,
@@ -73,10 +72,13 @@ class Stages:
                 continue
             self.loop.append(inline(sig) is None)
             self.stage.append(max([self.available(r) for r in refs], default=0))
-        self.count = max(
-            [s + (1 if is_loop else 0) for s, is_loop in zip(self.stage, self.loop, strict=True)],
-            default=0,
-        ) + 1
+        self.count = (
+            max(
+                [s + (1 if is_loop else 0) for s, is_loop in zip(self.stage, self.loop, strict=True)],
+                default=0,
+            )
+            + 1
+        )
 
     def available(self, ref: int) -> int:
         """The first stage whose inline statements can read the value."""
@@ -220,7 +222,7 @@ class RangeFrame:
         else:
             for j, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
                 if (
-                    0 <= ref
+                    ref >= 0
                     and stages.loop[ref]
                     and program.dtype_of(ref) == dtype
                     and self.layout.outs[j] == CONTIGUOUS
@@ -271,19 +273,13 @@ class RangeFrame:
                 continue
             if sig.op.name.startswith("pick") and stages.loop[refs[0]]:
                 continue
-            if not self.wanted_inline(k):
-                continue
             for ref in refs:
                 if ref < SCALAR:
                     get(ref)
             w(f"v{k} = {self.body.expression(k, value)}")
             value[k] = f"v{k}"
         for (ref, dtype), name in self.scratch.items():
-            if ref < -(1 << 19) or (ref >= 0 and stages.loop[ref]) or not name.startswith("t"):
-                # Written by loops, unless another dtype of a loop's result is wanted.
-                if not (ref >= 0 and ref < SCALAR and stages.loop[ref] and dtype != program.dtype_of(ref)):
-                    continue
-            if ref >= 0 and self.is_loop_pick(ref) and dtype == program.dtype_of(ref):
+            if not name.startswith("t") or self.written_by_loop(ref, dtype):
                 continue
             if stages.available(ref) == s:
                 source = program.dtype_of(ref)
@@ -302,12 +298,15 @@ class RangeFrame:
             else:
                 w(f"store_{code(dtype)}(py{i} + ({index}) * y{i}_{inner}, 0, {text})")
 
-    def is_loop_pick(self, ref: int) -> bool:
+    def written_by_loop(self, ref: int, dtype: np.dtype) -> bool:
+        """Is this scratch block a NumPy loop's own output?"""
+        if ref < -(1 << 19):
+            return True
+        if not 0 <= ref < SCALAR or dtype != self.program.dtype_of(ref):
+            return False
         sig, refs = self.program.steps[ref]
-        return sig.op.name.startswith("pick") and self.stages.loop[refs[0]]
-
-    def wanted_inline(self, k: int) -> bool:
-        return True
+        picked = sig.op.name.startswith("pick") and self.stages.loop[refs[0]]
+        return self.stages.loop[ref] or picked
 
     def loop_stage(self, s: int) -> None:
         """The NumPy loops of stage `s`, over the block."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-
 from mirabelle.backends.codegen.program import Program
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.promotion import Sig, code
@@ -128,12 +127,6 @@ class Layout:
     reduce_rank: int = 0  # dimensions that are reduced, apart from the innermost
     shared: bool = False  # may a result be an operand too, beside other results?
     inner_kept: bool = False  # is the innermost dimension kept (accumulated over rows)?
-
-    def key(self) -> str:
-        return (
-            f"r{self.rank}{self.outs}|{self.leaves}{'t' if self.tiled else ''}"
-            f"{'a' if self.shared else ''}{'+'.join(self.reduce)}{self.reduce_rank}{'k' if self.inner_kept else ''}"
-        )
 
 
 @dataclass

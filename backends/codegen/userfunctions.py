@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from mirabelle.dispatch import promotion
 from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.ops import Op
@@ -93,8 +92,7 @@ def operation(f: Callable[..., Any], nin: int) -> tuple[Op, tuple[Any, ...]]:
     if isinstance(f, functools.partial):
         if f.keywords:
             raise UserFunctionError(
-                "A partial with keyword arguments cannot be broadcast. Write a lambda: "
-                "`lambda x: f(x, 2.0)`."
+                "A partial with keyword arguments cannot be broadcast. Write a lambda: `lambda x: f(x, 2.0)`."
             )
         op, captured = operation(f.func, nin + len(f.args))
         if captured:

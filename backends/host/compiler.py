@@ -10,10 +10,11 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import linecache
-import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
+
+from mirabelle.dispatch.forks import ForkLock
 
 Kernel = Callable[[int, int, int, int, int, int, int, int], int]
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 8)
@@ -21,10 +22,9 @@ _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[
 
 def compile_source(text: str, name: str, functions: dict[str, Any]) -> tuple[bytes, str]:
     """The object code of a kernel and the symbol to call. `functions`: what the source calls."""
+    from mirabelle.backends.host import primitives
     from numba import njit, types
     from numba.core.errors import NumbaPerformanceWarning  # noqa: F401 - Numba is complete now
-
-    from mirabelle.backends.host import primitives
 
     scope = dict(primitives.shared_namespace())
     for label, function in functions.items():
@@ -50,7 +50,7 @@ def remember(text: str) -> str:
     return filename
 
 
-_engine_lock = threading.Lock()
+_engine_lock = ForkLock()
 _engine: Any = None
 # Where kernels leave their return value and exception: kernels have neither, so all share it.
 _nowhere = ctypes.create_string_buffer(256)

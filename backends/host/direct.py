@@ -11,8 +11,6 @@ import sys
 from typing import Any
 
 import numpy as np
-
-
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.dispatch import generic, verbs
@@ -85,9 +83,7 @@ def _value(node: Broadcasted) -> Any:
         return node.value.view  # type: ignore[union-attr]
     if len(args) == 2:
         a, b = args
-        return ufunc(
-            a.view if type(a) is Leaf else _operand(a), b.view if type(b) is Leaf else _operand(b)
-        )
+        return ufunc(a.view if type(a) is Leaf else _operand(a), b.view if type(b) is Leaf else _operand(b))
     return ufunc(*[a.view if type(a) is Leaf else _operand(a) for a in args])
 
 
@@ -115,5 +111,3 @@ def install() -> None:
     _ours = verbs.copyto.core.resolve((HostArray, Broadcasted))
     _calibrate()
     HostArray._direct = staticmethod(evaluate)  # type: ignore[assignment]
-
-

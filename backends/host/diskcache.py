@@ -81,11 +81,7 @@ def read(key: str) -> tuple[bytes, str] | None:
     head, _, rest = data.partition(b"\0")
     digest, _, payload = rest.partition(b"\0")
     symbol, _, code = payload.partition(b"\0")
-    if (
-        head != _MAGIC + key.encode()
-        or digest != hashlib.sha256(payload).hexdigest().encode()
-        or not code
-    ):
+    if head != _MAGIC + key.encode() or digest != hashlib.sha256(payload).hexdigest().encode() or not code:
         _warn(f"{path} is damaged or was not written by mirabelle")
         return None
     return code, symbol.decode()

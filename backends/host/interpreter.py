@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from mirabelle.backends.codegen.program import Program
 from mirabelle.dispatch.promotion import Sig
 from mirabelle.dispatch.schedule import SCALAR
@@ -88,9 +87,7 @@ def _generate(program: Program, reuse: bool) -> Callable[..., Any]:
     }
     written = set()
     for k, (sig, refs) in enumerate(program.steps):
-        names = [
-            f"s{r - SCALAR}" if r >= SCALAR else f"x{-1 - r}" if r < 0 else f"v{r}" for r in refs
-        ]
+        names = [f"s{r - SCALAR}" if r >= SCALAR else f"x{-1 - r}" if r < 0 else f"v{r}" for r in refs]
         out = f"y{direct[k]}" if k in direct else None
         if out is None and reuse:
             for r in refs:
@@ -172,9 +169,7 @@ def _fma(out: np.dtype) -> Callable[..., Any]:
     return lambda x, y, z: np.asarray(function(x, y, z)).astype(out)
 
 
-def run_blocks(
-    program: Program, leaves: list[np.ndarray], scalars: list[Any], outs: list[np.ndarray]
-) -> None:
+def run_blocks(program: Program, leaves: list[np.ndarray], scalars: list[Any], outs: list[np.ndarray]) -> None:
     """Run over operands of one common shape in blocks of rows."""
     run = interpreted_blocks(program)
     shape = outs[0].shape
@@ -196,5 +191,3 @@ def run_blocks(
     for i in range(0, shape[0], rows):
         s = slice(i, i + rows)
         run([x[s] for x in leaves], scalars, [y[s] for y in outs])
-
-

@@ -138,7 +138,9 @@ def _compile_here(source: Source, functions: dict[str, Any], entry: str | None) 
 def known(source: Source) -> str:
     """Where a source's kernel is: "in memory", "compiling" or "not compiled"."""
     found = _kernels.get(source.text)
-    return "not compiled" if found is None or found is FAILED else "compiling" if found is PENDING else "in memory"
+    return (
+        "not compiled" if found is None or found is FAILED else "compiling" if found is PENDING else "in memory"
+    )
 
 
 def settle(timeout: float = 60.0) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from mirabelle.backends.codegen.source import CONTIGUOUS, REVERSED, STRETCHED, STRIDED
 
 
@@ -14,9 +13,7 @@ class Arrangement:
 
     __slots__ = ("classes", "sizes", "strides", "tiled")
 
-    def __init__(
-        self, sizes: list[int], strides: list[list[int]], classes: str, tiled: bool
-    ) -> None:
+    def __init__(self, sizes: list[int], strides: list[list[int]], classes: str, tiled: bool) -> None:
         self.sizes = sizes
         self.strides = strides
         self.classes = classes
@@ -117,9 +114,7 @@ class ReducedArrangement:
         self.order = order
 
 
-def arrange_reduction(
-    shape: tuple[int, ...], axes: tuple[int, ...], views: list[Any]
-) -> ReducedArrangement:
+def arrange_reduction(shape: tuple[int, ...], axes: tuple[int, ...], views: list[Any]) -> ReducedArrangement:
     """Order and merge dimensions for reducing `axes` of operands broadcast to `shape`."""
     strides = [stretched_strides(v, shape) for v in views]
     leader = max(strides, key=lambda s: sum(1 for x in s if x)) if strides else [0] * len(shape)
@@ -153,10 +148,7 @@ def arrange_reduction(
         kept_sizes,
         reduced_sizes,
         [*kept_sizes, *reduced_sizes, *inner_sizes],
-        [
-            [*k, *r, *i]
-            for k, r, i in zip(kept_strides, reduced_strides, inner_strides, strict=True)
-        ],
+        [[*k, *r, *i] for k, r, i in zip(kept_strides, reduced_strides, inner_strides, strict=True)],
         inner_kept,
         order,
     )

@@ -11,7 +11,6 @@ import ctypes
 from functools import cache
 
 import numpy as np
-
 from mirabelle.dispatch.promotion import Sig
 
 

@@ -31,9 +31,7 @@ def _scopes(builder: Any, *names: str) -> Any:
     """
     m = builder.module
     domain = m.add_metadata([ir.MetaDataString(m, "mirabelle")])
-    return m.add_metadata(
-        [m.add_metadata([ir.MetaDataString(m, f"mirabelle {n}"), domain]) for n in names]
-    )
+    return m.add_metadata([m.add_metadata([ir.MetaDataString(m, f"mirabelle {n}"), domain]) for n in names])
 
 
 def _stack(builder: Any, data: Any) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
+from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import settle
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import Program, program_for
@@ -54,6 +54,8 @@ def waiting(node: Reduced) -> list[Reduced]:
 
 @verbs.copyto.method
 def _(dest: HostArray, src: Reduced) -> Any:
+    if not dest._node.checked:  # type: ignore[union-attr]
+        return write_safely(dest, src)
     target = dest._node.view  # type: ignore[union-attr]
     reduction = src.reduction
     if reduction.scalar is not None or reduction.neutral(src.dtype) is None:
@@ -81,9 +83,7 @@ def reduce_stored(target: np.ndarray, node: Reduced) -> None:
         return
     from mirabelle.backends.host.folds import fold
 
-    rows = leaf.view.transpose([*kept, *node.axes]).reshape(
-        math.prod(leaf.shape[d] for d in kept), -1
-    )
+    rows = leaf.view.transpose([*kept, *node.axes]).reshape(math.prod(leaf.shape[d] for d in kept), -1)
     result = fold(reduction.scalar, rows.astype(node.dtype, copy=False), node.dtype.type(reduction.init))
     np.copyto(target, result.reshape(target.shape))
 
@@ -107,9 +107,7 @@ def fused(src: Reduced, together: list[Reduced], outs: list[np.ndarray]) -> None
     steps, refs = request.key
     top = refs[0]
     request.key = (steps, (top,) * len(together) + ((top,) if keep_operand else ()) + refs[1:])
-    program = program_for(
-        request, tuple(r.dtype for r in together) + tuple(p.dtype for p in plain)
-    )
+    program = program_for(request, tuple(r.dtype for r in together) + tuple(p.dtype for p in plain))
     views = [leaf.view for leaf in request.leaves]
     if counters.active:
         counters.add(
@@ -206,9 +204,7 @@ class _Job:
     def entry(self) -> Any:
         a = self.arrangement
         operands = [*self.plain, *self.views]
-        classes = "".join(
-            layout.inner_class(s[-1], v.dtype) for s, v in zip(a.strides, operands, strict=True)
-        )
+        classes = "".join(layout.inner_class(s[-1], v.dtype) for s, v in zip(a.strides, operands, strict=True))
         n = len(self.plain)
         how = Layout(
             len(a.sizes),
@@ -241,10 +237,7 @@ class _Job:
         address, kernel = block.__array_interface__["data"][0], entry.kernel
         rows = self.kept * self.reduced
         self.spread(
-            [
-                lambda p=piece: kernel(address, p[0], p[1], p[2], p[3], 0, 1, 0)
-                for piece in self.pieces(rows)
-            ]
+            [lambda p=piece: kernel(address, p[0], p[1], p[2], p[3], 0, 1, 0) for piece in self.pieces(rows)]
         )
 
     def kernel_columns(self, entry: Any, partials: list[np.ndarray]) -> None:
@@ -256,9 +249,7 @@ class _Job:
         edges = self.edges()
         self.spread(
             [
-                lambda p=piece, part=part, a=lo, b=hi: kernel(
-                    address, p[0], p[1], p[2], p[3], a, b, part
-                )
+                lambda p=piece, part=part, a=lo, b=hi: kernel(address, p[0], p[1], p[2], p[3], a, b, part)
                 for part, (lo, hi) in enumerate(itertools.pairwise(edges))
                 for piece in self.pieces(self.kept)
             ]
@@ -335,9 +326,7 @@ class _Job:
 
     def combine(self, values: list[np.ndarray], partials: list[np.ndarray]) -> None:
         """Partial results of blocks of 1024 along the last dimension."""
-        for value, partial, ufunc, neutral in zip(
-            values, partials, self.ufuncs, self.neutrals, strict=True
-        ):
+        for value, partial, ufunc, neutral in zip(values, partials, self.ufuncs, self.neutrals, strict=True):
             n = value.shape[-1]
             value = value.reshape(-1, n)
             whole = n // BLOCK
@@ -355,9 +344,7 @@ class _Job:
         def everything() -> None:
             for outer, where in enumerate(itertools.product(*map(range, a.kept))):
                 for part, (lo, hi) in enumerate(itertools.pairwise(self.edges())):
-                    sums = self.column_sums(
-                        [p[where] for p in plain], [x[where] for x in leaves], lo, hi
-                    )
+                    sums = self.column_sums([p[where] for p in plain], [x[where] for x in leaves], lo, hi)
                     for p, s in zip(partials, sums, strict=True):
                         p[part, outer] = s
 

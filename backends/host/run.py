@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
+from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import force_temporary, settle
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import Program, program_for
@@ -33,6 +33,8 @@ def force_host(version: Any) -> Leaf:
 
 @verbs.copyto.method
 def _(dest: HostArray, src: Broadcasted) -> Any:
+    if not dest._node.checked:  # type: ignore[union-attr]
+        return write_safely(dest, src)
     target = dest._node.view  # type: ignore[union-attr]
     request = schedule(src, force_host)
     outs = [target]
@@ -119,23 +121,15 @@ def wants_kernel(program: Program, n: int) -> bool:
 def _looped(program: Program) -> list[Any]:
     from mirabelle.backends.codegen.source import inline
 
-    return [
-        sig
-        for sig, _ in program.steps
-        if inline(sig) is None and not sig.op.name.startswith("pick")
-    ]
+    return [sig for sig, _ in program.steps if inline(sig) is None and not sig.op.name.startswith("pick")]
 
 
 def compiled(program: Program, arrangement: Any, views: list[Any], outs: list[Any]) -> Any:
     """The kernel for this arrangement, with the source it was made of; None if not there yet."""
     n_out = len(outs)
     classes = arrangement.classes
-    shared = n_out > 1 and any(
-        np.may_share_memory(o, v) for o, v in itertools.product(outs[:1], views)
-    )
-    how = Layout(
-        len(arrangement.sizes), classes[:n_out], classes[n_out:], arrangement.tiled, shared=shared
-    )
+    shared = n_out > 1 and any(np.may_share_memory(o, v) for o, v in itertools.product(outs[:1], views))
+    how = Layout(len(arrangement.sizes), classes[:n_out], classes[n_out:], arrangement.tiled, shared=shared)
     return kernel_for(program, how, arrangement_size(arrangement) * program.cost)
 
 
@@ -191,9 +185,7 @@ def scalar_block(program: Program, scalars: list[Any]) -> list[int]:
     return words
 
 
-def run_kernel(
-    program: Program, entry: Any, arrangement: Any, scalars: list[Any], views: list[Any]
-) -> None:
+def run_kernel(program: Program, entry: Any, arrangement: Any, scalars: list[Any], views: list[Any]) -> None:
     sizes, strides = arrangement.sizes, arrangement.strides
     words = list(sizes[:-1])
     for v, s in zip(views, strides, strict=True):
@@ -231,5 +223,3 @@ def split(rows: int, inner: int, granule: int = 1) -> list[tuple[int, int, int, 
         for r in range(0, rows, granule)
         for c in range(0, inner, step)
     ]
-
-

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 from mirabelle.arraytypes.reference import RefBuffer, RefView
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
@@ -48,9 +47,7 @@ class Memory:
                 "Only arrays passed to a kernel can be read by it."
             )
         if offset + dtype.itemsize > buffer.nbytes:
-            raise DeviceError(
-                f"illegal memory access: byte {offset} of {buffer!r} is outside it."
-            )
+            raise DeviceError(f"illegal memory access: byte {offset} of {buffer!r} is outside it.")
         if offset % min(dtype.itemsize, 8):
             raise DeviceError(f"misaligned address {address:#x} for {dtype.name}.")
         return buffer._bytes(), offset
@@ -122,5 +119,3 @@ def scalar_function(op: Any, out: np.dtype) -> Callable[..., Any]:
         made = numpy_callable(Sig(op, (out,) * op.nin, (out,)))[0]
         return lambda *args: made(*args)[()]
     return op.scalar
-
-

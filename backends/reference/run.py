@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-
+from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import force_temporary, settle
 from mirabelle.arraytypes.reference import RefArray, RefBuffer, RefView, handle
 from mirabelle.backends.codegen.program import Program, is_user_function, program_for
@@ -28,6 +28,8 @@ def force_ref(version: Any) -> Leaf:
 
 @verbs.copyto.method
 def _(dest: RefArray, src: Broadcasted) -> Any:
+    if not dest._node.checked:  # type: ignore[union-attr]
+        return write_safely(dest, src)
     target = dest._node.view  # type: ignore[union-attr]
     request = schedule(src, force_ref)
     outs = [target] + [RefArray._empty(n.shape, n.dtype) for n in request.stored]
@@ -88,6 +90,8 @@ def execute(source: Source, program: Program, memory: Memory, words: list[int], 
 def _(dest: RefArray, src: Reduced) -> Any:
     from mirabelle.backends.host.reduce import waiting
 
+    if not dest._node.checked:  # type: ignore[union-attr]
+        return write_safely(dest, src)
     target = dest._node.view  # type: ignore[union-attr]
     fusable = src.reduction.scalar is None and src.reduction.neutral(src.dtype) is not None
     together = waiting(src) if fusable else [src]
@@ -97,9 +101,7 @@ def _(dest: RefArray, src: Reduced) -> Any:
     steps, refs = request.key
     request.key = (steps, (refs[0],) * len(together) + refs[1:])
     stored = [RefArray._empty(n.shape, n.dtype) for n in request.stored]
-    program = program_for(
-        request, tuple(r.dtype for r in together) + tuple(n.dtype for n in request.stored)
-    )
+    program = program_for(request, tuple(r.dtype for r in together) + tuple(n.dtype for n in request.stored))
     views = [leaf.view for leaf in request.leaves]
     count(views, [*outs, *stored])
     reduce(program, request.shape, src.axes, views, request.scalars, together, outs, stored)
@@ -135,8 +137,10 @@ def reduce(
         execute(kernel_of(program, len(shape)), program, memory, words, math.prod(shape))
     with np.errstate(all="ignore"):
         for r, values, out in zip(together, scratch, outs, strict=True):
-            rows = values._host().transpose([*kept, *axes]).reshape(
-                math.prod(shape[d] for d in kept), math.prod(shape[d] for d in axes)
+            rows = (
+                values._host()
+                .transpose([*kept, *axes])
+                .reshape(math.prod(shape[d] for d in kept), math.prod(shape[d] for d in axes))
             )
             result = out._host().reshape(-1) if out.size else np.empty(0, out.dtype)
             for i, row in enumerate(rows):

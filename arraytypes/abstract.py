@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.parametric import ArrayMeta, generic_class
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access

@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import (
     DenseArray,
@@ -21,7 +22,14 @@ from mirabelle.arraytypes.dense import (
     settle,
     wrap,
 )
-from mirabelle.arraytypes.elementwise import Scalar, at_once, leaf_family, operand, raise_places
+from mirabelle.arraytypes.elementwise import (
+    Scalar,
+    at_once,
+    leaf_family,
+    operand,
+    raise_places,
+    warn_if_discarding,
+)
 from mirabelle.arraytypes.wrappers import View, Wrapper, checked_index, root_of, shown_leaf, view_of
 from mirabelle.dispatch import counters, policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
@@ -61,6 +69,7 @@ def _(dest: AbstractArray, value: Any, casting: str = "unsafe") -> Any:
             f"{dest.dtype.name} in place. Write `x = x + y` for a new array, or convert: "
             f"`y.astype(mb.{dest.dtype.name})`."
         )
+    warn_if_discarding(source.dtype, dest.dtype)
     write(dest, source)
     return dest
 
@@ -267,7 +276,8 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
 def nobody_else(leaf: Leaf, source: Any, reads: list[Leaf]) -> bool:
     """Is the tree about to be written the only reader of the old contents?"""
     parts = {id(r) for r in reads if r is not leaf}
-    if references(leaf) > _ALONE + len(parts) + sum(r is leaf for r in reads):
+    # Each read of the whole leaf is held by a node and by the list; of a part, by its token.
+    if references(leaf) > _ALONE + len(parts) + 2 * sum(r is leaf for r in reads):
         return False
     # A NumPy array exported from this memory (np.asarray(x)) holds its view, and is a reader too.
     if sys.getrefcount(leaf.view) > 2 + len(parts) or isinstance(getattr(leaf.view, "base", None), np.ndarray):

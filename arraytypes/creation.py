@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import as_numpy, as_shape, wrap
 from mirabelle.arraytypes.host import HostArray, share
@@ -143,3 +144,20 @@ def asarray(data: Any, *, dtype: Any = None, device: Any = None, copy: bool | No
             raise ValueError("A change of dtype needs a copy. Leave copy=False away.")
     wanted = None if dtype is None else checked_dtype(dtype)
     return wrap(family, Leaf(family._upload(as_numpy(data, wanted))))
+
+
+def _register_numpy() -> None:
+    """Functions of whole arrays take NumPy's arrays too, and read them where they lie."""
+    for verb in (
+        verbs.sum, verbs.prod, verbs.min, verbs.max, verbs.any, verbs.all, verbs.count_nonzero,
+        verbs.mean, verbs.var, verbs.std, verbs.norm, verbs.clip, verbs.astype, verbs.reshape,
+        verbs.permute_dims, verbs.broadcast_to, verbs.accumulate,
+    ):  # fmt: skip
+
+        def method(x: np.ndarray, *args: Any, _verb: Any = verb, **kwargs: Any) -> Any:
+            return _verb(share(x), *args, **kwargs)
+
+        verb.core.register(method, (np.ndarray, *[object] * (verb.core.arity - 1)))
+
+
+_register_numpy()

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.dispatch import counters, verbs
@@ -186,7 +187,7 @@ def force(family: type[DenseArray], version: Any) -> Leaf:
 
 def force_temporary(family: type[DenseArray], version: Any) -> Leaf:
     """As `force`, for a value nobody asked for by name (a hoisted subtree)."""
-    if counters.active and version.value is None:
+    if counters.active and type(version) is not Leaf and version.value is None:
         counters.add(temporaries=1)
     return force(family, version)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 
 import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.dispatch import verbs
 

@@ -7,11 +7,13 @@ out once; what remains for a call is to compare shapes and to make the node.
 from __future__ import annotations
 
 import numbers
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, _handle_class, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
@@ -338,8 +340,20 @@ def cast_to(x: Any, dtype: np.dtype) -> Any:
         return x
     family = leaf_family(type(x))
     version = verbs.capture(x)
+    warn_if_discarding(x.dtype, dtype)
     sig: Sig = promotion.cast(x.dtype, dtype)
     return at_once(wrap(family, Broadcasted(sig, (version,), version.shape)))
+
+
+def warn_if_discarding(source: np.dtype, target: np.dtype) -> None:
+    """NumPy's warning for what loses imaginary parts, on every place."""
+    if source.kind == "c" and target.kind not in "cb":
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part. Say which part is meant: "
+            "mb.real(x), mb.imag(x) or mb.abs(x).",
+            np.exceptions.ComplexWarning,
+            stacklevel=5,
+        )
 
 
 def copied(x: Any) -> Any:
@@ -382,13 +396,13 @@ def _(base: type, exponent: type) -> Any:
     if build is NotImplemented or exponent is not int or not issubclass(base, AbstractArray):
         return build
     kind = base.dtype.kind
-    if kind == "b":
-        return build
 
     def power(x: Any, n: int) -> Any:
         # A literal small power is multiplications: faster, and as exact as pow.
         if n == 2:
             return verbs.square(x)
+        if kind == "b":
+            return build(x, n)
         if n == 3:
             return verbs.multiply(verbs.square(x), x)
         if n == 4:
@@ -396,6 +410,7 @@ def _(base: type, exponent: type) -> Any:
         if n == 1:
             return verbs.positive(x)
         if n < 0 and kind in "iu":
+            check_scalar(n, x.dtype)
             raise ValueError(
                 "Integers to negative integer powers are not allowed. Convert the base first: "
                 f"`x.astype(float) ** {n}`."

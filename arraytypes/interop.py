@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import TABLE

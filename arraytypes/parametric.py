@@ -17,6 +17,7 @@ import operator
 from typing import Any
 
 import numpy as np
+
 from mirabelle.dispatch.forks import ForkLock
 
 _lock = ForkLock()

@@ -20,6 +20,7 @@ import math
 from collections import deque
 
 import numpy as np
+
 from mirabelle.dispatch.settings import settings
 
 # Buffers from this size on are kept, rounded up to multiples of it.

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.dispatch import policy, verbs
-from mirabelle.dispatch.tree import Leaf, Reduced
+from mirabelle.dispatch import policy, promotion, verbs
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 
 class Reduction:
@@ -81,6 +83,8 @@ def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
             a = a.__index__()
         except (AttributeError, TypeError):
             raise TypeError(f"An axis is an integer, a tuple of integers or None, not {axis!r}.") from None
+        if ndim == 0 and a in (0, -1):
+            continue  # NumPy takes a scalar for an array of one dimension here
         if not -ndim <= a < ndim:
             raise np.exceptions.AxisError(a, ndim)
         axes.append(a % ndim)
@@ -108,8 +112,9 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     )
     family = leaf_family(type(x))
     version = verbs.capture(x)
-    if type(version) is Reduced:  # a reduction of a reduction: the inner one first
-        version = verbs.leaf_of(x)
+    if type(version) is Reduced:  # a reduction of a reduction: the inner one becomes a leaf in time
+        sig = promotion.signature(TABLE["copy"], (x.dtype,))
+        version = Broadcasted(sig, (version,), version.shape)
     node = Reduced(reduction, version, axes, keepdims, kept, x.dtype)
     h = wrap(family, node)
     if policy.is_eager() or (type(version) is Leaf and version.foreign):

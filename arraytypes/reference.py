@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, verbs

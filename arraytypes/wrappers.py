@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import as_shape, force, wrap
 from mirabelle.arraytypes.elementwise import copied, leaf_family

@@ -11,7 +11,7 @@ from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import program_for
-from mirabelle.backends.codegen.rangeframe import range_source
+from mirabelle.backends.codegen.reduceframe import range_source
 from mirabelle.backends.codegen.source import Layout, compilable, thread_source
 from mirabelle.backends.host import kernels, layout
 from mirabelle.dispatch import verbs

@@ -32,5 +32,7 @@ def _plain(title: str, head: Sequence[str], cells: list[list[str]]) -> None:
     widths = [max(len(r[i]) for r in [list(head), *cells]) for i in range(len(head))]
     print(title)
     for row in [list(head), ["-" * w for w in widths], *cells]:
-        first, *rest = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        first, *rest = [
+            c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ]
         print("  ".join([first, *rest]))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import mirabelle as mb
 import numpy as np
+
+import mirabelle as mb
 from benchmarks._measure import check, store, take_turns_small, warm_up
 from benchmarks._table import show
 

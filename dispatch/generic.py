@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import inspect
 import itertools
 import sys
@@ -51,6 +52,9 @@ _world = 0
 # Overrides of the current context: {generic: ((types, implementation), ...)}, innermost last.
 _overrides: contextvars.ContextVar[dict[GenericFunction, tuple[tuple[Any, Any], ...]] | None]
 _overrides = contextvars.ContextVar("mirabelle_overrides", default=None)
+# Which of the overrides of a generic is running, counted from the innermost.
+_levels: contextvars.ContextVar[dict[GenericFunction, int]]
+_levels = contextvars.ContextVar("mirabelle_override_levels", default={})  # noqa: B039 - never changed
 
 
 def world() -> int:
@@ -137,6 +141,8 @@ def type_name(tp: Any) -> str:
     """A type as a person writes it."""
     if isinstance(tp, types.UnionType) or typing.get_origin(tp) is typing.Union:
         return " | ".join(type_name(t) for t in typing.get_args(tp))
+    if typing.get_origin(tp) is not None:
+        return repr(tp)
     if tp is Any:
         return "Any"
     if tp is type(None):
@@ -184,11 +190,14 @@ def _check_faithful(function: GenericFunction, annotation: Any, parameter: str) 
         return type(tp).__instancecheck__ in (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
 
     if not faithful(annotation):
+        shown = annotation.__name__ if isinstance(annotation, type) else repr(annotation)
+        origin = typing.get_origin(annotation)
+        cure = origin if isinstance(origin, type) and origin not in (type, types.UnionType) else object
         raise UnfaithfulAnnotationError(
-            f"{function.__name__}() cannot dispatch on {parameter}: {type_name(annotation)}, because "
+            f"{function.__name__}() cannot dispatch on {parameter}: {shown}, because "
             "the type of an argument alone does not decide whether it fits (dispatch looks at "
             "type(x), never into x). Annotate with a class or a union of classes, for instance "
-            f"`{parameter}: {type_name(typing.get_origin(annotation) or object)}`, and check the "
+            f"`{parameter}: {type_name(cure)}`, and check the "
             "rest inside the method."
         )
 
@@ -241,12 +250,9 @@ class GenericFunction:
         generated: bool = False,
     ) -> Callable[..., Any]:
         """Add a method for good. The signature comes from the annotations unless given."""
-        method = Method(
-            self,
-            self._signature(implementation, signature),
-            implementation,
-            generated=generated,
-        )
+        checked = self._signature(implementation, signature)
+        runs = implementation if generated else self._tolerant(implementation)
+        method = Method(self, checked, runs, generated=generated)
         with _lock:
             self.methods = [m for m in self.methods if m.signature != method.signature]
             self.methods.append(method)
@@ -281,6 +287,33 @@ class GenericFunction:
         for annotation, name in zip(given, names, strict=True):
             _check_faithful(self, annotation, name)
         return given
+
+    def _tolerant(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """`f`, called without the options it does not have, as long as they are at their defaults."""
+        parameters = inspect.signature(f).parameters.values()
+        if any(p.kind is p.VAR_KEYWORD for p in parameters):
+            return f
+        known = {p.name for p in parameters}
+        options = {
+            p.name: p.default
+            for p in inspect.signature(self.prototype).parameters.values()
+            if p.default is not p.empty and p.name not in known
+        }
+        if not options:
+            return f
+
+        @functools.wraps(f)
+        def without_options(*args: Any, **kwargs: Any) -> Any:
+            for name, default in options.items():
+                given = kwargs.pop(name, default)
+                if given is not default and given != default:
+                    raise TypeError(
+                        f"This method of {self.__name__}() has no option {name!r} (it was given "
+                        f"{given!r}). Add it to the method: `def _(..., {name}={default!r})`."
+                    )
+            return f(*args, **kwargs)
+
+        return without_options
 
     def _parameter_names(self) -> list[str]:
         return list(inspect.signature(self.prototype).parameters)[: self.arity]
@@ -345,11 +378,21 @@ class GenericFunction:
 
         def guarded(*args: Any, **kwargs: Any) -> Any:
             method = self.overriding(signature)
-            if method is not None:
-                return method(*args, **kwargs)
-            return self._plain(signature, operator)(*args, **kwargs)
+            if method is None:
+                return self._plain(signature, operator)(*args, **kwargs)
+            return self.run_override(method, 0, args, kwargs)
 
         return guarded
+
+    def run_override(
+        self, method: Callable[..., Any], level: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Run the override that lies `level` below the innermost; `previous` goes on from there."""
+        token = _levels.set({**_levels.get(), self: level})
+        try:
+            return method(*args, **kwargs)
+        finally:
+            _levels.reset(token)
 
     def overriding(self, signature: tuple[type, ...], skip: int = 0) -> Callable[..., Any] | None:
         """The innermost override of this context that covers `signature`."""
@@ -486,14 +529,17 @@ def generic(prototype: Callable[..., Any]) -> Any:
         if f is not None
         else (lambda g: core.register(g, signature, generated=True))
     )
-    function.previous = lambda *args, **kwargs: _previous(core, args)(*args, **kwargs)
+    function.previous = lambda *args, **kwargs: _previous(core, args, kwargs)
     return function
 
 
-def _previous(core: GenericFunction, args: tuple[Any, ...]) -> Callable[..., Any]:
+def _previous(core: GenericFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     signature = tuple(map(type, args[: core.arity]))
-    shadowed = core.overriding(signature, skip=1)
-    return shadowed if shadowed is not None else core._plain(signature, operator=False)
+    level = _levels.get().get(core, -1) + 1
+    shadowed = core.overriding(signature, skip=level)
+    if shadowed is None:
+        return core._plain(signature, operator=False)(*args, **kwargs)
+    return core.run_override(shadowed, level, args, kwargs)
 
 
 def core_of(function: Any) -> GenericFunction:
@@ -529,7 +575,7 @@ def override(
     if not isinstance(signature, tuple):
         signature = (signature,)
     checked = core._signature(implementation, signature)
-    method = Method(core, checked, implementation, scope="override")
+    method = Method(core, checked, core._tolerant(implementation), scope="override")
     current = _overrides.get() or {}
     entry = (*current.get(core, ()), (checked, method))
     with _lock:
@@ -605,27 +651,24 @@ def ambiguities(cores: list[GenericFunction] | None = None) -> list[tuple[Method
     found = []
     for core in _registry if cores is None else cores:
         for a, b in itertools.combinations(core.methods, 2):
-            meet = _meet(a.signature, b.signature)
-            if meet is None or meet in (a.signature, b.signature):
-                continue
-            try:
-                core.resolve(meet)
-            except AmbiguousMethodError:
-                found.append((a, b))
+            for meet in _meets(a.signature, b.signature):
+                try:
+                    core.resolve(meet)
+                except AmbiguousMethodError:
+                    found.append((a, b))
+                    break
     return found
 
 
-def _meet(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The largest signature below both, where single classes decide it; None if empty."""
-    out = []
+def _meets(a: tuple[Any, ...], b: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """The largest signatures of single classes below both."""
+    places = []
     for x, y in zip(a, b, strict=True):
-        common = [
+        common = {
             s if issubclass(s, t) else t
             for s in _flat(x)
             for t in _flat(y)
             if issubclass(s, t) or issubclass(t, s)
-        ]
-        if not common:
-            return None
-        out.append(common[0])
-    return tuple(out)
+        }
+        places.append(sorted(common, key=type_name))
+    yield from itertools.product(*places)

@@ -98,7 +98,7 @@ _SEVERAL = {"divmod": ("divmod", 2, 2, 10), "modf": ("modf", 1, 2, 4), "frexp": 
 
 def sinpi(x: float) -> float:
     """sin(πx), exact at multiples of one half."""
-    r = math.fmod(math.fabs(x), 2.0)
+    r = math.fabs(x) % 2.0
     if r <= 0.25:
         v = math.sin(math.pi * r)
     elif r <= 0.75:
@@ -114,7 +114,7 @@ def sinpi(x: float) -> float:
 
 def cospi(x: float) -> float:
     """cos(πx), exact at multiples of one half."""
-    r = math.fmod(math.fabs(x), 2.0)
+    r = math.fabs(x) % 2.0
     if r <= 0.25:
         return math.cos(math.pi * r)
     if r <= 0.75:

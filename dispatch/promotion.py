@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mirabelle.dispatch.ops import TABLE, Op
 
 # What a Python scalar is to the rules: weak, so that float32 + 1.0 stays float32.

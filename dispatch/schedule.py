@@ -13,6 +13,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.promotion import signature
 from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced
 
 # From this cost on (in additions per element) a value is worth storing, or hoisting.
@@ -148,6 +152,48 @@ def schedule(root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool
     return Request((tuple(b.steps), tuple(outs)), b.leaves, b.scalars, shape, stored)
 
 
+# The references, in `schedule_reduction`, to a tree that only its reductions hold.
+_held_by_reductions = 1 << 30
+
+
+def schedule_reduction(operand: Any, reductions: list[Reduced], force: Callable[[Any], Leaf]) -> Request:
+    """Linearise the tree of some reductions, whose values come first among the outputs.
+
+    If somebody else holds the tree, and computing it again would cost more than storing it, its
+    own value is the next output.
+    """
+    if type(operand) is Broadcasted and operand.value is not None:
+        operand = operand.value
+    keep = False
+    if type(operand) is Broadcasted:
+        holders = sys.getrefcount(operand) - len(reductions)
+        if holders > _held_by_reductions:
+            keep = operand.evaluations > 0 or dag_cost(operand) >= STORE_COST
+            operand.evaluations += 1
+        elif reductions[0].reduction is None:
+            _calibration.append(holders)
+    request = schedule(operand, force)
+    steps, refs = request.key
+    if keep:
+        request.stored.insert(0, operand)
+    top = refs[:1]
+    request.key = (steps, top * (len(reductions) + keep) + refs[1:])
+    return request
+
+
+_calibration: list[int] = []
+
+
+def _calibrate() -> None:
+    global _held_by_reductions
+    leaf = Leaf(np.zeros(2))
+    sig = signature(TABLE["square"], (leaf.dtype,))
+    for _ in range(3):
+        node = Reduced(None, Broadcasted(sig, (leaf,), (2,)), (0,), False, (), leaf.dtype)
+        schedule_reduction(node.operand, [node], lambda x: x)
+    _held_by_reductions = max(_calibration)
+
+
 def _siblings(b: _Builder, node: Broadcasted, outs: list[int], stored: list[Broadcasted]) -> None:
     for waiting in node.reducers or ():
         sibling = waiting()
@@ -249,3 +295,6 @@ def _pure(node: Broadcasted) -> bool:
     return node.sig.op.pure and all(
         _pure(a) for a in node.args or () if type(a) is Broadcasted and a.value is None
     )
+
+
+_calibrate()

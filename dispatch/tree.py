@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mirabelle.dispatch.promotion import Sig
 
 # The size of a foreign leaf: past every limit, so that whatever reads it is evaluated at once.

@@ -120,7 +120,9 @@ cospi = _elementwise(
 )
 erf = _elementwise("erf", "The error function", "mb.HostArray([0.0]) -> [0.]")
 erfc = _elementwise("erfc", "1 - erf(x), exact for large x", "mb.HostArray([0.0]) -> [1.]")
-gamma = _elementwise("gamma", "The gamma function (NaN at its poles)", "mb.HostArray([5.0]) -> [24.]")
+gamma = _elementwise(
+    "gamma", "The gamma function (infinite at 0, NaN at its other poles)", "mb.HostArray([5.0]) -> [24.]"
+)
 lgamma = _elementwise("lgamma", "log|gamma(x)| (infinite at the poles)", "mb.HostArray([1.0]) -> [0.]")
 fma = _elementwise("fma", "x1 * x2 + x3 rounded once", "mb.HostArray([2.0]), 3.0, 1.0 -> [7.]")
 floor = _elementwise("floor", "The largest integer not above x", "mb.HostArray([1.5, -1.5]) -> [ 1. -2.]")

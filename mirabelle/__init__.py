@@ -70,7 +70,6 @@ from mirabelle.arraytypes.wrappers import (
 )
 from mirabelle.backends.explain import Explanation, broadcasted, explain
 from mirabelle.backends.host.direct import install as _install_direct
-from mirabelle.backends.host.reduce import calibrate as _calibrate_reductions
 from mirabelle.dispatch.counters import Counters, count
 from mirabelle.dispatch.errors import (
     AmbiguousMethodError,
@@ -217,5 +216,4 @@ __array_api_version__ = "2025.12"
 bool = bool_
 
 _calibrate_writes()
-_calibrate_reductions()
 _install_direct()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from mirabelle.dispatch.promotion import BY_ID, Sig
 from mirabelle.dispatch.schedule import SCALAR, Request
 

@@ -8,10 +8,10 @@ words each), then the code and data addresses of NumPy loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+
 from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.codegen.source import (
     BLOCK,
@@ -32,8 +32,6 @@ PARAMETERS = "args, lo, hi, first, last, rlo, rhi, part"
 # Tiles of the two innermost dimensions: short enough innermost that a power-of-two distance
 # between rows does not throw lines out of the first-level cache before they are used up.
 TILE_ROWS, TILE_COLUMNS = 64, 16
-# Rows added one after the other before their sum goes up a level, and the levels.
-GROUP = 64
 
 
 @dataclass(frozen=True)
@@ -101,6 +99,12 @@ class RangeFrame:
         self.scratch: dict[tuple[int, np.dtype], str] = {}
         self.results_in_memory: dict[int, str] = {}
         self.blocked = any(self.stages.loop) or bool(layout.reduce)
+        # The outputs that are reduced (they come first), and the names of the others.
+        n = len(layout.reduce)
+        outs = list(zip(program.outs, program.out_dtypes, strict=True))
+        self.combined = outs[:n]
+        self.leaf_names = [f"x{j}" for j in range(len(program.leaf_dtypes))]
+        self.written = [f"y{j}" for j in range(n, len(outs))]
 
     # Names and addresses
 
@@ -179,9 +183,11 @@ class RangeFrame:
         for s in range(self.stages.count):
             self.inline_stage(s)
             self.loop_stage(s)
-        if self.layout.reduce:
-            self.reduce_block()
+        self.after_block()
         w.depth -= 1
+
+    def after_block(self) -> None:
+        """What follows the stages of a block."""
 
     def plan_scratch(self) -> None:
         """Which values must lie in memory between stages, and which loops write results directly."""
@@ -215,11 +221,11 @@ class RangeFrame:
                 for ref in refs:
                     if 0 <= ref < SCALAR and not stages.loop[ref] and stages.stage[ref] < stages.stage[k]:
                         block(ref, program.dtype_of(ref))
-        if self.layout.reduce:
-            for ref, dtype in zip(program.outs, program.out_dtypes, strict=True):
-                if ref >= 0 or program.dtype_of(ref) != dtype or self.leaf_class(-1 - ref) != CONTIGUOUS:
-                    block(ref, dtype)
-        else:
+        for ref, dtype in self.combined:
+            # Reduced values lie in memory, where NumPy's loop takes them.
+            if ref >= 0 or program.dtype_of(ref) != dtype or self.leaf_class(-1 - ref) != CONTIGUOUS:
+                block(ref, dtype)
+        if not self.combined:
             for j, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
                 if (
                     ref >= 0
@@ -284,9 +290,9 @@ class RangeFrame:
             if stages.available(ref) == s:
                 source = program.dtype_of(ref)
                 w(f"put_{code(dtype)}({name}, j, {zero_cast(get(ref), source, dtype)})")
-        if self.layout.reduce:
-            return
         for i, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
+            if i < len(self.combined):
+                continue
             if stages.available(ref) != s or self.results_in_memory.get(ref) == f"y{i}":
                 continue
             text = zero_cast(get(ref), program.dtype_of(ref), dtype)
@@ -353,15 +359,14 @@ class RangeFrame:
 
     # Whole kernels
 
-    def elementwise(self) -> Source:
+    def source(self) -> Source:
         w, layout = self.w, self.layout
         name = f"kernel_{self.program.name}"
         w(f"def {name}({PARAMETERS}):")
         w.depth += 1
         self.prologue()
         self.plan_scratch()
-        labels = [f"y{j}" for j in range(len(self.program.outs))]
-        labels += [f"x{j}" for j in range(len(self.program.leaf_dtypes))]
+        labels = self.written + self.leaf_names
         outer = list(range(layout.rank - 1))
         if layout.tiled:
             w(f"for tile in range(lo, hi, {TILE_ROWS}):")
@@ -386,138 +391,3 @@ class RangeFrame:
             self.hoisted_loads()
             self.row("first", "last")
         return Source(w.text(), name, self.loops, self.body.functions)
-
-    def reduction(self) -> Source:
-        """Reductions of the program's outputs; partial results go to the `y` operands.
-
-        With the innermost dimension reduced, each block of each row gives one partial. With it
-        kept, rows are accumulated in groups whose sums go up a level, so that rounding errors
-        grow with the logarithm of the number of rows.
-        """
-        w, layout, program = self.w, self.layout, self.program
-        name = f"reduce_{program.name}"
-        w(f"def {name}({PARAMETERS}):")
-        w.depth += 1
-        self.prologue()
-        self.plan_scratch()
-        leaves = [f"x{j}" for j in range(len(program.leaf_dtypes))]
-        outs = [f"y{j}" for j in range(len(program.outs))]
-        rank = layout.rank
-        if not layout.inner_kept:
-            w("for row in range(lo, hi):")
-            w.depth += 1
-            self.pointers("row", list(range(rank - 1)), leaves, "p")
-            for label in outs:
-                w(f"p{label} = {label} + row * {label}_0")
-            self.hoisted_loads()
-            self.row("first", "last")
-            return Source(w.text(), name, self.loops, self.body.functions)
-        kept = list(range(rank - 1 - layout.reduce_rank))
-        reduced = list(range(rank - 1 - layout.reduce_rank, rank - 1))
-        for j, dtype in enumerate(program.out_dtypes):
-            for level in range(3):
-                w(f"acc{j}_{level} = scratch_{16 if dtype.itemsize > 8 else 8}(0)")
-        at = self.scalars_at + 2 * len(program.scalar_slots)
-        for j, dtype in enumerate(program.out_dtypes):
-            w(f"neutral{j} = load_{code(dtype)}(args + {8 * (at + 2 * j)}, 0)")
-        self.loops_at += 2 * len(program.outs)
-        w("for outer in range(lo, hi):")
-        w.depth += 1
-        self.pointers("outer", kept, leaves, "p")
-        for label in leaves:
-            w(f"q{label} = p{label}")
-        w(f"for b in range(first, last, {BLOCK}):")
-        w.depth += 1
-        w("m = last - b")
-        w(f"if m > {BLOCK}:")
-        w(f"    m = {BLOCK}")
-        self.fill(range(3))
-        w("count1 = 0")
-        w("count2 = 0")
-        w("for r in range(rlo, rhi):")
-        w.depth += 1
-        self.pointers("r", reduced, leaves, "p_")
-        for label in leaves:
-            w(f"p{label} = p_{label}")
-        self.hoisted_loads()
-        for s in range(self.stages.count):
-            self.inline_stage(s)
-            self.loop_stage(s)
-        self.accumulate(0, self.value_addresses())
-        w("count1 += 1")
-        w(f"if count1 == {GROUP}:")
-        w.depth += 1
-        self.accumulate(1, [(f"acc{j}_0", str(d.itemsize)) for j, d in enumerate(program.out_dtypes)])
-        self.fill([0])
-        w("count1 = 0")
-        w("count2 += 1")
-        w(f"if count2 == {GROUP}:")
-        w.depth += 1
-        self.accumulate(2, [(f"acc{j}_1", str(d.itemsize)) for j, d in enumerate(program.out_dtypes)])
-        self.fill([1])
-        w("count2 = 0")
-        w.depth -= 3
-        for level in (1, 2):
-            self.accumulate(
-                level, [(f"acc{j}_{level - 1}", str(d.itemsize)) for j, d in enumerate(program.out_dtypes)]
-            )
-        w("for j in range(m):")
-        for j, dtype in enumerate(program.out_dtypes):
-            c = code(dtype)
-            w(
-                f"    store_{c}(y{j} + part * y{j}_0 + outer * y{j}_1 + b * {dtype.itemsize}, j, "
-                f"get_{c}(acc{j}_2, j))"
-            )
-        return Source(w.text(), name, self.loops, self.body.functions)
-
-    def value_addresses(self) -> list[tuple[str, str]]:
-        """Where the reduced values of a block lie, and their step."""
-        found = []
-        for ref, dtype in zip(self.program.outs, self.program.out_dtypes, strict=True):
-            if (ref, dtype) in self.scratch:
-                found.append((self.scratch[ref, dtype], str(dtype.itemsize)))
-            else:
-                found.append((f"px{-1 - ref} + b * {dtype.itemsize}", str(dtype.itemsize)))
-        return found
-
-    def reduce_block(self) -> None:
-        """Combine a block into its partial result, through NumPy's own reduction loop."""
-        for j, (address, step) in enumerate(self.value_addresses()):
-            slot = self.loop_slot(reduction_sig(self.layout.reduce[j], self.program.out_dtypes[j]))
-            size = self.program.out_dtypes[j].itemsize
-            target = f"py{j} + (b // {BLOCK}) * {size}"
-            self.w(
-                f"loop_3(load_i8(args, {slot}), load_i8(args, {slot + 1}), m, "
-                f"{target}, {address}, {target}, 0, {step}, 0)"
-            )
-
-    def accumulate(self, level: int, values: list[tuple[str, str]]) -> None:
-        for j, (address, step) in enumerate(values):
-            dtype = self.program.out_dtypes[j]
-            slot = self.loop_slot(reduction_sig(self.layout.reduce[j], dtype))
-            acc, size = f"acc{j}_{level}", dtype.itemsize
-            self.w(
-                f"loop_3(load_i8(args, {slot}), load_i8(args, {slot + 1}), m, "
-                f"{acc}, {address}, {acc}, {size}, {step}, {size})"
-            )
-
-    def fill(self, levels: Iterable[int]) -> None:
-        self.w("for j in range(m):")
-        for j, dtype in enumerate(self.program.out_dtypes):
-            for level in levels:
-                self.w(f"    put_{code(dtype)}(acc{j}_{level}, j, neutral{j})")
-
-
-def reduction_sig(ufunc: str, dtype: np.dtype) -> Sig:
-    """The signature of a reduction's own loop."""
-    from mirabelle.dispatch.ops import TABLE
-    from mirabelle.dispatch.promotion import signature
-
-    names = {"logical_and": "logical_and", "logical_or": "logical_or"}
-    return signature(TABLE[names.get(ufunc, ufunc)], (dtype, dtype))
-
-
-def range_source(program: Program, layout: Layout) -> Source:
-    """The source of a program's range kernel for operands that lie as `layout` says."""
-    frame = RangeFrame(program, layout)
-    return frame.reduction() if layout.reduce else frame.elementwise()

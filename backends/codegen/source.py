@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+
 from mirabelle.backends.codegen.program import Program
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.promotion import Sig, code

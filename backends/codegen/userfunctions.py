@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mirabelle.dispatch import promotion
 from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.ops import Op

@@ -22,9 +22,10 @@ _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[
 
 def compile_source(text: str, name: str, functions: dict[str, Any]) -> tuple[bytes, str]:
     """The object code of a kernel and the symbol to call. `functions`: what the source calls."""
-    from mirabelle.backends.host import primitives
     from numba import njit, types
     from numba.core.errors import NumbaPerformanceWarning  # noqa: F401 - Numba is complete now
+
+    from mirabelle.backends.host import primitives
 
     scope = dict(primitives.shared_namespace())
     for label, function in functions.items():

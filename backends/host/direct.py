@@ -11,9 +11,11 @@ import sys
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.dispatch import generic, verbs
+from mirabelle.dispatch.schedule import STORE_COST, dag_cost
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 _world = -1
@@ -67,8 +69,10 @@ def _operand(a: Any) -> Any:
             return leaf.view
         value = _value(a)
         if sys.getrefcount(a) > _alone:
-            # Somebody else holds the node: its value is here, so it is kept.
-            return _kept(a, value).view
+            # Somebody else holds the node: the rule of `schedule` says whether it is kept.
+            if a.evaluations > 0 or dag_cost(a) >= STORE_COST:
+                return _kept(a, value).view
+            a.evaluations += 1
         return value
     if type(a) is Reduced:
         raise NotDirect

@@ -7,12 +7,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
 from mirabelle.dispatch.errors import UserFunctionError
 
 
 @lru_cache(maxsize=256)
 def _compiled(op: Callable[..., Any], scan: bool) -> Any:
     import numba
+
     from mirabelle.backends.codegen.userfunctions import jitted
 
     f = jitted(op)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mirabelle.backends.codegen.program import Program
 from mirabelle.dispatch.promotion import Sig
 from mirabelle.dispatch.schedule import SCALAR
@@ -114,6 +115,8 @@ def _generate(program: Program, reuse: bool) -> Callable[..., Any]:
         if r in written and direct.get(r) == j:
             continue
         value = f"x{-1 - r}" if r < 0 else f"v{r}"
+        if program.dtype_of(r).kind == "c" and program.out_dtypes[j].kind not in "cb":
+            value += ".real"  # whoever asked for it has been warned
         lines.append(f"    copyto(y{j}, {value}, 'unsafe')")
     exec("\n".join(lines), scope)
     return scope["run"]  # type: ignore[no-any-return]
@@ -127,6 +130,8 @@ def numpy_callable(sig: Sig) -> tuple[Callable[..., Any], bool]:
     if op.name == "where":
         return (lambda c, x, y: np.where(c, x, y).astype(out, copy=False)), False
     if op.name == "cast":
+        if sig.ins[0].kind == "c" and out.kind not in "cb":
+            return (lambda x: np.asarray(x).real.astype(out)), False
         return (lambda x: np.asarray(x).astype(out)), False
     if op.name == "copy":
         return (lambda x: x), False
@@ -152,7 +157,9 @@ def _each(scalar: Callable[..., Any], out: np.dtype) -> Callable[..., Any]:
         except OverflowError:
             return math.inf
         except ValueError:  # a pole: C returns what math refuses to
-            return math.inf if scalar is math.lgamma else math.nan
+            if scalar is math.lgamma or (scalar is math.gamma and args[0] == 0):
+                return math.copysign(math.inf, args[0]) if scalar is math.gamma else math.inf
+            return math.nan
 
     function = np.frompyfunc(guarded, 1, 1)
     return lambda *args: np.asarray(function(*[np.asarray(a, np.float64) for a in args])).astype(out)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from mirabelle.backends.codegen.source import CONTIGUOUS, REVERSED, STRETCHED, STRIDED
 
 

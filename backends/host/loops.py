@@ -11,6 +11,7 @@ import ctypes
 from functools import cache
 
 import numpy as np
+
 from mirabelle.dispatch.promotion import Sig
 
 

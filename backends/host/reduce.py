@@ -10,27 +10,23 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import settle
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import Program, program_for
-from mirabelle.backends.codegen.rangeframe import GROUP
+from mirabelle.backends.codegen.reduceframe import GROUP
 from mirabelle.backends.codegen.source import BLOCK, Layout
 from mirabelle.backends.host import layout, run, threads
 from mirabelle.backends.host.interpreter import interpreted, interpreted_blocks, quietly
 from mirabelle.dispatch import counters, verbs
-from mirabelle.dispatch.schedule import STORE_COST, dag_cost, schedule
+from mirabelle.dispatch.schedule import schedule_reduction
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
-
-# The references to a tree that only its reductions and the code below hold.
-_held_alone = 1 << 30
-_observed: list[int] | None = None
+from mirabelle.dispatch.tree import Leaf, Reduced
 
 
 def waiting(node: Reduced) -> list[Reduced]:
@@ -90,23 +86,9 @@ def reduce_stored(target: np.ndarray, node: Reduced) -> None:
 
 def fused(src: Reduced, together: list[Reduced], outs: list[np.ndarray]) -> None:
     """Several reductions of one tree in one pass."""
-    operand: Any = src.operand
-    if type(operand) is Broadcasted and operand.value is not None:
-        operand = operand.value
-    request = schedule(operand, run.force_host)
-    keep_operand = False
-    if type(operand) is Broadcasted:
-        holders = sys.getrefcount(operand) - len(together)
-        if _observed is not None:
-            _observed.append(holders)
-        if holders > _held_alone:
-            keep_operand = operand.evaluations > 0 or dag_cost(operand) >= STORE_COST
-            operand.evaluations += 1
-    stored = ([operand] if keep_operand else []) + request.stored
+    request = schedule_reduction(src.operand, together, run.force_host)
+    stored = request.stored
     plain = [HostArray._empty(s.shape, s.dtype) for s in stored]
-    steps, refs = request.key
-    top = refs[0]
-    request.key = (steps, (top,) * len(together) + ((top,) if keep_operand else ()) + refs[1:])
     program = program_for(request, tuple(r.dtype for r in together) + tuple(p.dtype for p in plain))
     views = [leaf.view for leaf in request.leaves]
     if counters.active:
@@ -381,14 +363,3 @@ class _Job:
         up(0)
         up(1)
         return [acc[2] for acc in levels]
-
-
-def calibrate() -> None:
-    """Measure the reference count, in `fused`, of a tree nobody else holds."""
-    global _held_alone, _observed
-    _observed = []
-    x = HostArray(np.zeros(2))
-    for _ in range(3):  # the first calls of a process pass through the resolver
-        verbs.materialize(verbs.sum(verbs.square(x)))
-    _held_alone = min(_observed)
-    _observed = None

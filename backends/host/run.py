@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import force_temporary, settle
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import Program, program_for
-from mirabelle.backends.codegen.rangeframe import range_source
+from mirabelle.backends.codegen.reduceframe import range_source
 from mirabelle.backends.codegen.source import Layout, Source, compilable
 from mirabelle.backends.host import kernels, layout, threads
 from mirabelle.backends.host.interpreter import interpreted, quietly, run_blocks

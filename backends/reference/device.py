@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.reference import RefBuffer, RefView
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
@@ -93,8 +94,11 @@ class _Names(dict[str, Any]):
         if op is None or c not in _CODES:
             raise KeyError(name)
         dtype = np.dtype(c)
-        if op.ufunc is not None:
-            made: Any = op.ufunc
+        if name.startswith("pow_"):
+            # On single numbers NumPy takes a square root for the exponent 0.5, on arrays it does not.
+            made: Any = lambda x, y: op.ufunc(np.array([x, x]), np.array([y, y]))[0]  # type: ignore[misc]
+        elif op.ufunc is not None:
+            made = op.ufunc
         else:
             made = numpy_callable(Sig(op, (dtype,) * op.nin, (dtype,)))[0]
         self[name] = made

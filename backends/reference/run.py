@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import force_temporary, settle
 from mirabelle.arraytypes.reference import RefArray, RefBuffer, RefView, handle
@@ -18,7 +19,7 @@ from mirabelle.backends.host.library import scan_ufunc
 from mirabelle.backends.host.run import scalar_block
 from mirabelle.backends.reference.device import Memory, launch, namespace, scalar_function
 from mirabelle.dispatch import counters, verbs
-from mirabelle.dispatch.schedule import schedule
+from mirabelle.dispatch.schedule import schedule, schedule_reduction
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 
@@ -96,10 +97,7 @@ def _(dest: RefArray, src: Reduced) -> Any:
     fusable = src.reduction.scalar is None and src.reduction.neutral(src.dtype) is not None
     together = waiting(src) if fusable else [src]
     outs = [target] + [RefArray._empty(r.shape, r.dtype) for r in together[1:]]
-    operand: Any = src.operand
-    request = schedule(operand, force_ref)
-    steps, refs = request.key
-    request.key = (steps, (refs[0],) * len(together) + refs[1:])
+    request = schedule_reduction(src.operand, together, force_ref)
     stored = [RefArray._empty(n.shape, n.dtype) for n in request.stored]
     program = program_for(request, tuple(r.dtype for r in together) + tuple(n.dtype for n in request.stored))
     views = [leaf.view for leaf in request.leaves]

@@ -1,0 +1,74 @@
+# Every target makes the virtual environment it needs, so a machine needs only Python >= 3.11 and
+# a C compiler. An environment is made again when pyproject.toml changes.
+
+# The first Python on the path that is new enough.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --no-input
+SOURCES = mirabelle dispatch arraytypes backends
+
+.PHONY: help demo test lint types format bench docs clean
+
+help:
+	@echo "make demo     run the tour: one program, several arrays, a picture"
+	@echo "make test     run the tests"
+	@echo "make lint     ruff check and ruff format --check"
+	@echo "make types    mypy and pyright"
+	@echo "make format   let ruff put the code in order"
+	@echo "make bench    run the benchmarks beside their peers"
+	@echo "make docs     write docs/settings.md and execute the notebooks"
+	@echo "make clean    remove everything that can be made again"
+
+demo: .venv-demo/.made
+	.venv-demo/bin/python -m mirabelle demo
+
+test: .venv-test/.made
+	.venv-test/bin/python -m pytest -n 2 tests
+
+lint: .venv-lint/.made
+	.venv-lint/bin/ruff check .
+	.venv-lint/bin/ruff format --check .
+
+format: .venv-lint/.made
+	.venv-lint/bin/ruff check --fix .
+	.venv-lint/bin/ruff format .
+
+# The type checkers see the package as it is installed: a tree of links, because no checker reads
+# setuptools' package-dir. Files are linked one by one, because pyright follows no linked folder.
+# (A strict editable install is such a tree too, but lacks files made after it.)
+types: .venv-lint/.made
+	@rm -rf build/types
+	@for f in $$(find $(SOURCES) -name '*.py' -o -name py.typed); do \
+		to=build/types/mirabelle/$${f#mirabelle/}; mkdir -p $$(dirname $$to); ln -s "$(CURDIR)/$$f" $$to; done
+	@failed=0; \
+	(cd build/types && ../../.venv-lint/bin/mypy --config-file ../../pyproject.toml -p mirabelle) || failed=1; \
+	.venv-lint/bin/pyright --pythonpath .venv-lint/bin/python || failed=1; \
+	exit $$failed
+
+bench: .venv-bench/.made
+	.venv-bench/bin/python -m benchmarks
+
+docs: .venv-docs/.made
+	.venv-docs/bin/python -m mirabelle settings --markdown > docs/settings.md
+	.venv-docs/bin/python -m pytest -p no:xdist -p no:cacheprovider --override-ini=testpaths=notebooks \
+		--nbmake --overwrite notebooks
+
+clean:
+	rm -rf .venv-demo .venv-test .venv-lint .venv-bench .venv-docs build dist *.egg-info demo_out
+	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find $(SOURCES) tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# What each environment holds. The package itself is installed as a link to this folder, so that
+# what runs is always the code that stands here.
+.venv-demo/.made: WANTED = -e '.[plot]' rich
+.venv-test/.made: WANTED = -e '.[test]'
+.venv-lint/.made: WANTED = -e '.[lint]'
+.venv-bench/.made: WANTED = -e '.[bench]'
+.venv-docs/.made: WANTED = -e '.[docs,plot,test]'
+
+.venv-%/.made: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 was found. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "making .venv-$* with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear .venv-$*
+	@.venv-$*/bin/python $(PIP_INSTALL) $(WANTED)
+	@touch $@

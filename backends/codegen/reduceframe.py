@@ -1,0 +1,153 @@
+"""The range frame of reductions: blocks are combined by NumPy's own loops as they are made.
+
+With the innermost dimension reduced, each block of each row gives one partial result. With it
+kept, rows are accumulated in groups whose sums go up a level, so that rounding errors grow with
+the logarithm of the number of rows. Outputs beyond the reductions are written as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mirabelle.backends.codegen.program import Program
+from mirabelle.backends.codegen.rangeframe import PARAMETERS, RangeFrame
+from mirabelle.backends.codegen.source import BLOCK, Layout, Source
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.promotion import Sig, code, signature
+
+# Rows added one after the other before their sum goes up a level.
+GROUP = 64
+
+
+class ReductionFrame(RangeFrame):
+    """Writes one kernel that reduces the first outputs of a program."""
+
+    def source(self) -> Source:
+        w, layout = self.w, self.layout
+        name = f"reduce_{self.program.name}"
+        w(f"def {name}({PARAMETERS}):")
+        w.depth += 1
+        self.prologue()
+        self.plan_scratch()
+        if layout.inner_kept:
+            self.columns()
+        else:
+            self.rows()
+        return Source(w.text(), name, self.loops, self.body.functions)
+
+    def rows(self) -> None:
+        """The innermost dimension is reduced: one partial for each block of each row."""
+        w = self.w
+        w("for row in range(lo, hi):")
+        w.depth += 1
+        self.pointers("row", list(range(self.layout.rank - 1)), self.written + self.leaf_names, "p")
+        for j in range(len(self.combined)):
+            w(f"py{j} = y{j} + row * y{j}_0")
+        self.hoisted_loads()
+        self.row("first", "last")
+
+    def after_block(self) -> None:
+        for j, (address, step) in enumerate(self.value_addresses()):
+            size = self.combined[j][1].itemsize
+            target = f"py{j} + (b // {BLOCK}) * {size}"
+            self.combine(j, target, "0", address, step)
+
+    def columns(self) -> None:
+        """The innermost dimension is kept: rows are added up, for a block of columns at a time."""
+        w, rank = self.w, self.layout.rank
+        first_reduced = rank - 1 - self.layout.reduce_rank
+        operands = self.written + self.leaf_names
+        at = self.scalars_at + 2 * len(self.program.scalar_slots)
+        for j, (_, dtype) in enumerate(self.combined):
+            for level in range(3):
+                w(f"acc{j}_{level} = scratch_{16 if dtype.itemsize > 8 else 8}(0)")
+            w(f"neutral{j} = load_{code(dtype)}(args + {8 * (at + 2 * j)}, 0)")
+        self.loops_at += 2 * len(self.combined)
+        w("for outer in range(lo, hi):")
+        w.depth += 1
+        self.pointers("outer", list(range(first_reduced)), operands, "p")
+        for label in operands:
+            w(f"q{label} = p{label}")
+        w(f"for b in range(first, last, {BLOCK}):")
+        w.depth += 1
+        w("m = last - b")
+        w(f"if m > {BLOCK}:")
+        w(f"    m = {BLOCK}")
+        self.clear(range(3))
+        w("count1 = 0")
+        w("count2 = 0")
+        w("for r in range(rlo, rhi):")
+        w.depth += 1
+        self.pointers("r", list(range(first_reduced, rank - 1)), operands, "p_")
+        for label in operands:
+            w(f"p{label} = p_{label}")
+        self.hoisted_loads()
+        for s in range(self.stages.count):
+            self.inline_stage(s)
+            self.loop_stage(s)
+        for j, (address, step) in enumerate(self.value_addresses()):
+            size = str(self.combined[j][1].itemsize)
+            self.combine(j, f"acc{j}_0", size, address, step)
+        w("count1 += 1")
+        w(f"if count1 == {GROUP}:")
+        w.depth += 1
+        self.up(0)
+        self.clear([0])
+        w("count1 = 0")
+        w("count2 += 1")
+        w(f"if count2 == {GROUP}:")
+        w.depth += 1
+        self.up(1)
+        self.clear([1])
+        w("count2 = 0")
+        w.depth -= 3
+        self.up(0)
+        self.up(1)
+        w("for j in range(m):")
+        for j, (_, dtype) in enumerate(self.combined):
+            c = code(dtype)
+            w(
+                f"    store_{c}(y{j} + part * y{j}_0 + outer * y{j}_1 + b * {dtype.itemsize}, j, "
+                f"get_{c}(acc{j}_2, j))"
+            )
+
+    def value_addresses(self) -> list[tuple[str, str]]:
+        """Where the reduced values of a block lie, and their step."""
+        found = []
+        for ref, dtype in self.combined:
+            address = self.scratch.get((ref, dtype)) or f"px{-1 - ref} + b * {dtype.itemsize}"
+            found.append((address, str(dtype.itemsize)))
+        return found
+
+    def combine(self, j: int, target: str, target_step: str, address: str, step: str) -> None:
+        """`target` combined with the values of a block, by the reduction's own loop."""
+        slot = self.loop_slot(reduction_sig(self.layout.reduce[j], self.combined[j][1]))
+        self.w(
+            f"loop_3(load_i8(args, {slot}), load_i8(args, {slot + 1}), m, "
+            f"{target}, {address}, {target}, {target_step}, {step}, {target_step})"
+        )
+
+    def up(self, level: int) -> None:
+        """Add the sums of a level to those of the next."""
+        for j, (_, dtype) in enumerate(self.combined):
+            size = str(dtype.itemsize)
+            self.combine(j, f"acc{j}_{level + 1}", size, f"acc{j}_{level}", size)
+
+    def clear(self, levels: Iterable[int]) -> None:
+        self.w("for j in range(m):")
+        for j, (_, dtype) in enumerate(self.combined):
+            for level in levels:
+                self.w(f"    put_{code(dtype)}(acc{j}_{level}, j, neutral{j})")
+
+
+def reduction_sig(ufunc: str, dtype: np.dtype) -> Sig:
+    """The signature of a reduction's own loop."""
+    return signature(TABLE[ufunc], (dtype, dtype))
+
+
+def range_source(program: Program, layout: Layout) -> Source:
+    """The source of a program's range kernel for operands that lie as `layout` says."""
+    frame = ReductionFrame if layout.reduce else RangeFrame
+    return frame(program, layout).source()

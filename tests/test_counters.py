@@ -1,0 +1,346 @@
+"""What a program costs: launches, temporaries, bytes. The promises of docs/design.md, section 5."""
+
+import gc
+
+import numpy as np
+import pytest
+from compare import assert_same
+
+import mirabelle as mb
+from mirabelle.dispatch import verbs
+
+SIZED = [(mb.HostArray, 5), (mb.HostArray, 1000), (mb.HostArray, 100_000), (mb.RefArray, 5), (mb.RefArray, 60)]
+
+
+@pytest.fixture(params=SIZED, ids=lambda p: f"{p[0].__name__}-{p[1]}")
+def vectors(request):
+    """(family, n, x, y): the operands of a test, evaluated."""
+    family, n = request.param
+    rng = np.random.default_rng(n)
+    return family, n, family(rng.standard_normal(n)), family(rng.standard_normal(n))
+
+
+def test_a_costly_name_is_evaluated_once(vectors, way):
+    """y is stored beside z, by the kernel that computes z."""
+    _, n, a, b = vectors
+    y = mb.exp(a) * b
+    z = y + 1
+    w = y * y
+    with mb.count() as c:
+        mb.materialize(z)
+    assert (c.launches, c.temporaries) == (1, 0)
+    assert c.bytes_read == 2 * 8 * n and c.bytes_written == 2 * 8 * n
+    assert y.evaluated
+    with mb.count() as c:
+        mb.materialize(w)
+    assert (c.launches, c.temporaries) == (1, 0)
+    assert c.bytes_read == 8 * n and c.bytes_written == 8 * n, "w reads y, and nothing of a or b"
+    expected = np.exp(mb.to_numpy(a)) * mb.to_numpy(b)
+    assert_same(y, expected)
+    assert_same(z, expected + 1)
+    assert_same(w, expected * expected)
+
+
+def test_a_cheap_name_is_not_stored(vectors, way):
+    _, n, a, _ = vectors
+    y = a * 2
+    z = y + 1
+    with mb.count() as c:
+        mb.materialize(z)
+    assert (c.launches, c.temporaries) == (1, 0)
+    assert (c.bytes_read, c.bytes_written) == (8 * n, 8 * n)
+    assert not y.evaluated
+    assert_same(y, mb.to_numpy(a) * 2)
+
+
+def test_a_cheap_name_is_stored_at_its_second_evaluation(vectors, way):
+    """Nothing is computed more than twice."""
+    _, n, a, _ = vectors
+    y = a * 2
+    mb.materialize(y + 1)
+    with mb.count() as c:
+        mb.materialize(y + 2)
+    assert c.launches == 1 and c.bytes_written == 2 * 8 * n
+    assert y.evaluated
+    with mb.count() as c:
+        mb.materialize(y - 3)
+    assert c.bytes_written == 8 * n
+
+
+def test_a_shared_subexpression_is_evaluated_once(vectors, way):
+    _, n, a, _ = vectors
+    with mb.count() as c:
+        x = mb.materialize((a * 2 + 1) * (a * 2))
+    assert (c.launches, c.temporaries, c.scalar_reads) == (1, 0, 0)
+    assert (c.bytes_read, c.bytes_written) == (8 * n, 8 * n), "a is read once"
+    v = mb.to_numpy(a)
+    assert_same(x, (v * 2 + 1) * (v * 2))
+
+
+def step(u, v, dt):
+    """Eight named intermediates, none of which anybody needs afterwards."""
+    flux = u * u
+    half = flux * 0.5
+    slope = u - v
+    limited = mb.minimum(mb.abs(slope), 1.0)
+    signed = limited * slope
+    source = signed - half
+    damped = source * 0.9
+    total = damped + v
+    u[...] = u + dt * total
+
+
+def test_a_function_with_eight_names_is_one_launch(vectors, way):
+    family, n, u, v = vectors
+    expected = mb.to_numpy(u)
+    w = mb.to_numpy(v)
+    slope = expected - w
+    total = (np.minimum(np.abs(slope), 1.0) * slope - expected * expected * 0.5) * 0.9 + w
+    expected = expected + 0.1 * total
+    with mb.count() as c:
+        step(u, v, 0.1)
+        mb.materialize(u)
+    assert (c.launches, c.temporaries, c.scalar_reads) == (1, 0, 0)
+    assert c.bytes_written == 8 * n, "one array, and no intermediate"
+    assert c.bytes_read == 2 * 8 * n
+    assert_same(u, expected)
+    assert type(u) is family[np.float64, 1]
+
+
+def test_a_loop_of_steps_is_one_launch_each(vectors, way):
+    _, n, u, v = vectors
+    mb.materialize(u)
+    with mb.count() as c:
+        for _ in range(5):
+            step(u, v, 0.01)
+        mb.materialize(u)
+    assert (c.launches, c.temporaries) == (5, 0)
+    assert c.bytes_written == 5 * 8 * n
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "any", "prod", "count_nonzero"])
+def test_a_reduction_of_a_tree_has_no_temporary(vectors, name, way):
+    _, n, a, b = vectors
+    with mb.count() as c:
+        result = mb.materialize(getattr(mb, name)(mb.abs(a - b)))
+    assert (c.launches, c.temporaries, c.scalar_reads) == (1, 0, 0)
+    assert c.bytes_read == 2 * 8 * n and c.bytes_written <= 8
+    expected = getattr(np, name)(np.abs(mb.to_numpy(a) - mb.to_numpy(b)))
+    np.testing.assert_allclose(mb.to_numpy(result), expected, rtol=1e-12)
+
+
+def test_two_reductions_of_one_tree_are_one_launch(vectors, way):
+    _, n, a, b = vectors
+    difference = a - b
+    low, high, total = mb.min(difference), mb.max(difference), mb.sum(difference)
+    del difference
+    with mb.count() as c:
+        for r in (low, high, total):
+            mb.materialize(r)
+    assert (c.launches, c.temporaries) == (1, 0)
+    assert c.bytes_read == 2 * 8 * n and c.bytes_written == 3 * 8
+    d = mb.to_numpy(a) - mb.to_numpy(b)
+    np.testing.assert_allclose([mb.to_numpy(r) for r in (low, high, total)], [d.min(), d.max(), d.sum()])
+
+
+def test_two_reductions_of_an_array_are_one_launch(vectors, way):
+    _, _, a, _ = vectors
+    low, high = mb.min(a), mb.max(a)
+    with mb.count() as c:
+        mb.materialize(low)
+        mb.materialize(high)
+    assert c.launches == 1
+
+
+def test_a_forgotten_reduction_is_not_computed(vectors):
+    _, _, a, _ = vectors
+    low, high = mb.min(a), mb.max(a)
+    del high
+    gc.collect()
+    with mb.count() as c:
+        mb.materialize(low)
+    assert c.bytes_written == 8
+
+
+def test_reductions_of_two_contents_are_not_mixed(vectors, way):
+    _, _, a, _ = vectors
+    before = mb.sum(a)
+    expected = mb.to_numpy(a)
+    a[...] = a * 2
+    after = mb.sum(a)
+    np.testing.assert_allclose(mb.to_numpy(before), expected.sum())
+    np.testing.assert_allclose(mb.to_numpy(after), (expected * 2).sum())
+
+
+def test_a_name_kept_through_its_reduction(vectors, way):
+    """A costly tree somebody holds is stored by the kernel that reduces it."""
+    _, n, a, _ = vectors
+    y = mb.exp(a)
+    total = mb.sum(y)
+    with mb.count() as c:
+        mb.materialize(total)
+        mb.materialize(y)
+    assert c.launches == 1 and c.temporaries == 0
+    assert c.bytes_written == 8 * n + 8
+    np.testing.assert_allclose(mb.to_numpy(y), np.exp(mb.to_numpy(a)))
+
+
+def test_building_costs_nothing(vectors):
+    _, _, a, b = vectors
+    with mb.count() as c:
+        y = mb.exp(a) + b
+        z = mb.sum(y * a)
+        w = mb.where(y > z, a, b)[::-1]
+    assert repr(c) == repr(mb.Counters())
+    del w
+
+
+def test_forcing_again_costs_nothing(vectors):
+    _, _, a, b = vectors
+    y = mb.materialize(a + b)
+    with mb.count() as c:
+        mb.materialize(y)
+        mb.to_numpy(y)
+    assert c.launches == 0 and c.bytes_written == 0
+
+
+def test_an_inplace_update_writes_straight_into_its_destination(vectors, way):
+    _, n, a, b = vectors
+    before = verbs.leaf_of(a)
+    memory = before.view.__array_interface__["data"] if type(before.view) is np.ndarray else before.view.buffer
+    del before
+    with mb.count() as c:
+        a += b
+        mb.materialize(a)
+    assert (c.launches, c.temporaries) == (1, 0)
+    assert (c.bytes_read, c.bytes_written) == (2 * 8 * n, 8 * n)
+    after = verbs.leaf_of(a).view
+    assert (after.__array_interface__["data"] if type(after) is np.ndarray else after.buffer) == memory
+
+
+def test_a_partial_write_is_one_launch(vectors, way):
+    _, n, a, b = vectors
+    mb.materialize(a)
+    with mb.count() as c:
+        a[1:] = b[1:] * 2
+    assert (c.launches, c.temporaries) == (1, 0)
+    assert (c.bytes_read, c.bytes_written) == (8 * (n - 1), 8 * (n - 1))
+
+
+def test_a_whole_write_with_pending_readers_swaps_the_buffer(vectors, way):
+    """Readers keep the old contents without any work; the write is one launch."""
+    _, n, a, b = vectors
+    old = mb.to_numpy(a)
+    pending = a * 3
+    with mb.count() as c:
+        a[...] = b + 1
+        mb.materialize(a)
+    assert (c.launches, c.temporaries, c.bytes_written) == (1, 0, 8 * n)
+    assert not pending.evaluated
+    assert_same(pending, old * 3)
+
+
+def test_several_results_are_one_launch(vectors, way):
+    _, n, a, _ = vectors
+    quotient, rest = mb.divmod(a, 0.3)
+    with mb.count() as c:
+        mb.materialize(quotient)
+        mb.materialize(rest)
+    assert (c.launches, c.bytes_read, c.bytes_written) == (1, 8 * n, 2 * 8 * n)
+
+
+def test_a_stretched_costly_subtree_is_computed_at_its_own_shape(way):
+    """exp of a row is n evaluations, not n*m: a temporary, and counted as one."""
+    for family in (mb.HostArray, mb.RefArray):
+        row, column = family(np.linspace(0, 1, 40)), family(np.linspace(1, 2, 30)[:, None])
+        with mb.count() as c:
+            z = mb.materialize(mb.exp(row) * column)
+        assert (c.launches, c.temporaries) == (2, 1)
+        assert_same(z, np.exp(np.linspace(0, 1, 40)) * np.linspace(1, 2, 30)[:, None])
+
+
+def test_trees_are_bounded():
+    x = mb.HostArray(np.ones(10))
+    with mb.settings.changed(tree_limit=10), mb.count() as c:
+        y = x
+        for _ in range(100):
+            y = y * 1.01 + 0.5
+        mb.materialize(y)
+    assert 10 <= c.launches <= 40
+    z = x
+    for _ in range(30):
+        z = z + z
+    assert_same(z, np.full(10, 2.0**30))
+
+
+def test_scalar_reads_are_counted():
+    x = mb.HostArray([1.0, 2.0, 3.0])
+    with mb.count() as c:
+        float(x[0])
+        x[1].item()
+        bool(mb.any(x > 2))
+        int(mb.HostArray(3))
+        x[2] = 1.0
+    assert c.scalar_reads == 5
+    with mb.count() as c:
+        x.tolist()
+        repr(x)
+    assert c.scalar_reads == 0
+
+
+def test_transfers_are_counted():
+    with mb.count() as c:
+        x = mb.RefArray([1.0, 2.0])
+    assert c.transfers == 1
+    with mb.count() as c:
+        y = mb.materialize(x * 2 + 1)
+    assert c.transfers == 0
+    with mb.count() as c:
+        mb.to_numpy(y)
+        mb.adapt(mb.HostArray, y)
+    assert c.transfers >= 2
+    with mb.count() as c:
+        mb.adapt(mb.RefArray, mb.HostArray([1.0]))
+    assert c.transfers >= 1
+    with mb.count() as c, mb.allow_transfer():
+        mb.materialize(x + mb.HostArray([1.0, 1.0]))
+    assert c.transfers >= 1
+
+
+def test_compilations_are_counted(hot):
+    x = mb.HostArray(np.arange(9.0))
+    unheard_of = float(np.random.default_rng().integers(1 << 40))
+    with mb.count() as c:
+        mb.materialize((x * unheard_of + 1.5) / (x + 2) - mb.sqrt(x) * 0.25 + mb.cbrt(x))
+    assert c.compilations in (0, 1), "at most one: another test process may have filled the cache"
+    with mb.count() as c:
+        mb.materialize((x * 2.0 + 3.5) / (x + 4) - mb.sqrt(x) * 0.75 + mb.cbrt(x))
+    assert c.compilations == 0, "scalars are arguments of a kernel"
+
+
+def test_counters_nest_and_belong_to_their_context():
+    x = mb.HostArray([1.0])
+    with mb.count() as outer:
+        mb.materialize(x + 1)
+        with mb.count() as inner:
+            mb.materialize(x + 2)
+        assert inner.launches == 1
+    assert outer.launches == 2
+    import threading
+
+    with mb.count() as c:
+        t = threading.Thread(target=lambda: mb.materialize(x + 3))
+        t.start()
+        t.join()
+    assert c.launches == 0
+    assert "launches=2" in repr(outer)
+
+
+def test_eager_mode_launches_each_operation():
+    x = mb.HostArray([1.0, 2.0])
+    with mb.eager(), mb.count() as c:
+        y = x * 2 + 1
+        assert c.launches == 2
+        mb.sum(y)
+    assert c.launches == 3
+    assert_same(y, [3.0, 5.0])

@@ -54,6 +54,12 @@ class AbstractArray(metaclass=ArrayMeta):
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"{cls.__name__} is not made directly. Make an array with mb.HostArray(data), and a wrapper "
+            "with the function for it: x.T, x[1:], mb.reshape(x, shape), mb.broadcast_to(x, shape)."
+        )
+
     @classmethod
     def _normalise(cls, parameters: tuple[Any, ...]) -> tuple[Any, ...]:
         raise TypeError(f"{cls.__name__} takes no parameters.")

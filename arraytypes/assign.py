@@ -34,7 +34,7 @@ from mirabelle.arraytypes.wrappers import View, Wrapper, checked_index, root_of,
 from mirabelle.dispatch import counters, policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
-from mirabelle.dispatch.schedule import survivors
+from mirabelle.dispatch.schedule import pure, survivors
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 
@@ -163,7 +163,8 @@ def write(dest: Any, source: Any) -> None:
     root: DenseArray = root_of(dest)
     family = type(root).family
     source = squeezed(family, source, len(dest.shape))
-    if type(source) is Reduced:
+    if type(source) is Reduced or fallible(source):
+        # What may fail on the way is computed before anything is written.
         source = force(family, source)
     whole = dest is root
     node = root._node
@@ -178,7 +179,7 @@ def write(dest: Any, source: Any) -> None:
     if leaf.foreign:
         write_foreign(family, dest, leaf, source)
         return
-    if whole and source is not leaf and shareable(source, dest):
+    if whole and source is not leaf and shareable(source, dest) and source.view.strides == leaf.view.strides:
         root._node = source  # both handles on one version; the next write parts them
         return
     reads = readers(source, leaf)
@@ -206,6 +207,11 @@ def execute(family: Any, target: Leaf, tree: Broadcasted) -> None:
     target.checked = True
     verbs.copyto(wrap(family, target), tree)
     target.checked = False
+
+
+def fallible(source: Any) -> bool:
+    """Does a tree run a user's function, which may raise for some element?"""
+    return type(source) is Broadcasted and not pure(source)
 
 
 def shareable(source: Any, dest: Any) -> bool:

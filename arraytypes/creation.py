@@ -142,6 +142,11 @@ def asarray(data: Any, *, dtype: Any = None, device: Any = None, copy: bool | No
             return share(data)
         if copy is False:
             raise ValueError("A change of dtype needs a copy. Leave copy=False away.")
+    if copy is False:
+        raise ValueError(
+            f"A {type(data).__name__} cannot be shared, only copied, into {family.__name__}. "
+            "Leave copy=False away."
+        )
     wanted = None if dtype is None else checked_dtype(dtype)
     return wrap(family, Leaf(family._upload(as_numpy(data, wanted))))
 

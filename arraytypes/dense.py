@@ -45,12 +45,20 @@ class DenseArray(AbstractArray):
 
     def __new__(cls, data: Any, dtype: Any = None) -> Any:
         family = generic_class(cls)
+        if not hasattr(family, "home"):
+            raise TypeError(
+                f"{cls.__name__} is abstract: no memory belongs to it. Make a mb.HostArray(data), or "
+                "another type that stores its elements."
+            )
         wanted = cls.parameters[0] if cls.parameters else None
         if dtype is not None:
             wanted = checked_dtype(dtype)
         if isinstance(data, AbstractArray):
             x = verbs.adapt(family, data)
-            x = verbs.copy(x) if x is data or wanted in (None, x.dtype) else verbs.astype(x, wanted)
+            if wanted is not None and wanted != x.dtype:
+                x = verbs.materialize(verbs.astype(x, wanted))
+            elif x is data or verbs.parent(x) is not x:  # it still shares memory, or wraps
+                x = verbs.copy(x)
         else:
             x = wrap(family, Leaf(family._upload(as_numpy(data, wanted))))
         if len(cls.parameters) > 1 and x.ndim != cls.parameters[1]:

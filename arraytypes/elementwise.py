@@ -23,7 +23,7 @@ from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import WEAK, Sig
 from mirabelle.dispatch.schedule import dag_size
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import FOREIGN, Broadcasted, broadcast_shapes
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, broadcast_shapes, destination
 
 _new = object.__new__
 Scalar = bool | int | float | complex | np.generic
@@ -356,12 +356,13 @@ def warn_if_discarding(source: np.dtype, target: np.dtype) -> None:
         )
 
 
-def copied(x: Any) -> Any:
-    """A pending copy of `x`, of its present contents."""
+def copied(x: Any, hold: bool = False) -> Any:
+    """A pending copy of `x`, of its present contents. `hold`: pending also over foreign memory."""
     family = leaf_family(type(x))
     version = verbs.capture(x)
     sig = promotion.signature(TABLE["copy"], (x.dtype,))
-    return at_once(wrap(family, Broadcasted(sig, (version,), version.shape)))
+    h = wrap(family, Broadcasted(sig, (version,), version.shape))
+    return h if hold else at_once(h)
 
 
 @verbs.astype.method
@@ -374,7 +375,12 @@ def _(x: AbstractArray, dtype: Any, copy: bool = True) -> Any:
 
 @verbs.copy.method
 def _(x: AbstractArray) -> Any:
-    return verbs.materialize(copied(x))
+    # In C order whatever the order of `x` is, as NumPy's copies are.
+    family = leaf_family(type(x))
+    dest = destination(family._empty(x.shape, x.dtype))
+    verbs.copyto(wrap(family, dest), copied(x, hold=True)._node)
+    dest.checked = False
+    return wrap(family, dest)
 
 
 def _register() -> None:

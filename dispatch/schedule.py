@@ -288,12 +288,13 @@ def _hoisted(node: Broadcasted, shape: tuple[int, ...]) -> bool:
     """Is a subtree of a smaller shape computed first, once per element of its own?"""
     if math.prod(node.shape) * 2 > math.prod(shape):
         return False
-    return (node.evaluations > 0 or dag_cost(node) >= HOIST_COST) and _pure(node)
+    return (node.evaluations > 0 or dag_cost(node) >= HOIST_COST) and pure(node)
 
 
-def _pure(node: Broadcasted) -> bool:
+def pure(node: Broadcasted) -> bool:
+    """Is every operation of a tree known to depend on its operands alone, and never to fail?"""
     return node.sig.op.pure and all(
-        _pure(a) for a in node.args or () if type(a) is Broadcasted and a.value is None
+        pure(a) for a in node.args or () if type(a) is Broadcasted and a.value is None
     )
 
 

@@ -168,7 +168,11 @@ def test_dtypes_that_are_no_numbers(family, dtype):
 
 @both
 def test_words_that_are_no_dtypes(family):
-    for f in (lambda: family([1.0], dtype="float65"), lambda: family["nonsense"], lambda: family([1.0]).astype(3)):
+    for f in (
+        lambda: family([1.0], dtype="float65"),
+        lambda: family["nonsense"],
+        lambda: family([1.0]).astype(3),
+    ):
         with refused(TypeError, "is not a dtype", "mb.float64"):
             f()
 
@@ -243,7 +247,12 @@ class Foreign:
 @both
 def test_foreign_objects_as_operands(family, thing):
     x = family([1.0, 2.0])
-    for f in (lambda: x + thing, lambda: thing - x, lambda: mb.where(x > 0, x, thing), lambda: mb.add(x, thing)):
+    for f in (
+        lambda: x + thing,
+        lambda: thing - x,
+        lambda: mb.where(x > 0, x, thing),
+        lambda: mb.add(x, thing),
+    ):
         with pytest.raises(TypeError) as e:
             f()
         assert type(thing).__name__.removesuffix("Type") in str(e.value)
@@ -258,7 +267,7 @@ def test_comparing_with_a_foreign_object(family):
     x = family([1.0, 2.0])
     assert (x == Foreign()) is False and (x != Foreign()) is True
     with pytest.raises(TypeError):
-        x < Foreign()  # noqa: B015
+        x < Foreign()
 
 
 @both

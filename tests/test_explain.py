@@ -11,7 +11,16 @@ def test_it_shows_tree_source_bytes_launches_and_method():
     a = mb.HostArray(np.ones(100))
     e = mb.explain(mb.exp(a) * 2 + a)
     text = repr(e)
-    for word in ("exp: float64[100]", "multiply", "add", "kernel", "800 B", "copyto", "launches", "HostArray[float64, 1]"):
+    for word in (
+        "exp: float64[100]",
+        "multiply",
+        "add",
+        "kernel",
+        "800 B",
+        "copyto",
+        "launches",
+        "HostArray[float64, 1]",
+    ):
         assert word in text, word
     assert e.facts["launches"] == "1" and "def kernel" in e.source
     html = e._repr_html_()
@@ -84,7 +93,7 @@ def test_shared_parts_are_shown_once():
     y = a * 2
     tree = mb.explain(y * y + y).tree
     assert tree.count("= multiply") == 2 and "(again)" in tree
-    assert tree.count("x1") == 1
+    assert sum(line.strip().startswith("x") for line in tree.splitlines()) == 1
 
 
 def test_it_says_where_a_kernel_is(hot):

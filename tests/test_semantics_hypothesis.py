@@ -325,7 +325,9 @@ def test_the_join_of_a_set_of_places_has_no_order(some, random):
 
 @given(st.lists(st.sampled_from(Structure), max_size=5), st.lists(st.sampled_from(Structure), max_size=5))
 def test_structures_join_without_order(a, b):
-    assert join_structure(a + b) == join_structure(b + a) == join_structure([join_structure(a), join_structure(b)])
+    assert (
+        join_structure(a + b) == join_structure(b + a) == join_structure([join_structure(a), join_structure(b)])
+    )
     assert join_structure(a + a) == join_structure(a)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from compare import assert_closed, assert_same, outcome
 from kinds import ALL, LEAVES, PLAIN, SINGLE
-from mirabelle.dispatch import verbs
-from mirabelle.dispatch.ops import TABLE
 from samples import COMPLEX, DTYPES, FLOATS, INTEGERS, edges, ids, ordinary, pairs
 
 import mirabelle as mb
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.ops import TABLE
 
 kinds = pytest.mark.parametrize("kind", ALL, ids=repr)
 single = pytest.mark.parametrize("kind", SINGLE, ids=repr)
@@ -700,9 +700,7 @@ def test_both_ways_of_running_reduce_in_one_order():
         for threads in (1, 2):
             with running(way), mb.settings.changed(num_threads=threads):
                 x = mb.HostArray(values)
-                results.append(
-                    [mb.to_numpy(mb.sum(x * 1.5, axis=a)).tobytes() for a in (None, 0, 1)]
-                )
+                results.append([mb.to_numpy(mb.sum(x * 1.5, axis=a)).tobytes() for a in (None, 0, 1)])
     assert all(r == results[0] for r in results)
 
 
@@ -740,7 +738,9 @@ def test_a_longer_expression_in_each_floating_dtype(kind, dtype, way):
     a, b = ordinary(dtype, (5, 6)), ordinary(dtype, (5, 6), seed=1)
     x, y = kind.family(a), kind.family(b)
     f = lambda xp, a, b: xp.exp(-xp.abs(a)) * b + xp.sin(a) / (xp.abs(b) + 1)
-    assert_same(f(mb, x, y), f(np, a, b), rtol=32 * float(np.finfo(dtype).eps), atol=32 * float(np.finfo(dtype).eps))
+    assert_same(
+        f(mb, x, y), f(np, a, b), rtol=32 * float(np.finfo(dtype).eps), atol=32 * float(np.finfo(dtype).eps)
+    )
 
 
 # Making arrays

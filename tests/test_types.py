@@ -42,7 +42,9 @@ def test_wrappers_follow_their_parent(family):
 @pytest.mark.parametrize("dtype", DTYPES, ids=ids(DTYPES))
 def test_types_are_made_once_however_they_are_spelled(family, dtype):
     made = family[dtype, 2]
-    assert made is family[dtype.name, 2] is family[dtype.type, 2] is family[dtype.newbyteorder(">"), np.int64(2)]
+    assert (
+        made is family[dtype.name, 2] is family[dtype.type, 2] is family[dtype.newbyteorder(">"), np.int64(2)]
+    )
     assert family[dtype] is family[dtype.name]
     assert made.dtype == dtype and made.ndim == 2 and made.parameters == (dtype, 2)
     assert type(family(ordinary(dtype, (2, 2)))) is made

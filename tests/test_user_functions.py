@@ -285,7 +285,11 @@ def test_mapreduce(kind):
     assert_same(mb.mapreduce(lambda v: v * v, mb.maximum, x), (a * a).max())
     assert_same(mb.mapreduce(lambda v: v > 0, mb.add, x), (a > 0).sum())
     assert_same(mb.mapreduce(None, "sum", x, axis=0), a.sum(0), rtol=1e-14)
-    assert_same(mb.mapreduce(lambda v: v + 1, np.multiply, x, axis=1, keepdims=True), (a + 1).prod(1, keepdims=True), rtol=1e-13)
+    assert_same(
+        mb.mapreduce(lambda v: v + 1, np.multiply, x, axis=1, keepdims=True),
+        (a + 1).prod(1, keepdims=True),
+        rtol=1e-13,
+    )
     assert_same(mb.mapreduce(mb.abs, mb.add, x, init=100.0), np.abs(a).sum() + 100, rtol=1e-14)
     with mb.count() as c:
         mb.materialize(mb.mapreduce(lambda v: v * v, mb.add, x))

@@ -2,10 +2,9 @@
 
 import contextlib
 
+import mirabelle as mb
 from mirabelle.arraytypes import dense
 from mirabelle.backends.host import run
-
-import mirabelle as mb
 
 WAYS = ("cold", "hot")
 

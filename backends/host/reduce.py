@@ -216,7 +216,7 @@ class _Job:
     def kernel_rows(self, entry: Any, partials: list[np.ndarray]) -> None:
         pitch = [[self.blocks * p.itemsize] for p in partials]
         block = self.block(entry, partials, pitch)
-        address, kernel = block.__array_interface__["data"][0], entry.kernel
+        address, kernel = block.__array_interface__["data"][0], self.kernel(entry)
         rows = self.kept * self.reduced
         self.spread(
             [lambda p=piece: kernel(address, p[0], p[1], p[2], p[3], 0, 1, 0) for piece in self.pieces(rows)]
@@ -227,7 +227,7 @@ class _Job:
         if len(self.arrangement.sizes) < 2:
             pitch = [s[:1] for s in pitch]
         block = self.block(entry, partials, pitch)
-        address, kernel = block.__array_interface__["data"][0], entry.kernel
+        address, kernel = block.__array_interface__["data"][0], self.kernel(entry)
         edges = self.edges()
         self.spread(
             [
@@ -244,6 +244,9 @@ class _Job:
         if math.prod(self.shape) < settings.thread_size:
             return [(0, rows, 0, self.inner)]
         return run.split(rows, self.inner)
+
+    def kernel(self, entry: Any) -> Any:
+        return run.watched(entry.kernel, self.program) if self.program.user_functions else entry.kernel
 
     def spread(self, work: list[Callable[[], Any]]) -> None:
         if math.prod(self.shape) < settings.thread_size:

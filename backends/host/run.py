@@ -20,6 +20,7 @@ from mirabelle.backends.host import kernels, layout, threads
 from mirabelle.backends.host.interpreter import interpreted, quietly, run_blocks
 from mirabelle.backends.host.loops import loop_address
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf
@@ -198,6 +199,8 @@ def run_kernel(program: Program, entry: Any, arrangement: Any, scalars: list[Any
     address = block.__array_interface__["data"][0]
     rows, inner = math.prod(sizes[:-1]), sizes[-1]
     kernel = entry.kernel
+    if program.user_functions:
+        kernel = watched(kernel, program)
     n = rows * inner
     if n < settings.thread_size or settings.num_threads < 2:
         kernel(address, 0, rows, 0, inner, 0, 1, 0)
@@ -208,6 +211,20 @@ def run_kernel(program: Program, entry: Any, arrangement: Any, scalars: list[Any
             for lo, hi, first, last in split(rows, inner, 64 if arrangement.tiled else 1)
         ]
     )
+
+
+def watched(kernel: Any, program: Program) -> Any:
+    """A kernel that calls users' functions, which may raise."""
+
+    def checked(*args: int) -> None:
+        if kernel(*args):
+            names = ", ".join(op.name for op in program.user_functions)
+            raise UserFunctionError(
+                f"{names}() raised an exception for some element; nothing was written. Call it on single "
+                "values to see which, or return NaN instead of raising."
+            )
+
+    return checked
 
 
 def split(rows: int, inner: int, granule: int = 1) -> list[tuple[int, int, int, int]]:

@@ -1,0 +1,287 @@
+"""The cache of compiled kernels: shared by processes, and never trusted blindly."""
+
+import os
+import shutil
+import stat
+import warnings
+
+import numpy as np
+import pytest
+from children import answer, finish, start
+from ways import running
+
+import mirabelle as mb
+from mirabelle.backends.codegen import program
+from mirabelle.backends.host import diskcache, kernels
+
+# A kernel of its own, compiled inline, whose result shows that it is right.
+PROGRAM = """
+    import json, sys
+    import numpy as np
+    import mirabelle as mb
+    x = mb.HostArray(np.arange(5000.0))
+    with mb.count() as c:
+        y = mb.to_numpy(mb.sqrt(x) * 3.25 - x / 7)
+    expected = np.sqrt(np.arange(5000.0)) * 3.25 - np.arange(5000.0) / 7
+    from mirabelle.backends.host import kernels
+    print(json.dumps({
+        "right": bool((y == expected).all()),
+        "compiled": kernels.compilations,
+        "numba": "numba" in sys.modules,
+    }))
+"""
+INLINE = {"compiler": "inline", "compile_size": 1, "num_threads": 2}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A cache folder for this test alone, and no kernels in memory."""
+    where = tmp_path / "kernels"
+    monkeypatch.setattr(diskcache, "_warned", False)
+    with running("hot"), mb.settings.changed(cache_dir=str(where)):
+        yield where
+
+
+def forget():
+    """What a new process would not know."""
+    kernels.clear()
+    program._programs.clear()
+
+
+def compute():
+    """Run one kernel, which is found, or compiled and kept; how often it was compiled."""
+    forget()
+    values = np.arange(300.0)
+    x = mb.HostArray(values)
+    with mb.count() as c:
+        got = mb.to_numpy(mb.floor(x * 0.375) - x * x)
+    np.testing.assert_array_equal(got, np.floor(values * 0.375) - values * values)
+    return c.compilations
+
+
+def entries(folder):
+    return sorted(folder.glob("*.kernel"))
+
+
+def test_a_kernel_is_kept_and_found(folder):
+    assert compute() == 1
+    (entry,) = entries(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not entry.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    assert compute() == 0, "the second time it comes from the disk"
+    assert not list(folder.glob(".new-*")), "no temporary files are left"
+
+
+def damage_truncated(entry):
+    entry.write_bytes(entry.read_bytes()[:-100])
+
+
+def damage_flipped(entry):
+    data = bytearray(entry.read_bytes())
+    data[-500] ^= 0xFF
+    entry.write_bytes(bytes(data))
+
+
+def damage_emptied(entry):
+    entry.write_bytes(b"")
+
+
+def damage_replaced(entry):
+    entry.write_bytes(os.urandom(5000))
+
+
+def damage_of_another_version(entry):
+    entry.write_bytes(entry.read_bytes().replace(b"mirabelle kernel 1", b"mirabelle kernel 0", 1))
+
+
+def damage_of_another_key(entry):
+    """A whole and valid entry, but of another kernel: a file renamed."""
+    data = entry.read_bytes()
+    key = entry.stem.encode()
+    entry.write_bytes(data.replace(key, key[::-1], 1))
+
+
+def damage_writable_by_others(entry):
+    entry.chmod(0o666)
+
+
+DAMAGES = {k[7:]: v for k, v in globals().items() if k.startswith("damage_")}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_and_foreign_entries_are_ignored_with_one_warning(folder, damage):
+    compute()
+    (entry,) = entries(folder)
+    DAMAGES[damage](entry)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert compute() == 1, "it is compiled anew"
+        DAMAGES[damage](entry)
+        compute()
+    (warning,) = caught
+    assert warning.category is RuntimeWarning
+    assert str(folder) in str(warning.message) and "MIRABELLE_CACHE_DIR" in str(warning.message)
+
+
+def test_a_damaged_entry_is_replaced_by_a_good_one(folder):
+    compute()
+    (entry,) = entries(folder)
+    damage_truncated(entry)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compute()
+    assert compute() == 0
+
+
+def test_an_entry_is_never_executed_unless_its_hash_fits(folder, monkeypatch):
+    from mirabelle.backends.host import compiler
+
+    compute()
+    (entry,) = entries(folder)
+    damage_flipped(entry)
+    damaged = entry.read_bytes()
+    loaded = []
+    original = compiler.load
+    monkeypatch.setattr(compiler, "load", lambda code, symbol: loaded.append(code) or original(code, symbol))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compute()
+    assert loaded and not any(code in damaged for code in loaded)
+
+
+def test_a_symbolic_link_or_folder_in_place_of_an_entry(folder, tmp_path):
+    compute()
+    (entry,) = entries(folder)
+    moved = tmp_path / "elsewhere"
+    shutil.move(entry, moved)
+    entry.mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compute()
+
+
+def test_a_folder_others_may_write_to_is_not_used(tmp_path, monkeypatch):
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    monkeypatch.setattr(diskcache, "_warned", False)
+    with running("hot"), mb.settings.changed(cache_dir=str(open_to_all)):
+        with pytest.warns(RuntimeWarning, match="others may write"):
+            assert diskcache.folder() is None
+        assert compute() == 1
+    assert not entries(open_to_all)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch):
+    """A read-only home is no reason to stop: kernels live in memory then."""
+    (tmp_path / "file").write_text("")
+    with running("hot"), mb.settings.changed(cache_dir=str(tmp_path / "file" / "kernels")):
+        assert diskcache.folder() is None
+        assert compute() == 1
+
+
+def test_a_folder_that_became_read_only(folder):
+    compute()
+    forget()
+    folder.chmod(0o500)
+    try:
+        values = np.arange(300.0)
+        got = mb.to_numpy(mb.ceil(mb.HostArray(values) * 0.4375))
+        np.testing.assert_array_equal(got, np.ceil(values * 0.4375))
+        assert compute() == 0
+    finally:
+        folder.chmod(0o700)
+
+
+def test_a_folder_that_vanished(folder):
+    compute()
+    shutil.rmtree(folder)
+    assert compute() == 1
+
+
+def test_the_cache_can_be_switched_off(folder):
+    with mb.settings.changed(cache=False):
+        assert compute() == 1
+        assert compute() == 1
+    assert not folder.exists() or not entries(folder)
+
+
+def test_a_second_process_runs_from_the_cache_without_numba(tmp_path):
+    settings = {**INLINE, "cache_dir": tmp_path / "kernels"}
+    first = answer(PROGRAM, **settings)
+    assert first["right"] and first["compiled"] == 1
+    second = answer(PROGRAM, **settings)
+    assert second == {"right": True, "compiled": 0, "numba": False}
+
+
+def test_processes_fill_one_cache_at_once(tmp_path):
+    settings = {**INLINE, "cache_dir": tmp_path / "kernels"}
+    started = [start(PROGRAM, **settings) for _ in range(4)]
+    assert all(finish(p)["right"] for p in started)
+    assert not list((tmp_path / "kernels").glob(".new-*"))
+    assert answer(PROGRAM, **settings)["compiled"] == 0
+
+
+def test_a_process_killed_while_it_writes_leaves_no_broken_entry(tmp_path):
+    settings = {**INLINE, "cache_dir": tmp_path / "kernels"}
+    killed = (
+        """
+        import os, signal
+        import numpy as np
+        os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    """
+        + PROGRAM
+    )
+    process = start(killed, **settings)
+    process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert answer(PROGRAM, **settings)["right"]
+
+
+def test_the_helper_process_compiles_in_the_background(tmp_path):
+    said = answer(
+        """
+        import json, sys, time
+        import numpy as np
+        import mirabelle as mb
+        from mirabelle.backends.host import kernels
+        values = np.arange(50_000.0)
+        x = mb.HostArray(values)
+        rights = []
+        for _ in range(500):  # it takes what it takes, but not for ever
+            rights.append(bool((mb.to_numpy(x * 2.5 - 1) == values * 2.5 - 1).all()))
+            known = mb.explain(x * 2.5 - 1).facts["runs as"]
+            if "in memory" in known:
+                break
+            time.sleep(0.1)
+        rights.append(bool((mb.to_numpy(x * 2.5 - 1) == values * 2.5 - 1).all()))
+        print(json.dumps({"right": all(rights), "known": known, "numba": "numba" in sys.modules}))
+        """,
+        compiler="process",
+        cache_dir=tmp_path / "kernels",
+    )
+    assert said["right"] and "in memory" in said["known"] and not said["numba"]
+
+
+def test_a_helper_process_that_dies_is_survived(tmp_path):
+    said = answer(
+        """
+        import json
+        import numpy as np
+        import mirabelle as mb
+        from mirabelle.backends.host import kernels
+        import llvmlite.binding
+        values = np.arange(50_000.0)
+        x = mb.HostArray(values)
+        mb.materialize(x * 2.5 - 1)
+        kernels._server.process.kill()
+        kernels.settle()
+        right = (mb.to_numpy(x * 2.5 - 1) == values * 2.5 - 1).all()
+        right &= (mb.to_numpy(mb.sqrt(x) + 1) == np.sqrt(values) + 1).all()
+        kernels.settle()
+        print(json.dumps(bool(right)))
+        """,
+        compiler="process",
+        cache_dir=tmp_path / "kernels",
+    )
+    assert said

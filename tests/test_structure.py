@@ -1,0 +1,234 @@
+"""The house keeps its shape: imports point one way, everything public is explained and runs."""
+
+import ast
+import doctest
+import inspect
+import pathlib
+import pkgutil
+
+import pytest
+from children import answer
+
+import mirabelle as mb
+
+ROOT = pathlib.Path(__file__).parents[1]
+FOLDERS = ["dispatch", "arraytypes", "backends", "dg"]
+# What a folder may import of the others, at any level.
+ALLOWED = {
+    "dispatch": {"dispatch"},
+    "arraytypes": {"arraytypes", "dispatch"},
+    "backends": {"backends", "arraytypes", "dispatch"},
+}
+OPTIONAL = {"cupy", "mpi4py", "dask", "matplotlib", "cloudpickle", "jax", "scipy"}
+
+
+def imports(path):
+    """(module, at the top of the file?) of every import of a file."""
+    tree = ast.parse(path.read_text())
+    top = set()
+    stack = list(tree.body)
+    while stack:  # what runs on import: also inside try, if and with, but not inside functions
+        node = stack.pop()
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            top.add(node)
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                continue
+            stack += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node in top
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute"
+            yield node.module, node in top
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}", node in top
+
+
+def sources(folder):
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_imports_point_one_way(folder):
+    for path in sources(folder):
+        for module, at_top in imports(path):
+            parts = module.split(".")
+            if parts[0] != "mirabelle" or len(parts) < 2 or parts[1] not in FOLDERS:
+                continue
+            if folder == "arraytypes" and parts[1] == "backends":
+                assert not at_top, f"{path.relative_to(ROOT)} imports {module} when it is imported"
+                continue
+            if folder == "dispatch" and module.startswith("mirabelle.backends.codegen") and not at_top:
+                pytest.fail(f"{path.relative_to(ROOT)} imports {module}: dispatch knows no backend")
+            assert parts[1] in ALLOWED[folder], f"{path.relative_to(ROOT)} imports {module}"
+
+
+def test_backends_do_not_import_each_other_but_for_the_host():
+    """Any backend can be deleted, the host's aside, which the others may fall back on."""
+    backends = {p.name for p in (ROOT / "backends").iterdir() if p.is_dir()} - {
+        "host",
+        "codegen",
+        "__pycache__",
+    }
+    for backend in backends:
+        for other in [*backends, "host"]:
+            if other == backend:
+                continue
+            for path in sources(f"backends/{other}"):
+                for module, _ in imports(path):
+                    assert not module.startswith(f"mirabelle.backends.{backend}"), path
+
+
+def test_optional_partners_are_imported_lazily():
+    for folder in ["mirabelle", *ALLOWED]:
+        for path in sources(folder):
+            for module, at_top in imports(path):
+                if module.split(".")[0] in OPTIONAL:
+                    assert not at_top and folder in ("backends", "mirabelle"), path
+
+
+def test_importing_mirabelle_is_light():
+    said = answer(
+        """
+        import json, sys
+        import mirabelle
+        print(json.dumps([m for m in ("numba", "llvmlite", "cupy", "mpi4py", "dask", "plum", "hypothesis")
+                          if m in sys.modules]))
+        """
+    )
+    assert "numba" not in said and "cupy" not in said and "mpi4py" not in said and "llvmlite" not in said
+
+
+def test_ordinary_use_with_the_compiler_off_needs_no_numba():
+    said = answer(
+        """
+        import json, sys
+        import mirabelle as mb
+        x = mb.HostArray([1.0, 2.0])
+        repr(mb.sum(mb.exp(x) + mb.RefArray([1.0]).tolist()[0]))
+        print(json.dumps("numba" in sys.modules))
+        """,
+        compiler="off",
+    )
+    assert said is False
+
+
+def test_tests_can_run_from_an_installed_package():
+    """The package names resolve through the import system, not through the working folder."""
+    for name in ("dispatch", "arraytypes", "backends"):
+        module = __import__(f"mirabelle.{name}", fromlist=["_"])
+        assert pathlib.Path(module.__file__).parent.name == name
+
+
+# Documentation
+
+
+def public():
+    """Every public name that is ours and can carry a docstring."""
+    for name, thing in sorted(vars(mb).items()):
+        if name.startswith("_") or inspect.ismodule(thing):
+            continue
+        if callable(thing) and (getattr(thing, "__module__", "") or "").startswith("mirabelle"):
+            yield name, thing
+
+
+PUBLIC = dict(public())
+
+
+def modules():
+    for folder in ALLOWED:
+        package = __import__(f"mirabelle.{folder}", fromlist=["_"])
+        yield package
+        for info in pkgutil.walk_packages(package.__path__, f"mirabelle.{folder}."):
+            # The helper is a program; the primitives need Numba.
+            if not info.name.endswith((".server", ".primitives")):
+                yield __import__(info.name, fromlist=["_"])
+
+
+MODULES = {m.__name__: m for m in [mb, *modules()]}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_everything_public_has_a_docstring(name):
+    doc = inspect.getdoc(PUBLIC[name])
+    assert doc and len(doc) > 2, name
+
+
+@pytest.mark.parametrize("name", ["HostArray", "RefArray", *(n for n in PUBLIC if inspect.isclass(PUBLIC[n]))])
+def test_public_methods_of_classes_are_documented_or_named_as_numpys(name):
+    import numpy as np
+
+    for attribute, value in vars(PUBLIC[name]).items():
+        if attribute.startswith("_") or not callable(value):
+            continue
+        assert inspect.getdoc(value) or hasattr(np.ndarray, attribute), f"{name}.{attribute}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_module_says_what_it_is_for(name):
+    assert MODULES[name].__doc__ and len(MODULES[name].__doc__.splitlines()[0]) > 15
+
+
+def examples():
+    """Docstring examples of public names and modules. Generic functions are made by exec, so
+    ordinary scanning of modules misses them. An example of a public name stands by itself:
+    what it shows can be pasted."""
+    parser, finder = doctest.DocTestParser(), doctest.DocTestFinder(recurse=True)
+    found = {}
+    for name, thing in PUBLIC.items():
+        if inspect.isclass(thing):
+            for test in finder.find(thing, f"mb.{name}", globs={"mb": mb}):
+                found[test.name] = test
+        elif thing.__doc__:
+            found[f"mb.{name}"] = parser.get_doctest(thing.__doc__, {"mb": mb}, f"mb.{name}", None, 0)
+    for name, module in MODULES.items():
+        for test in finder.find(module, name, module):
+            found.setdefault(test.name, test)
+    return {name: test for name, test in found.items() if test.examples}
+
+
+EXAMPLES = examples()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_run(name):
+    test = EXAMPLES[name]
+    test.globs = {"__name__": "__main__", **test.globs}
+    said = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=said.append)
+    assert not runner.failures, "".join(said)
+
+
+def test_the_examples_were_found():
+    for name in (
+        "mb.add",
+        "mb.sum",
+        "mb.HostArray",
+        "mb.broadcast",
+        "mb.override",
+        "mirabelle.arraytypes.wrappers",
+    ):
+        assert name in EXAMPLES
+    assert len(EXAMPLES) > 60
+
+
+def test_the_public_namespace_has_the_array_api():
+    wanted = """abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or
+        bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 floor floor_divide greater
+        greater_equal hypot imag isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and
+        logical_not logical_or logical_xor maximum minimum multiply negative nextafter not_equal positive pow real
+        reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc where
+        max mean min prod std sum var any all count_nonzero arange asarray empty empty_like full full_like linspace ones
+        ones_like zeros zeros_like e inf nan newaxis pi bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32
+        float64 complex64 complex128 broadcast_to permute_dims reshape astype matmul result_type"""
+    assert [n for n in wanted.split() if not hasattr(mb, n)] == []
+
+
+def test_no_file_is_left_to_grow():
+    """A module is one subject: past some length it is several."""
+    for folder in ["mirabelle", *ALLOWED]:
+        for path in sources(folder):
+            assert len(path.read_text().splitlines()) < 800, path

@@ -18,6 +18,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version, destination
 
@@ -176,8 +177,8 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
 
 # Evaluation
 
-# Trees and results up to these sizes may go the quicker way of their backend.
-DIRECT_TREE, DIRECT_SIZE = 16, 512
+# Trees up to this size may go the quicker way of their backend, if their results are small.
+DIRECT_TREE = 16
 
 
 def force(family: type[DenseArray], version: Any) -> Leaf:
@@ -247,7 +248,7 @@ def evaluated(x: DenseArray) -> Leaf:
             and node.size <= DIRECT_TREE
             and family._direct is not None
             and not counters.active
-            and (node.shape[0] if len(node.shape) == 1 else math.prod(node.shape)) <= DIRECT_SIZE
+            and (node.shape[0] if len(node.shape) == 1 else math.prod(node.shape)) <= settings.small_size
         ):
             leaf = family._direct(node)
         if leaf is None:

@@ -8,7 +8,7 @@ Wrappers compose to any depth.
 >>> x = mb.HostArray([[1, 2, 3], [4, 5, 6]])
 >>> y = x.T[::-1]
 >>> type(y)
-View[Transpose[HostArray[int64, 2]], 2]
+mirabelle.View[Transpose[HostArray[int64, 2]], 2]
 >>> y[0] = 0
 >>> print(x)
 [[1 2 0]

@@ -155,22 +155,25 @@ def _request(operand: Any) -> Any:
 
 
 def _evaluated_first(operand: Any) -> list[str]:
-    """Descriptions of the subtrees that get launches of their own."""
+    """Descriptions of the subtrees that get launches of their own, innermost last."""
     found: list[str] = []
-
-    def walk(node: Any, shape: tuple[int, ...]) -> None:
-        for a in getattr(node, "args", None) or ():
-            if isinstance(a, Reduced) and a.value is None:
-                found.append(f"{a.reduction.name} of shape {a.shape}")
-            elif isinstance(a, Broadcasted) and a.value is None:
-                smaller = math.prod(a.shape) * 2 <= math.prod(shape)
-                if smaller and dag_cost(a) >= HOIST_COST:
-                    found.append(f"{a.sig.op.name} at its own shape {a.shape} (costly, and stretched later)")
-                else:
-                    walk(a, shape)
-
-    walk(operand, operand.shape)
+    _walk(operand, operand.shape, found, set())
     return found
+
+
+def _walk(node: Any, shape: tuple[int, ...], found: list[str], seen: set[int]) -> None:
+    for a in getattr(node, "args", None) or ():
+        if not isinstance(a, (Broadcasted, Reduced)) or a.value is not None or id(a) in seen:
+            continue
+        seen.add(id(a))
+        if isinstance(a, Reduced):
+            found.append(f"{a.reduction.name} of shape {a.shape}")
+            _walk(a.operand, a.operand.shape, found, seen)  # type: ignore[union-attr]
+        elif math.prod(a.shape) * 2 <= math.prod(shape) and dag_cost(a) >= HOIST_COST:
+            found.append(f"{a.sig.op.name} at its own shape {a.shape} (costly, and stretched later)")
+            _walk(a, a.shape, found, seen)
+        else:
+            _walk(a, shape, found, seen)
 
 
 def broadcasted(f: Any, *operands: Any) -> Broadcasted | Leaf:

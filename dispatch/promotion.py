@@ -89,10 +89,11 @@ def pick(sig: Sig, i: int) -> Sig:
 def result_type(*argtypes: Any) -> np.dtype:
     """The common dtype of dtypes and weak scalar types.
 
-    >>> result_type(np.dtype("float32"), float)
+    >>> import mirabelle as mb
+    >>> mb.result_type(mb.float32, float)
     dtype('float32')
     """
-    return np.result_type(*[_EXEMPLAR.get(a, a) for a in argtypes])
+    return np.result_type(*[_EXEMPLAR.get(a, a) if isinstance(a, type) else a for a in argtypes])
 
 
 def _resolve(op: Op, argtypes: tuple[Any, ...]) -> Sig:
@@ -113,9 +114,7 @@ def _resolve(op: Op, argtypes: tuple[Any, ...]) -> Sig:
     if op.name == "fma" or (op.scalar is not None and TABLE.get(op.name) is op):
         common = _floating(np.result_type(*dtypes), op, dtypes)
         return intern(op, (common,) * op.nin, (common,))
-    if infer is None:  # the code generator registers itself on import
-        import mirabelle.backends.codegen  # noqa: F401
-    assert infer is not None
+    assert infer is not None, "the code generator registers itself when mirabelle is imported"
     return intern(op, dtypes, infer(op, dtypes))
 
 

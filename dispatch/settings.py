@@ -26,6 +26,21 @@ class Setting:
     default: Any
     help: str
 
+    def checked(self, value: Any) -> Any:
+        """A value set in Python, which must be one the environment could have given."""
+        if value is None and self.default is None and self.name != "num_threads":
+            return None
+        text = "1" if value is True else "0" if value is False else str(value)
+        try:
+            if self.parse(text) != value:
+                raise ValueError(text)
+        except ValueError:
+            raise ValueError(
+                f"The setting {self.name} cannot be {value!r}. {self.help} "
+                f"Set it to something like {self.default!r}."
+            ) from None
+        return value
+
     @property
     def variable(self) -> str:
         return f"MIRABELLE_{self.name.upper()}"
@@ -82,6 +97,7 @@ TABLE: tuple[Setting, ...] = (
         "(inline), or not at all (off).",
     ),
     Setting("compile_size", _count, 1 << 15, "Results from this many elements on have their kernel compiled."),
+    Setting("small_size", _count, 1 << 12, "Results up to this many elements are left to NumPy's own calls."),
     Setting(
         "compile_after", _count, 64, "Smaller results are compiled after this many uses of one expression."
     ),
@@ -106,6 +122,7 @@ class Settings:
     cache_dir: str | None
     compiler: str
     compile_size: int
+    small_size: int
     compile_after: int
     thread_size: int
     tree_limit: int
@@ -139,7 +156,7 @@ class Settings:
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _BY_NAME:
             raise AttributeError(f"There is no setting {name!r}. The settings are: {', '.join(_BY_NAME)}.")
-        self.__dict__[name] = value
+        self.__dict__[name] = _BY_NAME[name].checked(value)
         if name == "tree_limit" and self.node_limit >= 0:
             self.__dict__["node_limit"] = value
 

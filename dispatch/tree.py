@@ -139,12 +139,17 @@ def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:
     """A tree as an indented text, a line a node."""
     lines: list[str] = []
     seen: dict[int, str] = {}
+    count = {"x": 0, "v": 0}
+
+    def new(letter: str) -> str:
+        count[letter] += 1
+        return f"{letter}{count[letter]}"
 
     def describe(x: Any) -> str:
         if isinstance(x, Leaf):
             label = seen.get(id(x))
             if label is None:
-                label = seen[id(x)] = name(x) if name else f"x{len(seen)}"
+                label = seen[id(x)] = name(x) if name else new("x")
             return f"{label}: {x.dtype.name}{list(x.shape)}"
         return f"{x!r}" if not hasattr(x, "dtype") else f"{x!s}: {x.dtype.name}"
 
@@ -157,7 +162,7 @@ def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:
             if label is not None:
                 lines.append(f"{pad}{label} (again)")
                 return
-            seen[id(x)] = label = f"v{len(seen)}"
+            seen[id(x)] = label = new("v")
             lines.append(f"{pad}{label} = {x.sig.op.name}: {x.dtype.name}{list(x.shape)}")
             for a in x.args or ():
                 walk(a, depth + 1)

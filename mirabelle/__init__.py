@@ -69,6 +69,7 @@ from mirabelle.arraytypes.wrappers import (
     Wrapper,
 )
 from mirabelle.backends.explain import Explanation, broadcasted, explain
+from mirabelle.backends.host.compiler import prepare as _prepare_kernels
 from mirabelle.backends.host.direct import install as _install_direct
 from mirabelle.dispatch.counters import Counters, count
 from mirabelle.dispatch.errors import (
@@ -217,3 +218,4 @@ bool = bool_
 
 _calibrate_writes()
 _install_direct()
+_prepare_kernels()

@@ -19,11 +19,11 @@ import mirabelle as mb
 # The program. Nothing in it names an array type; `u` and `v` may also be NumPy arrays.
 
 
-def laplacian(u):  # type: ignore[no-untyped-def]
+def laplacian(u):
     return u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * u[1:-1, 1:-1]
 
 
-def step(u, v, feed, kill):  # type: ignore[no-untyped-def]
+def step(u, v, feed, kill):
     """Two substances diffuse; v eats u and multiplies; u is fed, v is removed."""
     U, V = u[1:-1, 1:-1], v[1:-1, 1:-1]
     reaction = U * V * V
@@ -33,7 +33,7 @@ def step(u, v, feed, kill):  # type: ignore[no-untyped-def]
     v[1:-1, 1:-1] = V + dv
 
 
-def domeigen(A, v, steps, seen):  # type: ignore[no-untyped-def]
+def domeigen(A, v, steps, seen):
     """The dominant eigenvalue of A by power iteration."""
     for _ in range(steps):
         w = A @ v
@@ -188,7 +188,7 @@ def timed(state: list[Any], seconds: float = 0.6) -> float:
         step(*state)
         evaluated(*state)
         kernels.settle()
-    times = []
+    times: list[float] = []
     began = time.perf_counter()
     while time.perf_counter() - began < seconds or len(times) < 5:
         before = time.perf_counter()
@@ -223,23 +223,23 @@ def swap(out: Plain, n: int, small: int) -> list[tuple[str, float, str]]:
     bars: list[tuple[str, float, str]] = []
     expected: dict[int, Any] = {}
     for name, size, array in constructors:
-        state = [array(x) for x in start(size)]
+        state = [*(array(x) for x in start(size)), KILL]
         for _ in range(4):
-            step(*state, KILL)
+            step(*state)
         u = state[0]
         kind, same, launches = "numpy.ndarray", "", ""
         if isinstance(u, mb.AbstractArray):
             kind = type(u).__name__
             same = agreement(u, expected[size])
             with mb.count() as c:
-                step(*state, KILL)
+                step(*state)
                 evaluated(*state)
             launches = str(c.launches)
         else:
             expected[size] = u.copy()
         row = [name, kind, same, launches]
         if size == n:
-            took = timed([*state, KILL])
+            took = timed(state)
             bars.append((f"{name}\n{kind}", took, same))
             row += [f"{took * 1e3:.2f} ms", f"{bars[0][1] / took:.1f}x"]
         rows[size].append(row)
@@ -262,12 +262,13 @@ def eigenvalues(out: Plain) -> dict[str, list[float]]:
     steps, n = 80, 64
     matrix, vector = spectrum(n), np.ones(n)
     errors, rows = {}, []
-    for name, array in [
+    constructors: list[tuple[str, Callable[[Any], Any]]] = [
         ("mb.HostArray", mb.HostArray),
         ("transposed", transposed),
         ("framed", framed),
         ("mb.RefArray", mb.RefArray),
-    ]:
+    ]
+    for name, array in constructors:
         seen: list[Any] = []
         v = array(vector)
         found = domeigen(array(matrix), v / mb.norm(v), steps, seen)
@@ -331,12 +332,12 @@ def _wrapped(text: str) -> str:
 
 def evolve(out: Plain, n: int, steps: int) -> tuple[list[tuple[int, Any]], float]:
     """The pattern: snapshots of v on the way, and the time all steps took."""
-    state = [mb.HostArray(x) for x in start(n)]
+    state = [*(mb.HostArray(x) for x in start(n)), KILL]
     wanted = {steps // 40, steps // 10, steps // 3}
     shots = []
     began = time.perf_counter()
     for k in out.progress(range(steps), f"a {n}x{n} HostArray"):
-        step(*state, KILL)
+        step(*state)
         if k + 1 in wanted:
             shots.append((k + 1, mb.to_numpy(state[1])))
     took = time.perf_counter() - began
@@ -354,7 +355,7 @@ def tour(folder: str = "demo_out", quick: bool = False) -> int:
         "Gray and Scott's reaction and diffusion of two substances on a grid, in plain array code.\n"
         "Nothing in it names an array type."
     )
-    out.code(inspect.getsource(step).replace("  # type: ignore[no-untyped-def]", ""))
+    out.code(inspect.getsource(step))
 
     out.title("Operations build a tree, and a tree becomes one kernel")
     u, v, _ = (mb.HostArray(x) for x in start(256))
@@ -373,7 +374,7 @@ def tour(folder: str = "demo_out", quick: bool = False) -> int:
     bars = swap(out, 512, 18)
 
     out.title("Another program: power iteration")
-    out.code(inspect.getsource(domeigen).replace("  # type: ignore[no-untyped-def]", ""))
+    out.code(inspect.getsource(domeigen))
     out.say("For a matrix whose eigenvalues are 1, 0.8, 0.8², ... :")
     errors = eigenvalues(out)
 

@@ -409,7 +409,7 @@ T = TypeVar("T")
 @pytest.mark.parametrize(
     "annotation",
     [list[int], dict[str, int], Literal[1], type[int], Shape, One, T, 3, collections.abc.Sequence[int],
-     Optional[list[int]], int | Literal["a"]],
+     None | list[int], int | Literal["a"]],
     ids=repr,
 )  # fmt: skip
 def test_annotations_that_a_type_cannot_decide_are_refused(speak, annotation):

@@ -42,11 +42,13 @@ def test_numpy_functions_stay_here(kind):
     x = kind.make(values)
     for f in (
         lambda v: np.sum(v, axis=0), np.prod, lambda v: np.max(v, axis=1, keepdims=True), np.amin,
-        lambda v: np.any(v > 1), lambda v: np.all(v < 100, axis=0), lambda v: np.mean(v, 1), lambda v: np.std(v, ddof=1),
+        lambda v: np.any(v > 1), lambda v: np.all(v < 100, axis=0), lambda v: np.mean(v, 1),
+        lambda v: np.std(v, ddof=1),
         np.var, lambda v: np.where(v > 0, v, 0.0), lambda v: np.clip(v, -1, 1), lambda v: np.transpose(v),
         lambda v: np.transpose(v, (1, 0)), lambda v: np.reshape(v, (4, 3)), np.real, np.imag, np.count_nonzero,
         lambda v: np.broadcast_to(v, (2, 3, 4)), np.zeros_like, np.ones_like, lambda v: np.round(v),
-        lambda v: np.add.reduce(v), lambda v: np.add.reduce(v, axis=1), lambda v: np.multiply.accumulate(v, axis=1),
+        lambda v: np.add.reduce(v), lambda v: np.add.reduce(v, axis=1),
+        lambda v: np.multiply.accumulate(v, axis=1),
     ):  # fmt: skip
         result = f(x)
         assert isinstance(result, mb.AbstractArray)
@@ -79,7 +81,7 @@ def test_numpy_functions_write_into_out(kind):
     with pytest.raises(TypeError, match="cast"):
         np.add(x, 0.5, out=small)
     assert_same(small, np.zeros((3, 4), "i4"))
-    with pytest.raises(TypeError, match="mb.where"):
+    with pytest.raises(TypeError, match=r"mb\.where"):
         np.add(x, 1, where=x > 0)
 
 
@@ -111,7 +113,7 @@ def test_numpy_arrays_as_operands():
 
 
 def test_numpy_functions_we_do_not_have_are_refused_clearly():
-    with pytest.raises(TypeError, match="interp|implementation|no implementation"):
+    with pytest.raises(TypeError, match=r"interp|implementation"):
         np.interp(mb.HostArray([1.0]), [0, 1], [0, 1])
 
 
@@ -251,9 +253,12 @@ def test_methods_numpy_users_type(kind):
     x = kind.make(values)
     for f in (
         lambda a: a.T, lambda a: a.mT, lambda a: a.transpose(), lambda a: a.transpose(1, 0),
-        lambda a: a.transpose((1, 0)), lambda a: a.reshape(4, 3), lambda a: a.reshape((2, -1)), lambda a: a.ravel(),
-        lambda a: a.flatten(), lambda a: a.copy(), lambda a: a.astype("f4"), lambda a: a.real, lambda a: a.conj(),
-        lambda a: a.clip(0, 1), lambda a: a.sum(), lambda a: a.sum(0), lambda a: a.prod(1), lambda a: a.mean(axis=0),
+        lambda a: a.transpose((1, 0)), lambda a: a.reshape(4, 3), lambda a: a.reshape((2, -1)),
+        lambda a: a.ravel(),
+        lambda a: a.flatten(), lambda a: a.copy(), lambda a: a.astype("f4"), lambda a: a.real,
+        lambda a: a.conj(),
+        lambda a: a.clip(0, 1), lambda a: a.sum(), lambda a: a.sum(0), lambda a: a.prod(1),
+        lambda a: a.mean(axis=0),
         lambda a: a.min(1), lambda a: a.max(axis=0, keepdims=True), lambda a: a.any(), lambda a: a.all(0),
         lambda a: a.std(), lambda a: a.var(0), lambda a: a[..., None, 1:], lambda a: abs(a), lambda a: +a,
         lambda a: divmod(a, 2)[1],

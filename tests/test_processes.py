@@ -170,7 +170,7 @@ def test_cloudpickle():
     cloudpickle = pytest.importorskip("cloudpickle")
     a = mb.HostArray([1.0, 2.0])
     f = cloudpickle.loads(cloudpickle.dumps(lambda x: mb.exp(x) + a))
-    np.testing.assert_array_equal(mb.to_numpy(f(a)), np.exp([1.0, 2.0]) + [1.0, 2.0])
+    np.testing.assert_array_equal(mb.to_numpy(f(a)), np.exp([1.0, 2.0]) + np.array([1.0, 2.0]))
     y = pickle.loads(cloudpickle.dumps(a.T * 2))
     assert y.tolist() == [2.0, 4.0]
 

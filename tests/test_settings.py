@@ -25,8 +25,8 @@ def test_the_environment_is_read(monkeypatch):
 
 @pytest.mark.parametrize(
     "variable, text",
-    [("NUM_THREADS", "many"), ("NUM_THREADS", "0"), ("NUM_THREADS", ""), ("CACHE", "perhaps"), ("COMPILER", "fast"),
-     ("TREE_LIMIT", "-1"), ("POOL_BYTES", "1GB"), ("ALLOW_SCALAR", "2")],
+    [("NUM_THREADS", "many"), ("NUM_THREADS", "0"), ("NUM_THREADS", ""), ("CACHE", "perhaps"),
+     ("COMPILER", "fast"), ("TREE_LIMIT", "-1"), ("POOL_BYTES", "1GB"), ("ALLOW_SCALAR", "2")],
 )  # fmt: skip
 def test_nonsense_in_the_environment_is_explained(monkeypatch, variable, text):
     monkeypatch.setenv(f"MIRABELLE_{variable}", text)

@@ -98,7 +98,7 @@ def test_importing_mirabelle_is_light():
                           if m in sys.modules]))
         """
     )
-    assert "numba" not in said and "cupy" not in said and "mpi4py" not in said and "llvmlite" not in said
+    assert "numba" not in said and "cupy" not in said and "mpi4py" not in said
 
 
 def test_ordinary_use_with_the_compiler_off_needs_no_numba():
@@ -216,14 +216,18 @@ def test_the_examples_were_found():
 
 
 def test_the_public_namespace_has_the_array_api():
-    wanted = """abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert bitwise_or
-        bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp expm1 floor floor_divide greater
-        greater_equal hypot imag isfinite isinf isnan less less_equal log log1p log2 log10 logaddexp logical_and
-        logical_not logical_or logical_xor maximum minimum multiply negative nextafter not_equal positive pow real
-        reciprocal remainder round sign signbit sin sinh square sqrt subtract tan tanh trunc where
-        max mean min prod std sum var any all count_nonzero arange asarray empty empty_like full full_like linspace ones
-        ones_like zeros zeros_like e inf nan newaxis pi bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32
-        float64 complex64 complex128 broadcast_to permute_dims reshape astype matmul result_type"""
+    wanted = """
+        abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_invert
+        bitwise_or bitwise_right_shift bitwise_xor ceil clip conj copysign cos cosh divide equal exp
+        expm1 floor floor_divide greater greater_equal hypot imag isfinite isinf isnan less
+        less_equal log log1p log2 log10 logaddexp logical_and logical_not logical_or logical_xor
+        maximum minimum multiply negative nextafter not_equal positive pow real reciprocal remainder
+        round sign signbit sin sinh square sqrt subtract tan tanh trunc where max mean min prod std
+        sum var any all count_nonzero arange asarray empty empty_like full full_like linspace ones
+        ones_like zeros zeros_like e inf nan newaxis pi bool int8 int16 int32 int64 uint8 uint16
+        uint32 uint64 float32 float64 complex64 complex128 broadcast_to permute_dims reshape astype
+        matmul result_type
+    """
     assert [n for n in wanted.split() if not hasattr(mb, n)] == []
 
 

@@ -1,5 +1,6 @@
 """Types carry dtype, ndim and the parent's type; they are ordinary classes, made once."""
 
+import itertools
 import pickle
 import threading
 
@@ -18,7 +19,7 @@ both = pytest.mark.parametrize("family", FAMILIES)
 @both
 def test_parameters_are_real_subclasses(family):
     chain = [family["f4", 2], family["f4"], family, mb.DenseArray, mb.AbstractArray]
-    for lower, upper in zip(chain, chain[1:], strict=False):
+    for lower, upper in itertools.pairwise(chain):
         assert issubclass(lower, upper) and not issubclass(upper, lower)
     assert not issubclass(family["f4", 2], family["f8"])
     assert not issubclass(family["f4", 2], family["f4", 1])
@@ -30,7 +31,7 @@ def test_parameters_are_real_subclasses(family):
 def test_wrappers_follow_their_parent(family):
     chain = [mb.Transpose[family["f4", 2]], mb.Transpose[family["f4"]], mb.Transpose[family], mb.Transpose]
     chain += [mb.PermutedDims, mb.Wrapper, mb.AbstractArray]
-    for lower, upper in zip(chain, chain[1:], strict=False):
+    for lower, upper in itertools.pairwise(chain):
         assert issubclass(lower, upper) and not issubclass(upper, lower)
     assert issubclass(mb.View[family["f4", 2], 1], mb.View[family["f4", 2]])
     assert issubclass(mb.View[family["f4", 2]], mb.View[family])

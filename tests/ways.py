@@ -3,8 +3,6 @@
 import contextlib
 
 import mirabelle as mb
-from mirabelle.arraytypes import dense
-from mirabelle.backends.host import run
 
 WAYS = ("cold", "hot")
 
@@ -16,11 +14,8 @@ def running(way):
         with mb.settings.changed(compiler="off"):
             yield
         return
-    # Two shortcuts for small results stand before the compiler; tests use small results.
-    small, direct = run.SMALL, dense.DIRECT_SIZE
-    run.SMALL, dense.DIRECT_SIZE = 0, -1
-    try:
-        with mb.settings.changed(compiler="inline", compile_size=1, compile_after=1, thread_size=64):
-            yield
-    finally:
-        run.SMALL, dense.DIRECT_SIZE = small, direct
+    # What is small is left to NumPy before the compiler is asked; tests use small results.
+    with mb.settings.changed(
+        compiler="inline", compile_size=1, compile_after=1, small_size=0, thread_size=64
+    ):
+        yield

@@ -18,6 +18,7 @@ from mirabelle.backends.codegen.source import (
     CONTIGUOUS,
     REVERSED,
     STRETCHED,
+    STRIDED,
     Body,
     Layout,
     Source,
@@ -124,6 +125,11 @@ class RangeFrame:
                 w(f"{label}{j} = load_i8(args, {base})")
                 for d in range(rank):
                     w(f"{label}{j}_{d} = load_i8(args, {base + 1 + d})")
+        dtypes = {"y": program.out_dtypes, "x": program.leaf_dtypes}
+        for label, classes in (("y", self.layout.outs), ("x", self.layout.leaves)):
+            for j, kind in enumerate(classes):
+                if kind == STRIDED:
+                    w(f"e{label}{j} = {label}{j}_{rank - 1} // {dtypes[label][j].itemsize}")
         for (_, dtype), slot in program.scalar_slots.items():
             w(f"s{slot} = load_{code(dtype)}(args + {8 * (at.scalars + 2 * slot)}, 0)")
         self.scalars_at = at.scalars
@@ -157,6 +163,9 @@ class RangeFrame:
             return f"load_{c}(px{leaf}, -({index}))"
         if kind == STRETCHED:
             return f"h{leaf}"
+        if kind == STRIDED:
+            # By an index of elements: by bytes, LLVM gathers, which is slower than single loads.
+            return f"load_{c}(px{leaf}, ({index}) * ex{leaf})"
         return f"load_{c}(px{leaf} + ({index}) * x{leaf}_{inner}, 0)"
 
     def hoisted_loads(self) -> None:
@@ -301,6 +310,8 @@ class RangeFrame:
                 w(f"store_{code(dtype)}(py{i}, {index}, {text})")
             elif self.layout.outs[i] == REVERSED:
                 w(f"store_{code(dtype)}(py{i}, -({index}), {text})")
+            elif self.layout.outs[i] == STRIDED:
+                w(f"store_{code(dtype)}(py{i}, ({index}) * ey{i}, {text})")
             else:
                 w(f"store_{code(dtype)}(py{i} + ({index}) * y{i}_{inner}, 0, {text})")
 

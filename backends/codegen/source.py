@@ -24,7 +24,8 @@ from mirabelle.dispatch.schedule import SCALAR
 BLOCK = 1024
 
 # How an operand is found along the innermost dimension.
-CONTIGUOUS, REVERSED, STRETCHED, STRIDED = "c", "r", "0", "s"
+# (STRIDED: by whole elements; UNEVEN: by a number of bytes that is no multiple of the item size.)
+CONTIGUOUS, REVERSED, STRETCHED, STRIDED, UNEVEN = "c", "r", "0", "s", "u"
 
 _ARITHMETIC = {"add": "{0} + {1}", "subtract": "{0} - {1}", "multiply": "{0} * {1}"}
 _COMPARE = {

@@ -72,7 +72,34 @@ def jitted(f: Callable[..., Any]) -> Any:
 
     if hasattr(f, "py_func"):
         return f
-    return numba.njit(nogil=True, error_model="numpy")(f)
+    return numba.njit(nogil=True, error_model="numpy")(_compilable(f))
+
+
+def _compilable(f: Any) -> Any:
+    """`f`, with the plain functions it calls compiled too (Numba takes only compiled ones)."""
+    called = {n: v for n, v in captures(f).items() if isinstance(v, types.FunctionType) and v is not f}
+    if not called:
+        return f
+    compiled = {n: jitted(v) for n, v in called.items()}
+    cells = [
+        types.CellType(compiled[n]) if n in compiled else cell
+        for n, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
+    ]
+    made = types.FunctionType(
+        f.__code__, {**f.__globals__, **compiled}, f.__name__, f.__defaults__, tuple(cells) or None
+    )
+    return made
+
+
+def _without_defaults(f: Any, nin: int) -> Any:
+    """`f` of its first `nin` parameters, the others at their defaults."""
+    if not f.__defaults__ or f.__code__.co_argcount <= nin:
+        return f
+    names = ", ".join(f"a{i}" for i in range(nin))
+    scope: dict[str, Any] = {"inner": jitted(f)}
+    exec(f"def of_some({names}):\n    return inner({names})\n", scope)
+    scope["of_some"].__name__ = f.__name__
+    return scope["of_some"]
 
 
 def compiled_functions(ops: list[Op]) -> dict[str, Any]:
@@ -120,7 +147,7 @@ def operation(f: Callable[..., Any], nin: int) -> tuple[Op, tuple[Any, ...]]:
     rewritten = lift(function, list(lifted)) if lifted else None
     if rewritten is None:
         key: Any = (*base, fixed, tuple(map(_token, lifted.values())))
-        return _operation(key, f, nin), ()
+        return _operation(key, f if hasattr(f, "py_func") else _without_defaults(function, nin), nin), ()
     key = (*base, fixed, tuple(lifted))
     op = _ops.get(key) or _operation(key, rewritten, nin + len(lifted))
     return op, tuple(lifted.values())

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import importlib.util
 import linecache
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from mirabelle.dispatch.forks import ForkLock
@@ -58,6 +60,11 @@ _nowhere = ctypes.create_string_buffer(256)
 _nowhere_address = ctypes.addressof(_nowhere)
 
 
+def prepare() -> None:
+    """Import what loads kernels, so that the first statement that needs one does not wait for it."""
+    target_tag()
+
+
 def _target_machine() -> Any:
     """A new one for each kernel, because the engine that takes it also disposes of it."""
     import llvmlite.binding as llvm
@@ -100,6 +107,19 @@ def load(code: bytes, symbol: str) -> Kernel:
     return kernel
 
 
+def _numba_version() -> str:
+    """Numba's version, without importing Numba (or importlib.metadata, which takes as long as we do)."""
+    spec = importlib.util.find_spec("numba")
+    if spec is None or spec.origin is None:
+        return "none"
+    found = sorted(Path(spec.origin).parent.parent.glob("numba-*.dist-info"))
+    if found:
+        return found[-1].name
+    from importlib.metadata import version
+
+    return version("numba")
+
+
 @cache
 def target_tag() -> str:
     """What object code depends on besides its source: versions and the processor."""
@@ -110,16 +130,10 @@ def target_tag() -> str:
     import numpy
 
     features = llvm.get_host_cpu_features().flatten()
-    try:
-        from importlib.metadata import version
-
-        numba_version = version("numba")
-    except Exception:
-        numba_version = "unknown"
     return ";".join(
         [
             "mirabelle-1",
-            numba_version,
+            _numba_version(),
             llvmlite.__version__,
             numpy.__version__.split(".")[0],
             platform.machine(),

@@ -35,18 +35,11 @@ def get(
     source: Source,
     wait: bool = False,
     functions: dict[str, Any] | None = None,
-    patient: bool = True,
 ) -> Any:
-    """The kernel of a source, or None while it is being compiled (or cannot be).
-
-    An impatient caller does not even wait for llvmlite, which loads kernels, to be imported.
-    """
+    """The kernel of a source, or None while it is being compiled (or cannot be)."""
     key = source.text if functions is None else (source.text, *functions.values())
     found = _kernels.get(key)
     if found is None:
-        if not patient and not wait and "llvmlite.binding" not in sys.modules and settings.compiler != "inline":
-            _in_background(key, source)
-            return None
         found = _find(key, source, wait, functions)
     if found is PENDING and wait:
         found = _await(key)
@@ -88,18 +81,6 @@ def _find(key: Any, source: Source, wait: bool, functions: dict[str, Any] | None
     )
     thread.start()
     return PENDING
-
-
-_importing = False
-
-
-def _in_background(key: Any, source: Source) -> None:
-    global _importing
-    if not _importing and settings.compiler != "off":
-        _importing = True
-        threading.Thread(
-            target=lambda: _find(key, source, False, None), daemon=True, name="mirabelle-loader"
-        ).start()
 
 
 def label(op: Any) -> str:
@@ -179,6 +160,10 @@ class _Server:
         except OSError:
             self.broken = True
             return False
+        if hasattr(os, "setpriority"):
+            # Compiling can wait; the statement that is being interpreted cannot.
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self.process.pid, 15)
         threading.Thread(target=self.read, args=(self.process,), daemon=True).start()
         return True
 

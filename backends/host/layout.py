@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.codegen.source import CONTIGUOUS, REVERSED, STRETCHED, STRIDED
+from mirabelle.backends.codegen.source import CONTIGUOUS, REVERSED, STRETCHED, STRIDED, UNEVEN
 
 
 class Arrangement:
@@ -159,4 +159,5 @@ def inner_class(stride: int, dtype: np.dtype) -> str:
     """How an operand steps through the innermost dimension."""
     if stride == 0:
         return STRETCHED
-    return {dtype.itemsize: CONTIGUOUS, -dtype.itemsize: REVERSED}.get(stride, STRIDED)
+    known = {dtype.itemsize: CONTIGUOUS, -dtype.itemsize: REVERSED}.get(stride)
+    return known or (UNEVEN if stride % dtype.itemsize else STRIDED)

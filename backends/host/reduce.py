@@ -196,7 +196,7 @@ class _Job:
             reduce_rank=len(a.reduced),
             inner_kept=a.inner_kept,
         )
-        return run.kernel_for(self.program, how, math.prod(self.shape) * self.program.cost)
+        return run.kernel_for(self.program, how)
 
     def block(self, entry: Any, partials: list[np.ndarray], strides: list[list[int]]) -> np.ndarray:
         a = self.arrangement

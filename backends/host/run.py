@@ -25,9 +25,6 @@ from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
-# Up to this many elements NumPy's calls on whole operands are the fastest there is.
-SMALL = 2048
-
 
 def force_host(version: Any) -> Leaf:
     return force_temporary(HostArray, version)
@@ -55,7 +52,7 @@ def _(dest: HostArray, src: Broadcasted) -> Any:
             bytes_written=sum(o.nbytes for o in outs),
         )
     n = target.size
-    if n <= SMALL and not _needs_compiler(program):
+    if n <= settings.small_size and not _needs_compiler(program):
         program.uses += 1
         quietly(interpreted(program), views, request.scalars, outs)
     elif n:
@@ -90,7 +87,10 @@ def in_pieces(program: Program, views: list[Any], scalars: list[Any], outs: list
     """The interpreter over threads: each takes a slab of the first dimension."""
     n = outs[0].size
     rows = outs[0].shape[0] if outs[0].ndim else 1
-    count = min(settings.num_threads, rows) if n >= settings.thread_size else 1
+    # More pieces than threads: the helper that compiles may be using a core.
+    count = min(rows, settings.num_threads * 8, max(settings.num_threads, n >> 16))
+    if n < settings.thread_size or settings.num_threads < 2:
+        count = 1
     if count < 2:
         quietly(run_blocks, program, views, scalars, outs)
         return
@@ -108,9 +108,7 @@ def wants_kernel(program: Program, n: int) -> bool:
     if _needs_compiler(program):
         return True
     program.uses += 1
-    if n < settings.compile_size and not (
-        program.uses >= settings.compile_after and (n > SMALL or len(program.steps) > 4)
-    ):
+    if n < settings.compile_size and program.uses < settings.compile_after:
         return False
     can = program.plans.get("compilable")
     if can is None:
@@ -132,14 +130,10 @@ def compiled(program: Program, arrangement: Any, views: list[Any], outs: list[An
     classes = arrangement.classes
     shared = n_out > 1 and any(np.may_share_memory(o, v) for o, v in itertools.product(outs[:1], views))
     how = Layout(len(arrangement.sizes), classes[:n_out], classes[n_out:], arrangement.tiled, shared=shared)
-    return kernel_for(program, how, arrangement_size(arrangement) * program.cost)
+    return kernel_for(program, how)
 
 
-def arrangement_size(arrangement: Any) -> int:
-    return math.prod(arrangement.sizes)
-
-
-def kernel_for(program: Program, how: Layout, work: int) -> Any:
+def kernel_for(program: Program, how: Layout) -> Any:
     entry = program.plans.get(how)
     if entry is None:
         entry = program.plans[how] = _Entry(range_source(program, how))
@@ -151,8 +145,7 @@ def kernel_for(program: Program, how: Layout, work: int) -> Any:
                 entry.source, wait=True, functions=compiled_functions(program.user_functions)
             )
             return entry
-        # Work of half a second is worth waiting for the tools that load a kernel from disk.
-        entry.kernel = kernels.get(entry.source, patient=work > 1 << 28)
+        entry.kernel = kernels.get(entry.source)
         if entry.kernel is None:
             return None
     return entry

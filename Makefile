@@ -49,7 +49,8 @@ bench: .venv-bench/.made
 	.venv-bench/bin/python -m benchmarks
 
 docs: .venv-docs/.made
-	.venv-docs/bin/python -m mirabelle settings --markdown > docs/settings.md
+	.venv-docs/bin/python -m mirabelle settings --markdown > docs/settings.md.new
+	mv docs/settings.md.new docs/settings.md
 	.venv-docs/bin/python -m pytest -p no:xdist -p no:cacheprovider --override-ini=testpaths=notebooks \
 		--nbmake --overwrite notebooks
 

@@ -50,7 +50,7 @@ def _(x: AbstractArray, index: Any, value: Any) -> None:
 
 
 @verbs.assign.method
-def _(dest: AbstractArray, value: Any, casting: str = "unsafe") -> Any:
+def _(dest: AbstractArray, value: Any, casting: Any = "unsafe") -> Any:
     if value is dest:
         return dest
     if (
@@ -167,7 +167,7 @@ def write(dest: Any, source: Any) -> None:
         # What may fail on the way is computed before anything is written.
         source = force(family, source)
     whole = dest is root
-    node = root._node
+    node: Any = root._node
     if whole and type(node) is not Leaf and node.value is None:
         # Nothing of it is in memory: the handle takes the new tree.
         root._node = fitted(source, dest)

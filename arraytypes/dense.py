@@ -98,7 +98,7 @@ class DenseArray(AbstractArray):
     @property
     def evaluated(self) -> bool:
         """Is the value in memory already, or still a tree?"""
-        return type(self._node) is Leaf or self._node.value is not None
+        return isinstance(self._node, Leaf) or self._node.value is not None
 
     def __reduce__(self) -> Any:
         return _rebuild, (generic_class(type(self)), verbs.fetch(self))

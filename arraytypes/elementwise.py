@@ -117,7 +117,7 @@ def elementwise_method(op: Op) -> Callable[..., Any]:
     return generated
 
 
-def specialise(op: Op, types: tuple[type, ...]) -> Callable[..., Any]:
+def specialise(op: Op, types: tuple[Any, ...]) -> Callable[..., Any]:
     """The function that builds the node of `op` for arguments of exactly these types."""
     simple = all(
         (issubclass(t, DenseArray) and t.parameters and len(t.parameters) == 2) or t in (int, float, complex)
@@ -327,7 +327,8 @@ def operand(family: Any, op: Op, x: Any) -> tuple[Any, Any, tuple[int, ...] | No
     if isinstance(x, numbers.Number):
         for weak in (int, float, complex):
             if isinstance(x, weak):
-                return weak(x), weak, None
+                convert: Any = weak
+                return convert(x), weak, None
     raise TypeError(
         f"{op.name}() takes arrays and numbers, and one operand is a {t.__name__}. Convert it "
         "first, for instance with mb.asarray(x)."

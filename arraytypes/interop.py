@@ -11,7 +11,7 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import TABLE
 
 # NumPy's ufunc → our generic function.
-UFUNCS: dict[np.ufunc, Any] = {
+UFUNCS: dict[Any, Any] = {
     TABLE[name].ufunc: verb
     for name, verb in verbs.ELEMENTWISE.items()
     if TABLE[name].ufunc is not None  # type: ignore[misc]

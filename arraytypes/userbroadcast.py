@@ -42,8 +42,9 @@ def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
 
 def typed(op: Any, operands: tuple[Any, ...]) -> Any:
     """The operation with its number of results, which typing tells."""
-    from mirabelle.arraytypes.elementwise import WEAK, argument_type
+    from mirabelle.arraytypes.elementwise import argument_type
     from mirabelle.dispatch import promotion
+    from mirabelle.dispatch.promotion import WEAK
 
     types = [x.dtype if hasattr(x, "dtype") else WEAK.get(type(x)) or argument_type(type(x)) for x in operands]
     sig = promotion.signature(op, tuple(types))

@@ -40,6 +40,9 @@ class Wrapper(AbstractArray):
     __module__ = "mirabelle"
     __slots__ = ("__weakref__", "_how", "_parent", "_shape")
 
+    _parent: Any
+    _how: Any
+    _shape: tuple[int, ...]
     parent_type: Any = AbstractArray
     writable = True
     # Whether elementwise trees can be rewritten under the wrapper (each element shown is one
@@ -61,7 +64,7 @@ class Wrapper(AbstractArray):
 
     @classmethod
     def _widened(cls, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        if len(parameters) == 2:
+        if len(parameters) > 1:
             yield parameters[:1]
             return
         above = parameters[0].__mro__[1]

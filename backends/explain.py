@@ -87,7 +87,7 @@ def explain(x: Any) -> Explanation:
             )
         facts["launches"] = "0"
         return Explanation(facts, format_tree(version), "")
-    operand = version.operand if isinstance(version, Reduced) else version
+    operand: Any = version.operand if isinstance(version, Reduced) else version
     before = _evaluated_first(operand)
     facts["state"] = "not evaluated"
     empty = family._empty(version.shape, version.dtype)

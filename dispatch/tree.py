@@ -31,8 +31,10 @@ class Leaf:
     """
 
     # Defaults live in the class: making a leaf or a node sets only what differs.
-    size = 0
+    size: int = 0
     foreign = False
+    # A leaf has no value beside itself; the name is there for code that has asked what it holds.
+    value: Any
     token: Any = None
     # Set on a destination whose writer made sure that the tree reads it at most element on element.
     checked = False
@@ -73,10 +75,10 @@ class Broadcasted:
         if size is None:
             size = 1
             for a in args:
-                if type(a) is Broadcasted or type(a) is Leaf:
-                    size += a.size
+                if isinstance(a, (Broadcasted, Leaf)):
+                    size += int(a.size)
         # The operations below, those shared by several parents counted for each.
-        self.size = size
+        self.size: int = size
 
     @property
     def dtype(self) -> np.dtype:
@@ -110,7 +112,7 @@ class Reduced:
         self.shape = shape
         self.dtype = dtype
         # Reductions of one operand find each other here, and are computed in one pass.
-        ref = weakref.ref(self)
+        ref: weakref.ref[Reduced] = weakref.ref(self)
         if operand.reducers is None:
             operand.reducers = [ref]
         else:

@@ -153,7 +153,15 @@ class Draft:
     def update(self):
         dest = self.pick(self.arrays())
         index = self.pick(["", "", *INDICES])
-        self.attempt(f"{dest}{index} {self.pick(['+=', '-=', '*='])} {self.operand(2)}")
+        operator, text = self.pick(["+", "-", "*"]), self.operand(2)
+        try:
+            result = np.result_type(self.value(f"{dest}{index} {operator} {text}"))
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return
+        # NumPy's elements are scalars, which `b[0] += 1` replaces and casts back as it likes; ours
+        # are arrays, whose in-place operators refuse what they cannot hold.
+        if np.can_cast(result, self.space[dest].dtype, "same_kind"):
+            self.attempt(f"{dest}{index} {operator}= {text}")
 
     def reduce(self):
         name, axis = self.pick(REDUCTIONS), self.pick([None, 0, -1, 1])

@@ -15,7 +15,5 @@ def running(way):
             yield
         return
     # What is small is left to NumPy before the compiler is asked; tests use small results.
-    with mb.settings.changed(
-        compiler="inline", compile_size=1, compile_after=1, small_size=0, thread_size=64
-    ):
+    with mb.settings.changed(compiler="inline", compile_size=1, compile_after=1, small_size=0, thread_size=64):
         yield

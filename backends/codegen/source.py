@@ -51,7 +51,8 @@ _HELPERS = {
 def inline(sig: Sig) -> str | None:
     """The expression of an operation on names, or None if it runs through NumPy's loop."""
     op, dtype = sig.op.name, sig.ins[0]
-    kind, c = dtype.kind, code(dtype)
+    kind: str = dtype.kind
+    c = code(dtype)
     if op in ("copy", "cast", "where") or op.startswith("pick"):
         return {"copy": "{0}", "cast": "{0}", "where": f"where_{code(sig.out)}({{0}}, {{1}}, {{2}})"}.get(op)
     if sig.op.scalar is not None:
@@ -164,8 +165,6 @@ def zero_cast(value: str, source: np.dtype, target: np.dtype) -> str:
         return f"({value} != {s}(0))"
     if source.kind == "c" and target.kind != "c":
         return zero_cast(f"{value}.real", np.dtype(f"f{source.itemsize // 2}"), target)
-    if source.kind == "b" and target.kind != "b":
-        return f"{t}({value})"
     return f"{t}({value})"
 
 

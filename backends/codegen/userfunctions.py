@@ -22,7 +22,9 @@ from mirabelle.dispatch.ops import Op
 def infer(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
     """The dtypes of what a scalar function returns for operands of these dtypes."""
     import numba
-    from numba.core import types as nt
+    from numba.core import types as numba_types
+
+    nt: Any = numba_types
     from numba.np.numpy_support import as_dtype, from_dtype
 
     f = op.scalar
@@ -139,9 +141,9 @@ def operation(f: Callable[..., Any], nin: int) -> tuple[Op, tuple[Any, ...]]:
             f"{f!r} is a {type(f).__name__}, not a Python function, and cannot be compiled into a "
             "kernel. Wrap it in a lambda of scalars."
         )
-    captured = captures(function)
-    lifted = {n: v for n, v in captured.items() if _liftable(v)}
-    constants = {n: v for n, v in captured.items() if n not in lifted}
+    around = captures(function)
+    lifted = {n: v for n, v in around.items() if _liftable(v)}
+    constants = {n: v for n, v in around.items() if n not in lifted}
     base = (function.__code__, function.__defaults__, id(function.__globals__), nin)
     fixed = tuple(map(_token, constants.values()))
     rewritten = lift(function, list(lifted)) if lifted else None

@@ -34,7 +34,8 @@ def compile_source(text: str, name: str, functions: dict[str, Any]) -> tuple[byt
         scope[label] = primitives.builtin_function(function) if isinstance(function, str) else function
     filename = remember(text)
     exec(compile(text, filename, "exec"), scope)
-    compiled = njit(
+    make: Any = njit
+    compiled = make(
         nogil=True,
         error_model="numpy",
         boundscheck=False,

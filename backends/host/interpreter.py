@@ -128,7 +128,7 @@ def numpy_callable(sig: Sig) -> tuple[Callable[..., Any], bool]:
     if op.ufunc is not None:
         return op.ufunc, op.nout == 1
     if op.name == "where":
-        return (lambda c, x, y: np.where(c, x, y).astype(out, copy=False)), False
+        return (lambda c, x, y: np.asarray(np.where(c, x, y)).astype(out, copy=False)), False
     if op.name == "cast":
         if sig.ins[0].kind == "c" and out.kind not in "cb":
             return (lambda x: np.asarray(x).real.astype(out)), False
@@ -161,7 +161,7 @@ def _each(scalar: Callable[..., Any], out: np.dtype) -> Callable[..., Any]:
                 return math.copysign(math.inf, args[0]) if scalar is math.gamma else math.inf
             return math.nan
 
-    function = np.frompyfunc(guarded, 1, 1)
+    function: Any = np.frompyfunc(guarded, 1, 1)
     return lambda *args: np.asarray(function(*[np.asarray(a, np.float64) for a in args])).astype(out)
 
 

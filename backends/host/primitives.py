@@ -245,7 +245,7 @@ def builtin_function(name: str) -> Any:
     """A scalar function of `dispatch.ops` as compiled code calls it."""
     from mirabelle.dispatch.ops import TABLE
 
-    scalar = TABLE[name].scalar
+    scalar: Any = TABLE[name].scalar
     if getattr(math, getattr(scalar, "__name__", ""), None) is scalar:
         return scalar  # Numba knows the functions of math
     return numba.njit(nogil=True, inline="never")(scalar)

@@ -8,6 +8,7 @@ kernel) use the same order, and so does any number of threads: results are repro
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -218,9 +219,7 @@ class _Job:
         block = self.block(entry, partials, pitch)
         address, kernel = block.__array_interface__["data"][0], self.kernel(entry)
         rows = self.kept * self.reduced
-        self.spread(
-            [lambda p=piece: kernel(address, p[0], p[1], p[2], p[3], 0, 1, 0) for piece in self.pieces(rows)]
-        )
+        self.spread([functools.partial(kernel, address, *piece, 0, 1, 0) for piece in self.pieces(rows)])
 
     def kernel_columns(self, entry: Any, partials: list[np.ndarray]) -> None:
         pitch = [[p.strides[0], p.strides[1]] for p in partials]
@@ -231,7 +230,7 @@ class _Job:
         edges = self.edges()
         self.spread(
             [
-                lambda p=piece, part=part, a=lo, b=hi: kernel(address, p[0], p[1], p[2], p[3], a, b, part)
+                functools.partial(kernel, address, *piece, lo, hi, part)
                 for part, (lo, hi) in enumerate(itertools.pairwise(edges))
                 for piece in self.pieces(self.kept)
             ]

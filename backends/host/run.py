@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import struct
@@ -200,7 +201,7 @@ def run_kernel(program: Program, entry: Any, arrangement: Any, scalars: list[Any
         return
     threads.run_all(
         [
-            lambda a=lo, b=hi, c=first, d=last: kernel(address, a, b, c, d, 0, 1, 0)  # type: ignore[misc]
+            functools.partial(kernel, address, lo, hi, first, last, 0, 1, 0)
             for lo, hi, first, last in split(rows, inner, 64 if arrangement.tiled else 1)
         ]
     )

@@ -35,6 +35,8 @@ def _inplace(verb: Any) -> Any:
         result = operator(self, other)
         if result is NotImplemented:
             return result
+        if not self.shape and not np.can_cast(result.dtype, self.dtype, "same_kind"):
+            return result  # `x[i] += 1.5`: an element is a number, and x[i] = ... casts it back
         return verbs.assign(self, result, casting="same_kind")
 
     inplace.__name__ = f"i{verb.__name__}"

@@ -782,3 +782,12 @@ def test_adapting_moves_and_keeps_the_structure(kind):
     assert moved.place == target.home
     assert mb.adapt(kind.family, kind.family(values)).place == kind.place
     assert_same(mb.adapt(target[mb.float32], x), values.astype("f4"))
+
+
+def test_inplace_operators_on_an_element_cast_back_as_numpys_do():
+    for family in (mb.HostArray, mb.RefArray):
+        x = family([1, 2])
+        with mb.allow_scalar():
+            x[0] += 1.5
+            x[1] *= 2
+        assert_same(x, np.array([2, 4]))

@@ -16,6 +16,7 @@ from mirabelle.arraytypes.parametric import ArrayMeta, generic_class
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Place
+from mirabelle.dispatch.tree import is_element
 
 
 def _reflected(verb: Any) -> Any:
@@ -166,7 +167,7 @@ class AbstractArray(metaclass=ArrayMeta):
     def item(self, *index: int) -> Any:
         """One element as a Python scalar. On a device this is a transfer, and counted."""
         if index:
-            return self[index if len(index) > 1 else index[0]].item()
+            return self[index[0] if len(index) == 1 else index].item()
         if self.size != 1:
             raise ValueError(
                 "can only convert an array of size 1 to a Python scalar: this one has "
@@ -176,7 +177,9 @@ class AbstractArray(metaclass=ArrayMeta):
 
     def _read(self) -> np.ndarray:
         """The only element, through the gate for scalar access."""
-        scalar_access("Reading", self.place)
+        # One element picked from an array is a step of a loop; one number that an operation on
+        # arrays came to (a sum, a norm) is what the program wants to know.
+        scalar_access("Reading", self.place, gated=self.ndim > 0 or is_element(verbs.tree(self)))
         return verbs.fetch(self).reshape(())
 
     def _scalar(self, kind: str) -> Any:

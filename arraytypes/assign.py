@@ -9,7 +9,7 @@ memory (nobody reads it any more, or only the same element), compute into new me
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from mirabelle.arraytypes.elementwise import (
     warn_if_discarding,
 )
 from mirabelle.arraytypes.wrappers import View, Wrapper, checked_index, root_of, shown_leaf, view_of
-from mirabelle.dispatch import counters, policy, promotion, verbs
+from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.schedule import pure, survivors
@@ -189,15 +189,18 @@ def write(dest: Any, source: Any) -> None:
             # A reduction of the old contents must not be found by one of the new.
             leaf.reducers = None
             if exact and source.value is None:
-                settle(source, leaf)
+                settle(cast(Broadcasted, source), leaf)
         return
-    fresh = Leaf(family._empty(leaf.shape, leaf.dtype, "C"))
+    # In the order of the old memory: wrappers around it go on showing the new.
+    flags = leaf.view.flags
+    order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    fresh = Leaf(family._empty(leaf.shape, leaf.dtype, order))
     if whole:
         execute(family, fresh, as_tree(source))
         if exact and source.value is None:
-            settle(source, fresh)
+            settle(cast(Broadcasted, source), fresh)
     else:
-        copy_around(family, fresh, leaf, dest, root)
+        copy_around(family, fresh, leaf, shown_leaf(dest, leaf))
         execute(family, shown_leaf(dest, fresh), as_tree(source))
     root._node = fresh
 
@@ -308,43 +311,49 @@ def same_places_only(source: Any, leaf: Leaf, dest: Any, whole: bool, reads: lis
     return all(r is leaf for r in reads)
 
 
-def copy_around(family: Any, fresh: Leaf, leaf: Leaf, dest: Any, root: Any) -> None:
-    """Copy what `dest` does not cover from the old memory to the new."""
-    parts = complement(dest, root)
-    for part in [...] if parts is None else parts:
+def copy_around(family: Any, fresh: Leaf, leaf: Leaf, target: Leaf) -> None:
+    """Copy what the target does not cover from the old memory to the new."""
+    parts = complement(leaf.view, target.view)
+    for part in [(...,)] if parts is None else parts:
         family._copy_into(fresh.view[part], leaf.view[part])
-    if counters.active:
-        counters.add(launches=1, bytes_read=0, bytes_written=0)
 
 
-def complement(dest: Any, root: Any) -> list[tuple[Any, ...]] | None:
-    """Slabs that cover everything but a contiguous block; None if `dest` is not one."""
-    if not (isinstance(dest, View) and dest._parent is root):
+def complement(whole: Any, part: Any) -> list[tuple[Any, ...]] | None:
+    """Slabs that cover all of `whole` but `part`; None if that is no block of it.
+
+    Found from shapes and strides alone, so that a block may be shown through any wrappers.
+    """
+    steps = dict(zip(part.strides, part.shape, strict=True))
+    if len(steps) < len(part.strides) or not part.size:
         return None
-    index = list(dest._how)
-    if any(i is None for i in index):
-        return None
-    if Ellipsis in index:
-        at = index.index(Ellipsis)
-        index[at : at + 1] = [slice(None)] * (len(root.shape) - len(index) + 1)
-    index += [slice(None)] * (len(root.shape) - len(index))
+    rest = _distance(whole, part)
+    before: dict[int, slice] = {}
     slabs: list[tuple[Any, ...]] = []
-    before: list[Any] = []
-    for i, n in zip(index, root.shape, strict=True):
-        if isinstance(i, slice):
-            start, stop, step = i.indices(n)
-            if step != 1:
-                return None
-            stop = max(start, stop)
-        else:
-            start = int(i) + (n if i < 0 else 0)
-            stop = start + 1
-        if start > 0:
-            slabs.append((*before, slice(0, start)))
-        if stop < n:
-            slabs.append((*before, slice(stop, n)))
-        before.append(slice(start, stop))
+    # From the dimension with the longest step to the shortest, as an address is taken apart.
+    order = sorted(range(len(whole.shape)), key=lambda d: -whole.strides[d])
+    for d in order:
+        n, step = whole.shape[d], whole.strides[d]
+        if step <= 0:
+            return None
+        start, rest = divmod(rest, step)
+        stop = start + steps.pop(step, 1)
+        if stop > n:
+            return None
+        for missing in (slice(0, start), slice(stop, n)):
+            if missing.start < missing.stop:
+                slabs.append(tuple({**before, d: missing}.get(i, slice(None)) for i in range(len(order))))
+        before[d] = slice(start, stop)
+    if rest or any(length != 1 for length in steps.values()):
+        return None
     return slabs
+
+
+def _distance(whole: Any, part: Any) -> int:
+    """Bytes from the first element of one view to that of another of the same memory."""
+    if isinstance(whole, np.ndarray):
+        first: int = whole.__array_interface__["data"][0]
+        return int(part.__array_interface__["data"][0]) - first
+    return int(part.offset - whole.offset)
 
 
 def write_foreign(family: Any, dest: Any, leaf: Leaf, source: Any) -> None:

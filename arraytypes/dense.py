@@ -20,7 +20,7 @@ from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_cl
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version, destination
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version, destination, is_element
 
 _new = object.__new__
 
@@ -129,9 +129,23 @@ class DenseArray(AbstractArray):
         raise NotImplementedError(f"{cls.__name__} must implement _copy_into.")
 
     @classmethod
-    def _owner(cls, view: Any) -> Any:
-        """The object every view of the same memory holds."""
-        raise NotImplementedError(f"{cls.__name__} must implement _owner.")
+    def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
+        """A NumPy operand as a leaf of this place."""
+        return Leaf(cls._upload(x))
+
+    @classmethod
+    def _matmul(cls, x1: Any, x2: Any) -> Any:
+        raise TypeError(
+            f"{cls.__name__} has no matrix product. Give it one: `@mb.matmul.method` for "
+            f"({cls.__name__}, {cls.__name__}), or a static method {cls.__name__}._matmul(x1, x2)."
+        )
+
+    @classmethod
+    def _accumulate(cls, x: Any, op: Any, axis: int) -> Any:
+        raise TypeError(
+            f"{cls.__name__} has no scan. Give it one: `@mb.accumulate.method` for ({cls.__name__}), or "
+            f"a static method {cls.__name__}._accumulate(x, op, axis)."
+        )
 
 
 def _rebuild(family: type[DenseArray], data: np.ndarray) -> Any:
@@ -162,7 +176,7 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
         x = np.asarray(data)
     except ValueError as e:
         raise ValueError(
-            f"This data does not form an array: {e}. All rows must have the same length."
+            f"This data does not form an array: {str(e).rstrip('. ')}. All rows must have the same length."
         ) from None
     if x.dtype.kind not in "biufc":
         if x.dtype.kind == "O" and dtype is None and not isinstance(data, (list, tuple, np.ndarray)):
@@ -205,6 +219,8 @@ def settle(version: Broadcasted | Reduced, value: Leaf) -> Leaf:
     """Give a node its value and let go of what it was computed from."""
     version.value = value
     if type(version) is Broadcasted:
+        if not version.shape and is_element(version):
+            value.element = True
         version.args = None
         version.size = 0
     else:

@@ -117,7 +117,7 @@ def elementwise_method(op: Op) -> Callable[..., Any]:
     return generated
 
 
-def specialise(op: Op, types: tuple[Any, ...]) -> Callable[..., Any]:
+def specialise(op: Op, types: Any) -> Callable[..., Any]:
     """The function that builds the node of `op` for arguments of exactly these types."""
     simple = all(
         (issubclass(t, DenseArray) and t.parameters and len(t.parameters) == 2) or t in (int, float, complex)

@@ -49,10 +49,6 @@ class HostArray(DenseArray):
         np.copyto(dest, source)
 
     @classmethod
-    def _owner(cls, view: np.ndarray) -> Any:
-        return view.base if isinstance(view.base, np.ndarray) else view
-
-    @classmethod
     def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
         """A NumPy operand: read where it lies if that is possible."""
         return Leaf(_native(x), foreign=True)

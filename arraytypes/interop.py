@@ -70,7 +70,7 @@ def numpy_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: d
     return dest
 
 
-def numpy_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def numpy_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """What a NumPy function that is no ufunc does with our arrays."""
     verb = FUNCTIONS.get(func)
     if func is np.array_equal:
@@ -95,8 +95,15 @@ def numpy_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return getattr(creation, func.__name__)(*args, **kwargs)
     if func in (np.array2string, np.array_repr, np.array_str):
         return func(*[_numpy(a) for a in args], **kwargs)
+    if func is np.cumsum:
+        axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
+        x = args[0] if axis is not None else verbs.reshape(args[0], (-1,))
+        return verbs.accumulate(x, "add", 0 if axis is None else axis)
     if verb is None:
-        return NotImplemented
+        raise TypeError(
+            f"np.{func.__name__} does not know mirabelle's arrays, and nothing leaves them unasked. "
+            f"Fetch the values first: `np.{func.__name__}(mb.to_numpy(x))`."
+        )
     if func in (np.sum, np.prod, np.min, np.max, np.amin, np.amax, np.any, np.all, np.mean):
         names = ("axis",)
         kwargs.update(zip(names, args[1:], strict=False))

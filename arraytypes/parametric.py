@@ -28,7 +28,7 @@ class ArrayMeta(type):
 
     # What a parametrised class was made of; a class without parameters is its own origin.
     __generic_class__: type
-    parameters: tuple[Any, ...] = ()
+    parameters: Any = ()
 
     def __getitem__(cls, parameters: Any) -> Any:
         if not isinstance(parameters, tuple):

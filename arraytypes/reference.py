@@ -169,10 +169,6 @@ class RefArray(DenseArray):
         dest._host()[...] = source._host()
 
     @classmethod
-    def _owner(cls, view: RefView) -> Any:
-        return view.buffer
-
-    @classmethod
     def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
         return Leaf(cls._upload(x))
 

@@ -51,7 +51,7 @@ class Wrapper(AbstractArray):
     _changes_ndim = False
 
     @classmethod
-    def _normalise(cls, parameters: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _normalise(cls, parameters: Any) -> tuple[Any, ...]:
         if not 1 <= len(parameters) <= 1 + cls._changes_ndim or not (
             isinstance(parameters[0], type) and issubclass(parameters[0], AbstractArray)
         ):
@@ -63,7 +63,7 @@ class Wrapper(AbstractArray):
         return parameters
 
     @classmethod
-    def _widened(cls, parameters: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    def _widened(cls, parameters: Any) -> Iterator[tuple[Any, ...]]:
         if len(parameters) > 1:
             yield parameters[:1]
             return
@@ -72,7 +72,7 @@ class Wrapper(AbstractArray):
             yield (above,)
 
     @classmethod
-    def _class_attributes(cls, parameters: tuple[Any, ...]) -> dict[str, Any]:
+    def _class_attributes(cls, parameters: Any) -> dict[str, Any]:
         attributes: dict[str, Any] = {"parent_type": parameters[0]}
         if hasattr(parameters[0], "dtype") and isinstance(parameters[0].dtype, np.dtype):
             attributes["dtype"] = parameters[0].dtype
@@ -259,7 +259,7 @@ def _rewrite(node: Any, x: Any, family: Any, full: tuple[int, ...], made: dict[i
             view = BroadcastTo._of(wrap(family, node), None, full)._show(view)
         out = Leaf(_through(x, view), node.foreign, token=(id(node), path_token(x), node, full))
     else:
-        args = tuple(_rewrite(a, x, family, full, made) for a in node.args)
+        args = tuple(_rewrite(a, x, family, full, made) for a in node.args or ())
         out = Broadcasted(node.sig, args, x.shape)
     made[key] = out
     return out
@@ -401,5 +401,7 @@ def _(x: AbstractArray, index: Any) -> Any:
     index = checked_index(x, index)
     made = view_of(x, index)
     if not made._shape and not any(i is None or i is Ellipsis for i in index):
-        return copied(made)  # one element: its value now, as NumPy's scalars
+        element = copied(made)  # its value now, as NumPy's scalars
+        element._node.element = True
+        return element
     return made

@@ -36,6 +36,8 @@ class Leaf:
     # A leaf has no value beside itself; the name is there for code that has asked what it holds.
     value: Any
     token: Any = None
+    # Is it one element read out of an array by its index?
+    element = False
     # Set on a destination whose writer made sure that the tree reads it at most element on element.
     checked = False
     reducers: list[weakref.ref[Reduced]] | None = None
@@ -61,6 +63,7 @@ class Broadcasted:
     """
 
     foreign = False
+    element = False
     value: Leaf | None = None
     # How often it was evaluated inside a larger tree without being stored.
     evaluations = 0
@@ -93,6 +96,7 @@ class Reduced:
 
     size = 1
     foreign = False
+    element = False
     value: Leaf | None = None
     reducers: list[weakref.ref[Reduced]] | None = None
 
@@ -122,6 +126,19 @@ class Reduced:
         return format_tree(self)
 
 
+def is_element(version: Any) -> bool:
+    """Is a single number one element picked out of an array, or computed from such?"""
+    stack = [version]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, (Leaf, Broadcasted, Reduced)):
+            if x.element:
+                return True
+            if isinstance(x, Broadcasted):
+                stack += [x.value] if x.value is not None else x.args or ()
+    return False
+
+
 def destination(view: Any, token: Any = None) -> Leaf:
     """A leaf about to be written, by a writer who has looked after aliasing."""
     leaf = Leaf(view, token=token)
@@ -140,7 +157,7 @@ def scalar_dtype(x: Any) -> np.dtype:
 def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:
     """A tree as an indented text, a line a node."""
     lines: list[str] = []
-    seen: dict[int, str] = {}
+    seen: dict[Any, str] = {}
     count = {"x": 0, "v": 0}
 
     def new(letter: str) -> str:
@@ -149,9 +166,10 @@ def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:
 
     def describe(x: Any) -> str:
         if isinstance(x, Leaf):
-            label = seen.get(id(x))
+            key = x.token or id(x)
+            label = seen.get(key)
             if label is None:
-                label = seen[id(x)] = name(x) if name else new("x")
+                label = seen[key] = name(x) if name else new("x")
             return f"{label}: {x.dtype.name}{list(x.shape)}"
         return f"{x!r}" if not hasattr(x, "dtype") else f"{x!s}: {x.dtype.name}"
 

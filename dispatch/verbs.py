@@ -313,7 +313,7 @@ def reduce_(x: Any, reduction: Any, axis: Any = None, dtype: Any = None, keepdim
 
 
 @generic
-def sum(x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum; takes the tree of `x` into its kernel, so that no temporary is written.
 
     >>> import mirabelle as mb
@@ -323,47 +323,47 @@ def sum(x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
 
 
 @generic
-def prod(x: Any, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product."""
 
 
 @generic
-def min(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The smallest element (NaN wins)."""
 
 
 @generic
-def max(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The largest element (NaN wins)."""
 
 
 @generic
-def any(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Does any element hold?"""
 
 
 @generic
-def all(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Do all elements hold?"""
 
 
 @generic
-def count_nonzero(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """How many elements are not zero."""
 
 
 @generic
-def mean(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The mean."""
 
 
 @generic
-def var(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The variance (two passes, so that it is accurate)."""
 
 
 @generic
-def std(x: Any, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The standard deviation."""
 
 

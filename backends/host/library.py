@@ -58,7 +58,7 @@ def host_matmul(x1: Any, x2: Any) -> Any:
     return _result(np.matmul(a, b), a, b)
 
 
-HostArray._matmul = staticmethod(host_matmul)  # type: ignore[attr-defined]
+HostArray._matmul = staticmethod(host_matmul)  # type: ignore[method-assign, assignment]
 
 
 @verbs.accumulate.method
@@ -100,4 +100,4 @@ def scan_ufunc(op: Any) -> Any:
     return None
 
 
-HostArray._accumulate = staticmethod(host_accumulate)  # type: ignore[attr-defined]
+HostArray._accumulate = staticmethod(host_accumulate)  # type: ignore[method-assign, assignment]

@@ -40,7 +40,8 @@ def _(dest: HostArray, src: Broadcasted) -> Any:
     outs = [target]
     dtypes = (target.dtype,)
     if request.stored:
-        order = "F" if target.ndim > 1 and target.flags.f_contiguous else "C"
+        # As the destination runs through memory, so that all are written in one order.
+        order = "F" if target.ndim > 1 and abs(target.strides[0]) < abs(target.strides[-1]) else "C"
         for node in request.stored:
             outs.append(HostArray._empty(node.shape, node.dtype, order))
         dtypes = tuple([o.dtype for o in outs])

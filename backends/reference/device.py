@@ -16,7 +16,7 @@ import numpy as np
 from mirabelle.arraytypes.reference import RefBuffer, RefView
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
-from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import Sig
 
 # Device addresses: the buffer's number above, the byte within it below.
@@ -90,13 +90,14 @@ class _Names(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         stem, _, c = name.rpartition("_")
-        op = TABLE.get(stem)
-        if op is None or c not in _CODES:
+        if stem not in TABLE or c not in _CODES:
             raise KeyError(name)
+        op = TABLE[stem]
         dtype = np.dtype(c)
         if name.startswith("pow_"):
             # On single numbers NumPy takes a square root for the exponent 0.5, on arrays it does not.
-            made: Any = lambda x, y: op.ufunc(np.array([x, x]), np.array([y, y]))[0]  # type: ignore[misc]
+            ufunc: Any = op.ufunc
+            made: Any = lambda x, y: ufunc(np.array([x, x]), np.array([y, y]))[0]
         elif op.ufunc is not None:
             made = op.ufunc
         else:
@@ -117,9 +118,10 @@ def launch(kernel: Any, args: int, threads: int) -> None:
             kernel(args, i)
 
 
-def scalar_function(op: Any, out: np.dtype) -> Callable[..., Any]:
+def scalar_function(op: Op, out: np.dtype) -> Callable[..., Any]:
     """A scalar function as the device calls it."""
     if TABLE.get(op.name) is op:
         made = numpy_callable(Sig(op, (out,) * op.nin, (out,)))[0]
         return lambda *args: made(*args)[()]
+    assert op.scalar is not None
     return op.scalar

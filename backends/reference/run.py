@@ -193,5 +193,5 @@ def _accumulate(x: Any, op: Any, axis: int) -> Any:
     return handle(out)
 
 
-RefArray._matmul = staticmethod(_matmul)  # type: ignore[attr-defined]
-RefArray._accumulate = staticmethod(_accumulate)  # type: ignore[attr-defined]
+RefArray._matmul = staticmethod(_matmul)  # type: ignore[method-assign, assignment]
+RefArray._accumulate = staticmethod(_accumulate)  # type: ignore[method-assign, assignment]

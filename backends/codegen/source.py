@@ -69,8 +69,9 @@ def inline(sig: Sig) -> str | None:
     if kind == "c":
         if op in ("real", "imag"):
             return f"{{0}}.{op}"
-        return {**_ARITHMETIC, "equal": _COMPARE["equal"], "not_equal": _COMPARE["not_equal"],
-                "positive": "{0}", "square": "{0} * {0}", "negative": "-{0}",
+        # Products are left to NumPy, whose vector code rounds them once less than the formula does.
+        return {"add": "{0} + {1}", "subtract": "{0} - {1}", "equal": _COMPARE["equal"],
+                "not_equal": _COMPARE["not_equal"], "positive": "{0}", "negative": "-{0}",
                 "conj": "conj_" + c + "({0})"}.get(op)  # fmt: skip
     if op == "real":
         return "{0}"

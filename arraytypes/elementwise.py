@@ -23,35 +23,13 @@ from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import WEAK, Sig
 from mirabelle.dispatch.schedule import dag_size
 from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.styles import HOST, SCALAR, join_places
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, broadcast_shapes, destination
 
 _new = object.__new__
 Scalar = bool | int | float | complex | np.generic
 Operand = AbstractArray | Scalar | np.ndarray
 _COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
-
-
-def family_of(types: tuple[type, ...], op: str) -> Any:
-    """The array type results have: the join of the operands' places, at the level of types."""
-    families: set[Any] = set()
-    host_0d = False
-    for t in types:
-        if issubclass(t, AbstractArray):
-            f = leaf_family(t)
-            if f.home.rank < 2 and getattr(t, "ndim", 1) == 0:
-                host_0d = True
-                host = f
-            else:
-                families.add(f)
-    if not families:
-        return host if host_0d else default_family()
-    devices = {f for f in families if f.home.rank >= 2}
-    if len(devices) == 1:
-        # Whether host arrays may join a device is asked when there are values to name.
-        return next(iter(devices))
-    if len(families) > 1:
-        raise_places(op, types)
-    return next(iter(families))
 
 
 def raise_places(op: str, operands: Any) -> None:
@@ -73,9 +51,6 @@ def raise_places(op: str, operands: Any) -> None:
         f"Move it once, with `mb.adapt(mb.{device}, x)`, or allow it for a block with "
         "`with mb.allow_transfer():`."
     )
-
-
-_default_family: Any = None
 
 
 def default_family() -> Any:
@@ -278,28 +253,28 @@ def check_scalar(value: Any, dtype: np.dtype) -> None:
 
 def join_families(op: str, operands: tuple[Any, ...]) -> Any:
     """The array type of the result; a PlaceError where data would have to move unasked."""
-    device = None
-    host = None
+    device = host = None
+    places = set()
     for x in operands:
         if isinstance(x, AbstractArray):
-            f = leaf_family(type(x))
-            if f.home.rank >= 2:
-                if device is not None and device is not f:
-                    raise_places(op, operands)
-                device = f
-            else:
-                host = f
+            family = leaf_family(type(x))
+            if family.home.rank >= 2:
+                device = family
+                places.add(family.home)
+                continue
+            host = family
+        elif not isinstance(x, np.ndarray):
+            continue
+        # One number of the host joins a kernel anywhere, by value.
+        places.add(HOST if x.ndim else SCALAR)
     if device is None:
         return host or default_family()
-    if not policy.transfer_allowed() and any(
-        isinstance(x, (AbstractArray, np.ndarray)) and x.ndim > 0 and not _on(x, device) for x in operands
-    ):
-        raise_places(op, operands)
+    try:
+        join_places(places)
+    except PlaceError:
+        if not policy.transfer_allowed() or len({p for p in places if p.rank >= 2}) > 1:
+            raise_places(op, operands)
     return device
-
-
-def _on(x: Any, family: Any) -> bool:
-    return isinstance(x, AbstractArray) and leaf_family(type(x)) is family
 
 
 def operand(family: Any, op: Op, x: Any) -> tuple[Any, Any, tuple[int, ...] | None]:

@@ -116,11 +116,9 @@ class Reduced:
         self.shape = shape
         self.dtype = dtype
         # Reductions of one operand find each other here, and are computed in one pass.
-        ref: weakref.ref[Reduced] = weakref.ref(self)
-        if operand.reducers is None:
-            operand.reducers = [ref]
-        else:
-            operand.reducers.append(ref)
+        waiting = [r for r in operand.reducers or () if _still_waiting(r)]
+        waiting.append(weakref.ref(self))
+        operand.reducers = waiting
 
     def __repr__(self) -> str:
         return format_tree(self)
@@ -149,9 +147,10 @@ def destination(view: Any, token: Any = None) -> Leaf:
 Version = Leaf | Broadcasted | Reduced
 
 
-def scalar_dtype(x: Any) -> np.dtype:
-    """The dtype a scalar operand stands for when it is alone."""
-    return np.asarray(x).dtype if not hasattr(x, "dtype") else x.dtype
+def _still_waiting(ref: weakref.ref[Any]) -> bool:
+    """Does anybody hold the reduction, and has it no value yet?"""
+    node = ref()
+    return node is not None and node.value is None
 
 
 def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:

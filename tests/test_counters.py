@@ -344,3 +344,10 @@ def test_eager_mode_launches_each_operation():
         mb.sum(y)
     assert c.launches == 3
     assert_same(y, [3.0, 5.0])
+
+
+def test_reductions_of_a_long_lived_array_leave_nothing_behind():
+    x = mb.HostArray([1.0, 2.0])
+    for _ in range(100):
+        float(mb.sum(x))
+    assert len(mb.tree(x).reducers) <= 1

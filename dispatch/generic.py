@@ -44,6 +44,7 @@ from mirabelle.dispatch.errors import (
     UnfaithfulAnnotationError,
 )
 from mirabelle.dispatch.forks import ForkLock
+from mirabelle.dispatch.methods import Method, MethodTable, type_name
 
 _lock = ForkLock()
 _registry: list[GenericFunction] = []
@@ -74,80 +75,6 @@ def world() -> int:
 def _bump() -> None:
     global _world
     _world += 1
-
-
-class Method:
-    """One method of a generic function: what it takes, what it runs, where it was written."""
-
-    __slots__ = ("function", "generated", "implementation", "scope", "signature")
-
-    def __init__(
-        self,
-        function: GenericFunction,
-        signature: tuple[Any, ...],
-        implementation: Callable[..., Any],
-        *,
-        generated: bool = False,
-        scope: str = "global",
-    ) -> None:
-        self.function = function
-        self.signature = signature
-        self.implementation = implementation
-        self.generated = generated
-        self.scope = scope
-
-    @property
-    def file(self) -> str:
-        code = getattr(inspect.unwrap(self.implementation), "__code__", None)
-        return code.co_filename if code is not None else "<builtin>"
-
-    @property
-    def line(self) -> int:
-        code = getattr(inspect.unwrap(self.implementation), "__code__", None)
-        return code.co_firstlineno if code is not None else 0
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.generated:
-            return self.implementation(*map(type, args))(*args, **kwargs)
-        return self.implementation(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        inner = ", ".join(type_name(t) for t in self.signature)
-        note = "" if self.scope == "global" else f" [{self.scope}]"
-        note += " [generated]" if self.generated else ""
-        return f"{self.function.__name__}({inner}){note} at {self.file}:{self.line}"
-
-
-class MethodTable(list[Method]):
-    """The methods of one generic function; shows one a line, also in a notebook."""
-
-    def __repr__(self) -> str:
-        return "\n".join(map(repr, self)) if self else "no methods"
-
-    def _repr_html_(self) -> str:
-        import html
-
-        rows = "".join(
-            f"<tr><td><code>{html.escape(m.function.__name__)}("
-            f"{html.escape(', '.join(type_name(t) for t in m.signature))})</code></td>"
-            f"<td>{html.escape(m.scope)}</td>"
-            f"<td><code>{html.escape(m.file)}:{m.line}</code></td></tr>"
-            for m in self
-        )
-        return f"<table><tr><th>method</th><th>scope</th><th>where</th></tr>{rows}</table>"
-
-
-def type_name(tp: Any) -> str:
-    """A type as a person writes it."""
-    if isinstance(tp, types.UnionType) or typing.get_origin(tp) is typing.Union:
-        return " | ".join(type_name(t) for t in typing.get_args(tp))
-    if typing.get_origin(tp) is not None:
-        return repr(tp)
-    if tp is Any:
-        return "Any"
-    if tp is type(None):
-        return "None"
-    return getattr(tp, "__name__", None) or repr(tp)
 
 
 def _hints(f: Callable[..., Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.parametric import ArrayMeta, generic_class
+from mirabelle.arraytypes.parametric import ArrayMeta
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Place
@@ -350,8 +350,3 @@ def _out(result: Any, out: Any) -> Any:
     if out is None:
         return result
     return verbs.assign(out, result, casting="same_kind")
-
-
-def type_label(x: AbstractArray) -> str:
-    """The type of an array as its repr shows it."""
-    return type(x).__name__ if type(x).parameters else generic_class(type(x)).__name__

@@ -34,7 +34,7 @@ def _(x: AbstractArray) -> str:
     facts = {
         "type": type(x).__name__,
         "shape": " × ".join(map(str, x.shape)) or "scalar",
-        "bytes": _bytes(x.nbytes),
+        "bytes": shown_bytes(x.nbytes),
         "place": repr(x.place),
     }
     rows = "".join(
@@ -45,7 +45,8 @@ def _(x: AbstractArray) -> str:
     return f"<table>{rows}</table><pre style='margin-top:0.4em'>{text}</pre>"
 
 
-def _bytes(n: float) -> str:
+def shown_bytes(n: float) -> str:
+    """A number of bytes as a person reads it."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if n < 1024:
             return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"

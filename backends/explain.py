@@ -8,6 +8,7 @@ from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.display import shown_bytes
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import program_for
@@ -104,9 +105,9 @@ def explain(x: Any) -> Explanation:
         math.prod(request.shape) * (sig.out.itemsize + sum(d.itemsize for d in sig.ins))
         for sig, _ in program_for(request, (operand.dtype,)).steps
     )
-    facts["bytes read"] = _bytes(read)
-    facts["bytes written"] = _bytes(written)
-    facts["one operation at a time"] = f"{_bytes(unfused)} in {len(request.key[0])} launches"
+    facts["bytes read"] = shown_bytes(read)
+    facts["bytes written"] = shown_bytes(written)
+    facts["one operation at a time"] = f"{shown_bytes(unfused)} in {len(request.key[0])} launches"
     program = program_for(request, (version.dtype,))
     if family is not HostArray:
         source = thread_source(program, len(request.shape))
@@ -132,17 +133,13 @@ def explain(x: Any) -> Explanation:
     n = math.prod(request.shape)
     known = kernels.known(source)
     facts["runs as"] = (
-        f"a compiled kernel ({known})" if known == "in memory"
-        else "NumPy on the whole operands: it is small" if n < settings.compile_size
+        "NumPy on the whole operands: it is small" if n <= settings.small_size
+        else f"a compiled kernel ({known})" if known == "in memory"
+        else "NumPy on cache-sized blocks, because its kernel does not compile" if known == "does not compile"
+        else "NumPy on cache-sized blocks, until it is used often" if n < settings.compile_size
         else "NumPy on cache-sized blocks, while the kernel compiles"
     )  # fmt: skip
     return Explanation(facts, format_tree(version), source.text)
-
-
-def _bytes(n: float) -> str:
-    from mirabelle.arraytypes.display import _bytes as shown
-
-    return shown(n)
 
 
 def _request(operand: Any) -> Any:

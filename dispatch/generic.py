@@ -524,12 +524,6 @@ def override(
             _bump()
 
 
-def overridden(function: Any, signature: tuple[type, ...]) -> bool:
-    """Does an override of this context answer these types?"""
-    core = core_of(function)
-    return bool(core.active_overrides) and core.overriding(signature) is not None
-
-
 def methods(function: Any) -> MethodTable:
     """Every method of a generic function, active overrides first, with file and line.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -204,34 +204,29 @@ def _siblings(b: _Builder, node: Broadcasted, outs: list[int], stored: list[Broa
             b.uses[id(node)] = b.uses.get(id(node), 1) + 1
 
 
+def operations(root: Broadcasted) -> Iterator[Broadcasted]:
+    """The unevaluated operations of a tree, those shared by several parents once."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            stack += [a for a in node.args or () if type(a) is Broadcasted and a.value is None]
+
+
 def dag_cost(root: Broadcasted) -> int:
-    """What evaluating a tree again would cost, counting what it shares once.
+    """What evaluating a tree again would cost.
 
     Additions and the like are nearly free beside memory traffic: only what is costlier counts.
     """
-    total = 0
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            if node.sig.cost > 2:
-                total += node.sig.cost
-            stack += [a for a in node.args or () if type(a) is Broadcasted and a.value is None]
-    return total
+    return sum(node.sig.cost for node in operations(root) if node.sig.cost > 2)
 
 
 def dag_size(root: Broadcasted) -> int:
-    """How many operations a tree has, counting what it shares once."""
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if id(node) not in seen:
-            seen.add(id(node))
-            stack += [a for a in node.args or () if type(a) is Broadcasted and a.value is None]
-    return len(seen)
+    """How many operations a tree has."""
+    return sum(1 for _ in operations(root))
 
 
 def survivors(root: Broadcasted, leaf: Leaf) -> bool:
@@ -293,9 +288,7 @@ def _hoisted(node: Broadcasted, shape: tuple[int, ...]) -> bool:
 
 def pure(node: Broadcasted) -> bool:
     """Is every operation of a tree known to depend on its operands alone, and never to fail?"""
-    return node.sig.op.pure and all(
-        pure(a) for a in node.args or () if type(a) is Broadcasted and a.value is None
-    )
+    return all(n.sig.op.pure for n in operations(node))
 
 
 _calibrate()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from compare import assert_same
 from kinds import SINGLE
 
 import mirabelle as mb
@@ -149,3 +150,21 @@ def test_broadcasted_is_a_tree_to_execute():
     assert mb.copyto(dest, t) is dest and dest.tolist() == [2.0, 3.0]
     with pytest.raises(ValueError, match="broadcast"):
         mb.broadcasted(mb.divmod, mb.HostArray([1.0]), 2)
+
+
+def test_a_kernel_that_does_not_compile_is_said_once_and_the_result_is_right(monkeypatch):
+    from mirabelle.backends.host import compiler, kernels
+
+    def broken(*_):
+        raise RuntimeError("no compiler today")
+
+    monkeypatch.setattr(compiler, "compile_source", broken)
+    x = mb.HostArray(np.arange(70_003.0))
+    with mb.settings.changed(compiler="thread", cache=False, compile_size=1):
+        expression = lambda: x * 3.25 - x / 7.125 + x * x * 1.0625
+        assert_same(expression(), mb.to_numpy(x) * 3.25 - mb.to_numpy(x) / 7.125 + mb.to_numpy(x) ** 2 * 1.0625)
+        kernels.settle()
+        with pytest.warns(RuntimeWarning, match="did not compile.*explain"):
+            mb.materialize(expression())
+        mb.materialize(expression())
+        assert "does not compile" in mb.explain(expression()).facts["runs as"]

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from typing import Any
 
 from mirabelle.backends.codegen.source import Source
@@ -43,7 +44,24 @@ def get(
         found = _find(key, source, wait, functions)
     if found is PENDING and wait:
         found = _await(key)
+    if found is FAILED:
+        _report(key, source)
     return None if found is PENDING or found is FAILED else found
+
+
+_reported: set[Any] = set()
+
+
+def _report(key: Any, source: Source) -> None:
+    """Say once that a kernel does not compile: the results are right, but not as fast as they could be."""
+    if key not in _reported:
+        _reported.add(key)
+        warnings.warn(
+            f"The kernel {source.name} did not compile and is run by NumPy on blocks instead. This is a "
+            "mistake in mirabelle: please report it with the source that `mb.explain(expression)` prints.",
+            RuntimeWarning,
+            stacklevel=6,
+        )
 
 
 def _find(key: Any, source: Source, wait: bool, functions: dict[str, Any] | None) -> Any:
@@ -75,7 +93,7 @@ def _find(key: Any, source: Source, wait: bool, functions: dict[str, Any] | None
     if mode == "process" and _server.submit(key, source, builtins, entry):
         return PENDING
     thread = threading.Thread(
-        target=lambda: _keep(key, _compile_here(source, dict(builtins), entry)),
+        target=lambda: _compile_or_fail(key, source, dict(builtins), entry),
         daemon=True,
         name="mirabelle-compiler",
     )
@@ -100,6 +118,14 @@ def _keep(key: Any, kernel: Any) -> Any:
     return kernel
 
 
+def _compile_or_fail(key: Any, source: Source, functions: dict[str, Any], entry: str) -> None:
+    """Compile where nobody waits for an exception."""
+    try:
+        _keep(key, _compile_here(source, functions, entry))
+    except Exception:
+        _keep(key, FAILED)
+
+
 def _await(key: Any, timeout: float = 60.0) -> Any:
     deadline = time.monotonic() + timeout
     while _kernels.get(key) is PENDING and time.monotonic() < deadline:
@@ -120,7 +146,13 @@ def known(source: Source) -> str:
     """Where a source's kernel is: "in memory", "compiling" or "not compiled"."""
     found = _kernels.get(source.text)
     return (
-        "not compiled" if found is None or found is FAILED else "compiling" if found is PENDING else "in memory"
+        "does not compile"
+        if found is FAILED
+        else "not compiled"
+        if found is None
+        else "compiling"
+        if found is PENDING
+        else "in memory"
     )
 
 
@@ -204,10 +236,7 @@ class _Server:
             rest = list(self.waiting.values())
             self.waiting.clear()
         for key, source, builtins, entry in rest:
-            with contextlib.suppress(Exception):
-                _keep(key, _compile_here(source, builtins, entry))
-                continue
-            _keep(key, FAILED)
+            _compile_or_fail(key, source, builtins, entry)
 
     def accept(self, key: Any, source: Source, entry: str, code: bytes | None, symbol: str) -> None:
         global compilations

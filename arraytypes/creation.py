@@ -1,4 +1,4 @@
-"""Making arrays. `namespace(type)` gives these functions for another array type."""
+"""Making arrays: of the default type, or of the one `device=` names."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import as_numpy, as_shape, wrap
 from mirabelle.arraytypes.host import HostArray, share
-from mirabelle.arraytypes.parametric import checked_dtype, generic_class
+from mirabelle.arraytypes.makers import creates, maker_of
+from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
 
-def _family(device: Any) -> Any:
-    return HostArray if device is None else generic_class(device)
-
-
 def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
-    family = _family(device)
-    d = checked_dtype(dtype)
-    x = wrap(family, Leaf(family._empty(as_shape(shape), d)))
-    return verbs.assign(x, value)
+    maker = maker_of(device)
+    x = wrap(maker.family, Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype))))
+    return maker(verbs.assign(x, value))
 
 
+def _from_numpy(data: np.ndarray, device: Any) -> Any:
+    maker = maker_of(device)
+    return maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(data, None)))))
+
+
+@creates
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """A new array of undefined contents. `device` is an array type; HostArray if not given.
 
@@ -32,10 +34,11 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     >>> mb.empty((2, 3)).shape
     (2, 3)
     """
-    family = _family(device)
-    return wrap(family, Leaf(family._empty(as_shape(shape), checked_dtype(dtype or np.float64))))
+    maker = maker_of(device)
+    return maker(wrap(maker.family, Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype or np.float64)))))
 
 
+@creates
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """A new array of zeros.
 
@@ -46,6 +49,7 @@ def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     return _filled(shape, 0, dtype or np.float64, device)
 
 
+@creates
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """A new array of ones.
 
@@ -56,6 +60,7 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     return _filled(shape, 1, dtype or np.float64, device)
 
 
+@creates
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
     """A new array of one value.
 
@@ -95,6 +100,7 @@ def full_like(x: AbstractArray, fill_value: Any, *, dtype: Any = None) -> Any:
     return _like(x, dtype, fill_value)
 
 
+@creates
 def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
     """Evenly spaced numbers from `start` up to, but without, `stop`.
 
@@ -103,9 +109,10 @@ def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, de
     [0 1 2 3]
     """
     data = np.arange(start, dtype=dtype) if stop is None else np.arange(start, stop, step, dtype=dtype)
-    return _family(device)(data)
+    return _from_numpy(data, device)
 
 
+@creates
 def linspace(
     start: Any, stop: Any, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Any:
@@ -115,9 +122,10 @@ def linspace(
     >>> print(mb.linspace(0, 1, 3))
     [0.  0.5 1. ]
     """
-    return _family(device)(np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint))
+    return _from_numpy(np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint), device)
 
 
+@creates
 def asarray(data: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
     """`data` as an array, without a copy where that is possible.
 
@@ -131,24 +139,28 @@ def asarray(data: Any, *, dtype: Any = None, device: Any = None, copy: bool | No
     >>> n
     array([5., 0.])
     """
-    family = _family(device)
+    maker = maker_of(device)
+    family = maker.family
     if isinstance(data, AbstractArray):
-        x = data if device is None else verbs.adapt(family, data)
+        x = data if device is None or data.place == family.home else verbs.adapt(family, data)
         if dtype is not None and checked_dtype(dtype) != x.dtype:
+            if copy is False:
+                raise ValueError("A change of dtype needs a copy. Leave copy=False away.")
             return verbs.astype(x, dtype)
+        if copy is False and x is not data:
+            raise ValueError("A change of place needs a copy. Leave copy=False away.")
         return verbs.copy(x) if copy else x
-    if isinstance(data, np.ndarray) and family is HostArray and not copy:
+    if isinstance(data, np.ndarray) and family is HostArray and not copy and maker.show is None:
         if dtype is None or checked_dtype(dtype) == data.dtype:
             return share(data)
         if copy is False:
             raise ValueError("A change of dtype needs a copy. Leave copy=False away.")
     if copy is False:
         raise ValueError(
-            f"A {type(data).__name__} cannot be shared, only copied, into {family.__name__}. "
-            "Leave copy=False away."
+            f"A {type(data).__name__} cannot be shared, only copied, into {maker.name}. Leave copy=False away."
         )
     wanted = None if dtype is None else checked_dtype(dtype)
-    return wrap(family, Leaf(family._upload(as_numpy(data, wanted))))
+    return maker(wrap(family, Leaf(family._upload(as_numpy(data, wanted)))))
 
 
 def _register_numpy() -> None:

@@ -133,6 +133,21 @@ class DenseArray(AbstractArray):
         """A NumPy operand as a leaf of this place."""
         return Leaf(cls._upload(x))
 
+    # Routines of the place's library by name: functions of views (see arraytypes/library.py).
+    _routines: dict[str, Any] = {}  # noqa: RUF012 - each family has its own
+
+    @classmethod
+    def _routine(cls, name: str) -> Any:
+        """The routine of that name."""
+        found = cls._routines.get(name)
+        if found is None:
+            raise NotImplementedError(
+                f"The library of {cls.family.__name__} has no {name}. Move the data to a place that has it, "
+                f"`mb.adapt(mb.HostArray, x)`, or add the routine: `@library.routine({cls.family.__name__}, "
+                f"{name!r})` from mirabelle.arraytypes."
+            )
+        return found
+
     @classmethod
     def _matmul(cls, x1: Any, x2: Any) -> Any:
         raise TypeError(

@@ -33,6 +33,7 @@ class Counters:
     scalar_reads: int = 0
     compilations: int = 0
     transfers: int = 0
+    library_calls: int = 0
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self))
@@ -43,7 +44,8 @@ class Counters:
 def count() -> Iterator[Counters]:
     """Count the launches, temporaries, bytes, scalar reads, compilations and transfers of a block.
 
-    `launches` are kernels run; `temporaries` are arrays written that nobody asked for by name;
+    `launches` are kernels run; `library_calls` are routines of a place's library (a sort, an FFT, a
+    factorisation); `temporaries` are arrays written that nobody asked for by name;
     `bytes_read` and `bytes_written` are those of array operands, each counted once a launch.
     """
     global active

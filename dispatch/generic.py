@@ -392,18 +392,19 @@ def _carrier(method: Method) -> Callable[..., Any]:
     return carrier
 
 
-def generic(prototype: Callable[..., Any]) -> Any:
+def generic(prototype: Callable[..., Any], arity: int | None = None) -> Any:
     """Make a generic function of a prototype (its name, signature and docstring).
 
-    The parameters before any keyword-only or defaulted one are dispatched on; the others are
-    passed through as they are. The body of the prototype is never run.
+    The parameters before any keyword-only or defaulted one are dispatched on, or the first
+    `arity` of them; the others are passed through as they are. The body of the prototype is
+    never run.
     """
     signature = inspect.signature(prototype)
     dispatched = [
         p.name
         for p in signature.parameters.values()
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
-    ]
+    ][:arity]
     rest = [p for p in signature.parameters.values() if p.name not in dispatched]
     core = GenericFunction(prototype, len(dispatched))
     name = prototype.__name__
@@ -425,6 +426,10 @@ def generic(prototype: Callable[..., Any]) -> Any:
         if p.kind is p.KEYWORD_ONLY and not starred:
             head.append("*")
             starred = True
+        if p.default is p.empty:
+            head.append(p.name)
+            call.append(p.name if p.kind is not p.KEYWORD_ONLY else f"{p.name}={p.name}")
+            continue
         defaults[p.name] = p.default
         head.append(f"{p.name}=_defaults[{p.name!r}]")
         call.append(f"{p.name}={p.name}")

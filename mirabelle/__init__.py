@@ -57,6 +57,7 @@ from mirabelle.arraytypes.creation import (
 )
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.makers import default_array, namespace
 from mirabelle.arraytypes.reductions import mapreduce, reduce
 from mirabelle.arraytypes.reference import RefArray
 from mirabelle.arraytypes.userbroadcast import broadcast, map
@@ -282,6 +283,7 @@ __all__ = [
     "cospi",
     "count",
     "count_nonzero",
+    "default_array",
     "deg2rad",
     "divide",
     "divmod",
@@ -355,6 +357,7 @@ __all__ = [
     "minimum",
     "modf",
     "multiply",
+    "namespace",
     "nan",
     "negative",
     "newaxis",

@@ -1,0 +1,74 @@
+"""Functions of arrays as generics: one body serves all arrays, a method replaces it for a type.
+
+>>> import mirabelle as mb
+>>> from mirabelle.arraytypes.define import array_function
+>>> @array_function
+... def halved(x, /):
+...     "Half of x."
+...     return mb.divide(x, 2)
+>>> print(halved(mb.HostArray([2.0, 4.0])), halved([6.0]))
+[1. 2.] [3.]
+>>> mb.methods(halved)[0].signature[0].__name__
+'AbstractArray'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.dispatch.generic import generic
+
+
+def array_function(body: Callable[..., Any] | None = None, *, arity: int = 1) -> Any:
+    """A generic function, dispatched on its first `arity` parameters, whose general method is `body`.
+
+    The body gets arrays there, or numbers beside an array: NumPy arrays are shared and lists
+    become arrays before they come to it.
+    """
+    if body is None:
+        return lambda f: array_function(f, arity=arity)
+    f: Callable[..., Any] = body
+    made = generic(f, arity)
+    made.core.register(f, (AbstractArray,) * arity)
+
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        heads = as_operands(args[:arity])
+        if all(a is b for a, b in zip(heads, args, strict=False)):
+            return f(*args, **kwargs)
+        return made(*heads, *args[arity:], **kwargs)
+
+    convert.__name__ = f.__name__
+    made.core.register(convert, (object,) * arity)
+    return made
+
+
+def as_operands(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Operands as arrays: lists and NumPy's arrays become ours, numbers stay beside an array."""
+    found = [x if isinstance(x, AbstractArray) or _is_number(x) else as_array(x) for x in operands]
+    if not any(isinstance(x, AbstractArray) for x in found):
+        found[0] = as_array(found[0])
+    return tuple(found)
+
+
+def _is_number(x: Any) -> bool:
+    return x is None or isinstance(x, (bool, int, float, complex, np.generic))
+
+
+def as_array(x: Any, like: Any = None) -> Any:
+    """Anything an array can be made of, as one: shared where it is a NumPy array.
+
+    `like` is an array whose place a list or number goes to.
+    """
+    if isinstance(x, AbstractArray):
+        return x
+    if isinstance(x, np.ndarray):
+        from mirabelle.arraytypes.host import share
+
+        return share(x)
+    from mirabelle.arraytypes.creation import asarray
+
+    return asarray(x, device=None if like is None else like.place)

@@ -1,0 +1,96 @@
+"""Calls of a place's own library: sorts, FFTs, factorisations, whatever is no fused kernel.
+
+Each family of arrays has *routines*: functions of its views, by NumPy's names ("sort",
+"linalg.qr", "fft.fft"). A call is a barrier: it evaluates its operands, runs one routine on their
+memory, and wraps what comes back. So a function that calls a routine runs on every place that
+has it, and a backend adds a place by naming its library.
+
+>>> import mirabelle as mb
+>>> from mirabelle.arraytypes import library
+>>> print(library.call("sort", mb.HostArray([3, 1, 2]) * 10))
+[10 20 30]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.elementwise import join_families
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.tree import Leaf
+
+
+def call(routine: str, *operands: Any, **options: Any) -> Any:
+    """Run a routine on evaluated operands: an array, or a tuple where it returns several.
+
+    Operands are arrays and numbers; options go to the routine as they are.
+    """
+    family = join_families(routine, operands)
+    run = family._routine(routine)
+    return _wrapped(family, run(*[view(family, x) for x in operands], **options), operands)
+
+
+def has(family: Any, routine: str) -> bool:
+    """Does this family's library have the routine?"""
+    try:
+        family._routine(routine)
+    except NotImplementedError:
+        return False
+    return True
+
+
+def routine(family: Any, name: str) -> Callable[[Any], Any]:
+    """Give a family a routine: a function of views that returns new memory.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle.arraytypes import library
+    >>> @library.routine(mb.HostArray, "doubled")
+    ... def _(x): return x * 2
+    >>> print(library.call("doubled", mb.HostArray([1, 2])))
+    [2 4]
+    """
+
+    def register(f: Any) -> Any:
+        if "_routines" not in family.__dict__:
+            family._routines = {}
+        family._routines[name] = f
+        return f
+
+    return register
+
+
+def view(family: Any, x: Any) -> Any:
+    """What a routine gets for an operand: a view of memory, or a number."""
+    if isinstance(x, AbstractArray):
+        if family.home.rank >= 2 and x.ndim == 0 and x.place != family.home:
+            return verbs.fetch(x)[()]
+        if x.place != family.home:
+            x = verbs.adapt(family, x)
+        return verbs.leaf_of(x).view
+    if isinstance(x, np.ndarray) and x.ndim:
+        return family._wrap_numpy(x).view
+    return x
+
+
+def _wrapped(family: Any, result: Any, operands: Any = ()) -> Any:
+    """What a routine returned, as arrays."""
+    if isinstance(result, (tuple, list)):
+        return tuple(_wrapped(family, r) for r in result)
+    if result is None or isinstance(result, (bool, int, float, complex, str)):
+        return result
+    if isinstance(result, np.generic):
+        result = np.asarray(result)
+    if isinstance(result, np.ndarray):
+        leaf = family._wrap_numpy(result)
+        if leaf.foreign:  # new memory, that nobody else can write to
+            leaf = Leaf(leaf.view)
+    else:
+        leaf = Leaf(result)
+    if counters.active:
+        counters.add(bytes_written=leaf.view.nbytes)
+    return wrap(family, leaf)

@@ -1,0 +1,68 @@
+"""The host's library: NumPy's routines by their names, and SciPy's where NumPy has none."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.dispatch import counters
+
+
+def host_routine(cls: Any, name: str) -> Callable[..., Any]:
+    """A routine of the host: one registered by that name, else NumPy's, else SciPy's."""
+    made = _made.get(name)
+    if made is None or made[0] is not cls._routines.get(name):
+        own = cls._routines.get(name)
+        made = _made[name] = (own, _counted(own or _found(name)))
+    return made[1]
+
+
+_made: dict[str, tuple[Any, Callable[..., Any]]] = {}
+
+HostArray._routine = classmethod(host_routine)  # type: ignore[method-assign, assignment]
+
+
+def _found(name: str) -> Any:
+    for library in ("numpy", "scipy"):
+        path, _, last = name.rpartition(".")
+        try:
+            module = importlib.import_module(f"{library}.{path}" if path else library)
+        except ImportError:
+            continue
+        found = getattr(module, last, None)
+        if callable(found):
+            return found
+    missing_scipy = importlib.util.find_spec("scipy") is None
+    raise NotImplementedError(
+        f"The host's library has no routine {name!r}."
+        + (" SciPy may have it, and is not installed: `pip install scipy`." if missing_scipy else "")
+    )
+
+
+def _counted(run: Any) -> Callable[..., Any]:
+    @functools.wraps(run)
+    def routine(*views: Any, **options: Any) -> Any:
+        if counters.active:
+            counters.add(library_calls=1, bytes_read=sum(getattr(v, "nbytes", 0) for v in views))
+        with np.errstate(all="ignore"):
+            result = run(*views, **options)
+        return owned(result, views)
+
+    return routine
+
+
+def owned(result: Any, views: Any) -> Any:
+    """Results in memory of their own: NumPy returns views where it can."""
+    if isinstance(result, (tuple, list)):
+        return tuple(owned(r, views) for r in result)
+    if isinstance(result, np.ndarray) and (
+        not result.flags.writeable
+        or any(isinstance(v, np.ndarray) and np.may_share_memory(result, v) for v in views)
+    ):
+        return result.copy()
+    return result

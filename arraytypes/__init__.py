@@ -4,7 +4,9 @@ from mirabelle.arraytypes import (  # noqa: F401 - they add methods
     assign,
     display,
     elementwise,
+    indexing,
     interop,
     reductions,
+    structured,
     wrappers,
 )

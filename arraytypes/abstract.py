@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.buffers import Buffered
 from mirabelle.arraytypes.parametric import ArrayMeta
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
@@ -44,7 +45,7 @@ def _inplace(verb: Any) -> Any:
     return inplace
 
 
-class AbstractArray(metaclass=ArrayMeta):
+class AbstractArray(Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
     """The root of all array types."""
 
     __module__ = "mirabelle"
@@ -226,6 +227,23 @@ class AbstractArray(metaclass=ArrayMeta):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return verbs.numpy_view(self, dtype, copy)
+
+    @property
+    def _exported(self) -> np.ndarray:
+        """What the buffer protocol shows (see `arraytypes.buffers`)."""
+        return verbs.numpy_view(self)
+
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        from mirabelle.arraytypes.dlpack import export
+
+        return export(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        from mirabelle.arraytypes.dlpack import device_of
+
+        return device_of(self)
 
     def __getitem__(self, index: Any) -> Any:
         return verbs.getitem(self, index)

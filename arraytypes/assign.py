@@ -19,23 +19,26 @@ from mirabelle.arraytypes.dense import (
     as_numpy,
     family_of_version,
     force,
+    force_temporary,
     settle,
     wrap,
 )
 from mirabelle.arraytypes.elementwise import (
     Scalar,
     at_once,
+    cast_to,
     leaf_family,
     operand,
     raise_places,
     warn_if_discarding,
 )
-from mirabelle.arraytypes.wrappers import View, Wrapper, checked_index, root_of, shown_leaf, view_of
+from mirabelle.arraytypes.indexing import is_advanced, write_at
+from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
 from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.schedule import pure, survivors
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, broadcast_shapes
 
 
 @verbs.setitem.method
@@ -43,7 +46,11 @@ def _(x: AbstractArray, index: Any, value: Any) -> None:
     if index is Ellipsis or (type(index) is slice and index == slice(None)):
         verbs.assign(x, value)
         return
-    target = view_of(x, checked_index(x, index))
+    index = index if type(index) is tuple else (index,)
+    if is_advanced(index):
+        write_at(x, index, value)
+        return
+    target = view_of(x, index)
     if not target._shape and x.ndim:
         scalar_access("Writing", x.place)
     verbs.assign(target, value)
@@ -183,14 +190,20 @@ def write(dest: Any, source: Any) -> None:
         root._node = source  # both handles on one version; the next write parts them
         return
     reads = readers(source, leaf)
-    if nobody_else(leaf, source, reads) and same_places_only(source, leaf, dest, whole, reads):
-        execute(family, leaf if whole else shown_leaf(dest, leaf), as_tree(source))
-        if whole:
-            # A reduction of the old contents must not be found by one of the new.
-            leaf.reducers = None
+    if nobody_else(leaf, source, reads):
+        target = leaf if whole else shown_leaf(dest, leaf)
+        if harmless(target, exact, reads):
+            execute(family, target, as_tree(source))
+            if whole:
+                # A reduction of the old contents must not be found by one of the new.
+                leaf.reducers = None
             if exact and source.value is None:
-                settle(cast(Broadcasted, source), leaf)
-        return
+                settle(cast(Broadcasted, source), target)
+            return
+        if not whole and 2 * target.view.size <= leaf.view.size:
+            # It overlaps what it reads, and is small beside the rest: by way of a value of its own.
+            execute(family, target, as_tree(force_temporary(family, as_tree(source))))
+            return
     # In the order of the old memory: wrappers around it go on showing the new.
     flags = leaf.view.flags
     order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
@@ -208,8 +221,71 @@ def write(dest: Any, source: Any) -> None:
 def execute(family: Any, target: Leaf, tree: Broadcasted) -> None:
     """Have the backend write a tree into memory that it may be written to as it is."""
     target.checked = True
+    written(target)
     verbs.copyto(wrap(family, target), tree)
     target.checked = False
+
+
+def written(leaf: Leaf) -> None:
+    """Its memory is about to change: what was known of the contents no longer holds."""
+    (leaf.root or leaf).writes += 1
+
+
+def assigned_value(dest: Any, value: Any) -> Any:
+    """A value to be written to a part of `dest`, as an array of its dtype."""
+    family = leaf_family(type(dest))
+    source = source_version(dest, value)
+    warn_if_discarding(source.dtype, dest.dtype)
+    return cast_to(wrap(family, source), dest.dtype)
+
+
+def scatter_into(dest: Any, how: Any, value: Any, op: str) -> None:
+    """Write `value` where the arrays of an index say, or combine it with what is there."""
+    target = view_of(dest, how.basic)
+    value = assigned_value(dest, value)
+    used = how.used
+    shape = broadcast_shapes([a.shape for a in used] or [()], "indexing")
+    plain = [n for n, a in zip(target.shape, how.arrays, strict=True) if a is None]
+    first = 0 if how.front or not used else next(d for d, a in enumerate(how.arrays) if a is not None)
+    full = (*plain[:first], *shape, *plain[first:])
+    while value.ndim > len(full) and value.shape[0] == 1:
+        value = value[0, ...]
+    try:
+        check_fits(value.shape, full)
+    except ValueError:
+        raise ValueError(
+            f"shape mismatch: value array of shape {value.shape} could not be broadcast to indexing "
+            f"result of shape {full}"
+        ) from None
+    # The dimensions of the arrays come first, in the target and in the value.
+    gathered = [d for d, a in enumerate(how.arrays) if a is not None]
+    rest = [d for d, a in enumerate(how.arrays) if a is None]
+    target = verbs.permute_dims(target, (*gathered, *rest))
+    if first and value.ndim:
+        value = verbs.broadcast_to(value, full)
+        block = range(first, first + len(shape))
+        value = verbs.permute_dims(value, (*block, *(d for d in range(len(full)) if d not in block)))
+    scatter(target, value, [verbs.broadcast_to(a, shape) for a in used], op)
+
+
+def scatter(target: Any, value: Any, indices: list[Any], op: str) -> None:
+    """The write itself: in place, or in a copy if somebody still reads the old contents."""
+    root: DenseArray = root_of(target)
+    family = type(root).family
+    verbs.materialize(value)
+    leaf = verbs.leaf_of(root)
+    if any(readers(verbs.leaf_of(v), leaf) for v in (value, *indices)):
+        value, indices = verbs.copy(value), [verbs.copy(i) for i in indices]
+    if not leaf.foreign and not nobody_else(leaf, None, []):
+        flags = leaf.view.flags
+        order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+        fresh = Leaf(family._empty(leaf.shape, leaf.dtype, order))
+        family._copy_into(fresh.view, leaf.view)
+        root._node = leaf = fresh
+    written(leaf)
+    leaf.reducers = None
+    views = [verbs.leaf_of(v).view for v in (value, *indices)]
+    family._routine("scatter")(verbs.lower(target, leaf), *views, op=op)
 
 
 def fallible(source: Any) -> bool:
@@ -223,7 +299,7 @@ def shareable(source: Any, dest: Any) -> bool:
         type(source) is Leaf
         and source.shape == dest.shape
         and source.dtype == dest.dtype
-        and source.token is None
+        and source.root is None
         and not source.foreign
     )
 
@@ -243,7 +319,7 @@ def squeezed(family: Any, source: Any, ndim: int) -> Any:
     if extra <= 0:
         return source
     leaf = force(family, source)
-    return Leaf(leaf.view[(*(0,) * extra, ...)], leaf.foreign, token=(id(leaf), ("squeezed", extra), leaf))
+    return Leaf(leaf.view[(*(0,) * extra, ...)], leaf.foreign, root=leaf)
 
 
 def fitted(source: Any, dest: Any) -> Any:
@@ -269,7 +345,7 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
     while stack:
         x = stack.pop()
         if type(x) is Leaf:
-            if x is leaf or (x.token is not None and x.token[0] == id(leaf)):
+            if x is leaf or x.root is leaf:
                 found.append(x)
         elif type(x) is Broadcasted:
             if x.value is not None:
@@ -285,7 +361,7 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
 def nobody_else(leaf: Leaf, source: Any, reads: list[Leaf]) -> bool:
     """Is the tree about to be written the only reader of the old contents?"""
     parts = {id(r) for r in reads if r is not leaf}
-    # Each read of the whole leaf is held by a node and by the list; of a part, by its token.
+    # Each read of the whole leaf is held by a node and by the list; of a part, by the part.
     if references(leaf) > _ALONE + len(parts) + 2 * sum(r is leaf for r in reads):
         return False
     # A NumPy array exported from this memory (np.asarray(x)) holds its view, and is a reader too.
@@ -300,15 +376,34 @@ def references(leaf: Leaf) -> int:
     return sys.getrefcount(leaf)
 
 
-def same_places_only(source: Any, leaf: Leaf, dest: Any, whole: bool, reads: list[Leaf]) -> bool:
-    """Does the tree read, of the memory it is written to, only the element it writes?"""
-    if not reads:
-        return True
-    if source.shape != dest.shape or source.dtype != dest.dtype:
-        return False  # the source stays pending, and would read what was written
-    if not whole:
+def harmless(target: Leaf, exact: bool, reads: list[Leaf]) -> bool:
+    """Does the tree read, of the memory it is written to, only the element it writes, or none at all?
+
+    (A source that is not exactly what is stored stays pending, and would read what was written.)
+    """
+    here = None
+    for r in reads:
+        if r.table:
+            return False
+        if r is target:
+            same = True
+        elif apart(r.view, target.view):
+            continue
+        else:
+            here = here or target.key()
+            same = r.key() == here
+        if not (same and exact):
+            return False
+    return True
+
+
+def apart(a: Any, b: Any) -> bool:
+    """Do two views show no common element? (False where that takes long to find out.)"""
+    a, b = getattr(a, "proxy", a), getattr(b, "proxy", b)
+    try:
+        return not np.shares_memory(a, b, max_work=1000)
+    except np.exceptions.TooHardError:
         return False
-    return all(r is leaf for r in reads)
 
 
 def copy_around(family: Any, fresh: Leaf, leaf: Leaf, target: Leaf) -> None:
@@ -324,7 +419,7 @@ def complement(whole: Any, part: Any) -> list[tuple[Any, ...]] | None:
     Found from shapes and strides alone, so that a block may be shown through any wrappers.
     """
     steps = dict(zip(part.strides, part.shape, strict=True))
-    if len(steps) < len(part.strides) or not part.size:
+    if len(steps) < len(part.strides) or not part.size or part.dtype.itemsize != whole.dtype.itemsize:
         return None
     rest = _distance(whole, part)
     before: dict[int, slice] = {}

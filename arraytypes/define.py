@@ -48,7 +48,8 @@ def array_function(body: Callable[..., Any] | None = None, *, arity: int = 1) ->
 
 def as_operands(operands: tuple[Any, ...]) -> tuple[Any, ...]:
     """Operands as arrays: lists and NumPy's arrays become ours, numbers stay beside an array."""
-    found = [x if isinstance(x, AbstractArray) or _is_number(x) else as_array(x) for x in operands]
+    like = next((x for x in operands if isinstance(x, AbstractArray)), None)
+    found = [x if isinstance(x, AbstractArray) or _is_number(x) else as_array(x, like) for x in operands]
     if not any(isinstance(x, AbstractArray) for x in found):
         found[0] = as_array(found[0])
     return tuple(found)

@@ -55,7 +55,7 @@ class DenseArray(AbstractArray):
         if dtype is not None:
             wanted = checked_dtype(dtype)
         if isinstance(data, AbstractArray):
-            x = verbs.adapt(family, data)
+            x = verbs.dense(verbs.adapt(family, data))
             if wanted is not None and wanted != x.dtype:
                 x = verbs.materialize(verbs.astype(x, wanted))
             elif x is data or verbs.parent(x) is not x:  # it still shares memory, or wraps
@@ -107,6 +107,9 @@ class DenseArray(AbstractArray):
 
     # A quicker way for small trees, if the backend has one: tree → leaf, or None.
     _direct: Any = None
+
+    # A quicker x[index] for small results, if the backend has one: x, index → array, or None.
+    _take_small: Any = None
 
     @classmethod
     def _upload(cls, data: np.ndarray) -> Any:

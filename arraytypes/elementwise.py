@@ -6,7 +6,9 @@ out once; what remains for a call is to compare shapes and to make the node.
 
 from __future__ import annotations
 
+import functools
 import numbers
+import operator
 import warnings
 import weakref
 from collections.abc import Callable
@@ -86,22 +88,38 @@ def elementwise_method(op: Op) -> Callable[..., Any]:
             issubclass(t, (bool, int, float, complex, np.generic)) for t in types
         ):
             return NotImplemented
+        for t in types:
+            rule = getattr(t, "_elementwise", None)
+            if rule is not None:
+                return functools.partial(_ruled, rule, op)
         return specialise(op, types)
 
     generated.__name__ = op.name
     return generated
 
 
+def _ruled(rule: Any, op: Op, *operands: Any) -> Any:
+    return rule(op, operands)
+
+
+def build(op: Op, operands: tuple[Any, ...]) -> Any:
+    """The result of an operation: what the type of an operand makes of it, or a node."""
+    for x in operands:
+        rule = getattr(type(x), "_elementwise", None)
+        if rule is not None:
+            return rule(op, operands)
+    return build_node(op, operands)
+
+
 def specialise(op: Op, types: Any) -> Callable[..., Any]:
     """The function that builds the node of `op` for arguments of exactly these types."""
-    simple = all(
-        (issubclass(t, DenseArray) and t.parameters and len(t.parameters) == 2) or t in (int, float, complex)
-        for t in types
-    )
-    families = {t.family for t in types if issubclass(t, DenseArray)}
+    simple = all(_reader(t) is not None or t in (int, float, complex) for t in types)
+    families = {leaf_family(t) for t in types if issubclass(t, AbstractArray)} if simple else set()
     if not simple or len(families) != 1 or op.nout != 1 or len(types) > 2:
         return general(op)
     family = next(iter(families))
+    if not all(issubclass(t, DenseArray) for t in types if issubclass(t, AbstractArray)):
+        return through_wrappers(op, types, family)
     sig = promotion.signature(op, tuple(argument_type(t) for t in types))
     ndim = max(getattr(t, "ndim", 0) for t in types)
     cls = _handle_class(family, sig.out, ndim)
@@ -149,6 +167,77 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
             return h if size <= settings.node_limit else at_once(h)
 
     return checked_int(op, sig, types, with_scalar) if int in types else with_scalar
+
+
+def _reader(t: type) -> Any:
+    """How the version of an array of type `t` is captured; None where that is not settled by the type."""
+    from mirabelle.arraytypes.wrappers import View, Wrapper, shown_part
+
+    if issubclass(t, DenseArray):
+        return _node if t.parameters and len(t.parameters) == 2 else None
+    if issubclass(t, Wrapper) and isinstance(getattr(t, "ndim", None), int) and hasattr(t, "dtype"):
+        root = t
+        while issubclass(root, Wrapper):
+            root = root.parent_type
+        if issubclass(root, DenseArray):
+            return shown_part if issubclass(t, View) else verbs.capture
+    return None
+
+
+_node = operator.attrgetter("_node")
+
+
+def through_wrappers(op: Op, types: Any, family: Any) -> Callable[..., Any]:
+    """As `specialise`, where an operand is a view of memory."""
+    sig = promotion.signature(op, tuple(argument_type(t) for t in types))
+    ndim = max(getattr(t, "ndim", 0) for t in types)
+    cls = _handle_class(family, sig.out, ndim)
+    name = op.name
+    readers = [_reader(t) for t in types]
+    if len(types) == 1:
+        (read,) = readers
+
+        def unary(x: Any) -> Any:
+            a = read(x)
+            size = 1 + a.size
+            h = _new(cls)
+            h._node = Broadcasted(sig, (a,), a.shape, size)
+            return h if size <= settings.node_limit else at_once(h)
+
+        return unary
+    first, second = readers
+    if second is None:
+
+        def binary(x: Any, y: Any) -> Any:
+            a = first(x)
+            size = 1 + a.size
+            h = _new(cls)
+            h._node = Broadcasted(sig, (a, y), a.shape, size)
+            return h if size <= settings.node_limit else at_once(h)
+
+    elif first is None:
+
+        def binary(x: Any, y: Any) -> Any:
+            b = second(y)
+            size = 1 + b.size
+            h = _new(cls)
+            h._node = Broadcasted(sig, (x, b), b.shape, size)
+            return h if size <= settings.node_limit else at_once(h)
+
+    else:
+
+        def binary(x: Any, y: Any) -> Any:
+            a = first(x)
+            b = second(y)
+            shape = a.shape
+            if shape != b.shape:
+                shape = broadcast_shapes([shape, b.shape], name)
+            size = 1 + a.size + b.size
+            h = _new(cls)
+            h._node = Broadcasted(sig, (a, b), shape, size)
+            return h if size <= settings.node_limit else at_once(h)
+
+    return checked_int(op, sig, types, binary) if int in types else binary
 
 
 def checked_int(op: Op, sig: Sig, types: tuple[type, ...], build: Callable[..., Any]) -> Callable[..., Any]:
@@ -314,6 +403,8 @@ def cast_to(x: Any, dtype: np.dtype) -> Any:
     """`x` with another dtype, lazily; `x` itself if it has it."""
     if x.dtype == dtype:
         return x
+    if hasattr(x, "_cast"):
+        return verbs.astype(x, dtype, copy=False)
     family = leaf_family(type(x))
     version = verbs.capture(x)
     warn_if_discarding(x.dtype, dtype)

@@ -28,11 +28,37 @@ from mirabelle.dispatch.tree import Leaf
 def call(routine: str, *operands: Any, **options: Any) -> Any:
     """Run a routine on evaluated operands: an array, or a tuple where it returns several.
 
-    Operands are arrays and numbers; options go to the routine as they are.
+    Arrays are found among operands and options, and in lists and tuples of these; what else
+    there is goes to the routine as it is.
     """
-    family = join_families(routine, operands)
+    family = join_families(routine, tuple(arrays_in((operands, options))))
     run = family._routine(routine)
-    return _wrapped(family, run(*[view(family, x) for x in operands], **options), operands)
+    if options:
+        options = {key: nested(family, x) for key, x in options.items()}
+    return _wrapped(family, run(*[nested(family, x) for x in operands], **options))
+
+
+def nested(family: Any, x: Any) -> Any:
+    """The views of the arrays in a nest of lists, tuples and dictionaries, as the same nest."""
+    if isinstance(x, AbstractArray):
+        return view(family, x)
+    if isinstance(x, (list, tuple)):
+        made = [nested(family, item) for item in x]
+        return tuple(made) if isinstance(x, tuple) else made
+    if isinstance(x, dict):
+        return {key: nested(family, item) for key, item in x.items()}
+    return view(family, x)
+
+
+def arrays_in(nest: Any, kind: Any = (AbstractArray, np.ndarray)) -> list[Any]:
+    """The arrays in such a nest."""
+    found: list[Any] = []
+    for x in nest.values() if isinstance(nest, dict) else nest:
+        if isinstance(x, kind):
+            found.append(x)
+        elif isinstance(x, (list, tuple, dict)):
+            found += arrays_in(x, kind)
+    return found
 
 
 def has(family: Any, routine: str) -> bool:
@@ -77,7 +103,7 @@ def view(family: Any, x: Any) -> Any:
     return x
 
 
-def _wrapped(family: Any, result: Any, operands: Any = ()) -> Any:
+def _wrapped(family: Any, result: Any) -> Any:
     """What a routine returned, as arrays."""
     if isinstance(result, (tuple, list)):
         return tuple(_wrapped(family, r) for r in result)

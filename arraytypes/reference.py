@@ -60,6 +60,11 @@ class RefView:
         self.offset = offset
 
     @property
+    def start(self) -> tuple[int, int]:
+        """Where the first element lies, comparable."""
+        return self.buffer.name, self.offset
+
+    @property
     def shape(self) -> tuple[int, ...]:
         return self.proxy.shape
 
@@ -107,6 +112,20 @@ class RefView:
 
     def broadcast_to(self, shape: tuple[int, ...]) -> RefView:
         return self._shown(np.broadcast_to(self.proxy, shape))
+
+    def diagonal(self, offset: int, axis1: int, axis2: int) -> RefView:
+        return self._shown(self.proxy.diagonal(offset, axis1, axis2))
+
+    def view(self, dtype: np.dtype) -> RefView:
+        return self._shown(self.proxy.view(dtype))
+
+    @property
+    def real(self) -> RefView:
+        return self._shown(self.proxy.real)
+
+    @property
+    def imag(self) -> RefView:
+        return self._shown(self.proxy.imag)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise DeviceError(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.elementwise import build_node
+from mirabelle.arraytypes.elementwise import build
 
 
 def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
@@ -37,7 +37,7 @@ def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
     if op.nin != len(everything):
         raise TypeError(f"{op.name} takes {op.nin} operands, and {len(everything)} came.")
     # How many results there are is known once the function is typed.
-    return build_node(typed(op, everything), everything) if op.nout == 1 else build_node(op, everything)
+    return build(typed(op, everything), everything) if op.nout == 1 else build(op, everything)
 
 
 def typed(op: Any, operands: tuple[Any, ...]) -> Any:

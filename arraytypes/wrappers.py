@@ -23,13 +23,13 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import as_shape, force, wrap
-from mirabelle.arraytypes.elementwise import copied, leaf_family
+from mirabelle.arraytypes.dense import DenseArray, as_shape, force, wrap
+from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.schedule import STORE_COST, dag_cost
 from mirabelle.dispatch.styles import Place
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, broadcast_shapes
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, broadcast_shapes
 
 _new = object.__new__
 
@@ -133,8 +133,7 @@ class View(Wrapper):
     _changes_ndim = True
 
     def _show(self, view: Any) -> Any:
-        # With an ellipsis NumPy gives a view even of one element.
-        return view[self._how if Ellipsis in self._how else (*self._how, ...)]
+        return view[self._how]
 
 
 class Reshaped(Wrapper):
@@ -188,18 +187,9 @@ def root_of(x: Any) -> Any:
     return x
 
 
-def path_token(x: Any) -> tuple[Any, ...]:
-    """What a chain of wrappers does, comparable: equal tokens show the same elements."""
-    steps = []
-    while isinstance(x, Wrapper):
-        steps.append((generic_class(type(x)).__name__, repr(x._how), x._shape))
-        x = x._parent
-    return tuple(steps)
-
-
 def shown_leaf(x: Any, leaf: Leaf) -> Leaf:
     """The leaf of what wrapper `x` shows of the leaf of its innermost parent."""
-    return Leaf(verbs.lower(x, leaf), leaf.foreign, token=(id(leaf), path_token(x), leaf))
+    return Leaf(verbs.lower(x, leaf), leaf.foreign, root=leaf)
 
 
 @verbs.leaf_of.method
@@ -215,6 +205,27 @@ def _(x: Wrapper) -> Any:
 
 @verbs.tree.method
 def _(x: Wrapper) -> Any:
+    return verbs.capture(x)
+
+
+def shown_part(x: Any) -> Any:
+    """What `capture` gives for a View: quicker for one right around evaluated memory."""
+    parent = x._parent
+    if isinstance(parent, DenseArray):
+        node = parent._node
+        if type(node) is not Leaf:
+            if node.value is None:
+                return verbs.capture(x)
+            parent._node = node = node.value
+        leaf = _new(Leaf)
+        leaf.view = node.view[x._how]
+        leaf.shape = x._shape
+        leaf.dtype = node.dtype
+        leaf.root = node.root or node
+        if node.foreign:
+            leaf.foreign = True
+            leaf.size = FOREIGN
+        return leaf
     return verbs.capture(x)
 
 
@@ -257,7 +268,7 @@ def _rewrite(node: Any, x: Any, family: Any, full: tuple[int, ...], made: dict[i
         view = node.view
         if node.shape != full:
             view = BroadcastTo._of(wrap(family, node), None, full)._show(view)
-        out = Leaf(_through(x, view), node.foreign, token=(id(node), path_token(x), node, full))
+        out = Leaf(_through(x, view), node.foreign, root=node)
     else:
         args = tuple(_rewrite(a, x, family, full, made) for a in node.args or ())
         out = Broadcasted(node.sig, args, x.shape)
@@ -353,34 +364,7 @@ def _(x: AbstractArray, shape: Any) -> Any:
         return Reshaped._of(verbs.copy(x), None, shape)
 
 
-# Indexing
-
-_BASIC = (int, np.integer, slice, type(None), type(Ellipsis))
-
-
-def checked_index(x: Any, index: Any) -> tuple[Any, ...]:
-    """An index as a tuple of integers, slices, None and `...`, or an IndexError with a cure."""
-    if not isinstance(index, tuple):
-        index = (index,)
-    out = []
-    for i in index:
-        if isinstance(i, AbstractArray) and i.ndim == 0 and i.dtype.kind in "iu":
-            i = int(i)
-        if isinstance(i, np.ndarray) and i.ndim == 0 and i.dtype.kind in "iu":
-            i = int(i)
-        if not isinstance(i, _BASIC) or isinstance(i, (bool, np.bool_)):
-            if isinstance(i, float):
-                raise IndexError(
-                    "only integers, slices (`:`), ellipsis (`...`) and None are valid indices, not "
-                    f"{i!r}. Convert it with int()."
-                )
-            raise IndexError(
-                "only integers, slices (`:`), ellipsis (`...`) and None index an array so far, not "
-                f"{type(i).__name__}. For a mask, compute on all elements with "
-                "`mb.where(mask, new, x)`."
-            )
-        out.append(i)
-    return tuple(out)
+# Parts
 
 
 def _indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...]:
@@ -393,15 +377,7 @@ _nothing = np.empty((), np.int8)
 
 def view_of(x: Any, index: tuple[Any, ...]) -> Any:
     """The view x[index] shows, without the copy an element read is."""
+    # With an ellipsis NumPy gives a view even of one element.
+    if not any(i is Ellipsis for i in index):
+        index = (*index, Ellipsis)
     return View._of(x, index, _indexed_shape(x.shape, index))
-
-
-@verbs.getitem.method
-def _(x: AbstractArray, index: Any) -> Any:
-    index = checked_index(x, index)
-    made = view_of(x, index)
-    if not made._shape and not any(i is None or i is Ellipsis for i in index):
-        element = copied(made)  # its value now, as NumPy's scalars
-        element._node.element = True
-        return element
-    return made

@@ -35,5 +35,13 @@ class UserFunctionError(MirabelleError, TypeError):
     """A user's scalar function cannot be compiled or returns no scalar."""
 
 
+class DenseFallbackWarning(UserWarning):
+    """An operation has no rule for a structured array, and made it dense."""
+
+
+class DenseFallbackError(MirabelleError, TypeError):
+    """An operation has no rule for a structured array, and making it dense was forbidden."""
+
+
 class DeviceError(MirabelleError, RuntimeError):
     """A device was asked for something it cannot do."""

@@ -144,6 +144,10 @@ def _make() -> None:
     TABLE["copy"] = Op("copy", 1, cost=0)
     TABLE["real"] = Op("real", 1, cost=0)
     TABLE["imag"] = Op("imag", 1, cost=0)
+    # (real part, imaginary part)
+    TABLE["complex"] = Op("complex", 2, cost=1)
+    # (memory, how many elements further on): found by the index arrays of x[index].
+    TABLE["gather"] = Op("gather", 2, cost=8)
     for i in range(8):
         # The i-th result of an operation with several.
         TABLE[f"pick{i}"] = Op(f"pick{i}", 1, cost=0)

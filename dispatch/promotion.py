@@ -86,14 +86,27 @@ def pick(sig: Sig, i: int) -> Sig:
     return intern(TABLE[f"pick{i}"], (sig.outs[i],), (sig.outs[i],))
 
 
-def result_type(*argtypes: Any) -> np.dtype:
-    """The common dtype of dtypes and weak scalar types.
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The common dtype of arrays, dtypes and Python scalars (or their types), which are weak.
 
     >>> import mirabelle as mb
     >>> mb.result_type(mb.float32, float)
     dtype('float32')
+    >>> mb.result_type(mb.RefArray([1, 2]), mb.float32, 2j)
+    dtype('complex128')
     """
-    return np.result_type(*[_EXEMPLAR.get(a, a) if isinstance(a, type) else a for a in argtypes])
+    if not arrays_and_dtypes:
+        raise ValueError("result_type needs at least one array or dtype: mb.result_type(x, mb.float32).")
+    return np.result_type(*map(_typed, arrays_and_dtypes))
+
+
+def _typed(a: Any) -> Any:
+    """What NumPy's rules look at: a dtype, or an exemplar of a weak scalar."""
+    if isinstance(a, type):
+        return _EXEMPLAR.get(a, a)
+    if isinstance(a, (int, float, complex, np.dtype, str)):
+        return a
+    return getattr(a, "dtype", a)
 
 
 def _resolve(op: Op, argtypes: tuple[Any, ...]) -> Sig:
@@ -110,6 +123,9 @@ def _resolve(op: Op, argtypes: tuple[Any, ...]) -> Sig:
         t = result_type(argtypes[0])
         part = np.dtype(f"f{t.itemsize // 2}") if t.kind == "c" else t
         return intern(op, (t,), (part,))
+    if op.name == "complex":
+        part = result_type(*argtypes)
+        return intern(op, (part, part), (np.dtype(f"c{2 * part.itemsize}"),))
     dtypes = tuple(result_type(t) for t in argtypes)
     if op.name == "fma" or (op.scalar is not None and TABLE.get(op.name) is op):
         common = _floating(np.result_type(*dtypes), op, dtypes)

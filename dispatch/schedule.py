@@ -67,7 +67,7 @@ class _Builder:
         self.uses: dict[int, int] = {}
 
     def leaf(self, leaf: Leaf) -> int:
-        key = leaf.token or id(leaf)
+        key = id(leaf) if leaf.root is None else leaf.key()
         j = self.index.get(key)
         if j is None:
             j = self.index[key] = len(self.leaves)
@@ -266,7 +266,7 @@ def _reach(
 
 
 def _same_memory(a: Leaf, b: Leaf) -> bool:
-    return a.token is not None and a.token[0] == id(b)
+    return a.root is b
 
 
 def _reads(version: Any, leaf: Leaf) -> bool:

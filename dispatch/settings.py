@@ -110,6 +110,13 @@ TABLE: tuple[Setting, ...] = (
     Setting("tree_limit", _count, 64, "An expression of more operations than this is evaluated at once."),
     Setting("pool_bytes", _count, 1 << 29, "Freed large host buffers kept for reuse, at most."),
     Setting("allow_scalar", _flag, None, "Element access on device arrays (default: only at a prompt)."),
+    Setting(
+        "dense_fallback",
+        _one_of("warn", "error", "silent"),
+        "warn",
+        "What happens when an operation has no rule for a structured array and makes it dense: a warning "
+        "the first time (warn), an error, or nothing (silent).",
+    ),
 )
 _BY_NAME = {s.name: s for s in TABLE}
 
@@ -128,6 +135,7 @@ class Settings:
     tree_limit: int
     pool_bytes: int
     allow_scalar: bool | None
+    dense_fallback: str
     # `tree_limit`, or less than any size while an eager block is open: what building reads.
     node_limit: int
 

@@ -11,6 +11,9 @@ host
 
 from __future__ import annotations
 
+import functools
+import math
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -79,11 +82,40 @@ def join_places(places: Iterable[Place]) -> Place:
     return joined
 
 
-class Structure(IntEnum):
-    """Which entries of an array are known. Dense, where nothing is, absorbs the others."""
+@dataclass(frozen=True)
+class Structure:
+    """Which entries of a matrix may differ from zero, and whether one half follows from the other.
 
-    SCALAR = 0
-    DENSE = 1
+    Entries that may differ from zero are on the main diagonal, on `lower` diagonals below it and on
+    `upper` above it. The join keeps what all operands leave open, and the mirror all have.
+    """
+
+    lower: float
+    upper: float
+    symmetric: bool = False
+    hermitian: bool = False
+
+    def __or__(self, other: Structure) -> Structure:
+        return Structure(
+            max(self.lower, other.lower),
+            max(self.upper, other.upper),
+            self.symmetric and other.symmetric,
+            self.hermitian and other.hermitian,
+        )
+
+    @property
+    def transposed(self) -> Structure:
+        return Structure(self.upper, self.lower, self.symmetric, self.hermitian)
+
+
+# A number is like a matrix of no entries: it leaves the structure to the others.
+NUMBER = Structure(-math.inf, -math.inf, True, True)
+DIAGONAL = Structure(0, 0, symmetric=True)
+UPPER_BIDIAGONAL, LOWER_BIDIAGONAL, TRIDIAGONAL = Structure(0, 1), Structure(1, 0), Structure(1, 1)
+UPPER, LOWER = Structure(0, math.inf), Structure(math.inf, 0)
+SYMMETRIC = Structure(math.inf, math.inf, symmetric=True)
+HERMITIAN = Structure(math.inf, math.inf, hermitian=True)
+DENSE = Structure(math.inf, math.inf)
 
 
 class Laziness(IntEnum):
@@ -97,7 +129,12 @@ class Laziness(IntEnum):
 
 
 def join_structure(styles: Iterable[Structure]) -> Structure:
-    return max(styles, default=Structure.SCALAR)
+    """The least structure that has room for all of them.
+
+    >>> join_structure([DIAGONAL, LOWER_BIDIAGONAL, UPPER_BIDIAGONAL]) == TRIDIAGONAL
+    True
+    """
+    return functools.reduce(operator.or_, styles, NUMBER)
 
 
 def join_laziness(styles: Iterable[Laziness]) -> Laziness:

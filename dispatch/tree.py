@@ -26,8 +26,8 @@ class Leaf:
     """Data in memory: a backend's array object, never changed while somebody else reads it.
 
     `foreign` marks memory that others can write to (a NumPy array wrapped without a copy):
-    expressions over it are evaluated at once. `token` tells equal views of one leaf apart from
-    different ones.
+    expressions over it are evaluated at once. `root` is the leaf whose memory this one shows a part
+    of. `table` marks memory that gathers read, at places only the kernel knows.
     """
 
     # Defaults live in the class: making a leaf or a node sets only what differs.
@@ -35,22 +35,54 @@ class Leaf:
     foreign = False
     # A leaf has no value beside itself; the name is there for code that has asked what it holds.
     value: Any
-    token: Any = None
+    root: Leaf | None = None
+    table = False
     # Is it one element read out of an array by its index?
     element = False
+    # What was worked out about the contents (the bounds of an index array), with the number of
+    # writes in place, to the memory it is a part of, that had happened by then.
+    known: dict[str, tuple[int, Any]] | None = None
+    writes = 0
     # Set on a destination whose writer made sure that the tree reads it at most element on element.
     checked = False
     reducers: list[weakref.ref[Reduced]] | None = None
 
-    def __init__(self, view: Any, foreign: bool = False, token: Any = None) -> None:
+    def __init__(self, view: Any, foreign: bool = False, root: Leaf | None = None, table: bool = False) -> None:
         self.view = view
         self.shape: tuple[int, ...] = view.shape
         self.dtype: np.dtype = view.dtype
         if foreign:
             self.foreign = True
             self.size = FOREIGN
-        if token is not None:
-            self.token = token
+        if root is not None:
+            self.root = root.root or root
+        if table:
+            self.table = True
+
+    def key(self) -> Any:
+        """What leaves that show the same elements share."""
+        if self.root is None and not self.table:
+            return id(self)
+        view = self.view
+        if isinstance(view, np.ndarray):
+            start: Any = view.__array_interface__["data"][0]
+        else:
+            start = view.start
+        return (self.table, start, view.shape, view.strides, view.dtype.num)
+
+    def remember(self, what: str, value: Any) -> None:
+        """Keep what was worked out about the contents, until they change."""
+        if not self.foreign:
+            if self.known is None:
+                self.known = {}
+            self.known[what] = ((self.root or self).writes, value)
+
+    def recalled(self, what: str) -> Any:
+        """What was worked out about the contents, if they are the same still."""
+        if self.known is None or what not in self.known:
+            return None
+        writes, value = self.known[what]
+        return value if writes == (self.root or self).writes else None
 
     def __repr__(self) -> str:
         return f"Leaf({self.dtype.name}, shape={self.shape})"
@@ -137,9 +169,9 @@ def is_element(version: Any) -> bool:
     return False
 
 
-def destination(view: Any, token: Any = None) -> Leaf:
+def destination(view: Any) -> Leaf:
     """A leaf about to be written, by a writer who has looked after aliasing."""
-    leaf = Leaf(view, token=token)
+    leaf = Leaf(view)
     leaf.checked = True
     return leaf
 
@@ -165,7 +197,7 @@ def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:
 
     def describe(x: Any) -> str:
         if isinstance(x, Leaf):
-            key = x.token or id(x)
+            key = x.key()
             label = seen.get(key)
             if label is None:
                 label = seen[key] = name(x) if name else new("x")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from mirabelle.dispatch.generic import GenericFunction, generic
 from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.signatures import keyword_only
 
 
 class Generic(Protocol):
@@ -32,9 +33,9 @@ ELEMENTWISE: dict[str, Any] = {}
 def _elementwise(name: str, meaning: str, example: str = "") -> Generic:
     """A generic function for one operation of `dispatch.ops`."""
     op = TABLE[name]
-    parameters = ", ".join("x" if op.nin == 1 else f"x{i + 1}" for i in range(op.nin))
+    parameters = "condition, x1, x2" if name == "where" else ", ".join(f"x{i + 1}" for i in range(op.nin))
     namespace: dict[str, Any] = {}
-    exec(f"def {name}({parameters}): ...", namespace)
+    exec(f"def {name}({'x' if op.nin == 1 else parameters}, /): ...", namespace)
     prototype = namespace[name]
     doc = f"{meaning}, element by element; lazy, and fused with what surrounds it."
     if example:
@@ -142,7 +143,7 @@ spacing = _elementwise("spacing", "The distance to the next number")
 divmod = _elementwise("divmod", "(x1 // x2, x1 % x2), one kernel for both")
 modf = _elementwise("modf", "The fractional and the integral part")
 frexp = _elementwise("frexp", "Mantissa and exponent to base 2")
-where = _elementwise("where", "x2 where x1 holds, else x3", "mb.HostArray([True, False]), 1, 2 -> [1 2]")
+where = _elementwise("where", "x1 where the condition holds, else x2", "mb.HostArray([True, False]), 1, 2 -> [1 2]")
 
 
 # Julia's vocabulary: the pieces a new array type gives
@@ -233,6 +234,17 @@ def materialize(x: Any) -> Any:
 
 
 @generic
+def dense(x: Any) -> Any:
+    """`x` with all its entries in memory: a structured array made dense, because it is asked for.
+
+    >>> import mirabelle as mb
+    >>> print(mb.dense(mb.Diagonal([1.0, 2.0])))
+    [[1. 0.]
+     [0. 2.]]
+    """
+
+
+@generic
 def tree(x: Any) -> Any:
     """The tree `x` stands for: a `Broadcasted`, or a `Leaf` once it is evaluated."""
 
@@ -274,9 +286,10 @@ def setitem(x: Any, index: Any, value: Any) -> None:
     """x[index] = value."""
 
 
+@keyword_only("copy")
 @generic
-def astype(x: Any, dtype: Any, copy: bool = True) -> Any:
-    """`x` with another dtype; lazy like any operation.
+def astype(x: Any, dtype: Any, /, copy: bool = True, *, device: Any = None) -> Any:
+    """`x` with another dtype (and at another place, if `device` names one); lazy like any operation.
 
     >>> import mirabelle as mb
     >>> print(mb.astype(mb.HostArray([1.7, -1.7]), mb.int32))
@@ -290,17 +303,25 @@ def copy(x: Any) -> Any:
 
 
 @generic
-def reshape(x: Any, shape: Any) -> Any:
-    """`x` in another shape: a view where strides can say it, a copy where not."""
+def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
+    """`x` in another shape: a view where strides can say it, a copy where not.
+
+    `copy=True` always copies; `copy=False` raises where a copy would be needed.
+
+    >>> import mirabelle as mb
+    >>> print(mb.reshape(mb.HostArray([1, 2, 3, 4]), (2, 2)))
+    [[1 2]
+     [3 4]]
+    """
 
 
 @generic
-def permute_dims(x: Any, axes: Any) -> Any:
+def permute_dims(x: Any, /, axes: Any) -> Any:
     """`x` with its dimensions in another order: a view."""
 
 
 @generic
-def broadcast_to(x: Any, shape: Any) -> Any:
+def broadcast_to(x: Any, /, shape: Any) -> Any:
     """`x` stretched to a shape: a read-only view."""
 
 
@@ -312,8 +333,9 @@ def reduce_(x: Any, reduction: Any, axis: Any = None, dtype: Any = None, keepdim
     """The node behind every reduction: `reduction` of `x` along axes, not computed yet."""
 
 
+@keyword_only("axis")
 @generic
-def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum; takes the tree of `x` into its kernel, so that no temporary is written.
 
     >>> import mirabelle as mb
@@ -322,53 +344,62 @@ def sum(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) 
     """
 
 
+@keyword_only("axis")
 @generic
-def prod(x: Any, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
+def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product."""
 
 
+@keyword_only("axis")
 @generic
-def min(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The smallest element (NaN wins)."""
 
 
+@keyword_only("axis")
 @generic
-def max(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The largest element (NaN wins)."""
 
 
+@keyword_only("axis")
 @generic
-def any(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Does any element hold?"""
 
 
+@keyword_only("axis")
 @generic
-def all(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Do all elements hold?"""
 
 
+@keyword_only("axis")
 @generic
-def count_nonzero(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """How many elements are not zero."""
 
 
+@keyword_only("axis")
 @generic
-def mean(x: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The mean."""
 
 
+@keyword_only("axis")
 @generic
-def var(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The variance (two passes, so that it is accurate)."""
 
 
+@keyword_only("axis")
 @generic
-def std(x: Any, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
+def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The standard deviation."""
 
 
 @generic
-def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """`x` limited to at least `min` and at most `max`."""
 
 
@@ -383,7 +414,7 @@ def norm(x: Any, p: Any = 2) -> Any:
 
 
 @generic
-def matmul(x1: Any, x2: Any) -> Any:
+def matmul(x1: Any, x2: Any, /) -> Any:
     """The matrix product x1 @ x2: a barrier, evaluated at once.
 
     >>> import mirabelle as mb

@@ -56,7 +56,18 @@ from mirabelle.arraytypes.creation import (
     zeros_like,
 )
 from mirabelle.arraytypes.dense import DenseArray
+from mirabelle.arraytypes.dlpack import from_dlpack
+from mirabelle.arraytypes.functions.picking import (
+    add_at,
+    nonzero,
+    put_along_axis,
+    searchsorted,
+    take,
+    take_along_axis,
+)
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.io import load, save, savez, savez_compressed
+from mirabelle.arraytypes.jit import jit
 from mirabelle.arraytypes.makers import default_array, namespace
 from mirabelle.arraytypes.reductions import mapreduce, reduce
 from mirabelle.arraytypes.reference import RefArray
@@ -244,6 +255,7 @@ __all__ = [
     "acosh",
     "adapt",
     "add",
+    "add_at",
     "all",
     "allow_scalar",
     "allow_transfer",
@@ -310,6 +322,7 @@ __all__ = [
     "fmin",
     "fmod",
     "frexp",
+    "from_dlpack",
     "full",
     "full_like",
     "gamma",
@@ -328,12 +341,14 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jit",
     "lcm",
     "ldexp",
     "less",
     "less_equal",
     "lgamma",
     "linspace",
+    "load",
     "log",
     "log1p",
     "log2",
@@ -362,6 +377,7 @@ __all__ = [
     "negative",
     "newaxis",
     "nextafter",
+    "nonzero",
     "norm",
     "not_equal",
     "ones",
@@ -374,6 +390,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "put_along_axis",
     "rad2deg",
     "real",
     "reciprocal",
@@ -382,6 +399,10 @@ __all__ = [
     "reshape",
     "result_type",
     "round",
+    "save",
+    "savez",
+    "savez_compressed",
+    "searchsorted",
     "settings",
     "show",
     "sign",
@@ -396,6 +417,8 @@ __all__ = [
     "std",
     "subtract",
     "sum",
+    "take",
+    "take_along_axis",
     "tan",
     "tanh",
     "to_numpy",

@@ -23,6 +23,7 @@ from mirabelle.backends.codegen.source import (
     Layout,
     Source,
     Writer,
+    gathered_leaves,
     inline,
     zero_cast,
 )
@@ -99,6 +100,7 @@ class RangeFrame:
         # (reference, dtype) → the name of the scratch block that holds the value.
         self.scratch: dict[tuple[int, np.dtype], str] = {}
         self.results_in_memory: dict[int, str] = {}
+        self.tables = gathered_leaves(program)
         self.blocked = any(self.stages.loop) or bool(layout.reduce)
         # The outputs that are reduced (they come first), and the names of the others.
         n = len(layout.reduce)
@@ -154,23 +156,25 @@ class RangeFrame:
             w(f"{prefix}{label} = {base}{terms}")
 
     def load_leaf(self, leaf: int, index: str) -> str:
+        """A load of the element at an index; for memory that gathers read, with the offset open."""
         c = code(self.program.leaf_dtypes[leaf]) + ("_shared" if self.layout.shared else "")
         kind = self.leaf_class(leaf)
         inner = self.layout.rank - 1
+        further = " + {}" if -1 - leaf in self.tables else ""
         if kind == CONTIGUOUS:
-            return f"load_{c}(px{leaf}, {index})"
+            return f"load_{c}(px{leaf}, {index}{further})"
         if kind == REVERSED:
-            return f"load_{c}(px{leaf}, -({index}))"
+            return f"load_{c}(px{leaf}, -({index}){further})"
         if kind == STRETCHED:
-            return f"h{leaf}"
+            return f"load_{c}(px{leaf}, {{}})" if further else f"h{leaf}"
         if kind == STRIDED:
             # By an index of elements: by bytes, LLVM gathers, which is slower than single loads.
-            return f"load_{c}(px{leaf}, ({index}) * ex{leaf})"
-        return f"load_{c}(px{leaf} + ({index}) * x{leaf}_{inner}, 0)"
+            return f"load_{c}(px{leaf}, ({index}) * ex{leaf}{further})"
+        return f"load_{c}(px{leaf} + ({index}) * x{leaf}_{inner}, {'{}' if further else 0})"
 
     def hoisted_loads(self) -> None:
         for leaf, dtype in enumerate(self.program.leaf_dtypes):
-            if self.leaf_class(leaf) == STRETCHED:
+            if self.leaf_class(leaf) == STRETCHED and -1 - leaf not in self.tables:
                 self.w(f"h{leaf} = load_{code(dtype)}(px{leaf}, 0)")
 
     # The statements of one row
@@ -270,7 +274,9 @@ class RangeFrame:
             name = value.get(ref)
             if name is not None:
                 return name
-            if ref < 0:
+            if ref in self.tables:
+                name = self.load_leaf(-1 - ref, index)
+            elif ref < 0:
                 name = f"a{-1 - ref}"
                 if self.leaf_class(-1 - ref) == STRETCHED:
                     name = f"h{-1 - ref}"

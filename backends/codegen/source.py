@@ -53,14 +53,16 @@ def inline(sig: Sig) -> str | None:
     op, dtype = sig.op.name, sig.ins[0]
     kind: str = dtype.kind
     c = code(dtype)
-    if op in ("copy", "cast", "where") or op.startswith("pick"):
-        return {"copy": "{0}", "cast": "{0}", "where": f"where_{code(sig.out)}({{0}}, {{1}}, {{2}})"}.get(op)
+    if op in ("copy", "cast", "where", "gather") or op.startswith("pick"):
+        return {"copy": "{0}", "cast": "{0}", "gather": "{0}", "where": f"where_{code(sig.out)}({{0}}, {{1}}, {{2}})"}.get(op)
     if sig.op.scalar is not None:
         return f"{function_name(sig.op)}({', '.join(f'{{{i}}}' for i in range(sig.op.nin))})"
     if dtype.char in "eg" or any(d.char in "eg" for d in (*sig.ins, *sig.outs)):
         return None
     if len(set(sig.ins)) > 1:
         return None
+    if op == "complex":
+        return f"{code(sig.out)}(complex({{0}}, {{1}}))"
     if op in _HELPERS[kind]:
         return f"{op}_{c}({', '.join(f'{{{i}}}' for i in range(sig.op.nin))})"
     if kind == "f":
@@ -180,8 +182,13 @@ class Body:
         return f"s{self.program.scalar_slots[ref - SCALAR, dtype]}"
 
     def expression(self, k: int, value: dict[int, str]) -> str:
-        """The expression of step `k`, given the names of the values it reads."""
+        """The expression of step `k`, given the names of the values it reads.
+
+        For a gather, `value` holds a load of its memory with the offset left open: "load(p, {})".
+        """
         sig, refs = self.program.steps[k]
+        if sig.op.name == "gather":
+            return value[refs[0]].format(self.offset(refs[1], value))
         names = []
         for ref, wanted in zip(refs, sig.ins, strict=True):
             if ref >= SCALAR:
@@ -199,10 +206,19 @@ class Body:
         return result_cast(form.format(*names), sig)
 
 
+    def offset(self, ref: int, value: dict[int, str]) -> str:
+        return self.scalar_name(ref, np.dtype(np.int64)) if ref >= SCALAR else value[ref]
+
+
 def result_cast(expression: str, sig: Sig) -> str:
     if sig.op.scalar is not None and len(sig.outs) == 1:
         return f"{code(sig.out)}({expression})"
     return expression
+
+
+def gathered_leaves(program: Program) -> set[int]:
+    """The references of leaves that only gathers read."""
+    return {refs[0] for sig, refs in program.steps if sig.op.name == "gather"}
 
 
 def thread_source(program: Program, ranks: int) -> Source:
@@ -235,7 +251,11 @@ def thread_source(program: Program, ranks: int) -> Source:
             w(f"{label} = {label} + c{d} * load_i8(args, {base + 1 + d})")
     _load_scalars(w, program, position)
     value: dict[int, str] = {}
+    tables = gathered_leaves(program)
     for j, dtype in enumerate(program.leaf_dtypes):
+        if -1 - j in tables:
+            value[-1 - j] = f"{_value_load(dtype)}(x{j}, {{}})"
+            continue
         w(f"a{j} = {_value_load(dtype)}(x{j}, 0)")
         value[-1 - j] = f"a{j}"
     for k, (sig, refs) in enumerate(program.steps):

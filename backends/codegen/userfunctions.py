@@ -72,8 +72,8 @@ def jitted(f: Callable[..., Any]) -> Any:
     """A function as Numba's dispatcher, one for each function."""
     import numba
 
-    if hasattr(f, "py_func"):
-        return f
+    if hasattr(f, "_numba_type_"):  # compiled already, by Numba or `mb.jit`
+        return f._numba_type_.dispatcher
     return numba.njit(nogil=True, error_model="numpy")(_compilable(f))
 
 

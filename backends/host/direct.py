@@ -7,15 +7,19 @@ counters are open the ordinary way is taken, which counts.
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.wrappers import View, shown_part
 from mirabelle.backends.host.interpreter import quietly
-from mirabelle.dispatch import generic, verbs
+from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.schedule import STORE_COST, dag_cost
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 _world = -1
@@ -33,13 +37,7 @@ class NotDirect(Exception):
 
 def evaluate(node: Broadcasted) -> Leaf | None:
     """The value of a small tree, or None where the ordinary way must be taken."""
-    global _world, _usable
-    if generic._world != _world:
-        # Whoever overrides or replaces copyto is asked, small or not.
-        core = verbs.copyto.core
-        _usable = not core.active_overrides and core.resolve((HostArray, Broadcasted)) is _ours
-        _world = generic._world
-    if not _usable:
+    if not usable():
         return None
     try:
         return _kept(node, quietly(_value, node))
@@ -114,4 +112,206 @@ def install() -> None:
     global _ours
     _ours = verbs.copyto.core.resolve((HostArray, Broadcasted))
     _calibrate()
+    _calibrate_writes()
     HostArray._direct = staticmethod(evaluate)  # type: ignore[assignment]
+
+
+# Statements on small arrays: the general methods do the same, but ask more.
+
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+# The references to a leaf, in `_write_small`, that only its handle holds.
+_unshared = 1
+
+
+def usable() -> bool:
+    """Does `copyto` do what it does by default? (Whoever overrides it is asked, small or not.)"""
+    global _world, _usable
+    if generic._world != _world:
+        core = verbs.copyto.core
+        _usable = not core.active_overrides and core.resolve((HostArray, Broadcasted)) is _ours
+        _world = generic._world
+    return _usable
+
+
+@verbs.getitem.generated(signature=(HostArray, int | slice | tuple))
+def _(array: Any, index: type) -> Any:
+    general = verbs.getitem.core.resolve((DenseArray, object)).implementation
+    if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
+        return general
+    views = {n: View[array, n] for n in range(1, array.ndim + 1)}
+    element_type = array.family[array.dtype, 0]
+
+    def getitem(x: Any, index: Any) -> Any:
+        node = x._node
+        if type(node) is not Leaf:
+            return general(x, index)
+        if type(index) is tuple:
+            for i in index:
+                if type(i) not in _BASIC:
+                    return general(x, index)
+            shown = node.view[index]
+        else:
+            shown = node.view[index]
+            index = (index,)
+        if type(shown) is np.ndarray:
+            shape = shown.shape
+            cls = views.get(len(shape))
+            if cls is None:
+                return general(x, index)
+            view = _new(cls)
+            view._parent = x
+            view._how = index if Ellipsis in index else (*index, Ellipsis)
+            view._shape = shape
+            return view
+        leaf = _new(Leaf)
+        leaf.view = np.asarray(shown)
+        leaf.shape = ()
+        leaf.dtype = node.dtype
+        leaf.element = True
+        element = _new(element_type)
+        element._node = leaf
+        return element
+
+    return getitem
+
+
+def _small(value: Any, dtype: np.dtype) -> Any:
+    """A value to be written, computed if it is a small tree; None where it takes the general way."""
+    t = type(value)
+    if t is float or t is int:
+        kind = dtype.kind
+        return value if kind in "fc" or (t is int and kind in "iu") else None
+    if issubclass(t, HostArray):
+        node = value._node
+        if type(node) is not Leaf:
+            if node.value is not None:
+                node = node.value
+            elif type(node) is Broadcasted and node.size <= DIRECT_TREE and node.sig.out == dtype:
+                if (node.shape[0] if len(node.shape) == 1 else math.prod(node.shape)) > settings.small_size:
+                    return None
+                node = evaluate(node)
+                if node is None:
+                    return None
+                value._node = node
+            else:
+                return None
+        return node.view if node.dtype == dtype else None
+    if issubclass(t, View) and isinstance(value._parent, HostArray):
+        part = shown_part(value)
+        return part.view if type(part) is Leaf and part.dtype == dtype else None
+    return None
+
+
+def write_small(node: Any, how: Any, value: Any) -> bool:
+    """Write a small value into a part of evaluated memory, if nobody else reads it; else do nothing."""
+    if counters.active or node.foreign or not usable():
+        return False
+    view = node.view
+    shape = view[how].shape
+    if math.prod(shape) > settings.small_size:
+        return False
+    new = _small(value, view.dtype)
+    if new is None:
+        return False
+    if type(new) is np.ndarray and new.shape != shape and new.shape != ():
+        return False
+    # The value let go of what it was computed from: whoever still refers to the memory reads it.
+    if sys.getrefcount(node) > _unshared or sys.getrefcount(view) > 3 or isinstance(view.base, np.ndarray):
+        return False
+    view[how] = new
+    node.writes += 1
+    node.reducers = None
+    return True
+
+
+@verbs.setitem.generated(signature=(HostArray, int | slice | tuple, object))
+def _(array: Any, index: type, _value: Any) -> Any:
+    general = verbs.setitem.core.resolve((DenseArray, object, object)).implementation
+    if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
+        return general
+
+    def setitem(x: Any, index: Any, value: Any) -> None:
+        node = x._node
+        if type(node) is not Leaf:
+            if node.value is None:
+                return general(x, index, value)
+            x._node = node = node.value
+        if type(index) is tuple:
+            for i in index:
+                if type(i) not in _BASIC:
+                    return general(x, index, value)
+            how = index if Ellipsis in index else (*index, Ellipsis)
+        else:
+            how = (index, Ellipsis)
+        if isinstance(value, View) and value._parent is x and value._how == how:
+            return None  # x[i] += v ends in x[i] = x[i]
+        if not write_small(node, how, value):
+            del node
+            general(x, index, value)
+        return None
+
+    return setitem
+
+
+@verbs.assign.generated(signature=(HostArray, HostArray))
+def _(array: Any, values: Any) -> Any:
+    general = verbs.assign.core.resolve((DenseArray, DenseArray)).implementation
+    if array is not values:
+        return general
+
+    def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
+        node, new = dest._node, value._node
+        if (
+            type(node) is not Leaf
+            or type(new) is not Broadcasted
+            or new.shape != node.shape
+            or node.foreign
+            or counters.active
+            or math.prod(new.shape) > settings.small_size
+            or not usable()
+            or _small(value, node.dtype) is None
+        ):
+            return general(dest, value, casting=casting)
+        leaf = value._node
+        if leaf.view.strides != node.view.strides:
+            del node, leaf
+            return general(dest, value, casting=casting)
+        dest._node = leaf  # the handle takes the new contents; whoever reads the old ones keeps them
+        return dest
+
+    return assign
+
+
+@verbs.assign.generated(signature=(View, HostArray))
+def _(array: Any, _values: Any) -> Any:
+    general = verbs.assign.core.resolve((DenseArray, DenseArray)).implementation
+    if not issubclass(array.parent_type, HostArray):
+        return general
+
+    def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
+        node = dest._parent._node
+        if type(node) is Leaf and value.dtype == node.dtype and write_small(node, dest._how, value):
+            return dest
+        del node
+        return general(dest, value, casting=casting)
+
+    return assign
+
+
+def _calibrate_writes() -> None:
+    """Measure, in `write_small`, the reference count of a leaf that only its handle holds."""
+    global _unshared
+    seen: list[int] = []
+
+    class Probe(int):
+        def __lt__(self, count: object) -> bool:
+            seen.append(count)  # type: ignore[arg-type]
+            return False
+
+    _unshared = Probe(0)
+    x, y = HostArray(np.zeros(4)), HostArray(np.zeros(4))
+    for _ in range(3):
+        x[1:] = y[1:] * 2.0
+        view = x[1:]
+        verbs.assign(view, y[1:] * 2.0)
+    _unshared = min(seen)

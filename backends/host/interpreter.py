@@ -135,10 +135,14 @@ def numpy_callable(sig: Sig) -> tuple[Callable[..., Any], bool]:
         return (lambda x: np.asarray(x).astype(out)), False
     if op.name == "copy":
         return (lambda x: x), False
+    if op.name == "gather":
+        return gathered, False
     if op.name == "real":
         return (lambda x: np.asarray(x).real), False
     if op.name == "imag":
         return (lambda x: np.asarray(x).imag), False
+    if op.name == "complex":
+        return _complex(out), False
     if op.name.startswith("pick"):
         i = int(op.name[4:])
         return (lambda x: x[i]), False
@@ -146,6 +150,26 @@ def numpy_callable(sig: Sig) -> tuple[Callable[..., Any], bool]:
         return _fma(out), False
     assert op.scalar is not None
     return _each(op.scalar, out), False
+
+
+def gathered(base: np.ndarray, offset: Any) -> np.ndarray:
+    """The elements that stand `offset` elements further on than those of `base`."""
+    offset = np.asarray(offset)
+    itemsize, low = base.itemsize, 0
+    position: Any = offset
+    for d, (n, s) in enumerate(zip(base.shape, base.strides, strict=True)):
+        if s and n > 1:
+            step = s // itemsize
+            low = min(low, low + (n - 1) * step) if step < 0 else low
+            along = np.arange(n, dtype=np.int64) * step
+            position = position + along.reshape((-1,) + (1,) * (base.ndim - d - 1))
+    if low:
+        position = position - low
+        base = base[tuple(slice(None, None, -1) if s < 0 else slice(None) for s in base.strides)]
+    elif position.shape != base.shape:
+        position = np.broadcast_to(position, np.broadcast_shapes(position.shape, base.shape))
+    memory = np.lib.stride_tricks.as_strided(base[(0,) * base.ndim + (...,)], (1 << 40,), (itemsize,))
+    return memory.take(position)
 
 
 def _each(scalar: Callable[..., Any], out: np.dtype) -> Callable[..., Any]:
@@ -163,6 +187,17 @@ def _each(scalar: Callable[..., Any], out: np.dtype) -> Callable[..., Any]:
 
     function: Any = np.frompyfunc(guarded, 1, 1)
     return lambda *args: np.asarray(function(*[np.asarray(a, np.float64) for a in args])).astype(out)
+
+
+def _complex(out: np.dtype) -> Callable[..., Any]:
+    """Real and imaginary parts as complex numbers. (a + bj would not keep infinities and signs.)"""
+
+    def joined(real: Any, imag: Any) -> np.ndarray:
+        z = np.empty(np.broadcast_shapes(np.shape(real), np.shape(imag)), out)
+        z.real, z.imag = real, imag
+        return z
+
+    return joined
 
 
 def _fma(out: np.dtype) -> Callable[..., Any]:

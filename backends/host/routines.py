@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.library import arrays_in
 from mirabelle.dispatch import counters
 
 
@@ -47,22 +49,36 @@ def _found(name: str) -> Any:
 def _counted(run: Any) -> Callable[..., Any]:
     @functools.wraps(run)
     def routine(*views: Any, **options: Any) -> Any:
+        operands = arrays_in((views, options), np.ndarray)
         if counters.active:
-            counters.add(library_calls=1, bytes_read=sum(getattr(v, "nbytes", 0) for v in views))
+            counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
         with np.errstate(all="ignore"):
             result = run(*views, **options)
-        return owned(result, views)
+        return owned(result, operands)
 
     return routine
 
 
-def owned(result: Any, views: Any) -> Any:
+def owned(result: Any, views: list[np.ndarray]) -> Any:
     """Results in memory of their own: NumPy returns views where it can."""
     if isinstance(result, (tuple, list)):
         return tuple(owned(r, views) for r in result)
     if isinstance(result, np.ndarray) and (
         not result.flags.writeable
-        or any(isinstance(v, np.ndarray) and np.may_share_memory(result, v) for v in views)
+        or any(np.may_share_memory(result, v) for v in views)
     ):
         return result.copy()
     return result
+
+
+@library.routine(HostArray, "bounds")
+def _(index: np.ndarray) -> tuple[int, int]:
+    return int(index.min()), int(index.max())
+
+
+@library.routine(HostArray, "scatter")
+def _(into: np.ndarray, value: Any, *indices: np.ndarray, op: str = "") -> None:
+    if op:
+        getattr(np, op).at(into, indices, value)
+    else:
+        into[indices] = value

@@ -18,14 +18,24 @@ def ref_routine(cls: Any, name: str) -> Callable[..., Any]:
     run = HostArray._routine(name)
 
     def routine(*views: Any, **options: Any) -> Any:
-        return _stored(run(*[v._host() if isinstance(v, RefView) else v for v in views], **options))
+        return _stored(run(*_contents(views), **_contents(options)))
 
     return routine
 
 
+def _contents(x: Any) -> Any:
+    """The memory behind the views in a nest of lists, tuples and dictionaries."""
+    if isinstance(x, RefView):
+        return x._host()
+    if isinstance(x, (list, tuple)):
+        made = [_contents(item) for item in x]
+        return tuple(made) if isinstance(x, tuple) else made
+    return {key: _contents(item) for key, item in x.items()} if isinstance(x, dict) else x
+
+
 def _stored(result: Any) -> Any:
     """Results in the device's memory. (They never were anywhere else: this is no transfer.)"""
-    if isinstance(result, tuple):
+    if isinstance(result, (tuple, list)):
         return tuple(_stored(r) for r in result)
     if isinstance(result, np.generic):
         result = np.asarray(result)

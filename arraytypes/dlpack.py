@@ -1,0 +1,110 @@
+"""DLPack: handing memory to other array libraries, and taking theirs, without a copy.
+
+>>> import mirabelle as mb, numpy as np
+>>> x = mb.HostArray([1.0, 2.0])
+>>> shown = np.from_dlpack(x)
+>>> x += 1                            # what was handed out keeps its values
+>>> shown, x.tolist()
+(array([1., 2.]), [2.0, 3.0])
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.host import share
+from mirabelle.arraytypes.makers import creates, maker_of
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.styles import HOST
+
+# DLPack's numbers for kinds of devices; 12 stands for those it has no number for.
+DEVICES = {"host": 1, "cuda": 2, "rocm": 10}
+EXTENSION = 12
+CPU = (DEVICES["host"], 0)
+# Memory that the host reads: its own, pinned for CUDA or ROCm, and managed by CUDA.
+READABLE = {1, 3, 11, 13}
+
+
+def device_of(x: AbstractArray) -> tuple[int, int]:
+    """DLPack's name of the place of `x`."""
+    return DEVICES.get(x.place.kind, EXTENSION), x.place.index
+
+
+def export(x: AbstractArray, stream: Any, max_version: Any, dl_device: Any, copy: Any) -> Any:
+    """The capsule that `x.__dlpack__(...)` gives.
+
+    It shows the contents as they are now, read-only: a later write to `x` goes to other memory.
+    Memory shared with NumPy is shared on, writable.
+    """
+    wanted = device_of(x) if dl_device is None else tuple(map(int, dl_device))
+    if x.place != HOST:
+        # Only who asks for the host by name gets a copy there.
+        if wanted != CPU or copy is False or dl_device is None:
+            raise BufferError(
+                f"{type(x).__name__} lives on {x.place}, whose memory no other library can read. Ask for a "
+                "copy on the host, `from_dlpack(x, device='cpu')`, or hand over `mb.adapt(mb.HostArray, x)`."
+            )
+        return verbs.to_numpy(x).__dlpack__(stream=stream, max_version=max_version)
+    if wanted != CPU:
+        raise BufferError(
+            f"{type(x).__name__} lives on the host, and DLPack device {wanted} was asked for. Import it "
+            "from the host, and move it with the library that knows the device."
+        )
+    exported = verbs.numpy_view(x, None, True if copy else None)
+    if not exported.flags.writeable and (max_version is None or max_version[0] < 1):
+        # Before version 1, DLPack cannot say that memory is read-only.
+        if copy is False:
+            raise BufferError(
+                f"{type(x).__name__} hands out read-only memory, and this library speaks a version of DLPack "
+                "that does not know of it. Allow a copy, or give it `mb.to_numpy(x)`."
+            )
+        exported = exported.copy()
+    return exported.__dlpack__(stream=stream, max_version=max_version)
+
+
+@creates
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of any library that speaks DLPack, as ours; without a copy where that is possible.
+
+    What the host can read is shared: writes go both ways, as with `mb.asarray`. `device` (an array
+    type) moves it; so does naming `mb.HostArray` for an array of another library's device.
+
+    >>> import mirabelle as mb, numpy as np
+    >>> n = np.zeros(2)
+    >>> x = mb.from_dlpack(n)
+    >>> x[0] = 5
+    >>> n
+    array([5., 0.])
+    """
+    if isinstance(x, AbstractArray):
+        return _moved(x, x.place if device is None else device, copy)
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(
+            f"from_dlpack takes an array of a library that speaks DLPack (it has __dlpack__), and a "
+            f"{type(x).__name__} does not. Make an array of it with mb.asarray(x)."
+        )
+    kind, index = x.__dlpack_device__()
+    if int(kind) in READABLE:
+        return _moved(share(np.from_dlpack(x)), device, copy)
+    if device is None or maker_of(device).family.home != HOST:
+        raise BufferError(
+            f"This {type(x).__module__.split('.')[0]} array lives on device ({int(kind)}, {index}) of DLPack, "
+            "where no array type of mirabelle stores its data. Copy it to the host by name: "
+            "`mb.from_dlpack(x, device=mb.HostArray)`."
+        )
+    if copy is False:
+        raise BufferError("A change of place needs a copy. Leave copy=False away.")
+    return _moved(share(np.from_dlpack(x, device="cpu")), device, None)
+
+
+def _moved(x: Any, device: Any, copy: bool | None) -> Any:
+    """`x` where `device` says: itself if it is there and may be shared."""
+    maker = maker_of(device)
+    if x.place == maker.family.home and maker.show is None:
+        return verbs.copy(x) if copy else x
+    if copy is False:
+        raise BufferError(f"Making it a {maker.name} needs a copy. Leave copy=False away.")
+    return maker(verbs.adapt(maker.family, x))

@@ -1,0 +1,419 @@
+"""Arrays put together and taken apart, by NumPy's names.
+
+What is joined is computed straight into its part of the result, so pending expressions need no memory
+of their own. Parts of an array are views.
+
+>>> import mirabelle as mb
+>>> x = mb.HostArray([1.0, 2.0])
+>>> print(mb.hstack([x * 2, [9.0]]))
+[2. 4. 9.]
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.elementwise import join_families, leaf_family
+from mirabelle.arraytypes.functions.outputs import library_is_quicker
+from mirabelle.arraytypes.functions.turning import atleast_1d, atleast_2d, atleast_3d
+from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.dispatch import verbs
+
+
+def alike(name: str, arrays: Any) -> list[Any]:
+    """A sequence of arrays, lists and numbers as arrays of one place."""
+    if isinstance(arrays, AbstractArray) and not arrays.ndim:
+        raise TypeError(f"{name} takes a sequence of arrays: mb.{name}([x, y]).")
+    arrays = list(arrays)
+    if not arrays:
+        raise ValueError(f"need at least one array to {name}")
+    family = join_families(name, tuple(x for x in arrays if isinstance(x, (AbstractArray, np.ndarray))))
+    like = next((x for x in arrays if isinstance(x, AbstractArray) and leaf_family(type(x)) is family), None)
+    made = [x if isinstance(x, AbstractArray) else as_array(x, like) for x in arrays]
+    return [x if leaf_family(type(x)) is family else verbs.adapt(family, x) for x in made]
+
+
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
+) -> Any:
+    """Arrays one after another along an axis that they have.
+
+    >>> import mirabelle as mb
+    >>> print(mb.concatenate([mb.HostArray([1, 2]), mb.HostArray([3.5])]))
+    [1.  2.  3.5]
+    """
+    parts = alike("concatenate", arrays)
+    if axis is None:
+        parts, axis = [verbs.reshape(x, (-1,)) for x in parts], 0
+    first = parts[0]
+    if not first.ndim:
+        raise ValueError("zero-dimensional arrays cannot be concatenated. Use mb.stack([x, y]).")
+    if not -first.ndim <= axis < first.ndim:
+        raise np.exceptions.AxisError(axis, first.ndim)
+    axis = axis % first.ndim
+    for i, x in enumerate(parts):
+        if x.ndim != first.ndim:
+            raise ValueError(
+                "all the input array dimensions except for the concatenation axis must match exactly, but the "
+                f"array at index 0 has {first.ndim} dimension(s) and the array at index {i} has {x.ndim}"
+            )
+        if x.shape == first.shape:
+            continue
+        for d, (n, m) in enumerate(zip(first.shape, x.shape, strict=True)):
+            if d != axis and n != m:
+                raise ValueError(
+                    "all the input array dimensions except for the concatenation axis must match exactly, but "
+                    f"along dimension {d}, the array at index 0 has size {n} and the array at index {i} has "
+                    f"size {m}"
+                )
+    if out is not None and dtype is not None:
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    shape = (*first.shape[:axis], sum(x.shape[axis] for x in parts), *first.shape[axis + 1 :])
+    kind = checked_dtype(dtype) if dtype is not None else np.result_type(*[x.dtype for x in parts])
+    for x in parts:
+        target = kind if out is None else out.dtype
+        if not np.can_cast(x.dtype, target, casting):
+            raise TypeError(
+                f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule {casting!r}"
+            )
+    if out is None and library_is_quicker(leaf_family(type(first)), math.prod(shape)):
+        return library.call("concatenate", parts, axis=axis, dtype=kind, casting=casting)
+    made = verbs.similar(first, dtype=kind, shape=shape) if out is None else as_array(out)
+    if made.shape != shape:
+        raise ValueError(f"Output array is the wrong shape: {made.shape}, and the result's is {shape}.")
+    start = 0
+    for x in parts:
+        stop = start + x.shape[axis]
+        if stop > start:
+            verbs.setitem(made, (*[slice(None)] * axis, slice(start, stop)), x)
+        start = stop
+    return made if out is None else out
+
+
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Arrays below one another: rows.
+
+    >>> import mirabelle as mb
+    >>> print(mb.vstack([mb.HostArray([1, 2]), mb.HostArray([3, 4])]))
+    [[1 2]
+     [3 4]]
+    """
+    return concatenate(map(atleast_2d, alike("vstack", tup)), 0, dtype=dtype, casting=casting)
+
+
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    """Arrays beside one another: along the second axis, or the only one.
+
+    >>> import mirabelle as mb
+    >>> print(mb.hstack([mb.HostArray([1, 2]), mb.HostArray([3, 4])]))
+    [1 2 3 4]
+    """
+    parts = [atleast_1d(x) for x in alike("hstack", tup)]
+    return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+
+
+def dstack(tup: Any) -> Any:
+    """Arrays behind one another: along the third axis.
+
+    >>> import mirabelle as mb
+    >>> print(mb.dstack([mb.HostArray([1, 2]), mb.HostArray([3, 4])]))
+    [[[1 3]
+      [2 4]]]
+    """
+    return concatenate(map(atleast_3d, alike("dstack", tup)), 2)
+
+
+def column_stack(tup: Any) -> Any:
+    """Vectors as the columns of a matrix.
+
+    >>> import mirabelle as mb
+    >>> print(mb.column_stack([mb.HostArray([1, 2]), mb.HostArray([3, 4])]))
+    [[1 3]
+     [2 4]]
+    """
+    parts = alike("column_stack", tup)
+    return concatenate([x if x.ndim > 1 else verbs.reshape(x, (x.size, 1)) for x in parts], 1)
+
+
+def block(arrays: Any) -> Any:
+    """An array made of nested lists of blocks: the innermost lists are joined along the last axis.
+
+    >>> import mirabelle as mb
+    >>> a = mb.ones((2, 2))
+    >>> print(mb.block([[a, 0 * a], [0 * a, a]]))
+    [[1. 1. 0. 0.]
+     [1. 1. 0. 0.]
+     [0. 0. 1. 1.]
+     [0. 0. 1. 1.]]
+    """
+    depth = _depth(arrays)
+    flat = iter(alike("block", list(_leaves(arrays))))
+    made = _block(arrays, flat)
+    if not depth:
+        return verbs.copy(made)
+    ndim = max(depth, max(x.ndim for x in _leaves(made)))
+    return _joined(made, -depth, ndim)
+
+
+def _depth(nest: Any, path: str = "arrays") -> int:
+    if isinstance(nest, tuple):
+        raise TypeError(f"{path} is a tuple. Only lists can be used to arrange blocks, as np.block does.")
+    if not isinstance(nest, list):
+        return 0
+    if not nest:
+        raise ValueError(f"List at {path} cannot be empty")
+    depths = {_depth(item, f"{path}[{i}]") for i, item in enumerate(nest)}
+    if len(depths) > 1:
+        raise ValueError(f"List depths are mismatched: below {path} some blocks are deeper than others.")
+    return 1 + depths.pop()
+
+
+def _leaves(nest: Any) -> Any:
+    if isinstance(nest, list):
+        for item in nest:
+            yield from _leaves(item)
+    else:
+        yield nest
+
+
+def _block(nest: Any, flat: Any) -> Any:
+    return [_block(item, flat) for item in nest] if isinstance(nest, list) else next(flat)
+
+
+def _joined(nest: Any, axis: int, ndim: int) -> Any:
+    if not isinstance(nest, list):
+        return verbs.reshape(nest, (1,) * (ndim - nest.ndim) + nest.shape)
+    return concatenate([_joined(item, axis + 1, ndim) for item in nest], axis)
+
+
+@array_function
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """`arr` and then `values`, along an axis or in one row: a new array.
+
+    >>> import mirabelle as mb
+    >>> print(mb.append(mb.HostArray([1, 2]), [3]))
+    [1 2 3]
+    """
+    return concatenate((arr, as_array(values, arr)), axis)
+
+
+@array_function
+def resize(a: Any, new_shape: Any) -> Any:
+    """The elements in another shape, repeated from the start as often as it takes.
+
+    >>> import mirabelle as mb
+    >>> print(mb.resize(mb.HostArray([1, 2, 3]), (2, 2)))
+    [[1 2]
+     [3 1]]
+    """
+    shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
+    if any(n < 0 for n in shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    size = int(np.prod(shape, dtype=np.int64))
+    flat = verbs.reshape(a, (-1,))
+    made = verbs.similar(a, shape=shape)
+    if not a.size or not size:
+        return verbs.assign(made, 0)
+    row = verbs.reshape(made, (-1,))
+    for start in range(0, size, a.size):
+        n = min(a.size, size - start)
+        verbs.setitem(row, slice(start, start + n), verbs.getitem(flat, slice(0, n)))
+    return made
+
+
+def _along(x: Any, axis: Any) -> tuple[Any, int, int]:
+    """An array, an axis of it and the axis' length; all elements in a row where the axis is None."""
+    if axis is None:
+        x, axis = verbs.reshape(x, (-1,)), 0
+    if not x.ndim or not -x.ndim <= axis < x.ndim:
+        raise np.exceptions.AxisError(axis, x.ndim)
+    axis = axis % x.ndim
+    return x, axis, x.shape[axis]
+
+
+def _on_host(index: Any) -> Any:
+    """Indices whose values decide a shape, where the shape is decided."""
+    return verbs.fetch(index) if isinstance(index, AbstractArray) else index
+
+
+@array_function
+def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+    """Without the elements at the indices, slice or mask `obj` along an axis: a new array.
+
+    >>> import mirabelle as mb
+    >>> print(mb.delete(mb.HostArray([1, 2, 3, 4]), [0, 2]))
+    [2 4]
+    """
+    x, axis, n = _along(arr, axis)
+    kept = np.ones(n, bool)
+    obj = _on_host(obj)
+    if not isinstance(obj, slice):
+        obj = np.asarray(obj)
+        if obj.dtype.kind == "b" and obj.shape != (n,):
+            raise ValueError(
+                "boolean array argument obj to delete must be one dimensional and match the axis length of "
+                f"{n}; its shape is {obj.shape}"
+            )
+        if not obj.size:
+            obj = obj.astype(np.intp)
+        if obj.dtype.kind not in "biu":
+            raise IndexError(
+                f"arrays used as indices must be of integer (or boolean) type, not {obj.dtype.name}"
+            )
+        _check_within(obj, n, axis)
+    kept[obj] = False
+    return concatenate(
+        [_slab(x, axis, start, stop) for start, stop in _runs(kept)] or [_slab(x, axis, 0, 0)], axis
+    )
+
+
+def _check_within(index: Any, n: int, axis: int) -> None:
+    if index.dtype.kind != "b" and index.size and (index.min() < -n or index.max() >= n):
+        bad = int(index.min() if index.min() < -n else index.max())
+        raise IndexError(f"index {bad} is out of bounds for axis {axis} with size {n}")
+
+
+def _slab(x: Any, axis: int, start: int, stop: int) -> Any:
+    return verbs.getitem(x, (*[slice(None)] * axis, slice(start, stop)))
+
+
+def _runs(mask: np.ndarray[Any, Any]) -> list[tuple[int, int]]:
+    """Where a mask holds, as ranges."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], mask, [False]))))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+@array_function
+def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+    """With `values` before the indices `obj` along an axis: a new array.
+
+    >>> import mirabelle as mb
+    >>> print(mb.insert(mb.HostArray([1, 2, 3]), 1, 9))
+    [1 9 2 3]
+    """
+    x, axis, n = _along(arr, axis)
+    obj = _on_host(obj)
+    if isinstance(obj, slice):
+        index = np.arange(*obj.indices(n))
+    else:
+        index = np.asarray(obj)
+        index = np.flatnonzero(index) if index.dtype.kind == "b" else index
+        if index.ndim > 1:
+            raise ValueError("index array argument obj to insert must be one dimensional or scalar")
+        index = index.astype(np.intp) if not index.size else index
+        if index.dtype.kind not in "iu":
+            raise IndexError(
+                f"arrays used as indices must be of integer (or boolean) type, not {index.dtype.name}"
+            )
+    wrong = index[(index < -n) | (index > n)] if index.ndim else np.extract((index < -n) | (index > n), index)
+    if wrong.size:
+        raise IndexError(f"index {int(wrong.flat[0])} is out of bounds for axis {axis} with size {n}")
+    index = np.where(index < 0, index + n, index)
+    values = as_array(values, x)
+    if values.ndim > x.ndim:
+        raise ValueError(f"could not broadcast input array from shape {values.shape} into shape {x.shape}")
+    if index.size == 1:
+        # One place: all of the values go there.
+        values = verbs.reshape(values, (1,) * (x.ndim - values.ndim) + values.shape)
+        if not index.ndim:
+            values = verbs.permute_dims(values, _moved_first_to(axis, x.ndim))
+        target = tuple(values.shape[d] if d == axis else m for d, m in enumerate(x.shape))
+        values = verbs.astype(verbs.broadcast_to(values, target), x.dtype)
+        at = int(index.flat[0])
+        return concatenate((_slab(x, axis, 0, at), values, _slab(x, axis, at, n)), axis)
+    order = np.argsort(index, kind="stable")
+    index = index.copy()
+    index[order] += np.arange(index.size)
+    old = np.ones(n + index.size, bool)
+    old[index] = False
+    made = verbs.similar(x, shape=tuple(old.size if d == axis else m for d, m in enumerate(x.shape)))
+    if index.size:
+        verbs.setitem(made, (*[slice(None)] * axis, index.tolist()), values)
+    start = 0
+    for first, last in _runs(old):
+        part = _slab(x, axis, start, start + last - first)
+        verbs.setitem(made, (*[slice(None)] * axis, slice(first, last)), part)
+        start += last - first
+    return made
+
+
+def _moved_first_to(axis: int, ndim: int) -> tuple[int, ...]:
+    """The order of axes that brings the first to stand at `axis`."""
+    order = list(range(1, ndim))
+    order.insert(axis, 0)
+    return tuple(order)
+
+
+# Taken apart
+
+
+@array_function
+def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Parts along an axis: so many of nearly equal length, or cut at the given indices. Views.
+
+    >>> import mirabelle as mb
+    >>> [str(part) for part in mb.array_split(mb.HostArray([1, 2, 3]), 2)]
+    ['[1 2]', '[3]']
+    """
+    _, axis, n = _along(ary, axis)
+    cuts = _cuts(indices_or_sections, n)
+    return [_slab(ary, axis, start, stop) for start, stop in itertools.pairwise(cuts)]
+
+
+def _cuts(sections: Any, n: int) -> list[Any]:
+    """Where parts start and stop."""
+    if np.ndim(sections) if not isinstance(sections, AbstractArray) else sections.ndim:
+        sections = verbs.to_numpy(sections).tolist() if isinstance(sections, AbstractArray) else list(sections)
+        return [0, *sections, n]
+    k = int(sections)
+    if k <= 0:
+        raise ValueError("number sections must be larger than 0.")
+    each, more = divmod(n, k)
+    return [i * each + min(i, more) for i in range(k + 1)]
+
+
+@array_function
+def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+    """Parts of equal length along an axis, or cut at the given indices. Views.
+
+    >>> import mirabelle as mb
+    >>> [str(part) for part in mb.split(mb.HostArray([1, 2, 3, 4]), 2)]
+    ['[1 2]', '[3 4]']
+    """
+    _, d, n = _along(ary, axis)
+    if isinstance(indices_or_sections, (int, np.integer)) and indices_or_sections and n % indices_or_sections:
+        raise ValueError(
+            f"array split does not result in an equal division: axis {d} has {n} elements. Use mb.array_split."
+        )
+    return array_split(ary, indices_or_sections, axis)  # type: ignore[no-any-return]
+
+
+def _splitter(name: str, least: int, axis: Callable[[int], int], meaning: str) -> Any:
+    def prototype(ary: Any, indices_or_sections: Any) -> list[Any]:
+        if ary.ndim < least:
+            raise ValueError(f"{name} only works on arrays of {least} or more dimensions")
+        return split(ary, indices_or_sections, axis(ary.ndim))  # type: ignore[no-any-return]
+
+    prototype.__name__ = prototype.__qualname__ = name
+    prototype.__doc__ = (
+        f"{meaning} Views.\n\n    >>> import mirabelle as mb\n    >>> {_EXAMPLES[name]}\n    3\n"
+    )
+    return array_function(prototype)
+
+
+_EXAMPLES = {
+    "hsplit": "len(mb.hsplit(mb.zeros((2, 6)), 3))",
+    "vsplit": "len(mb.vsplit(mb.zeros((6, 2)), 3))",
+    "dsplit": "len(mb.dsplit(mb.zeros((2, 2, 6)), 3))",
+}
+hsplit = _splitter("hsplit", 1, lambda ndim: 0 if ndim == 1 else 1, "Parts beside one another.")
+vsplit = _splitter("vsplit", 2, lambda ndim: 0, "Parts below one another.")
+dsplit = _splitter("dsplit", 3, lambda ndim: 2, "Parts behind one another.")

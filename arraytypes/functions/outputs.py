@@ -1,0 +1,41 @@
+"""Where results go (NumPy's `out=`), and whether they are worth a kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.settings import settings
+
+
+def into(out: Any, result: Any, casting: Any = "same_kind") -> Any:
+    """`result`, written into `out` (ours or NumPy's) and as `out` if there is one.
+
+    The shapes must be equal, as NumPy wants it: nothing is stretched into `out`.
+    """
+    if out is None:
+        return result
+    if isinstance(out, tuple) and len(out) == 1:  # as ufuncs spell it
+        (out,) = out
+    if not isinstance(out, (AbstractArray, np.ndarray)):
+        raise TypeError(f"return arrays must be arrays: out= is a {type(out).__name__}.")
+    if out.shape != result.shape:
+        raise ValueError(
+            f"output parameter has shape {out.shape} and the result {result.shape}. Leave out= away, or make "
+            f"the output with mb.empty({result.shape})."
+        )
+    if isinstance(out, AbstractArray):
+        return verbs.assign(out, result, casting=casting)
+    np.copyto(out, verbs.numpy_view(result), casting=casting)
+    return out
+
+
+def library_is_quicker(family: Any, size: int) -> bool:
+    """Is a result so small that one call of the host's library costs less than kernels writing its parts?
+
+    (Not while counters are open: they show what a program does at a size that matters.)
+    """
+    return bool(family.home.rank < 2 and size <= settings.small_size and not counters.active)

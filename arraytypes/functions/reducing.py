@@ -1,0 +1,273 @@
+"""Reductions as NumPy spells them: with `where=`, `initial=`, `dtype=` and `out=`.
+
+The array API's forms (`mb.sum(x, axis=0)`) are verbs. These are what `np.sum(x, ...)` and
+`x.sum(...)` come to: the same reductions of a tree that has the mask in it, one pass each.
+
+>>> import mirabelle as mb, numpy as np
+>>> x = mb.HostArray([1.0, 2.0, 3.0])
+>>> print(np.sum(x, where=x > 1, initial=10.0), x.max(where=x < 3, initial=0.0))
+15.0 2.0
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.creation import full
+from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.elementwise import cast_to, leaf_family
+from mirabelle.arraytypes.functions.outputs import into
+from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.arraytypes.reductions import REDUCTIONS, Reduction, _summed, normal_axes
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.tree import broadcast_shapes
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+def _given(value: Any) -> bool:
+    """Was an option given? (NumPy marks those that were not with an object of its own.)"""
+    return value is not None and value is not np._NoValue
+
+
+def _is_all(where: Any) -> bool:
+    return where is True or not _given(where)
+
+
+def _flag(keepdims: Any) -> bool:
+    return bool(keepdims) if _given(keepdims) else False
+
+
+def mask_like(x: Any, where: Any) -> Any:
+    """A `where=` as a mask of the shape of `x`."""
+    mask = as_array(where, x)
+    if mask.dtype != np.bool_:
+        raise TypeError(
+            f"where= is a mask, of dtype bool, and this one is {mask.dtype.name}. Compare: `where=(x != 0)`."
+        )
+    if broadcast_shapes([mask.shape, x.shape], "where=") != x.shape:
+        raise ValueError(f"where= of shape {mask.shape} does not fit an array of shape {x.shape}.")
+    return mask
+
+
+def _reduced(
+    name: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: Any, dtype: np.dtype | None = None
+) -> Any:
+    """One of the named reductions, of what the mask leaves, combined with `initial`."""
+    x = as_array(x)
+    reduction: Reduction = REDUCTIONS[name]
+    dtype = x.dtype if dtype is None else dtype
+    ordering = name in ("min", "max")
+    if not _is_all(where):
+        if ordering and not _given(initial):
+            raise ValueError(
+                f"reduction operation '{name}imum' does not have an identity, so to use a where mask one "
+                f"has to specify 'initial': np.{name}(x, where=mask, initial=...)."
+            )
+        neutral = initial if ordering else reduction.neutral(dtype)
+        x = verbs.where(mask_like(x, where), cast_to(x, dtype), dtype.type(neutral))
+    axes = normal_axes(axis, x.ndim)
+    if ordering and _given(initial) and any(x.shape[a] == 0 for a in axes):
+        shape = tuple(1 if d in axes else n for d, n in enumerate(x.shape) if _flag(keepdims) or d not in axes)
+        return full(shape, initial, dtype=dtype, device=leaf_family(type(x)))
+    out = verbs.reduce_(x, reduction, axis=axis, dtype=dtype, keepdims=_flag(keepdims))
+    if _given(initial):
+        combine = {"sum": verbs.add, "prod": verbs.multiply, "min": verbs.minimum, "max": verbs.maximum}
+        out = combine[name](out, dtype.type(initial))
+    return out
+
+
+def _total_dtype(x: Any, dtype: Any) -> np.dtype:
+    return checked_dtype(dtype) if _given(dtype) else _summed(as_array(x).dtype)
+
+
+def sum(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False,
+    initial: Any = None, where: Any = True,
+) -> Any:  # fmt: skip
+    """As np.sum."""
+    return into(out, _reduced("sum", a, axis, keepdims, initial, where, _total_dtype(a, dtype)))
+
+
+def prod(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False,
+    initial: Any = None, where: Any = True,
+) -> Any:  # fmt: skip
+    """As np.prod."""
+    return into(out, _reduced("prod", a, axis, keepdims, initial, where, _total_dtype(a, dtype)))
+
+
+def min(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Any:
+    """As np.min."""
+    return into(out, _reduced("min", a, axis, keepdims, initial, where))
+
+
+def max(
+    a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
+) -> Any:
+    """As np.max."""
+    return into(out, _reduced("max", a, axis, keepdims, initial, where))
+
+
+amin, amax = min, max
+
+
+def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    """As np.any."""
+    return into(out, _reduced("any", a, axis, keepdims, None, where, np.dtype(bool)), "unsafe")
+
+
+def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True) -> Any:
+    """As np.all."""
+    return into(out, _reduced("all", a, axis, keepdims, None, where, np.dtype(bool)), "unsafe")
+
+
+def mean(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = True
+) -> Any:
+    """As np.mean."""
+    x = as_array(a)
+    if _given(dtype):
+        x = cast_to(x, checked_dtype(dtype))
+    if _is_all(where):
+        return into(out, verbs.mean(x, axis=axis, keepdims=_flag(keepdims)))
+    mask = mask_like(x, where)
+    total, kind = _inexact(x), _result_kind(x)
+    total = verbs.sum(verbs.where(mask, total, total.dtype.type(0)), axis=axis, keepdims=_flag(keepdims))
+    return into(out, cast_to(verbs.divide(total, _held(mask, x, axis, keepdims, total)), kind))
+
+
+def _inexact(x: Any) -> Any:
+    """`x` in the dtype its sums are computed in: half precision would overflow."""
+    if x.dtype.kind in "biu":
+        return cast_to(x, _FLOAT64)
+    return cast_to(x, np.dtype(np.float32)) if x.dtype == np.float16 else x
+
+
+def _result_kind(x: Any) -> np.dtype:
+    return _FLOAT64 if x.dtype.kind in "biu" else x.dtype
+
+
+def _held(mask: Any, x: Any, axis: Any, keepdims: Any, total: Any) -> Any:
+    """How many elements the mask holds along the axes, as numbers to divide by."""
+    mask = verbs.broadcast_to(mask, x.shape)
+    n = verbs.sum(mask, axis=axis, keepdims=_flag(keepdims))
+    part = total.dtype.itemsize // (2 if total.dtype.kind == "c" else 1)
+    return cast_to(n, np.dtype(f"f{part}"))
+
+
+def var(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
+    where: Any = True, mean: Any = None, correction: Any = None,
+) -> Any:  # fmt: skip
+    """As np.var."""
+    x = as_array(a)
+    if _given(correction):
+        if ddof != 0:
+            raise ValueError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    if _given(dtype):
+        x = cast_to(x, checked_dtype(dtype))
+    if _is_all(where) and not _given(mean):
+        return into(out, verbs.var(x, axis=axis, correction=ddof, keepdims=_flag(keepdims)))
+    wide, kind = _inexact(x), _result_kind(x)
+    mask = verbs.broadcast_to(mask_like(x, True if _is_all(where) else where), x.shape)
+    if _given(mean):
+        centre = as_array(mean, x)
+    else:
+        total = verbs.sum(verbs.where(mask, wide, wide.dtype.type(0)), axis=axis, keepdims=True)
+        centre = verbs.divide(total, _held(mask, x, axis, True, total))
+    squares = squared_size(verbs.subtract(wide, centre))
+    squares = verbs.where(mask, squares, squares.dtype.type(0))
+    total = verbs.sum(squares, axis=axis, keepdims=_flag(keepdims))
+    n = verbs.subtract(_held(mask, x, axis, keepdims, total), total.dtype.type(ddof))
+    result = verbs.divide(total, verbs.maximum(n, n.dtype.type(0)))
+    return into(out, cast_to(result, np.empty(0, kind).real.dtype))
+
+
+def std(
+    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
+    where: Any = True, mean: Any = None, correction: Any = None,
+) -> Any:  # fmt: skip
+    """As np.std."""
+    spread = var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return into(out, verbs.sqrt(spread))
+
+
+def squared_size(x: Any) -> Any:
+    """|x|² of each element, in the real dtype."""
+    if x.dtype.kind == "c":
+        return verbs.add(verbs.square(verbs.real(x)), verbs.square(verbs.imag(x)))
+    return verbs.square(x)
+
+
+def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """As np.count_nonzero."""
+    return verbs.count_nonzero(as_array(a), axis=axis, keepdims=_flag(keepdims))
+
+
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    """The largest element minus the smallest: both found in one pass.
+
+    >>> import mirabelle as mb
+    >>> print(mb.ptp(mb.HostArray([[1, 5], [7, 3]]), axis=1))
+    [4 4]
+    """
+    x = as_array(a)
+    keep = _flag(keepdims)
+    largest, smallest = verbs.max(x, axis=axis, keepdims=keep), verbs.min(x, axis=axis, keepdims=keep)
+    return into(out, verbs.subtract(largest, smallest))
+
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+) -> Any:
+    """The weighted mean; with `returned`, also the sum of the weights.
+
+    >>> import mirabelle as mb
+    >>> print(mb.average(mb.HostArray([1.0, 2.0, 4.0]), weights=[1, 1, 2]))
+    2.75
+    """
+    x = as_array(a)
+    keep = _flag(keepdims)
+    if weights is None:
+        centre = verbs.mean(x, axis=axis, keepdims=keep)
+        if not returned:
+            return centre
+        each = x.size / centre.size if centre.size else math.nan
+        return centre, verbs.assign(verbs.similar(centre), each)
+    w = _aligned_weights(x, as_array(weights, x), axis)
+    kinds = (x.dtype, w.dtype, _FLOAT64) if x.dtype.kind in "biu" else (x.dtype, w.dtype)
+    dtype = np.result_type(*kinds)
+    scale = verbs.sum(w, axis=axis, dtype=dtype, keepdims=keep)
+    if bool(verbs.any(verbs.equal(scale, 0.0))):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    weighted = verbs.multiply(cast_to(x, dtype), cast_to(w, dtype))
+    centre = verbs.divide(verbs.sum(weighted, axis=axis, keepdims=keep), scale)
+    if not returned:
+        return centre
+    return centre, verbs.copy(verbs.broadcast_to(scale, centre.shape))
+
+
+def _aligned_weights(x: Any, w: Any, axis: Any) -> Any:
+    """Weights of the shape of `x`, or of its axes, stretched along the others."""
+    if w.shape == x.shape:
+        return w
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [normal_axes(one, x.ndim)[0] for one in given]
+    if w.shape != tuple(x.shape[one] for one in axes):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis: they have "
+            f"{w.shape} and {tuple(x.shape[one] for one in axes)}."
+        )
+    order = sorted(range(len(axes)), key=lambda i: axes[i])
+    w = verbs.permute_dims(w, tuple(order))
+    shape = tuple(n if d in axes else 1 for d, n in enumerate(x.shape))
+    return verbs.broadcast_to(verbs.reshape(w, shape), x.shape)

@@ -1,0 +1,310 @@
+"""Views of the same elements in another arrangement, by NumPy's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.functions import reducing
+from mirabelle.arraytypes.parts import diagonal_view
+from mirabelle.arraytypes.reductions import normal_axes
+from mirabelle.dispatch import verbs
+
+_BACKWARDS = slice(None, None, -1)
+
+
+def _axis(axis: Any, ndim: int) -> int:
+    (found,) = normal_axes(axis, ndim)
+    return found
+
+
+def _reversed(x: Any, axis: int) -> Any:
+    return verbs.getitem(x, (*[slice(None)] * axis, _BACKWARDS))
+
+
+@array_function
+def flipud(m: Any) -> Any:
+    """The rows in reverse order: a view.
+
+    >>> import mirabelle as mb
+    >>> print(mb.flipud(mb.HostArray([[1, 2], [3, 4]])))
+    [[3 4]
+     [1 2]]
+    """
+    if m.ndim < 1:
+        raise ValueError("Input must be >= 1-d.")
+    return _reversed(m, 0)
+
+
+@array_function
+def fliplr(m: Any) -> Any:
+    """The columns in reverse order: a view.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fliplr(mb.HostArray([[1, 2], [3, 4]])))
+    [[2 1]
+     [4 3]]
+    """
+    if m.ndim < 2:
+        raise ValueError("Input must be >= 2-d.")
+    return _reversed(m, 1)
+
+
+@array_function
+def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+    """Turned by 90 degrees, `k` times, from the first axis towards the second: a view.
+
+    >>> import mirabelle as mb
+    >>> print(mb.rot90(mb.HostArray([[1, 2], [3, 4]])))
+    [[2 4]
+     [1 3]]
+    """
+    if len(tuple(axes)) != 2:
+        raise ValueError("len(axes) must be 2.")
+    first, second = axes
+    if not all(-m.ndim <= a < m.ndim for a in (first, second)):
+        raise ValueError(f"Axes={tuple(axes)} out of range for array of ndim={m.ndim}.")
+    first, second = first % m.ndim, second % m.ndim
+    if first == second:
+        raise ValueError("Axes must be different.")
+    k = int(k) % 4
+    if k == 2:
+        return _reversed(_reversed(m, first), second)
+    if k == 1:
+        return swapaxes(_reversed(m, second), first, second)
+    return _reversed(swapaxes(m, first, second), second) if k else verbs.getitem(m, ...)
+
+
+@array_function
+def transpose(a: Any, axes: Any = None) -> Any:
+    """The axes in reverse, or in the given order: a view.
+
+    >>> import mirabelle as mb
+    >>> mb.transpose(mb.zeros((2, 3, 4)), (1, 0, 2)).shape
+    (3, 2, 4)
+    """
+    return verbs.permute_dims(a, tuple(range(a.ndim))[::-1] if axes is None else tuple(axes))
+
+
+@array_function
+def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+    """Two axes exchanged: a view.
+
+    >>> import mirabelle as mb
+    >>> mb.swapaxes(mb.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    order = list(range(a.ndim))
+    first, second = _index(axis1, a.ndim), _index(axis2, a.ndim)
+    order[first], order[second] = second, first
+    return verbs.permute_dims(a, tuple(order))
+
+
+def _index(axis: int, ndim: int) -> int:
+    """An axis of at least one dimension, from 0 on."""
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(axis, ndim)
+    return axis % ndim
+
+
+@array_function
+def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+    """An axis moved backwards until it stands before `start`: a view.
+
+    >>> import mirabelle as mb
+    >>> mb.rollaxis(mb.zeros((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    n, axis = a.ndim, _index(axis, a.ndim)
+    if not -n <= start <= n:
+        raise np.exceptions.AxisError(
+            f"'start' arg requires {-n} <= start < {n + 1}, but {start} was passed in"
+        )
+    start = start + n if start < 0 else start
+    order = [d for d in range(n) if d != axis]
+    order.insert(start - 1 if axis < start else start, axis)
+    return verbs.permute_dims(a, tuple(order))
+
+
+@array_function
+def ravel(a: Any, order: str = "C") -> Any:
+    """All elements in one row: a view where strides can say it, a copy where not.
+
+    >>> import mirabelle as mb
+    >>> print(mb.ravel(mb.HostArray([[1, 2], [3, 4]]), order="F"))
+    [1 3 2 4]
+    """
+    return in_order(a, order, lambda x: verbs.reshape(x, (-1,)))
+
+
+def in_order(x: Any, order: Any, do: Any) -> Any:
+    """`do(x)` on the elements in row order ("C") or column order ("F"); "A" and "K" go by the memory."""
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order in ("A", "K"):
+        flags = verbs.leaf_of(x).view.flags
+        order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+    return do(transpose(x)) if order == "F" else do(x)
+
+
+def atleast_1d(*arys: Any) -> Any:
+    """Each array with at least one dimension: views.
+
+    >>> import mirabelle as mb
+    >>> mb.atleast_1d(mb.asarray(3.0)).shape
+    (1,)
+    """
+    return _each(arys, lambda x: x if x.ndim else verbs.reshape(x, (1,)))
+
+
+def atleast_2d(*arys: Any) -> Any:
+    """Each array with at least two dimensions, new ones first: views.
+
+    >>> import mirabelle as mb
+    >>> mb.atleast_2d(mb.zeros(3)).shape
+    (1, 3)
+    """
+    return _each(arys, lambda x: x if x.ndim > 1 else verbs.reshape(x, (1, x.size)))
+
+
+def atleast_3d(*arys: Any) -> Any:
+    """Each array with at least three dimensions: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
+
+    >>> import mirabelle as mb
+    >>> mb.atleast_3d(mb.zeros(3)).shape
+    (1, 3, 1)
+    """
+
+    def deepened(x: Any) -> Any:
+        if x.ndim > 2:
+            return x
+        return verbs.reshape(x, (1, x.size, 1)) if x.ndim < 2 else verbs.getitem(x, (..., None))
+
+    return _each(arys, deepened)
+
+
+def _each(arrays: Any, f: Any) -> Any:
+    made = tuple(f(as_array(x)) for x in arrays)
+    return made[0] if len(made) == 1 else made
+
+
+@array_function
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """A diagonal of two dimensions, as the last dimension: a view, which can be written to.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([[1, 2], [3, 4]])
+    >>> mb.diagonal(x)[...] = 0
+    >>> print(x)
+    [[0 2]
+     [3 0]]
+    """
+    return diagonal_view(a, int(offset), axis1, axis2)
+
+
+@array_function
+def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    """The sum of a diagonal.
+
+    >>> import mirabelle as mb
+    >>> print(mb.trace(mb.HostArray([[1, 2], [3, 4]])))
+    5
+    """
+    return reducing.sum(diagonal_view(a, int(offset), axis1, axis2), -1, dtype, out)
+
+
+@array_function
+def diag(v: Any, k: int = 0) -> Any:
+    """A matrix with `v` as its k-th diagonal; of a matrix, its k-th diagonal (a view).
+
+    >>> import mirabelle as mb
+    >>> print(mb.diag(mb.HostArray([1, 2])))
+    [[1 0]
+     [0 2]]
+    """
+    if v.ndim == 2:
+        return diagonal_view(v, int(k))
+    if v.ndim != 1:
+        raise ValueError(f"Input must be 1- or 2-d; this array has {v.ndim} dimensions.")
+    n = v.shape[0] + abs(int(k))
+    matrix = verbs.assign(verbs.similar(v, shape=(n, n)), 0)
+    if v.shape[0]:
+        verbs.assign(diagonal_view(matrix, int(k)), v)
+    return matrix
+
+
+@array_function
+def diagflat(v: Any, k: int = 0) -> Any:
+    """A matrix with all elements of `v` in a row as its k-th diagonal.
+
+    >>> import mirabelle as mb
+    >>> print(mb.diagflat(mb.HostArray([[1, 2]]), 1))
+    [[0 1 0]
+     [0 0 2]
+     [0 0 0]]
+    """
+    return diag(verbs.reshape(v, (-1,)), k)
+
+
+@array_function
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Write `val`, repeated as often as it takes, to the main diagonal of all dimensions.
+
+    `wrap` lets it go on in a tall matrix, below a free row.
+
+    >>> import mirabelle as mb
+    >>> x = mb.zeros((2, 2))
+    >>> mb.fill_diagonal(x, [1.0, 2.0])
+    >>> print(x)
+    [[1. 0.]
+     [0. 2.]]
+    """
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    values = as_array(val, a)
+    rows, columns = a.shape[:2]
+    done = 0
+    for start in range(0, rows, columns + 1) if wrap and a.ndim == 2 and columns else (0,):
+        shown = verbs.getitem(a, (slice(start, None),)) if start else a
+        while shown.ndim > 1:
+            shown = diagonal_view(shown)
+        verbs.assign(shown, _cycled(values, done, shown.shape[0]))
+        done += shown.shape[0]
+
+
+def _cycled(values: Any, start: int, n: int) -> Any:
+    """`n` of the values in turn, from the `start`-th on."""
+    if values.size == 1:
+        return verbs.reshape(values, ())
+    flat = verbs.reshape(values, (-1,))
+    if start + n <= flat.size:
+        return verbs.getitem(flat, slice(start, start + n))
+    if not flat.size:
+        raise ValueError("There are no values to write: the array of values is empty.")
+    return verbs.getitem(flat, (np.arange(start, start + n) % flat.size).tolist())
+
+
+@array_function
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """Without the zeros at the front ("f"), at the back ("b") or at both: a view.
+
+    >>> import mirabelle as mb
+    >>> print(mb.trim_zeros(mb.HostArray([0, 0, 1, 2, 0])))
+    [1 2]
+    """
+    trim = trim.lower()
+    if trim not in ("f", "b", "fb", "bf"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    index = [slice(None)] * filt.ndim
+    for d in normal_axes(axis, filt.ndim):
+        others = tuple(i for i in range(filt.ndim) if i != d)
+        held = np.flatnonzero(verbs.to_numpy(verbs.any(verbs.not_equal(filt, 0), axis=others)))
+        first, last = (int(held[0]), int(held[-1]) + 1) if held.size else (0, 0)
+        index[d] = slice(
+            first if "f" in trim or not held.size else None, last if "b" in trim or not held.size else None
+        )
+    return verbs.getitem(filt, tuple(index))

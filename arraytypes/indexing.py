@@ -1,0 +1,342 @@
+"""Indexing with masks, integer arrays and lists.
+
+Reading is a *gather*: an elementwise operation on the indices, whose other operand is memory,
+so that it fuses with what surrounds it. What the other dimensions of `x` are is said by strides,
+as for any operand; the index arrays together say how many elements further on to read.
+Writing is a *scatter*, a routine of the place's library on the evaluated value.
+
+Bounds are checked where the index is written: the least and the largest entry of an index array
+are found once, and kept with the version of its contents. So kernels need no test, on any place.
+
+>>> import mirabelle as mb
+>>> x = mb.HostArray([10.0, 20.0, 30.0])
+>>> print(x[[2, 0, 2]] + 1)
+[31. 11. 31.]
+>>> x[x > 15] = 0.0
+>>> print(x)
+[10.  0.  0.]
+>>> x[[5]]
+Traceback (most recent call last):
+    ...
+IndexError: index 5 is out of bounds for axis 0 with size 3
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import as_numpy, wrap
+from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
+from mirabelle.arraytypes.wrappers import view_of
+from mirabelle.dispatch import counters, policy, promotion, verbs
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.promotion import Sig
+from mirabelle.dispatch.tree import Broadcasted, Leaf, broadcast_shapes
+
+_INT64 = np.dtype(np.int64)
+Basic = (int, np.integer, slice, type(None), type(Ellipsis))
+
+
+class Advanced:
+    """An index with arrays in it, made ready for an array of one shape.
+
+    `basic` is the basic index that comes first: full slices where arrays index, integers where
+    there are integers. `arrays` holds, for each dimension of what remains, an index array or None.
+    `front` tells whether the dimensions of the arrays come first in the result; else they stand
+    where the arrays do.
+    """
+
+    __slots__ = ("arrays", "basic", "front")
+
+    def __init__(self, basic: tuple[Any, ...], arrays: list[Any], front: bool) -> None:
+        self.basic = basic
+        self.arrays = arrays
+        self.front = front
+
+    @property
+    def used(self) -> list[Any]:
+        return [a for a in self.arrays if a is not None]
+
+
+def is_advanced(index: tuple[Any, ...]) -> bool:
+    """Does an index hold a mask, an array or a list?"""
+    for i in index:
+        if not isinstance(i, Basic) or isinstance(i, (bool, np.bool_)):
+            return True
+    return False
+
+
+def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
+    """An index sorted out: an `Advanced`, or a basic index where its arrays were single integers."""
+    family = leaf_family(type(x))
+    entries = [_entry(family, x, i) for i in index]
+    if not any(isinstance(e, AbstractArray) for e in entries):
+        return tuple(entries)
+    consumed = sum(_consumes(e) for e in entries)
+    if consumed > x.ndim:
+        raise IndexError(
+            f"too many indices for array: array is {x.ndim}-dimensional, but {consumed} were indexed"
+        )
+    if sum(e is Ellipsis for e in entries) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if not any(e is Ellipsis for e in entries):
+        entries.append(Ellipsis)
+    at = next(k for k, e in enumerate(entries) if e is Ellipsis)
+    entries[at : at + 1] = [slice(None)] * (x.ndim - consumed)
+
+    basic: list[Any] = []
+    arrays: list[Any] = []
+    advanced_at: list[int] = []
+    axis = 0
+    for k, e in enumerate(entries):
+        if isinstance(e, AbstractArray) and e.dtype.kind == "b":
+            advanced_at.append(k)
+            if not e.ndim:  # x[True]: a new dimension of one or no element
+                basic.append(None)
+                arrays.append(_uploaded(family, np.zeros(int(bool(verbs.fetch(e))), np.int64)))
+                continue
+            _check_mask(e, x.shape[axis : axis + e.ndim], axis)
+            positions = positions_of(e)
+            basic += [slice(None)] * e.ndim
+            arrays += positions
+            axis += e.ndim
+        elif isinstance(e, AbstractArray):
+            advanced_at.append(k)
+            basic.append(slice(None))
+            arrays.append(within(e, axis, x.shape[axis]))
+            axis += 1
+        elif e is None:
+            basic.append(None)
+            arrays.append(None)
+        elif isinstance(e, slice):
+            basic.append(e)
+            arrays.append(None)
+            axis += 1
+        else:
+            advanced_at.append(k)  # beside arrays an integer counts as one
+            basic.append(e)
+            axis += 1
+    front = any(b - a != 1 for a, b in zip(advanced_at, advanced_at[1:], strict=False))
+    return Advanced(tuple(basic), arrays, front)
+
+
+def _consumes(e: Any) -> int:
+    if e is None or e is Ellipsis:
+        return 0
+    return e.ndim if isinstance(e, AbstractArray) and e.dtype.kind == "b" else 1
+
+
+def _entry(family: Any, x: Any, i: Any) -> Any:
+    """One entry of an index: a basic one, or an array of this place."""
+    if isinstance(i, (bool, np.bool_)):
+        return _uploaded(family, np.asarray(i))
+    if isinstance(i, Basic):
+        return i
+    if isinstance(i, float):
+        raise IndexError(
+            f"only integers, slices (`:`), ellipsis (`...`), None, masks and arrays of integers are valid "
+            f"indices, not {i!r}. Convert it with int()."
+        )
+    if isinstance(i, AbstractArray):
+        if i.dtype.kind not in "iub":
+            raise IndexError(_not_integers(i.dtype))
+        if i.ndim == 0 and i.dtype.kind in "iu" and i.place.rank < 2:
+            return int(i)
+        if leaf_family(type(i)) is not family:
+            if not policy.transfer_allowed():
+                raise_places("indexing", (x, i))
+            return verbs.adapt(family, i)
+        return i
+    try:
+        data = i if isinstance(i, np.ndarray) else as_numpy(i, None)
+    except TypeError:
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), None, masks and arrays of integers are valid "
+            f"indices, not {type(i).__name__}."
+        ) from None
+    if data.dtype.kind == "f" and not data.size and not isinstance(i, np.ndarray):
+        data = data.astype(np.int64)  # an empty list
+    if data.dtype.kind not in "iub":
+        raise IndexError(_not_integers(data.dtype))
+    if data.ndim == 0 and data.dtype.kind in "iu":
+        return int(data)
+    if isinstance(i, np.ndarray) and family.home.rank >= 2 and not policy.transfer_allowed():
+        raise_places("indexing", (x, i))
+    if isinstance(i, np.ndarray) and family.home.rank < 2:
+        return wrap(family, family._wrap_numpy(data))
+    return _uploaded(family, data)
+
+
+def _not_integers(dtype: np.dtype) -> str:
+    return (
+        f"arrays used as indices must be of integer (or boolean) type, and this one is {dtype.name}. "
+        "Convert it: `index.astype(mb.int64)`."
+    )
+
+
+def _uploaded(family: Any, data: np.ndarray) -> Any:
+    """Indices written as a list, on the place they index; what they say is known without asking it."""
+    leaf = Leaf(family._upload(data))
+    if data.size and data.dtype.kind != "b":
+        leaf.remember("bounds", (int(data.min()), int(data.max())))
+    return wrap(family, leaf)
+
+
+def _check_mask(mask: Any, shape: tuple[int, ...], axis: int) -> None:
+    for d, (n, m) in enumerate(zip(shape, mask.shape, strict=True)):
+        if n != m:
+            raise IndexError(
+                "boolean index did not match indexed array along "
+                f"axis {axis + d}; size of axis is {n} but size of corresponding boolean axis is {m}"
+            )
+
+
+def positions_of(mask: Any) -> tuple[Any, ...]:
+    """Where a mask holds: an array of indices for each dimension, kept with its contents."""
+    leaf = verbs.leaf_of(mask)
+    known = leaf.recalled("positions")
+    if known is None:
+        known = tuple(verbs.leaf_of(p) for p in library.call("nonzero", mask))
+        for p, n in zip(known, mask.shape, strict=True):
+            p.remember("bounds", (0, n - 1))
+        leaf.remember("positions", known)
+    family = leaf_family(type(mask))
+    return tuple(wrap(family, p) for p in known)
+
+
+def within(index: Any, axis: int, n: int) -> Any:
+    """An index array whose entries lie in 0 to n - 1, or an IndexError."""
+    if not index.size:
+        return index
+    low, high = bounds(index)
+    if low < -n or high >= n:
+        raise IndexError(f"index {low if low < -n else high} is out of bounds for axis {axis} with size {n}")
+    if low < 0:
+        return verbs.where(verbs.less(index, 0), verbs.add(cast_to(index, _INT64), n), index)
+    return index
+
+
+def bounds(index: Any) -> tuple[int, int]:
+    """The least and the largest entry: found once for each version of an array."""
+    leaf = verbs.leaf_of(index)
+    known = leaf.recalled("bounds")
+    if known is None:
+        known = library.call("bounds", index)
+        leaf.remember("bounds", known)
+    return known  # type: ignore[no-any-return]
+
+
+# Reading
+
+
+@verbs.getitem.method
+def _(x: AbstractArray, index: Any) -> Any:
+    index = index if type(index) is tuple else (index,)
+    if is_advanced(index):
+        return read(x, index)
+    made = view_of(x, index)
+    if not made._shape and not any(i is None or i is Ellipsis for i in index):
+        element = copied(made)  # its value now, as NumPy's scalars
+        element._node.element = True
+        return element
+    return made
+
+
+def gathered(x: Any, how: Advanced) -> Any:
+    """x[index] as a pending node."""
+    shown = verbs.getitem(x, how.basic) if any(b != slice(None) for b in how.basic) else x
+    used = how.used
+    shape = broadcast_shapes([a.shape for a in used], "indexing")
+    plain = [n for n, a in zip(shown.shape, how.arrays, strict=True) if a is None]
+    first = 0 if how.front else next(d for d, a in enumerate(how.arrays) if a is not None)
+    result = (*plain[:first], *shape, *plain[first:])
+    family = leaf_family(type(x))
+    if not math.prod(result):
+        return wrap(family, Leaf(family._empty(result, x.dtype)))
+    leaf = verbs.leaf_of(shown)
+    view, itemsize = leaf.view, leaf.dtype.itemsize
+    if any(s % itemsize for s in view.strides):
+        leaf = verbs.leaf_of(verbs.copy(shown))
+        view = leaf.view
+    where: list[Any] = []
+    offset: Any = None
+    for a, n, s in zip(how.arrays, view.shape, view.strides, strict=True):
+        if a is None:
+            where.append(slice(None))
+            continue
+        step = s // itemsize
+        where.append(0 if step >= 0 else n - 1)
+        if step < 0:
+            a, step = verbs.subtract(n - 1, cast_to(a, _INT64)), -step
+        part = a if step == 1 else verbs.multiply(cast_to(a, _INT64), step)
+        offset = part if offset is None else verbs.add(offset, part)
+    base = view[(*where, ...)]
+    base = base[(*[slice(None)] * first, *[None] * len(shape), ...)]
+    stretched = np.broadcast_to(base, result) if isinstance(base, np.ndarray) else base.broadcast_to(result)
+    behind = len(plain) - first
+    offset = cast_to(offset, _INT64)
+    if behind:
+        offset = verbs.getitem(offset, (..., *[None] * behind))
+    return gather_node(family, Leaf(stretched, leaf.foreign, root=leaf, table=True), offset, result)
+
+
+def gather_node(family: Any, base: Leaf, offset: Any, shape: tuple[int, ...]) -> Any:
+    """The pending array of what stands `offset` elements further on than `base`."""
+    node = Broadcasted(gather_signature(base.dtype), (base, verbs.capture(offset)), shape)
+    return at_once(wrap(family, node))
+
+
+def gather_signature(dtype: np.dtype) -> Sig:
+    return promotion.intern(TABLE["gather"], (dtype, _INT64), (dtype,))
+
+
+def read(x: Any, index: tuple[Any, ...]) -> Any:
+    """x[index] for an index with arrays."""
+    quick = _at_once(x, index)
+    if quick is not None:
+        return quick
+    how = parsed(x, index)
+    return gathered(x, how) if isinstance(how, Advanced) else verbs.getitem(x, how)
+
+
+def _at_once(x: Any, index: tuple[Any, ...]) -> Any:
+    """A small read on a place whose own indexing is quicker than a node; None where it is not."""
+    family = leaf_family(type(x))
+    if family._take_small is None or counters.active:
+        return None
+    return family._take_small(x, index)
+
+
+# Writing
+
+
+def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
+    """x[index] = value; or, with an `op`, x[index] = op(x[index], value) for each entry in turn."""
+    from mirabelle.arraytypes.assign import assigned_value, check_writable, scatter_into
+
+    check_writable(x)
+    if not op and len(index) == 1 and _is_mask_of(x, index[0]) and _is_single(value):
+        mask = _entry(leaf_family(type(x)), x, index[0])
+        verbs.assign(x, verbs.where(mask, assigned_value(x, value), x))
+        return
+    how = parsed(x, index)
+    if not isinstance(how, Advanced):
+        if op:
+            how = Advanced(how, [None] * len(how), False)
+        else:
+            verbs.setitem(x, how, value)
+            return
+    scatter_into(x, how, value, op)
+
+
+def _is_mask_of(x: Any, i: Any) -> bool:
+    return getattr(i, "dtype", None) == np.bool_ and getattr(i, "shape", None) == x.shape and x.ndim > 0
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex, np.generic)) or getattr(value, "shape", None) == ()

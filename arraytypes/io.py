@@ -1,0 +1,254 @@
+"""Files: `mb.save` and `mb.load`, from and to any place.
+
+The name says the format: `.npy` holds one array, `.npz`, `.h5` and `.zarr` hold several by name.
+NumPy, h5py and zarr read what is written here, and the other way round. Whatever an array is, a
+file holds its elements: a device's are fetched, a wrapper's or a structured array's are written
+out. A file appears under its name once it is complete.
+
+>>> import mirabelle as mb, tempfile, os
+>>> folder = tempfile.TemporaryDirectory()
+>>> path = os.path.join(folder.name, "state.npz")
+>>> mb.save(path, {"u": mb.RefArray([1.0, 2.0]), "step": mb.HostArray(7)})
+>>> state = mb.load(path, device=mb.RefArray)
+>>> state["u"].place, int(state["step"])
+(ref:0, 7)
+>>> folder.cleanup()
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import fileformats as formats
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import as_numpy, wrap
+from mirabelle.arraytypes.makers import creates, maker_of
+from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.tree import Leaf
+
+
+def save(file: Any, x: Any, /, *, compressed: bool = False) -> None:
+    """Write an array, or a mapping of names to arrays, to a file whose name says the format.
+
+    `.npy` takes one array. `.npz`, `.h5` and `.zarr` take a mapping, whose names may be paths
+    (`"fields/u"`) in the last two; a single array is a `.zarr` of its own and `"arr_0"` in the
+    others. An open file is written as `.npy`. Where a file of that name stands it is replaced, at
+    once, when everything is written.
+
+    >>> import mirabelle as mb, io
+    >>> file = io.BytesIO()
+    >>> mb.save(file, mb.HostArray([1, 2]) + 1)
+    >>> _ = file.seek(0)
+    >>> print(mb.load(file))
+    [2 3]
+    """
+    if hasattr(file, "write"):
+        np.save(file, _one(file, x), allow_pickle=False)
+        return
+    path = Path(os.fspath(file))
+    if not path.suffix:
+        path = path.with_name(path.name + ".npy")  # as NumPy does
+    kind = formats.BY_SUFFIX.get(path.suffix.lower())
+    if kind is None:
+        raise ValueError(
+            f"{path.suffix} is no format arrays are saved in: the name's ending says the format, and the known "
+            f"ones are {formats.KNOWN}. Name one, for instance `mb.save({str(path.with_suffix('.npz'))!r}, x)`."
+        )
+    write = formats.WRITERS[kind]
+    if kind == "npy":
+        data: Any = _one(path, x)
+    elif kind == "zarr" and not isinstance(x, Mapping):
+        data = _contents(path, "", x)
+    else:
+        data = _named(path, x)
+    formats.need(kind)
+    with _replacing(path) as fresh:
+        write(fresh, data, compressed)
+
+
+@creates
+def load(file: Any, /, name: str | None = None, *, device: Any = None, mmap: bool = False) -> Any:
+    """Read what `mb.save`, NumPy, h5py or zarr wrote; the contents say the format.
+
+    One array, or a dictionary of all arrays by name, where `name` picks one. `device` says what
+    they are made as. `mmap=True` leaves the elements of a `.npy` file on disk and reads those that
+    are used.
+
+    >>> import mirabelle as mb, numpy as np, io
+    >>> file = io.BytesIO()
+    >>> np.savez(file, u=np.ones(2), v=np.zeros(3))
+    >>> _ = file.seek(0)
+    >>> sorted(mb.load(file)), mb.load(file, "u").tolist()
+    (['u', 'v'], [1.0, 1.0])
+    """
+    maker = maker_of(device)
+    if not hasattr(file, "read"):
+        file = Path(os.fspath(file))
+        if not file.exists() and not file.suffix and file.with_name(file.name + ".npy").exists():
+            file = file.with_name(file.name + ".npy")
+    kind = formats.format_of(file)
+    if mmap:
+        if kind != "npy" or not isinstance(file, Path):
+            raise ValueError("Only a .npy file with a name can be read by mmap. Leave mmap=True away.")
+        return _mapped(file, maker)
+    formats.need(kind)
+    with _explained(file):
+        found = formats.READERS[kind](file, name)
+    if isinstance(found, dict):
+        return {key: _made(file, key, value, maker) for key, value in found.items()}
+    if name is not None and kind == "npy":
+        raise KeyError(f"{formats.opening(file)} holds one array without a name. Leave {name!r} away.")
+    return _made(file, name, found, maker)
+
+
+def savez(file: Any, /, *arrays: Any, **named: Any) -> None:
+    """Write several arrays to a `.npz` file; those without a name become "arr_0", "arr_1", ...
+
+    >>> import mirabelle as mb, io
+    >>> file = io.BytesIO()
+    >>> mb.savez(file, mb.HostArray([1]), b=mb.HostArray([2.5]))
+    >>> _ = file.seek(0)
+    >>> {name: x.tolist() for name, x in mb.load(file).items()}
+    {'b': [2.5], 'arr_0': [1]}
+    """
+    _savez(file, arrays, named, False)
+
+
+def savez_compressed(file: Any, /, *arrays: Any, **named: Any) -> None:
+    """As `mb.savez`, compressed."""
+    _savez(file, arrays, named, True)
+
+
+def _savez(file: Any, arrays: tuple[Any, ...], named: dict[str, Any], compressed: bool) -> None:
+    together = dict(named)
+    for i, x in enumerate(arrays):
+        if f"arr_{i}" in together:
+            raise ValueError(f"Two arrays would be called arr_{i}: the first by its place. Name it otherwise.")
+        together[f"arr_{i}"] = x
+    if hasattr(file, "write"):
+        formats.write_npz(file, _named(file, together), compressed)
+        return
+    path = Path(os.fspath(file))
+    if path.suffix != ".npz":
+        path = path.with_name(path.name + ".npz")
+    data = _named(path, together)
+    with _replacing(path) as fresh:
+        formats.write_npz(fresh, data, compressed)
+
+
+# What is written
+
+
+def _contents(file: Any, name: str, x: Any) -> np.ndarray:
+    """The elements of one array, checked to be numbers."""
+    if isinstance(x, AbstractArray):
+        return np.asarray(verbs.fetch(x))
+    try:
+        return as_numpy(x, None)
+    except (TypeError, ValueError) as e:
+        what = f"{name!r}" if name else "This"
+        raise TypeError(
+            f"{what} is a {type(x).__name__}, which {formats.title(file)} cannot hold. {e} Several arrays go "
+            'together as a mapping: `mb.save("file.npz", {"a": a, "b": b})`.'
+        ) from None
+
+
+def _one(file: Any, x: Any) -> np.ndarray:
+    if isinstance(x, Mapping):
+        raise TypeError(
+            f"{formats.opening(file)} holds one array, and a mapping of {len(x)} was given. A .npz file holds "
+            'several: `mb.save("file.npz", arrays)`.'
+        )
+    return _contents(file, "", x)
+
+
+def _named(file: Any, x: Any) -> dict[str, np.ndarray]:
+    if not isinstance(x, Mapping):
+        return {"arr_0": _contents(file, "", x)}
+    for name in x:
+        if not isinstance(name, str) or not name or name.strip("/") != name or ".." in name.split("/"):
+            raise ValueError(
+                f"{name!r} is no name an array can have in {formats.title(file)}: names are texts such as "
+                "'u' or 'fields/u'."
+            )
+    return {name: _contents(file, name, value) for name, value in x.items()}
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A name to write to beside `path`, which takes the name `path` when all went well."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {str(path.parent)!r} to save {path.name!r} in. Make it first."
+        )
+    fresh = path.with_name(f".{path.stem}-{secrets.token_hex(6)}{path.suffix}")
+    try:
+        yield fresh
+        if not fresh.is_dir() and not path.is_dir():
+            os.replace(fresh, path)
+            return
+        # A folder cannot be put over another: the old one steps aside first.
+        old = path.with_name(f".{path.stem}-{secrets.token_hex(6)}.old")
+        if path.exists():
+            os.rename(path, old)
+        os.rename(fresh, path)
+        _remove(old)
+    finally:
+        _remove(fresh)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _made(file: Any, name: str | None, values: Any, maker: Any) -> Any:
+    """New memory as an array of the maker's type."""
+    values = np.asarray(values)
+    try:
+        native = values.astype(checked_dtype(values.dtype), copy=False)
+    except TypeError as e:
+        what = formats.opening(file) if name is None else f"{name!r} in {formats.title(file)}"
+        raise TypeError(
+            f"{what} is no array of numbers. {e} Pick others by name: `mb.load(file, name)`."
+        ) from None
+    leaf = maker.family._wrap_numpy(native)
+    # What was read is nobody else's: expressions over it may wait.
+    return maker(wrap(maker.family, Leaf(leaf.view)))
+
+
+def _mapped(file: Path, maker: Any) -> Any:
+    from mirabelle.arraytypes.host import HostArray, share
+
+    if maker.family is not HostArray:
+        raise ValueError(
+            f"A file is mapped into the host's memory, not into that of {maker.name}. Use mb.HostArray."
+        )
+    with _explained(file):
+        return maker(share(np.load(file, mmap_mode="r", allow_pickle=False)))
+
+
+@contextlib.contextmanager
+def _explained(file: Any) -> Iterator[None]:
+    """Name the file in what goes wrong while it is read."""
+    try:
+        yield
+    except (KeyError, FileNotFoundError):
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, RuntimeError) as e:
+        cause = str(e).strip().split("\n")[0].rstrip(".")
+        if "allow_pickle" in cause:
+            cause = "it holds Python objects, which are not read because reading them can run any program"
+        raise ValueError(f"{formats.opening(file)} cannot be read: {cause}.") from e

@@ -1,0 +1,171 @@
+"""Views of a part of each element, or of some elements: real and imaginary parts, a diagonal, other dtypes.
+
+They are wrappers like any other: what is written to them is written to the array they show.
+
+>>> import mirabelle as mb
+>>> z = mb.HostArray([1 + 2j, 3 + 4j])
+>>> z.real = 0.0
+>>> z.imag[1] = 9.0
+>>> print(z)
+[0.+2.j 0.+9.j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.arraytypes.reductions import normal_axes
+from mirabelle.arraytypes.wrappers import Wrapper, root_of, shown_leaf
+from mirabelle.dispatch import promotion, verbs
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.tree import Broadcasted, Leaf
+
+
+class RealPart(Wrapper):
+    """The real parts of a complex array, in its memory."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    affine = False
+    _name = "real"
+
+    @classmethod
+    def _class_attributes(cls, parameters: Any) -> dict[str, Any]:
+        attributes = super()._class_attributes(parameters)
+        if "dtype" in attributes:
+            attributes["dtype"] = np.dtype(f"f{attributes['dtype'].itemsize // 2}")
+        return attributes
+
+    def _show(self, view: Any) -> Any:
+        return view.real
+
+
+class ImagPart(RealPart):
+    """The imaginary parts of a complex array, in its memory."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    _name = "imag"
+
+    def _show(self, view: Any) -> Any:
+        return view.imag
+
+
+class DiagonalView(Wrapper):
+    """A diagonal of two dimensions of the parent, as the last dimension."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    _changes_ndim = True
+
+    def _show(self, view: Any) -> Any:
+        shown = view.diagonal(*self._how)
+        if isinstance(shown, np.ndarray):  # NumPy's diagonals are read-only for reasons of history
+            shown.flags.writeable = view.flags.writeable
+        return shown
+
+
+class Reinterpreted(Wrapper):
+    """The bytes of the parent as elements of another dtype. Parameters: the parent's type and the dtype."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    affine = False
+
+    @classmethod
+    def _normalise(cls, parameters: Any) -> tuple[Any, ...]:
+        if len(parameters) > 2:
+            raise TypeError(f"{cls.__name__} takes the type of its parent and a dtype.")
+        return (*super()._normalise(parameters[:1]), *map(checked_dtype, parameters[1:]))
+
+    @classmethod
+    def _widened(cls, parameters: Any) -> Iterator[tuple[Any, ...]]:
+        if len(parameters) > 1:
+            yield parameters[:1]
+        else:
+            yield from super()._widened(parameters)
+
+    @classmethod
+    def _class_attributes(cls, parameters: Any) -> dict[str, Any]:
+        attributes = super()._class_attributes(parameters[:1])
+        attributes.pop("dtype", None)
+        return attributes | ({"dtype": parameters[1]} if len(parameters) > 1 else {})
+
+    @classmethod
+    def _of(cls, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
+        x = object.__new__(cls[type(parent), how])  # type: ignore[misc]
+        x._parent, x._how, x._shape = parent, how, shape
+        return x
+
+    def _show(self, view: Any) -> Any:
+        return view.view(self._how)
+
+
+@verbs.capture.method
+def _(x: RealPart) -> Any:
+    # The part of a pending tree is one more operation of it; the part of memory is strided memory.
+    version = verbs.capture(x._parent)
+    if type(version) is Leaf:
+        return shown_leaf(x, verbs.leaf_of(root_of(x)))
+    return Broadcasted(promotion.signature(TABLE[x._name], (x._parent.dtype,)), (version,), x.shape)
+
+
+def real_part(x: AbstractArray) -> Any:
+    """x.real as NumPy has it: `x` itself, or a view of the real parts that can be written to."""
+    return RealPart._of(x, None, x.shape) if x.dtype.kind == "c" else x
+
+
+def imag_part(x: AbstractArray) -> Any:
+    """x.imag as NumPy has it: zeros, or a view of the imaginary parts that can be written to."""
+    return ImagPart._of(x, None, x.shape) if x.dtype.kind == "c" else verbs.imag(x)
+
+
+def set_imag_part(x: AbstractArray, value: Any) -> None:
+    if x.dtype.kind != "c":
+        raise TypeError(
+            f"array does not have imaginary part to set: its dtype is {x.dtype.name}. Make it complex first: "
+            "`x = x.astype(mb.complex128)`."
+        )
+    verbs.assign(imag_part(x), value)
+
+
+def diagonal_view(x: AbstractArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    """A diagonal of two dimensions, as a view that can be written to; other dimensions come first."""
+    if x.ndim < 2:
+        raise ValueError(f"diag requires an array of at least two dimensions; this one has {x.ndim}.")
+    (first,), (second,) = normal_axes(axis1, x.ndim), normal_axes(axis2, x.ndim)
+    if first == second:
+        raise ValueError("axis1 and axis2 cannot be the same")
+    rows, columns = x.shape[first], x.shape[second]
+    n = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    rest = tuple(d for i, d in enumerate(x.shape) if i not in (first, second))
+    return DiagonalView._of(x, (offset, first, second), (*rest, n))
+
+
+def reinterpreted(x: AbstractArray, dtype: Any) -> Any:
+    """x.view(dtype): the same bytes read as another dtype."""
+    dtype = checked_dtype(dtype)
+    if dtype == x.dtype:
+        return x
+    shape, old, new = x.shape, x.dtype.itemsize, dtype.itemsize
+    if old != new:
+        if not shape:
+            raise ValueError("Changing the dtype of a 0d array is only supported if the itemsize is unchanged")
+        if verbs.leaf_of(x).view.strides[-1] != old and shape[-1] != 1:
+            raise ValueError(
+                "To change to a dtype of a different size, the last axis must be contiguous. "
+                "Copy first: `mb.copy(x).view(dtype)`."
+            )
+        last, rest = divmod(shape[-1] * old, new)
+        if rest:
+            raise ValueError(
+                "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the "
+                f"last axis of the array: {shape[-1] * old} bytes hold no whole number of {dtype.name}."
+            )
+        shape = (*shape[:-1], last)
+    return Reinterpreted._of(x, dtype, shape)

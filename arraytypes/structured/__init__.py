@@ -1,0 +1,8 @@
+"""Arrays that store parts and know their other entries. `base.py` says how to add one."""
+
+from mirabelle.arraytypes.structured import (  # noqa: F401 - they add methods
+    banded,
+    base,
+    display,
+    fallback,
+)

@@ -1,0 +1,312 @@
+"""What has no rule is made dense, and says so once.
+
+Every operation on arrays reads its operands through a few verbs (`capture`, `leaf_of`). For a
+structured array these take its dense form, so whatever has a method for `AbstractArray` works, and
+this is the one place where that can be noticed.
+
+>>> import warnings
+>>> import mirabelle as mb
+>>> D = mb.Diagonal([1.0, 2.0])
+>>> with warnings.catch_warnings(record=True) as caught:
+...     warnings.simplefilter("always")
+...     print(mb.cos(D)[0, 1])
+1.0
+>>> str(caught[0].message).split(";")[0]
+'mb.cos(Diagonal[HostArray[float64, 1]]): no rule, so it was made dense, 32 B'
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import _storing, wrap
+from mirabelle.arraytypes.display import shown_bytes
+from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
+from mirabelle.arraytypes.structured.base import Implicit, Structured
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.errors import DenseFallbackError, DenseFallbackWarning
+from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.styles import Place
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+
+# (operation, type) that were told of already.
+_told: set[tuple[str, type]] = set()
+
+
+def forget() -> None:
+    """Tell of every fallback again, as in a new process."""
+    _told.clear()
+
+
+def made_dense(x: Structured) -> Any:
+    """The dense form of `x`, for an operation that has no rule for it."""
+    if not x.fuses and settings.dense_fallback != "silent":
+        tell(x)
+    return x._dense()
+
+
+def tell(x: Structured) -> None:
+    """Say which operation makes `x` dense: a warning the first time, or an error."""
+    name, level = operation(x)
+    key = (name, type(x))
+    if settings.dense_fallback == "warn" and key in _told:
+        return
+    kind = generic_class(type(x)).__name__
+    message = (
+        f"{name}({type(x).__name__}): no rule, so it was made dense, {shown_bytes(x.nbytes)}; give it one "
+        f"with `@{name}.method` for ({kind}), or say that dense is meant: mb.dense(x)."
+    )
+    if settings.dense_fallback == "error":
+        raise DenseFallbackError(
+            message.replace("so it was made", "and it may not be made")
+            + ' (mb.settings.dense_fallback is "error".)'
+        )
+    _told.add(key)
+    warnings.warn(message, DenseFallbackWarning, stacklevel=level + 1)
+
+
+def operation(x: Any) -> tuple[str, int]:
+    """The function of mirabelle that was called with `x`, and how many calls above ours its caller is.
+
+    The generic functions on the stack have arguments in their frames: of those that got `x` itself,
+    the outermost before the stack leaves mirabelle is what was asked for.
+    """
+    name, level = "materialize", 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and _ours(frame):
+        if frame.f_code.co_filename.startswith("<mirabelle generic ") and any(
+            v is x for v in frame.f_locals.values()
+        ):
+            name = frame.f_code.co_name
+        frame = frame.f_back
+        level += 1
+    return public_name(name), level
+
+
+def _ours(frame: FrameType) -> bool:
+    if frame.f_code.co_filename.startswith("<mirabelle "):
+        return True
+    module = str(frame.f_globals.get("__name__", ""))
+    return module == "mirabelle" or module.startswith("mirabelle.")
+
+
+def public_name(name: str) -> str:
+    """A generic function as a user writes it: mb.sin, mb.linalg.solve."""
+    import mirabelle
+
+    for prefix, module in (("mb", mirabelle), ("mb.linalg", getattr(mirabelle, "linalg", None))):
+        if hasattr(module, name):
+            return f"{prefix}.{name}"
+    return f"mb.{name}"
+
+
+# Where the dense form is taken unasked
+
+
+@verbs.capture.method
+def _(x: Structured) -> Any:
+    return verbs.capture(made_dense(x))
+
+
+@verbs.leaf_of.method
+def _(x: Structured) -> Leaf:
+    return verbs.leaf_of(made_dense(x))
+
+
+@verbs.lower.method
+def _(x: Structured, leaf: Any) -> Any:
+    return leaf.view
+
+
+@verbs.reshape.method
+def _(x: Structured, shape: Any) -> Any:
+    return x if shape == x.shape else verbs.reshape(made_dense(x), shape)
+
+
+@verbs.broadcast_to.method
+def _(x: Structured, shape: Any) -> Any:
+    return x if shape == x.shape else verbs.broadcast_to(made_dense(x), shape)
+
+
+@verbs.permute_dims.method
+def _(x: Structured, axes: Any) -> Any:
+    order = tuple(a + x.ndim if a < 0 else a for a in axes)
+    if order == tuple(range(x.ndim)):
+        return x
+    if order == (1, 0):
+        made = x._transposed()
+        if made is not NotImplemented:
+            return made
+    return verbs.permute_dims(made_dense(x), axes)
+
+
+# Where it is asked for
+
+
+@verbs.dense.method
+def _(x: AbstractArray) -> Any:
+    return x
+
+
+@verbs.dense.method
+def _(x: Structured) -> Any:
+    return verbs.materialize(x._dense())
+
+
+@verbs.fetch.method
+def _(x: Structured) -> np.ndarray:
+    return verbs.fetch(x._dense())
+
+
+@verbs.numpy_view.method
+def _(x: Structured, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    return verbs.numpy_view(x._dense(), dtype, copy)
+
+
+@verbs.tree.method
+def _(x: Structured) -> Any:
+    return verbs.tree(x._dense())
+
+
+@verbs.assign.method
+def _(dest: AbstractArray, value: Structured, casting: Any = "unsafe") -> Any:
+    return verbs.assign(dest, value._dense(), casting=casting)
+
+
+# What needs no dense form
+
+
+@verbs.place.method
+def _(x: Structured) -> Place:
+    return verbs.place(x._parts[0]) if x._parts else x.family.home
+
+
+@verbs.parent.method
+def _(x: Structured) -> Any:
+    return x._parts[0] if len(x._parts) == 1 else x
+
+
+@verbs.materialize.method
+def _(x: Structured) -> Any:
+    for p in x._parts:
+        verbs.materialize(p)
+    return x
+
+
+@verbs.similar.method
+def _(x: Structured, dtype: Any = None, shape: Any = None) -> Any:
+    family = x.family
+    shape = x.shape if shape is None else shape
+    empty = wrap(family, Leaf(family._empty((), x.dtype if dtype is None else checked_dtype(dtype))))
+    return verbs.similar(empty, shape=shape)
+
+
+@verbs.copy.method
+def _(x: Structured) -> Any:
+    return x._with_parts(tuple(verbs.copy(p) for p in x._parts))
+
+
+@verbs.astype.method
+def _(x: Structured, dtype: Any, copy: bool = True) -> Any:
+    d = checked_dtype(dtype)
+    if d == x.dtype:
+        return verbs.copy(x) if copy else x
+    made = x._cast(d)
+    return verbs.astype(made_dense(x), d) if made is NotImplemented else made
+
+
+@verbs.adapt.method
+def _(to: ArrayMeta, x: Structured) -> Any:
+    family = _storing(to)
+    if isinstance(x, Implicit):
+        moved = x if x.family is family else x._typed(family, x.dtype)
+    else:
+        moved = x._with_parts(tuple(verbs.adapt(family, p) for p in x._parts))
+    if to.parameters and to.parameters[0] != moved.dtype:
+        moved = verbs.astype(moved, to.parameters[0])
+    return moved
+
+
+# Reading and writing by index
+
+
+@verbs.getitem.method
+def _(x: Structured, index: Any) -> Any:
+    index = index if type(index) is tuple else (index,)
+    made = x._index(index)
+    if made is not NotImplemented:
+        return made
+    if has_entries(x):
+        return read(x, index)
+    return verbs.getitem(made_dense(x), index)
+
+
+def has_entries(x: Structured) -> bool:
+    """Does its type give the entries one by one?"""
+    return type(x)._entries is not Structured._entries
+
+
+def read(x: Structured, index: tuple[Any, ...]) -> Any:
+    """x[index] from its entries: the index is applied to the coordinates, which take no memory."""
+    from mirabelle.arraytypes.structured.base import open_grid
+
+    if all(isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_)) for i in index) and len(
+        index
+    ) == len(x.shape):
+        element = verbs.copy(verbs.reshape(x._entries(*normal_indices(x, index)), ()))
+        element._node.element = True
+        return element
+    shown = [verbs.getitem(verbs.broadcast_to(c, x.shape), index) for c in open_grid(x)]
+    found = x._entries(*shown)
+    return verbs.broadcast_to(found, shown[0].shape)
+
+
+def normal_indices(x: Any, index: tuple[Any, ...]) -> tuple[int, ...]:
+    """Integers from 0 on, or NumPy's IndexError."""
+    out = []
+    for axis, (i, n) in enumerate(zip(index, x.shape, strict=True)):
+        if not -n <= i < n:
+            raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
+        out.append(int(i) % n)
+    return tuple(out)
+
+
+@verbs.setitem.method
+def _(x: Structured, index: Any, value: Any) -> None:
+    if index is Ellipsis or (type(index) is slice and index == slice(None)):
+        verbs.assign(x, value)
+        return
+    x._write(index if type(index) is tuple else (index,), value)
+
+
+def assign_structured(dest: Any, value: Any, casting: Any = "unsafe") -> Any:
+    """Overwrite the parts: with those of an array of equal layout, or with what else `_write` takes."""
+    if value is dest:
+        return dest
+    same = isinstance(value, Structured) and dest.layout is not None and dest.layout == value.layout
+    if same and len(dest._parts) == len(value._parts):
+        if not np.can_cast(value.dtype, dest.dtype, casting):
+            raise TypeError(
+                f"Cannot cast the result of dtype {value.dtype.name} into an array of dtype "
+                f"{dest.dtype.name} in place. Write `x = x + y` for a new array."
+            )
+        for mine, theirs in zip(dest._parts, value._parts, strict=True):
+            verbs.assign(mine, theirs)
+        return dest
+    dest._write(None, value)
+    return dest
+
+
+verbs.assign.method(assign_structured, signature=(Structured, object))
+verbs.assign.method(assign_structured, signature=(Structured, Structured))
+
+
+@verbs.copyto.method
+def _(dest: Structured, src: Broadcasted | Reduced) -> Any:
+    return verbs.assign(dest, verbs.materialize(src))

@@ -1,0 +1,240 @@
+"""Matrix products of NumPy views: BLAS where it reaches, compiled kernels where it does not.
+
+BLAS reads operands whose rows or columns are contiguous, transposed or cut out of a larger
+matrix; these are never copied. What else there is (steps in both directions, reversed or
+stretched operands) is packed once, unless the order of a vector says the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.host import kernels, productkernels
+from mirabelle.dispatch.promotion import code
+from mirabelle.dispatch.settings import settings
+
+# Stacks from this many matrices on, each of at most so many rows and columns, have a kernel of their size.
+SMALL_STACK, SMALL_SIDE = 256, 4
+# A result of fewer columns than this is computed by inner products.
+NARROW = 16
+# A product that NumPy computes while the kernel is being compiled is cut into pieces of about this work.
+COLD_PIECE = 1 << 23
+
+
+def product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """a @ b for views of any layout and dtype; `out` has the result's shape and does not overlap."""
+    dtype = a.dtype if a.dtype == b.dtype else np.result_type(a.dtype, b.dtype)
+    char = dtype.char
+    if char in "dfDF":
+        a, b = _as(a, dtype), _as(b, dtype)
+        if a.ndim == 1 and b.ndim == 1:
+            result = np.matmul(a, b)
+        elif out is None and a.ndim == 2 and _contiguous(a) and _contiguous(b):
+            return np.matmul(a, b)
+        else:
+            result = _floating(a, b, out if out is None or out.dtype == dtype else None)
+    elif char == "e":  # accumulated in single precision, and rounded once
+        result = np.asarray(product(a.astype(np.float32), b.astype(np.float32))).astype(dtype)
+    elif dtype.kind in "iub":
+        result = _integer(_as(a, dtype), _as(b, dtype))
+    else:
+        result = np.matmul(a, b)
+    if out is None:
+        return result
+    if result is not out:
+        np.copyto(out, result, casting="same_kind")
+    return out
+
+
+def _as(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def _contiguous(x: np.ndarray) -> bool:
+    return bool(x.flags.c_contiguous or x.flags.f_contiguous)
+
+
+def blasable(x: np.ndarray) -> bool:
+    """Can BLAS read the matrices of `x` where they lie: are their rows or their columns contiguous?"""
+    size = x.itemsize
+    rows, columns = x.shape[-2:]
+    down, across = x.strides[-2:]
+    if across == size or columns == 1:
+        return rows == 1 or (down >= columns * size and down % size == 0)
+    if down == size or rows == 1:
+        return across >= rows * size and across % size == 0
+    return False
+
+
+def _packed(x: np.ndarray) -> np.ndarray:
+    """`x` with its matrices laid out for BLAS; a stack that repeats one matrix goes on repeating it."""
+    if blasable(x):
+        return x
+    one = tuple(
+        slice(0, 1) if s == 0 and n > 1 else slice(None) for n, s in zip(x.shape[:-2], x.strides, strict=False)
+    )
+    made = np.ascontiguousarray(x[one])
+    return made if made.shape == x.shape else np.broadcast_to(made, x.shape)
+
+
+def _folded(x: np.ndarray) -> np.ndarray | None:
+    """A stack of matrices as one tall matrix of all their rows, without a copy; None if strides forbid."""
+    if x.ndim < 3 or x.shape[-1] == 0:
+        return None
+    rows = x.shape[-2]
+    step = x.strides[-2] if rows > 1 else x.itemsize * x.shape[-1]
+    total, expected = rows, step * rows
+    for n, s in zip(reversed(x.shape[:-2]), reversed(x.strides[:-2]), strict=True):
+        if n != 1 and s != expected:
+            return None
+        total *= n
+        expected *= n
+    return np.lib.stride_tricks.as_strided(x, (total, x.shape[-1]), (step, x.strides[-1]))
+
+
+def _floating(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    if b.ndim == 1 and a.ndim == 2:
+        return _matrix_vector(a, b, out)
+    if a.ndim == 1 and b.ndim == 2:
+        return _matrix_vector(b.T, a, out)
+    if a.ndim > 2 and b.ndim <= 2:
+        tall = _folded(a)
+        if tall is not None:
+            shape = (*a.shape[:-1], *b.shape[1:])
+            if out is None:
+                return product(tall, b).reshape(shape)
+            flat = _folded(out if b.ndim == 2 else out[..., None])
+            if flat is not None:
+                product(tall, b, flat if b.ndim == 2 else flat[:, 0])
+                return out
+    if a.ndim > 1 and b.ndim > 1:
+        made = _stack_of_small(a, b)
+        if made is not None:
+            return made
+    if a.ndim > 1:
+        a = _packed(a)
+    if b.ndim > 1:
+        b = _packed(b)
+    return np.matmul(a, b) if out is None else np.matmul(a, b, out=out)
+
+
+def _matrix_vector(a: np.ndarray, x: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    """A matrix times a vector reads each element once, so no copy of the matrix is worth it if avoidable."""
+    if not blasable(a) and a.size:
+        if a.strides[0] < 0:
+            result = _matrix_vector(a[::-1], x, None)[::-1]
+            return result.copy() if out is None else result
+        if a.strides[1] < 0:
+            return _matrix_vector(a[:, ::-1], x[::-1], out)
+        a = np.ascontiguousarray(a)
+    if x.size and x.strides[0] <= 0:
+        x = x.copy()
+    return np.matmul(a, x) if out is None else np.matmul(a, x, out=out)
+
+
+def _stack_of_small(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """Stacks of very small matrices, by a kernel for their size, if it is there."""
+    (rows, steps), columns = a.shape[-2:], b.shape[-1]
+    if max(a.ndim, b.ndim) < 3 or not 0 < max(rows, steps, columns) <= SMALL_SIDE or a.dtype.kind == "c":
+        return None
+    shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count = int(np.prod(shape, dtype=np.int64))
+    if count < SMALL_STACK or not rows * steps * columns or count * rows * columns <= settings.small_size:
+        return None
+    a, b = np.broadcast_to(a, (*shape, rows, steps)), np.broadcast_to(b, (*shape, steps, columns))
+    stacks = [x if x.ndim == 3 else _joined(x) for x in (a, b)]
+    if stacks[0] is None or stacks[1] is None:
+        return None
+    if columns > 1 and stacks[1].strides[2] != b.itemsize:
+        return None
+    kernel = kernels.get(productkernels.small(code(a.dtype), rows, steps, columns))
+    if kernel is None:
+        return None
+    out = np.empty((count, rows, columns), a.dtype)
+    productkernels.multiply_small(kernel, stacks[0], stacks[1], out)
+    return out.reshape(*shape, rows, columns)
+
+
+def _joined(x: np.ndarray) -> np.ndarray | None:
+    """A stack of several dimensions as one of one, without a copy; None if strides forbid."""
+    try:
+        return x.reshape(-1, *x.shape[-2:], copy=False)
+    except ValueError:
+        return None
+
+
+# Integers and truth values
+
+
+def _integer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Products that wrap around in their dtype, as NumPy's do; of truth values, `any` of `and`."""
+    steps = a.shape[-1]
+    rows = a.shape[-2] if a.ndim > 1 else 1
+    columns = b.shape[-1] if b.ndim > 1 else 1
+    small = rows * steps * columns < settings.compile_size
+    # NumPy leaves a logical product at the first pair that holds, which for one vector is soon.
+    if small or settings.compiler == "off" or (a.dtype.kind == "b" and min(rows, columns) == 1):
+        return np.matmul(a, b)
+    if a.ndim == 1:
+        return _integer(a[None, :], b)[..., 0, :] if b.ndim > 1 else _integer(a[None, :], b)[0]
+    if b.ndim == 1:
+        return _integer(a, b[:, None])[..., 0]
+    tall = _folded(a) if b.ndim == 2 else None
+    if tall is not None:
+        return _integer(tall, b).reshape(*a.shape[:-1], columns)
+    shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    out = np.empty((*shape, rows, columns), a.dtype)
+    a, b = np.broadcast_to(a, (*shape, rows, steps)), np.broadcast_to(b, (*shape, steps, columns))
+    for at in np.ndindex(shape):
+        _matrices(a[at], b[at], out[at])
+    return out
+
+
+def _matrices(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    """One integer product of two matrices, into `out`, whose rows are contiguous."""
+    logical = a.dtype.kind == "b"
+    # Products and sums modulo a power of two are the same with and without sign.
+    word = np.dtype("u1") if logical else np.dtype(f"i{a.itemsize}")
+    a, b, out = a.view(word), b.view(word), out.view(word)
+    if out.shape[1] < NARROW and out.shape[0] >= NARROW and a.strides[0] == a.itemsize < abs(a.strides[1]):
+        # Columns of the first operand are contiguous: rather the transposed product, of long rows.
+        turned = np.empty(out.shape[::-1], word)
+        _matrices_by(productkernels.blocked(code(word), logical), b.T, a.T, turned, logical)
+        out[...] = turned.T
+    elif out.shape[1] < NARROW:
+        _matrices_by(productkernels.dots(code(word), logical), a, b, out, logical)
+    elif out.shape[0] < NARROW and b.strides[0] == b.itemsize < abs(b.strides[1]):
+        turned = np.empty(out.shape[::-1], word)
+        _matrices_by(productkernels.dots(code(word), logical), b.T, a.T, turned, logical)
+        out[...] = turned.T
+    else:
+        _matrices_by(productkernels.blocked(code(word), logical), a, b, out, logical)
+
+
+def _matrices_by(source: Any, a: np.ndarray, b: np.ndarray, out: np.ndarray, logical: bool) -> None:
+    """By a kernel; by NumPy, some rows at a time, until the kernel is there."""
+    narrow = source.name.startswith("dots")
+    kernel = kernels.get(source)
+    done = 0
+    if kernel is None:
+        signs = np.dtype(bool) if logical else a.dtype
+        first, second = a.view(signs), np.asfortranarray(b).view(signs)
+        rows = max(1, COLD_PIECE // max(1, b.size))
+        while kernel is None and done < len(a):
+            piece = slice(done, done + rows)
+            np.matmul(first[piece], second, out=out[piece].view(signs))
+            done += rows
+            kernel = kernels.get(source)
+        if done >= len(a):
+            return
+    a, out = a[done:], out[done:]
+    if narrow:
+        a = a if a.strides[1] == a.itemsize else np.ascontiguousarray(a)
+        b = b if b.strides[0] == b.itemsize else np.asfortranarray(b)
+        productkernels.multiply_dots(kernel, a, b, out)
+    else:
+        b = b if b.strides[1] == b.itemsize else np.ascontiguousarray(b)
+        out[...] = 0
+        productkernels.multiply_blocked(kernel, a, b, out)

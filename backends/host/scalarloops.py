@@ -1,0 +1,143 @@
+"""What compiles and runs `@mb.jit` functions on the host: Numba, with a cache of our own.
+
+Imported when the first such function is called; so is Numba.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from functools import cache
+from typing import Any
+
+from mirabelle.backends.host.overloads import ContentCache
+from mirabelle.dispatch.errors import UserFunctionError
+
+
+def engine(function: Any, options: dict[str, bool]) -> Any:
+    """Numba's dispatcher of a Python function."""
+    import numba
+
+    know_our_functions()
+    make: Any = numba.njit
+    dispatcher = make(**{"nogil": True, "error_model": "numpy", **options})(function)
+    dispatcher._cache = ContentCache(function, options)
+    return dispatcher
+
+
+@cache
+def know_our_functions() -> None:
+    """Let compiled code call `mb.sqrt(x)` and the like, on numbers and on NumPy arrays."""
+    import numpy as np
+    from numba.extending import overload
+
+    from mirabelle.arraytypes import creation
+    from mirabelle.dispatch import verbs
+    from mirabelle.dispatch.ops import TABLE
+
+    for name, verb in verbs.ELEMENTWISE.items():
+        op = TABLE[name]
+        target: Any = op.ufunc if op.ufunc is not None else getattr(np, name, None) or op.scalar
+        if target is None:
+            continue
+        if target is op.scalar:
+            from mirabelle.backends.host.primitives import builtin_function
+
+            target = builtin_function(name)
+        arguments = ", ".join(f"x{i}" for i in range(op.nin))
+        scope: dict[str, Any] = {"target": target}
+        exec(f"def of({arguments}):\n    return lambda {arguments}: target({arguments})\n", scope)
+        overload(verb)(scope["of"])
+    for name in ("sum", "prod", "min", "max", "any", "all", "mean", "matmul", "dot"):
+        arguments = "x1, x2" if name in ("matmul", "dot") else "x"
+        scope = {"target": np.dot if name == "matmul" else getattr(np, name)}
+        exec(f"def of({arguments}):\n    return lambda {arguments}: target({arguments})\n", scope)
+        overload(getattr(verbs, name))(scope["of"])
+    for name in ("zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like"):
+        scope = {"target": getattr(np, name), "none": _is_none}
+        exec(
+            "def of(x, dtype=None):\n"
+            "    if none(dtype):\n"
+            "        return lambda x, dtype=None: target(x)\n"
+            "    return lambda x, dtype=None: target(x, dtype)\n",
+            scope,
+        )
+        overload(getattr(creation, name), strict=False)(scope["of"])
+
+
+def _is_none(tp: Any) -> bool:
+    return tp is None or getattr(tp, "name", "") in ("none", "omitted(default=None)", "OmittedType(None)")
+
+
+# Errors
+
+_AT = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+)')
+_NOISE = ("Failed in", "During:", "File ", "[", "This error may have been caused", "- argument", "There are")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def explained(error: Exception, jitted: Any, views: list[Any]) -> Exception | None:
+    """A short error for what the compiler said in many lines; None for what the function itself raised."""
+    if not type(error).__module__.startswith("numba"):
+        return None
+    text = _COLOUR.sub("", str(error))
+    name = jitted.__name__
+    shown = ", ".join(_kind(v) for v in views)
+    where, line = _place(text, jitted.python)
+    reason = _plain(_reason(text))
+    at = f" At {where}: `{line}`." if line else ""
+    return UserFunctionError(
+        f"{name}() cannot be compiled for ({shown}): {reason.rstrip('.')}.{at} {_cure(text, name)}"
+    )
+
+
+def _reason(text: str) -> str:
+    """The one line of the compiler's text that says what is wrong."""
+    lines = [x.strip() for x in text.splitlines()]
+    for x in lines:
+        if x.startswith(">>> "):  # the operation there is no code for
+            return f"there is no {x[4:].replace('<unknown function>', 'such function')}"
+    said = [x for x in lines if x and not x.startswith(_NOISE) and not x.startswith(("^", "def "))]
+    return said[0] if said else "it is not code Numba knows"
+
+
+def _kind(v: Any) -> str:
+    import numpy as np
+
+    return f"{v.dtype.name} array of {v.ndim} dimension(s)" if isinstance(v, np.ndarray) else type(v).__name__
+
+
+def _plain(reason: str) -> str:
+    reason = re.sub(r"(readonly )?array\((\w+), (\d+)d, \w+\)", r"\1\2 array of \3 dimension(s)", reason)
+    reason = re.sub(r"Literal\[str\]\(([^)]*)\)", r"'\1'", reason)
+    reason = re.sub(r"Literal\[\w+\]\(([^)]*)\)", r"\1", reason)
+    reason = re.sub(r"\.* Raised from .*$", "", reason)
+    reason = re.sub(r", defined at .* \(\d+\)$", "", reason)  # the line is named below
+    reason = re.sub(r"'(\w+)\.\d+'", r"'\1'", reason)  # Numba numbers what is assigned twice
+    return reason.replace("unicode_type", "str").replace("@njit", "@mb.jit")
+
+
+def _place(text: str, python: Any) -> tuple[str, str]:
+    """The line of the user's the compiler stumbled over: the last one it names in his file."""
+    own = python.__code__.co_filename
+    found = [(m["file"], int(m["line"])) for m in _AT.finditer(text)]
+    mine = [f for f in found if own.endswith(f[0].lstrip(".")) or f[0] == own]
+    if not mine:
+        return "", ""
+    line = linecache.getline(own, mine[-1][1]).strip()
+    return f"line {mine[-1][1]}", line
+
+
+def _cure(text: str, name: str) -> str:
+    if "readonly" in text:
+        return "An argument is read-only: copy it first, `x = mb.copy(x)`."
+    if "mirabelle" in text and ("Unknown attribute" in text or "Cannot determine Numba type" in text):
+        return "Inside a compiled function use NumPy's functions (`np.`) and numbers; pass arrays as arguments."
+    if "Cannot determine Numba type of <class 'function'>" in text:
+        return "A function that is called inside needs `@mb.jit` above it too."
+    if "global name" in text or "Cannot determine Numba type" in text:
+        return "Pass such a value as an argument, as a number, an array or a tuple of these."
+    return (
+        "Compiled functions take numbers, arrays and tuples of these, and each variable keeps one type. "
+        f"`{name}.python(...)` runs it uncompiled on NumPy arrays, to find a mistake."
+    )

@@ -1,0 +1,63 @@
+"""Libraries that must be told of our arrays: each is told when it is imported, and never imported here.
+
+Most libraries need no telling: they ask an array for what it can do (`__array_namespace__`,
+`__array_function__`, `__dlpack__`, the buffer protocol), or look for a module named as the array's
+class says. Those that keep a table of the types they know have a module here, with a
+function `register`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import sys
+import warnings
+from types import ModuleType
+from typing import Any
+
+# What is imported → the module here that registers our arrays with it.
+PARTNERS = {
+    "einops": "mirabelle.backends.partners.einops_backend",
+    "numba": "mirabelle.backends.partners.numba_arguments",
+}
+
+
+class _Watch(importlib.abc.MetaPathFinder):
+    """Sees imports before anybody else, and lets those of partners end with a registration."""
+
+    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> Any:
+        if name not in PARTNERS:
+            return None
+        for finder in sys.meta_path:
+            found = None if finder is self else finder.find_spec(name, path, target)
+            if found is not None and found.loader is not None:
+                run: Any = found.loader.exec_module
+
+                def exec_module(module: ModuleType) -> None:
+                    run(module)
+                    _register(name)
+
+                found.loader.exec_module = exec_module  # type: ignore[method-assign]
+                return found
+        return None
+
+
+def _register(name: str) -> None:
+    try:
+        importlib.import_module(PARTNERS[name]).register()
+    except Exception as e:
+        warnings.warn(
+            f"mirabelle could not make its arrays known to {name}, so {name} will not take them; all else works. "
+            f"The usual cause is a version of {name} that is newer or older than those tried. ({type(e).__name__}: {e})",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def watch() -> None:
+    """Register with the partners that are imported already, and with others once they are."""
+    if not any(isinstance(finder, _Watch) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Watch())
+    for name in PARTNERS:
+        if name in sys.modules:
+            _register(name)

@@ -1,0 +1,32 @@
+"""Signatures as they are shown: the array API standard's, where a call may be freer.
+
+NumPy's users write `mb.sum(x, 0)`; the standard has `sum(x, /, *, axis=None)`. A function that
+takes both says what the standard says, so that programs written from its signature run anywhere.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+
+def keyword_only(*names: str) -> Callable[[Any], Any]:
+    """Show these parameters as keyword-only. Calls may still give them by position.
+
+    >>> @keyword_only("axis")
+    ... def total(x, /, axis=None): ...
+    >>> import inspect
+    >>> inspect.signature(total)
+    <Signature (x, /, *, axis=None)>
+    """
+
+    def shown(f: Any) -> Any:
+        signature = inspect.signature(f)
+        parameters = [
+            p.replace(kind=p.KEYWORD_ONLY) if p.name in names else p for p in signature.parameters.values()
+        ]
+        f.__signature__ = signature.replace(parameters=sorted(parameters, key=lambda p: p.kind))
+        return f
+
+    return shown

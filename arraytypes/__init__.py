@@ -7,6 +7,7 @@ from mirabelle.arraytypes import (  # noqa: F401 - they add methods
     indexing,
     interop,
     reductions,
+    specialvalues,
     structured,
     wrappers,
 )

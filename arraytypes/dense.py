@@ -152,6 +152,18 @@ class DenseArray(AbstractArray):
         return found
 
     @classmethod
+    def _draw(cls, dest: Any, draw: Any, starts: np.ndarray) -> None:
+        """Fill the rows of a view with random numbers: see `arraytypes.random.samplers`.
+
+        `starts` has the place of each row's first element in the whole array.
+        """
+        raise TypeError(
+            f"{cls.__name__} makes no random numbers. Make them with mb.random.default_rng(seed, "
+            f"device=mb.HostArray) and move them, or give the type a static method {cls.__name__}._draw(dest, "
+            "draw, starts), as backends/host/random.py does."
+        )
+
+    @classmethod
     def _matmul(cls, x1: Any, x2: Any) -> Any:
         raise TypeError(
             f"{cls.__name__} has no matrix product. Give it one: `@mb.matmul.method` for "
@@ -269,6 +281,13 @@ def _order(version: Any) -> str:
     return "F" if len(significant) > 1 and ascending and significant[0] > 0 else "C"
 
 
+def is_small(shape: tuple[int, ...], operations: int) -> bool:
+    """Is a tree computed sooner than a kernel for it is set up?"""
+    n = shape[0] if len(shape) == 1 else math.prod(shape)
+    small = settings.small_size
+    return n <= small or n * operations <= 32 * small
+
+
 def evaluated(x: DenseArray) -> Leaf:
     """The leaf of an array, computed if it is not yet."""
     node = x._node
@@ -282,7 +301,7 @@ def evaluated(x: DenseArray) -> Leaf:
             and node.size <= DIRECT_TREE
             and family._direct is not None
             and not counters.active
-            and (node.shape[0] if len(node.shape) == 1 else math.prod(node.shape)) <= settings.small_size
+            and is_small(node.shape, node.size)
         ):
             leaf = family._direct(node)
         if leaf is None:

@@ -23,6 +23,7 @@ IndexError: index 5 is out of bounds for axis 0 with size 3
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -65,10 +66,7 @@ class Advanced:
 
 def is_advanced(index: tuple[Any, ...]) -> bool:
     """Does an index hold a mask, an array or a list?"""
-    for i in index:
-        if not isinstance(i, Basic) or isinstance(i, (bool, np.bool_)):
-            return True
-    return False
+    return any(not isinstance(i, Basic) or isinstance(i, (bool, np.bool_)) for i in index)
 
 
 def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
@@ -121,7 +119,7 @@ def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
             advanced_at.append(k)  # beside arrays an integer counts as one
             basic.append(e)
             axis += 1
-    front = any(b - a != 1 for a, b in zip(advanced_at, advanced_at[1:], strict=False))
+    front = any(b - a != 1 for a, b in itertools.pairwise(advanced_at))
     return Advanced(tuple(basic), arrays, front)
 
 

@@ -231,17 +231,6 @@ def _(x: AbstractArray, p: Any = 2) -> Any:
     return verbs.pow(verbs.sum(verbs.pow(verbs.abs(x), float(p))), 1.0 / float(p))
 
 
-@verbs.dot.method
-def _(x1: AbstractArray, x2: AbstractArray) -> Any:
-    if x1.ndim != 1 or x2.ndim != 1:
-        raise ValueError(
-            f"dot takes two vectors; these have shapes {x1.shape} and {x2.shape}. Use x1 @ x2 for matrices."
-        )
-    if x1.shape != x2.shape:
-        raise ValueError(f"shapes {x1.shape} and {x2.shape} not aligned: {x1.shape[0]} != {x2.shape[0]}")
-    return verbs.sum(verbs.multiply(x1, x2))
-
-
 def reduction_of(op: Any, init: Any = None) -> Reduction:
     """The reduction an operation stands for: a name, a verb, a NumPy ufunc or a user's function."""
     if isinstance(op, Reduction):

@@ -13,6 +13,7 @@ NAMES = {
     "overhead": "small arrays: microseconds beside NumPy",
     "fusion": "large expressions beside NumPy, numexpr and JAX on two threads",
     "first_use": "an expression nobody has compiled yet, and the import",
+    "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
 }
 THREADS = "2"
 
@@ -39,8 +40,11 @@ def prepare() -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="what to run; `all` runs everything")
-    parser.add_argument("--only", default="", help="fusion: only the cases whose name contains this")
-    parser.add_argument("--rounds", type=int, default=0, help="fusion: rounds of each case")
+    parser.add_argument("--only", default="", help="fusion, npkernels: only what has this in its name")
+    parser.add_argument(
+        "--rounds", "--repeat", type=int, default=0, help="fusion, npkernels: rounds of each case"
+    )
+    parser.add_argument("--peers", default="numpy,numba,jax", help="npkernels: whom to run beside us")
     options = parser.parse_args(arguments)
     if not options.names:
         for name, meaning in NAMES.items():
@@ -58,6 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
             module = importlib.import_module(f"benchmarks.{name}")
             if name == "fusion":
                 module.run(only=options.only, rounds=options.rounds)
+            elif name == "npkernels":
+                module.run(only=options.only, rounds=options.rounds, peers=options.peers)
             else:
                 module.run()
     return 0

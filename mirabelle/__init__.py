@@ -83,6 +83,7 @@ from mirabelle.arraytypes.wrappers import (
 from mirabelle.backends.explain import Explanation, broadcasted, explain
 from mirabelle.backends.host.compiler import prepare as _prepare_kernels
 from mirabelle.backends.host.direct import install as _install_direct
+from mirabelle.backends.partners import watch as _watch_partners
 from mirabelle.dispatch.counters import Counters, count
 from mirabelle.dispatch.errors import (
     AmbiguousMethodError,
@@ -444,3 +445,4 @@ bool = bool_
 _calibrate_writes()
 _install_direct()
 _prepare_kernels()
+_watch_partners()

@@ -12,11 +12,20 @@ from ways import running
 
 import mirabelle as mb
 from mirabelle.dispatch.styles import (
+    DENSE,
+    DIAGONAL,
+    HERMITIAN,
     HOST,
+    LOWER,
+    LOWER_BIDIAGONAL,
+    NUMBER,
     SCALAR,
+    SYMMETRIC,
+    TRIDIAGONAL,
+    UPPER,
+    UPPER_BIDIAGONAL,
     Laziness,
     Place,
-    Structure,
     device,
     distributed,
     join_laziness,
@@ -25,6 +34,10 @@ from mirabelle.dispatch.styles import (
     join_two,
 )
 
+STRUCTURES = [
+    NUMBER, DIAGONAL, LOWER_BIDIAGONAL, UPPER_BIDIAGONAL, TRIDIAGONAL, LOWER, UPPER, SYMMETRIC,
+    HERMITIAN, DENSE,
+]  # fmt: skip
 WRAPPED = [
     wrapped(LEAVES["host"], "transpose"),
     wrapped(LEAVES["host"], "steps"),
@@ -323,7 +336,7 @@ def test_the_join_of_a_set_of_places_has_no_order(some, random):
     assert join(some) == join(shuffled) == join(shuffled + some)
 
 
-@given(st.lists(st.sampled_from(Structure), max_size=5), st.lists(st.sampled_from(Structure), max_size=5))
+@given(st.lists(st.sampled_from(STRUCTURES), max_size=5), st.lists(st.sampled_from(STRUCTURES), max_size=5))
 def test_structures_join_without_order(a, b):
     assert (
         join_structure(a + b) == join_structure(b + a) == join_structure([join_structure(a), join_structure(b)])

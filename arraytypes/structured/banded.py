@@ -181,6 +181,41 @@ class Diagonal(Banded):
     _diagonals = (0,)
 
 
+class Identity(Diagonal):
+    """The identity matrix, of which nothing is stored.
+
+    >>> import mirabelle as mb
+    >>> I = mb.Identity(3)
+    >>> x = mb.HostArray([1.0, 2.0, 3.0])
+    >>> I @ x is x
+    True
+    >>> print(mb.ones((3, 3)) + 2 * I)
+    [[3. 1. 1.]
+     [1. 3. 1.]
+     [1. 1. 3.]]
+    """
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+    def __new__(cls, n: int, *, dtype: Any = None, device: Any = None) -> Any:
+        from mirabelle.arraytypes.structured.implicit import Ones
+
+        if cls.parameters:
+            device, dtype = leaf_family(cls), getattr(cls, "dtype", dtype)
+        return from_bands({0: Ones((n,), dtype=dtype, device=device)}, cls)
+
+    def _with_parts(self, parts: tuple[Any, ...]) -> Any:
+        from mirabelle.arraytypes.structured.implicit import Ones
+
+        return from_bands({0: parts[0]}, Identity if isinstance(parts[0], Ones) else Diagonal)
+
+    def _times(self, other: Any) -> Any:
+        return verbs.astype(other, np.result_type(self.dtype, other.dtype), copy=False)
+
+    _rtimes = _times
+
+
 class Bidiagonal(Banded):
     """The main diagonal and the one above it ("U"), or the one below it ("L").
 

@@ -30,7 +30,7 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.banded import Banded, band, banded_type, from_bands
 from mirabelle.arraytypes.structured.base import Structured
-from mirabelle.arraytypes.structured.implicit import Fill, Range, Zeros, filled, range_of
+from mirabelle.arraytypes.structured.implicit import Fill, Range, Zeros, filled, holds, range_of
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.promotion import WEAK
@@ -110,7 +110,8 @@ def _of_fills(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
         value = verbs.fetch(build(op, tuple(known)))[()]
     else:
         value = build(op, tuple(x.scalar if isinstance(x, Fill) else x for x in operands))
-    return filled(family, shape, value, generic_class(type(fills[0])))
+    special = [generic_class(type(x)) for x in fills if type(x).constant is not None]
+    return filled(family, shape, value, next((cls for cls in special if holds(cls, value)), Fill))
 
 
 # Parts that match
@@ -307,8 +308,6 @@ def _sum_with_dense(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -
     negated = op.name == "subtract" and at == 0
     out = verbs.materialize(verbs.astype(verbs.negative(other) if negated else other, sig.out))
     update = verbs.subtract if op.name == "subtract" and at == 1 else verbs.add
-    if out is other or verbs.parent(out) is not out:
-        out = verbs.copy(out)
     for k, part in zip(x.offsets, x.parts, strict=True):
         shown = diagonal_view(out, k)
         verbs.assign(shown, update(shown, part))

@@ -194,7 +194,7 @@ class Ones(Fill):
 
 def filled(family: Any, shape: tuple[int, ...], value: Any, cls: Any = None) -> Any:
     """A Fill of a NumPy scalar or an array of no dimensions; of `cls` if that still tells the truth."""
-    cls = generic_class(cls) if cls is not None and _holds(cls, value) else Fill
+    cls = generic_class(cls) if cls is not None and holds(cls, value) else Fill
     x = cls._standing(family[value.dtype, len(shape)], tuple(shape))
     if isinstance(value, AbstractArray):
         x._parts = (value,)
@@ -203,7 +203,8 @@ def filled(family: Any, shape: tuple[int, ...], value: Any, cls: Any = None) -> 
     return x
 
 
-def _holds(cls: Any, value: Any) -> bool:
+def holds(cls: Any, value: Any) -> bool:
+    """Is the value what arrays of this type always hold?"""
     constant = getattr(cls, "constant", None)
     return constant is None or (not isinstance(value, AbstractArray) and bool(value == constant))
 

@@ -147,6 +147,7 @@ class _Reader:
         for statement in source.body:
             for node in ast.walk(statement):
                 self.check(node, allowed)
+        self.check_context()
         if barriers:
             self.check_returns()
 
@@ -220,6 +221,18 @@ class _Reader:
             uses.add(node.attr)
         if isinstance(node, ast.Call):
             self.check_call(node, allowed)
+
+    def check_context(self) -> None:
+        """The context is asked questions, and is nothing else."""
+        nodes = [n for s in self.source.body for n in ast.walk(s)]
+        asked = {id(n.func.value) for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}
+        asked |= {id(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr == "valid"}
+        called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+        for node in nodes:
+            if isinstance(node, ast.Name) and node.id == self.k and id(node) not in asked:
+                self.fail(node, f"ask {self.k} in full: `{self.k}.index(0)`, `{self.k}.local(0)`.")
+            if isinstance(node, ast.Attribute) and node.attr == "valid" and id(node) in called:
+                self.fail(node, f"{self.k}.valid is no function: write it without parentheses.")
 
     def check_call(self, node: ast.Call, allowed: set[int]) -> None:
         k = self.k

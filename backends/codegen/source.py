@@ -54,7 +54,12 @@ def inline(sig: Sig) -> str | None:
     kind: str = dtype.kind
     c = code(dtype)
     if op in ("copy", "cast", "where", "gather") or op.startswith("pick"):
-        return {"copy": "{0}", "cast": "{0}", "gather": "{0}", "where": f"where_{code(sig.out)}({{0}}, {{1}}, {{2}})"}.get(op)
+        return {
+            "copy": "{0}",
+            "cast": "{0}",
+            "gather": "{0}",
+            "where": f"where_{code(sig.out)}({{0}}, {{1}}, {{2}})",
+        }.get(op)
     if sig.op.scalar is not None:
         return f"{function_name(sig.op)}({', '.join(f'{{{i}}}' for i in range(sig.op.nin))})"
     if dtype.char in "eg" or any(d.char in "eg" for d in (*sig.ins, *sig.outs)):
@@ -204,7 +209,6 @@ class Body:
         if sig.op.scalar is not None and sig.op not in self.functions:
             self.functions.append(sig.op)
         return result_cast(form.format(*names), sig)
-
 
     def offset(self, ref: int, value: dict[int, str]) -> str:
         return self.scalar_name(ref, np.dtype(np.int64)) if ref >= SCALAR else value[ref]

@@ -7,19 +7,17 @@ counters are open the ordinary way is taken, which counts.
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray
+from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, is_small
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import View, shown_part
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.schedule import STORE_COST, dag_cost
-from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 _world = -1
@@ -187,7 +185,7 @@ def _small(value: Any, dtype: np.dtype) -> Any:
             if node.value is not None:
                 node = node.value
             elif type(node) is Broadcasted and node.size <= DIRECT_TREE and node.sig.out == dtype:
-                if (node.shape[0] if len(node.shape) == 1 else math.prod(node.shape)) > settings.small_size:
+                if not is_small(node.shape, node.size):
                     return None
                 node = evaluate(node)
                 if node is None:
@@ -208,7 +206,7 @@ def write_small(node: Any, how: Any, value: Any) -> bool:
         return False
     view = node.view
     shape = view[how].shape
-    if math.prod(shape) > settings.small_size:
+    if not is_small(shape, 8):
         return False
     new = _small(value, view.dtype)
     if new is None:
@@ -267,7 +265,6 @@ def _(array: Any, values: Any) -> Any:
             or new.shape != node.shape
             or node.foreign
             or counters.active
-            or math.prod(new.shape) > settings.small_size
             or not usable()
             or _small(value, node.dtype) is None
         ):

@@ -8,9 +8,10 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import wrap
-from mirabelle.arraytypes.elementwise import leaf_family, raise_places
+from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.reductions import normal_axes
+from mirabelle.backends.host.matmul import product
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -21,41 +22,10 @@ def _result(data: np.ndarray, *operands: np.ndarray) -> Any:
     return wrap(HostArray, Leaf(np.asarray(data)))
 
 
-@verbs.matmul.method
-def _(x1: AbstractArray, x2: AbstractArray) -> Any:
-    f1, f2 = leaf_family(type(x1)), leaf_family(type(x2))
-    if f1 is not f2:
-        raise_places("matmul", (x1, x2))
-    if not x1.ndim or not x2.ndim:
-        raise ValueError("matmul takes arrays of at least one dimension; use * with a scalar.")
-    if x1.shape[-1] != x2.shape[-2 if x2.ndim > 1 else 0]:
-        raise ValueError(
-            f"matmul: shapes {x1.shape} and {x2.shape} do not fit: the last dimension of the first "
-            f"({x1.shape[-1]}) must equal the last but one of the second. Transpose one with x.T."
-        )
-    return f1._matmul(x1, x2)
-
-
-@verbs.matmul.method
-def _(x1: AbstractArray, x2: np.ndarray) -> Any:
-    return verbs.matmul(x1, _wrapped(x1, x2))
-
-
-@verbs.matmul.method
-def _(x1: np.ndarray, x2: AbstractArray) -> Any:
-    return verbs.matmul(_wrapped(x2, x1), x2)
-
-
-def _wrapped(like: AbstractArray, x: np.ndarray) -> Any:
-    family = leaf_family(type(like))
-    if family.home.rank >= 2:
-        raise_places("matmul", (like, x))
-    return wrap(family, family._wrap_numpy(x))
-
-
 def host_matmul(x1: Any, x2: Any) -> Any:
     a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
-    return _result(np.matmul(a, b), a, b)
+    with np.errstate(all="ignore"):
+        return _result(product(a, b), a, b)
 
 
 HostArray._matmul = staticmethod(host_matmul)  # type: ignore[method-assign, assignment]

@@ -73,7 +73,7 @@ def number4(x):
 """
 
 
-def draw(dest: np.ndarray, draw: Draw, starts: np.ndarray) -> None:
+def fill(dest: np.ndarray, draw: Draw, starts: np.ndarray) -> None:
     """Fill the rows of `dest`; `starts` has the place of each row's first element in the whole array."""
     rows, length = dest.shape
     if counters.active:
@@ -100,7 +100,7 @@ def draw(dest: np.ndarray, draw: Draw, starts: np.ndarray) -> None:
     threads.run_all([functools.partial(kernel, address, *p, 0, 1, 0) for p in split(rows, length)])
 
 
-HostArray._draw = staticmethod(draw)  # type: ignore[method-assign, assignment]
+HostArray._draw = staticmethod(fill)  # type: ignore[method-assign, assignment]
 
 
 def as_word(value: Any, dtype: np.dtype) -> int:
@@ -138,7 +138,6 @@ def source(sampler: Sampler, dtype: np.dtype, each: tuple[bool, ...]) -> Source:
     """The kernel of a sampler. `each`: is a parameter an array, with a value for each element?"""
     name = "_".join(["random", sampler.name, code(dtype), "".join("an"[not e] for e in each)]).rstrip("_")
     text, functions = kernel_text()
-    # (Floats have no words for Numba to multiply in place of ours: nothing is contracted.)
     w = Writer()
     for f in functions:
         w(f"{f} = inlined({f})")
@@ -153,7 +152,10 @@ class Frame:
 
     def __init__(self, sampler: Sampler, dtype: np.dtype, each: tuple[bool, ...], w: Writer) -> None:
         self.sampler = sampler
-        self.store = f"store_{code(dtype)}(y, {{}}, {code(dtype)}({{}}))"
+        # An integer as a truth value is compared, anything else is converted.
+        value = "{} != u8(0)" if dtype.kind == "b" else code(dtype) + "({})"
+        self.itemsize = dtype.itemsize
+        self.store = f"store_{code(dtype)}(y, {{}}, {value})"
         self.each = each
         self.w = w
         again, block = sampler.again, sampler.block
@@ -181,7 +183,7 @@ class Frame:
         w("for row in range(lo, hi):")
         w.depth += 1
         w("start = load_i8(starts, row)")
-        w(f"y = load_i8(args, 0) + row * length * {self.itemsize()}")
+        w(f"y = load_i8(args, 0) + row * length * {self.itemsize}")
         for i, (d, each) in enumerate(zip(sampler.parameters, self.each, strict=True)):
             if each:
                 w(f"p{i} = q{i} + row * length * {d.itemsize}")
@@ -193,9 +195,6 @@ class Frame:
         else:
             self.proposals()
         w.depth -= 3
-
-    def itemsize(self) -> int:
-        return int(np.dtype(self.store[len("store_") :].partition("(")[0]).itemsize)
 
     def proposals(self) -> None:
         """A first proposal for every element, in a loop that compiles to vector code; then the rest."""

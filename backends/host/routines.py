@@ -30,10 +30,10 @@ HostArray._routine = classmethod(host_routine)  # type: ignore[method-assign, as
 
 
 def _found(name: str) -> Any:
-    for library in ("numpy", "scipy"):
+    for package in ("numpy", "scipy"):
         path, _, last = name.rpartition(".")
         try:
-            module = importlib.import_module(f"{library}.{path}" if path else library)
+            module = importlib.import_module(f"{package}.{path}" if path else package)
         except ImportError:
             continue
         found = getattr(module, last, None)
@@ -64,8 +64,7 @@ def owned(result: Any, views: list[np.ndarray]) -> Any:
     if isinstance(result, (tuple, list)):
         return tuple(owned(r, views) for r in result)
     if isinstance(result, np.ndarray) and (
-        not result.flags.writeable
-        or any(np.may_share_memory(result, v) for v in views)
+        not result.flags.writeable or any(np.may_share_memory(result, v) for v in views)
     ):
         return result.copy()
     return result

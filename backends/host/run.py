@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import math
@@ -74,15 +75,31 @@ def _needs_compiler(program: Program) -> bool:
 def launch(program: Program, views: list[Any], scalars: list[Any], outs: list[Any]) -> None:
     """Run a program over arrays of any layout: compiled if its kernel is there, else in blocks."""
     shape = outs[0].shape
-    kernel = None
     if wants_kernel(program, outs[0].size):
-        arrangement = layout.arrange(shape, [*outs, *views])
-        kernel = compiled(program, arrangement, views, outs)
-    if kernel is None:
+        operands = [*outs, *views]
+        how = ("launch", *[(v.shape, v.strides) for v in operands])
+        plan = program.plans.get(how)
+        if plan is None:
+            arrangement = layout.arrange(shape, operands)
+            entry = compiled(program, arrangement, views, outs)
+            if entry is not None:
+                plan = LaunchPlan(program, entry, arrangement)
+                if len(outs) == 1:  # with several, it matters whether operands share memory
+                    if len(program.plans) > 256:
+                        program.plans = {
+                            k: v
+                            for k, v in program.plans.items()
+                            if not (isinstance(k, tuple) and k[0] == "launch")
+                        }
+                    program.plans[how] = plan
+        if plan is not None:
+            plan.run(scalars, operands)
+            return
+    else:
+        plan = None
+    if plan is None:
         stretched = [v if v.shape == shape else np.broadcast_to(v, shape) for v in views]
         in_pieces(program, stretched, scalars, outs)
-        return
-    run_kernel(program, kernel, arrangement, scalars, [*outs, *views])
 
 
 def in_pieces(program: Program, views: list[Any], scalars: list[Any], outs: list[Any]) -> None:
@@ -168,8 +185,14 @@ class _Entry:
             self.loops += [*found]
 
 
+_pack_double = struct.Struct("<d").pack
+_as_word = struct.Struct("<q").unpack
+
+
 def scalar_words(value: Any, dtype: np.dtype) -> tuple[int, int]:
     """A scalar as two words of an argument block."""
+    if dtype.char == "d" and type(value) is not complex:
+        return _as_word(_pack_double(float(value)))[0], 0
     data = np.asarray(value).astype(dtype).tobytes().ljust(16, b"\0")
     low, high = struct.unpack("<qq", data)
     return low, high
@@ -182,30 +205,46 @@ def scalar_block(program: Program, scalars: list[Any]) -> list[int]:
     return words
 
 
-def run_kernel(program: Program, entry: Any, arrangement: Any, scalars: list[Any], views: list[Any]) -> None:
-    sizes, strides = arrangement.sizes, arrangement.strides
-    words = list(sizes[:-1])
-    for v, s in zip(views, strides, strict=True):
-        words.append(v.__array_interface__["data"][0])
-        words += s
-    words += scalar_block(program, scalars)
-    words += entry.loops
-    block = np.array(words, np.int64)
-    address = block.__array_interface__["data"][0]
-    rows, inner = math.prod(sizes[:-1]), sizes[-1]
-    kernel = entry.kernel
-    if program.user_functions:
-        kernel = watched(kernel, program)
-    n = rows * inner
-    if n < settings.thread_size or settings.num_threads < 2:
-        kernel(address, 0, rows, 0, inner, 0, 1, 0)
-        return
-    threads.run_all(
-        [
-            functools.partial(kernel, address, lo, hi, first, last, 0, 1, 0)
-            for lo, hi, first, last in split(rows, inner, 64 if arrangement.tiled else 1)
-        ]
-    )
+class LaunchPlan:
+    """All of a launch that does not depend on addresses and the values of scalars."""
+
+    __slots__ = ("addresses", "inner", "kernel", "program", "rows", "scalars", "tiled", "words")
+
+    def __init__(self, program: Program, entry: Any, arrangement: Any) -> None:
+        sizes, strides = arrangement.sizes, arrangement.strides
+        words = list(sizes[:-1])
+        self.addresses = []
+        for s in strides:
+            self.addresses.append(len(words))
+            words += [0, *s]
+        self.scalars = len(words)
+        words += [0] * (2 * len(program.scalar_slots))
+        words += entry.loops
+        self.words = words
+        self.program = program
+        self.rows, self.inner = math.prod(sizes[:-1]), sizes[-1]
+        self.tiled = arrangement.tiled
+        self.kernel = watched(entry.kernel, program) if program.user_functions else entry.kernel
+
+    def run(self, scalars: list[Any], operands: list[Any]) -> None:
+        words = self.words.copy()
+        for at, v in zip(self.addresses, operands, strict=True):
+            words[at] = v.__array_interface__["data"][0]
+        if scalars:
+            block = scalar_block(self.program, scalars)
+            words[self.scalars : self.scalars + len(block)] = block
+        block = (ctypes.c_int64 * len(words))(*words)
+        address = ctypes.addressof(block)
+        rows, inner, kernel = self.rows, self.inner, self.kernel
+        if rows * inner < settings.thread_size or settings.num_threads < 2:
+            kernel(address, 0, rows, 0, inner, 0, 1, 0)
+            return
+        threads.run_all(
+            [
+                functools.partial(kernel, address, lo, hi, first, last, 0, 1, 0)
+                for lo, hi, first, last in split(rows, inner, 64 if self.tiled else 1)
+            ]
+        )
 
 
 def watched(kernel: Any, program: Program) -> Any:

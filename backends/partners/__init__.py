@@ -1,9 +1,9 @@
-"""Libraries that must be told of our arrays: each is told when it is imported, and never imported here.
+"""Libraries that must be told of our arrays: each is told once it is imported, and never imported here.
 
-Most libraries need no telling: they ask an array for what it can do (`__array_namespace__`,
-`__array_function__`, `__dlpack__`, the buffer protocol), or look for a module named as the array's
-class says. Those that keep a table of the types they know have a module here, with a
-function `register`.
+Most libraries need no telling: they ask an array what it can do (`__array_namespace__`,
+`__array_function__`, `__dlpack__`, the buffer protocol), or look for a module of the name its class
+says. Those that keep a table of the types they know have a module here, and importing it registers
+our arrays with them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-# What is imported → the module here that registers our arrays with it.
+# What is imported → the module here that imports it too, and registers our arrays with it.
 PARTNERS = {
     "einops": "mirabelle.backends.partners.einops_backend",
     "numba": "mirabelle.backends.partners.numba_arguments",
@@ -44,18 +44,18 @@ class _Watch(importlib.abc.MetaPathFinder):
 
 def _register(name: str) -> None:
     try:
-        importlib.import_module(PARTNERS[name]).register()
+        importlib.import_module(PARTNERS[name])
     except Exception as e:
         warnings.warn(
-            f"mirabelle could not make its arrays known to {name}, so {name} will not take them; all else works. "
-            f"The usual cause is a version of {name} that is newer or older than those tried. ({type(e).__name__}: {e})",
+            f"mirabelle could not make its arrays known to {name}, which will not take them; all else works. "
+            f"The usual cause is a version of {name} newer or older than those tried. ({type(e).__name__}: {e})",
             RuntimeWarning,
             stacklevel=2,
         )
 
 
 def watch() -> None:
-    """Register with the partners that are imported already, and with others once they are."""
+    """Register with the partners that are imported already, and with the others once they are."""
     if not any(isinstance(finder, _Watch) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Watch())
     for name in PARTNERS:

@@ -11,7 +11,7 @@ from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.reference.run import count
 
 
-def draw(dest: RefView, draw: Draw, starts: np.ndarray) -> None:
+def fill(dest: RefView, draw: Draw, starts: np.ndarray) -> None:
     """Fill the rows of `dest`; `starts` has the place of each row's first element in the whole array."""
     views = [p for p in draw.parameters if isinstance(p, RefView)]
     count(views, [dest])
@@ -20,4 +20,4 @@ def draw(dest: RefView, draw: Draw, starts: np.ndarray) -> None:
         quietly(onblocks.fill, dest._host(), Draw(draw.sampler, draw.stream, here), starts)
 
 
-RefArray._draw = staticmethod(draw)  # type: ignore[method-assign, assignment]
+RefArray._draw = staticmethod(fill)  # type: ignore[method-assign, assignment]

@@ -1,0 +1,197 @@
+"""Counting what falls where: histograms, bincount, digitize, and quantiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.functions.outputs import into
+from mirabelle.arraytypes.functions.reducing import _given
+
+
+def _list(result: Any) -> tuple[Any, list[Any]]:
+    """Counts, and edges as the list that NumPy gives."""
+    counts, edges = result
+    return counts, list(edges)
+
+
+@array_function
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any]:
+    """How many elements fall into each bin, and the edges of the bins.
+
+    >>> import mirabelle as mb
+    >>> counts, edges = mb.histogram(mb.HostArray([1, 2, 1]), bins=[0, 1, 2, 3])
+    >>> print(counts, edges)
+    [0 2 1] [0 1 2 3]
+    """
+    return library.call("histogram", a, bins=bins, range=range, density=density, weights=weights)  # type: ignore[no-any-return]
+
+
+@array_function
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of the bins that `histogram` would take.
+
+    >>> import mirabelle as mb
+    >>> print(mb.histogram_bin_edges(mb.HostArray([0.0, 4.0]), bins=4))
+    [0. 1. 2. 3. 4.]
+    """
+    return library.call("histogram_bin_edges", a, bins=bins, range=range, weights=weights)
+
+
+@array_function(arity=2)
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, Any, Any]:
+    """How many points (x, y) fall into each cell, and the edges of the cells along both axes.
+
+    >>> import mirabelle as mb
+    >>> counts, x_edges, y_edges = mb.histogram2d(mb.HostArray([0.0, 1.0]), mb.HostArray([0.0, 1.0]), bins=2)
+    >>> print(counts)
+    [[1. 0.]
+     [0. 1.]]
+    """
+    return library.call("histogram2d", x, y, bins=bins, range=range, density=density, weights=weights)  # type: ignore[no-any-return]
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> tuple[Any, list[Any]]:
+    """How many points fall into each cell of a grid, and the edges of the cells along each axis.
+
+    `sample` is an array of points (its rows), or a sequence of the coordinates along each axis.
+
+    >>> import mirabelle as mb
+    >>> counts, edges = mb.histogramdd(mb.HostArray([[0.0, 0.0], [1.0, 1.0]]), bins=2)
+    >>> print(counts)
+    [[1. 0.]
+     [0. 1.]]
+    """
+    if isinstance(sample, np.ndarray):
+        sample = as_array(sample)
+    return _list(library.call("histogramdd", sample, bins=bins, range=range, density=density, weights=weights))
+
+
+@array_function
+def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
+    """How often each of 0, 1, 2, ... stands in `x`; or the sum of the weights where it does.
+
+    >>> import mirabelle as mb
+    >>> print(mb.bincount(mb.HostArray([0, 2, 2])))
+    [1 0 2]
+    """
+    return library.call("bincount", x, weights=weights, minlength=minlength)
+
+
+@array_function
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    """The number of the bin that each element belongs to; `right` says which edge a bin includes.
+
+    >>> import mirabelle as mb
+    >>> print(mb.digitize(mb.HostArray([0.5, 3.0]), [0.0, 1.0, 2.0]))
+    [1 3]
+    """
+    if x.dtype.kind == "c":
+        raise TypeError("x may not be complex. Take mb.real(x) or mb.abs(x) first.")
+    return library.call("digitize", x, as_array(bins, x), right=right)
+
+
+# Quantiles
+
+
+def _quantile(
+    name: str, a: Any, q: Any, axis: Any, out: Any, method: str, keepdims: Any, weights: Any = None
+) -> Any:
+    options = {"axis": axis, "method": method, "keepdims": bool(keepdims) if _given(keepdims) else False}
+    if weights is not None:
+        options["weights"] = weights
+    q = as_array(q, a) if isinstance(q, (list, tuple, np.ndarray)) else q
+    return into(out, library.call(name, a, q, **options))
+
+
+@array_function
+def quantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """What the share `q` of the elements does not exceed, along axes; by NumPy's methods.
+
+    >>> import mirabelle as mb
+    >>> print(mb.quantile(mb.HostArray([1.0, 2.0, 3.0]), 0.5))
+    2.0
+    """
+    return _quantile("quantile", a, q, axis, out, method, keepdims, weights)
+
+
+@array_function
+def percentile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """What `q` percent of the elements do not exceed, along axes; by NumPy's methods.
+
+    >>> import mirabelle as mb
+    >>> print(mb.percentile(mb.HostArray([1.0, 2.0, 3.0]), [0, 50]))
+    [1. 2.]
+    """
+    return _quantile("percentile", a, q, axis, out, method, keepdims, weights)
+
+
+@array_function
+def nanquantile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """As `quantile`, of the elements that are not NaN.
+
+    >>> import mirabelle as mb
+    >>> print(mb.nanquantile(mb.HostArray([1.0, mb.nan, 3.0]), 0.5))
+    2.0
+    """
+    return _quantile("nanquantile", a, q, axis, out, method, keepdims, weights)
+
+
+@array_function
+def nanpercentile(
+    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, method: str = "linear",
+    keepdims: Any = False, *, weights: Any = None,
+) -> Any:  # fmt: skip
+    """As `percentile`, of the elements that are not NaN.
+
+    >>> import mirabelle as mb
+    >>> print(mb.nanpercentile(mb.HostArray([1.0, mb.nan, 3.0]), 50))
+    2.0
+    """
+    return _quantile("nanpercentile", a, q, axis, out, method, keepdims, weights)
+
+
+@array_function
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> Any:
+    """The middle one of the sorted elements, or the mean of the middle two, along axes.
+
+    >>> import mirabelle as mb
+    >>> print(mb.median(mb.HostArray([3.0, 1.0, 2.0])))
+    2.0
+    """
+    return into(out, library.call("median", a, axis=axis, keepdims=bool(keepdims)))
+
+
+@array_function
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
+) -> Any:
+    """As `median`, of the elements that are not NaN.
+
+    >>> import mirabelle as mb
+    >>> print(mb.nanmedian(mb.HostArray([3.0, mb.nan, 2.0])))
+    2.5
+    """
+    return into(
+        out, library.call("nanmedian", a, axis=axis, keepdims=bool(keepdims) if _given(keepdims) else False)
+    )

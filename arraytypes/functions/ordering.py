@@ -1,0 +1,205 @@
+"""Orders and sets, by NumPy's names: the library of the place sorts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.define import array_function, as_array
+
+
+@array_function
+def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") -> Any:
+    """With the `kth` smallest element at its place, smaller ones before it and larger ones after.
+
+    >>> import mirabelle as mb
+    >>> print(mb.partition(mb.HostArray([3, 1, 2]), 1)[1])
+    2
+    """
+    return library.call("partition", a, kth, axis=axis, kind=kind)
+
+
+@array_function
+def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") -> Any:
+    """The indices that would partition the array.
+
+    >>> import mirabelle as mb
+    >>> print(mb.argpartition(mb.HostArray([30, 10, 20]), 1)[1])
+    2
+    """
+    return library.call("argpartition", a, kth, axis=axis, kind=kind)
+
+
+def lexsort(keys: Any, axis: int = -1) -> Any:
+    """The indices that sort by several keys: by the last one first.
+
+    >>> import mirabelle as mb
+    >>> print(mb.lexsort([mb.HostArray([9, 4, 0]), mb.HostArray([1, 2, 1])]))
+    [2 0 1]
+    """
+    if isinstance(keys, AbstractArray):
+        return library.call("lexsort", keys, axis=axis)
+    keys = list(keys)
+    if not keys:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    like = next((k for k in keys if isinstance(k, AbstractArray)), None)
+    return library.call("lexsort", [as_array(k, like) for k in keys], axis=axis)
+
+
+@array_function
+def sort_complex(a: Any) -> Any:
+    """Sorted by the real part, then the imaginary one, as complex numbers.
+
+    >>> import mirabelle as mb
+    >>> print(mb.sort_complex(mb.HostArray([2.0, 1.0])))
+    [1.+0.j 2.+0.j]
+    """
+    return library.call("sort_complex", a)
+
+
+@array_function
+def argwhere(a: Any) -> Any:
+    """The indices of the elements that are not zero, a row for each.
+
+    >>> import mirabelle as mb
+    >>> print(mb.argwhere(mb.HostArray([[0, 1], [2, 0]])))
+    [[0 1]
+     [1 0]]
+    """
+    return library.call("argwhere", a)
+
+
+@array_function
+def flatnonzero(a: Any) -> Any:
+    """The indices of the elements that are not zero, of all elements in a row.
+
+    >>> import mirabelle as mb
+    >>> print(mb.flatnonzero(mb.HostArray([0, 1, 2])))
+    [1 2]
+    """
+    return library.call("flatnonzero", a)
+
+
+# Sets
+
+
+@array_function
+def unique(
+    ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: Any = None, *, equal_nan: bool = True, sorted: bool = True,
+) -> Any:  # fmt: skip
+    """The sorted elements (or slices along an axis), each once; where they first stand, where each
+    element went, and how often each stood, if asked for.
+
+    >>> import mirabelle as mb
+    >>> values, counts = mb.unique(mb.HostArray([3, 1, 3]), return_counts=True)
+    >>> print(values, counts)
+    [1 3] [1 2]
+    """
+    return library.call(
+        "unique", ar, return_index=bool(return_index), return_inverse=bool(return_inverse),
+        return_counts=bool(return_counts), axis=axis, equal_nan=equal_nan,
+    )  # fmt: skip
+
+
+@array_function(arity=2)
+def union1d(ar1: Any, ar2: Any) -> Any:
+    """The sorted elements of either, each once.
+
+    >>> import mirabelle as mb
+    >>> print(mb.union1d(mb.HostArray([3, 1]), [1, 2]))
+    [1 2 3]
+    """
+    return library.call("union1d", _array(ar1), _array(ar2, ar1))
+
+
+def _array(x: Any, like: Any = None) -> Any:
+    return as_array(x, like if isinstance(like, AbstractArray) else None)
+
+
+@array_function(arity=2)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The sorted elements of both; with `return_indices`, also where they first stand in each.
+
+    >>> import mirabelle as mb
+    >>> print(mb.intersect1d(mb.HostArray([3, 1]), [1, 2]))
+    [1]
+    """
+    return library.call(
+        "intersect1d", _array(ar1), _array(ar2, ar1), assume_unique=assume_unique, return_indices=return_indices
+    )
+
+
+@array_function(arity=2)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """The sorted elements of the first that are not in the second.
+
+    >>> import mirabelle as mb
+    >>> print(mb.setdiff1d(mb.HostArray([3, 1]), [1, 2]))
+    [3]
+    """
+    return library.call("setdiff1d", _array(ar1), _array(ar2, ar1), assume_unique=assume_unique)
+
+
+@array_function(arity=2)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+    """The sorted elements that are in exactly one of the two.
+
+    >>> import mirabelle as mb
+    >>> print(mb.setxor1d(mb.HostArray([3, 1]), [1, 2]))
+    [2 3]
+    """
+    return library.call("setxor1d", _array(ar1), _array(ar2, ar1), assume_unique=assume_unique)
+
+
+# Indices as one number, bits as bytes
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+    """Indices along each dimension as one index of all elements in a row.
+
+    >>> import mirabelle as mb
+    >>> print(mb.ravel_multi_index((mb.HostArray([0, 1]), mb.HostArray([2, 0])), (2, 3)))
+    [2 3]
+    """
+    if not isinstance(multi_index, AbstractArray):
+        like = next((i for i in multi_index if isinstance(i, AbstractArray)), None)
+        multi_index = tuple(i if isinstance(i, (int, np.integer)) else as_array(i, like) for i in multi_index)
+    return library.call("ravel_multi_index", multi_index, dims, mode=mode, order=order)
+
+
+@array_function
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    """Indices of all elements in a row as indices along each dimension.
+
+    >>> import mirabelle as mb
+    >>> rows, columns = mb.unravel_index(mb.HostArray([2, 3]), (2, 3))
+    >>> print(rows, columns)
+    [0 1] [2 0]
+    """
+    return library.call("unravel_index", indices, shape, order=order)  # type: ignore[no-any-return]
+
+
+@array_function
+def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Any:
+    """Truth values as the bits of bytes.
+
+    >>> import mirabelle as mb
+    >>> print(mb.packbits(mb.HostArray([True, False, True])))
+    [160]
+    """
+    return library.call("packbits", a, axis=axis, bitorder=bitorder)
+
+
+@array_function
+def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "big") -> Any:
+    """The bits of bytes as zeros and ones.
+
+    >>> import mirabelle as mb
+    >>> print(mb.unpackbits(mb.HostArray([160], dtype=mb.uint8), count=3))
+    [1 0 1]
+    """
+    return library.call("unpackbits", a, axis=axis, count=count, bitorder=bitorder)

@@ -1,0 +1,57 @@
+"""NumPy programs of the kind DaCe compiles, each written once: only the arrays' constructor is swapped.
+
+`KERNELS` holds them by name. `python -m benchmarks npkernels` checks each against NumPy and times
+it beside NumPy, Numba and JAX.
+"""
+
+from __future__ import annotations
+
+from benchmarks.npkernels import (
+    elementwise,
+    flow,
+    learning,
+    linear,
+    particles,
+    paths,
+    quantum,
+    signals,
+    solvers,
+    statistics,
+    stencils,
+    triangles,
+    weather,
+)
+from benchmarks.npkernels._kernel import KERNELS
+
+FAMILIES = (
+    linear,
+    triangles,
+    solvers,
+    statistics,
+    stencils,
+    weather,
+    flow,
+    particles,
+    learning,
+    elementwise,
+    signals,
+    paths,
+    quantum,
+)
+
+__all__ = ["FAMILIES", "KERNELS", "run"]
+
+
+def run(only: str = "", rounds: int = 0, peers: str = "numpy,numba,jax") -> None:
+    """Time the kernels of this name, or those whose names contain it; all of them by default."""
+    from benchmarks.npkernels._contenders import PEERS
+    from benchmarks.npkernels._report import report
+
+    chosen = [KERNELS[only]] if only in KERNELS else [k for n, k in KERNELS.items() if only in n]
+    if not chosen:
+        raise SystemExit(f"there is no kernel {only!r}; there are {', '.join(KERNELS)}")
+    asked = [p.strip() for p in peers.split(",")]
+    unknown = [p for p in asked if p not in ("numpy", *PEERS)]
+    if unknown:
+        raise SystemExit(f"there is no peer {unknown[0]!r}; there are numpy, {', '.join(PEERS)}")
+    report(chosen, rounds or 9, asked, keep=not only and set(PEERS) <= set(asked))

@@ -1,0 +1,96 @@
+"""The NumPy programs of `benchmarks/npkernels` mean on every array what they mean on NumPy's."""
+
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # `benchmarks` is not installed
+
+from benchmarks.npkernels import FAMILIES, KERNELS
+from benchmarks.npkernels._contenders import numba_contender
+from benchmarks.npkernels._kernel import convert
+from benchmarks.npkernels._report import same
+
+LAZY = [k for k in KERNELS.values() if not k.jitted]
+JITTED = [k for k in KERNELS.values() if k.jitted]
+
+each = pytest.mark.parametrize("kernel", KERNELS.values(), ids=lambda k: k.name)
+each_lazy = pytest.mark.parametrize("kernel", LAZY, ids=lambda k: k.name)
+each_jitted = pytest.mark.parametrize("kernel", JITTED, ids=lambda k: k.name)
+
+
+@pytest.fixture(autouse=True)
+def quiet_numpy():
+    with np.errstate(all="ignore"):
+        yield
+
+
+def numpys(kernel):
+    return kernel.run(kernel.plain, np, convert(kernel.inputs(kernel.tiny), np.array))
+
+
+def check(kernel, family):
+    """The program on arrays of `family`: values as NumPy's, data where it was."""
+    arguments = convert(kernel.inputs(kernel.tiny), family)
+    results = kernel.run(kernel.program, mb.namespace(family), arguments)
+    expected = numpys(kernel)
+    for result, wanted in zip(results, expected, strict=True):
+        if not isinstance(result, mb.AbstractArray):
+            assert isinstance(result, (int, float, complex)), type(result)
+        else:
+            assert result.place == family.home
+            assert result.dtype == np.asarray(wanted).dtype
+    same(
+        kernel,
+        family.__name__,
+        [mb.to_numpy(r) if isinstance(r, mb.AbstractArray) else r for r in results],
+        expected,
+    )
+
+
+@each
+def test_on_the_host(kernel):
+    check(kernel, mb.HostArray)
+
+
+@each_lazy
+def test_on_the_host_compiled(kernel, hot):
+    check(kernel, mb.HostArray)
+
+
+@each_lazy
+def test_on_the_reference_device(kernel):
+    check(kernel, mb.RefArray)
+
+
+@each_jitted
+def test_loops_over_elements_are_refused_on_a_device(kernel):
+    arguments = convert(kernel.inputs(kernel.tiny), mb.RefArray)
+    with pytest.raises(mb.PlaceError, match=r"mb\.adapt\(mb\.HostArray"):
+        kernel.run(kernel.program, mb.namespace(mb.RefArray), arguments)
+
+
+@each
+def test_arguments_that_are_only_read_stay_as_they_are(kernel):
+    inputs = kernel.inputs(kernel.tiny)
+    arguments = convert(inputs, np.array)
+    kernel.run(kernel.plain, np, arguments)
+    for name, x, y in zip(kernel.parameters, inputs, arguments, strict=True):
+        if isinstance(x, np.ndarray) and name not in kernel.writes:
+            np.testing.assert_array_equal(x, y)
+
+
+def test_numba_runs_programs_without_their_namespace():
+    kernel = KERNELS["floyd_warshall"]
+    contender = numba_contender(kernel, kernel.inputs(kernel.tiny))
+    same(kernel, "numba", contender.run(contender.arguments()), numpys(kernel))
+
+
+def test_each_family_says_what_it_is():
+    for family in FAMILIES:
+        assert family.__doc__
+    assert len(KERNELS) == 54

@@ -109,10 +109,19 @@ class AbstractArray(Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
             raise TypeError("len() of unsized object: a 0-d array has no length. Read it with float(x).")
         return self.shape[0]
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        import mirabelle
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """The functions for arrays like this one: those that make arrays make them where it is."""
+        from mirabelle.arraytypes.makers import namespace_of
 
-        return mirabelle
+        return namespace_of(self, api_version)
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """The same data at another place (an array type, or the device of an array): an explicit transfer."""
+        from mirabelle.arraytypes.creation import asarray
+
+        if stream is not None:
+            raise ValueError(f"{self.place} has no streams. Leave stream= away.")
+        return asarray(self, device=device)
 
     # Elementwise operators: the generic functions, bound as they are.
 

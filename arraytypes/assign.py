@@ -401,7 +401,7 @@ def apart(a: Any, b: Any) -> bool:
     """Do two views show no common element? (False where that takes long to find out.)"""
     a, b = getattr(a, "proxy", a), getattr(b, "proxy", b)
     try:
-        return not np.shares_memory(a, b, max_work=1000)
+        return not np.shares_memory(a, b, max_work=1000)  # type: ignore[arg-type] # pyright: ignore
     except np.exceptions.TooHardError:
         return False
 

@@ -12,6 +12,7 @@ from mirabelle.arraytypes.host import HostArray, share
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import Leaf
 
 
@@ -26,8 +27,9 @@ def _from_numpy(data: np.ndarray, device: Any) -> Any:
     return maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(data, None)))))
 
 
+@keyword_only("dtype")
 @creates
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """A new array of undefined contents. `device` is an array type; HostArray if not given.
 
     >>> import mirabelle as mb
@@ -38,8 +40,9 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     return maker(wrap(maker.family, Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype or np.float64)))))
 
 
+@keyword_only("dtype")
 @creates
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """A new array of zeros.
 
     >>> import mirabelle as mb
@@ -49,8 +52,9 @@ def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     return _filled(shape, 0, dtype or np.float64, device)
 
 
+@keyword_only("dtype")
 @creates
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """A new array of ones.
 
     >>> import mirabelle as mb
@@ -60,63 +64,90 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Any:
     return _filled(shape, 1, dtype or np.float64, device)
 
 
+@keyword_only("dtype")
 @creates
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """A new array of one value.
 
     >>> import mirabelle as mb
     >>> print(mb.full(2, 7))
     [7 7]
     """
-    return _filled(shape, fill_value, dtype or np.asarray(fill_value).dtype, device)
+    if dtype is None:
+        dtype = fill_value.dtype if isinstance(fill_value, AbstractArray) else np.asarray(fill_value).dtype
+    return _filled(shape, fill_value, dtype, device)
 
 
-def _like(x: Any, dtype: Any, value: Any) -> Any:
+def _like(x: Any, value: Any, dtype: Any, device: Any) -> Any:
+    """One value in the shape of `x`, where `x` is unless a device is given."""
+    if not isinstance(x, AbstractArray):
+        x = asarray(x)
+    if device is not None:
+        return _filled(x.shape, value, dtype or x.dtype, device)
     return verbs.assign(verbs.similar(x, dtype=dtype), value)
 
 
-def empty_like(x: AbstractArray, *, dtype: Any = None) -> Any:
-    """`mb.similar(x)`, by its NumPy name."""
+@keyword_only("dtype")
+def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
+    """A new array of the shape, dtype and place of `x`, of undefined contents."""
+    if device is not None or not isinstance(x, AbstractArray):
+        return empty(np.shape(x), dtype or asarray(x).dtype, device=device)
     return verbs.similar(x, dtype=dtype)
 
 
-def zeros_like(x: AbstractArray, *, dtype: Any = None) -> Any:
+@keyword_only("dtype")
+def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
     """Zeros of the shape, dtype and place of `x`.
 
     >>> import mirabelle as mb
     >>> print(mb.zeros_like(mb.HostArray([1, 2])))
     [0 0]
     """
-    return _like(x, dtype, 0)
+    return _like(x, 0, dtype, device)
 
 
-def ones_like(x: AbstractArray, *, dtype: Any = None) -> Any:
+@keyword_only("dtype")
+def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones of the shape, dtype and place of `x`."""
-    return _like(x, dtype, 1)
+    return _like(x, 1, dtype, device)
 
 
-def full_like(x: AbstractArray, fill_value: Any, *, dtype: Any = None) -> Any:
+@keyword_only("dtype")
+def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
     """One value in the shape, dtype and place of `x`."""
-    return _like(x, dtype, fill_value)
+    return _like(x, fill_value, dtype, device)
 
 
+@keyword_only("dtype")
 @creates
-def arange(start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
-    """Evenly spaced numbers from `start` up to, but without, `stop`.
+def arange(
+    start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
+) -> Any:
+    """Evenly spaced numbers from `start` up to, but without, `stop`. (From 0 to `start`, if it is alone.)
 
     >>> import mirabelle as mb
-    >>> print(mb.arange(4))
-    [0 1 2 3]
+    >>> print(mb.arange(4), mb.arange(1, 2, 0.25))
+    [0 1 2 3] [1.   1.25 1.5  1.75]
     """
-    data = np.arange(start, dtype=dtype) if stop is None else np.arange(start, stop, step, dtype=dtype)
-    return _from_numpy(data, device)
+    start, stop, step = (x.item() if isinstance(x, AbstractArray) else x for x in (start, stop, step))
+    if stop is None:
+        start, stop = 0, start
+    return _from_numpy(np.arange(start, stop, step, dtype=dtype), device)
 
 
+@keyword_only("endpoint")
 @creates
 def linspace(
-    start: Any, stop: Any, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+    start: Any,
+    stop: Any,
+    /,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    dtype: Any = None,
+    device: Any = None,
 ) -> Any:
-    """`num` evenly spaced numbers from `start` to `stop`.
+    """`num` evenly spaced numbers from `start` to `stop` (without `stop`, if not `endpoint`).
 
     >>> import mirabelle as mb
     >>> print(mb.linspace(0, 1, 3))
@@ -125,12 +156,14 @@ def linspace(
     return _from_numpy(np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint), device)
 
 
+@keyword_only("dtype")
 @creates
-def asarray(data: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
-    """`data` as an array, without a copy where that is possible.
+def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array, number, (nested) list or any other array's data as an array, without a copy where possible.
 
     A NumPy array is shared: writes go both ways, and expressions over it are evaluated at once,
     because NumPy may write to it at any time. `HostArray(data)` copies once and lets them fuse.
+    `copy=True` always copies; `copy=False` raises where a copy would be needed.
 
     >>> import mirabelle as mb, numpy as np
     >>> n = np.zeros(2)
@@ -139,28 +172,79 @@ def asarray(data: Any, *, dtype: Any = None, device: Any = None, copy: bool | No
     >>> n
     array([5., 0.])
     """
+    if isinstance(obj, AbstractArray):
+        return _from_array(obj, dtype, device, copy)
     maker = maker_of(device)
-    family = maker.family
-    if isinstance(data, AbstractArray):
-        x = data if device is None or data.place == family.home else verbs.adapt(family, data)
-        if dtype is not None and checked_dtype(dtype) != x.dtype:
-            if copy is False:
-                raise ValueError("A change of dtype needs a copy. Leave copy=False away.")
-            return verbs.astype(x, dtype)
-        if copy is False and x is not data:
-            raise ValueError("A change of place needs a copy. Leave copy=False away.")
-        return verbs.copy(x) if copy else x
-    if isinstance(data, np.ndarray) and family is HostArray and not copy and maker.show is None:
-        if dtype is None or checked_dtype(dtype) == data.dtype:
+    wanted = None if dtype is None else checked_dtype(dtype)
+    data = obj if isinstance(obj, np.ndarray) else _as_shared(obj, copy)
+    if data is not None and maker.family is HostArray and maker.show is None and not copy:
+        if wanted is None or wanted == data.dtype:
             return share(data)
         if copy is False:
             raise ValueError("A change of dtype needs a copy. Leave copy=False away.")
     if copy is False:
         raise ValueError(
-            f"A {type(data).__name__} cannot be shared, only copied, into {maker.name}. Leave copy=False away."
+            f"A {type(obj).__name__} cannot be shared, only copied, into {maker.name}. Leave copy=False away."
         )
-    wanted = None if dtype is None else checked_dtype(dtype)
-    return maker(wrap(family, Leaf(family._upload(as_numpy(data, wanted)))))
+    if isinstance(obj, (list, tuple)) and _holds_device_arrays(obj):
+        made = _joined(obj, None if device is None else maker)
+        return made if wanted is None else verbs.astype(made, wanted, copy=False)
+    source = obj if data is None else data
+    return maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(source, wanted)))))
+
+
+def _from_array(x: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
+    """One of our arrays: itself, cast, moved or copied."""
+    made = x
+    if device is not None:
+        maker = maker_of(device)
+        if x.place != maker.family.home:
+            made = maker(verbs.adapt(maker.family, x))
+    if dtype is not None and checked_dtype(dtype) != made.dtype:
+        if copy is False:
+            raise ValueError("A change of dtype needs a copy. Leave copy=False away.")
+        return verbs.astype(made, dtype)
+    if copy is False and made is not x:
+        raise ValueError("A change of place needs a copy. Leave copy=False away.")
+    return verbs.copy(made) if copy and made is x else made
+
+
+def _as_shared(obj: Any, copy: bool | None) -> np.ndarray | None:
+    """The memory of an object that shows it, as a NumPy array.
+
+    By the buffer protocol or DLPack; what `__array__` gives is shared only for who asks for no copy.
+    """
+    if isinstance(obj, (int, float, complex, np.generic, list, tuple, bytes)) or copy:
+        return None
+    try:
+        return np.asarray(memoryview(obj))
+    except (TypeError, ValueError):
+        pass
+    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
+        return np.from_dlpack(obj)
+    if copy is False:
+        try:
+            return np.asarray(obj, copy=False)
+        except (TypeError, ValueError):
+            pass
+    return None
+
+
+def _holds_device_arrays(nest: Any) -> bool:
+    """Is one of the arrays in nested lists on a device, where NumPy cannot read it?"""
+    return any(
+        x.place.rank >= 2 if isinstance(x, AbstractArray) else isinstance(x, (list, tuple)) and _holds_device_arrays(x)
+        for x in nest
+    )
+
+
+def _joined(nest: Any, maker: Any) -> Any:
+    """Nested lists of arrays and numbers as one array, where the arrays are unless a maker is given."""
+    from mirabelle.arraytypes.functions.manipulation import stack
+
+    parts = [_joined(x, None) if isinstance(x, (list, tuple)) else x for x in nest]
+    made = stack(parts)
+    return made if maker is None else maker(verbs.adapt(maker.family, made))
 
 
 def _register_numpy() -> None:

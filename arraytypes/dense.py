@@ -203,8 +203,11 @@ def _handle_class(family: Any, dtype: np.dtype, ndim: int) -> Any:
 def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
     """User data as a NumPy array of a dtype we hold, or an error that names the trouble."""
     try:
-        x = np.asarray(data)
+        # With the dtype, so that numbers it cannot hold are refused, as NumPy does.
+        x = np.asarray(data) if isinstance(data, np.ndarray) else np.asarray(data, dtype)
     except ValueError as e:
+        if "inhomogeneous" not in str(e):
+            raise
         raise ValueError(
             f"This data does not form an array: {str(e).rstrip('. ')}. All rows must have the same length."
         ) from None

@@ -433,8 +433,11 @@ def copied(x: Any, hold: bool = False) -> Any:
 
 
 @verbs.astype.method
-def _(x: AbstractArray, dtype: Any, copy: bool = True) -> Any:
+def _(x: AbstractArray, dtype: Any, copy: bool = True, device: Any = None) -> Any:
     d = checked_dtype(dtype)
+    if device is not None:
+        moved = x.to_device(device)
+        return verbs.astype(moved, d, copy=copy and moved is x)
     if x.dtype == d:
         return copied(x) if copy else x
     return cast_to(x, d)
@@ -501,4 +504,4 @@ def _(x: AbstractArray, min: Any = None, max: Any = None) -> Any:
         x = verbs.maximum(x, min)
     if max is not None:
         x = verbs.minimum(x, max)
-    return verbs.positive(x) if min is None and max is None else x
+    return copied(x) if min is None and max is None else x

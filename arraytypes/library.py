@@ -107,10 +107,10 @@ def _wrapped(family: Any, result: Any) -> Any:
     """What a routine returned, as arrays."""
     if isinstance(result, (tuple, list)):
         return tuple(_wrapped(family, r) for r in result)
+    if isinstance(result, np.generic):  # (NumPy's float64 is a Python float, too)
+        result = np.asarray(result)
     if result is None or isinstance(result, (bool, int, float, complex, str)):
         return result
-    if isinstance(result, np.generic):
-        result = np.asarray(result)
     if isinstance(result, np.ndarray):
         leaf = family._wrap_numpy(result)
         if leaf.foreign:  # new memory, that nobody else can write to

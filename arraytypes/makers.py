@@ -129,6 +129,21 @@ def namespace(device: Any) -> types.ModuleType:
     return made
 
 
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+
+
+def namespace_of(x: AbstractArray, version: str | None) -> types.ModuleType:
+    """The namespace of an array: mirabelle itself, or the one that makes arrays where `x` is."""
+    import mirabelle
+
+    if version is not None and version not in VERSIONS:
+        raise ValueError(
+            f"mirabelle is an array API namespace of the versions {', '.join(VERSIONS)}, not {version!r}."
+        )
+    family = leaf_family(type(x))
+    return mirabelle if family is default_family() else namespace(family)
+
+
 def _specialised(module: types.ModuleType, maker: Maker, name: str) -> types.ModuleType:
     made = types.ModuleType(name, module.__doc__)
     for key in module.__dict__.get("__all__", ()):
@@ -137,6 +152,8 @@ def _specialised(module: types.ModuleType, maker: Maker, name: str) -> types.Mod
             value = _specialised(value, maker, f"{name}.{key}")
         elif getattr(value, "makes_arrays", False):
             value = _bound(value, maker)
+        elif hasattr(value, "made_by"):  # mgrid and its like, which are no functions
+            value = value.made_by(maker)
         setattr(made, key, value)
     made.__dict__["__all__"] = list(module.__dict__.get("__all__", ()))
     return made

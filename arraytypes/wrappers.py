@@ -334,7 +334,9 @@ def _(x: AbstractArray, shape: Any) -> Any:
 
 
 @verbs.reshape.method
-def _(x: AbstractArray, shape: Any) -> Any:
+def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
+    if copy:
+        return verbs.reshape(verbs.copy(x), shape)
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     shape = tuple(int(n) for n in shape)
@@ -361,6 +363,11 @@ def _(x: AbstractArray, shape: Any) -> Any:
         made._show(verbs.leaf_of(x).view)
         return made
     except ValueError:  # strides cannot say it: a copy, as NumPy makes one
+        if copy is False:
+            raise ValueError(
+                f"An array of shape {x.shape} with these strides cannot be shown in shape {shape} without a "
+                "copy. Leave copy=False away."
+            ) from None
         return Reshaped._of(verbs.copy(x), None, shape)
 
 

@@ -121,18 +121,6 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     return verbs.permute_dims(x, tuple(order))
 
 
-@array_function
-def matrix_transpose(x: Any, /) -> Any:
-    """Matrices (the last two dimensions) transposed: a view.
-
-    >>> import mirabelle as mb
-    >>> print(mb.matrix_transpose(mb.HostArray([[1, 2], [3, 4]])))
-    [[1 3]
-     [2 4]]
-    """
-    return x.mT
-
-
 @keyword_only("axis")
 @array_function
 def unstack(x: Any, /, axis: Any = 0) -> tuple[Any, ...]:
@@ -252,6 +240,7 @@ def _(leading: AbstractArray, arrays: list, axis: Any) -> Any:
 # Repeating and rolling
 
 
+@keyword_only("axis")
 @array_function
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     """`x` shifted along axes, or as a whole; what leaves at one end comes in at the other.
@@ -262,25 +251,23 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     """
     if library_is_quicker(leaf_family(type(x)), x.size):
         return library.call("roll", x, shift, axis)
+    out = verbs.similar(x)
+    dest, source = out, x
     if axis is None:
-        return verbs.reshape(roll(verbs.reshape(x, (-1,)), shift, axis=0), x.shape)
-    shifts = _shifts(shift, axis, x)
-    if not shifts or not x.size:
-        return verbs.copy(x)
+        dest, source, axis = verbs.reshape(out, (-1,)), verbs.reshape(x, (-1,)), 0
+    shifts = _shifts(shift, axis, source)
+    if not x.size:
+        return out
     # Along each axis two pieces change places: (where to, where from).
     pieces = [
         [(slice(s, None), slice(None, -s)), (slice(None, s), slice(-s, None))] for s in shifts.values()
     ]
-    out = verbs.similar(x)
     for piece in itertools.product(*pieces):
-        to, source = [_ALL] * x.ndim, [_ALL] * x.ndim
-        for d, (there, here) in zip(shifts, piece, strict=True):
-            to[d], source[d] = there, here
-        verbs.setitem(out, tuple(to), verbs.getitem(x, tuple(source)))
+        there, here = [_ALL] * dest.ndim, [_ALL] * dest.ndim
+        for d, (to, of) in zip(shifts, piece, strict=True):
+            there[d], here[d] = to, of
+        verbs.setitem(dest, (*there, ...), verbs.getitem(source, (*here, ...)))
     return out
-
-
-keyword_only("axis")(roll)
 
 
 def _shifts(shift: Any, axis: Any, x: Any) -> dict[int, int]:
@@ -299,6 +286,7 @@ def _shifts(shift: Any, axis: Any, x: Any) -> dict[int, int]:
     return {d: s % x.shape[d] for d, s in found.items() if x.shape[d] and s % x.shape[d]}
 
 
+@keyword_only("axis")
 @array_function
 def repeat(x: Any, repeats: Any, /, axis: Any = None) -> Any:
     """Each element of `x` several times in a row, along an axis or of all elements.
@@ -327,9 +315,6 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> Any:
     if out.size:
         verbs.assign(apart, expand_dims(x, axis + 1))
     return out
-
-
-keyword_only("axis")(repeat)
 
 
 @array_function

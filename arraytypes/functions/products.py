@@ -30,6 +30,11 @@ def _(x1: AbstractArray, x2: AbstractArray) -> Any:
             f"matmul: shapes {x1.shape} and {x2.shape} do not fit: the last dimension of the first "
             f"({x1.shape[-1]}) must equal the last but one of the second. Transpose one with x.T."
         )
+    for rule, other in ((getattr(x1, "_times", None), x2), (getattr(x2, "_rtimes", None), x1)):
+        if rule is not None:  # a structured array, which may know a shorter way
+            found = rule(other)
+            if found is not NotImplemented:
+                return found
     if min(x1.ndim, x2.ndim) == 1 and max(x1.ndim, x2.ndim) < 3:
         # A tree meets a vector: reading it once in one kernel is cheaper than storing it.
         if x2.ndim == 1 and (pending(x1) or (x1.ndim == 1 and pending(x2))):
@@ -243,7 +248,7 @@ def new_array(operands: tuple[Any, ...], shape: tuple[int, ...], dtype: Any = No
 
 
 @array_function(arity=2)
-def cross(a: Any, b: Any, /, *, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
+def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
     """The cross products of vectors of three components, which lie along an axis.
 
     >>> import mirabelle as mb

@@ -12,7 +12,7 @@ from typing import Any
 
 from mirabelle.arraytypes.random.blocks import fraction, open_fraction
 from mirabelle.arraytypes.random.elementary import exp, log, log1p, log1p_rest
-from mirabelle.arraytypes.random.lanes import choose, f8, floor, some, sqrt, u8
+from mirabelle.arraytypes.random.lanes import choose, every, f8, floor, some, sqrt, u8
 from mirabelle.arraytypes.random.philox import long_words
 
 # Kernel source: what follows is also compiled by the backends (see `lanes`).
@@ -57,20 +57,21 @@ def deviance(x: Any, mean: Any) -> Any:
 
 
 def poisson_walk(u: Any, mean: Any) -> Any:
-    """The count at which the probabilities of 0, 1, 2, ... have used up u."""
+    """The count at which the probabilities of 0, 1, 2, ... add up to u."""
     p = exp(0.0 - mean)
+    reached = p
     k = p * 0.0
-    walking = u > p
+    walking = u > reached
     while some(walking):
-        u = choose(walking, u - p, u)
         k = choose(walking, k + 1.0, k)
-        p = choose(walking, p * mean / choose(walking, k, 1.0), p)
-        walking = (u > p) & (k < STEPS)
+        p = p * (mean / choose(walking, k, 1.0))
+        reached = choose(walking, reached + p, reached)
+        walking = (u > reached) & (k < STEPS)
     return k
 
 
-# Whether a count is found by walking is known beforehand where the parameters are numbers; then the
-# one half is taken, which compiles to better code. All three give the same counts.
+# Where the parameters are numbers, it is known beforehand whether counts are found by walking, and that
+# half is taken by itself: it compiles to better code. With the same words it gives the same counts.
 
 
 def poisson_few(index: Any, attempt: Any, stream: Any, mean: Any) -> Any:
@@ -96,6 +97,10 @@ def poisson_many(index: Any, attempt: Any, stream: Any, mean: Any) -> Any:
 
 def poisson(index: Any, attempt: Any, stream: Any, mean: Any) -> Any:
     few = mean < WALK
+    if every(few):
+        return poisson_few(index, attempt, stream, mean)
+    if not some(few):
+        return poisson_many(index, attempt, stream, mean)
     _, k = poisson_few(index, attempt, stream, choose(few, mean, 0.0))
     accepted, n = poisson_many(index, attempt, stream, choose(few, WALK, mean))
     return few | accepted, choose(few, k, n)
@@ -107,13 +112,14 @@ def poisson(index: Any, attempt: Any, stream: Any, mean: Any) -> Any:
 def binomial_walk(u: Any, n: Any, p: Any) -> Any:
     odds = p / (1.0 - p)
     f = exp(n * log1p(0.0 - p))
+    reached = f
     k = f * 0.0
-    walking = u > f
+    walking = u > reached
     while some(walking):
-        u = choose(walking, u - f, u)
         k = choose(walking, k + 1.0, k)
-        f = choose(walking, f * odds * (n - k + 1.0) / choose(walking, k, 1.0), f)
-        walking = (u > f) & (k < STEPS) & (k < n)
+        f = f * (odds * ((n - k + 1.0) / choose(walking, k, 1.0)))
+        reached = choose(walking, reached + f, reached)
+        walking = (u > reached) & (k < STEPS) & (k < n)
     return k
 
 
@@ -167,6 +173,10 @@ def binomial_many(index: Any, attempt: Any, stream: Any, trials: Any, chance: An
 def binomial(index: Any, attempt: Any, stream: Any, trials: Any, chance: Any) -> Any:
     n, p, turned = folded(trials, chance)
     few = n * p < WALK
+    if every(few):
+        return binomial_few(index, attempt, stream, trials, chance)
+    if not some(few):
+        return binomial_many(index, attempt, stream, trials, chance)
     u, v = long_words(index, attempt, stream)
     k = binomial_walk(open_fraction(u), choose(few, n, 0.0), p)
     accepted, m = binomial_rejected(u, v, choose(few, 40.0, n), choose(few, 0.5, p))
@@ -182,14 +192,15 @@ def urn_walk(u: Any, few: Any, total: Any, drawn: Any) -> Any:
     f = 1.0 + 0.0 * u
     for j in range(10):
         f = choose(drawn > j, f * (many - j) / choose(drawn > j, total - j, 1.0), f)
+    reached = f
     k = f * 0.0
-    walking = u > f
+    walking = u > reached
     while some(walking):
-        u = choose(walking, u - f, u)
-        up = f * (few - k) * (drawn - k)
+        up = (few - k) * (drawn - k)
         k = choose(walking, k + 1.0, k)
-        f = choose(walking, up / choose(walking, k * (many - drawn + k), 1.0), f)
-        walking = (u > f) & (k < drawn) & (k < few)
+        f = f * (up / choose(walking, k * (many - drawn + k), 1.0))
+        reached = choose(walking, reached + f, reached)
+        walking = (u > reached) & (k < drawn) & (k < few)
     return k
 
 
@@ -244,6 +255,10 @@ def hypergeometric_many(index: Any, attempt: Any, stream: Any, good: Any, bad: A
 def hypergeometric(index: Any, attempt: Any, stream: Any, good: Any, bad: Any, sample: Any) -> Any:
     few, total, drawn = rarer(good, bad, sample)
     short = drawn < WALK
+    if every(short):
+        return hypergeometric_few(index, attempt, stream, good, bad, sample)
+    if not some(short):
+        return hypergeometric_many(index, attempt, stream, good, bad, sample)
     u, v = long_words(index, attempt, stream)
     k = urn_walk(open_fraction(u), choose(short, few, 1.0), choose(short, total, 2.0), choose(short, drawn, 0.0))
     accepted, m = urn_rejected(

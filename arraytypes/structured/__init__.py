@@ -3,6 +3,13 @@
 from mirabelle.arraytypes.structured import (  # noqa: F401 - they add methods
     banded,
     base,
+    broadcasting,
+    conjugated,
     display,
     fallback,
+    implicit,
+    mirrored,
+    reductions,
+    routines,
+    triangular,
 )

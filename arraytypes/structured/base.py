@@ -128,8 +128,8 @@ class Structured(AbstractArray):
         return NotImplemented
 
     def _facts(self) -> list[str]:
-        """What a short text says beside type, shape and parts."""
-        return []
+        """What a short text says beside the type and the parts."""
+        return [f"shape={self._shape}"]
 
     @property
     def layout(self) -> Any:

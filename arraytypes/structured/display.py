@@ -19,23 +19,22 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.display import shown_bytes
-from mirabelle.arraytypes.structured.base import Structured
+from mirabelle.arraytypes.structured.base import Implicit, Structured
 from mirabelle.dispatch import verbs
 
 
 @verbs.show.method
 def _(x: Structured, brief: bool = False) -> str:
-    name = type(x).__name__
-    if not _is_small(x):
+    if not _is_small(x) or (isinstance(x, Implicit) and not brief):
         return summary(x)
-    text = entries_text(x)
     if brief:
-        return text
+        return entries_text(x, " ")
+    text = entries_text(x, ", ")
     notes = [f"shape={x.shape}"] if x.size == 0 else []
     if x.place.rank > 1:
         notes.append(f"place={x.place}")
     gap = "\n" if x.ndim > 1 and x.size else ""
-    return f"{name}({gap}{', '.join([text, *notes])})"
+    return f"{type(x).__name__}({gap}{', '.join([text, *notes])})"
 
 
 @verbs.show_html.method
@@ -50,7 +49,7 @@ def _(x: Structured) -> str:
         f"<tr><th style='text-align:left'>{k}</th><td style='text-align:left'>{html.escape(v)}</td></tr>"
         for k, v in facts.items()
     )
-    text = entries_text(x) if _is_small(x) else summary(x)
+    text = entries_text(x, " ") if _is_small(x) else summary(x)
     return f"<table>{rows}</table><pre style='margin-top:0.4em'>{html.escape(text)}</pre>"
 
 
@@ -60,7 +59,7 @@ def _is_small(x: Structured) -> bool:
 
 def summary(x: Structured) -> str:
     """Type, shape and parts, without the entries."""
-    notes = [f"shape={x.shape}", *x._facts()]
+    notes = x._facts()
     if x.place.rank > 1:
         notes.append(f"place={x.place}")
     parts = [_part_text(p) for p in x.parts]
@@ -77,7 +76,7 @@ def _part_text(part: Any) -> str:
     return np.array2string(verbs.fetch(part), separator=", ")
 
 
-def entries_text(x: Structured) -> str:
+def entries_text(x: Structured, separator: str) -> str:
     """The entries as NumPy writes them, a dot for each that is zero whatever the parts hold."""
     values = verbs.fetch(x)
     if x.ndim == 0:
@@ -85,19 +84,17 @@ def entries_text(x: Structured) -> str:
     if x.size == 0:
         return "[]"
     if x.ndim != 2:
-        return np.array2string(values, separator=", ")
+        return np.array2string(values, separator=separator)
     stored = stored_mask(x)
     if stored.all():
-        return np.array2string(values, separator=", ")
-    numbers = iter(_number_texts(values[stored]))
-    texts = np.full(x.shape, "", object)
-    for i, j in zip(*np.nonzero(stored), strict=True):
-        texts[i, j] = next(numbers)
-    width = max(map(len, texts[stored]), default=1)
-    point = {t.index(".") for t in texts[stored] if "." in t}
-    column = point.pop() if len(point) == 1 else width - 1  # the dots stand where decimal points do
-    texts[~stored] = (" " * column + ".").ljust(width)
-    return np.array2string(texts, separator=", ", formatter={"object": str})
+        return np.array2string(values, separator=separator)
+    found = _number_texts(values[stored])
+    width = len(found[0]) if found else 1
+    points = {t.index(".") for t in found if "." in t}
+    column = points.pop() if len(points) == 1 else width - 1  # the dots stand where decimal points do
+    texts = np.full(x.shape, (" " * column + ".").ljust(width), object)
+    texts[stored] = found
+    return np.array2string(texts, separator=separator, formatter={"object": str})
 
 
 def stored_mask(x: Structured) -> np.ndarray:
@@ -108,7 +105,6 @@ def stored_mask(x: Structured) -> np.ndarray:
 
 def _number_texts(values: np.ndarray) -> list[str]:
     """Numbers as NumPy writes them in one array: of one width, with as many digits as they need."""
-    if not values.size:
-        return []
     text = np.array2string(values, separator="\n", threshold=values.size + 1, max_line_width=1)
-    return [line for line in (s.strip("[]") for s in text.split("\n")) if line]
+    lines = [line[1:] for line in text[:-1].split("\n") if line]
+    return [line.rjust(max(map(len, lines))) for line in lines]

@@ -155,7 +155,8 @@ class Fill(Implicit):
         return filled, (self.family, self._shape, self.value, generic_class(type(self)))
 
     def _facts(self) -> list[str]:
-        return [] if self._parts or type(self).constant is not None else [str(self._how)]
+        value = [] if self._parts or type(self).constant is not None else [str(self._how)]
+        return [*value, f"shape={self._shape}"]
 
 
 class Zeros(Fill):
@@ -419,7 +420,7 @@ def range_of(op: Any, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
         return NotImplemented
     if (len(ranges) == 2 and name not in ("add", "subtract")) or (name == "divide" and operands[0] is not first):
         return NotImplemented
-    sig = promotion.signature(op, tuple(x.dtype if x in ranges else argument_type(type(x)) for x in operands))
+    sig = promotion.signature(op, tuple(argument_type(type(x)) for x in operands))
     for x, dtype in zip(operands, sig.ins, strict=True):
         if type(x) is int:
             check_scalar(x, dtype)

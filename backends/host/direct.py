@@ -136,7 +136,8 @@ def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((DenseArray, object)).implementation
     if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
         return general
-    views = {n: View[array, n] for n in range(1, array.ndim + 1)}
+    view_type: Any = View
+    views: Any = {n: view_type[array, n] for n in range(1, array.ndim + 1)}
     element_type = array.family[array.dtype, 0]
 
     def getitem(x: Any, index: Any) -> Any:
@@ -237,6 +238,7 @@ def _(array: Any, index: type, _value: Any) -> Any:
         if type(index) is tuple:
             for i in index:
                 if type(i) not in _BASIC:
+                    del node
                     return general(x, index, value)
             how = index if Ellipsis in index else (*index, Ellipsis)
         else:
@@ -268,6 +270,7 @@ def _(array: Any, values: Any) -> Any:
             or not usable()
             or _small(value, node.dtype) is None
         ):
+            del node, new  # the general way counts who refers to the old contents
             return general(dest, value, casting=casting)
         leaf = value._node
         if leaf.view.strides != node.view.strides:

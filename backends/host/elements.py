@@ -82,7 +82,7 @@ def check(array: Any, index: Any, site: int, thread: Any) -> None:
     """Raise an IndexError unless the index is inside."""
 
 
-@overload(check)
+@overload(check, strict=False)
 def _check(array: Any, index: Any, site: Any, thread: Any) -> Any:
     parts = _indices(array, index)
     shown = ", ".join(f"thread[{d}]" for d in range(len(thread)))

@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import pool
 from mirabelle.backends.host import kernels, productkernels
 from mirabelle.dispatch.promotion import code
 from mirabelle.dispatch.settings import settings
 
+# Operands of fewer elements than this together are left to NumPy as they are.
+SMALL = 1 << 11
 # Stacks from this many matrices on, each of at most so many rows and columns, have a kernel of their size.
 SMALL_STACK, SMALL_SIDE = 256, 4
 # A result of fewer columns than this is computed by inner products.
@@ -29,12 +32,12 @@ def product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.n
     char = dtype.char
     if char in "dfDF":
         a, b = _as(a, dtype), _as(b, dtype)
-        if a.ndim == 1 and b.ndim == 1:
+        if a.ndim == 1 == b.ndim or (out is None and a.size + b.size < SMALL):
             result = np.matmul(a, b)
-        elif out is None and a.ndim == 2 and _contiguous(a) and _contiguous(b):
-            return np.matmul(a, b)
+        elif out is not None and out.dtype == dtype:
+            return _floating(a, b, out)
         else:
-            result = _floating(a, b, out if out is None or out.dtype == dtype else None)
+            result = _floating(a, b, pool.empty(result_shape(a, b), dtype))
     elif char == "e":  # accumulated in single precision, and rounded once
         result = np.asarray(product(a.astype(np.float32), b.astype(np.float32))).astype(dtype)
     elif dtype.kind in "iub":
@@ -43,17 +46,24 @@ def product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.n
         result = np.matmul(a, b)
     if out is None:
         return result
-    if result is not out:
-        np.copyto(out, result, casting="same_kind")
+    np.copyto(out, result, casting="same_kind")
     return out
+
+
+def result_shape(a: np.ndarray, b: np.ndarray) -> tuple[int, ...]:
+    """The shape of a @ b."""
+    if b.ndim == 1:
+        return a.shape[:-1]
+    if a.ndim == 1:
+        return (*b.shape[:-2], b.shape[-1])
+    stack = a.shape[:-2]
+    if stack != b.shape[:-2]:
+        stack = np.broadcast_shapes(stack, b.shape[:-2])
+    return (*stack, a.shape[-2], b.shape[-1])
 
 
 def _as(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return x if x.dtype == dtype else x.astype(dtype)
-
-
-def _contiguous(x: np.ndarray) -> bool:
-    return bool(x.flags.c_contiguous or x.flags.f_contiguous)
 
 
 def blasable(x: np.ndarray) -> bool:
@@ -94,67 +104,61 @@ def _folded(x: np.ndarray) -> np.ndarray | None:
     return np.lib.stride_tricks.as_strided(x, (total, x.shape[-1]), (step, x.strides[-1]))
 
 
-def _floating(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+def _floating(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:
+    if a.ndim > 2 and b.ndim <= 2:
+        tall, flat = _folded(a), _folded(out if b.ndim == 2 else out[..., None])
+        if tall is not None and flat is not None:
+            _floating(tall, b, flat if b.ndim == 2 else flat[:, 0])
+            return out
     if b.ndim == 1 and a.ndim == 2:
         return _matrix_vector(a, b, out)
     if a.ndim == 1 and b.ndim == 2:
         return _matrix_vector(b.T, a, out)
-    if a.ndim > 2 and b.ndim <= 2:
-        tall = _folded(a)
-        if tall is not None:
-            shape = (*a.shape[:-1], *b.shape[1:])
-            if out is None:
-                return product(tall, b).reshape(shape)
-            flat = _folded(out if b.ndim == 2 else out[..., None])
-            if flat is not None:
-                product(tall, b, flat if b.ndim == 2 else flat[:, 0])
-                return out
-    if a.ndim > 1 and b.ndim > 1:
-        made = _stack_of_small(a, b)
-        if made is not None:
-            return made
+    if max(a.ndim, b.ndim) > 2 and min(a.ndim, b.ndim) > 1 and _stack_of_small(a, b, out):
+        return out
     if a.ndim > 1:
         a = _packed(a)
     if b.ndim > 1:
         b = _packed(b)
-    return np.matmul(a, b) if out is None else np.matmul(a, b, out=out)
+    return np.matmul(a, b, out=out)
 
 
-def _matrix_vector(a: np.ndarray, x: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """A matrix times a vector reads each element once, so no copy of the matrix is worth it if avoidable."""
+def _matrix_vector(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """A matrix times a vector reads each element once, so it is not copied if that can be avoided."""
     if not blasable(a) and a.size:
         if a.strides[0] < 0:
-            result = _matrix_vector(a[::-1], x, None)[::-1]
-            return result.copy() if out is None else result
+            _matrix_vector(a[::-1], x, out[::-1])
+            return out
         if a.strides[1] < 0:
             return _matrix_vector(a[:, ::-1], x[::-1], out)
         a = np.ascontiguousarray(a)
     if x.size and x.strides[0] <= 0:
         x = x.copy()
-    return np.matmul(a, x) if out is None else np.matmul(a, x, out=out)
+    return np.matmul(a, x, out=out)
 
 
-def _stack_of_small(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """Stacks of very small matrices, by a kernel for their size, if it is there."""
+def _stack_of_small(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
+    """Multiply stacks of very small matrices by a kernel for their size, if it is there."""
     (rows, steps), columns = a.shape[-2:], b.shape[-1]
-    if max(a.ndim, b.ndim) < 3 or not 0 < max(rows, steps, columns) <= SMALL_SIDE or a.dtype.kind == "c":
-        return None
-    shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    count = int(np.prod(shape, dtype=np.int64))
-    if count < SMALL_STACK or not rows * steps * columns or count * rows * columns <= settings.small_size:
-        return None
-    a, b = np.broadcast_to(a, (*shape, rows, steps)), np.broadcast_to(b, (*shape, steps, columns))
-    stacks = [x if x.ndim == 3 else _joined(x) for x in (a, b)]
-    if stacks[0] is None or stacks[1] is None:
-        return None
-    if columns > 1 and stacks[1].strides[2] != b.itemsize:
-        return None
+    if not 0 < max(rows, steps, columns) <= SMALL_SIDE or a.dtype.kind == "c" or not a.size or not b.size:
+        return False
+    if out.size < SMALL_STACK * rows * columns or out.size <= settings.small_size:
+        return False
+    stack = out.shape[:-2]
+    stacks = [
+        _joined(x)
+        for x in (np.broadcast_to(a, (*stack, rows, steps)), np.broadcast_to(b, (*stack, steps, columns)), out)
+    ]
+    if (
+        any(x is None or (x.shape[2] > 1 and x.strides[2] != x.itemsize) for x in stacks[1:])
+        or stacks[0] is None
+    ):
+        return False
     kernel = kernels.get(productkernels.small(code(a.dtype), rows, steps, columns))
     if kernel is None:
-        return None
-    out = np.empty((count, rows, columns), a.dtype)
-    productkernels.multiply_small(kernel, stacks[0], stacks[1], out)
-    return out.reshape(*shape, rows, columns)
+        return False
+    productkernels.multiply_small(kernel, *stacks)
+    return True
 
 
 def _joined(x: np.ndarray) -> np.ndarray | None:
@@ -181,13 +185,14 @@ def _integer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return _integer(a[None, :], b)[..., 0, :] if b.ndim > 1 else _integer(a[None, :], b)[0]
     if b.ndim == 1:
         return _integer(a, b[:, None])[..., 0]
-    tall = _folded(a) if b.ndim == 2 else None
-    if tall is not None:
-        return _integer(tall, b).reshape(*a.shape[:-1], columns)
-    shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    out = np.empty((*shape, rows, columns), a.dtype)
-    a, b = np.broadcast_to(a, (*shape, rows, steps)), np.broadcast_to(b, (*shape, steps, columns))
-    for at in np.ndindex(shape):
+    out = pool.empty(result_shape(a, b), a.dtype)
+    tall, flat = (_folded(a), _folded(out)) if b.ndim == 2 else (None, None)
+    if tall is not None and flat is not None:
+        _matrices(tall, b, flat)
+        return out
+    stack = out.shape[:-2]
+    a, b = np.broadcast_to(a, (*stack, rows, steps)), np.broadcast_to(b, (*stack, steps, columns))
+    for at in np.ndindex(stack):
         _matrices(a[at], b[at], out[at])
     return out
 

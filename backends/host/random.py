@@ -50,6 +50,9 @@ def some(condition):
     return condition
 
 
+every = some
+
+
 @inlined
 def bits(x):
     return np.float64(x).view(np.uint64)

@@ -54,4 +54,4 @@ def run(only: str = "", rounds: int = 0, peers: str = "numpy,numba,jax") -> None
     unknown = [p for p in asked if p not in ("numpy", *PEERS)]
     if unknown:
         raise SystemExit(f"there is no peer {unknown[0]!r}; there are numpy, {', '.join(PEERS)}")
-    report(chosen, rounds or 9, asked, keep=not only and set(PEERS) <= set(asked))
+    report(chosen, rounds or 7, asked, keep=not only and set(PEERS) <= set(asked))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from mirabelle.arraytypes.jit import Jitted
 
 KERNELS: dict[str, Kernel] = {}
 
@@ -34,14 +37,19 @@ class Kernel:
     # Array statements that one run executes, where the cost of a single one is of interest.
     statements: Callable[..., int] | None = None
 
-    @property
+    @functools.cached_property
     def plain(self) -> Callable[..., Any]:
-        """The program as Python runs it, without a compiler."""
-        return getattr(self.program, "python", self.program)
+        """The program as Python runs it: neither it nor a function that it calls is compiled."""
+        python: Any = getattr(self.program, "python", self.program)
+        scope = dict(python.__globals__)
+        for name, value in scope.items():
+            if isinstance(value, Jitted):
+                scope[name] = types.FunctionType(value.python.__code__, scope, name)
+        return types.FunctionType(python.__code__, scope, self.name)
 
     @property
     def jitted(self) -> bool:
-        return self.plain is not self.program
+        return isinstance(self.program, Jitted)
 
     @functools.cached_property
     def parameters(self) -> tuple[str, ...]:

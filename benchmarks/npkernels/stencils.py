@@ -1,5 +1,7 @@
 """Explicit steps on regular grids, and one implicit method."""
 
+import numpy as np
+
 from benchmarks.npkernels._kernel import kernel
 from mirabelle import jit
 
@@ -97,18 +99,20 @@ def adi_inputs(rng, steps, n):
 
 
 @kernel(adi_inputs, size={"steps": 10, "n": 250}, tiny={"steps": 1, "n": 5}, writes=("u",))
-def adi(xp, steps, u):
+@jit
+def adi(steps, u):
     """Diffusion, one direction implicit at a time: a tridiagonal solve for each line."""
     n = u.shape[0]
-    v = xp.zeros_like(u)
-    p = xp.zeros((n - 2, n))
-    q = xp.zeros((n - 2, n))
+    v = np.zeros_like(u)
+    p = np.zeros((n - 2, n))
+    q = np.zeros((n - 2, n))
     across, along = n**2 / steps, 2 * n**2 / steps
     for _ in range(steps):
         half_step(u.T, v.T, p, q, along / 2, across / 2)
         half_step(v, u, p, q, across / 2, along / 2)
 
 
+@jit
 def half_step(given, found, p, q, implicit, explicit):
     """Solve along the second axis what the step before left along the first."""
     n = given.shape[0]

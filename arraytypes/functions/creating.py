@@ -1,0 +1,112 @@
+"""The standard's creation functions of more than one value: eye, meshgrid, tril and triu."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import arange, zeros
+from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.elementwise import copied
+from mirabelle.arraytypes.makers import creates, maker_of
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.signatures import keyword_only
+from mirabelle.dispatch.tree import broadcast_shapes
+
+
+@keyword_only("k", "dtype")
+@creates
+def eye(
+    n_rows: int, n_cols: Any = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
+) -> Any:
+    """Ones on the k-th diagonal of a matrix of zeros.
+
+    >>> import mirabelle as mb
+    >>> print(mb.eye(2, 3, k=1))
+    [[0. 1. 0.]
+     [0. 0. 1.]]
+    """
+    n = operator.index(n_rows)
+    m = n if n_cols is None else operator.index(n_cols)
+    maker = maker_of(device)
+    out = zeros((n, m), dtype=dtype, device=maker.family)
+    k = operator.index(k)
+    row, column = max(-k, 0), max(k, 0)
+    ones = min(n - row, m - column)
+    if ones > 0:
+        # The diagonal of a matrix in C order is a run with a step.
+        flat, start = verbs.reshape(out, (-1,)), row * m + column
+        verbs.setitem(flat, slice(start, start + (ones - 1) * (m + 1) + 1, m + 1), 1)
+    return maker(out)
+
+
+def _part(x: Any, k: Any, name: str, keep: Any) -> Any:
+    if x.ndim < 2:
+        raise ValueError(f"{name} takes matrices, and this array has {x.ndim} dimension(s): mb.{name}(x[None, :]).")
+    n, m = x.shape[-2:]
+    k = min(max(operator.index(k), -n), m)
+    rows = arange(n, device=x.place)
+    columns = arange(m, device=x.place)
+    mask = keep(columns, verbs.add(verbs.getitem(rows, (slice(None), None)), k))
+    return verbs.where(mask, x, x.dtype.type(0))
+
+
+@keyword_only("k")
+@array_function
+def tril(x: Any, /, k: int = 0) -> Any:
+    """Matrices with zeros above the k-th diagonal; lazy.
+
+    >>> import mirabelle as mb
+    >>> print(mb.tril(mb.HostArray([[1, 2], [3, 4]])))
+    [[1 0]
+     [3 4]]
+    """
+    return _part(x, k, "tril", verbs.less_equal)
+
+
+@keyword_only("k")
+@array_function
+def triu(x: Any, /, k: int = 0) -> Any:
+    """Matrices with zeros below the k-th diagonal; lazy.
+
+    >>> import mirabelle as mb
+    >>> print(mb.triu(mb.HostArray([[1, 2], [3, 4]])))
+    [[1 2]
+     [0 4]]
+    """
+    return _part(x, k, "triu", verbs.greater_equal)
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Any, ...]:
+    """Coordinates of a grid: for each vector an array in which it runs along its own dimension.
+
+    `indexing="xy"` lets the first vector run along the second dimension, as in plots; "ij" along the
+    first. With `sparse`, an array has size 1 along the others' dimensions. They are lazy: what is
+    computed of them needs no memory for the grid.
+
+    >>> import mirabelle as mb
+    >>> x, y = mb.meshgrid(mb.HostArray([1, 2, 3]), mb.HostArray([10, 20]))
+    >>> print(x + y)
+    [[11 12 13]
+     [21 22 23]]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f'indexing is "xy" or "ij", not {indexing!r}.')
+    like = next((x for x in arrays if isinstance(x, AbstractArray)), None)
+    vectors = [as_array(x, like) for x in arrays]
+    for v in vectors:
+        if v.ndim > 1:
+            raise ValueError(f"meshgrid takes vectors, and one has shape {v.shape}. Flatten it: mb.reshape(x, (-1,)).")
+    n = len(vectors)
+    along = list(range(n))
+    if indexing == "xy" and n > 1:
+        along[:2] = [1, 0]
+    shown = [
+        verbs.reshape(v, tuple(v.size if d == along[i] else 1 for d in range(n)))
+        for i, v in enumerate(vectors)
+    ]
+    if sparse:
+        return tuple(map(copied, shown))
+    shape = broadcast_shapes([s.shape for s in shown] or [()], "meshgrid")
+    return tuple(copied(verbs.broadcast_to(s, shape)) for s in shown)

@@ -1,0 +1,331 @@
+"""Arrays made of rules: grids, indices, sequences, windows, and a function's values.
+
+As all creation functions they take `device=`, and make the type of their namespace without it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import _from_numpy, asarray
+from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.dense import as_shape
+from mirabelle.arraytypes.makers import creates
+from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.dispatch import verbs
+
+ndindex = np.ndindex
+
+
+class Grid:
+    """What `mgrid` and `ogrid` are: coordinates by slices, `mgrid[0:3, 0:1:5j]`."""
+
+    def __init__(self, numpys: Any, maker: Any = None) -> None:
+        self._numpys = numpys
+        self._maker = maker
+        self.__doc__ = "Coordinates of a grid, by slices; a complex step is a number of points.\n\n" + (
+            _OPEN if numpys is np.ogrid else _DENSE
+        )
+
+    def __getitem__(self, key: Any) -> Any:
+        made = self._numpys[key]
+        if isinstance(made, (tuple, list)):
+            return tuple(_from_numpy(x, self._maker) for x in made)
+        return _from_numpy(np.asarray(made), self._maker)
+
+    def made_by(self, maker: Any) -> Grid:
+        """The same, for the namespace of another array type."""
+        return Grid(self._numpys, maker)
+
+    def __repr__(self) -> str:
+        return f"mirabelle.{'ogrid' if self._numpys is np.ogrid else 'mgrid'}"
+
+
+_DENSE = """    >>> import mirabelle as mb
+    >>> print(mb.mgrid[0:2, 0:3])
+    [[[0 0 0]
+      [1 1 1]]
+    <BLANKLINE>
+     [[0 1 2]
+      [0 1 2]]]
+"""
+_OPEN = """    >>> import mirabelle as mb
+    >>> rows, columns = mb.ogrid[0:2, 0:3]
+    >>> print(rows + columns)
+    [[0 1 2]
+     [1 2 3]]
+"""
+mgrid = Grid(np.mgrid)
+ogrid = Grid(np.ogrid)
+
+
+@creates
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: Any = None) -> Any:
+    """The index of each place of a shape along each dimension; with `sparse`, a tuple of arrays that stretch.
+
+    >>> import mirabelle as mb
+    >>> print(mb.indices((2, 2))[0])
+    [[0 0]
+     [1 1]]
+    """
+    made = np.indices(as_shape(dimensions), dtype=checked_dtype(dtype), sparse=sparse)
+    return tuple(_from_numpy(x, device) for x in made) if sparse else _from_numpy(made, device)
+
+
+@creates
+def fromfunction(
+    function: Callable[..., Any], shape: Any, *, dtype: Any = float, device: Any = None, **kwargs: Any
+) -> Any:
+    """What `function` gives for the arrays of indices of a shape, one for each dimension.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int))
+    [[ 0  1]
+     [10 11]]
+    """
+    return function(*indices(shape, dtype=dtype, device=device), **kwargs)
+
+
+@creates
+def fromiter(iter: Any, dtype: Any, count: int = -1, *, device: Any = None) -> Any:
+    """An array of what an iterator gives.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fromiter((n * n for n in range(4)), dtype=int))
+    [0 1 4 9]
+    """
+    return _from_numpy(np.fromiter(iter, checked_dtype(dtype), count), device)
+
+
+@creates
+def identity(n: int, dtype: Any = None, *, device: Any = None) -> Any:
+    """The identity matrix.
+
+    >>> import mirabelle as mb
+    >>> print(mb.identity(2))
+    [[1. 0.]
+     [0. 1.]]
+    """
+    from mirabelle.arraytypes.functions.creating import eye
+
+    return eye(n, dtype=dtype, device=device)
+
+
+@creates
+def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = None) -> Any:
+    """Ones at and below the k-th diagonal, zeros above.
+
+    >>> import mirabelle as mb
+    >>> print(mb.tri(2, 3))
+    [[1. 0. 0.]
+     [1. 1. 0.]]
+    """
+    return _from_numpy(np.tri(N, M, k, checked_dtype(dtype)), device)
+
+
+@creates
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
+    axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    """Numbers evenly spaced in the exponent, from base**start to base**stop.
+
+    >>> import mirabelle as mb
+    >>> print(mb.logspace(0, 2, 3))
+    [  1.  10. 100.]
+    """
+    made = np.logspace(_host(start), _host(stop), operator.index(num), endpoint, _host(base), dtype, axis)
+    return _from_numpy(made, device)
+
+
+@creates
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """Numbers from `start` to `stop` with a constant ratio.
+
+    >>> import mirabelle as mb
+    >>> print(mb.geomspace(1, 8, 4))
+    [1. 2. 4. 8.]
+    """
+    made = np.geomspace(_host(start), _host(stop), operator.index(num), endpoint, dtype, axis)
+    return _from_numpy(made, device)
+
+
+def _host(x: Any) -> Any:
+    """The few numbers a sequence is made of."""
+    return verbs.to_numpy(x) if isinstance(x, AbstractArray) else x
+
+
+@array_function
+def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+    """The powers of the elements as columns, from the highest unless `increasing`.
+
+    >>> import mirabelle as mb
+    >>> print(mb.vander(mb.HostArray([1, 2, 3]), 3))
+    [[1 1 1]
+     [4 2 1]
+     [9 3 1]]
+    """
+    if x.ndim != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    n = x.shape[0] if N is None else operator.index(N)
+    out = verbs.similar(x, dtype=np.result_type(x.dtype, np.int_), shape=(x.shape[0], n))
+    power = None
+    for k in range(n):
+        column = verbs.getitem(out, (slice(None), k if increasing else n - 1 - k))
+        power = 1 if power is None else x if k == 1 else verbs.multiply(power, x)
+        verbs.assign(column, power)
+        power = power if k == 0 else column
+    return out
+
+
+# Indices
+
+
+@creates
+def ix_(*args: Any, device: Any = None) -> tuple[Any, ...]:
+    """Index vectors shaped so that together they pick a grid: x[mb.ix_(rows, columns)].
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([[1, 2, 3], [4, 5, 6]])
+    >>> print(x[mb.ix_([0, 1], [0, 2])])
+    [[1 3]
+     [4 6]]
+    """
+    made = []
+    for k, index in enumerate(args):
+        if not isinstance(index, AbstractArray):
+            index = np.asarray(index)
+            index = index.astype(np.intp) if not index.size else index
+            index = asarray(index, device=device)
+        if index.ndim != 1:
+            raise ValueError("Cross index must be 1 dimensional")
+        if index.dtype == np.bool_:
+            from mirabelle.arraytypes.functions.picking import nonzero
+
+            (index,) = nonzero(index)
+        made.append(verbs.reshape(index, (1,) * k + index.shape + (1,) * (len(args) - k - 1)))
+    return tuple(made)
+
+
+def _tuple(arrays: Any, device: Any) -> tuple[Any, ...]:
+    return tuple(_from_numpy(x, device) for x in arrays)
+
+
+@creates
+def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Any, ...]:
+    """The indices of the main diagonal of an array of `ndim` dimensions of size `n`.
+
+    >>> import mirabelle as mb
+    >>> print(mb.diag_indices(3)[0])
+    [0 1 2]
+    """
+    return _tuple(np.diag_indices(n, ndim), device)
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """The indices of the main diagonal of `arr`, at its place.
+
+    >>> import mirabelle as mb
+    >>> print(mb.diag_indices_from(mb.zeros((2, 2)))[1])
+    [0 1]
+    """
+    x = as_array(arr)
+    if x.ndim < 2:
+        raise ValueError("input array must be at least 2-d")
+    if len(set(x.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    return diag_indices(x.shape[0], x.ndim, device=x.place)  # type: ignore[no-any-return]
+
+
+@creates
+def tril_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tuple[Any, Any]:
+    """The indices of the elements at and below the k-th diagonal of an n by m matrix.
+
+    >>> import mirabelle as mb
+    >>> rows, columns = mb.tril_indices(2)
+    >>> print(rows, columns)
+    [0 1 1] [0 0 1]
+    """
+    return _tuple(np.tril_indices(n, k, m), device)  # type: ignore[return-value]
+
+
+@creates
+def triu_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tuple[Any, Any]:
+    """The indices of the elements at and above the k-th diagonal of an n by m matrix.
+
+    >>> import mirabelle as mb
+    >>> rows, columns = mb.triu_indices(2)
+    >>> print(rows, columns)
+    [0 0 1] [0 1 1]
+    """
+    return _tuple(np.triu_indices(n, k, m), device)  # type: ignore[return-value]
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """The indices of the elements at and below the k-th diagonal of the matrix `arr`.
+
+    >>> import mirabelle as mb
+    >>> print(mb.tril_indices_from(mb.zeros((2, 2)))[0])
+    [0 1 1]
+    """
+    x = _matrix(arr)
+    return tril_indices(x.shape[0], k, x.shape[1], device=x.place)  # type: ignore[no-any-return]
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
+    """The indices of the elements at and above the k-th diagonal of the matrix `arr`.
+
+    >>> import mirabelle as mb
+    >>> print(mb.triu_indices_from(mb.zeros((2, 2)))[0])
+    [0 0 1]
+    """
+    x = _matrix(arr)
+    return triu_indices(x.shape[0], k, x.shape[1], device=x.place)  # type: ignore[no-any-return]
+
+
+def _matrix(x: Any) -> Any:
+    x = as_array(x)
+    if x.ndim != 2:
+        raise ValueError("input array must be 2-d")
+    return x
+
+
+# Windows
+
+
+def _window(name: str, meaning: str) -> Any:
+    numpys = getattr(np, name)
+
+    def window(M: int, *, device: Any = None) -> Any:
+        return _from_numpy(numpys(M), device)
+
+    window.__name__ = window.__qualname__ = name
+    window.__doc__ = (
+        f"{meaning}, of M points.\n\n    >>> import mirabelle as mb\n    >>> mb.{name}(5).shape\n    (5,)\n"
+    )
+    return creates(window)
+
+
+bartlett = _window("bartlett", "The Bartlett window: a triangle")
+blackman = _window("blackman", "The Blackman window: a sum of three cosines")
+hamming = _window("hamming", "The Hamming window: a raised cosine that does not reach zero")
+hanning = _window("hanning", "The Hann window: a raised cosine")
+
+
+@creates
+def kaiser(M: int, beta: float, *, device: Any = None) -> Any:
+    """The Kaiser window of M points: a Bessel function, as sharp as `beta` says.
+
+    >>> import mirabelle as mb
+    >>> mb.kaiser(5, 14).shape
+    (5,)
+    """
+    return _from_numpy(np.kaiser(M, float(beta)), device)

@@ -1,0 +1,102 @@
+"""The standard's set functions: distinct elements, and membership.
+
+Values come sorted; NaN equals nothing, so each is a value of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.define import array_function
+from mirabelle.dispatch import verbs
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def _unique(x: Any, *wanted: str) -> Any:
+    found = library.call(
+        "unique", verbs.reshape(x, (-1,)), equal_nan=False, **{f"return_{what}": True for what in wanted}
+    )
+    if "inverse" not in wanted:
+        return found
+    at = 1 + wanted.index("inverse")
+    return (*found[:at], verbs.reshape(found[at], x.shape), *found[at + 1 :])
+
+
+@array_function
+def unique_all(x: Any, /) -> UniqueAll:
+    """The distinct elements, where each is first, which of them each element is, and how often they occur.
+
+    >>> import mirabelle as mb
+    >>> print(mb.unique_all(mb.HostArray([7, 5, 7])).inverse_indices)
+    [1 0 1]
+    """
+    return UniqueAll(*_unique(x, "index", "inverse", "counts"))
+
+
+@array_function
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """The distinct elements, and how often each occurs.
+
+    >>> import mirabelle as mb
+    >>> values, counts = mb.unique_counts(mb.HostArray([7, 5, 7]))
+    >>> print(values, counts)
+    [5 7] [1 2]
+    """
+    return UniqueCounts(*_unique(x, "counts"))
+
+
+@array_function
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """The distinct elements, and which of them each element is: `values[inverse_indices]` is `x`.
+
+    >>> import mirabelle as mb
+    >>> values, inverse = mb.unique_inverse(mb.HostArray([7, 5, 7]))
+    >>> print(values[inverse])
+    [7 5 7]
+    """
+    return UniqueInverse(*_unique(x, "inverse"))
+
+
+@array_function
+def unique_values(x: Any, /) -> Any:
+    """The distinct elements.
+
+    >>> import mirabelle as mb
+    >>> print(mb.unique_values(mb.HostArray([7, 5, 7])))
+    [5 7]
+    """
+    return _unique(x)
+
+
+@array_function(arity=2)
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
+    """Is each element of `x1` one of the elements of `x2`? (With `invert`: is it none?)
+
+    >>> import mirabelle as mb
+    >>> print(mb.isin(mb.HostArray([1, 2, 3]), mb.HostArray([3, 1])))
+    [ True False  True]
+    """
+    return library.call("isin", x1, x2, invert=bool(invert))

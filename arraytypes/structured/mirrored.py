@@ -1,0 +1,169 @@
+"""Symmetric and Hermitian matrices: one half of a matrix that is stored whole, and its mirror image.
+
+>>> import mirabelle as mb
+>>> S = mb.Symmetric(mb.HostArray([[2.0, 1.0], [99.0, 3.0]]))
+>>> print(S)
+[[2., 1.],
+ [1., 3.]]
+>>> S.T is S, type(mb.exp(S) + S).__name__
+(True, 'Symmetric[HostArray[float64, 2]]')
+>>> H = mb.Hermitian(mb.HostArray([[2.0, 1j], [0.0, 3.0]]))
+>>> print(H @ mb.HostArray([1.0, 1.0]))
+[2.+1.j 3.-1.j]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.elementwise import join_families
+from mirabelle.arraytypes.parametric import generic_class
+from mirabelle.arraytypes.structured.banded import band
+from mirabelle.arraytypes.structured.base import Structured, open_grid, square
+from mirabelle.arraytypes.structured.fallback import normal_indices
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.styles import HERMITIAN, SYMMETRIC, Structure
+
+
+class Mirrored(Structured):
+    """A square matrix whose half above ("U") or below ("L") the diagonal is that of its part."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    fuses = True
+    entrywise = True
+    hermitian = False
+
+    def __new__(cls, matrix: Any, uplo: str = "U") -> Any:
+        if uplo not in ("U", "L"):
+            raise ValueError(f'The half that is stored is the upper ("U") or the lower one ("L"), not {uplo!r}.')
+        (x,) = cls._checked((matrix,))
+        family, n = generic_class(cls), square(x, generic_class(cls).__name__)
+        if family is Hermitian and x.dtype.kind != "c":
+            family = Symmetric
+        if isinstance(x, Structured):
+            same = x.structure.hermitian if family is Hermitian else x.structure.symmetric
+            if same:
+                return x
+        return family._of((x,), (n, n), uplo)
+
+    @property
+    def uplo(self) -> str:
+        """Which half the part gives: "U" or "L"."""
+        return self._how
+
+    @property
+    def structure(self) -> Structure:
+        return HERMITIAN if self.hermitian else SYMMETRIC
+
+    def _dense(self) -> Any:
+        i, j = open_grid(self)
+        upper = upper_part(self)
+        return self._mirrored(i, j, upper, upper.T)
+
+    def _entries(self, i: Any, j: Any) -> Any:
+        low, high = verbs.minimum(i, j), verbs.maximum(i, j)
+        if isinstance(i, int):
+            low, high = min(i, j), max(i, j)
+        entry = self._parts[0][low, high] if self._how == "U" else self._parts[0][high, low]
+        if self.hermitian and self._how == "L":
+            entry = verbs.conj(entry)
+        return self._mirrored(i, j, entry, entry)
+
+    def _mirrored(self, i: Any, j: Any, above: Any, below: Any) -> Any:
+        if not self.hermitian:
+            return above if below is above else verbs.where(verbs.less_equal(i, j), above, below)
+        found = verbs.where(verbs.less(i, j), above, verbs.conj(below))
+        return verbs.where(verbs.equal(i, j), verbs.astype(verbs.real(above), self.dtype), found)
+
+    def _transposed(self) -> Any:
+        return self._conjugated() if self.hermitian else self
+
+    def _index(self, index: tuple[Any, ...]) -> Any:
+        if len(index) != 2 or not isinstance(index[0], slice) or index[0] != index[1]:
+            return NotImplemented
+        if index[0].indices(self._shape[0])[2] < 1:
+            return NotImplemented
+        part = self._parts[0][index]
+        return self._of((part,), part.shape, self._how)
+
+    def _write(self, index: Any, value: Any) -> None:
+        name = generic_class(type(self)).__name__
+        if index is None:
+            if isinstance(value, Mirrored) and value.shape == self._shape and value.hermitian == self.hermitian:
+                theirs = upper_part(value)
+                if self._how == "L":
+                    theirs = verbs.conj(theirs.T) if self.hermitian else theirs.T
+                verbs.assign(self._parts[0], theirs)
+                return
+            if isinstance(value, (bool, int, float, np.integer, np.floating)):
+                verbs.assign(self._parts[0], value)
+                return
+            raise ValueError(
+                f"Only a {name} can be written to all of a {name}. Make a new array, `S = S + x`, or "
+                "write to what it stores: `S.parts[0][...] = v`."
+            )
+        if len(index) == 2 and all(isinstance(i, (int, np.integer)) for i in index):
+            i, j = normal_indices(self, index)
+            if (i > j) == (self._how == "U") and i != j:  # the mirror image is what is stored
+                i, j = j, i
+                value = np.conj(value) if self.hermitian else value
+            self._parts[0][i, j] = value
+            return
+        raise TypeError(
+            f"A {name} is written to entry by entry, S[i, j] = v (which writes S[j, i] too), or all of what "
+            "it stores: `S.parts[0][...] = v`. For more, make a dense copy: `x = mb.HostArray(x)`."
+        )
+
+    def _times(self, other: Any) -> Any:
+        return self._product(other, left=True)
+
+    def _rtimes(self, other: Any) -> Any:
+        return self._product(other, left=False)
+
+    def _product(self, other: Any, left: bool) -> Any:
+        join_families("matmul", (self, other))
+        if isinstance(other, Structured) or other.ndim > 2:
+            return NotImplemented
+        return library.call(
+            "mirrored_product", self._parts[0], other, upper=self._how == "U", hermitian=self.hermitian, left=left
+        )
+
+
+class Symmetric(Mirrored):
+    """A symmetric matrix, by the upper half of a matrix (or the lower one, `uplo="L"`)."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+
+class Hermitian(Mirrored):
+    """A Hermitian matrix, by the upper half of a matrix; of a real matrix it is a Symmetric."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    hermitian = True
+
+
+def upper_part(x: Any) -> Any:
+    """A matrix that equals `x`, which is symmetric or Hermitian, on and above the main diagonal."""
+    if not isinstance(x, Mirrored):
+        return x._dense() if isinstance(x, Structured) else x
+    part = x.parts[0]
+    if x.uplo == "U":
+        return part
+    return verbs.conj(part.T) if x.hermitian else part.T
+
+
+@band.method
+def _(x: Mirrored, offset: int = 0) -> Any:
+    upper = upper_part(x)
+    if not x.hermitian:
+        return band(upper, abs(offset))
+    found = band(upper, abs(offset))
+    if not offset:
+        return verbs.astype(verbs.real(found), x.dtype)
+    return found if offset > 0 else verbs.conj(found)

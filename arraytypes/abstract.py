@@ -23,7 +23,7 @@ from mirabelle.dispatch.tree import is_element
 def _reflected(verb: Any) -> Any:
     operator = verb.operator
 
-    def reflected(self: Any, other: Any) -> Any:
+    def reflected(self: Any, other: Any, /) -> Any:
         return operator(other, self)
 
     reflected.__name__ = f"r{verb.__name__}"
@@ -33,7 +33,7 @@ def _reflected(verb: Any) -> Any:
 def _inplace(verb: Any) -> Any:
     operator = verb.operator
 
-    def inplace(self: Any, other: Any) -> Any:
+    def inplace(self: Any, other: Any, /) -> Any:
         result = operator(self, other)
         if result is NotImplemented:
             return result
@@ -156,20 +156,20 @@ class AbstractArray(Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
     __irshift__ = _inplace(verbs.bitwise_right_shift)
     __imatmul__ = _inplace(verbs.matmul)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Any, /) -> Any:
         # As NumPy: the operator takes the square root for a literal 0.5, the function does not.
         if type(other) is float and other == 0.5 and self.dtype.kind in "fc":
             return verbs.sqrt(self)
         return verbs.pow.operator(self, other)
 
-    def __ipow__(self, other: Any) -> Any:
+    def __ipow__(self, other: Any, /) -> Any:
         result = self.__pow__(other)
         return result if result is NotImplemented else verbs.assign(self, result, casting="same_kind")
 
-    def __divmod__(self, other: Any) -> Any:
+    def __divmod__(self, other: Any, /) -> Any:
         return verbs.divmod.operator(self, other)
 
-    def __rdivmod__(self, other: Any) -> Any:
+    def __rdivmod__(self, other: Any, /) -> Any:
         return verbs.divmod.operator(other, self)
 
     # Values
@@ -254,11 +254,11 @@ class AbstractArray(Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
 
         return device_of(self)
 
-    def __getitem__(self, index: Any) -> Any:
-        return verbs.getitem(self, index)
+    def __getitem__(self, key: Any, /) -> Any:
+        return verbs.getitem(self, key)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        verbs.setitem(self, index, value)
+    def __setitem__(self, key: Any, value: Any, /) -> None:
+        verbs.setitem(self, key, value)
 
     # Methods NumPy users type
 
@@ -370,7 +370,9 @@ class AbstractArray(Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         from mirabelle.arraytypes.interop import numpy_function
 
-        return numpy_function(func, args, kwargs)
+        if not all(issubclass(t, (AbstractArray, np.ndarray)) for t in types):
+            return NotImplemented  # somebody else's array may know more
+        return numpy_function(func, args, kwargs, self)
 
 
 def _out(result: Any, out: Any) -> Any:

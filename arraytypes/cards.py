@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import html
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ def card(title: str, rows: dict[str, str], picture: str, *sections: str) -> str:
         f'{html.escape(k)}</th><td style="{_CELL}">{html.escape(v)}</td></tr>'
         for k, v in rows.items()
     )
-    table = f'<table style="border-collapse:collapse;border:none;margin:0.3em 0 0 0">{cells}</table>'
+    table = f'<table style="border-collapse:collapse;border:none;margin:0.3em 0 0 0;color:inherit;font-size:inherit">{cells}</table>'
     head = f'<div style="font-weight:600;{_MONO}">{html.escape(title)}</div>'
     below = "".join(f'<div style="margin-top:0.6em">{section}</div>' for section in sections if section)
     return (
@@ -112,6 +111,8 @@ def _state(x: Any) -> str:
         leaf = getattr(root_of(x), "_node", None)
         return "memory shared with NumPy" if isinstance(leaf, Leaf) and leaf.foreign else "in memory"
     n = dag_size(version) if isinstance(version, Broadcasted) else 1
+    if isinstance(version, Reduced) and isinstance(version.operand, Broadcasted):
+        n += dag_size(version.operand)
     return f"pending: {n} operation{'s' if n != 1 else ''}"
 
 
@@ -134,9 +135,10 @@ def sample_text(x: Any) -> Any:
 def _(x: AbstractArray) -> str:
     if not x.ndim:
         return str(verbs.fetch(x)[()])
-    if x.size <= np.get_printoptions()["threshold"] and x.size <= 60:
-        return np.array2string(verbs.fetch(x))
-    return np.array2string(corners(x), threshold=0, edgeitems=EDGE)
+    edge = EDGE if x.ndim < 3 else 1
+    few = x.size <= 60 if x.ndim < 3 else x.size <= 20
+    with np.printoptions(precision=min(4, np.get_printoptions()["precision"])):
+        return np.array2string(corners(x), threshold=60 if few else 0, edgeitems=edge, max_line_width=110)
 
 
 def corners(x: Any) -> np.ndarray:
@@ -163,8 +165,3 @@ def tree_html(version: Any) -> str:
     """A tree as a picture, or as text where it is too large for one."""
     drawn = flow.flow(version)
     return f'<div style="overflow-x:auto">{drawn}</div>' if drawn else preformatted(format_tree(version))
-
-
-def operations(version: Any) -> int:
-    """How many operations wait in a tree, those below a reduction too."""
-    return math.prod(()) and 0

@@ -1,13 +1,14 @@
-"""What people see: repr, str and the notebook's table."""
+"""What people see: repr, str and the notebook's card."""
 
 from __future__ import annotations
-
-import html
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.cards import card_of, shown_bytes
 from mirabelle.dispatch import verbs
+
+__all__ = ["shown_bytes"]
 
 
 @verbs.show.method
@@ -30,28 +31,7 @@ def _(x: AbstractArray, brief: bool = False) -> str:
 
 @verbs.show_html.method
 def _(x: AbstractArray) -> str:
-    values = verbs.fetch(x)
-    facts = {
-        "type": type(x).__name__,
-        "shape": " × ".join(map(str, x.shape)) or "scalar",
-        "bytes": shown_bytes(x.nbytes),
-        "place": repr(x.place),
-    }
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{k}</th><td style='text-align:left'>{html.escape(v)}</td></tr>"
-        for k, v in facts.items()
-    )
-    text = html.escape(np.array2string(values, threshold=60, edgeitems=3))
-    return f"<table>{rows}</table><pre style='margin-top:0.4em'>{text}</pre>"
-
-
-def shown_bytes(n: float) -> str:
-    """A number of bytes as a person reads it."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if n < 1024:
-            return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
-        n /= 1024
-    return f"{n:.1f} TiB"
+    return card_of(x)
 
 
 @verbs.to_numpy.method

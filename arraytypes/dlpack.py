@@ -55,13 +55,9 @@ def export(x: AbstractArray, stream: Any, max_version: Any, dl_device: Any, copy
         )
     exported = verbs.numpy_view(x, None, True if copy else None)
     if not exported.flags.writeable and (max_version is None or max_version[0] < 1):
-        # Before version 1, DLPack cannot say that memory is read-only.
-        if copy is False:
-            raise BufferError(
-                f"{type(x).__name__} hands out read-only memory, and this library speaks a version of DLPack "
-                "that does not know of it. Allow a copy, or give it `mb.to_numpy(x)`."
-            )
-        exported = exported.copy()
+        # Before version 1, DLPack cannot say that memory is read-only: who insists on no copy gets
+        # the memory, and must not write to it.
+        exported = exported.copy() if copy is not False else verbs.leaf_of(x).view.view()
     return exported.__dlpack__(stream=stream, max_version=max_version)
 
 
@@ -80,7 +76,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     array([5., 0.])
     """
     if isinstance(x, AbstractArray):
-        return _moved(x, x.place if device is None else device, copy)
+        here = device is None or maker_of(device).family.home == x.place
+        return _moved(x, x.place if here else device, copy)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(
             f"from_dlpack takes an array of a library that speaks DLPack (it has __dlpack__), and a "

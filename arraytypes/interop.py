@@ -1,14 +1,37 @@
-"""NumPy's functions on our arrays: np.sin(x), np.add(x, y, out=z), np.sum(x) stay here."""
+"""NumPy's functions on our arrays: np.sin(x), np.add(x, y, out=z), np.pad(x, 1) stay here.
+
+One rule serves all functions: `np.f(x, ...)` is our function of the same name, and the arguments go to
+its parameters of the same names. Where NumPy's arguments mean something that ours lack, a function
+of NumPy's signature stands in `functions/conventions.py`. What we do not have is refused: nothing leaves an
+array unasked.
+
+>>> import mirabelle as mb, numpy as np
+>>> x = mb.HostArray([3.0, 1.0, 2.0])
+>>> np.sort(x, kind="stable")
+HostArray[float64, 1]([1., 2., 3.])
+>>> y = mb.zeros(3)
+>>> np.add(x, 1, out=y, where=x > 1) is y
+True
+"""
 
 from __future__ import annotations
 
+import functools
+import inspect
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.elementwise import build_node, cast_to, join_families
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.ops import TABLE, Op
+
+# Ufuncs
 
 # NumPy's ufunc → our generic function.
 UFUNCS: dict[Any, Any] = {
@@ -17,101 +40,334 @@ UFUNCS: dict[Any, Any] = {
     if TABLE[name].ufunc is not None  # type: ignore[misc]
 }
 UFUNCS[np.matmul] = verbs.matmul
-UFUNCS[np.fabs] = verbs.abs
-
+_SAME = {np.degrees: np.rad2deg, np.radians: np.deg2rad}
+UFUNCS |= {alias: UFUNCS[known] for alias, known in _SAME.items()}
+# Ufuncs over vectors and matrices, and those we compose: by their names in the namespace.
+_NAMED = {
+    np.fabs: "fabs", np.float_power: "float_power", np.vecdot: "vecdot", np.matvec: "_matvec", np.vecmat: "_vecmat",
+}  # fmt: skip
 _REDUCE = {
-    np.add: verbs.sum, np.multiply: verbs.prod, np.minimum: verbs.min, np.maximum: verbs.max,
-    np.logical_or: verbs.any, np.logical_and: verbs.all,
+    "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max", "logical_or": "any",
+    "logical_and": "all",
 }  # fmt: skip
-
-FUNCTIONS: dict[Any, Any] = {
-    np.sum: verbs.sum, np.prod: verbs.prod, np.min: verbs.min, np.max: verbs.max, np.amin: verbs.min,
-    np.amax: verbs.max, np.any: verbs.any, np.all: verbs.all, np.mean: verbs.mean,
-    np.count_nonzero: verbs.count_nonzero, np.where: verbs.where, np.clip: verbs.clip,
-    np.reshape: verbs.reshape, np.broadcast_to: verbs.broadcast_to, np.real: verbs.real,
-    np.imag: verbs.imag, np.dot: verbs.dot, np.copyto: verbs.copyto, np.round: verbs.round,
-}  # fmt: skip
+# SciPy's names for functions that are verbs.
+_SPECIAL = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "gammaln": "lgamma"}
 
 
 def numpy_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What `ufunc(*inputs)` is when one of the inputs is ours."""
-    out = kwargs.pop("out", None)
-    if out is not None and len(out) != 1:
-        return NotImplemented
+    """What a ufunc, or a method of one, is when one of the operands is ours."""
+    run = _METHODS.get(method)
+    return NotImplemented if run is None else run(ufunc, inputs, kwargs)
+
+
+def _operands(inputs: tuple[Any, ...], outputs: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """Lists among operands as arrays, at the place of the others."""
+    first = next((x for x in (*inputs, *outputs) if isinstance(x, AbstractArray)), None)
+    return tuple(as_array(x, first) if isinstance(x, (list, tuple)) else x for x in inputs)
+
+
+def _called(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc(*inputs, out=, where=, dtype=, casting=)."""
+    out = kwargs.pop("out", ())
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     casting = kwargs.pop("casting", "same_kind")
-    if method == "__call__" and not kwargs and ufunc in UFUNCS:
-        if dtype is not None:
-            inputs = tuple(verbs.astype(x, dtype) if isinstance(x, AbstractArray) else x for x in inputs)
-        result = UFUNCS[ufunc].operator(*inputs)
-    elif method == "reduce" and ufunc in _REDUCE and set(kwargs) <= {"axis", "keepdims"}:
-        axis = kwargs.get("axis", 0)
-        extra = {"dtype": dtype} if dtype is not None else {}
-        result = _REDUCE[ufunc](inputs[0], axis=axis, keepdims=kwargs.get("keepdims", False), **extra)
-    elif method == "accumulate" and set(kwargs) <= {"axis"}:
-        result = verbs.accumulate(inputs[0], ufunc, kwargs.get("axis", 0))
-    else:
-        return NotImplemented
+    kwargs.pop("order", None), kwargs.pop("subok", None)
+    run = _implementation(ufunc, inputs)
+    if run is NotImplemented:
+        return run
+    _refuse_options(ufunc, kwargs)
+    inputs = _operands(inputs, out)
+    if dtype is not None:
+        inputs = _cast_inputs(ufunc, inputs, dtype, casting)
+    result = run(*inputs)
     if result is NotImplemented:
         return result
-    if where is not True:
-        if out is None:
-            raise TypeError(
-                f"np.{ufunc.__name__}(..., where=) leaves elements undefined without out=. Write "
-                f"`mb.where(mask, mb.{UFUNCS[ufunc].__name__}(...), other)`."
-            )
-        result = verbs.where(where, result, out[0])
+    if where is not True and not any(x is not None for x in out):
+        raise TypeError(
+            f"np.{ufunc.__name__}(..., where=) leaves elements undefined without out=. Write "
+            f"`mb.where(mask, {getattr(run, '__name__', ufunc.__name__)}(...), other)`."
+        )
+    if ufunc.nout == 1:
+        return _delivered(result, out[0] if out else None, where, casting)
+    outs = out or (None,) * ufunc.nout
+    return tuple(_delivered(r, o, where, casting) for r, o in zip(result, outs, strict=True))
+
+
+def _implementation(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
+    """Our function for a ufunc: a verb, a function of the namespace, or a node that runs the ufunc itself."""
+    verb = UFUNCS.get(ufunc)
+    if verb is not None:
+        return verb.operator
+    name = _NAMED.get(ufunc)
+    if name is not None:
+        return globals()[name] if name.startswith("_") else getattr(_space("numpy"), name)
+    complex_ = any(getattr(x, "dtype", None) is not None and x.dtype.kind == "c" for x in inputs)
+    special = sys.modules.get("scipy.special")
+    if getattr(special, ufunc.__name__, None) is ufunc and ufunc.__name__ in _SPECIAL and not complex_:
+        return verbs.ELEMENTWISE[_SPECIAL[ufunc.__name__]].operator
+    return functools.partial(_foreign, ufunc)
+
+
+def _foreign(ufunc: np.ufunc, *inputs: Any) -> Any:
+    """A ufunc of another package: lazy and fused like NumPy's on the host, which can call its loops."""
+    family = join_families(
+        ufunc.__name__, tuple(x for x in inputs if isinstance(x, (AbstractArray, np.ndarray)))
+    )
+    if family.home.rank >= 2:
+        raise TypeError(
+            f"{ufunc.__name__} comes from a package that computes on the host, and the data is on {family.home}. "
+            "Move it there and back: `mb.adapt(mb.HostArray, x)`; or write the function with operations that "
+            "mirabelle has, for instance with mb.broadcast(f, x)."
+        )
+    if ufunc.signature is not None:
+        raise TypeError(
+            f"{ufunc.__name__} works on whole slices, {ufunc.signature}, and does not know mirabelle's arrays. "
+            f"Fetch the values first: `{ufunc.__name__}(mb.to_numpy(x))`."
+        )
+    return build_node(_operation(ufunc), inputs)
+
+
+@functools.cache
+def _operation(ufunc: np.ufunc) -> Op:
+    # The cost of a function of unknown work: storing its values beats computing them again.
+    return Op(ufunc.__name__, ufunc.nin, nout=ufunc.nout, ufunc=ufunc, cost=60)
+
+
+def _matvec(x1: Any, x2: Any) -> Any:
+    return verbs.getitem(verbs.matmul(x1, verbs.getitem(as_array(x2, x1), (..., None))), (..., 0))
+
+
+def _vecmat(x1: Any, x2: Any) -> Any:
+    row = verbs.getitem(verbs.conj(as_array(x1, x2)), (..., None, slice(None)))
+    return verbs.getitem(verbs.matmul(row, x2), (..., 0, slice(None)))
+
+
+def _refuse_options(ufunc: np.ufunc, options: dict[str, Any]) -> None:
+    left = {k: v for k, v in options.items() if v is not None and v is not np._NoValue}
+    if left:
+        raise TypeError(
+            f"np.{ufunc.__name__} on mirabelle's arrays takes out=, where=, dtype= and casting=; not "
+            f"{', '.join(f'{k}={v!r}' for k, v in left.items())}."
+        )
+
+
+def _cast_inputs(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[Any, ...]:
+    """Operands in the dtypes of the loop that gives results of `dtype`."""
+    dtype = np.dtype(dtype)
+    given = tuple(x.dtype if hasattr(x, "dtype") else type(x) for x in inputs)
+    loop = ufunc.resolve_dtypes(
+        (*given, *[None] * ufunc.nout), signature=(*[None] * ufunc.nin, *[dtype] * ufunc.nout), casting=casting
+    )
+    return tuple(
+        cast_to(x, d)
+        if isinstance(x, AbstractArray)
+        else np.asarray(x, d)[()]
+        if np.ndim(x) == 0
+        else x.astype(d)
+        for x, d in zip(inputs, loop, strict=False)
+    )
+
+
+def _delivered(result: Any, out: Any, where: Any, casting: Any) -> Any:
+    """A result, written into `out` where the mask holds."""
     if out is None:
         return result
-    (dest,) = out
-    if isinstance(dest, AbstractArray):
-        return verbs.assign(dest, result, casting=casting)
-    np.copyto(dest, verbs.numpy_view(result), casting=casting)
-    return dest
+    if where is not True:
+        result = verbs.where(where, result, out)
+    if isinstance(out, AbstractArray):
+        return verbs.assign(out, result, casting=casting)
+    np.copyto(out, verbs.numpy_view(result), casting=casting)
+    return out
 
 
-def numpy_function(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """What a NumPy function that is no ufunc does with our arrays."""
-    verb = FUNCTIONS.get(func)
-    if func is np.array_equal:
-        a, b = args
-        return getattr(a, "shape", np.shape(a)) == getattr(b, "shape", np.shape(b)) and bool(
-            verbs.all(verbs.equal(a, b))
-        )
-    if func is np.allclose:
-        return bool(np.allclose(*[_numpy(a) for a in args], **kwargs))
-    if func in (np.shape, np.ndim, np.size):
-        return {np.shape: lambda x: x.shape, np.ndim: lambda x: x.ndim, np.size: lambda x: x.size}[func](*args)
-    if func is np.transpose:
-        return args[0].transpose(*args[1:], **kwargs) if not kwargs else args[0].transpose(kwargs["axes"])
-    if func is np.result_type:
-        return np.result_type(*[a.dtype if isinstance(a, AbstractArray) else a for a in args])
-    if func in (np.std, np.var):
-        ddof = kwargs.pop("ddof", 0)
-        return {np.std: verbs.std, np.var: verbs.var}[func](*args, correction=ddof, **kwargs)
-    if func in (np.zeros_like, np.ones_like, np.empty_like):
-        from mirabelle.arraytypes import creation
+def _reduced(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.reduce(x, axis=0, dtype=, out=, keepdims=, initial=, where=)."""
+    from mirabelle.arraytypes.functions import reducing
+    from mirabelle.arraytypes.functions.outputs import into
 
-        return getattr(creation, func.__name__)(*args, **kwargs)
-    if func in (np.array2string, np.array_repr, np.array_str):
-        return func(*[_numpy(a) for a in args], **kwargs)
-    if func is np.cumsum:
-        axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
-        x = args[0] if axis is not None else verbs.reshape(args[0], (-1,))
-        return verbs.accumulate(x, "add", 0 if axis is None else axis)
-    if verb is None:
+    (x,) = _operands(inputs, kwargs.get("out") or ())
+    options = {k: v for k, v in kwargs.items() if v is not np._NoValue}
+    out = (options.pop("out", None) or (None,))[0]
+    axis = options.pop("axis", 0)
+    name = _REDUCE.get(ufunc.__name__) if ufunc in UFUNCS else None
+    dtype = options.get("dtype")
+    if name is None or (dtype is not None and name not in ("sum", "prod")):
+        return into(out, _through_library(ufunc, "reduce", as_array(x), axis=axis, **options))
+    if dtype is None:
+        options.pop("dtype", None)
+    if name in ("any", "all"):
+        options.pop("initial", None)
+    return getattr(reducing, name)(x, axis=axis, out=out, **options)
+
+
+def _accumulated(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.accumulate(x, axis=0, dtype=, out=)."""
+    from mirabelle.arraytypes.functions.outputs import into
+
+    (x,) = _operands(inputs, kwargs.get("out") or ())
+    out = (kwargs.pop("out", None) or (None,))[0]
+    if kwargs.get("dtype") is None and ufunc in UFUNCS:
+        return into(out, verbs.accumulate(as_array(x), ufunc, kwargs.get("axis", 0)))
+    return into(out, _through_library(ufunc, "accumulate", as_array(x), **kwargs))
+
+
+def _reduced_at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.reduceat(x, indices, axis=0, dtype=, out=)."""
+    from mirabelle.arraytypes.functions.outputs import into
+
+    out = (kwargs.pop("out", None) or (None,))[0]
+    return into(out, _through_library(ufunc, "reduceat", *_operands(inputs), **kwargs))
+
+
+def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.outer(x, y): all pairs, as a pending node."""
+    a, b = _operands(inputs)
+    first = a if isinstance(a, AbstractArray) else b
+    a, b = as_array(a, first), as_array(b, first)
+    return _called(ufunc, (verbs.getitem(a, (..., *[None] * b.ndim)), b), kwargs)
+
+
+def _at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """ufunc.at(x, index, values): for every entry of the index in turn."""
+    from mirabelle.arraytypes.indexing import write_at
+
+    x, index, *values = inputs
+    if not isinstance(x, AbstractArray) or len(values) != 1 or ufunc not in UFUNCS:
+        return NotImplemented
+    write_at(x, index if isinstance(index, tuple) else (index,), values[0], op=ufunc.__name__)
+    return None
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "__call__": _called,
+    "reduce": _reduced,
+    "accumulate": _accumulated,
+    "reduceat": _reduced_at,
+    "outer": _outer,
+    "at": _at,
+}
+
+
+def _through_library(ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
+    """A ufunc's method as a routine of the place."""
+    if ufunc not in UFUNCS:
         raise TypeError(
-            f"np.{func.__name__} does not know mirabelle's arrays, and nothing leaves them unasked. "
-            f"Fetch the values first: `np.{func.__name__}(mb.to_numpy(x))`."
+            f"{ufunc.__name__}.{method} does not know mirabelle's arrays. Fetch the values first: "
+            f"`{ufunc.__name__}.{method}(mb.to_numpy(x))`."
         )
-    if func in (np.sum, np.prod, np.min, np.max, np.amin, np.amax, np.any, np.all, np.mean):
-        names = ("axis",)
-        kwargs.update(zip(names, args[1:], strict=False))
-        out = kwargs.pop("out", None)
-        result = verb(args[0], **{k: v for k, v in kwargs.items() if v is not np._NoValue})
-        return result if out is None else verbs.assign(out, result)
-    return verb(*args, **kwargs)
+    return library.call(f"{ufunc.__name__}.{method}", *operands, **options)
 
 
-def _numpy(x: Any) -> Any:
-    return verbs.to_numpy(x) if isinstance(x, AbstractArray) else x
+# Functions
+
+
+def numpy_function(func: Any, args: Any, kwargs: dict[str, Any], like: Any = None) -> Any:
+    """What a NumPy function that is no ufunc does with our arrays.
+
+    `like` is the array that was asked first: functions that make arrays make such.
+    """
+    return _adapted(func, type(like) if isinstance(like, AbstractArray) else None)(*args, **kwargs)
+
+
+@functools.lru_cache(maxsize=4096)
+def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
+    """Our function for NumPy's, called with NumPy's arguments."""
+    from mirabelle.arraytypes.functions.conventions import CONVENTIONS
+
+    name, module = func.__name__, func.__module__
+    if module == "numpy" and name in CONVENTIONS:
+        return CONVENTIONS[name]  # type: ignore[no-any-return]
+    ours = getattr(_space(module, kind), name, None)
+    if ours is None or isinstance(ours, type):
+        return functools.partial(_refuse, func)
+    try:
+        theirs = inspect.signature(func)
+        mine = inspect.signature(ours)
+    except ValueError:  # a builtin without a signature
+        return ours  # type: ignore[no-any-return]
+    return functools.partial(_rearranged, func, ours, theirs, _matched(theirs, mine), set(mine.parameters))
+
+
+def _space(module: str, kind: type | None = None) -> Any:
+    """The namespace that answers for a module of NumPy's."""
+    import mirabelle
+
+    space: Any = mirabelle
+    if kind is not None:
+        from mirabelle.arraytypes.elementwise import default_family, leaf_family
+        from mirabelle.arraytypes.makers import namespace
+
+        family = leaf_family(kind)
+        space = mirabelle if family is default_family() else namespace(family)
+    for part in module.split(".")[1:]:
+        space = getattr(space, part, None)
+    return space
+
+
+# What NumPy's functions may be told that changes no value: how to sort, what to keep, how to do it.
+_HARMLESS = {
+    "kind", "subok", "copy", "assume_unique", "overwrite_input", "like", "allow_pickle", "device",
+}  # fmt: skip
+
+
+def _matched(theirs: inspect.Signature, mine: inspect.Signature) -> dict[str, str | None]:
+    """NumPy's parameters → ours: by name, else the leading ones by position."""
+    found: dict[str, str | None] = {n: n for n in theirs.parameters if n in mine.parameters}
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    free = [p.name for p in mine.parameters.values() if p.kind in positional and p.name not in found]
+    for p in theirs.parameters.values():
+        if p.name in found:
+            continue
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            match = next((m.name for m in mine.parameters.values() if m.kind is p.kind), None)
+            found[p.name] = match
+        elif p.kind in positional and p.default is p.empty and free:
+            found[p.name] = free.pop(0)
+        else:
+            found[p.name] = None
+    return found
+
+
+def _rearranged(
+    func: Any, ours: Any, theirs: inspect.Signature, matched: dict[str, str | None], known: set[str],
+    *args: Any, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """Call our function with NumPy's arguments."""
+    from mirabelle.arraytypes.functions.outputs import into
+
+    positional: list[Any] = []
+    options: dict[str, Any] = {}
+    out = None
+    for name, value in theirs.bind(*args, **kwargs).arguments.items():
+        p = theirs.parameters[name]
+        mine = matched[name]
+        if p.kind is p.VAR_POSITIONAL:
+            positional += value
+        elif p.kind is p.VAR_KEYWORD:
+            options |= {k: v for k, v in value.items() if v is not np._NoValue}
+        elif value is np._NoValue or (mine is None and _is_default(value, p.default)):
+            continue
+        elif mine is not None and p.default is p.empty:
+            positional.append(value)
+        elif mine is not None:
+            options[mine] = value
+        elif name == "out":
+            out = value
+        elif name not in _HARMLESS:
+            raise TypeError(
+                f"np.{func.__name__} on mirabelle's arrays has no {name}=. It has: {', '.join(sorted(known))}."
+            )
+    result = ours(*positional, **options)
+    return result if out is None else into(out, result)
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, (bool, int, float, str)) and value == default)
+
+
+def _refuse(func: Any, *args: Any, **kwargs: Any) -> Any:
+    module = "np" if func.__module__ == "numpy" else func.__module__.replace("numpy", "np", 1)
+    raise TypeError(
+        f"{module}.{func.__name__} does not know mirabelle's arrays, and nothing leaves them unasked. "
+        f"Fetch the values first: `{module}.{func.__name__}(mb.to_numpy(x))`."
+    )

@@ -102,6 +102,8 @@ class Jitted:
     """A function made by `@mb.jit`."""
 
     __module__ = "mirabelle"
+    __name__: str
+    __qualname__: str
     python: Callable[..., Any]
 
     def __init__(self, function: Any, options: dict[str, bool]) -> None:
@@ -134,7 +136,7 @@ class Jitted:
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as e:
-            raise TypeError(f"{self.__name__}() {e}. Its parameters are {self._signature}.") from None  # type: ignore[attr-defined]
+            raise TypeError(f"{self.__name__}() {e}. Its parameters are {self._signature}.") from None
         bound.apply_defaults()
         return bound.args
 
@@ -181,17 +183,17 @@ class Jitted:
           compiled for (Array(float64, 1, 'C', False, aligned=True),) -> float64
         """
         said = ("only read", "perhaps written", "written")
-        lines = [f"{self.__name__}{self._signature}"]  # type: ignore[attr-defined]
+        lines = [f"{self.__name__}{self._signature}"]
         lines += [f"  {name}: {said[how]}" for name, how in self.effects.items()]
         overloads = self._engine.overloads if self._engine is not None else {}
         lines += [f"  compiled for {types} -> {c.signature.return_type}" for types, c in overloads.items()]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<mb.jit function {self.__qualname__}{self._signature}>"  # type: ignore[attr-defined]
+        return f"<mb.jit function {self.__qualname__}{self._signature}>"
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # type: ignore[attr-defined,no-any-return]
+        return self.__qualname__
 
     # Calls, by the types of their arguments
 
@@ -212,7 +214,7 @@ class Jitted:
 
     def _nested_call(self, args: tuple[Any, ...]) -> Any:
         """A call with tuples among its arguments."""
-        flat, uses = flattened(self.__name__, args, self._uses(len(args)))  # type: ignore[attr-defined]
+        flat, uses = flattened(self.__name__, args, self._uses(len(args)))
         views = self._lender(tuple(map(type, flat)), uses)(flat)
         result = self._run(rebuilt(args, views))
         return result if type(result) in _PLAIN else returned(result, flat, views)
@@ -222,10 +224,10 @@ class Jitted:
         return [(self._names[min(i, last)], self.effects[self._names[min(i, last)]]) for i in range(n)]
 
     def _lender(self, types: tuple[type, ...], uses: list[Use]) -> Any:
-        return lender(self.__name__, types, uses, HostArray, self._refuse_place)  # type: ignore[attr-defined]
+        return lender(self.__name__, types, uses, HostArray, self._refuse_place)
 
     def _refuse_place(self, name: str, x: Any) -> Any:
-        f = self.__name__  # type: ignore[attr-defined]
+        f = self.__name__
         raise PlaceError(
             f"{f}() loops over single elements on the host, and {name} is a {type(x).__name__} on {x.place}. "
             f"Move it there and back, `{f}(mb.adapt(mb.HostArray, {name}))`, or write the loop as an "

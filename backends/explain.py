@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import math
 from typing import Any
 
+from mirabelle.arraytypes import cards, flow
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.display import shown_bytes
@@ -25,10 +25,11 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, format_tree
 class Explanation:
     """A tree, the kernel made of it, and what running it moves. Prints as text, shows as HTML."""
 
-    def __init__(self, facts: dict[str, str], tree: str, source: str) -> None:
+    def __init__(self, facts: dict[str, str], tree: str, source: str, picture: str | None = None) -> None:
         self.facts = facts
         self.tree = tree
         self.source = source
+        self.picture = picture
 
     def __repr__(self) -> str:
         width = max(map(len, self.facts), default=0)
@@ -39,15 +40,11 @@ class Explanation:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(k)}</th>"
-            f"<td style='text-align:left'>{html.escape(v)}</td></tr>"
-            for k, v in self.facts.items()
+        kernel = self.source and (
+            "<details><summary style='cursor:pointer'>kernel</summary>"
+            f"{cards.preformatted(self.source)}</details>"
         )
-        return (
-            f"<table>{rows}</table><p><b>tree</b></p><pre>{html.escape(self.tree)}</pre>"
-            f"<details><summary><b>kernel</b></summary><pre>{html.escape(self.source)}</pre></details>"
-        )
+        return cards.card("explain", self.facts, "", self.picture or cards.preformatted(self.tree), kernel)
 
 
 def _indent(text: str) -> str:
@@ -78,6 +75,7 @@ def explain(x: Any) -> Explanation:
         )
     version = verbs.tree(x)
     family = leaf_family(type(x))
+    picture = flow.flow(version)
     facts = {"result": f"{type(x).__name__} of shape {x.shape} on {x.place}"}
     if isinstance(version, Leaf):
         facts["state"] = "evaluated: in memory already"
@@ -87,7 +85,7 @@ def explain(x: Any) -> Explanation:
                 "(HostArray(x) copies it once and lets them fuse)"
             )
         facts["launches"] = "0"
-        return Explanation(facts, format_tree(version), "")
+        return Explanation(facts, format_tree(version), "", picture)
     operand: Any = version.operand if isinstance(version, Reduced) else version
     before = _evaluated_first(operand)
     facts["state"] = "not evaluated"
@@ -112,11 +110,11 @@ def explain(x: Any) -> Explanation:
     if family is not HostArray:
         source = thread_source(program, len(request.shape))
         facts["runs as"] = "a device kernel, one thread an element"
-        return Explanation(facts, format_tree(version), source.text)
+        return Explanation(facts, format_tree(version), source.text, picture)
     if isinstance(version, Reduced):
         if not compilable(program) or version.reduction.neutral(version.dtype) is None:
             facts["runs as"] = "NumPy on blocks (no compiled form for these dtypes)"
-            return Explanation(facts, format_tree(version), "")
+            return Explanation(facts, format_tree(version), "", picture)
         r = layout.arrange_reduction(request.shape, version.axes, views)
         classes = "".join(layout.inner_class(s[-1], v.dtype) for s, v in zip(r.strides, views, strict=True))
         how = Layout(
@@ -126,7 +124,7 @@ def explain(x: Any) -> Explanation:
     else:
         if not compilable(program):
             facts["runs as"] = "NumPy on blocks (no compiled form for these dtypes)"
-            return Explanation(facts, format_tree(version), "")
+            return Explanation(facts, format_tree(version), "", picture)
         a = layout.arrange(request.shape, [empty, *views])
         how = Layout(len(a.sizes), a.classes[:1], a.classes[1:], a.tiled)
     source = range_source(program, how)
@@ -139,7 +137,7 @@ def explain(x: Any) -> Explanation:
         else "NumPy on cache-sized blocks, until it is used often" if n < settings.compile_size
         else "NumPy on cache-sized blocks, while the kernel compiles"
     )  # fmt: skip
-    return Explanation(facts, format_tree(version), source.text)
+    return Explanation(facts, format_tree(version), source.text, picture)
 
 
 def _request(operand: Any) -> Any:

@@ -233,7 +233,8 @@ def _(leading: AbstractArray, arrays: list, axis: Any) -> Any:
         return library.call("stack", arrays, axis=axis)
     out = verbs.similar(leading, dtype=np.result_type(*[x.dtype for x in arrays]), shape=shape)
     for i, x in enumerate(arrays):
-        verbs.setitem(out, (*(_ALL,) * axis, i, ...), x)
+        # A slice where the pieces are numbers: this is one array operation, not a loop over elements.
+        verbs.setitem(out, (*(_ALL,) * axis, i if shape[1:] else slice(i, i + 1), ...), x)
     return out
 
 

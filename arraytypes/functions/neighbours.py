@@ -56,7 +56,8 @@ def _cumulative(op: str, start: int, x: Any, axis: Any, dtype: Any, include_init
         axis = 0
     axis = one_axis(axis, x.ndim)
     wanted = _summed(x.dtype) if dtype is None else checked_dtype(dtype)
-    running = verbs.accumulate(cast_to(x, wanted), op, axis)
+    # (NumPy's loop widens small integers; modulo 2^n it makes no difference when they are cut.)
+    running = cast_to(verbs.accumulate(cast_to(x, wanted), op, axis), wanted)
     if not include_initial:
         return running
     before = (_ALL,) * axis

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.creation import full
-from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.parametric import checked_dtype
@@ -70,7 +70,7 @@ def _reduced(
         neutral = initial if ordering else reduction.neutral(dtype)
         x = verbs.where(mask_like(x, where), cast_to(x, dtype), dtype.type(neutral))
     axes = normal_axes(axis, x.ndim)
-    if ordering and _given(initial) and any(x.shape[a] == 0 for a in axes):
+    if ordering and _given(initial) and 0 in [x.shape[a] for a in axes]:
         shape = tuple(1 if d in axes else n for d, n in enumerate(x.shape) if _flag(keepdims) or d not in axes)
         return full(shape, initial, dtype=dtype, device=leaf_family(type(x)))
     out = verbs.reduce_(x, reduction, axis=axis, dtype=dtype, keepdims=_flag(keepdims))
@@ -211,6 +211,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     return verbs.count_nonzero(as_array(a), axis=axis, keepdims=_flag(keepdims))
 
 
+@array_function
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """The largest element minus the smallest: both found in one pass.
 
@@ -218,12 +219,12 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any
     >>> print(mb.ptp(mb.HostArray([[1, 5], [7, 3]]), axis=1))
     [4 4]
     """
-    x = as_array(a)
     keep = _flag(keepdims)
-    largest, smallest = verbs.max(x, axis=axis, keepdims=keep), verbs.min(x, axis=axis, keepdims=keep)
+    largest, smallest = verbs.max(a, axis=axis, keepdims=keep), verbs.min(a, axis=axis, keepdims=keep)
     return into(out, verbs.subtract(largest, smallest))
 
 
+@array_function
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
@@ -233,8 +234,7 @@ def average(
     >>> print(mb.average(mb.HostArray([1.0, 2.0, 4.0]), weights=[1, 1, 2]))
     2.75
     """
-    x = as_array(a)
-    keep = _flag(keepdims)
+    x, keep = a, _flag(keepdims)
     if weights is None:
         centre = verbs.mean(x, axis=axis, keepdims=keep)
         if not returned:

@@ -76,14 +76,8 @@ TABLE: dict[str, Sampler] = {
         Sampler("haversine", F8, again=rejection.haversine, parameters=(F8,)),
         Sampler("zipf", I8, again=rejection.zipf, parameters=(F8,)),
         Sampler("poisson", I8, again=counting.poisson, parameters=(F8,)),
-        Sampler("poisson_few", I8, again=counting.poisson_few, parameters=(F8,)),
-        Sampler("poisson_many", I8, again=counting.poisson_many, parameters=(F8,)),
         Sampler("binomial", I8, again=counting.binomial, parameters=(I8, F8)),
-        Sampler("binomial_few", I8, again=counting.binomial_few, parameters=(I8, F8)),
-        Sampler("binomial_many", I8, again=counting.binomial_many, parameters=(I8, F8)),
         Sampler("hypergeometric", I8, again=counting.hypergeometric, parameters=(I8, I8, I8)),
-        Sampler("hypergeometric_few", I8, again=counting.hypergeometric_few, parameters=(I8, I8, I8)),
-        Sampler("hypergeometric_many", I8, again=counting.hypergeometric_many, parameters=(I8, I8, I8)),
     )
 }
 

@@ -5,9 +5,9 @@
 >>> T = mb.Tridiagonal([1.0, 1.0], [4.0, 4.0, 4.0], [1.0, 1.0])
 >>> D + T
 Tridiagonal[HostArray[float64, 1], HostArray[float64, 1], HostArray[float64, 1]](
-[[5., 1., . ],
+[[5., 1.,  .],
  [1., 6., 1.],
- [. , 1., 7.]])
+ [ ., 1., 7.]])
 >>> print(T @ mb.HostArray([1.0, 1.0, 1.0]), mb.sum(D))
 [5. 6. 5.] 6.0
 """
@@ -172,8 +172,8 @@ class Diagonal(Banded):
     >>> D = mb.Diagonal(mb.RefArray([1.0, 2.0]))
     >>> D * 10 @ D
     Diagonal[RefArray[float64, 1]](
-    [[10., . ],
-     [. , 40.]], place=ref:0)
+    [[10.,  .],
+     [ ., 40.]], place=ref:0)
     """
 
     __module__ = "mirabelle"
@@ -365,7 +365,7 @@ def _add_band(bands: dict[int, Any], k: int, n: int, start: int, value: Any) -> 
         if value.shape[0] == length:
             bands[k] = value
             return
-        bands[k] = zeros(leaf_family(type(value)), length, value.dtype)
+        bands[k] = zeros(leaf_family(type(value)), (length,), value.dtype)
     if value.shape[0] == length:
         bands[k] = verbs.add(bands[k], value)
         return

@@ -9,7 +9,7 @@ operands. Then the operation runs over the stored parts alone, lazily, on their 
 >>> type(mb.sin(D) * 2).__name__, type(D * mb.ones((3, 3))).__name__
 ('Diagonal[HostArray[float64, 1]]', 'Diagonal[HostArray[float64, 1]]')
 >>> type(mb.UpperTriangular(mb.ones((3, 3))) * mb.LowerTriangular(mb.ones((3, 3)))).__name__
-'Diagonal[DiagonalView[HostArray[float64, 2], 1]]'
+'Diagonal[HostArray[float64, 1]]'
 
 A zero of the structure stays zero also where NumPy's would meet an infinity or NaN of a dense
 operand: `Diagonal * dense` is diagonal whatever the dense entries are. Zeros have no sign.
@@ -150,14 +150,15 @@ def _shares(x: Any, first: Structured) -> bool:
 
 
 def _of_zeros(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
-    if len(shape) != 2 or shape[0] != shape[1]:
-        return NotImplemented
     found = _zero_structure(op, operands, lambda x: x.structure if isinstance(x, Structured) else None)
     if found is None:
         return NotImplemented
+    nothing = found.upper < -found.lower
+    if not nothing and (len(shape) != 2 or shape[0] != shape[1]):
+        return NotImplemented
     family = leaf_family(type(next(x for x in operands if isinstance(x, AbstractArray))))
     sig = promotion.signature(op, tuple(x.dtype if hasattr(x, "dtype") else WEAK[type(x)] for x in operands))
-    if found.upper < -found.lower:
+    if nothing:
         return filled(family, shape, sig.out.type(0), Zeros)
     made = _in_bands(op, operands, shape, found)
     return made if made is not NotImplemented else _in_triangle(op, operands, shape, found)
@@ -203,7 +204,8 @@ def _zero_structure(op: Op, operands: tuple[Any, ...], of: Callable[[Any], Struc
         structures.append(inside)
         values.append(value)
     found: list[Structure] = []
-    numbers = any(_is_number(x) for x in operands)
+    # (Zeros of the structure and a number, NaN say, are known: nothing is to be assumed of them.)
+    numbers = any(_is_number(x) and not isinstance(x, Zeros) for x in operands)
     if all(v is not None for v in values):
         if not _is_zero_at(op, values):
             return None
@@ -255,7 +257,7 @@ def _is_zero_at(op: Op, values: list[Any]) -> bool:
 
 
 def _of_mirrors(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
-    from mirabelle.arraytypes.structured.mirrored import Hermitian, Symmetric, Mirrored, upper_part
+    from mirabelle.arraytypes.structured.mirrored import Hermitian, Mirrored, Symmetric, upper_part
 
     if not any(isinstance(x, Mirrored) for x in operands):
         return NotImplemented
@@ -271,7 +273,10 @@ def _of_mirrors(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> An
         cls = Hermitian
     else:
         return NotImplemented
-    return cls(build(op, tuple(_value(x) if _is_number(x) else upper_part(x) for x in operands)))
+    # What the part of a Hermitian matrix holds beside the real diagonal must not come into it.
+    linear = op.name in ("add", "subtract", "negative", "positive", "conj", "real", "copy")
+    clean = cls is Hermitian and not linear
+    return cls(build(op, tuple(_value(x) if _is_number(x) else upper_part(x, clean) for x in operands)))
 
 
 # Entries proportional to a part

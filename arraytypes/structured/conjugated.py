@@ -105,9 +105,9 @@ def adjoint(x: Any, /) -> Any:
     """The conjugate transpose: a view, like x.T. `mb.adjoint(mb.adjoint(A)) is A`.
 
     >>> import mirabelle as mb
-    >>> print(mb.adjoint(mb.HostArray([[1j, 2.0]])) @ mb.HostArray([[1.0]]))
-    [[0.-1.j]
-     [2.-0.j]]
+    >>> print(mb.adjoint(mb.HostArray([[1 + 1j, 2 + 3j]])) @ mb.HostArray([[1.0]]))
+    [[1.-1.j]
+     [2.-3.j]]
     """
     if x.ndim < 2:
         raise ValueError(f"adjoint takes a matrix or a stack of them; this array has {x.ndim} dimension(s).")

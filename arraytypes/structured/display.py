@@ -5,10 +5,10 @@ A small one is shown entry by entry; of a large one only the parts are, so that 
 >>> import mirabelle as mb
 >>> mb.Diagonal([1.0, 2.0])
 Diagonal[HostArray[float64, 1]](
-[[1., . ],
- [. , 2.]])
+[[1.,  .],
+ [ ., 2.]])
 >>> mb.Diagonal(mb.arange(5000))
-Diagonal[HostArray[int64, 1]](shape=(5000, 5000), parts: [0, 1, 2, ..., 4997, 4998, 4999])
+Diagonal[HostArray[int64, 1]](shape=(5000, 5000), parts: [   0,    1,    2, ..., 4997, 4998, 4999])
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 >>> import mirabelle as mb
 >>> S = mb.Symmetric(mb.HostArray([[2.0, 1.0], [99.0, 3.0]]))
 >>> print(S)
-[[2., 1.],
- [1., 3.]]
+[[2. 1.]
+ [1. 3.]]
 >>> S.T is S, type(mb.exp(S) + S).__name__
 (True, 'Symmetric[HostArray[float64, 2]]')
 >>> H = mb.Hermitian(mb.HostArray([[2.0, 1j], [0.0, 3.0]]))
@@ -148,14 +148,20 @@ class Hermitian(Mirrored):
     hermitian = True
 
 
-def upper_part(x: Any) -> Any:
-    """A matrix that equals `x`, which is symmetric or Hermitian, on and above the main diagonal."""
+def upper_part(x: Any, clean: bool = False) -> Any:
+    """A matrix that equals `x`, which is symmetric or Hermitian, on and above the main diagonal.
+
+    On the diagonal of a Hermitian one its real part counts; `clean` says that it alone is there.
+    """
     if not isinstance(x, Mirrored):
         return x._dense() if isinstance(x, Structured) else x
     part = x.parts[0]
-    if x.uplo == "U":
-        return part
-    return verbs.conj(part.T) if x.hermitian else part.T
+    if x.uplo == "L":
+        part = verbs.conj(part.T) if x.hermitian else part.T
+    if clean and x.hermitian:
+        on_diagonal = verbs.equal(*open_grid(x))
+        part = verbs.where(on_diagonal, verbs.astype(verbs.real(part), x.dtype), part)
+    return part
 
 
 @band.method

@@ -5,7 +5,7 @@
 >>> U
 UpperTriangular[HostArray[float64, 2]](
 [[1., 2.],
- [. , 4.]])
+ [ ., 4.]])
 >>> print(mb.linalg.solve(U, mb.HostArray([5.0, 4.0])), mb.linalg.det(U))
 [3. 1.] 4.0
 >>> type(U.T).__name__, type(U @ U).__name__, type(U * U.T).__name__
@@ -134,8 +134,8 @@ class UpperTriangular(Triangular):
 
     >>> import mirabelle as mb
     >>> print(mb.UpperTriangular([[1, 2], [3, 4]]))
-    [[1, 2],
-     [., 4]]
+    [[1 2]
+     [. 4]]
     """
 
     __module__ = "mirabelle"

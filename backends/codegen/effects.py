@@ -19,7 +19,6 @@ import numpy as np
 
 from mirabelle.arraytypes.lending import MAYBE, READ, WRITTEN
 
-
 _NO_MEMORY = {"shape", "size", "ndim", "dtype", "itemsize", "nbytes", "strides"}
 _FRESH_METHODS = {
     "copy", "astype", "flatten", "sum", "prod", "mean", "std", "var", "min", "max", "argmin", "argmax",

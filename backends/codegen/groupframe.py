@@ -57,7 +57,7 @@ class GroupFrame:
         self.scope |= {f"_k_dtype_{a.name}": a.dtype for a in source.locals.values()}
 
     def function(self) -> Any:
-        body = self.names.rewritten()
+        body = without_returns(self.names.rewritten())
         kept: list[ast.stmt] = []
         if self.source.has_barrier:
             kept, group = self.in_phases(body)
@@ -121,7 +121,7 @@ class GroupFrame:
         if "_k_valid" in used:
             inside = " and ".join(f"_k_index{d} < _k_size{d}" for d in self.dims)
             lines.append(f"{pad}_k_valid = {inside if self.padded else True}")
-        return self.code([*lines, f"{pad}BODY"], BODY=without_returns(body))
+        return self.code([*lines, f"{pad}BODY"], BODY=body)
 
     def defined(self, body: list[ast.stmt]) -> Any:
         """The function of these statements, where the user's function stands."""
@@ -165,12 +165,12 @@ class GroupFrame:
 
     def probe(self, body: list[ast.stmt]) -> Any:
         """The statements in one piece, to infer the types of their variables."""
-        known = [f"_k_{what}{d} = _k_size{d}" for what in ("index", "local", "group", "groups") for d in self.dims]
+        known = [
+            f"_k_{what}{d} = _k_size{d}" for what in ("index", "local", "group", "groups") for d in self.dims
+        ]
         known += ["_k_thread = _k_size0", "_k_valid = _k_size0 > 0"]
         whole = [_NoBarriers(self.is_barrier).visit(copy.deepcopy(s)) for s in body]
-        return self.defined(
-            [*self.code(known), *self.local_arrays(), *without_returns(whole), *self.code(["return 0"])]
-        )
+        return self.defined([*self.code(known), *self.local_arrays(), *whole, *self.code(["return 0"])])
 
     def emitted(self, items: list[Item]) -> list[ast.stmt]:
         out: list[ast.stmt] = []
@@ -225,25 +225,7 @@ class GroupFrame:
             ]
         )
         before = self.code([f"{name} = 0", f"_k_first_of_{name} = True"])
-        return [*before, *self.asking([*self.entering(phase), mine, *compare])]
-
-    def asking(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        # The `return` in it is the function's, not a thread's.
-        (loop,) = self.thread_loop([at_line(self.line, ast.Expr(at_line(self.line, ast.Name("ASK", ast.Load()))))])
-        used = set().union(*map(names, body))
-        if "_k_thread" in used or "_k_valid" in used:
-            extra = [n for n in ("_k_thread", "_k_valid") if n in used]
-            marker = [at_line(self.line, ast.Expr(at_line(self.line, ast.Name(n, ast.Load())))) for n in extra]
-            (loop,) = self.thread_loop(
-                [*marker, at_line(self.line, ast.Expr(at_line(self.line, ast.Name("ASK", ast.Load()))))]
-            )
-        return [_Holes({"ASK": body}).visit(loop)]
-
-
-def at_line(line: int, node: Any) -> Any:
-    node.lineno = node.end_lineno = line
-    node.col_offset = node.end_col_offset = 0
-    return node
+        return [*before, *self.thread_loop([*self.entering(phase), mine, *compare])]
 
 
 def _surroundings(f: Any) -> dict[str, Any]:

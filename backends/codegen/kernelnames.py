@@ -72,7 +72,7 @@ class Names(ast.NodeTransformer):
     def coordinate(self, what: str, d: int, node: ast.AST) -> ast.expr:
         n = self.ndim
         if not -n <= d < n:
-            self.fail(node, f"{self.k}.{what}({d}): this index space has {n} dimension(s)")
+            raise kernelsource.dimension_error(self.source, what, d, n)
         return at(node, ast.Name(f"_k_{what}{d % n}", ast.Load()))
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -106,7 +106,11 @@ class Names(ast.NodeTransformer):
         return at(node, ast.Call(at(node, ast.Name(name, ast.Load())), args, []))
 
     def is_element(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in self.arrays
+        return (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in self.arrays
+        )
 
     def element(self, array: Any, index: ast.expr, node: ast.AST) -> ast.expr:
         """The index of an element, the thread in front where each thread has an array of its own."""
@@ -168,7 +172,9 @@ class Names(ast.NodeTransformer):
         return at(node, ast.Assign([at(node, ast.Name(name, ast.Store()))], value))
 
     def item(self, name: str, i: int, node: ast.AST) -> ast.expr:
-        return at(node, ast.Subscript(at(node, ast.Name(name, ast.Load())), at(node, ast.Constant(i)), ast.Load()))
+        return at(
+            node, ast.Subscript(at(node, ast.Name(name, ast.Load())), at(node, ast.Constant(i)), ast.Load())
+        )
 
     def unpacked(self, target: ast.expr, name: str, node: ast.AST) -> list[ast.stmt]:
         value = at(node, ast.Name(name, ast.Load()))
@@ -236,15 +242,18 @@ class _Renamed(ast.NodeTransformer):
 
 def without_returns(block: list[ast.stmt]) -> list[ast.stmt]:
     """`return` ends a thread, and the loop over threads goes on: a flag skips what is left."""
-    if not any(isinstance(n, ast.Return) for s in block for n in ast.walk(s)):
+    start = next((i for i, s in enumerate(block) if any(isinstance(n, ast.Return) for n in ast.walk(s))), None)
+    if start is None:
         return block
-    first = block[0]
+    first = block[start]
 
     def done() -> ast.expr:
         return at(first, ast.Name("_k_done", ast.Load()))
 
     def set_to(value: bool) -> ast.stmt:
-        return at(first, ast.Assign([at(first, ast.Name("_k_done", ast.Store()))], at(first, ast.Constant(value))))
+        return at(
+            first, ast.Assign([at(first, ast.Name("_k_done", ast.Store()))], at(first, ast.Constant(value)))
+        )
 
     def lowered(statements: list[ast.stmt], in_loop: bool) -> list[ast.stmt]:
         out: list[ast.stmt] = []
@@ -252,7 +261,9 @@ def without_returns(block: list[ast.stmt]) -> list[ast.stmt]:
             if isinstance(s, ast.Return):
                 return [*out, set_to(True), *([at(s, ast.Break())] if in_loop else [])]
             out.append(s)
-            if isinstance(s, (ast.If, ast.For, ast.While)) and any(isinstance(n, ast.Return) for n in ast.walk(s)):
+            if isinstance(s, (ast.If, ast.For, ast.While)) and any(
+                isinstance(n, ast.Return) for n in ast.walk(s)
+            ):
                 s.body = lowered(s.body, in_loop or not isinstance(s, ast.If))
                 s.orelse = lowered(s.orelse, in_loop)
                 rest = lowered(statements[i + 1 :], in_loop)
@@ -263,4 +274,4 @@ def without_returns(block: list[ast.stmt]) -> list[ast.stmt]:
                 return out
         return out
 
-    return [set_to(False), *lowered(block, False)]
+    return [*block[:start], set_to(False), *lowered(block[start:], False)]

@@ -121,6 +121,14 @@ def declared(node: ast.AST, context: str) -> str | None:
     return None
 
 
+def dimension_error(source: KernelSource, what: str, d: int, ndim: int) -> UserFunctionError:
+    """The error for a dimension that the index space of a launch does not have."""
+    return UserFunctionError(
+        f"{source.name}() asks for {source.context}.{what}({d}), and is launched over an index space of {ndim} "
+        f"dimension(s). Launch it over more, like `{source.name}[n, m](...)`."
+    )
+
+
 class _Reader:
     """Checks a kernel's statements and collects what it uses."""
 
@@ -225,7 +233,9 @@ class _Reader:
     def check_context(self) -> None:
         """The context is asked questions, and is nothing else."""
         nodes = [n for s in self.source.body for n in ast.walk(s)]
-        asked = {id(n.func.value) for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)}
+        asked = {
+            id(n.func.value) for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
+        }
         asked |= {id(n.value) for n in nodes if isinstance(n, ast.Attribute) and n.attr == "valid"}
         called = {id(n.func) for n in nodes if isinstance(n, ast.Call)}
         for node in nodes:
@@ -260,7 +270,9 @@ class _Reader:
                 self.fail(node, f"it is called {k}.{node.func.attr}({shown}), and a is an array by its name.")
         for argument in [*node.args, *(x.value for x in node.keywords)]:
             if isinstance(argument, ast.Name) and argument.id == k:
-                self.fail(node, f"{k} stays in the kernel. Pass what the function needs: `f({k}.index(0), ...)`.")
+                self.fail(
+                    node, f"{k} stays in the kernel. Pass what the function needs: `f({k}.index(0), ...)`."
+                )
 
     def check_index(self, node: ast.Subscript) -> None:
         if not isinstance(node.value, ast.Name):
@@ -274,7 +286,7 @@ class _Reader:
             ):
                 self.fail(
                     node,
-                    "a kernel reads and writes single elements, with an index for each dimension. Loop over a part.",
+                    "a kernel names single elements, with an index for each dimension. Loop over a part.",
                 )
 
     def check_returns(self) -> None:

@@ -241,8 +241,9 @@ class Cutter:
                 self.reach(s.orelse, [*above, s], wanted)
                 if isinstance(s, ast.For) and names(s.target) & wanted & self.same:
                     self.steer([*above, s], wanted)
-            elif isinstance(s, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and names(s, ast.Store) & wanted:
-                if names(s, ast.Store) <= self.same:
+            elif isinstance(s, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+                given = names(s, ast.Store)
+                if given & wanted and given <= self.same:
                     wanted |= names(s)
                     self.steer(above, wanted)
 

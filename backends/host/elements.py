@@ -98,18 +98,6 @@ def _check(array: Any, index: Any, site: Any, thread: Any) -> Any:
     return scope["of"]
 
 
-@numba.njit(nogil=True)
-def get_checked(array: Any, index: Any, site: int, thread: Any) -> Any:
-    check(array, index, site, thread)
-    return get(array, index)
-
-
-@numba.njit(nogil=True)
-def put_checked(array: Any, index: Any, value: Any, site: int, thread: Any) -> None:
-    check(array, index, site, thread)
-    put(array, index, value)
-
-
 # Atomic operations: each returns what was there before
 
 _ATOMIC = (types.int32, types.int64, types.uint32, types.uint64, types.float32, types.float64)
@@ -213,13 +201,35 @@ def own_cas(array: Any, index: Any, expected: Any, value: Any) -> Any:
     return old
 
 
+def _checking(f: Any, values: int) -> Any:
+    """An operation on an element that checks its index first."""
+    given = ", ".join(f"v{i}" for i in range(values))
+    comma = ", " if given else ""
+    scope = {"check": check, "f": f}
+    exec(
+        f"def checked(array, index, {given}{comma}site, thread):\n"
+        "    check(array, index, site, thread)\n"
+        f"    return f(array, index{comma}{given})\n",
+        scope,
+    )
+    made: Any = numba.njit
+    return made(nogil=True)(scope["checked"])
+
+
 def names() -> dict[str, Any]:
     """What generated kernels call these."""
-    return {
-        "_k_get": get, "_k_put": put, "_k_get_checked": get_checked, "_k_put_checked": put_checked,
-        "_k_check": check,
-        "_k_atomic_add": atomic_add, "_k_atomic_max": atomic_max, "_k_atomic_min": atomic_min,
-        "_k_atomic_exchange": atomic_exchange, "_k_atomic_cas": atomic_cas,
-        "_k_own_add": own_add, "_k_own_max": own_max, "_k_own_min": own_min,
-        "_k_own_exchange": own_exchange, "_k_own_cas": own_cas,
+    plain: dict[str, tuple[Any, int]] = {
+        "get": (get, 0), "put": (put, 1),
+        "atomic_add": (atomic_add, 1), "atomic_max": (atomic_max, 1), "atomic_min": (atomic_min, 1),
+        "atomic_exchange": (atomic_exchange, 1), "atomic_cas": (atomic_cas, 2),
+        "own_add": (own_add, 1), "own_max": (own_max, 1), "own_min": (own_min, 1),
+        "own_exchange": (own_exchange, 1), "own_cas": (own_cas, 2),
     }  # fmt: skip
+    if not _named:
+        for name, (f, values) in plain.items():
+            _named[f"_k_{name}"] = f
+            _named[f"_k_{name}_checked"] = _checking(f, values)
+    return _named
+
+
+_named: dict[str, Any] = {}

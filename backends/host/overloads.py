@@ -8,17 +8,20 @@ types. The entries are those of `diskcache`, checked and private.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import marshal
 import pickle
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba.core import caching, config
 from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
@@ -81,16 +84,21 @@ class ContentCache(caching._Cache):
             diskcache.write(key, dumps(data._reduce()), "overload")
 
     def key(self, sig: Any, codegen: Any) -> str | None:
-        if not self.enabled or diskcache.folder() is None:
-            return None
-        signature = str(sig)
-        made_of = identity(self.function)
-        if made_of is None or " at 0x" in signature:
-            return None
-        parts = [_VERSION, target_tag(), sys.version, np.__version__, signature, made_of]
-        parts += [repr(sorted(self.options.items())), repr(codegen.magic_tuple())]
-        parts += [repr((config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT, config.LOOP_VECTORIZE))]
-        return diskcache.entry_key(parts)
+        return entry_key(self.function, sig, self.options) if self.enabled else None
+
+
+def entry_key(function: Any, sig: Any, options: dict[str, Any]) -> str | None:
+    """What an entry is kept under; None where it cannot be kept."""
+    signature = str(sig)
+    if diskcache.folder() is None or " at 0x" in signature:
+        return None
+    made_of = identity(function)
+    if made_of is None:
+        return None
+    parts = [_VERSION, target_tag(), sys.version, np.__version__, signature, made_of]
+    parts += [repr(sorted(options.items())), repr(cpu_target.target_context.codegen().magic_tuple())]
+    parts += [repr((config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT, config.LOOP_VECTORIZE))]
+    return diskcache.entry_key(parts)
 
 
 def identity(function: Any) -> str | None:
@@ -155,6 +163,8 @@ def _feed(digest: Any, value: Any, code: types.CodeType, seen: list[Any]) -> Non
         digest.update(np.ascontiguousarray(value).tobytes())
     elif isinstance(value, types.ModuleType):
         digest.update(value.__name__.encode())
+        if value.__name__ == "mirabelle":
+            digest.update(_stamp("mirabelle.backends.host.scalarloops") + _stamp("mirabelle.dispatch.ops"))
         if value.__name__.partition(".")[0] not in ("numpy", "math", "cmath", "numba", "mirabelle"):
             # A constant or function of a module of the user's.
             for name in sorted(_names(code)):
@@ -165,6 +175,8 @@ def _feed(digest: Any, value: Any, code: types.CodeType, seen: list[Any]) -> Non
         digest.update(value.__name__.encode())
     elif _public(value):
         digest.update(f"{value.__module__}.{value.__name__}".encode())
+        if value.__module__.startswith("mirabelle."):
+            digest.update(_stamp(value.__module__))
     else:
         inner = getattr(value, "python", None) or getattr(value, "py_func", None)
         if not inspect.isfunction(inner):
@@ -172,6 +184,13 @@ def _feed(digest: Any, value: Any, code: types.CodeType, seen: list[Any]) -> Non
         options = getattr(value, "options", None) or getattr(value, "targetoptions", None) or {}
         digest.update(repr(sorted(options.items())).encode())
         _feed_function(digest, inner, seen)
+
+
+@functools.cache
+def _stamp(module: str) -> bytes:
+    """What changes when a module of ours is edited."""
+    path = getattr(sys.modules.get(module), "__file__", None)
+    return hashlib.sha256(Path(path).read_bytes()).digest() if path else b""
 
 
 def _public(value: Any) -> bool:

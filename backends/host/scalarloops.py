@@ -5,12 +5,16 @@ Imported when the first such function is called; so is Numba.
 
 from __future__ import annotations
 
+import json
 import linecache
 import re
 from functools import cache
 from typing import Any
 
-from mirabelle.backends.host.overloads import ContentCache
+import numpy as np
+
+from mirabelle.backends.host import diskcache
+from mirabelle.backends.host.overloads import ContentCache, entry_key
 from mirabelle.dispatch.errors import UserFunctionError
 
 
@@ -18,6 +22,7 @@ def engine(function: Any, options: dict[str, bool]) -> Any:
     """Numba's dispatcher of a Python function."""
     import numba
 
+    refuse_captured_arrays(function)
     know_our_functions()
     make: Any = numba.njit
     dispatcher = make(**{"nogil": True, "error_model": "numpy", **options})(function)
@@ -25,10 +30,66 @@ def engine(function: Any, options: dict[str, bool]) -> Any:
     return dispatcher
 
 
+def refuse_captured_arrays(function: Any) -> None:
+    """Globals are constants to the compiler, and an array of ours is none."""
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.backends.codegen.userfunctions import captures
+
+    for name, value in captures(function).items():
+        if isinstance(value, AbstractArray):
+            raise UserFunctionError(
+                f"{function.__name__}() reads the array {name} from around it, and what is around a compiled "
+                f"function is taken for constant. Make it a parameter: `def {function.__name__}(..., {name}):`."
+            )
+
+
+def number_types(function: Any, args: list[Any], variables: list[str]) -> dict[str, np.dtype | None]:
+    """The dtypes of a function's variables for these arguments; None for what is no number of one type.
+
+    Kept on disk, because the compiler's tables, which take 0.3 s to fill, are needed for nothing
+    else where the kernel itself is found there.
+    """
+    from numba import typeof
+
+    types = tuple(map(typeof, args))
+    key = entry_key(function, types, {"variables": variables})
+    found = diskcache.read(key) if key is not None else None
+    if found is not None:
+        return {v: np.dtype(text) if text else None for v, text in json.loads(found[0]).items()}
+    inferred = _inferred(function, types, variables)
+    if key is not None:
+        texts = {v: d.str if d is not None else "" for v, d in inferred.items()}
+        diskcache.write(key, json.dumps(texts).encode(), "types")
+    return inferred
+
+
+def _inferred(function: Any, types: tuple[Any, ...], variables: list[str]) -> dict[str, np.dtype | None]:
+    from numba.core import compiler
+    from numba.core import types as kinds_of
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+    from numba.core.typed_passes import type_inference_stage
+    from numba.np.numpy_support import as_dtype
+
+    know_our_functions()
+    typing, target = cpu_target.typing_context, cpu_target.target_context
+    with global_compiler_lock:
+        target.refresh()
+        code: Any = compiler.run_frontend(function)
+        typemap: dict[str, Any] = type_inference_stage(typing, target, code, types, None)[0]
+    found: dict[str, np.dtype | None] = {}
+    for name in variables:
+        # A variable that is assigned again has a number behind its name.
+        kinds = [kinds_of.unliteral(t) for v, t in typemap.items() if v == name or v.startswith(f"{name}.")]
+        kind = typing.unify_types(*kinds) if kinds else None
+        plain = isinstance(kind, (kinds_of.Number, kinds_of.Boolean))
+        found[name] = np.dtype(as_dtype(kind)) if plain else None
+    return found
+
+
 @cache
 def know_our_functions() -> None:
     """Let compiled code call `mb.sqrt(x)` and the like, on numbers and on NumPy arrays."""
-    import numpy as np
     from numba.extending import overload
 
     from mirabelle.arraytypes import creation
@@ -95,6 +156,9 @@ def _reason(text: str) -> str:
     """The one line of the compiler's text that says what is wrong."""
     lines = [x.strip() for x in text.splitlines()]
     for x in lines:
+        if x.startswith("TypingError: "):  # of our own intrinsics
+            return x.partition(": ")[2]
+    for x in lines:
         if x.startswith(">>> "):  # the operation there is no code for
             return f"there is no {x[4:].replace('<unknown function>', 'such function')}"
     said = [x for x in lines if x and not x.startswith(_NOISE) and not x.startswith(("^", "def "))]
@@ -102,8 +166,6 @@ def _reason(text: str) -> str:
 
 
 def _kind(v: Any) -> str:
-    import numpy as np
-
     return f"{v.dtype.name} array of {v.ndim} dimension(s)" if isinstance(v, np.ndarray) else type(v).__name__
 
 

@@ -1,0 +1,232 @@
+"""NumPy's spelling of functions that the array API standard spells otherwise.
+
+`np.sort(x, kind="stable")`, `np.take(x, i, mode="clip")` and `x.argmax(out=y)` come here; functions
+whose arguments are the same by name go to ours directly (see `arraytypes/interop.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import creation
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.functions import manipulation, picking, searching, sorting, turning
+from mirabelle.arraytypes.functions.choosing import place, write_where
+from mirabelle.arraytypes.functions.elementary import around
+from mirabelle.arraytypes.functions.memory import in_memory_order
+from mirabelle.arraytypes.functions.outputs import into
+from mirabelle.arraytypes.functions.reducing import (
+    _flag,
+    _given,
+    all,
+    amax,
+    amin,
+    any,
+    count_nonzero,
+    max,
+    mean,
+    min,
+    prod,
+    std,
+    sum,
+    var,
+)
+from mirabelle.dispatch import verbs
+
+round = around
+
+
+def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    return into(out, searching.argmax(a, axis=axis, keepdims=_flag(keepdims)))
+
+
+def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
+    return into(out, searching.argmin(a, axis=axis, keepdims=_flag(keepdims)))
+
+
+def _is_stable(kind: Any, stable: Any) -> bool:
+    if kind is not None and stable is not None:
+        raise ValueError(
+            "`kind` and keyword parameters can't be provided at the same time. Use only one of them."
+        )
+    if kind is not None and str(kind)[:1].lower() not in "qhms":
+        raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
+    return bool(stable) if stable is not None else str(kind)[:1].lower() in "ms"
+
+
+def _check_order(order: Any) -> None:
+    if order is not None:
+        raise ValueError("Cannot specify order when the array has no fields.")
+
+
+def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    _check_order(order)
+    return sorting.sort(a, axis=axis, stable=_is_stable(kind, stable))
+
+
+def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    _check_order(order)
+    return sorting.argsort(a, axis=axis, stable=_is_stable(kind, stable))
+
+
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    return into(out, picking.take(a, as_array(indices, a), axis=axis, mode=mode))
+
+
+def clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None,
+    **options: Any,
+) -> Any:  # fmt: skip
+    low, high = (
+        short if _given(short) else long if _given(long) else None
+        for short, long in ((min, a_min), (max, a_max))
+    )
+    x = as_array(a)
+    low, high = (as_array(v, x) if isinstance(v, (list, tuple)) else v for v in (low, high))
+    return into(out, verbs.clip(x, low, high), options.get("casting", "same_kind"))
+
+
+def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None) -> Any:
+    x = as_array(a)
+    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+
+    def in_rows(x: Any) -> Any:
+        return verbs.reshape(x, shape, copy=copy)
+
+    if order in ("A", "K"):
+        return turning.in_order(x, order, in_rows)
+    if order == "C":
+        return in_rows(x)
+    if order != "F":
+        raise ValueError(f"order must be one of 'C', 'F', or 'A' (got {order!r})")
+    shape = shape[::-1]
+    return turning.transpose(in_rows(turning.transpose(x)))
+
+
+def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+    x = as_array(a)
+    if order == "F":
+        return turning.transpose(verbs.copy(turning.transpose(x)))
+    return verbs.copy(x)
+
+
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    if isinstance(dst, np.ndarray):
+        np.copyto(dst, *(verbs.numpy_view(v) if isinstance(v, AbstractArray) else v for v in (src,)), casting,
+                  verbs.numpy_view(where) if isinstance(where, AbstractArray) else where)  # fmt: skip
+    elif where is True:
+        verbs.assign(dst, src, casting=casting)
+    else:
+        write_where(dst, src, where, casting)
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    if (x is None) != (y is None):
+        raise ValueError("either both or neither of x and y should be given")
+    if x is None:
+        return picking.nonzero(condition)
+    first = next((v for v in (condition, x, y) if isinstance(v, AbstractArray)), None)
+    return verbs.where(*(as_array(v, first) if isinstance(v, (list, tuple)) else v for v in (condition, x, y)))
+
+
+def real(val: Any) -> Any:
+    return as_array(val).real
+
+
+def imag(val: Any) -> Any:
+    return as_array(val).imag
+
+
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    first = a if isinstance(a, AbstractArray) else b
+    return into(out, verbs.dot(as_array(a, first), as_array(b, first)))
+
+
+def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    if dtype is not None:
+        arrays = [verbs.astype(as_array(x), dtype, copy=False) for x in arrays]
+    return into(out, manipulation.stack(arrays, axis=axis), casting)
+
+
+def _like(made: Any, a: Any, dtype: Any, shape: Any, order: str, device: Any) -> Any:
+    x = as_array(a)
+    if shape is not None:
+        x = verbs.similar(x, dtype=dtype, shape=shape)
+    out = made(x, dtype=dtype, device=device)
+    return in_memory_order(out, "F") if order == "F" else out
+
+
+def zeros_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
+    return _like(creation.zeros_like, a, dtype, shape, order, device)
+
+
+def ones_like(
+    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
+) -> Any:
+    return _like(creation.ones_like, a, dtype, shape, order, device)
+
+
+def empty_like(
+    prototype: Any, /, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    return _like(creation.empty_like, prototype, dtype, shape, order, device)
+
+
+def full_like(
+    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    x = as_array(a)
+    made = verbs.similar(x, dtype=dtype, shape=shape)
+    return verbs.assign(in_memory_order(made, "F") if order == "F" else made, fill_value)
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    return np.result_type(*[a.dtype if isinstance(a, AbstractArray) else a for a in arrays_and_dtypes])
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    return np.can_cast(from_.dtype if isinstance(from_, AbstractArray) else from_, to, casting)
+
+
+def isin(
+    element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Any:
+    from mirabelle.arraytypes.functions.sets import isin as is_one_of
+
+    return is_one_of(element, test_elements, invert=invert)
+
+
+def _text(f: Any) -> Any:
+    """NumPy's formatting: of the values, which a text shows anyway."""
+
+    def formatted(a: Any, *args: Any, **kwargs: Any) -> str:
+        return f(verbs.to_numpy(a), *args, **kwargs)  # type: ignore[no-any-return]
+
+    return formatted
+
+
+array2string, array_repr, array_str = _text(np.array2string), _text(np.array_repr), _text(np.array_str)
+
+
+def savetxt(fname: Any, X: Any, *args: Any, **kwargs: Any) -> None:
+    np.savetxt(fname, verbs.to_numpy(as_array(X)), *args, **kwargs)
+
+
+CONVENTIONS: dict[str, Any] = {
+    f.__name__: f
+    for f in (
+        all, any, argmax, argmin, argsort, can_cast, clip, copy, copyto, count_nonzero, dot, empty_like,
+        full_like, imag, isin, mean, ones_like, place, prod, real, reshape, result_type, savetxt, sort, stack,
+        std, sum, take, var, where, zeros_like,
+    )
+} | {
+    "amax": amax, "amin": amin, "max": max, "min": min, "round": round, "around": around,
+    "array2string": array2string, "array_repr": array_repr, "array_str": array_str,
+}  # fmt: skip

@@ -1,0 +1,298 @@
+"""Decompositions of matrices: triangular, orthogonal, by eigenvalues, by singular values.
+
+Each takes stacks of matrices in the last two dimensions, and runs in the LAPACK of the array's place.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirabelle.arraytypes.define import array_function
+from mirabelle.arraytypes.functions.lapack import adjoint, call, check_matrices, check_square
+from mirabelle.dispatch import verbs
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues, and eigenvectors as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class EighResult(NamedTuple):
+    """Real eigenvalues in ascending order, and orthonormal eigenvectors as columns."""
+
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+class QRResult(NamedTuple):
+    """A matrix of orthonormal columns, and an upper triangular one."""
+
+    Q: Any
+    R: Any
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors as columns, singular values in descending order, right ones as rows."""
+
+    U: Any
+    S: Any
+    Vh: Any
+
+
+@array_function
+def cholesky(x: Any, /, *, upper: bool = False) -> Any:
+    """The triangular L with x = L Lᴴ (or U with x = Uᴴ U) of a positive definite matrix.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.cholesky(mb.HostArray([[4.0, 2.0], [2.0, 5.0]])))
+    [[2. 0.]
+     [1. 2.]]
+    """
+    check_square("cholesky", x)
+    return call("cholesky", "linalg.cholesky", x, upper=bool(upper))
+
+
+@array_function
+def qr(x: Any, /, *, mode: str = "reduced") -> Any:
+    """x = Q R with orthonormal columns in Q and an upper triangular R.
+
+    `mode` is "reduced", "complete" (a square Q), or "r" (R alone).
+
+    >>> import mirabelle as mb
+    >>> Q, R = mb.linalg.qr(mb.HostArray([[3.0, 0.0], [4.0, 5.0]]))
+    >>> Q.shape, R.shape
+    ((2, 2), (2, 2))
+    """
+    check_matrices("qr", x)
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f'qr: mode is "reduced", "complete" or "r", not {mode!r}.')
+    result = call("qr", "linalg.qr", x, mode=mode)
+    return result if mode == "r" else QRResult(*result)
+
+
+def _complex(dtype: Any) -> np.dtype:
+    return np.result_type(dtype, np.complex64)
+
+
+@array_function
+def eig(x: Any, /) -> Any:
+    """Eigenvalues and eigenvectors of square matrices, always complex.
+
+    >>> import mirabelle as mb
+    >>> w, v = mb.linalg.eig(mb.HostArray([[0.0, -1.0], [1.0, 0.0]]))
+    >>> print(w)
+    [0.+1.j 0.-1.j]
+    """
+    check_square("eig", x)
+    values, vectors = call("eig", "linalg.eig", x)
+    # LAPACK's answer is real where all eigenvalues are; a dtype must not depend on values.
+    dtype = _complex(values.dtype)
+    return EigResult(verbs.astype(values, dtype, copy=False), verbs.astype(vectors, dtype, copy=False))
+
+
+@array_function
+def eigvals(x: Any, /) -> Any:
+    """The eigenvalues of square matrices, always complex.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.eigvals(mb.HostArray([[2.0, 0.0], [0.0, 3.0]])))
+    [2.+0.j 3.+0.j]
+    """
+    check_square("eigvals", x)
+    values = call("eigvals", "linalg.eigvals", x)
+    return verbs.astype(values, _complex(values.dtype), copy=False)
+
+
+@array_function
+def eigh(x: Any, /, *, UPLO: str = "L") -> Any:
+    """Eigenvalues and eigenvectors of symmetric (Hermitian) matrices, of which one triangle is read.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.eigh(mb.HostArray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues)
+    [1. 2.]
+    """
+    check_square("eigh", x)
+    return EighResult(*call("eigh", "linalg.eigh", x, UPLO=_triangle("eigh", UPLO)))
+
+
+@array_function
+def eigvalsh(x: Any, /, *, UPLO: str = "L") -> Any:
+    """The eigenvalues of symmetric (Hermitian) matrices, in ascending order.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.eigvalsh(mb.HostArray([[2.0, 0.0], [0.0, 1.0]])))
+    [1. 2.]
+    """
+    check_square("eigvalsh", x)
+    return call("eigvalsh", "linalg.eigvalsh", x, UPLO=_triangle("eigvalsh", UPLO))
+
+
+def _triangle(name: str, given: str) -> str:
+    if str(given).upper() not in ("L", "U"):
+        raise ValueError(f'{name}: UPLO is "L" or "U", the triangle that is read; not {given!r}.')
+    return str(given).upper()
+
+
+@array_function
+def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """x = U diag(S) Vh, with orthonormal columns in U and rows in Vh, and S not negative, descending.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.svd(mb.HostArray([[3.0, 0.0], [0.0, 4.0]])).S)
+    [4. 3.]
+    """
+    check_matrices("svd", x)
+    if hermitian:
+        check_square("svd", x)
+    options = {
+        "full_matrices": bool(full_matrices),
+        "compute_uv": bool(compute_uv),
+        "hermitian": bool(hermitian),
+    }
+    result = call("svd", "linalg.svd", x, **options)
+    return SVDResult(*result) if compute_uv else result
+
+
+@array_function
+def svdvals(x: Any, /) -> Any:
+    """The singular values, in descending order.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.svdvals(mb.HostArray([[3.0, 0.0], [0.0, 4.0]])))
+    [4. 3.]
+    """
+    check_matrices("svdvals", x)
+    return call("svdvals", "linalg.svd", x, compute_uv=False)
+
+
+@array_function
+def lu(a: Any, /, *, permute_l: bool = False, p_indices: bool = False) -> Any:
+    """a = P L U with a permutation P, a unit lower and an upper triangular matrix.
+
+    `permute_l` gives (P L, U); `p_indices` gives the rows as indices: a = L[p] @ U.
+
+    >>> import mirabelle as mb
+    >>> P, L, U = mb.linalg.lu(mb.HostArray([[0.0, 2.0], [1.0, 3.0]]))
+    >>> print(U)
+    [[1. 3.]
+     [0. 2.]]
+    """
+    check_matrices("lu", a)
+    return call("lu", "linalg.lu", a, permute_l=bool(permute_l), p_indices=bool(p_indices))
+
+
+@array_function
+def ldl(a: Any, /, *, lower: bool = True, hermitian: bool = True) -> Any:
+    """a = L D Lᴴ of a symmetric (Hermitian) matrix, definite or not: L, D and the permutation.
+
+    `L[perm]` is triangular, D has blocks of one or two rows.
+
+    >>> import mirabelle as mb
+    >>> L, D, perm = mb.linalg.ldl(mb.HostArray([[2.0, 1.0], [1.0, 3.0]]))
+    >>> print(L @ D @ L.T)
+    [[2. 1.]
+     [1. 3.]]
+    """
+    check_square("ldl", a)
+    return call("ldl", "linalg.ldl", a, lower=bool(lower), hermitian=bool(hermitian))
+
+
+@array_function
+def schur(a: Any, /, *, output: str = "real") -> Any:
+    """a = Z T Zᴴ with a unitary Z and an upper triangular T: (T, Z).
+
+    Of a real matrix T has blocks of two rows for pairs of complex eigenvalues; `output="complex"`
+    gives a triangular, complex T.
+
+    >>> import mirabelle as mb
+    >>> T, Z = mb.linalg.schur(mb.HostArray([[1.0, 2.0], [0.0, 3.0]]))
+    >>> print(T)
+    [[1. 2.]
+     [0. 3.]]
+    """
+    check_square("schur", a)
+    if output not in ("real", "complex"):
+        raise ValueError(f'schur: output is "real" or "complex", not {output!r}.')
+    return call("schur", "linalg.schur", a, output=output)
+
+
+@array_function
+def hessenberg(a: Any, /, *, calc_q: bool = False) -> Any:
+    """a = Q H Qᴴ with a unitary Q and an H that is zero below its first subdiagonal.
+
+    H alone, or (H, Q) with `calc_q=True`.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.hessenberg(mb.HostArray([[1.0, 2.0], [3.0, 4.0]])))
+    [[1. 2.]
+     [3. 4.]]
+    """
+    check_square("hessenberg", a)
+    return call("hessenberg", "linalg.hessenberg", a, calc_q=bool(calc_q))
+
+
+@array_function
+def polar(a: Any, /, *, side: str = "right") -> Any:
+    """a = U P (or, for the left side, a = P U) with orthonormal U and positive semi-definite P: (U, P).
+
+    >>> import mirabelle as mb
+    >>> U, P = mb.linalg.polar(mb.HostArray([[0.0, -2.0], [3.0, 0.0]]))
+    >>> print(P)
+    [[3. 0.]
+     [0. 2.]]
+    """
+    check_matrices("polar", a)
+    if side not in ("right", "left"):
+        raise ValueError(f'polar: side is "right" or "left", not {side!r}.')
+    u, s, vh = svd(a, full_matrices=False)
+    s = s[..., None, :]
+    factor = (adjoint(vh) * s) @ vh if side == "right" else (u * s) @ adjoint(u)
+    return u @ vh, factor
+
+
+@array_function
+def null_space(A: Any, /, *, rcond: Any = None) -> Any:
+    """Orthonormal columns that span what the matrix maps to zero.
+
+    Singular values below `rcond` times the largest count as zero.
+
+    >>> import mirabelle as mb
+    >>> mb.linalg.null_space(mb.HostArray([[1.0, 1.0]])).shape
+    (2, 1)
+    """
+    check_matrices("null_space", A)
+    _, s, vh = svd(A)
+    return verbs.copy(adjoint(vh[..., rank("null_space", A, s, rcond) :, :]))
+
+
+@array_function
+def orth(A: Any, /, *, rcond: Any = None) -> Any:
+    """Orthonormal columns that span the range of the matrix.
+
+    >>> import mirabelle as mb
+    >>> mb.linalg.orth(mb.HostArray([[1.0, 1.0], [1.0, 1.0]])).shape
+    (2, 1)
+    """
+    check_matrices("orth", A)
+    u, s, _ = svd(A, full_matrices=False)
+    return verbs.copy(u[..., : rank("orth", A, s, rcond)])
+
+
+def rank(name: str, A: Any, s: Any, rcond: Any) -> int:
+    """The number of singular values that count, which all matrices of a stack must share."""
+    if not s.size:
+        return 0
+    if rcond is None:
+        rcond = float(np.finfo(s.dtype).eps) * max(A.shape[-2:])
+    ranks = verbs.count_nonzero(s > verbs.max(s, axis=-1, keepdims=True) * rcond, axis=-1)
+    low, high = int(verbs.min(ranks)), int(verbs.max(ranks))
+    if low != high:
+        raise ValueError(
+            f"{name}: the matrices of the stack have ranks from {low} to {high}, so that the results have "
+            "different shapes. Take them one at a time."
+        )
+    return low

@@ -1,0 +1,190 @@
+"""How arrays lie in memory, what they share, and what they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import asarray
+from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.makers import creates
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.tree import Leaf
+
+promote_types = np.promote_types
+
+
+@creates
+def array(
+    object: Any, dtype: Any = None, *, copy: bool | None = True, order: str = "K", ndmin: int = 0,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """A new array of data: a copy, unless `copy` is None (as needed) or False (never).
+
+    >>> import mirabelle as mb
+    >>> print(mb.array([1, 2], dtype=float, ndmin=2))
+    [[1. 2.]]
+    """
+    x = asarray(object, dtype=dtype, device=device, copy=copy)
+    if order not in ("K", "A"):
+        x = in_memory_order(x, order)
+    if x.ndim < ndmin:
+        x = verbs.reshape(x, (1,) * (ndmin - x.ndim) + x.shape)
+    return x
+
+
+def in_memory_order(x: Any, order: str) -> Any:
+    """`x` itself if it lies in rows ("C") or columns ("F") in memory, else a copy that does."""
+    if order not in ("C", "F"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    flags = verbs.leaf_of(x).view.flags
+    if flags.c_contiguous if order == "C" else flags.f_contiguous:
+        return x
+    family = leaf_family(type(x))
+    return verbs.assign(wrap(family, Leaf(family._empty(x.shape, x.dtype, order))), x)
+
+
+def _with_dtype(a: Any, dtype: Any) -> Any:
+    x = as_array(a)
+    x = x if dtype is None else verbs.astype(x, dtype, copy=False)
+    return x if x.ndim else verbs.reshape(x, (1,))
+
+
+@array_function
+def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
+    """`a` itself if its rows lie one after another in memory, else a copy where they do.
+
+    >>> import mirabelle as mb
+    >>> mb.ascontiguousarray(mb.zeros((2, 3)).T).flags.c_contiguous
+    True
+    """
+    return in_memory_order(_with_dtype(a, dtype), "C")
+
+
+@array_function
+def asfortranarray(a: Any, dtype: Any = None) -> Any:
+    """`a` itself if its columns lie one after another in memory, else a copy where they do.
+
+    >>> import mirabelle as mb
+    >>> mb.asfortranarray(mb.zeros((2, 3))).flags.f_contiguous
+    True
+    """
+    return in_memory_order(_with_dtype(a, dtype), "F")
+
+
+@array_function
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
+    """`a`, as an array of a dtype and with the memory that `requirements` name (C, F, A, W, O, E).
+
+    >>> import mirabelle as mb
+    >>> mb.require(mb.zeros((2, 3)), requirements=["F"]).flags.f_contiguous
+    True
+    """
+    known = {"C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F_CONTIGUOUS": "F", "FORTRAN": "F", "ALIGNED": "A",
+             "WRITEABLE": "W", "OWNDATA": "O", "ENSUREARRAY": "E"}  # fmt: skip
+    wanted = {known.get(str(r).upper(), str(r).upper()) for r in requirements or ()}
+    if unknown := wanted - set(known.values()):
+        raise ValueError(f"{sorted(unknown)} are no requirements. There are: {', '.join(known)}.")
+    if {"C", "F"} <= wanted:
+        raise ValueError("Cannot specify both 'C' and 'F' order")
+    x = as_array(a)
+    x = x if dtype is None else verbs.astype(x, dtype, copy=False)
+    for order in wanted & {"C", "F"}:
+        x = in_memory_order(x, order)
+    flags = verbs.leaf_of(x).view.flags
+    missing = ("O" in wanted and not flags.owndata) or ("W" in wanted and not flags.writeable)
+    return verbs.copy(x) if missing else x
+
+
+def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
+    """Might the memory of two arrays overlap, by its bounds?
+
+    Writes part arrays that share: this tells where their contents lie now.
+
+    >>> import mirabelle as mb
+    >>> x = mb.zeros(4)
+    >>> mb.may_share_memory(x, x[1:]), mb.may_share_memory(x, mb.copy(x))
+    (True, False)
+    """
+    return _shares("may_share_memory", a, b, max_work)
+
+
+def shares_memory(a: Any, b: Any, /, max_work: int = -1) -> bool:
+    """Do two arrays have an element of memory in common?
+
+    >>> import mirabelle as mb
+    >>> x = mb.zeros(4)
+    >>> mb.shares_memory(x[::2], x[1::2])
+    False
+    """
+    return _shares("shares_memory", a, b, max_work)
+
+
+def _shares(name: str, a: Any, b: Any, max_work: int) -> bool:
+    a, b = as_array(a), as_array(b)
+    if a.place != b.place:
+        return False
+    return bool(library.call(name, a, b, max_work=max_work))
+
+
+def min_scalar_type(a: Any, /) -> np.dtype:
+    """The smallest dtype that holds the number `a`; of an array, its dtype.
+
+    >>> import mirabelle as mb
+    >>> mb.min_scalar_type(300)
+    dtype('uint16')
+    """
+    if isinstance(a, AbstractArray):
+        return a.dtype if a.ndim else np.min_scalar_type(verbs.to_numpy(a))
+    return np.min_scalar_type(a)
+
+
+def common_type(*arrays: Any) -> Any:
+    """The floating-point type that holds the elements of all arrays.
+
+    >>> import mirabelle as mb
+    >>> mb.common_type(mb.HostArray([1.0], dtype=mb.float32), mb.HostArray([1]))
+    <class 'numpy.float64'>
+    """
+    return np.common_type(*[np.empty(0, as_array(x).dtype) for x in arrays])
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The shape of an array, or of what one would be made of.
+
+    >>> import mirabelle as mb
+    >>> mb.shape(mb.zeros((2, 3)))
+    (2, 3)
+    """
+    return a.shape if isinstance(a, AbstractArray) else np.shape(a)
+
+
+def ndim(a: Any) -> int:
+    """The number of dimensions of an array, or of what one would be made of.
+
+    >>> import mirabelle as mb
+    >>> mb.ndim(mb.zeros((2, 3)))
+    2
+    """
+    return a.ndim if isinstance(a, AbstractArray) else np.ndim(a)
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements of an array, or along axes.
+
+    >>> import mirabelle as mb
+    >>> mb.size(mb.zeros((2, 3)), axis=1)
+    3
+    """
+    if axis is None:
+        return a.size if isinstance(a, AbstractArray) else int(np.size(a))
+    lengths = shape(a)
+    n = 1
+    for d in axis if isinstance(axis, tuple) else (axis,):
+        n *= lengths[d]
+    return n

@@ -1,0 +1,372 @@
+"""Continuous distributions. Those with a formula are drawn as uniform, exponential or normal numbers,
+and the formula is a lazy tree over them, which fuses with what the caller computes of it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.random.checks import (
+    any_of,
+    finite,
+    float_dtype,
+    not_negative,
+    positive,
+)
+from mirabelle.arraytypes.random.core import Core, Request
+from mirabelle.dispatch import verbs
+
+
+def _is(x: Any, value: float) -> bool:
+    return not isinstance(x, AbstractArray) and x == value
+
+
+def _placed(loc: Any, scale: Any, x: Any) -> Any:
+    """loc + scale * x, without the parts that change nothing."""
+    if not _is(scale, 1.0):
+        x = verbs.multiply(x, scale)
+    return x if _is(loc, 0.0) else verbs.add(x, loc)
+
+
+def sqrt(x: Any) -> Any:
+    return verbs.sqrt(x) if isinstance(x, AbstractArray) else math.sqrt(x)
+
+
+class Continuous(Core):
+    """The methods of a generator that return real numbers.
+
+    All take `size`, `dtype` (float64 or float32) and `out`; parameters may be arrays, which broadcast.
+    """
+
+    __slots__ = ()
+
+    # The four that everything else is made of
+
+    def random(self, size: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """Uniform numbers from [0, 1), in steps of 2**-53 (of 2**-24 in single precision).
+
+        >>> import mirabelle as mb
+        >>> rng = mb.random.default_rng(7)
+        >>> print(rng.random(3))
+        [0.00643407 0.01195999 0.85963655]
+        """
+        r = self._request(size, out)
+        return self._deliver(r, self._draw(r, "uniform", float_dtype(dtype, r.out, "random")))
+
+    def standard_normal(self, size: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """Normal numbers of mean 0 and variance 1.
+
+        >>> import mirabelle as mb
+        >>> mb.random.default_rng(7).standard_normal((2, 3)).shape
+        (2, 3)
+        """
+        r = self._request(size, out)
+        return self._deliver(r, self._draw(r, "normal", float_dtype(dtype, r.out, "standard_normal")))
+
+    def standard_exponential(self, size: Any = None, dtype: Any = None, method: str = "inv", out: Any = None) -> Any:
+        """Exponential numbers of mean 1. (`method` is accepted for NumPy's sake; there is one way here.)
+
+        >>> import mirabelle as mb
+        >>> bool(mb.all(mb.random.default_rng(7).standard_exponential(100) > 0))
+        True
+        """
+        if method not in ("inv", "zig"):
+            raise ValueError(f'method is "inv" or "zig", not {method!r}.')
+        r = self._request(size, out)
+        return self._deliver(r, self._draw(r, "exponential", float_dtype(dtype, r.out, "standard_exponential")))
+
+    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        """Gamma numbers of a shape, and scale 1.
+
+        >>> import mirabelle as mb
+        >>> x = mb.random.default_rng(7).standard_gamma([0.5, 50.0], (1000, 2))
+        >>> print(mb.round(mb.mean(x, axis=0)))
+        [ 0. 50.]
+        """
+        r = self._request(size, out, shape=shape)
+        d = float_dtype(dtype, r.out, "standard_gamma")
+        finite("shape", *r.parameters)
+        return self._deliver(r, self._draw(r, "gamma", d, *r.parameters))
+
+    # Uniform
+
+    def uniform(
+        self, low: Any = 0.0, high: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Uniform numbers from [low, high).
+
+        >>> import mirabelle as mb
+        >>> x = mb.random.default_rng(7).uniform(-1, 1, 1000)
+        >>> bool(mb.all((x >= -1) & (x < 1)))
+        True
+        """
+        r = self._request(size, out, low=low, high=high)
+        d = float_dtype(dtype, r.out, "uniform")
+        low, high = r.parameters
+        width = high - low
+        if any_of(verbs.logical_not(verbs.isfinite(width))) if isinstance(width, AbstractArray) else (
+            not math.isfinite(width)
+        ):
+            raise OverflowError("high - low range exceeds valid bounds: it is no finite number.")
+        not_negative("high - low", width)
+        return self._deliver(r, _placed(low, width, self._draw(r, "uniform", d)), d)
+
+    def triangular(
+        self, left: Any, mode: Any, right: Any, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Numbers from [left, right] with a density that rises to `mode` and falls from there."""
+        r = self._request(size, out, left=left, mode=mode, right=right)
+        d = float_dtype(dtype, r.out, "triangular")
+        left, mode, right = r.parameters
+        for wrong, text in ((left > mode, "left > mode"), (mode > right, "mode > right"), (left == right, "left == right")):
+            if any_of(wrong):
+                raise ValueError(f"{text}: the corners of a triangular distribution go from left to right.")
+        u = self._draw(r, "uniform", d)
+        width = right - left
+        rising = left + verbs.sqrt(u * (width * (mode - left)))
+        falling = right - verbs.sqrt((1.0 - u) * (width * (right - mode)))
+        return self._deliver(r, verbs.where(u * width <= mode - left, rising, falling), d)
+
+    # From normal numbers
+
+    def normal(
+        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Normal numbers of a mean and a standard deviation.
+
+        >>> import mirabelle as mb
+        >>> x = mb.random.default_rng(7).normal([0.0, 100.0], 0.1)
+        >>> print(mb.round(x))
+        [ 0. 100.]
+        """
+        r, d = self._scaled(size, out, dtype, "normal", loc, scale)
+        return self._deliver(r, _placed(*r.parameters, self._draw(r, "normal", d)), d)
+
+    def lognormal(
+        self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Numbers whose logarithm is normal."""
+        r = self._request(size, out, mean=mean, sigma=sigma)
+        d = float_dtype(dtype, r.out, "lognormal")
+        not_negative("sigma", r.parameters[1])
+        return self._deliver(r, verbs.exp(_placed(*r.parameters, self._draw(r, "normal", d))), d)
+
+    def wald(
+        self, mean: Any, scale: Any, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """When a drifting Brownian motion first arrives (inverse Gaussian numbers)."""
+        r = self._request(size, out, mean=mean, scale=scale)
+        d = float_dtype(dtype, r.out, "wald")
+        mean, scale = r.parameters
+        positive("mean", mean)
+        positive("scale", scale)
+        # Michael, Schucany and Haas 1976; the smaller root of the quadratic without cancellation.
+        y = verbs.square(self._draw(r, "normal", d)) * (mean / (2.0 * scale))
+        root = 1.0 / (1.0 + y + verbs.sqrt(y * (y + 2.0)))
+        u = self._draw(r, "uniform", d)
+        return self._deliver(r, verbs.where(u * (1.0 + root) <= 1.0, root, 1.0 / root) * mean, d)
+
+    # From exponential numbers
+
+    def exponential(self, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """Exponential numbers of mean `scale`.
+
+        >>> import mirabelle as mb
+        >>> x = mb.random.default_rng(7).exponential(100.0, 10000)
+        >>> bool(abs(mb.mean(x) - 100) < 5)
+        True
+        """
+        r = self._request(size, out, scale=scale)
+        d = float_dtype(dtype, r.out, "exponential")
+        not_negative("scale", *r.parameters)
+        return self._deliver(r, _placed(0.0, r.parameters[0], self._draw(r, "exponential", d)), d)
+
+    def rayleigh(self, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """The length of a vector of two normal components of deviation `scale`."""
+        r = self._request(size, out, scale=scale)
+        d = float_dtype(dtype, r.out, "rayleigh")
+        not_negative("scale", *r.parameters)
+        return self._deliver(r, _placed(0.0, r.parameters[0], verbs.sqrt(self._draw(r, "exponential", d) * 2.0)), d)
+
+    def weibull(self, a: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """Weibull numbers of a shape `a`, and scale 1."""
+        r = self._request(size, out, a=a)
+        d = float_dtype(dtype, r.out, "weibull")
+        not_negative("a", *r.parameters)
+        x = self._draw(r, "exponential", d)
+        (a,) = r.parameters
+        if not isinstance(a, AbstractArray):
+            return self._deliver(r, x * 0.0 if a == 0 else verbs.pow(x, 1.0 / a), d)
+        return self._deliver(r, verbs.where(a == 0, 0.0, verbs.pow(x, 1.0 / a)), d)
+
+    def pareto(self, a: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """Pareto numbers of the second kind (Lomax): they begin at 0. Add 1 for the first kind."""
+        r = self._request(size, out, a=a)
+        d = float_dtype(dtype, r.out, "pareto")
+        positive("a", *r.parameters)
+        return self._deliver(r, verbs.expm1(self._draw(r, "exponential", d) / r.parameters[0]), d)
+
+    def power(self, a: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """Numbers from [0, 1] with the density a x**(a - 1)."""
+        r = self._request(size, out, a=a)
+        d = float_dtype(dtype, r.out, "power")
+        positive("a", *r.parameters)
+        x = verbs.negative(verbs.expm1(verbs.negative(self._draw(r, "exponential", d))))
+        return self._deliver(r, verbs.pow(x, 1.0 / r.parameters[0]), d)
+
+    def gumbel(
+        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """The largest of many (extreme value numbers of the first kind)."""
+        r, d = self._scaled(size, out, dtype, "gumbel", loc, scale)
+        x = verbs.negative(verbs.log(self._draw(r, "exponential", d)))
+        return self._deliver(r, _placed(*r.parameters, x), d)
+
+    def laplace(
+        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """The difference of two exponential numbers."""
+        r, d = self._scaled(size, out, dtype, "laplace", loc, scale)
+        x = self._draw(r, "exponential", d) - self._draw(r, "exponential", d)
+        return self._deliver(r, _placed(*r.parameters, x), d)
+
+    def logistic(
+        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Numbers whose distribution function is 1 / (1 + exp(-x))."""
+        r, d = self._scaled(size, out, dtype, "logistic", loc, scale)
+        # log of the odds of a uniform number, with full precision on both sides.
+        x = verbs.log(verbs.expm1(self._draw(r, "exponential", d)))
+        return self._deliver(r, _placed(*r.parameters, x), d)
+
+    def standard_cauchy(self, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """The quotient of two normal numbers."""
+        r = self._request(size, out)
+        d = float_dtype(dtype, r.out, "standard_cauchy")
+        return self._deliver(r, self._draw(r, "normal", d) / self._draw(r, "normal", d))
+
+    # From gamma numbers
+
+    def gamma(
+        self, shape: Any, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Gamma numbers of a shape and a scale.
+
+        >>> import mirabelle as mb
+        >>> x = mb.random.default_rng(7).gamma(9.0, 2.0, 10000)
+        >>> bool(abs(mb.mean(x) - 18) < 0.5)
+        True
+        """
+        r = self._request(size, out, shape=shape, scale=scale)
+        d = float_dtype(dtype, r.out, "gamma")
+        shape, scale = r.parameters
+        finite("shape", shape)
+        not_negative("scale", scale)
+        return self._deliver(r, _placed(0.0, scale, self._draw(r, "gamma", d, shape)), d)
+
+    def beta(self, a: Any, b: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """Beta numbers: what part of two gamma numbers of shapes `a` and `b` the first is."""
+        r = self._request(size, out, a=a, b=b)
+        d = float_dtype(dtype, r.out, "beta")
+        a, b = r.parameters
+        positive("a", a)
+        positive("b", b)
+        finite("a", a)
+        finite("b", b)
+        # By logarithms: gamma numbers of small shapes are too small for a number.
+        x, y = self._draw(r, "log_gamma", None, a), self._draw(r, "log_gamma", None, b)
+        return self._deliver(r, 1.0 / (1.0 + verbs.exp(y - x)), d)
+
+    def chisquare(self, df: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """The sum of the squares of `df` normal numbers."""
+        r = self._request(size, out, df=df)
+        d = float_dtype(dtype, r.out, "chisquare")
+        positive("df", *r.parameters)
+        return self._deliver(r, self._chisquare(r, r.parameters[0]), d)
+
+    def _chisquare(self, r: Request, df: Any) -> Any:
+        finite("df", df)
+        return self._draw(r, "gamma", None, df / 2.0) * 2.0
+
+    def noncentral_chisquare(
+        self, df: Any, nonc: Any, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """The sum of the squares of `df` normal numbers whose means are not 0: `nonc` is the sum of theirs."""
+        r = self._request(size, out, df=df, nonc=nonc)
+        d = float_dtype(dtype, r.out, "noncentral_chisquare")
+        df, nonc = r.parameters
+        positive("df", df)
+        not_negative("nonc", nonc)
+        return self._deliver(r, self._noncentral(r, df, nonc), d)
+
+    def _noncentral(self, r: Request, df: Any, nonc: Any) -> Any:
+        """A Poisson number of further pairs of degrees of freedom, whatever df is."""
+        finite("nonc", nonc, most=1e18)
+        half = nonc / 2.0
+        pairs = self._draw(r, "poisson", None, half)
+        return self._chisquare(r, 2.0 * pairs + df)
+
+    def f(self, dfnum: Any, dfden: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """The quotient of two chi-square numbers, each divided by its degrees of freedom."""
+        r = self._request(size, out, dfnum=dfnum, dfden=dfden)
+        d = float_dtype(dtype, r.out, "f")
+        dfnum, dfden = r.parameters
+        positive("dfnum", dfnum)
+        positive("dfden", dfden)
+        return self._deliver(r, self._chisquare(r, dfnum) * dfden / (self._chisquare(r, dfden) * dfnum), d)
+
+    def noncentral_f(
+        self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """As `f`, with a noncentral numerator."""
+        r = self._request(size, out, dfnum=dfnum, dfden=dfden, nonc=nonc)
+        d = float_dtype(dtype, r.out, "noncentral_f")
+        dfnum, dfden, nonc = r.parameters
+        positive("dfnum", dfnum)
+        positive("dfden", dfden)
+        not_negative("nonc", nonc)
+        x = self._noncentral(r, dfnum, nonc) * dfden
+        return self._deliver(r, x / (self._chisquare(r, dfden) * dfnum), d)
+
+    def standard_t(self, df: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+        """Student's t of `df` degrees of freedom.
+
+        >>> import mirabelle as mb
+        >>> mb.random.default_rng(7).standard_t(3.0, size=5).shape
+        (5,)
+        """
+        r = self._request(size, out, df=df)
+        d = float_dtype(dtype, r.out, "standard_t")
+        (df,) = r.parameters
+        positive("df", df)
+        finite("df", df)
+        x = self._draw(r, "normal")
+        half = df / 2.0
+        return self._deliver(r, x * verbs.sqrt(half / self._draw(r, "gamma", None, half)), d)
+
+    # Of the circle
+
+    def vonmises(
+        self, mu: Any, kappa: Any, size: Any = None, *, dtype: Any = None, out: Any = None
+    ) -> Any:
+        """Angles from [-π, π] around `mu`: the normal distribution of the circle."""
+        r = self._request(size, out, mu=mu, kappa=kappa)
+        d = float_dtype(dtype, r.out, "vonmises")
+        mu, kappa = r.parameters
+        finite("kappa", kappa)
+        h = self._draw(r, "haversine", None, kappa)
+        angle = verbs.copysign(verbs.asin(verbs.sqrt(verbs.abs(h) / 2.0)) * 2.0, h)
+        if not _is(mu, 0.0):
+            angle = verbs.remainder(angle + mu + np.pi, 2.0 * np.pi) - np.pi
+        return self._deliver(r, angle, d)
+
+    def _scaled(self, size: Any, out: Any, dtype: Any, method: str, loc: Any, scale: Any) -> tuple[Request, Any]:
+        """The request of a distribution of a location and a scale."""
+        r = self._request(size, out, loc=loc, scale=scale)
+        d = float_dtype(dtype, r.out, method)
+        not_negative("scale", r.parameters[1])
+        return r, d

@@ -23,7 +23,6 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.wrappers import Wrapper, root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import generic
-from mirabelle.dispatch.schedule import dag_size
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, format_tree
 
 # An expression of more elements than this is not computed to be looked at.
@@ -38,19 +37,19 @@ _PRE = f"margin:0;padding:0;background:none;border:none;color:inherit;white-spac
 def card_of(x: AbstractArray) -> str:
     """The HTML a notebook shows of an array."""
     version = _pending(x)
-    if version is not None and x.size > SMALL:
-        return card(type(x).__name__, facts(x), pictures.picture(x), tree_html(version))
-    return card(type(x).__name__, facts(x), pictures.picture(x), preformatted(sample_text(x)))
+    below = tree_html(version) if version is not None and x.size > SMALL else preformatted(sample_text(x))
+    return card(type(x).__name__, facts(x), pictures.picture(x), below, colour=pictures.colour_of(x))
 
 
-def card(title: str, rows: dict[str, str], picture: str, *sections: str) -> str:
+def card(title: str, rows: dict[str, str], picture: str, *sections: str, colour: str = "") -> str:
     """A title, a table of facts beside a picture, and what follows below."""
+    dots = {"place": f'<span style="color:{colour}">\u25cf</span> '} if colour else {}
     cells = "".join(
         f'<tr style="background:none;border:none"><th style="{_CELL};font-weight:normal;opacity:0.6">'
-        f'{html.escape(k)}</th><td style="{_CELL}">{html.escape(v)}</td></tr>'
+        f'{html.escape(k)}</th><td style="{_CELL}">{dots.get(k, "")}{html.escape(v)}</td></tr>'
         for k, v in rows.items()
     )
-    table = f'<table style="border-collapse:collapse;border:none;margin:0.3em 0 0 0;color:inherit;font-size:inherit">{cells}</table>'
+    table = f'<table style="{_TABLE}">{cells}</table>'
     head = f'<div style="font-weight:600;{_MONO}">{html.escape(title)}</div>'
     below = "".join(f'<div style="margin-top:0.6em">{section}</div>' for section in sections if section)
     return (
@@ -60,6 +59,7 @@ def card(title: str, rows: dict[str, str], picture: str, *sections: str) -> str:
     )
 
 
+_TABLE = "border-collapse:collapse;border:none;margin:0.3em 0 0 0;color:inherit;font-size:inherit"
 _CELL = "text-align:left;padding:0.05em 1.2em 0.05em 0;border:none;background:none;max-width:60ch"
 
 
@@ -110,10 +110,20 @@ def _state(x: Any) -> str:
     if version is None:
         leaf = getattr(root_of(x), "_node", None)
         return "memory shared with NumPy" if isinstance(leaf, Leaf) and leaf.foreign else "in memory"
-    n = dag_size(version) if isinstance(version, Broadcasted) else 1
-    if isinstance(version, Reduced) and isinstance(version.operand, Broadcasted):
-        n += dag_size(version.operand)
+    n = _operations(version)
     return f"pending: {n} operation{'s' if n != 1 else ''}"
+
+
+def _operations(version: Any) -> int:
+    """How many operations wait in a tree, those below its reductions too."""
+    seen: set[int] = set()
+    stack = [version]
+    while stack:
+        x = stack.pop()
+        if isinstance(x, (Broadcasted, Reduced)) and x.value is None and id(x) not in seen:
+            seen.add(id(x))
+            stack += (x.args or ()) if isinstance(x, Broadcasted) else [x.operand]
+    return len(seen)
 
 
 def _chain(x: Any) -> str:
@@ -138,7 +148,7 @@ def _(x: AbstractArray) -> str:
     edge = EDGE if x.ndim < 3 else 1
     few = x.size <= 60 if x.ndim < 3 else x.size <= 20
     with np.printoptions(precision=min(4, np.get_printoptions()["precision"])):
-        return np.array2string(corners(x), threshold=60 if few else 0, edgeitems=edge, max_line_width=110)
+        return np.array2string(corners(x), threshold=60 if few else 0, edgeitems=edge, max_line_width=90)
 
 
 def corners(x: Any) -> np.ndarray:

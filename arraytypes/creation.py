@@ -37,7 +37,9 @@ def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
     (2, 3)
     """
     maker = maker_of(device)
-    return maker(wrap(maker.family, Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype or np.float64)))))
+    return maker(
+        wrap(maker.family, Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype or np.float64))))
+    )
 
 
 @keyword_only("dtype")
@@ -120,9 +122,7 @@ def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = No
 
 @keyword_only("dtype")
 @creates
-def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
-) -> Any:
+def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
     """Evenly spaced numbers from `start` up to, but without, `stop`. (From 0 to `start`, if it is alone.)
 
     >>> import mirabelle as mb
@@ -233,7 +233,9 @@ def _as_shared(obj: Any, copy: bool | None) -> np.ndarray | None:
 def _holds_device_arrays(nest: Any) -> bool:
     """Is one of the arrays in nested lists on a device, where NumPy cannot read it?"""
     return any(
-        x.place.rank >= 2 if isinstance(x, AbstractArray) else isinstance(x, (list, tuple)) and _holds_device_arrays(x)
+        x.place.rank >= 2
+        if isinstance(x, AbstractArray)
+        else isinstance(x, (list, tuple)) and _holds_device_arrays(x)
         for x in nest
     )
 

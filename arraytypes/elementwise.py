@@ -467,7 +467,7 @@ _pow = elementwise_method(TABLE["pow"])
 
 
 @verbs.pow.generated(signature=(Operand, Operand))
-def _(base: type, exponent: type) -> Any:
+def power_method(base: type, exponent: type) -> Any:
     build = _pow(base, exponent)
     if build is NotImplemented or exponent is not int or not issubclass(base, AbstractArray):
         return build

@@ -38,6 +38,10 @@ def flow(version: Any) -> str | None:
     nodes: list[_Node] = []
     if _collect(version, {}, nodes, {"x": 0}) is None:
         return None
+    # Data stands beside what reads it first.
+    for node in nodes:
+        if not node.inputs:
+            node.column = min((n.column for n in nodes if node in n.inputs), default=1) - 1
     # A row for each end of the tree; what they flow into stands in their middle, and moves down
     # where another stands already.
     row = 0

@@ -44,7 +44,12 @@ _SAME = {np.degrees: np.rad2deg, np.radians: np.deg2rad}
 UFUNCS |= {alias: UFUNCS[known] for alias, known in _SAME.items()}
 # Ufuncs over vectors and matrices, and those we compose: by their names in the namespace.
 _NAMED = {
-    np.fabs: "fabs", np.float_power: "float_power", np.vecdot: "vecdot", np.matvec: "_matvec", np.vecmat: "_vecmat",
+    getattr(np, name): ours
+    for name, ours in {
+        "fabs": "fabs", "float_power": "float_power", "vecdot": "vecdot", "matvec": "_matvec",
+        "vecmat": "_vecmat",
+    }.items()
+    if hasattr(np, name)
 }  # fmt: skip
 _REDUCE = {
     "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max", "logical_or": "any",
@@ -115,9 +120,9 @@ def _foreign(ufunc: np.ufunc, *inputs: Any) -> Any:
     )
     if family.home.rank >= 2:
         raise TypeError(
-            f"{ufunc.__name__} comes from a package that computes on the host, and the data is on {family.home}. "
-            "Move it there and back: `mb.adapt(mb.HostArray, x)`; or write the function with operations that "
-            "mirabelle has, for instance with mb.broadcast(f, x)."
+            f"{ufunc.__name__} comes from a package that computes on the host, and the data is on "
+            f"{family.home}. Move it there and back: `mb.adapt(mb.HostArray, x)`; or write the function with "
+            "operations that mirabelle has, for instance with mb.broadcast(f, x)."
         )
     if ufunc.signature is not None:
         raise TypeError(

@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.elementwise import Operand, build_node, elementwise_method
+from mirabelle.arraytypes.elementwise import (
+    Operand,
+    argument_type,
+    build_node,
+    elementwise_method,
+    power_method,
+)
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import TABLE
 
@@ -34,20 +40,29 @@ def from_parts(real: Any, imag: Any) -> Any:
     return build_node(TABLE["complex"], (real, imag))
 
 
-def _mended(name: str, kinds: str, mend: Callable[..., Any]) -> None:
+def _kind(t: type) -> str:
+    """The letter of the dtype of an operand of type `t`; "?" where its value decides."""
+    if issubclass(t, AbstractArray):
+        return str(t.dtype.kind) if hasattr(t, "dtype") else "?"
+    dtype = argument_type(t)
+    return "?" if dtype is None else np.dtype(dtype).kind
+
+
+def _mended(name: str, kinds: str, mend: Callable[..., Any], plain: Any = None, unless: Any = ()) -> None:
     """Give an elementwise function a method that mends results of these kinds of dtypes.
 
-    `mend(result, *operands)` builds on NumPy's result.
+    `mend(result, *operands)` builds on NumPy's result, which the generated method `plain` makes. It is
+    left alone where the last operand is one of the types `unless`.
     """
-    verb, plain = verbs.ELEMENTWISE[name], elementwise_method(TABLE[name])
+    verb, plain = verbs.ELEMENTWISE[name], plain or elementwise_method(TABLE[name])
 
     def generated(*types: type) -> Any:
         build = plain(*types)
-        settled = [t.dtype.kind for t in types if issubclass(t, AbstractArray) and hasattr(t, "dtype")]
         if (
             build is NotImplemented
             or any(hasattr(t, "_elementwise") for t in types)
-            or (len(settled) == len(types) and not set(settled) & set(kinds))
+            or not {"?", *kinds} & set(map(_kind, types))
+            or issubclass(types[-1], unless)
         ):
             return build
 
@@ -84,6 +99,15 @@ def _expm1(y: Any, z: Any) -> Any:
     return verbs.where(verbs.equal(b, 0.0), on_axis, y)
 
 
+def _pow(power: Any, x1: Any, x2: Any) -> Any:
+    """Where one exponent of 0.5 is for several elements, NumPy takes square roots.
+
+    (For a literal 0.5 they are what is meant: it is left alone.)
+    """
+    root = verbs.where(verbs.equal(x1, -math.inf), math.inf, verbs.add(power, 0.0))
+    return verbs.where(verbs.equal(x2, 0.5), root, power)
+
+
 def _number(like: Any, value: complex) -> Any:
     """A complex number of the precision of `like`."""
     return like.dtype.type(value)
@@ -109,6 +133,7 @@ def _sign(y: Any, z: Any) -> Any:
 
 
 _mended("floor_divide", "f", _floor_divide)
+_mended("pow", "f", _pow, power_method, unless=(int, float, np.number))
 _mended("expm1", "c", _expm1)
 _mended("tanh", "c", _tanh)
 _mended("tan", "c", _tan)

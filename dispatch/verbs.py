@@ -143,7 +143,9 @@ spacing = _elementwise("spacing", "The distance to the next number")
 divmod = _elementwise("divmod", "(x1 // x2, x1 % x2), one kernel for both")
 modf = _elementwise("modf", "The fractional and the integral part")
 frexp = _elementwise("frexp", "Mantissa and exponent to base 2")
-where = _elementwise("where", "x1 where the condition holds, else x2", "mb.HostArray([True, False]), 1, 2 -> [1 2]")
+where = _elementwise(
+    "where", "x1 where the condition holds, else x2", "mb.HostArray([True, False]), 1, 2 -> [1 2]"
+)
 
 
 # Julia's vocabulary: the pieces a new array type gives

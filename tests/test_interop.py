@@ -113,8 +113,8 @@ def test_numpy_arrays_as_operands():
 
 
 def test_numpy_functions_we_do_not_have_are_refused_clearly():
-    with pytest.raises(TypeError, match=r"interp|implementation"):
-        np.interp(mb.HostArray([1.0]), [0, 1], [0, 1])
+    with pytest.raises(TypeError, match=r"datetime_as_string\(mb\.to_numpy\(x\)\)"):
+        np.datetime_as_string(mb.HostArray([1.0]))
 
 
 def test_strided_swapped_and_unaligned_numpy_arrays():

@@ -16,6 +16,9 @@ from benchmarks.npkernels._contenders import _numba_module
 from benchmarks.npkernels._kernel import convert
 from benchmarks.npkernels._report import same
 
+# Numba would rather multiply columns that were copied first.
+pytestmark = pytest.mark.filterwarnings("ignore:.*faster on contiguous arrays")
+
 LAZY = [k for k in KERNELS.values() if not k.jitted]
 JITTED = [k for k in KERNELS.values() if k.jitted]
 

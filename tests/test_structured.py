@@ -46,7 +46,10 @@ KINDS = {
     "diagonal": (lambda at: mb.Diagonal(at(V)), np.diag(V)),
     "upper_bidiagonal": (lambda at: mb.Bidiagonal(at(V), at(U)), np.diag(V) + np.diag(U, 1)),
     "lower_bidiagonal": (lambda at: mb.Bidiagonal(at(V), at(U), "L"), np.diag(V) + np.diag(U, -1)),
-    "tridiagonal": (lambda at: mb.Tridiagonal(at(W), at(V), at(U)), np.diag(V) + np.diag(U, 1) + np.diag(W, -1)),
+    "tridiagonal": (
+        lambda at: mb.Tridiagonal(at(W), at(V), at(U)),
+        np.diag(V) + np.diag(U, 1) + np.diag(W, -1),
+    ),
     "upper": (lambda at: mb.UpperTriangular(at(A)), np.triu(A)),
     "lower": (lambda at: mb.LowerTriangular(at(A)), np.tril(A)),
     "unit_upper": (lambda at: mb.UnitUpperTriangular(at(A)), triangle(A, True, True)),
@@ -175,7 +178,11 @@ def test_reading_what_no_rule_is_for(kind, family):
         check(x.reshape(-1), n.reshape(-1), family)
         check(mb.broadcast_to(x, (2, N, N)), np.broadcast_to(n, (2, N, N)), family)
         check(mb.var(x), np.var(n), family)
-        check(x[None] * A if family is mb.HostArray else x * 1, n[None] * A if family is mb.HostArray else n, family)
+        check(
+            x[None] * A if family is mb.HostArray else x * 1,
+            n[None] * A if family is mb.HostArray else n,
+            family,
+        )
         check(mb.sum(x, axis=0), n.sum(axis=0), family)
         for a in (0, 1, None):
             if n.dtype.kind != "c":
@@ -382,7 +389,8 @@ def test_user_functions_are_asked_at_zero():
     with mb.settings.changed(dense_fallback="silent"):
         lost = mb.broadcast(lambda a: a + 1.0, D)
         assert_same(lost, np.diag(V) + 1)
-        assert_same(mb.broadcast(lambda a: 1.0 / a, D), 1 / np.diag(V))
+        with np.errstate(all="ignore"):
+            assert_same(mb.broadcast(lambda a: 1.0 / a, D), 1 / np.diag(V))
 
 
 def test_several_results_are_dense():
@@ -497,7 +505,9 @@ def test_a_missing_rule_is_told_once_with_operation_type_and_bytes():
         mb.Diagonal(mb.RefArray(np.ones(10))) + 1
     texts = [str(w.message) for w in caught]
     assert len(texts) == 5
-    assert texts[0].startswith("mb.cos(Diagonal[HostArray[float64, 1]]): no rule, so it was made dense, 78.1 KiB")
+    assert texts[0].startswith(
+        "mb.cos(Diagonal[HostArray[float64, 1]]): no rule, so it was made dense, 78.1 KiB"
+    )
     assert "@mb.cos.method" in texts[0] and "mb.dense(x)" in texts[0]
     assert [t.split("(")[0] for t in texts[1:]] == ["mb.add", "mb.var", "mb.reshape", "mb.add"]
     assert all(w.filename == __file__ for w in caught)
@@ -639,7 +649,7 @@ BAD = [
     (lambda: mb.Bidiagonal(V, V), "above the main one of a 5 × 5 Bidiagonal has 4 elements; this one has 5"),
     (lambda: mb.Bidiagonal(V, U, "X"), "above .* or below"),
     (lambda: mb.Tridiagonal(U, V, V), "has 4 elements"),
-    (lambda: mb.Diagonal(V, V), "1 part"),
+    (lambda: mb.Diagonal(V, V), r"made of 1 diagonal\(s\), and 2 came"),
     (lambda: mb.UpperTriangular(A[:2]), "takes a square matrix; this one has shape"),
     (lambda: mb.Symmetric(A, "both"), "upper"),
     (lambda: mb.Symmetric(V), "takes a square matrix"),
@@ -730,7 +740,13 @@ def test_ranges_are_what_arange_gives(args, family):
               lambda a: 2 * a - a, lambda a: +a, lambda a: a - 0.5):  # fmt: skip
         assert type_of(f(x)) == "Range"
         check(f(x), f(n), family)
-    for f in (lambda a: a * a, lambda a: a**2, lambda a: 1.0 / (a + 100), lambda a: a > 1, lambda a: a[:, None] * a):
+    for f in (
+        lambda a: a * a,
+        lambda a: a**2,
+        lambda a: 1.0 / (a + 100),
+        lambda a: a > 1,
+        lambda a: a[:, None] * a,
+    ):
         check(f(x), f(n), family)
     if len(n):
         for name in ("sum", "min", "max", "mean", "prod"):
@@ -786,7 +802,10 @@ def test_what_people_see():
         "parts: Range[HostArray[int64, 1]](start=0, step=1, size=1000000))"
     )
     upper = mb.UpperTriangular(mb.Fill((10**5, 10**5), 1.0))
-    assert "Fill[HostArray[float64, 2]](1.0, shape=(100000, 100000))" in repr(upper) and "type" in upper._repr_html_()
+    assert (
+        "Fill[HostArray[float64, 2]](1.0, shape=(100000, 100000))" in repr(upper)
+        and "type" in upper._repr_html_()
+    )
     assert "0 B stored, 7.3 TiB if dense" in mb.Identity(10**6)._repr_html_()
 
 

@@ -17,9 +17,7 @@ from mirabelle.dispatch.tree import broadcast_shapes
 
 @keyword_only("k", "dtype")
 @creates
-def eye(
-    n_rows: int, n_cols: Any = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
-) -> Any:
+def eye(n_rows: int, n_cols: Any = None, /, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """Ones on the k-th diagonal of a matrix of zeros.
 
     >>> import mirabelle as mb
@@ -43,7 +41,9 @@ def eye(
 
 def _part(x: Any, k: Any, name: str, keep: Any) -> Any:
     if x.ndim < 2:
-        raise ValueError(f"{name} takes matrices, and this array has {x.ndim} dimension(s): mb.{name}(x[None, :]).")
+        raise ValueError(
+            f"{name} takes matrices, and this array has {x.ndim} dimension(s): mb.{name}(x[None, :])."
+        )
     n, m = x.shape[-2:]
     k = min(max(operator.index(k), -n), m)
     rows = arange(n, device=x.place)
@@ -97,14 +97,15 @@ def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[
     vectors = [as_array(x, like) for x in arrays]
     for v in vectors:
         if v.ndim > 1:
-            raise ValueError(f"meshgrid takes vectors, and one has shape {v.shape}. Flatten it: mb.reshape(x, (-1,)).")
+            raise ValueError(
+                f"meshgrid takes vectors, and one has shape {v.shape}. Flatten it: mb.reshape(x, (-1,))."
+            )
     n = len(vectors)
     along = list(range(n))
     if indexing == "xy" and n > 1:
         along[:2] = [1, 0]
     shown = [
-        verbs.reshape(v, tuple(v.size if d == along[i] else 1 for d in range(n)))
-        for i, v in enumerate(vectors)
+        verbs.reshape(v, tuple(v.size if d == along[i] else 1 for d in range(n))) for i, v in enumerate(vectors)
     ]
     if sparse:
         return tuple(map(copied, shown))

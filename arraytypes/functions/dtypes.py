@@ -51,7 +51,9 @@ def finfo(type: Any, /) -> FloatInfo:
     """
     dtype = _dtype_of(type)
     if dtype.kind not in "fc":
-        raise ValueError(f"finfo is about floating-point numbers, not {dtype.name}. Ask mb.iinfo about integers.")
+        raise ValueError(
+            f"finfo is about floating-point numbers, not {dtype.name}. Ask mb.iinfo about integers."
+        )
     info = np.finfo(dtype)
     return FloatInfo(
         bits=int(info.bits),
@@ -77,7 +79,9 @@ def iinfo(type: Any, /) -> IntegerInfo:
     """
     dtype = _dtype_of(type)
     if dtype.kind not in "iu":
-        raise ValueError(f"iinfo is about integers, not {dtype.name}. Ask mb.finfo about floating-point numbers.")
+        raise ValueError(
+            f"iinfo is about integers, not {dtype.name}. Ask mb.finfo about floating-point numbers."
+        )
     info = np.iinfo(dtype)
     return IntegerInfo(bits=int(info.bits), max=int(info.max), min=int(info.min), dtype=dtype)
 

@@ -260,9 +260,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     if not x.size:
         return out
     # Along each axis two pieces change places: (where to, where from).
-    pieces = [
-        [(slice(s, None), slice(None, -s)), (slice(None, s), slice(-s, None))] for s in shifts.values()
-    ]
+    pieces = [[(slice(s, None), slice(None, -s)), (slice(None, s), slice(-s, None))] for s in shifts.values()]
     for piece in itertools.product(*pieces):
         there, here = [_ALL] * dest.ndim, [_ALL] * dest.ndim
         for d, (to, of) in zip(shifts, piece, strict=True):

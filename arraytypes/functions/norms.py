@@ -149,8 +149,8 @@ def _matrix_norm(x: Any, axes: tuple[int, int], keepdims: bool, ord: Any) -> Any
             result = (verbs.max if ord > 0 else verbs.min)(sums, axis=other, keepdims=True)
         return result if keepdims else verbs.reshape(result, _without(x.shape, axes))
     raise ValueError(
-        f'matrix_norm: ord is "fro", "nuc", 1, -1, 2, -2, inf or -inf; not {ord!r}. For the norm of all entries '
-        "with another order: mb.linalg.vector_norm(x, ord=p)."
+        f'matrix_norm: ord is "fro", "nuc", 1, -1, 2, -2, inf or -inf; not {ord!r}. For the norm of all '
+        "entries with another order: mb.linalg.vector_norm(x, ord=p)."
     )
 
 
@@ -178,8 +178,8 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
             return _vector_norm(x, tuple(range(x.ndim)), bool(keepdims), 2)
         if x.ndim not in (1, 2):
             raise ValueError(
-                f"norm: with an order, say along which axes the vectors or matrices of this {x.ndim}-dimensional "
-                "array lie: axis=-1, or axis=(-2, -1)."
+                f"norm: with an order, say along which axes of this {x.ndim}-dimensional array the vectors or "
+                "matrices lie: axis=-1, or axis=(-2, -1)."
             )
         axis = tuple(range(x.ndim))
     given = axis if isinstance(axis, (tuple, list)) else (axis,)

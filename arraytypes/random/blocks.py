@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirabelle.arraytypes.random.elementary import eighth_turn, eighth_turn_4, log, log_4
+from mirabelle.arraytypes.random.elementary import eighth_turn, eighth_turn_4, log_beside, log_beside_4
 from mirabelle.arraytypes.random.lanes import (
     bits,
     bits4,
@@ -58,29 +58,39 @@ def uniform_4(block: Any, stream: Any) -> Any:
     return fraction_4(w0), fraction_4(w1), fraction_4(w2), fraction_4(w3)
 
 
-# Exponential: -log of a number in (0, 1] whose steps grow finer towards 0, where the tail is
+# Exponential: the logarithm of a number in (0, 1) whose steps grow finer towards both ends, where the
+# distribution's tail is, and its beginning
+
+
+ALL = u8(0xFFFFFFFFFFFFFFFF)
 
 
 def open_fraction(word: Any) -> Any:
     return (f8(word) + 0.5) * 5.421010862427522e-20
 
 
-def open_fraction_4(word: Any) -> Any:
-    return (f4(i4(word >> u8(1))) + f4(0.5)) * f4(4.656612873077393e-10)
+def log_fraction(word: Any) -> Any:
+    """log((word + 1/2) / 2**64): never 0."""
+    return log_beside(open_fraction(word), open_fraction(word ^ ALL))
 
 
 def exponential(block: Any, stream: Any) -> Any:
     u, v = long_words(block, FIRST, stream)
-    return 0.0 - log(open_fraction(u)), 0.0 - log(open_fraction(v))
+    return 0.0 - log_fraction(u), 0.0 - log_fraction(v)
 
 
-def minus_log_4(word: Any) -> Any:
-    return f4(0.0) - log_4(open_fraction_4(word))
+def open_fraction_4(word: Any) -> Any:
+    return (f4(i4(word >> u8(1))) + f4(0.5)) * f4(4.656612873077393e-10)
+
+
+def log_fraction_4(word: Any) -> Any:
+    return log_beside_4(open_fraction_4(word), open_fraction_4(word ^ LOW))
 
 
 def exponential_4(block: Any, stream: Any) -> Any:
     w0, w1, w2, w3 = words(block, FIRST, stream)
-    return minus_log_4(w0), minus_log_4(w1), minus_log_4(w2), minus_log_4(w3)
+    zero = f4(0.0)
+    return zero - log_fraction_4(w0), zero - log_fraction_4(w1), zero - log_fraction_4(w2), zero - log_fraction_4(w3)
 
 
 # Normal: a point of the plane in polar coordinates (Box and Muller). The angle is one of an eighth
@@ -98,7 +108,7 @@ def direction(word: Any) -> Any:
 
 def normal_pair(u: Any, v: Any) -> Any:
     """Two normal variates of two 64-bit words. They reach to 9.5."""
-    radius = sqrt(-2.0 * log(open_fraction(u)))
+    radius = sqrt(-2.0 * log_fraction(u))
     x, y = direction(v)
     return radius * x, radius * y
 
@@ -110,7 +120,7 @@ def normal(block: Any, stream: Any) -> Any:
 
 def normal_pair_4(u: Any, v: Any) -> Any:
     """Two normal variates in single precision of two 32-bit words. They reach to 6.7."""
-    radius = sqrt(f4(-2.0) * log_4(open_fraction_4(u)))
+    radius = sqrt(f4(-2.0) * log_fraction_4(u))
     c, s = eighth_turn_4(f4(i4(v >> u8(8))) * f4(1.4901161193847656e-08))
     straight = (v & u8(1)) == u8(0)
     x = choose(straight, c, s)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,11 @@ from mirabelle.dispatch.tree import Leaf, broadcast_shapes
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def parameter(family: Any, name: str, x: Any) -> Any:
-    """A parameter as a Python number, or as an array of the place where numbers are made."""
+def parameter(family: Any, name: str, x: Any, whole: bool = False) -> Any:
+    """A parameter as a Python number, or as an array of the place where numbers are made.
+
+    Arrays are of real numbers, unless the parameter is `whole`.
+    """
     if isinstance(x, (bool, int, float)):
         return x
     if isinstance(x, (list, tuple)):
@@ -42,14 +44,14 @@ def parameter(family: Any, name: str, x: Any) -> Any:
             x = verbs.adapt(family, x)
         if x.dtype.kind == "c":
             raise TypeError(f"{name} is real, and this array is {x.dtype.name}. Give mb.real({name}).")
-        return x
+        return x if whole or x.dtype in _FLOATS else verbs.astype(x, np.float64)
     if isinstance(x, (bool, int, float)):
         return x
     raise TypeError(f"{name} is a number or an array of numbers, not {x!r}.")
 
 
-def whole(name: str, x: Any) -> Any:
-    """A parameter that counts something."""
+def integer(name: str, x: Any) -> Any:
+    """A parameter that counts something, as 64-bit integers."""
     if isinstance(x, float):
         if not x.is_integer():
             raise TypeError(f"{name} is a whole number, not {x!r}. Round it first: int({name}).")
@@ -68,12 +70,13 @@ def any_of(condition: Any) -> bool:
     return bool(verbs.any(condition)) if isinstance(condition, AbstractArray) else bool(condition)
 
 
-def _shown(x: Any) -> str:
-    return f"an array of shape {x.shape}" if isinstance(x, AbstractArray) else repr(x)
+def all_of(condition: Any) -> bool:
+    return bool(verbs.all(condition)) if isinstance(condition, AbstractArray) else bool(condition)
 
 
 def _refuse(text: str, x: Any) -> None:
-    raise ValueError(f"{text}: {_shown(x)} was given.")
+    shown = f"an array of shape {x.shape}" if isinstance(x, AbstractArray) else repr(x)
+    raise ValueError(f"{text}: {shown} was given.")
 
 
 def not_negative(name: str, x: Any) -> None:
@@ -83,23 +86,19 @@ def not_negative(name: str, x: Any) -> None:
 
 
 def positive(name: str, x: Any) -> None:
-    if any_of(x <= 0) or any_of(x != x):
+    if not all_of(x > 0):
         _refuse(f"{name} <= 0", x)
 
 
-def finite(name: str, x: Any, least: float = 0.0, most: float = 1e300) -> None:
-    """For samplers that reject: they would look for a number for ever."""
-    inside = verbs.logical_and(x >= least, x <= most) if isinstance(x, AbstractArray) else least <= x <= most
-    outside = verbs.logical_not(inside) if isinstance(x, AbstractArray) else not inside
-    if any_of(outside):
-        bound = f"{name} < {least:g}" if any_of(x < least) else f"{name} is too large, or NaN"
-        _refuse(bound, x)
+def finite(name: str, x: Any, most: float = 1e300) -> None:
+    """Not negative, nor infinite, nor NaN: for samplers that reject, and would look for a number for ever."""
+    if not all_of((x >= 0) & (x <= most)):
+        _refuse(f"{name} < 0" if any_of(x < 0) else f"{name} is too large, or NaN", x)
 
 
 def probability(name: str, x: Any, zero: bool = True, one: bool = True) -> None:
-    below = x < 0 if zero else x <= 0
-    above = x > 1 if one else x >= 1
-    if any_of(below) or any_of(above) or any_of(x != x):
+    inside = ((x >= 0) if zero else (x > 0)) & ((x <= 1) if one else (x < 1))
+    if not all_of(inside):
         _refuse(f"{name} {'<' if zero else '<='} 0, {name} {'>' if one else '>='} 1 or {name} is NaN", x)
 
 
@@ -134,8 +133,3 @@ def output_shape(size: tuple[int, ...] | None, out: Any, parameters: Any) -> tup
     if not fits:
         raise ValueError(f"Output size {size} is not compatible with broadcast dimensions of inputs {shape}.")
     return size
-
-
-def log1p_number(x: float) -> float:
-    """log(1 + x) of a Python number, -inf at -1."""
-    return math.log1p(x) if x > -1 else -math.inf

@@ -11,6 +11,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.random.checks import (
+    all_of,
     any_of,
     finite,
     float_dtype,
@@ -30,10 +31,6 @@ def _placed(loc: Any, scale: Any, x: Any) -> Any:
     if not _is(scale, 1.0):
         x = verbs.multiply(x, scale)
     return x if _is(loc, 0.0) else verbs.add(x, loc)
-
-
-def sqrt(x: Any) -> Any:
-    return verbs.sqrt(x) if isinstance(x, AbstractArray) else math.sqrt(x)
 
 
 class Continuous(Core):
@@ -108,9 +105,7 @@ class Continuous(Core):
         d = float_dtype(dtype, r.out, "uniform")
         low, high = r.parameters
         width = high - low
-        if any_of(verbs.logical_not(verbs.isfinite(width))) if isinstance(width, AbstractArray) else (
-            not math.isfinite(width)
-        ):
+        if not all_of(verbs.isfinite(width) if isinstance(width, AbstractArray) else math.isfinite(width)):
             raise OverflowError("high - low range exceeds valid bounds: it is no finite number.")
         not_negative("high - low", width)
         return self._deliver(r, _placed(low, width, self._draw(r, "uniform", d)), d)

@@ -74,12 +74,12 @@ class Core:
     def _maker(self) -> Maker:
         return self._device if self._device is not None else maker_of(None)
 
-    def _request(self, size: Any, out: Any, **parameters: Any) -> Request:
-        """Look at what a method was given, before anything is drawn."""
+    def _request(self, size: Any, out: Any, whole: tuple[str, ...] = (), **parameters: Any) -> Request:
+        """Look at what a method was given, before anything is drawn. `whole`: which parameters count."""
         if out is not None:
             out = self._destination(out)
         family = self._maker().family if out is None else leaf_family(type(out))
-        ready = [parameter(family, name, x) for name, x in parameters.items()]
+        ready = [parameter(family, name, x, name in whole) for name, x in parameters.items()]
         shape = output_shape(None if size is None else as_shape(size), out, ready)
         return Request(family, out, ready, shape)
 

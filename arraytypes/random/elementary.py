@@ -49,15 +49,30 @@ def atanh_tail(z: Any) -> Any:
     return p * z + 0.6666666666666734
 
 
-def log(x: Any) -> Any:
-    """The logarithm of a positive normal number (something finite for others)."""
+def log_parts(x: Any) -> Any:
+    """k and f of x = 2**k (1 + f), with sqrt(1/2) <= 1 + f < sqrt(2)."""
     b = bits(x)
     n = (b + TO_ROOT_HALF) >> FRACTION_BITS
-    k = f8(i8(n)) - 1023.0
-    f = number(b - ((n - BIAS) << FRACTION_BITS)) - 1.0
+    return f8(i8(n)) - 1023.0, number(b - ((n - BIAS) << FRACTION_BITS)) - 1.0
+
+
+def log_of_parts(k: Any, f: Any) -> Any:
     s = f / (2.0 + f)
     z = s * s
     return k * LN2_HIGH + ((s + s) + (s * z * atanh_tail(z) + k * LN2_LOW))
+
+
+def log(x: Any) -> Any:
+    """The logarithm of a positive normal number (something finite for others)."""
+    k, f = log_parts(x)
+    return log_of_parts(k, f)
+
+
+def log_beside(x: Any, rest: Any) -> Any:
+    """The logarithm of x, with full precision also near 1: `rest` is 1 - x, before it was rounded."""
+    k, f = log_parts(x)
+    near = rest < 0.25
+    return log_of_parts(choose(near, 0.0, k), choose(near, 0.0 - rest, f))
 
 
 def log1p_rest(q: Any) -> Any:
@@ -134,12 +149,12 @@ COS_4 = (f4(-4.934802173662159), f4(4.0587079250214035), f4(-1.3350589773948436)
 ONE_4, TWO_4 = f4(1.0), f4(2.0)
 
 
-def log_4(x: Any) -> Any:
-    """The logarithm of a positive normal single."""
+def log_beside_4(x: Any, rest: Any) -> Any:
     b = bits4(x)
     n = (b + TO_ROOT_HALF_4) >> FRACTION_BITS_4
-    k = f4(i4(n) - i4(127))
-    f = number4(b - ((n - BIAS_4) << FRACTION_BITS_4)) - ONE_4
+    near = rest < f4(0.25)
+    k = choose(near, f4(0.0), f4(i4(n) - i4(127)))
+    f = choose(near, f4(0.0) - rest, number4(b - ((n - BIAS_4) << FRACTION_BITS_4)) - ONE_4)
     s = f / (TWO_4 + f)
     z = s * s
     p = (LOG_4[2] * z + LOG_4[1]) * z + LOG_4[0]

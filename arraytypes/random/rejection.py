@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirabelle.arraytypes.random.blocks import direction, fraction, normal_pair, open_fraction
+from mirabelle.arraytypes.random.blocks import direction, fraction, log_fraction, normal_pair
 from mirabelle.arraytypes.random.elementary import exp, expm1, log, log1p, log1p_rest
 from mirabelle.arraytypes.random.lanes import bits, choose, floor, number, sqrt, u8
 from mirabelle.arraytypes.random.philox import long_words
@@ -32,9 +32,9 @@ def gamma_parts(index: Any, attempt: Any, stream: Any, shape: Any) -> Any:
     q = choose(c * x > -1.0, c * x, -0.5)
     # log(u) < x²/2 + d (1 - v + log v) for v = (1 + q)³, arranged so that nothing cancels.
     bound = 0.5 * x * x + d * (3.0 * log1p_rest(q) - q * q * (3.0 + q))
-    accepted = (c * x > -1.0) & (log(open_fraction(s)) < bound)
+    accepted = (c * x > -1.0) & (log_fraction(s) < bound)
     y = 1.0 + q
-    boost = log(open_fraction(t)) / choose(raised, shape, 1.0)
+    boost = log_fraction(t) / choose(raised, shape, 1.0)
     return accepted, d * (y * y * y), choose(raised, boost, 0.0)
 
 
@@ -80,7 +80,7 @@ def haversine(index: Any, attempt: Any, stream: Any, kappa: Any) -> Any:
 def zipf(index: Any, attempt: Any, stream: Any, a: Any) -> Any:
     u, v = long_words(index, attempt, stream)
     less = a - 1.0
-    x = floor(exp(choose(less < 1024.0, 0.0 - log(open_fraction(u)) / less, 0.0)))
+    x = floor(exp(choose(less < 1024.0, 0.0 - log_fraction(u) / less, 0.0)))
     fits = (x >= 1.0) & (x < 9.2e18)
     x = choose(fits, x, 1.0)
     # T - 1 and b - 1, each exact where it is small.

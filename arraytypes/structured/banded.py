@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
-from mirabelle.arraytypes.structured.base import Structured, leaf_family, zeros
+from mirabelle.arraytypes.structured.base import Implicit, Structured, leaf_family, zeros
 from mirabelle.arraytypes.structured.fallback import made_dense, normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
@@ -56,6 +55,10 @@ class Banded(Structured):
 
     @classmethod
     def _checked(cls, parts: tuple[Any, ...]) -> tuple[Any, ...]:
+        if cls._diagonals and len(parts) != len(cls._diagonals):
+            raise TypeError(
+                f"{generic_class(cls).__name__} is made of {len(cls._diagonals)} diagonal(s), and {len(parts)} came."
+            )
         parts = super()._checked(parts)
         for p in parts:
             if p.ndim != 1:
@@ -231,7 +234,9 @@ class Bidiagonal(Banded):
 
     def __new__(cls, diagonal: Any, beside: Any, uplo: str = "U") -> Any:
         if uplo not in ("U", "L"):
-            raise ValueError(f'The second diagonal stands above ("U") or below ("L") the main one, not {uplo!r}.')
+            raise ValueError(
+                f'The second diagonal stands above ("U") or below ("L") the main one, not {uplo!r}.'
+            )
         first, second = cls._checked((diagonal, beside))
         return from_bands({0: first, 1 if uplo == "U" else -1: second}, cls)
 
@@ -315,8 +320,14 @@ def _(x: Banded, offset: int = 0) -> Any:
 def _combined(x: Banded, other: Any, axis: int, stood: Any) -> Any:
     """The sum over diagonals of diagonal times shifted `other`: x @ other along an axis."""
     join_families("matmul", (x, other))
+    if isinstance(other, Implicit):
+        return NotImplemented  # one value everywhere knows a shorter way
     if x._how == (0,):
         return verbs.multiply(stood(x._parts[0]), other)
+    if isinstance(other, Structured):
+        if not other.fuses:
+            return NotImplemented
+        other = verbs.dense(other)
     n = x.order
 
     def part_of(a: Any, start: int, stop: int) -> Any:
@@ -372,5 +383,3 @@ def _add_band(bands: dict[int, Any], k: int, n: int, start: int, value: Any) -> 
     bands[k] = verbs.copy(bands[k])
     shown = bands[k][start : start + value.shape[0]]
     verbs.assign(shown, verbs.add(shown, value))
-
-

@@ -94,7 +94,9 @@ class Structured(AbstractArray):
 
     def _entries(self, *coordinates: Any) -> Any:
         """The rule, entry by entry: integer arrays (or integers), one a dimension, which broadcast."""
-        raise NotImplementedError(f"{type(self).__name__} must implement _dense(self) or _entries(self, i, j).")
+        raise NotImplementedError(
+            f"{generic_class(type(self)).__name__} must implement _dense(self) or _entries(self, i, j)."
+        )
 
     def _transposed(self) -> Any:
         """The transpose of a matrix, as a structured one."""

@@ -133,7 +133,10 @@ def _of_equal_layouts(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...])
             if parts is NotImplemented:
                 return NotImplemented
             taken.append(parts)
-    if first.has_zeros and _zero_structure(op, operands, lambda x: NUMBER if _shares(x, first) else None) is None:
+    if (
+        first.has_zeros
+        and _zero_structure(op, operands, lambda x: NUMBER if _shares(x, first) else None) is None
+    ):
         return NotImplemented
     parts = tuple(
         build(op, tuple(_value(x) if t is None else t[k] for x, t in zip(operands, taken, strict=True)))
@@ -192,7 +195,9 @@ def _in_triangle(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...], foun
     return cls(part if part.shape == shape else verbs.broadcast_to(part, shape))
 
 
-def _zero_structure(op: Op, operands: tuple[Any, ...], of: Callable[[Any], Structure | None]) -> Structure | None:
+def _zero_structure(
+    op: Op, operands: tuple[Any, ...], of: Callable[[Any], Structure | None]
+) -> Structure | None:
     """Outside which structure the result is zero; None where it is not zero anywhere for sure.
 
     `of` gives the structure outside which an array is zero.
@@ -295,7 +300,9 @@ def _of_proportions(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -
     if x.linear is None or not allowed:
         return NotImplemented
     parts = list(x.parts)
-    parts[x.linear] = build(op, tuple(parts[x.linear] if i == at[0] else _value(v) for i, v in enumerate(operands)))
+    parts[x.linear] = build(
+        op, tuple(parts[x.linear] if i == at[0] else _value(v) for i, v in enumerate(operands))
+    )
     return x._with_parts(tuple(parts))
 
 

@@ -107,4 +107,4 @@ def _number_texts(values: np.ndarray) -> list[str]:
     """Numbers as NumPy writes them in one array: of one width, with as many digits as they need."""
     text = np.array2string(values, separator="\n", threshold=values.size + 1, max_line_width=1)
     lines = [line[1:] for line in text[:-1].split("\n") if line]
-    return [line.rjust(max(map(len, lines))) for line in lines]
+    return [line.ljust(max(map(len, lines))) for line in lines]

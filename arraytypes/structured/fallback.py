@@ -68,7 +68,7 @@ def tell(x: Structured) -> None:
             + ' (mb.settings.dense_fallback is "error".)'
         )
     _told.add(key)
-    warnings.warn(message, DenseFallbackWarning, stacklevel=level + 1)
+    warnings.warn(message, DenseFallbackWarning, stacklevel=level)
 
 
 def operation(x: Any) -> tuple[str, int]:

@@ -271,9 +271,7 @@ def _(x: Fill, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bo
     count = math.prod(x.shape[a] for a in axes)
     if count == 0 or reduction.ufunc is None:
         return verbs.reduce_(x._dense(), reduction, axis=axis, dtype=dtype, keepdims=keepdims)
-    kept = tuple(
-        1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes
-    )
+    kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes)
     value = x.value
     if dtype is not None:
         value = verbs.astype(value, dtype) if x._parts else _cast_number(value, checked_dtype(dtype))
@@ -416,9 +414,13 @@ def range_of(op: Any, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
     first = ranges[0]
     if len(shape) != 1 or any(x.shape != shape for x in ranges) or name not in _CLOSED:
         return NotImplemented
-    if not all(isinstance(x, _REAL) and not isinstance(x, (bool, np.bool_)) and math.isfinite(x) for x in numbers):
+    if not all(
+        isinstance(x, _REAL) and not isinstance(x, (bool, np.bool_)) and math.isfinite(x) for x in numbers
+    ):
         return NotImplemented
-    if (len(ranges) == 2 and name not in ("add", "subtract")) or (name == "divide" and operands[0] is not first):
+    if (len(ranges) == 2 and name not in ("add", "subtract")) or (
+        name == "divide" and operands[0] is not first
+    ):
         return NotImplemented
     sig = promotion.signature(op, tuple(argument_type(type(x)) for x in operands))
     for x, dtype in zip(operands, sig.ins, strict=True):
@@ -426,7 +428,9 @@ def range_of(op: Any, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
             check_scalar(x, dtype)
     starts = [x.start if isinstance(x, Range) else x for x in operands]
     steps = [x.step if isinstance(x, Range) else 0 for x in operands]
-    starts, steps = ([v.item() if isinstance(v, np.generic) else v for v in values] for values in (starts, steps))
+    starts, steps = (
+        [v.item() if isinstance(v, np.generic) else v for v in values] for values in (starts, steps)
+    )
     if name == "divide" and starts[1] == 0:
         return NotImplemented
     start, step = _CLOSED[name](starts, steps)

@@ -39,7 +39,9 @@ class Mirrored(Structured):
 
     def __new__(cls, matrix: Any, uplo: str = "U") -> Any:
         if uplo not in ("U", "L"):
-            raise ValueError(f'The half that is stored is the upper ("U") or the lower one ("L"), not {uplo!r}.')
+            raise ValueError(
+                f'The half that is stored is the upper ("U") or the lower one ("L"), not {uplo!r}.'
+            )
         (x,) = cls._checked((matrix,))
         family, n = generic_class(cls), square(x, generic_class(cls).__name__)
         if family is Hermitian and x.dtype.kind != "c":
@@ -129,7 +131,12 @@ class Mirrored(Structured):
         if isinstance(other, Structured) or other.ndim > 2:
             return NotImplemented
         return library.call(
-            "mirrored_product", self._parts[0], other, upper=self._how == "U", hermitian=self.hermitian, left=left
+            "mirrored_product",
+            self._parts[0],
+            other,
+            upper=self._how == "U",
+            hermitian=self.hermitian,
+            left=left,
         )
 
 

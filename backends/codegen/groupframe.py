@@ -18,7 +18,8 @@ import numpy as np
 from mirabelle.backends.codegen import kernelsource, phases
 from mirabelle.backends.codegen.kernelnames import Names, at, without_returns
 from mirabelle.backends.codegen.kernelsource import KernelSource
-from mirabelle.backends.codegen.phases import Control, Item, Once, Phase, names
+from mirabelle.backends.codegen.phases import Control, Item, Once, Phase
+from mirabelle.backends.codegen.variables import names
 from mirabelle.dispatch.errors import UserFunctionError
 
 # Function, variables → their dtypes; None where a variable is no number of one type.

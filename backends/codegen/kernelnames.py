@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from mirabelle.backends.codegen import kernelsource
 from mirabelle.backends.codegen.kernelsource import KernelSource
-from mirabelle.backends.codegen.phases import names, stored_names
+from mirabelle.backends.codegen.variables import names, stored_names
 from mirabelle.dispatch.errors import UserFunctionError
 
 

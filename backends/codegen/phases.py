@@ -12,8 +12,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-Agreed = dict[str, ast.expr]
-
+from mirabelle.backends.codegen.variables import defined, exposed, is_arithmetic, names, stored_names
 
 @dataclass
 class Phase:
@@ -60,18 +59,6 @@ class PhaseError(Exception):
     def __init__(self, node: ast.AST, reason: str) -> None:
         super().__init__(reason)
         self.node = node
-
-
-def names(node: ast.AST, context: type[ast.expr_context] | None = None) -> set[str]:
-    return {
-        n.id
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and (context is None or isinstance(n.ctx, context))
-    }
-
-
-def stored_names(statements: list[ast.stmt]) -> set[str]:
-    return set().union(*(names(s, ast.Store) for s in statements)) if statements else set()
 
 
 class Cutter:
@@ -317,14 +304,14 @@ class Cutter:
             if isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Name):
                 name = s.targets[0].id
                 free = names(s.value) & (self.assigned | self.arrays)
-                if counts[name] == 1 and name not in self.group and free <= set(again) and _plain(s.value):
+                if counts[name] == 1 and name not in self.group and free <= set(again) and is_arithmetic(s.value):
                     again[name] = s
         return again
 
     def find_kept(self, items: list[Item], again: dict[str, ast.stmt]) -> list[str]:
         phases = list(_phases(items))
         mine = self.assigned - self.group - set(again)
-        exposed = [(p, e) for p, e in ((p, _exposed(p.body) & mine) for p in phases) if e]
+        asked: set[str] = set()
         for c in _controls(items):
             for _, part, phase in c.agreed:
                 e = names(part) & mine
@@ -336,7 +323,7 @@ class Cutter:
             inside = stored_names(p.body)
             p.stores = inside & kept
             # What is only perhaps assigned must go out as it came in.
-            p.loads = kept & (_exposed(p.body) | (inside - _defined(p.body)))
+            p.loads = kept & (exposed(p.body) | (inside - defined(p.body)))
             own = {n for n in again if n in inside}
             used = set().union(*(names(s) for s in p.body))
             p.again = [s for s in _needed(used, again) if not names(s, ast.Store) & own]
@@ -367,50 +354,3 @@ def _needed(used: set[str], again: dict[str, ast.stmt]) -> list[ast.stmt]:
         if name in wanted:
             wanted |= names(again[name]) & set(again)
     return [s for name, s in again.items() if name in wanted]
-
-
-def _plain(e: ast.expr) -> bool:
-    """Is it arithmetic that can be done twice?"""
-    allowed = (
-        ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.IfExp, ast.BoolOp, ast.operator,
-        ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context,
-    )  # fmt: skip
-    return all(isinstance(n, allowed) for n in ast.walk(e))
-
-
-def _exposed(block: list[ast.stmt]) -> set[str]:
-    """The variables a block may read before it has assigned them."""
-    return _flow(block, set())[0]
-
-
-def _defined(block: list[ast.stmt]) -> set[str]:
-    """The variables a block assigns whatever happens."""
-    return _flow(block, set())[1]
-
-
-def _flow(block: list[ast.stmt], before: set[str]) -> tuple[set[str], set[str]]:
-    exposed: set[str] = set()
-    defined = set(before)
-    for s in block:
-        if isinstance(s, ast.If):
-            exposed |= names(s.test, ast.Load) - defined
-            first, one = _flow(s.body, defined)
-            second, other = _flow(s.orelse, defined)
-            exposed |= first | second
-            defined = one & other
-        elif isinstance(s, ast.While):
-            exposed |= names(s.test, ast.Load) - defined
-            exposed |= _flow(s.body, defined)[0] | _flow(s.orelse, defined)[0]
-        elif isinstance(s, ast.For):
-            exposed |= names(s.iter, ast.Load) - defined
-            exposed |= _flow(s.body, defined | names(s.target, ast.Store))[0]
-            exposed |= _flow(s.orelse, defined)[0]
-        else:
-            exposed |= names(s, ast.Load) - defined
-            if isinstance(s, ast.AugAssign):
-                exposed |= names(s.target, ast.Store) - defined
-            if isinstance(s, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and getattr(s, "value", None):
-                defined |= names(s, ast.Store)
-        if isinstance(s, (ast.Break, ast.Continue)):
-            break
-    return exposed, defined

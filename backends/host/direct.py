@@ -184,7 +184,7 @@ def _small(value: Any, dtype: np.dtype) -> Any:
         node = value._node
         if type(node) is not Leaf:
             if node.value is not None:
-                node = node.value
+                value._node = node = node.value
             elif type(node) is Broadcasted and node.size <= DIRECT_TREE and node.sig.out == dtype:
                 if not is_small(node.shape, node.size):
                     return None

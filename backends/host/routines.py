@@ -33,10 +33,10 @@ def _found(name: str) -> Any:
     for package in ("numpy", "scipy"):
         path, _, last = name.rpartition(".")
         try:
-            module = importlib.import_module(f"{package}.{path}" if path else package)
+            holder: Any = importlib.import_module(f"{package}.{path}" if path else package)
         except ImportError:
-            continue
-        found = getattr(module, last, None)
+            holder = getattr(np, path, None)  # a ufunc, whose methods are routines, too
+        found = getattr(holder, last, None)
         if callable(found):
             return found
     missing_scipy = importlib.util.find_spec("scipy") is None

@@ -148,7 +148,7 @@ def explained(error: Exception, jitted: Any, views: list[Any]) -> Exception | No
     reason = _plain(_reason(text))
     at = f" At {where}: `{line}`." if line else ""
     return UserFunctionError(
-        f"{name}() cannot be compiled for ({shown}): {reason.rstrip('.')}.{at} {_cure(text, name)}"
+        f"{name}() cannot be compiled for ({shown}): {reason.rstrip('.')}.{at} {_cure(text, jitted)}"
     )
 
 
@@ -190,7 +190,7 @@ def _place(text: str, python: Any) -> tuple[str, str]:
     return f"line {mine[-1][1]}", line
 
 
-def _cure(text: str, name: str) -> str:
+def _cure(text: str, jitted: Any) -> str:
     if "readonly" in text:
         return "An argument is read-only: copy it first, `x = mb.copy(x)`."
     if "mirabelle" in text and ("Unknown attribute" in text or "Cannot determine Numba type" in text):
@@ -199,7 +199,7 @@ def _cure(text: str, name: str) -> str:
         return "A function that is called inside needs `@mb.jit` above it too."
     if "global name" in text or "Cannot determine Numba type" in text:
         return "Pass such a value as an argument, as a number, an array or a tuple of these."
-    return (
-        "Compiled functions take numbers, arrays and tuples of these, and each variable keeps one type. "
-        f"`{name}.python(...)` runs it uncompiled on NumPy arrays, to find a mistake."
-    )
+    rule = "Compiled functions take numbers, arrays and tuples of these, and each variable keeps one type."
+    if hasattr(jitted, "padded"):
+        return f"{rule} On the reference device (`mb.adapt(mb.RefArray, x)`) it runs uncompiled, to find a mistake."
+    return f"{rule} `{jitted.__name__}.python(...)` runs it uncompiled on NumPy arrays, to find a mistake."

@@ -140,9 +140,9 @@ class _Machine:
             k = self.source.context
             raise DeviceError(
                 f"{self.here()}: a race at {name}{list(index)}: thread {other.thread.position} and thread "
-                f"{me.thread.position} both come to it, one of them writes, and nothing says which is first. Put "
-                f"`{k}.barrier()` between them if they are of one group, use `{k}.atomic_add` and its like, or "
-                "write elsewhere."
+                f"{me.thread.position} both come to it, one of them writes, and nothing says which is first. "
+                f"Put `{k}.barrier()` between them if they are of one group, use `{k}.atomic_add` and its like, "
+                "or write elsewhere."
             )
         found.add(me, write)
 
@@ -281,8 +281,8 @@ class _Elements:
         parts = index if isinstance(index, tuple) else (index,)
         if len(parts) != self.ndim:
             raise IndexError(
-                f"{machine.here()}: {self.name} has {self.ndim} dimension(s) and is indexed with {len(parts)}. A "
-                "kernel names single elements, with an index for each dimension."
+                f"{machine.here()}: {self.name} has {self.ndim} dimension(s) and is indexed with {len(parts)}. "
+                "A kernel names single elements, with an index for each dimension."
             )
         for axis, (i, n) in enumerate(zip(parts, self.sizes, strict=True)):
             if not isinstance(i, (int, np.integer)) or isinstance(i, (bool, np.bool_)):
@@ -326,8 +326,8 @@ class _Elements:
     def cast(self, value: Any) -> Any:
         if isinstance(value, _Elements) or np.ndim(value):
             raise TypeError(
-                f"{self.machine.here()}: an element of {self.name} is one number, and an array is written to it. "
-                "Index what is written: `x[i]`."
+                f"{self.machine.here()}: an element of {self.name} is one number, and an array is written to it"
+                ". Index what is written: `x[i]`."
             )
         if np.iscomplexobj(value) and self.dtype.kind != "c":
             raise TypeError(

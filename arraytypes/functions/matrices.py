@@ -1,0 +1,69 @@
+"""Functions of stacks of matrices whose names mean something else for NumPy's arrays.
+
+The array API standard's linalg takes matrices from the last two dimensions, NumPy's older
+functions of the same names from the first two, or flatten.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mirabelle.arraytypes.define import array_function
+from mirabelle.arraytypes.functions import products
+from mirabelle.arraytypes.functions.lapack import check_matrices
+from mirabelle.arraytypes.functions.products import as_arrays
+from mirabelle.arraytypes.parts import diagonal_view
+from mirabelle.dispatch import verbs
+
+
+@array_function
+def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+    """A diagonal of each matrix of a stack: a view that can be written to.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.diagonal(mb.HostArray([[1, 2], [3, 4]])))
+    [1 4]
+    """
+    check_matrices("diagonal", x)
+    return diagonal_view(x, offset, -2, -1)
+
+
+@array_function
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+    """The sum of a diagonal of each matrix of a stack.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.trace(mb.HostArray([[1, 2], [3, 4]])))
+    5
+    """
+    check_matrices("trace", x)
+    return verbs.sum(diagonal_view(x, offset, -2, -1), axis=-1, dtype=dtype)
+
+
+@array_function(arity=2)
+def outer(x1: Any, x2: Any, /) -> Any:
+    """The products of all elements of one vector with all of another: pending, and fused.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.outer(mb.HostArray([1, 2]), mb.HostArray([3, 4])))
+    [[3 4]
+     [6 8]]
+    """
+    x1, x2 = as_arrays(x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError(
+            f"outer takes two vectors, and these have shapes {x1.shape} and {x2.shape}. Flatten them with "
+            "mb.reshape(x, (-1,)), or use mb.outer, which does."
+        )
+    return products.outer(x1, x2)
+
+
+@array_function(arity=2)
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+    """The cross products of vectors of three components, which lie along an axis.
+
+    >>> import mirabelle as mb
+    >>> print(mb.linalg.cross(mb.HostArray([1.0, 0.0, 0.0]), mb.HostArray([0.0, 1.0, 0.0])))
+    [0. 0. 1.]
+    """
+    return products.cross(x1, x2, axis=axis)

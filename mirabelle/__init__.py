@@ -40,6 +40,7 @@ from numpy import (
 import mirabelle.arraytypes
 import mirabelle.backends.host
 import mirabelle.backends.reference
+from mirabelle import linalg, random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (
@@ -784,6 +785,7 @@ __all__ = [
     "less_equal",
     "lexsort",
     "lgamma",
+    "linalg",
     "linspace",
     "load",
     "log",
@@ -878,6 +880,7 @@ __all__ = [
     "quantile",
     "rad2deg",
     "radians",
+    "random",
     "ravel",
     "ravel_multi_index",
     "real",

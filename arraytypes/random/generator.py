@@ -16,10 +16,7 @@ from mirabelle.arraytypes.random.sequences import Sequences
 
 # What `fill` may be asked for.
 _FILLS = frozenset(
-    n
-    for family in (Continuous, Discrete, Multivariate)
-    for n in vars(family)
-    if not n.startswith("_")
+    n for family in (Continuous, Discrete, Multivariate) for n in vars(family) if not n.startswith("_")
 )
 
 

@@ -7,7 +7,8 @@ operations that IEEE 754 rounds exactly (`+ - * / sqrt`, `floor`, conversions). 
 gives the same numbers, whatever its logarithm is like.
 
 What follows from that for who writes a sampler: no `if` on a number (`choose` instead), no `not`
-of a truth value, a `while` asks `some(...)`, an `if` asks `every(...)` or `some(...)`, and 64-bit integers are `u8(3)` and not `3`.
+of a truth value, a `while` asks `some(...)`, an `if` asks `every(...)` or `some(...)`, and 64-bit
+integers are `u8(3)` and not `3`.
 """
 
 from __future__ import annotations

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.define import array_function
-from mirabelle.arraytypes.elementwise import join_families
+from mirabelle.arraytypes.elementwise import leaf_family, join_families
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
-from mirabelle.arraytypes.structured.base import Implicit, Structured, leaf_family, zeros
+from mirabelle.arraytypes.structured.base import Implicit, Structured, zeros
 from mirabelle.arraytypes.structured.fallback import made_dense, normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
@@ -57,7 +57,8 @@ class Banded(Structured):
     def _checked(cls, parts: tuple[Any, ...]) -> tuple[Any, ...]:
         if cls._diagonals and len(parts) != len(cls._diagonals):
             raise TypeError(
-                f"{generic_class(cls).__name__} is made of {len(cls._diagonals)} diagonal(s), and {len(parts)} came."
+                f"{generic_class(cls).__name__} is made of {len(cls._diagonals)} diagonal(s), "
+                f"and {len(parts)} came."
             )
         parts = super()._checked(parts)
         for p in parts:

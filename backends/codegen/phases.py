@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from mirabelle.backends.codegen.variables import defined, exposed, is_arithmetic, names, stored_names
 
+
 @dataclass
 class Phase:
     """Statements that each thread of a group executes, in any order of threads."""
@@ -304,7 +305,12 @@ class Cutter:
             if isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Name):
                 name = s.targets[0].id
                 free = names(s.value) & (self.assigned | self.arrays)
-                if counts[name] == 1 and name not in self.group and free <= set(again) and is_arithmetic(s.value):
+                if (
+                    counts[name] == 1
+                    and name not in self.group
+                    and free <= set(again)
+                    and is_arithmetic(s.value)
+                ):
                     again[name] = s
         return again
 

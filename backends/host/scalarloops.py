@@ -201,5 +201,7 @@ def _cure(text: str, jitted: Any) -> str:
         return "Pass such a value as an argument, as a number, an array or a tuple of these."
     rule = "Compiled functions take numbers, arrays and tuples of these, and each variable keeps one type."
     if hasattr(jitted, "padded"):
-        return f"{rule} On the reference device (`mb.adapt(mb.RefArray, x)`) it runs uncompiled, to find a mistake."
+        return (
+            f"{rule} On the reference device (`mb.adapt(mb.RefArray, x)`) it runs uncompiled, to find a mistake."
+        )
     return f"{rule} `{jitted.__name__}.python(...)` runs it uncompiled on NumPy arrays, to find a mistake."

@@ -141,8 +141,8 @@ class _Machine:
             raise DeviceError(
                 f"{self.here()}: a race at {name}{list(index)}: thread {other.thread.position} and thread "
                 f"{me.thread.position} both come to it, one of them writes, and nothing says which is first. "
-                f"Put `{k}.barrier()` between them if they are of one group, use `{k}.atomic_add` and its like, "
-                "or write elsewhere."
+                f"Put `{k}.barrier()` between them if they are of one group, use `{k}.atomic_add` and "
+                "its like, or write elsewhere."
             )
         found.add(me, write)
 

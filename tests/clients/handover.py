@@ -42,7 +42,9 @@ def run(program, modules, make):
     """The result of a program whose samples are made by `make`."""
     names = {m.rsplit(".", 1)[-1]: importlib.import_module(m) for m in modules}
     body, last, _ = parts(program)
-    names |= {"np": np, "make": make} | {name: make(values) for name, values in SAMPLES.items() if _mentions(program, name)}
+    names |= {"np": np, "make": make} | {
+        name: make(values) for name, values in SAMPLES.items() if _mentions(program, name)
+    }
     exec(body, names)
     return eval(last, names)
 

@@ -40,6 +40,7 @@ from numpy import (
 import mirabelle.arraytypes
 import mirabelle.backends.host
 import mirabelle.backends.reference
+from mirabelle import random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (
@@ -877,6 +878,7 @@ __all__ = [
     "putmask",
     "quantile",
     "rad2deg",
+    "random",
     "radians",
     "ravel",
     "ravel_multi_index",

@@ -107,7 +107,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """
     d = checked_dtype(dtype)
     if isinstance(kind, tuple):
-        return any([isdtype(d, k) for k in kind])
+        return any(isdtype(d, k) for k in kind)
     if isinstance(kind, str):
         if kind not in KINDS:
             raise ValueError(f"{kind!r} is no kind of dtypes. Kinds are {', '.join(map(repr, KINDS))}.")

@@ -119,7 +119,11 @@ class Philox:
                 "This is no state of mb.random.Philox (NumPy's bit generators have others). Set what "
                 "`rng.state` gave."
             )
-        checked = _checked("key", key, _KEYS), _checked("call", call, _CALLS), _checked("children", children, _KEYS)
+        checked = (
+            _checked("key", key, _KEYS),
+            _checked("call", call, _CALLS),
+            _checked("children", children, _KEYS),
+        )
         with self._lock:
             self._key, self._call, self._children = checked
 

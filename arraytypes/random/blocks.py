@@ -90,7 +90,12 @@ def log_fraction_4(word: Any) -> Any:
 def exponential_4(block: Any, stream: Any) -> Any:
     w0, w1, w2, w3 = words(block, FIRST, stream)
     zero = f4(0.0)
-    return zero - log_fraction_4(w0), zero - log_fraction_4(w1), zero - log_fraction_4(w2), zero - log_fraction_4(w3)
+    return (
+        zero - log_fraction_4(w0),
+        zero - log_fraction_4(w1),
+        zero - log_fraction_4(w2),
+        zero - log_fraction_4(w3),
+    )
 
 
 # Normal: a point of the plane in polar coordinates (Box and Muller). The angle is one of an eighth

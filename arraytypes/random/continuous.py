@@ -49,7 +49,7 @@ class Continuous(Core):
         >>> import mirabelle as mb
         >>> rng = mb.random.default_rng(7)
         >>> print(rng.random(3))
-        [0.00643407 0.01195999 0.85963655]
+        [0.1247594  0.18754245 0.60818828]
         """
         r = self._request(size, out)
         return self._deliver(r, self._draw(r, "uniform", float_dtype(dtype, r.out, "random")))
@@ -64,7 +64,9 @@ class Continuous(Core):
         r = self._request(size, out)
         return self._deliver(r, self._draw(r, "normal", float_dtype(dtype, r.out, "standard_normal")))
 
-    def standard_exponential(self, size: Any = None, dtype: Any = None, method: str = "inv", out: Any = None) -> Any:
+    def standard_exponential(
+        self, size: Any = None, dtype: Any = None, method: str = "inv", out: Any = None
+    ) -> Any:
         """Exponential numbers of mean 1. (`method` is accepted for NumPy's sake; there is one way here.)
 
         >>> import mirabelle as mb
@@ -117,7 +119,11 @@ class Continuous(Core):
         r = self._request(size, out, left=left, mode=mode, right=right)
         d = float_dtype(dtype, r.out, "triangular")
         left, mode, right = r.parameters
-        for wrong, text in ((left > mode, "left > mode"), (mode > right, "mode > right"), (left == right, "left == right")):
+        for wrong, text in (
+            (left > mode, "left > mode"),
+            (mode > right, "mode > right"),
+            (left == right, "left == right"),
+        ):
             if any_of(wrong):
                 raise ValueError(f"{text}: the corners of a triangular distribution go from left to right.")
         u = self._draw(r, "uniform", d)
@@ -136,7 +142,7 @@ class Continuous(Core):
         >>> import mirabelle as mb
         >>> x = mb.random.default_rng(7).normal([0.0, 100.0], 0.1)
         >>> print(mb.round(x))
-        [ 0. 100.]
+        [  0. 100.]
         """
         r, d = self._scaled(size, out, dtype, "normal", loc, scale)
         return self._deliver(r, _placed(*r.parameters, self._draw(r, "normal", d)), d)
@@ -150,9 +156,7 @@ class Continuous(Core):
         not_negative("sigma", r.parameters[1])
         return self._deliver(r, verbs.exp(_placed(*r.parameters, self._draw(r, "normal", d))), d)
 
-    def wald(
-        self, mean: Any, scale: Any, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+    def wald(self, mean: Any, scale: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """When a drifting Brownian motion first arrives (inverse Gaussian numbers)."""
         r = self._request(size, out, mean=mean, scale=scale)
         d = float_dtype(dtype, r.out, "wald")
@@ -185,7 +189,9 @@ class Continuous(Core):
         r = self._request(size, out, scale=scale)
         d = float_dtype(dtype, r.out, "rayleigh")
         not_negative("scale", *r.parameters)
-        return self._deliver(r, _placed(0.0, r.parameters[0], verbs.sqrt(self._draw(r, "exponential", d) * 2.0)), d)
+        return self._deliver(
+            r, _placed(0.0, r.parameters[0], verbs.sqrt(self._draw(r, "exponential", d) * 2.0)), d
+        )
 
     def weibull(self, a: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """Weibull numbers of a shape `a`, and scale 1."""
@@ -345,9 +351,7 @@ class Continuous(Core):
 
     # Of the circle
 
-    def vonmises(
-        self, mu: Any, kappa: Any, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """Angles from [-π, π] around `mu`: the normal distribution of the circle."""
         r = self._request(size, out, mu=mu, kappa=kappa)
         d = float_dtype(dtype, r.out, "vonmises")
@@ -359,7 +363,9 @@ class Continuous(Core):
             angle = verbs.remainder(angle + mu + np.pi, 2.0 * np.pi) - np.pi
         return self._deliver(r, angle, d)
 
-    def _scaled(self, size: Any, out: Any, dtype: Any, method: str, loc: Any, scale: Any) -> tuple[Request, Any]:
+    def _scaled(
+        self, size: Any, out: Any, dtype: Any, method: str, loc: Any, scale: Any
+    ) -> tuple[Request, Any]:
         """The request of a distribution of a location and a scale."""
         r = self._request(size, out, loc=loc, scale=scale)
         d = float_dtype(dtype, r.out, method)

@@ -260,7 +260,9 @@ def hypergeometric(index: Any, attempt: Any, stream: Any, good: Any, bad: Any, s
     if not some(short):
         return hypergeometric_many(index, attempt, stream, good, bad, sample)
     u, v = long_words(index, attempt, stream)
-    k = urn_walk(open_fraction(u), choose(short, few, 1.0), choose(short, total, 2.0), choose(short, drawn, 0.0))
+    k = urn_walk(
+        open_fraction(u), choose(short, few, 1.0), choose(short, total, 2.0), choose(short, drawn, 0.0)
+    )
     accepted, m = urn_rejected(
         u, v, choose(short, 50.0, few), choose(short, 100.0, total), choose(short, 20.0, drawn)
     )

@@ -67,7 +67,9 @@ class Discrete(Core):
         if first < least:
             raise ValueError(f"low is out of bounds for {d.name}: {low} is less than {least}.")
         if last > most:
-            raise ValueError(f"high is out of bounds for {d.name}: {high} is more than {most + (not endpoint)}.")
+            raise ValueError(
+                f"high is out of bounds for {d.name}: {high} is more than {most + (not endpoint)}."
+            )
         if first > last:
             raise ValueError(f"low {'>' if endpoint else '>='} high: there is no integer from {low} to {high}.")
         count, start = last - first + 1, first % (1 << 64)
@@ -78,7 +80,9 @@ class Discrete(Core):
     def _ranges(self, r: Any, low: Any, high: Any, d: np.dtype, least: int, most: int, endpoint: bool) -> Any:
         for name, x, beyond in (("low", low, 0), ("high", high, 0 if endpoint else 1)):
             if isinstance(x, AbstractArray) and x.dtype.kind not in "biu":
-                raise TypeError(f"{name} is {x.dtype.name}, and no integer. Convert it: {name}.astype(mb.int64).")
+                raise TypeError(
+                    f"{name} is {x.dtype.name}, and no integer. Convert it: {name}.astype(mb.int64)."
+                )
             if any_of(x < least) or any_of(x > most + beyond):
                 raise ValueError(f"{name} is out of bounds for {d.name}, which goes from {least} to {most}.")
         if any_of(low > high if endpoint else low >= high):
@@ -93,7 +97,7 @@ class Discrete(Core):
 
         >>> import mirabelle as mb
         >>> x = mb.random.default_rng(7).poisson([1.0, 1000.0], (1000, 2))
-        >>> print(mb.round(mb.mean(x, axis=0), 0))
+        >>> print(mb.round(mb.mean(x, axis=0)))
         [   1. 1000.]
         """
         r = self._request(size, out, lam=lam)

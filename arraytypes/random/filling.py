@@ -39,9 +39,7 @@ class Piece:
         more = shape[len(self.total) :]
         total = (*self.total, *more)
         offset = (*self.offset, *(0 for _ in more))
-        if len(shape) < len(total) or any(
-            o + n > t for o, n, t in zip(offset, shape, total, strict=True)
-        ):
+        if len(shape) < len(total) or any(o + n > t for o, n, t in zip(offset, shape, total, strict=True)):
             raise ValueError(
                 f"A piece of shape {shape} at {self.offset} does not lie in an array of shape {self.total}. "
                 "Give `size` the shape of the piece."

@@ -49,7 +49,9 @@ def fill_piece(out: np.ndarray, draw: Draw, start: int, position: int) -> None:
         refused = refused[~accepted]
 
 
-def first_values(out: np.ndarray, sampler: Sampler, stream: Any, start: int, parameters: list[Any]) -> np.ndarray:
+def first_values(
+    out: np.ndarray, sampler: Sampler, stream: Any, start: int, parameters: list[Any]
+) -> np.ndarray:
     """What blocks of words give; the elements that were refused."""
     assert sampler.block is not None
     lanes = sampler.lanes

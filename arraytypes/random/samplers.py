@@ -89,5 +89,7 @@ def kernel_text() -> tuple[str, tuple[str, ...]]:
     for module in MODULES:
         text = inspect.getsource(module)
         parts.append(text[text.index("\n", text.index(MARK)) + 1 :].strip("\n"))
-        names += [n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__]
+        names += [
+            n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__
+        ]
     return "\n\n\n".join(parts), tuple(names)

@@ -17,7 +17,6 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import as_numpy, as_shape, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
-from mirabelle.arraytypes.random import filling
 from mirabelle.arraytypes.random.checks import all_of, any_of, parameter
 from mirabelle.arraytypes.random.core import Core, Request
 from mirabelle.arraytypes.reductions import normal_axes
@@ -89,8 +88,10 @@ class Sequences(Core):
                     raise ValueError("a must be a non-negative integer.")
                 return None, int(data), 0
             family = self._maker().family
-            a = as_array(a) if isinstance(a, np.ndarray) and family.home.rank < 2 else (
-                parameter(family, "a", a, whole=True)
+            a = (
+                as_array(a)
+                if isinstance(a, np.ndarray) and family.home.rank < 2
+                else (parameter(family, "a", a, whole=True))
             )
         if not a.ndim:
             return None, int(a), 0
@@ -182,7 +183,11 @@ class Sequences(Core):
 
         self._whole("permuted")
         if not isinstance(x, AbstractArray):
-            x = as_array(x) if isinstance(x, np.ndarray) else parameter(self._maker().family, "x", x, whole=True)
+            x = (
+                as_array(x)
+                if isinstance(x, np.ndarray)
+                else parameter(self._maker().family, "x", x, whole=True)
+            )
         if axis is None:
             made = verbs.reshape(self.permutation(verbs.reshape(x, (-1,))), x.shape)
         else:
@@ -242,5 +247,7 @@ def _probabilities(family: Any, p: Any, n: int) -> Any:
     total = float(verbs.sum(p))
     tolerance = math.sqrt(max(np.finfo(p.dtype).eps, np.finfo(np.float64).eps))
     if abs(total - 1.0) > tolerance:
-        raise ValueError(f"Probabilities do not sum to 1: their sum is {total!r}. Divide them by it: p / mb.sum(p).")
+        raise ValueError(
+            f"Probabilities do not sum to 1: their sum is {total!r}. Divide them by it: p / mb.sum(p)."
+        )
     return p

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from mirabelle.backends.codegen.variables import defined, exposed, is_arithmetic, names, stored_names
 
+
 @dataclass
 class Phase:
     """Statements that each thread of a group executes, in any order of threads."""
@@ -304,21 +305,25 @@ class Cutter:
             if isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Name):
                 name = s.targets[0].id
                 free = names(s.value) & (self.assigned | self.arrays)
-                if counts[name] == 1 and name not in self.group and free <= set(again) and is_arithmetic(s.value):
+                if (
+                    counts[name] == 1
+                    and name not in self.group
+                    and free <= set(again)
+                    and is_arithmetic(s.value)
+                ):
                     again[name] = s
         return again
 
     def find_kept(self, items: list[Item], again: dict[str, ast.stmt]) -> list[str]:
         phases = list(_phases(items))
         mine = self.assigned - self.group - set(again)
-        asked: set[str] = set()
+        wanted = set().union(*(exposed(p.body) for p in phases)) if phases else set()
         for c in _controls(items):
             for _, part, phase in c.agreed:
-                e = names(part) & mine
-                phase.loads |= e
-                exposed.append((phase, e))
+                phase.loads = names(part) & mine
                 phase.again = _needed(names(part), again)
-        kept = set().union(*(e for _, e in exposed)) & stored_names([s for p in phases for s in p.body])
+                wanted |= phase.loads
+        kept = wanted & mine
         for p in phases:
             inside = stored_names(p.body)
             p.stores = inside & kept

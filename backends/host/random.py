@@ -8,7 +8,6 @@ process, and from then on it comes from the disk. Both ways give the same bits (
 from __future__ import annotations
 
 import functools
-import math
 import struct
 from typing import Any
 

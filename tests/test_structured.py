@@ -736,8 +736,8 @@ def test_ranges_are_what_arange_gives(args, family):
     for index in (slice(None), slice(1, None, 2), slice(None, None, -1), slice(-3, -1), slice(4, 1, -2)):
         assert type_of(x[index]) == "Range"
         check(x[index], n[index], family)
-    for f in (lambda a: a + 2, lambda a: 3 - a, lambda a: a * 2.5, lambda a: a / 4, lambda a: -a, lambda a: a + a,
-              lambda a: 2 * a - a, lambda a: +a, lambda a: a - 0.5):  # fmt: skip
+    for f in (lambda a: a + 2, lambda a: 3 - a, lambda a: a * 2.5, lambda a: a / 4, lambda a: -a,
+              lambda a: a + a, lambda a: 2 * a - a, lambda a: +a, lambda a: a - 0.5):  # fmt: skip
         assert type_of(f(x)) == "Range"
         check(f(x), f(n), family)
     for f in (

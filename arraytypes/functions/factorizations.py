@@ -7,9 +7,9 @@
 Cholesky of 2 x 2, float64, at host
 >>> print(F.solve(mb.HostArray([6.0, 7.0])), mb.linalg.solve(F, mb.HostArray([4.0, 2.0])))
 [1. 1.] [1. 0.]
->>> print(mb.round(F.det(), 10), mb.round(F.inv(), 4))
-16.0 [[ 0.3125 -0.125 ]
- [-0.125   0.25  ]]
+>>> print(F.det(), F.L)
+16.0 [[2. 0.]
+ [1. 2.]]
 
 Each holds its factors as arrays of the same place as the matrix. Stacks of matrices work throughout.
 """
@@ -325,7 +325,7 @@ class QR(Factorization):
 
     >>> import mirabelle as mb
     >>> F = mb.linalg.QR([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
-    >>> print(mb.round(F.solve([1.0, 3.0, 5.0]), 12))
+    >>> print(mb.round(F.solve([1.0, 3.0, 5.0])))
     [1. 2.]
     """
 
@@ -433,7 +433,8 @@ class Eigen(Factorization):
 
     >>> import mirabelle as mb
     >>> F = mb.linalg.Eigen([[2.0, 1.0], [1.0, 2.0]], hermitian=True)
-    >>> print(F.values, mb.round(F.apply(mb.sqrt) @ F.apply(mb.sqrt), 12))
+    >>> root = F.apply(mb.sqrt)
+    >>> print(F.values, mb.round(root @ root))
     [1. 3.] [[2. 1.]
      [1. 2.]]
     """

@@ -97,12 +97,13 @@ def _left_the_range(norm: Any, p: float) -> bool:
 
 
 def _rescaled(x: Any, axes: tuple[int, ...], options: Any, p: float, plain: Any) -> Any:
-    """The norm of elements divided by the largest (for negative orders the smallest) of each vector."""
+    """The norm of elements divided by the size of the largest (for negative orders the smallest) of each vector."""
     size = verbs.abs(x)
     pick = verbs.max if p > 0 else verbs.min
     scale = pick(size, axis=axes, keepdims=True)
     usable = verbs.logical_and(scale > 0, verbs.isfinite(scale))
-    safe = verbs.where(usable, scale, 1.0)
+    _, exponent = verbs.frexp(scale)  # powers of two: dividing by them rounds nothing
+    safe = verbs.where(usable, verbs.ldexp(1.0, verbs.subtract(exponent, 1)), 1.0)
     scaled = _power_sum(verbs.divide(size, safe), options, p)
     if not options["keepdims"]:
         shape = tuple(n for d, n in enumerate(x.shape) if d not in axes)

@@ -59,8 +59,8 @@ def integer(name: str, x: Any) -> Any:
     if isinstance(x, AbstractArray):
         if x.dtype.kind not in "biu":
             raise TypeError(
-                f"{name} is a whole number, and this array is {x.dtype.name}. "
-                f"Convert it: {name}.astype(mb.int64)."
+                f"{name} is a whole number, and this array is {x.dtype.name}. Convert it: "
+                f"{name}.astype(mb.int64)."
             )
         return verbs.astype(x, np.int64, copy=False)
     return int(x)

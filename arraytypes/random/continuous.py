@@ -49,7 +49,7 @@ class Continuous(Core):
         >>> import mirabelle as mb
         >>> rng = mb.random.default_rng(7)
         >>> print(rng.random(3))
-        [0.00643407 0.01195999 0.85963655]
+        [0.1247594  0.18754245 0.60818828]
         """
         r = self._request(size, out)
         return self._deliver(r, self._draw(r, "uniform", float_dtype(dtype, r.out, "random")))
@@ -142,7 +142,7 @@ class Continuous(Core):
         >>> import mirabelle as mb
         >>> x = mb.random.default_rng(7).normal([0.0, 100.0], 0.1)
         >>> print(mb.round(x))
-        [ 0. 100.]
+        [  0. 100.]
         """
         r, d = self._scaled(size, out, dtype, "normal", loc, scale)
         return self._deliver(r, _placed(*r.parameters, self._draw(r, "normal", d)), d)

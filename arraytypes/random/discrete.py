@@ -97,7 +97,7 @@ class Discrete(Core):
 
         >>> import mirabelle as mb
         >>> x = mb.random.default_rng(7).poisson([1.0, 1000.0], (1000, 2))
-        >>> print(mb.round(mb.mean(x, axis=0), 0))
+        >>> print(mb.round(mb.mean(x, axis=0)))
         [   1. 1000.]
         """
         r = self._request(size, out, lam=lam)

@@ -113,7 +113,7 @@ class Generator(Continuous, Discrete, Multivariate, Sequences):
 def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
     """A generator of a seed: an integer, several, a SeedSequence, a `Philox`, or None for the system's.
 
-    A Generator is returned as it is.
+    A Generator is returned as it is, or with another device.
 
     >>> import mirabelle as mb
     >>> rng = mb.random.default_rng(42)
@@ -123,7 +123,7 @@ def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
     ref:0
     """
     if isinstance(seed, Generator):
-        return seed if device is None else seed._with_device(device)
+        return seed if device is None else Generator(seed.bit_generator, device)
     return Generator(seed, device)
 
 

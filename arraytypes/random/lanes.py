@@ -6,9 +6,9 @@ meaning. Both give the same bits, because samplers use nothing but integer opera
 operations that IEEE 754 rounds exactly (`+ - * / sqrt`, `floor`, conversions). So every place
 gives the same numbers, whatever its logarithm is like.
 
-What follows from that for who writes a sampler: no `if` on a number (`choose` instead), no `not`
-of a truth value, a `while` asks `some(...)`, an `if` asks `every(...)` or `some(...)`, and 64-bit
-integers are `u8(3)` and not `3`.
+What follows from that for who writes a sampler: a number is never asked by `if` (`choose` instead), only
+`some(...)` or `every(...)` are, by `while` too; no `not` of truth values; and 64-bit integers are
+`u8(3)` and not `3`.
 """
 
 from __future__ import annotations

@@ -11,5 +11,6 @@ from mirabelle.arraytypes.structured import (  # noqa: F401 - they add methods
     mirrored,
     reductions,
     routines,
+    sketches,
     triangular,
 )

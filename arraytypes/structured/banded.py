@@ -56,10 +56,8 @@ class Banded(Structured):
     @classmethod
     def _checked(cls, parts: tuple[Any, ...]) -> tuple[Any, ...]:
         if cls._diagonals and len(parts) != len(cls._diagonals):
-            raise TypeError(
-                f"{generic_class(cls).__name__} is made of {len(cls._diagonals)} diagonal(s), "
-                f"and {len(parts)} came."
-            )
+            name = generic_class(cls).__name__
+            raise TypeError(f"{name} is made of {len(cls._diagonals)} diagonal(s), and {len(parts)} came.")
         parts = super()._checked(parts)
         for p in parts:
             if p.ndim != 1:

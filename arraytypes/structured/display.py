@@ -13,12 +13,11 @@ Diagonal[HostArray[int64, 1]](shape=(5000, 5000), parts: [   0,    1,    2, ...,
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.display import shown_bytes
+from mirabelle.arraytypes.cards import facts, sample_text, shown_bytes, shown_shape
 from mirabelle.arraytypes.structured.base import Implicit, Structured
 from mirabelle.dispatch import verbs
 
@@ -37,20 +36,28 @@ def _(x: Structured, brief: bool = False) -> str:
     return f"{type(x).__name__}({gap}{', '.join([text, *notes])})"
 
 
-@verbs.show_html.method
-def _(x: Structured) -> str:
-    facts = {
-        "type": type(x).__name__,
-        "shape": " × ".join(map(str, x.shape)) or "scalar",
+@facts.method
+def _(x: Structured) -> dict[str, str]:
+    return {
+        "shape": shown_shape(x.shape),
+        "dtype": x.dtype.name,
         "bytes": f"{shown_bytes(x.stored_bytes)} stored, {shown_bytes(x.nbytes)} if dense",
         "place": repr(x.place),
     }
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{k}</th><td style='text-align:left'>{html.escape(v)}</td></tr>"
-        for k, v in facts.items()
-    )
-    text = entries_text(x, " ") if _is_small(x) else summary(x)
-    return f"<table>{rows}</table><pre style='margin-top:0.4em'>{html.escape(text)}</pre>"
+
+
+@sample_text.method
+def _(x: Structured) -> str:
+    """The entries of a small one; of a larger one what it is made of."""
+    with np.printoptions(precision=min(4, np.get_printoptions()["precision"])):
+        if x.ndim < 3 and max(x.shape, default=0) <= 12:
+            return entries_text(x, " ")
+    lines = [fact for fact in x._facts() if not fact.startswith("shape=")]
+    for i, part in enumerate(x.parts):
+        lines.append(f"part {i}: {type(part).__name__}, {shown_shape(part.shape)}")
+        if part.ndim < 3:
+            lines += ["  " + line for line in sample_text(part).split("\n")]
+    return "\n".join(lines)
 
 
 def _is_small(x: Structured) -> bool:

@@ -69,8 +69,7 @@ class Triangular(Structured):
     def _index(self, index: tuple[Any, ...]) -> Any:
         if len(index) != 2 or not isinstance(index[0], slice) or index[0] != index[1]:
             return NotImplemented
-        start, stop, step = index[0].indices(self._shape[0])
-        if step < 1:
+        if index[0].indices(self._shape[0])[2] < 1:  # turned around, the zeros are on the other side
             return NotImplemented
         part = self._parts[0][index]
         return self._of((part,), part.shape)

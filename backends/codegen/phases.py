@@ -317,14 +317,13 @@ class Cutter:
     def find_kept(self, items: list[Item], again: dict[str, ast.stmt]) -> list[str]:
         phases = list(_phases(items))
         mine = self.assigned - self.group - set(again)
-        asked: set[str] = set()
+        wanted = set().union(*(exposed(p.body) for p in phases)) if phases else set()
         for c in _controls(items):
             for _, part, phase in c.agreed:
-                e = names(part) & mine
-                phase.loads |= e
-                exposed.append((phase, e))
+                phase.loads = names(part) & mine
                 phase.again = _needed(names(part), again)
-        kept = set().union(*(e for _, e in exposed)) & stored_names([s for p in phases for s in p.body])
+                wanted |= phase.loads
+        kept = wanted & mine
         for p in phases:
             inside = stored_names(p.body)
             p.stores = inside & kept

@@ -9,4 +9,5 @@ from mirabelle.backends.host import (  # noqa: F401 - they add methods
     reduce,
     routines,
     run,
+    transforms,
 )

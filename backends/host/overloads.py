@@ -32,7 +32,7 @@ from mirabelle.dispatch import counters
 _VERSION = "mirabelle overload 1"
 
 
-class ContentCache(caching._Cache):
+class ContentCache(caching._Cache):  # type: ignore[misc]
     """The cache of one Numba dispatcher."""
 
     def __init__(self, function: Any, options: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import linecache
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -65,13 +66,14 @@ def number_types(function: Any, args: list[Any], variables: list[str]) -> dict[s
 
 def _inferred(function: Any, types: tuple[Any, ...], variables: list[str]) -> dict[str, np.dtype | None]:
     from numba.core import compiler
-    from numba.core import types as kinds_of
+    from numba.core import types as numba_types
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import cpu_target
     from numba.core.typed_passes import type_inference_stage
     from numba.np.numpy_support import as_dtype
 
     know_our_functions()
+    kinds_of: Any = numba_types
     typing, target = cpu_target.typing_context, cpu_target.target_context
     with global_compiler_lock:
         target.refresh()
@@ -81,7 +83,7 @@ def _inferred(function: Any, types: tuple[Any, ...], variables: list[str]) -> di
     for name in variables:
         # A variable that is assigned again has a number behind its name.
         kinds = [kinds_of.unliteral(t) for v, t in typemap.items() if v == name or v.startswith(f"{name}.")]
-        kind = typing.unify_types(*kinds) if kinds else None
+        kind: Any = typing.unify_types(*kinds) if kinds else None
         plain = isinstance(kind, (kinds_of.Number, kinds_of.Boolean))
         found[name] = np.dtype(as_dtype(kind)) if plain else None
     return found
@@ -137,7 +139,7 @@ _NOISE = ("Failed in", "During:", "File ", "[", "This error may have been caused
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def explained(error: Exception, jitted: Any, views: list[Any]) -> Exception | None:
+def explained(error: Exception, jitted: Any, views: Sequence[Any]) -> Exception | None:
     """A short error for what the compiler said in many lines; None for what the function itself raised."""
     if not type(error).__module__.startswith("numba"):
         return None
@@ -201,7 +203,5 @@ def _cure(text: str, jitted: Any) -> str:
         return "Pass such a value as an argument, as a number, an array or a tuple of these."
     rule = "Compiled functions take numbers, arrays and tuples of these, and each variable keeps one type."
     if hasattr(jitted, "padded"):
-        return (
-            f"{rule} On the reference device (`mb.adapt(mb.RefArray, x)`) it runs uncompiled, to find a mistake."
-        )
+        return f"{rule} On the reference device (`mb.adapt(mb.RefArray, x)`) it runs uncompiled: look there."
     return f"{rule} `{jitted.__name__}.python(...)` runs it uncompiled on NumPy arrays, to find a mistake."

@@ -1,0 +1,296 @@
+"""Fourier transforms: the array API standard's `fft`, NumPy's two-dimensional ones, cosines and sines.
+
+Transforms are routines of the array's place, and barriers. Single precision stays single.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.creation import asarray
+from mirabelle.arraytypes.define import array_function
+from mirabelle.arraytypes.makers import creates
+from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.arraytypes.reductions import normal_axes
+
+_NORMS = (None, "backward", "ortho", "forward")
+
+
+def _along(name: str, x: Any, n: Any, axis: Any, norm: Any) -> Any:
+    """A transform along one axis."""
+    _check(name, x, norm)
+    (axis,) = normal_axes(axis, x.ndim)
+    if n is not None:
+        n = _length(name, n)
+    return library.call(f"fft.{name}", x, n=n, axis=axis, norm=norm)
+
+
+def _over(name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+    """A transform over several axes: all, unless `axes` or the lengths `s` say which."""
+    _check(name, x, norm)
+    if s is not None:
+        s = [operator.index(n) for n in s]
+        if axes is None:
+            axes = range(-len(s), 0)
+    given = range(x.ndim) if axes is None else axes
+    found = [normal_axes(a, x.ndim)[0] for a in given]
+    if s is not None:
+        if len(s) != len(found):
+            raise ValueError(f"{name}: {len(s)} lengths in s for {len(found)} axes; they must be equally many.")
+        s = tuple(x.shape[a] if n == -1 else _length(name, n) for n, a in zip(s, found, strict=True))
+    return library.call(f"fft.{name}", x, s=s, axes=tuple(found), norm=norm)
+
+
+def _check(name: str, x: Any, norm: Any) -> None:
+    if not x.ndim:
+        raise ValueError(f"{name} takes arrays of at least one dimension: mb.reshape(x, (1,)).")
+    if norm not in _NORMS:
+        raise ValueError(f'{name}: norm is "backward", "ortho" or "forward"; not {norm!r}.')
+    if x.dtype.kind == "c" and name in ("rfft", "rfftn", "ihfft"):
+        raise TypeError(
+            f"{name} takes real arrays, and this one is {x.dtype.name}. Transform it with "
+            f"mb.fft.{'fftn' if name == 'rfftn' else 'fft'}, or take mb.real(x) first."
+        )
+
+
+def _length(name: str, n: Any) -> int:
+    n = operator.index(n)
+    if n < 1:
+        raise ValueError(f"{name}: a transform has at least one point, and {n} were asked for.")
+    return n
+
+
+@array_function
+def fft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+    """The discrete Fourier transform along an axis, cut or filled with zeros to length `n`.
+
+    `norm` says what is divided by the length: "backward" the inverse, "forward" this one, "ortho"
+    both, by its root.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.fft(mb.HostArray([1.0, 0.0, 0.0, 0.0])))
+    [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
+    """
+    return _along("fft", x, n, axis, norm)
+
+
+@array_function
+def ifft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+    """The inverse of `fft`.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.ifft(mb.HostArray([4.0, 0.0, 0.0, 0.0])))
+    [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
+    """
+    return _along("ifft", x, n, axis, norm)
+
+
+@array_function
+def rfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+    """The transform of a real array: the half of it that says everything.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.rfft(mb.HostArray([1.0, 0.0, 0.0, 0.0])))
+    [1.+0.j 1.+0.j 1.+0.j]
+    """
+    return _along("rfft", x, n, axis, norm)
+
+
+@array_function
+def irfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+    """The inverse of `rfft`: a real array of length `n` (an even one unless given).
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.irfft(mb.HostArray([4.0, 0.0, 0.0])))
+    [1. 1. 1. 1.]
+    """
+    return _along("irfft", x, n, axis, norm)
+
+
+@array_function
+def hfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+    """The transform of a signal that is Hermitian, of which half is given: a real array.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.hfft(mb.HostArray([1.0, 0.0, 0.0])))
+    [1. 1. 1. 1.]
+    """
+    return _along("hfft", x, n, axis, norm)
+
+
+@array_function
+def ihfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+    """The inverse of `hfft`.
+
+    >>> import mirabelle as mb
+    >>> mb.fft.ihfft(mb.HostArray([1.0, 1.0, 1.0, 1.0])).shape
+    (3,)
+    """
+    return _along("ihfft", x, n, axis, norm)
+
+
+@array_function
+def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+    """The transform over several axes, of lengths `s`.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.fftn(mb.HostArray([[1.0, 0.0], [0.0, 0.0]])))
+    [[1.+0.j 1.+0.j]
+     [1.+0.j 1.+0.j]]
+    """
+    return _over("fftn", x, s, axes, norm)
+
+
+@array_function
+def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+    """The inverse of `fftn`."""
+    return _over("ifftn", x, s, axes, norm)
+
+
+@array_function
+def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+    """The transform of a real array over several axes: the half (of the last) that says everything.
+
+    >>> import mirabelle as mb
+    >>> mb.fft.rfftn(mb.ones((4, 6))).shape
+    (4, 4)
+    """
+    return _over("rfftn", x, s, axes, norm)
+
+
+@array_function
+def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+    """The inverse of `rfftn`: a real array (of even length along the last axis unless `s` says otherwise)."""
+    return _over("irfftn", x, s, axes, norm)
+
+
+@array_function
+def fft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
+    """The transform over the last two axes.
+
+    >>> import mirabelle as mb
+    >>> mb.fft.fft2(mb.ones((3, 4, 6))).shape
+    (3, 4, 6)
+    """
+    return _over("fftn", x, s, axes, norm)
+
+
+@array_function
+def ifft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
+    """The inverse of `fft2`."""
+    return _over("ifftn", x, s, axes, norm)
+
+
+@array_function
+def rfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
+    """The transform of a real array over the last two axes."""
+    return _over("rfftn", x, s, axes, norm)
+
+
+@array_function
+def irfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
+    """The inverse of `rfft2`."""
+    return _over("irfftn", x, s, axes, norm)
+
+
+# Frequencies
+
+
+@creates
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of a transform of `n` points that lie `d` apart, in its order.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.fftfreq(4))
+    [ 0.    0.25 -0.5  -0.25]
+    """
+    return _frequencies(np.fft.fftfreq, n, d, dtype, device)
+
+
+@creates
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+    """The frequencies of `rfft` of `n` points that lie `d` apart.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.rfftfreq(4))
+    [0.   0.25 0.5 ]
+    """
+    return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
+
+
+def _frequencies(make: Any, n: Any, d: Any, dtype: Any, device: Any) -> Any:
+    wanted = checked_dtype(np.float64 if dtype is None else dtype)
+    if wanted.kind != "f":
+        raise ValueError(f"Frequencies are real numbers; dtype is a floating one, not {wanted.name}.")
+    n = operator.index(n)
+    if n < 1:
+        raise ValueError(f"A transform has at least one point, and {n} were asked for.")
+    return asarray(make(n, float(d)).astype(wanted), device=device)
+
+
+@array_function
+def fftshift(x: Any, /, *, axes: Any = None) -> Any:
+    """Frequency 0 moved to the middle of the axes.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.fftshift(mb.fft.fftfreq(4)))
+    [-0.5  -0.25  0.    0.25]
+    """
+    return library.call("fft.fftshift", x, axes=normal_axes(axes, x.ndim))
+
+
+@array_function
+def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
+    """The inverse of `fftshift`: frequency 0 moved back to the beginning.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.ifftshift(mb.HostArray([-2, -1, 0, 1])))
+    [ 0  1 -2 -1]
+    """
+    return library.call("fft.ifftshift", x, axes=normal_axes(axes, x.ndim))
+
+
+# Cosines and sines, which SciPy has
+
+
+def _cosines(name: str, x: Any, type: Any, n: Any, axis: Any, norm: Any) -> Any:
+    _check(name, x, norm)
+    if type not in (1, 2, 3, 4):
+        raise ValueError(f"{name}: there are the types 1, 2, 3 and 4; not {type!r}.")
+    (axis,) = normal_axes(axis, x.ndim)
+    return library.call(
+        f"fft.{name}", x, type=type, n=None if n is None else _length(name, n), axis=axis, norm=norm
+    )
+
+
+@array_function
+def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    """The discrete cosine transform along an axis (in SciPy, with its conventions).
+
+    >>> import mirabelle as mb
+    >>> print(mb.fft.dct(mb.HostArray([1.0, 1.0])))
+    [4. 0.]
+    """
+    return _cosines("dct", x, type, n, axis, norm)
+
+
+@array_function
+def idct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    """The inverse of `dct`."""
+    return _cosines("idct", x, type, n, axis, norm)
+
+
+@array_function
+def dst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    """The discrete sine transform along an axis (in SciPy, with its conventions)."""
+    return _cosines("dst", x, type, n, axis, norm)
+
+
+@array_function
+def idst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
+    """The inverse of `dst`."""
+    return _cosines("idst", x, type, n, axis, norm)

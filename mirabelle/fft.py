@@ -1,0 +1,57 @@
+"""Fourier transforms: the array API standard's `fft`, and what NumPy and SciPy have beyond it.
+
+>>> import mirabelle as mb
+>>> x = mb.HostArray([1.0, 2.0, 3.0, 4.0])
+>>> print(mb.real(mb.fft.ifft(mb.fft.fft(x))))
+[1. 2. 3. 4.]
+"""
+
+from mirabelle.arraytypes.functions.fourier import (
+    dct,
+    dst,
+    fft,
+    fft2,
+    fftfreq,
+    fftn,
+    fftshift,
+    hfft,
+    idct,
+    idst,
+    ifft,
+    ifft2,
+    ifftn,
+    ifftshift,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftfreq,
+    rfftn,
+)
+
+__all__ = [
+    "dct",
+    "dst",
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "idct",
+    "idst",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]

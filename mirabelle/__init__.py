@@ -40,7 +40,7 @@ from numpy import (
 import mirabelle.arraytypes
 import mirabelle.backends.host
 import mirabelle.backends.reference
-from mirabelle import random
+from mirabelle import linalg, random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (
@@ -879,8 +879,8 @@ __all__ = [
     "putmask",
     "quantile",
     "rad2deg",
-    "random",
     "radians",
+    "random",
     "random",
     "ravel",
     "ravel_multi_index",

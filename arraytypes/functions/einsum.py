@@ -118,7 +118,7 @@ def parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[list[Any], list[
 def _split(text: str, count: int) -> tuple[list[list[str]], list[str] | None]:
     text = text.replace(" ", "")
     left, arrow, right = text.partition("->")
-    if arrow and ("->" in right or "," in right) or "-" in left or ">" in left:
+    if (arrow and ("->" in right or "," in right)) or "-" in left or ">" in left:
         raise ValueError(f"einsum: {text!r} has more than one result. Write it as 'ij,jk->ik'.")
     terms = [_symbols(term) for term in left.split(",")]
     if len(terms) != count:

@@ -8,11 +8,10 @@ import numpy as np
 
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.elementwise import cast_to
-
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.reducing import _given
-from mirabelle.arraytypes.reductions import _summed
 from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.arraytypes.reductions import _summed
 from mirabelle.dispatch import verbs
 
 

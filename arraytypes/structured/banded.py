@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.define import array_function
-from mirabelle.arraytypes.elementwise import leaf_family, join_families
+from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.base import Implicit, Structured, zeros

@@ -40,6 +40,8 @@ from numpy import (
 import mirabelle.arraytypes
 import mirabelle.backends.host
 import mirabelle.backends.reference
+import mirabelle.fft
+import mirabelle.linalg
 from mirabelle import random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
@@ -130,6 +132,7 @@ from mirabelle.arraytypes.functions.dtypes import (
     iinfo,
     isdtype,
 )
+from mirabelle.arraytypes.functions.einsum import einsum, einsum_path
 from mirabelle.arraytypes.functions.elementary import (
     allclose,
     angle,
@@ -692,6 +695,8 @@ __all__ = [
     "e",
     "eager",
     "ediff1d",
+    "einsum",
+    "einsum_path",
     "empty",
     "empty_like",
     "equal",
@@ -706,6 +711,7 @@ __all__ = [
     "extract",
     "eye",
     "fabs",
+    "fft",
     "fill_diagonal",
     "finfo",
     "fix",
@@ -785,6 +791,7 @@ __all__ = [
     "less_equal",
     "lexsort",
     "lgamma",
+    "linalg",
     "linspace",
     "load",
     "log",
@@ -878,8 +885,8 @@ __all__ = [
     "putmask",
     "quantile",
     "rad2deg",
-    "random",
     "radians",
+    "random",
     "ravel",
     "ravel_multi_index",
     "real",

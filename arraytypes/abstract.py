@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.buffers import Buffered
+from mirabelle.arraytypes.methods import NumpyMethods
 from mirabelle.arraytypes.parametric import ArrayMeta
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
@@ -45,7 +46,7 @@ def _inplace(verb: Any) -> Any:
     return inplace
 
 
-class AbstractArray(Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
+class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
     """The root of all array types."""
 
     __module__ = "mirabelle"
@@ -260,94 +261,6 @@ class AbstractArray(Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
     def __setitem__(self, key: Any, value: Any, /) -> None:
         verbs.setitem(self, key, value)
 
-    # Methods NumPy users type
-
-    def astype(self, dtype: Any, copy: bool = True) -> Any:
-        return verbs.astype(self, dtype, copy=copy)
-
-    def copy(self, order: str = "C") -> Any:
-        return verbs.copy(self)
-
-    __copy__ = copy
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return verbs.copy(self)
-
-    def reshape(self, *shape: Any) -> Any:
-        return verbs.reshape(self, shape[0] if len(shape) == 1 else shape)
-
-    def ravel(self) -> Any:
-        return verbs.reshape(self, (-1,))
-
-    def flatten(self) -> Any:
-        return verbs.copy(verbs.reshape(self, (-1,)))
-
-    def transpose(self, *axes: Any) -> Any:
-        if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
-            axes = tuple(axes[0] or ())
-        return verbs.permute_dims(self, axes or tuple(range(self.ndim))[::-1])
-
-    @property
-    def T(self) -> Any:
-        return self if self.ndim < 2 else verbs.permute_dims(self, tuple(range(self.ndim))[::-1])
-
-    @property
-    def mT(self) -> Any:
-        if self.ndim < 2:
-            raise ValueError(f"x.mT needs at least 2 dimensions; this array has {self.ndim}.")
-        n = self.ndim
-        return verbs.permute_dims(self, (*range(n - 2), n - 1, n - 2))
-
-    @property
-    def real(self) -> Any:
-        return verbs.real(self)
-
-    @property
-    def imag(self) -> Any:
-        return verbs.imag(self)
-
-    def conj(self) -> Any:
-        return verbs.conj(self)
-
-    conjugate = conj
-
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        return _out(verbs.sum(self, axis=axis, dtype=dtype, keepdims=keepdims), out)
-
-    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        return _out(verbs.prod(self, axis=axis, dtype=dtype, keepdims=keepdims), out)
-
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        x = self if dtype is None else verbs.astype(self, dtype)
-        return _out(verbs.mean(x, axis=axis, keepdims=keepdims), out)
-
-    def std(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-        return verbs.std(self, axis=axis, correction=correction, keepdims=keepdims)
-
-    def var(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-        return verbs.var(self, axis=axis, correction=correction, keepdims=keepdims)
-
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        return _out(verbs.min(self, axis=axis, keepdims=keepdims), out)
-
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        return _out(verbs.max(self, axis=axis, keepdims=keepdims), out)
-
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        return _out(verbs.all(self, axis=axis, keepdims=keepdims), out)
-
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        return _out(verbs.any(self, axis=axis, keepdims=keepdims), out)
-
-    def fill(self, value: Any) -> None:
-        verbs.assign(self, value)
-
-    def clip(self, min: Any = None, max: Any = None) -> Any:
-        return verbs.clip(self, min, max)
-
-    def __matrix_transpose__(self) -> Any:
-        return self.mT
-
     # Display and pickling
 
     def __repr__(self) -> str:
@@ -373,9 +286,3 @@ class AbstractArray(Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
         if not all(issubclass(t, (AbstractArray, np.ndarray)) for t in types):
             return NotImplemented  # somebody else's array may know more
         return numpy_function(func, args, kwargs, self)
-
-
-def _out(result: Any, out: Any) -> Any:
-    if out is None:
-        return result
-    return verbs.assign(out, result, casting="same_kind")

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import Wrapper, root_of, shown_leaf
@@ -98,6 +99,8 @@ class Reinterpreted(Wrapper):
 
     @classmethod
     def _of(cls, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
+        if hasattr(parent, "_stored"):
+            parent = parent._stored()
         x = object.__new__(cls[type(parent), how])  # type: ignore[misc]
         x._parent, x._how, x._shape = parent, how, shape
         return x
@@ -125,13 +128,15 @@ def imag_part(x: AbstractArray) -> Any:
     return ImagPart._of(x, None, x.shape) if x.dtype.kind == "c" else verbs.imag(x)
 
 
-def set_imag_part(x: AbstractArray, value: Any) -> None:
-    if x.dtype.kind != "c":
+def set_part(x: AbstractArray, name: str, value: Any) -> None:
+    """x.real = value, x.imag = value."""
+    if name == "imag" and x.dtype.kind != "c":
         raise TypeError(
             f"array does not have imaginary part to set: its dtype is {x.dtype.name}. Make it complex first: "
             "`x = x.astype(mb.complex128)`."
         )
-    verbs.assign(imag_part(x), value)
+    value = as_array(value, x) if isinstance(value, (list, tuple)) else value
+    verbs.assign(real_part(x) if name == "real" else imag_part(x), value)
 
 
 def diagonal_view(x: AbstractArray, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
@@ -143,6 +148,9 @@ def diagonal_view(x: AbstractArray, offset: int = 0, axis1: int = 0, axis2: int 
         raise ValueError("axis1 and axis2 cannot be the same")
     rows, columns = x.shape[first], x.shape[second]
     n = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    rule = getattr(x, "_diagonal", None)
+    if rule is not None and x.ndim == 2:  # a structured matrix, which may store it
+        return rule(offset if first < second else -offset)
     rest = tuple(d for i, d in enumerate(x.shape) if i not in (first, second))
     return DiagonalView._of(x, (offset, first, second), (*rest, n))
 

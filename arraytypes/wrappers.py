@@ -83,6 +83,8 @@ class Wrapper(AbstractArray):
 
     @classmethod
     def _of(cls, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
+        if hasattr(parent, "_stored"):  # a structured array has no memory to show a part of
+            parent = parent._stored()
         parameters = (type(parent), len(shape)) if cls._changes_ndim else type(parent)
         x = _new(cls[parameters])  # type: ignore[index]
         x._parent, x._how, x._shape = parent, how, shape

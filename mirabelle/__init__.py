@@ -40,7 +40,9 @@ from numpy import (
 import mirabelle.arraytypes
 import mirabelle.backends.host
 import mirabelle.backends.reference
-from mirabelle import linalg, random
+import mirabelle.fft
+import mirabelle.linalg
+from mirabelle import random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (
@@ -130,6 +132,7 @@ from mirabelle.arraytypes.functions.dtypes import (
     iinfo,
     isdtype,
 )
+from mirabelle.arraytypes.functions.einsum import einsum, einsum_path
 from mirabelle.arraytypes.functions.elementary import (
     allclose,
     angle,
@@ -692,6 +695,8 @@ __all__ = [
     "e",
     "eager",
     "ediff1d",
+    "einsum",
+    "einsum_path",
     "empty",
     "empty_like",
     "equal",
@@ -706,6 +711,7 @@ __all__ = [
     "extract",
     "eye",
     "fabs",
+    "fft",
     "fill_diagonal",
     "finfo",
     "fix",
@@ -880,7 +886,6 @@ __all__ = [
     "quantile",
     "rad2deg",
     "radians",
-    "random",
     "random",
     "ravel",
     "ravel_multi_index",

@@ -60,8 +60,8 @@ def einsum(
         for x in arrays:
             if not np.can_cast(x.dtype, wanted, casting):  # type: ignore[arg-type]
                 raise TypeError(
-                    f"einsum: an operand of dtype {x.dtype.name} cannot be cast to {wanted.name} under the rule "
-                    f'{casting!r}. Allow it with casting="unsafe", or convert the operand: x.astype(...).'
+                    f"einsum: an operand of dtype {x.dtype.name} cannot be cast to {wanted.name} under the "
+                    f'rule {casting!r}. Allow it with casting="unsafe", or convert the operand: x.astype(...).'
                 )
         arrays = [cast_to(x, wanted) for x in arrays]
     pairs = [_without_repeats(x, labels) for x, labels in zip(arrays, inputs, strict=True)]
@@ -76,9 +76,11 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = "greedy") -> tu
     >>> mb.einsum_path("ij,jk,kl->il", a, a, a)[0]
     ['einsum_path', (0, 1), (0, 1)]
     """
-    arrays, inputs, output = parsed(subscripts, operands)
-    text = f"{','.join(map(_letters, inputs))}->{_letters(output)}"
-    return np.einsum_path(text, *[_no_memory(x.shape) for x in arrays], optimize=optimize)  # type: ignore[return-value]
+    # NumPy reads the subscripts, and shapes are all it looks at.
+    given = [subscripts, *operands]
+    shown = [x if isinstance(x, (str, list, tuple)) else _no_memory(np.shape(x)) for x in given]
+    path, text = np.einsum_path(*shown, optimize=optimize)
+    return list(path), text
 
 
 def _no_memory(shape: tuple[int, ...]) -> np.ndarray:
@@ -118,12 +120,13 @@ def parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[list[Any], list[
 def _split(text: str, count: int) -> tuple[list[list[str]], list[str] | None]:
     text = text.replace(" ", "")
     left, arrow, right = text.partition("->")
-    if (arrow and ("->" in right or "," in right)) or "-" in left or ">" in left:
+    if "-" in left or ">" in left or "->" in right or "," in right:
         raise ValueError(f"einsum: {text!r} has more than one result. Write it as 'ij,jk->ik'.")
     terms = [_symbols(term) for term in left.split(",")]
     if len(terms) != count:
         raise ValueError(
-            f"einsum: {text!r} has indices for {len(terms)} operand(s), and {count} came. Separate them with commas."
+            f"einsum: {text!r} has indices for {len(terms)} operand(s), and {count} came. Separate them with "
+            "commas."
         )
     return terms, _symbols(right) if arrow else None
 
@@ -134,7 +137,8 @@ def _symbols(term: str) -> list[str]:
     for letter in before + after:
         if not letter.isalpha():
             raise ValueError(
-                f"einsum: invalid subscript {letter!r} in {term!r}. Indices are letters, and one `...` for the rest."
+                f"einsum: invalid subscript {letter!r} in {term!r}. Indices are letters, and one `...` for the "
+                "rest."
             )
     return [*before, *(["..."] if dots else []), *after]
 
@@ -151,8 +155,8 @@ def _interleaved(given: tuple[Any, ...]) -> tuple[list[Any], list[list[str]], li
 def _numbered(numbers: Any) -> list[str]:
     if not isinstance(numbers, (list, tuple)):
         raise TypeError(
-            f"einsum: each operand is followed by a list of its indices, and here is a {type(numbers).__name__}. "
-            "Or write the indices as text first: einsum('ij,jk->ik', a, b)."
+            "einsum: each operand is followed by a list of its indices, and here is a "
+            f"{type(numbers).__name__}. Or write the indices as text first: einsum('ij,jk->ik', a, b)."
         )
     return ["..." if n is Ellipsis else _letter(int(n)) for n in numbers]
 
@@ -191,19 +195,20 @@ def _check(inputs: list[list[Any]], output: list[Any], arrays: list[Any]) -> Non
             elif n not in (1, known):
                 shown = label if isinstance(label, str) else "..."
                 raise ValueError(
-                    f"einsum: index {shown!r} stands for dimensions of {known} and of {n} elements; operands could "
-                    f"not be broadcast together. Their shapes are {', '.join(str(a.shape) for a in arrays)}."
+                    f"einsum: index {shown!r} stands for dimensions of {known} and of {n} elements; operands "
+                    f"could not be broadcast together: {', '.join(str(a.shape) for a in arrays)}."
                 )
     for label in output:
         if label not in sizes:
             raise ValueError(f"einsum: the result has the index {label!r}, which no operand has.")
     if len(set(output)) < len(output):
-        raise ValueError(f"einsum: an index comes twice in the result {_letters(output)!r}.")
-
-
-def _letters(labels: Sequence[Any]) -> str:
-    """Labels as letters: those of `...` become letters nobody uses."""
-    return "".join(label if isinstance(label, str) else chr(0x4E00 - label) for label in labels)
+        raise ValueError("einsum: an index comes twice in the result. A diagonal matrix is mb.diag(x).")
+    missing = [label for label in sizes if isinstance(label, int) and label not in output]
+    if missing:
+        raise ValueError(
+            "einsum: `...` stands for dimensions of an operand, and the result has no `...` for them. Name "
+            "them by letters to sum over them."
+        )
 
 
 # Contracting
@@ -243,6 +248,8 @@ def _contracted(terms: list[Term], output: list[Any], optimize: Any) -> Any:
             last = not terms and len(taken) == 2
             taken[:2] = [_pair(taken[0], taken[1], output if last else _needed(taken[:2], [*others, *output]))]
         terms += taken
+    if len(terms) > 1:  # a path that does not go to the end
+        return _contracted(terms, output, [tuple(range(len(terms)))] if len(terms) > 2 else True)
     x, labels = terms[0]
     return x if labels == output else _finished(x, labels, output)
 
@@ -280,8 +287,10 @@ def _path(terms: list[Term], output: list[Any], optimize: Any) -> list[tuple[int
         if all(isinstance(i, (int, np.integer)) for step in steps for i in step):
             return steps
         optimize = tuple(optimize)
-    text = f"{','.join(_letters(labels) for _, labels in terms)}->{_letters(output)}"
-    return _found_path(text, tuple(x.shape for x, _ in terms), optimize)
+    seen = dict.fromkeys(label for _, labels in terms for label in labels)
+    letter = {label: chr(n + (65 if n < 26 else 71 if n < 52 else 140)) for n, label in enumerate(seen)}
+    spelt = ["".join(letter[label] for label in labels) for labels in (*(t[1] for t in terms), output)]
+    return _found_path(f"{','.join(spelt[:-1])}->{spelt[-1]}", tuple(x.shape for x, _ in terms), optimize)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.creation import asarray
-from mirabelle.arraytypes.define import array_function
+from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.makers import creates
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
@@ -258,6 +258,7 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
 
 
 def _cosines(name: str, x: Any, type: Any, n: Any, axis: Any, norm: Any) -> Any:
+    x = as_array(x)
     _check(name, x, norm)
     if type not in (1, 2, 3, 4):
         raise ValueError(f"{name}: there are the types 1, 2, 3 and 4; not {type!r}.")
@@ -267,7 +268,6 @@ def _cosines(name: str, x: Any, type: Any, n: Any, axis: Any, norm: Any) -> Any:
     )
 
 
-@array_function
 def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The discrete cosine transform along an axis (in SciPy, with its conventions).
 
@@ -278,19 +278,16 @@ def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = Non
     return _cosines("dct", x, type, n, axis, norm)
 
 
-@array_function
 def idct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The inverse of `dct`."""
     return _cosines("idct", x, type, n, axis, norm)
 
 
-@array_function
 def dst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The discrete sine transform along an axis (in SciPy, with its conventions)."""
     return _cosines("dst", x, type, n, axis, norm)
 
 
-@array_function
 def idst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The inverse of `dst`."""
     return _cosines("idst", x, type, n, axis, norm)

@@ -82,6 +82,8 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
     if not x.ndim:
         raise ValueError("diff requires input that is at least one dimensional.")
     axis = one_axis(axis, x.ndim)
+    if n == 0:
+        return copied(x)
     ends = [None if end is None else _end(end, x, axis) for end in (prepend, append)]
     if any(end is not None for end in ends):
         x = concat([part for part in (ends[0], x, ends[1]) if part is not None], axis=axis)
@@ -90,7 +92,7 @@ def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: 
         later = verbs.getitem(x, (*before, slice(1, None)))
         earlier = verbs.getitem(x, (*before, slice(None, -1)))
         x = verbs.not_equal(later, earlier) if x.dtype.kind == "b" else verbs.subtract(later, earlier)
-    return x if n else copied(x)
+    return x
 
 
 def _end(end: Any, x: Any, axis: int) -> Any:

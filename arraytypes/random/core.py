@@ -11,6 +11,7 @@ from mirabelle.arraytypes.assign import check_writable
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import as_shape
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
+from mirabelle.arraytypes.lending import family_in_memory
 from mirabelle.arraytypes.makers import Maker, maker_of
 from mirabelle.arraytypes.random import filling
 from mirabelle.arraytypes.random.bitgenerator import Philox
@@ -87,6 +88,11 @@ class Core:
         if not isinstance(out, (AbstractArray, np.ndarray)):
             raise TypeError(f"out= takes an array to write to, not a {type(out).__name__}.")
         out = as_array(out)
+        if family_in_memory(type(out)) is None:
+            raise TypeError(
+                f"out= is a {type(out).__name__}, which computes its elements or stores only some: there is "
+                "nothing to write to. Give an array in memory: mb.empty(shape)."
+            )
         check_writable(out)
         return out
 

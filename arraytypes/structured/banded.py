@@ -23,7 +23,7 @@ from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.base import Implicit, Structured, zeros
-from mirabelle.arraytypes.structured.fallback import made_dense, normal_indices
+from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Structure
@@ -115,6 +115,14 @@ class Banded(Structured):
 
     def _band(self, k: int) -> Any:
         return self._parts[self._how.index(k)] if k in self._how else None
+
+    def _diagonal(self, offset: int) -> Any:
+        part = self._band(offset)
+        if part is not None:
+            return part
+        from mirabelle.arraytypes.structured.implicit import Zeros
+
+        return Zeros(max(0, self.order - abs(offset)), dtype=self.dtype, device=self.family)
 
     def _write(self, index: Any, value: Any) -> None:
         name = generic_class(type(self)).__name__
@@ -288,29 +296,6 @@ def band(x: Any, /, offset: int = 0) -> Any:
     [1 4] [3]
     """
     return diagonal_view(x, offset)
-
-
-@band.method
-def _(x: Structured, offset: int = 0) -> Any:
-    from mirabelle.arraytypes.structured.fallback import has_entries
-
-    if not has_entries(x):
-        return diagonal_view(made_dense(x), offset)
-    from mirabelle.arraytypes.structured.base import indices
-
-    n = max(0, min(x.shape[0], x.shape[1] - offset) if offset >= 0 else min(x.shape[0] + offset, x.shape[1]))
-    at = indices(x.family, n)
-    return x._entries(verbs.add(at, max(-offset, 0)), verbs.add(at, max(offset, 0)))
-
-
-@band.method
-def _(x: Banded, offset: int = 0) -> Any:
-    part = x._band(offset)
-    if part is not None:
-        return part
-    from mirabelle.arraytypes.structured.implicit import Zeros
-
-    return Zeros(max(0, x.order - abs(offset)), dtype=x.dtype, device=x.family)
 
 
 # Products

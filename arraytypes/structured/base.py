@@ -43,6 +43,7 @@ from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.elementwise import default_family, join_families, leaf_family
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
+from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.styles import DENSE, Structure
@@ -114,6 +115,10 @@ class Structured(AbstractArray):
         """other @ self, shapes checked; NotImplemented where there is no rule."""
         return NotImplemented
 
+    def _stored(self) -> Any:
+        """The dense form, for an operation without a rule: `fallback.made_dense`, which says so."""
+        raise NotImplementedError("mirabelle.arraytypes.structured.fallback gives this.")
+
     def _index(self, index: tuple[Any, ...]) -> Any:
         """self[index] where that is structured, or another quick case; else NotImplemented."""
         return NotImplemented
@@ -124,6 +129,15 @@ class Structured(AbstractArray):
             f"{type(self).__name__} is not written to by index: its entries depend on each other. Write "
             f"to a part, x.parts[0][...] = value, or to a dense copy: `x = mb.HostArray(x)`."
         )
+
+    def _diagonal(self, offset: int) -> Any:
+        """The diagonal that is `offset` above the main one, as a vector."""
+        if type(self)._entries is Structured._entries:
+            return diagonal_view(self._stored(), offset)
+        rows, columns = self._shape
+        n = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+        at = indices(self.family, n)
+        return self._entries(verbs.add(at, max(-offset, 0)), verbs.add(at, max(offset, 0)))
 
     def _restrict(self, x: Any) -> Any:
         """The parts an array `x` of this shape would have in this layout; NotImplemented if not known."""

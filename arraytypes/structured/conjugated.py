@@ -17,6 +17,7 @@ from typing import Any
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function
+from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.dispatch import verbs
 
@@ -52,6 +53,9 @@ class Conj(Structured):
 
     def _conjugated(self) -> Any:
         return self._shown(self._parts[0])
+
+    def _diagonal(self, offset: int) -> Any:
+        return conjugate(diagonal_view(self._shown(self._parts[0]), offset))
 
     def _index(self, index: tuple[Any, ...]) -> Any:
         found = verbs.getitem(self._shown(self._parts[0]), index)

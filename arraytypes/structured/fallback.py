@@ -26,7 +26,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import _storing, wrap
-from mirabelle.arraytypes.display import shown_bytes
+from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.structured.base import Implicit, Structured
 from mirabelle.dispatch import verbs
@@ -49,6 +49,9 @@ def made_dense(x: Structured) -> Any:
     if not x.fuses and settings.dense_fallback != "silent":
         tell(x)
     return x._dense()
+
+
+Structured._stored = made_dense  # type: ignore[method-assign]
 
 
 def tell(x: Structured) -> None:
@@ -74,19 +77,26 @@ def tell(x: Structured) -> None:
 def operation(x: Any) -> tuple[str, int]:
     """The function of mirabelle that was called with `x`, and how many calls above ours its caller is.
 
-    The generic functions on the stack have arguments in their frames: of those that got `x` itself,
+    The generic functions on the stack have arguments in their frames: of those that got `x`,
     the outermost before the stack leaves mirabelle is what was asked for.
     """
     name, level = "materialize", 1
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _ours(frame):
         if frame.f_code.co_filename.startswith("<mirabelle generic ") and any(
-            v is x for v in frame.f_locals.values()
+            _stands_for(v, x) for v in frame.f_locals.values()
         ):
             name = frame.f_code.co_name
         frame = frame.f_back
         level += 1
     return public_name(name), level
+
+
+def _stands_for(v: Any, x: Any) -> bool:
+    """Is it `x`, or what `x` was made of by a cast on the way?"""
+    return v is x or (
+        isinstance(v, Structured) and generic_class(type(v)) is generic_class(type(x)) and v.shape == x.shape
+    )
 
 
 def _ours(frame: FrameType) -> bool:

@@ -130,6 +130,11 @@ class Fill(Implicit):
             return element
         return self._resized(shape)
 
+    def _diagonal(self, offset: int) -> Any:
+        rows, columns = self._shape
+        n = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
+        return self._resized((max(0, n),))
+
     def _write(self, index: Any, value: Any) -> None:
         raise ValueError(
             f"A {generic_class(type(self)).__name__} stores one value for all its entries and is not "

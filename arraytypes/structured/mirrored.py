@@ -84,6 +84,14 @@ class Mirrored(Structured):
     def _transposed(self) -> Any:
         return self._conjugated() if self.hermitian else self
 
+    def _diagonal(self, offset: int) -> Any:
+        found = band(upper_part(self), abs(offset))
+        if not self.hermitian:
+            return found
+        if not offset:
+            return verbs.astype(verbs.real(found), self.dtype)
+        return found if offset > 0 else verbs.conj(found)
+
     def _index(self, index: tuple[Any, ...]) -> Any:
         if len(index) != 2 or not isinstance(index[0], slice) or index[0] != index[1]:
             return NotImplemented
@@ -169,14 +177,3 @@ def upper_part(x: Any, clean: bool = False) -> Any:
         on_diagonal = verbs.equal(*open_grid(x))
         part = verbs.where(on_diagonal, verbs.astype(verbs.real(part), x.dtype), part)
     return part
-
-
-@band.method
-def _(x: Mirrored, offset: int = 0) -> Any:
-    upper = upper_part(x)
-    if not x.hermitian:
-        return band(upper, abs(offset))
-    found = band(upper, abs(offset))
-    if not offset:
-        return verbs.astype(verbs.real(found), x.dtype)
-    return found if offset > 0 else verbs.conj(found)

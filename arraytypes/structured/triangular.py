@@ -66,6 +66,16 @@ class Triangular(Structured):
     def _transposed(self) -> Any:
         return _type_of(not self.upper, self.unit)._of((self._parts[0].T,), self._shape)
 
+    def _diagonal(self, offset: int) -> Any:
+        from mirabelle.arraytypes.structured.implicit import Ones, Zeros
+
+        n = max(0, self._shape[0] - abs(offset))
+        if offset and (offset > 0) != self.upper:
+            return Zeros(n, dtype=self.dtype, device=self.family)
+        if not offset and self.unit:
+            return Ones(n, dtype=self.dtype, device=self.family)
+        return band(self._parts[0], offset)
+
     def _index(self, index: tuple[Any, ...]) -> Any:
         if len(index) != 2 or not isinstance(index[0], slice) or index[0] != index[1]:
             return NotImplemented
@@ -194,15 +204,3 @@ def filled_triangle(x: Any, cls: Any) -> Any:
     if isinstance(x, Triangular) and x.upper == cls.upper and not x.unit:
         return x.parts[0]
     return x._dense() if isinstance(x, Structured) else x
-
-
-@band.method
-def _(x: Triangular, offset: int = 0) -> Any:
-    from mirabelle.arraytypes.structured.implicit import Ones, Zeros
-
-    n = max(0, x.shape[0] - abs(offset))
-    if offset and (offset > 0) != x.upper:
-        return Zeros(n, dtype=x.dtype, device=x.family)
-    if not offset and x.unit:
-        return Ones(n, dtype=x.dtype, device=x.family)
-    return band(x.parts[0], offset)

@@ -42,7 +42,7 @@ import mirabelle.backends.host
 import mirabelle.backends.reference
 import mirabelle.fft
 import mirabelle.linalg
-from mirabelle import random
+from mirabelle import fft, linalg, random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (

@@ -145,7 +145,7 @@ class Continuous(Core):
         [  0. 100.]
         """
         r, d = self._scaled(size, out, dtype, "normal", loc, scale)
-        return self._deliver(r, _placed(*r.parameters, self._draw(r, "normal", d)), d)
+        return self._deliver(r, _placed(*r.parameters, self._draw(r, "normal", d)), d)  # type: ignore[call-arg]  # pyright: ignore
 
     def lognormal(
         self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
@@ -154,7 +154,7 @@ class Continuous(Core):
         r = self._request(size, out, mean=mean, sigma=sigma)
         d = float_dtype(dtype, r.out, "lognormal")
         not_negative("sigma", r.parameters[1])
-        return self._deliver(r, verbs.exp(_placed(*r.parameters, self._draw(r, "normal", d))), d)
+        return self._deliver(r, verbs.exp(_placed(*r.parameters, self._draw(r, "normal", d))), d)  # type: ignore[call-arg]  # pyright: ignore
 
     def wald(self, mean: Any, scale: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """When a drifting Brownian motion first arrives (inverse Gaussian numbers)."""
@@ -225,7 +225,7 @@ class Continuous(Core):
         """The largest of many (extreme value numbers of the first kind)."""
         r, d = self._scaled(size, out, dtype, "gumbel", loc, scale)
         x = verbs.negative(verbs.log(self._draw(r, "exponential", d)))
-        return self._deliver(r, _placed(*r.parameters, x), d)
+        return self._deliver(r, _placed(*r.parameters, x), d)  # type: ignore[call-arg]  # pyright: ignore
 
     def laplace(
         self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
@@ -233,7 +233,7 @@ class Continuous(Core):
         """The difference of two exponential numbers."""
         r, d = self._scaled(size, out, dtype, "laplace", loc, scale)
         x = self._draw(r, "exponential", d) - self._draw(r, "exponential", d)
-        return self._deliver(r, _placed(*r.parameters, x), d)
+        return self._deliver(r, _placed(*r.parameters, x), d)  # type: ignore[call-arg]  # pyright: ignore
 
     def logistic(
         self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
@@ -242,7 +242,7 @@ class Continuous(Core):
         r, d = self._scaled(size, out, dtype, "logistic", loc, scale)
         # log of the odds of a uniform number, with full precision on both sides.
         x = verbs.log(verbs.expm1(self._draw(r, "exponential", d)))
-        return self._deliver(r, _placed(*r.parameters, x), d)
+        return self._deliver(r, _placed(*r.parameters, x), d)  # type: ignore[call-arg]  # pyright: ignore
 
     def standard_cauchy(self, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """The quotient of two normal numbers."""

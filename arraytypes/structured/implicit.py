@@ -256,7 +256,7 @@ def _(x: Fill, axes: Any) -> Any:
 
 def reshaped(x: Any, shape: Any) -> tuple[int, ...]:
     """The shape `reshape` gives, -1 worked out, or NumPy's error."""
-    given = (shape,) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
+    given = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(int(n) for n in shape)
     if given.count(-1) > 1:
         raise ValueError(f"A shape may leave one dimension open (-1), not several: {given}.")
     known = math.prod(n for n in given if n != -1)
@@ -372,7 +372,11 @@ class Range(Implicit):
     def _typed(self, family: Any, dtype: np.dtype) -> Any:
         if dtype.kind in "iu" and self.dtype.kind == "f":
             return NotImplemented if dtype != self.dtype else self
-        return ranged(family, dtype, *self._how, self._shape[0]) if dtype.kind in "iuf" else NotImplemented
+        return (
+            ranged(family, dtype, self._how[0], self._how[1], self._shape[0])
+            if dtype.kind in "iuf"
+            else NotImplemented
+        )
 
     def _index(self, index: tuple[Any, ...]) -> Any:
         if len(index) != 1 or not isinstance(index[0], slice):

@@ -201,8 +201,9 @@ class GroupFrame:
             answers[id(part)] = at(part, ast.Name(name, ast.Load()))
         body, node.orelse = self.emitted(item.body), self.emitted(item.orelse)
         if isinstance(node, ast.For):
-            node.iter = copy.copy(node.iter)
-            node.iter.args = [answers.get(id(a), a) for a in node.iter.args]
+            bounds: Any = copy.copy(node.iter)
+            bounds.args = [answers.get(id(a), a) for a in bounds.args]
+            node.iter = bounds
         elif asked and isinstance(node, ast.While):  # asked anew each time round
             stop = ast.UnaryOp(ast.Not(), answers[id(node.test)])
             body = [*asked, at(node, ast.If(at(node, stop), [at(node, ast.Break())], [])), *body]

@@ -36,7 +36,7 @@ def stacked(run: Callable[..., Any], *operands: np.ndarray) -> Any:
     if 0 in shape:
         # What a stack of none looks like, one matrix tells.
         one = run(*[_sample(x) for x in operands])
-        empty = lambda r: np.empty((*shape, *np.shape(r)), np.asarray(r).dtype)
+        empty: Any = lambda r: np.empty((*shape, *np.shape(r)), np.asarray(r).dtype)
         return tuple(map(empty, one)) if isinstance(one, tuple) else empty(one)
     results = [run(*[x[at] for x in operands]) for at in np.ndindex(shape)]
     if not isinstance(results[0], tuple):

@@ -157,7 +157,8 @@ def _stack_of_small(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     kernel = kernels.get(productkernels.small(code(a.dtype), rows, steps, columns))
     if kernel is None:
         return False
-    productkernels.multiply_small(kernel, *stacks)
+    a, b, c = (x for x in stacks if x is not None)
+    productkernels.multiply_small(kernel, a, b, c)
     return True
 
 

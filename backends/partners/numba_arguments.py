@@ -44,7 +44,8 @@ class HostArrayType(types.Array):
         self, dtype: Any, ndim: int, layout: str, readonly: bool = False, aligned: bool = True
     ) -> None:
         kind = "readonly mirabelle" if readonly else "mirabelle"
-        super().__init__(
+        make: Any = super().__init__
+        make(
             dtype, ndim, layout, readonly=readonly, name=f"{kind}({dtype}, {ndim}d, {layout})", aligned=aligned
         )
 
@@ -69,7 +70,7 @@ register_model(HostArrayType)(ArrayModel)
 def _(cls: Any, size: Any, align: Any) -> Any:
     # Numba wants one signature of both, annotations included.
     def allocate(cls: Any, size: Any, align: Any) -> Any:
-        return intrin_alloc(size, align)
+        return intrin_alloc(size, align)  # pyright: ignore
 
     return allocate
 

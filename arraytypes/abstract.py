@@ -250,6 +250,9 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
 
         return export(self, stream, max_version, dl_device, copy)
 
+    def __dask_tokenize__(self) -> Any:
+        return type(self).__name__, verbs.fetch(self)
+
     def __dlpack_device__(self) -> tuple[int, int]:
         from mirabelle.arraytypes.dlpack import device_of
 
@@ -260,6 +263,18 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
 
     def __setitem__(self, key: Any, value: Any, /) -> None:
         verbs.setitem(self, key, value)
+
+    # A linear operator, to SciPy's iterative solvers: NumPy's vectors give NumPy's
+
+    def matvec(self, v: Any, /) -> Any:
+        """self @ v, of a matrix."""
+        product = verbs.matmul(self, v)
+        return verbs.to_numpy(product) if isinstance(v, np.ndarray) else product
+
+    def rmatvec(self, v: Any, /) -> Any:
+        """The conjugate transpose of a matrix times a vector."""
+        product = verbs.matmul(verbs.conj(self.mT), v)
+        return verbs.to_numpy(product) if isinstance(v, np.ndarray) else product
 
     # Display and pickling
 

@@ -115,9 +115,11 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
     """The function that builds the node of `op` for arguments of exactly these types."""
     simple = all(_reader(t) is not None or t in (int, float, complex) for t in types)
     families = {leaf_family(t) for t in types if issubclass(t, AbstractArray)} if simple else set()
-    if not simple or len(families) != 1 or op.nout != 1 or len(types) > 2:
+    if not simple or len(families) != 1 or op.nout != 1 or len(types) > 3:
         return general(op)
     family = next(iter(families))
+    if len(types) == 3:
+        return of_three(op, types, family)
     if not all(issubclass(t, DenseArray) for t in types if issubclass(t, AbstractArray)):
         return through_wrappers(op, types, family)
     sig = promotion.signature(op, tuple(argument_type(t) for t in types))
@@ -167,6 +169,35 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
             return h if size <= settings.node_limit else at_once(h)
 
     return checked_int(op, sig, types, with_scalar) if int in types else with_scalar
+
+
+def of_three(op: Op, types: Any, family: Any) -> Callable[..., Any]:
+    """As `specialise`, for where and fma: of operands of one shape, and numbers."""
+    sig = promotion.signature(op, tuple(argument_type(t) for t in types))
+    cls = _handle_class(family, sig.out, max(getattr(t, "ndim", 0) for t in types))
+    careful = general(op)
+    readers = [_reader(t) for t in types]
+    integers = [np.iinfo(d) if d.kind in "iu" else None for d in sig.ins]
+    limits = [(int(i.min), int(i.max)) if i else (-(1 << 53), 1 << 53) for i in integers]
+
+    def build(*operands: Any) -> Any:
+        args, shape, size = [], None, 1
+        for x, read, (low, high) in zip(operands, readers, limits, strict=True):
+            if read is not None:
+                x = read(x)
+                size += x.size
+                if shape is None:
+                    shape = x.shape
+                elif shape != x.shape:
+                    return careful(*operands)
+            elif type(x) is int and not low <= x <= high:
+                return careful(*operands)
+            args.append(x)
+        h = _new(cls)
+        h._node = Broadcasted(sig, tuple(args), shape, size)  # type: ignore[arg-type]
+        return h if size <= settings.node_limit else at_once(h)
+
+    return build
 
 
 def _reader(t: type) -> Any:

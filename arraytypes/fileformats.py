@@ -149,7 +149,7 @@ def read_hdf5(file: Any, name: str | None) -> Any:
     with h5py.File(file, "r") as opened:
         names: list[str] = []
         opened.visititems(lambda key, item: names.append(key) if isinstance(item, h5py.Dataset) else None)
-        return _chosen(file, names, name, lambda key: opened[key][()])  # pyright: ignore
+        return _chosen(file, names, name, lambda key: opened[key][()])
 
 
 def read_zarr(file: Path, name: str | None) -> Any:
@@ -161,7 +161,7 @@ def read_zarr(file: Path, name: str | None) -> Any:
             raise KeyError(f"{opening(file)} holds one array without a name. Leave {name!r} away.")
         return np.asarray(opened[...])
     names = [key for key, item in opened.members(max_depth=None) if isinstance(item, zarr.Array)]
-    return _chosen(file, names, name, lambda key: np.asarray(opened[key][...]))  # pyright: ignore
+    return _chosen(file, names, name, lambda key: np.asarray(opened[key][...]))
 
 
 def _chosen(file: Any, names: list[str], name: str | None, read: Callable[[str], Any]) -> Any:

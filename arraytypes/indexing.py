@@ -325,7 +325,7 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
     how = parsed(x, index)
     if not isinstance(how, Advanced):
         if op:
-            how = Advanced(how, [None] * len(how), False)
+            how = Advanced(how, [None] * view_of(x, how).ndim, False)
         else:
             verbs.setitem(x, how, value)
             return

@@ -44,13 +44,10 @@ _SAME = {np.degrees: np.rad2deg, np.radians: np.deg2rad}
 UFUNCS |= {alias: UFUNCS[known] for alias, known in _SAME.items()}
 # Ufuncs over vectors and matrices, and those we compose: by their names in the namespace.
 _NAMED = {
-    getattr(np, name): ours
-    for name, ours in {
-        "fabs": "fabs", "float_power": "float_power", "vecdot": "vecdot", "matvec": "_matvec",
-        "vecmat": "_vecmat",
-    }.items()
+    getattr(np, name): name
+    for name in ("fabs", "float_power", "vecdot", "matvec", "vecmat")
     if hasattr(np, name)
-}  # fmt: skip
+}
 _REDUCE = {
     "add": "sum", "multiply": "prod", "minimum": "min", "maximum": "max", "logical_or": "any",
     "logical_and": "all",
@@ -105,7 +102,7 @@ def _implementation(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Any:
         return verb.operator
     name = _NAMED.get(ufunc)
     if name is not None:
-        return globals()[name] if name.startswith("_") else getattr(_space("numpy"), name)
+        return getattr(_space("numpy"), name)
     complex_ = any(getattr(x, "dtype", None) is not None and x.dtype.kind == "c" for x in inputs)
     special = sys.modules.get("scipy.special")
     if getattr(special, ufunc.__name__, None) is ufunc and ufunc.__name__ in _SPECIAL and not complex_:
@@ -138,15 +135,6 @@ def _foreign(ufunc: np.ufunc, *inputs: Any) -> Any:
 def _operation(ufunc: np.ufunc) -> Op:
     # The cost of a function of unknown work: storing its values beats computing them again.
     return Op(ufunc.__name__, ufunc.nin, nout=ufunc.nout, ufunc=ufunc, cost=60)
-
-
-def _matvec(x1: Any, x2: Any) -> Any:
-    return verbs.getitem(verbs.matmul(x1, verbs.getitem(as_array(x2, x1), (..., None))), (..., 0))
-
-
-def _vecmat(x1: Any, x2: Any) -> Any:
-    row = verbs.getitem(verbs.conj(as_array(x1, x2)), (..., None, slice(None)))
-    return verbs.getitem(verbs.matmul(row, x2), (..., 0, slice(None)))
 
 
 def _refuse_options(ufunc: np.ufunc, options: dict[str, Any]) -> None:
@@ -292,7 +280,7 @@ def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
         mine = inspect.signature(ours)
     except ValueError:  # a builtin without a signature
         return ours  # type: ignore[no-any-return]
-    return functools.partial(_rearranged, func, ours, theirs, _matched(theirs, mine), set(mine.parameters))
+    return functools.partial(_rearranged, func, ours, theirs, mine, _matched(theirs, mine))
 
 
 def _space(module: str, kind: type | None = None) -> Any:
@@ -306,7 +294,7 @@ def _space(module: str, kind: type | None = None) -> Any:
 
         family = leaf_family(kind)
         space = mirabelle if family is default_family() else namespace(family)
-    for part in module.split(".")[1:]:
+    for part in module.removesuffix(".lib.stride_tricks").split(".")[1:]:
         space = getattr(space, part, None)
     return space
 
@@ -321,22 +309,23 @@ def _matched(theirs: inspect.Signature, mine: inspect.Signature) -> dict[str, st
     """NumPy's parameters → ours: by name, else the leading ones by position."""
     found: dict[str, str | None] = {n: n for n in theirs.parameters if n in mine.parameters}
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    free = [p.name for p in mine.parameters.values() if p.kind in positional and p.name not in found]
+    takes_more = any(p.kind is p.VAR_KEYWORD for p in mine.parameters.values())
+    free = [p for p in mine.parameters.values() if p.kind in positional and p.name not in found]
     for p in theirs.parameters.values():
         if p.name in found:
             continue
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             match = next((m.name for m in mine.parameters.values() if m.kind is p.kind), None)
             found[p.name] = match
-        elif p.kind in positional and p.default is p.empty and free:
-            found[p.name] = free.pop(0)
+        elif p.kind in positional and free and (p.default is p.empty or free[0].kind is p.POSITIONAL_ONLY):
+            found[p.name] = free.pop(0).name
         else:
-            found[p.name] = None
+            found[p.name] = p.name if takes_more else None
     return found
 
 
 def _rearranged(
-    func: Any, ours: Any, theirs: inspect.Signature, matched: dict[str, str | None], known: set[str],
+    func: Any, ours: Any, theirs: inspect.Signature, own: inspect.Signature, matched: dict[str, str | None],
     *args: Any, **kwargs: Any,
 ) -> Any:  # fmt: skip
     """Call our function with NumPy's arguments."""
@@ -354,7 +343,7 @@ def _rearranged(
             options |= {k: v for k, v in value.items() if v is not np._NoValue}
         elif value is np._NoValue or (mine is None and _is_default(value, p.default)):
             continue
-        elif mine is not None and p.default is p.empty:
+        elif mine is not None and (p.default is p.empty or _is_positional(own.parameters.get(mine))):
             positional.append(value)
         elif mine is not None:
             options[mine] = value
@@ -362,10 +351,14 @@ def _rearranged(
             out = value
         elif name not in _HARMLESS:
             raise TypeError(
-                f"np.{func.__name__} on mirabelle's arrays has no {name}=. It has: {', '.join(sorted(known))}."
+                f"np.{func.__name__} on mirabelle's arrays has no {name}=. It has: {', '.join(own.parameters)}."
             )
     result = ours(*positional, **options)
     return result if out is None else into(out, result)
+
+
+def _is_positional(p: inspect.Parameter | None) -> bool:
+    return p is not None and p.kind is p.POSITIONAL_ONLY
 
 
 def _is_default(value: Any, default: Any) -> bool:

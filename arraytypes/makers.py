@@ -25,7 +25,7 @@ from mirabelle.arraytypes.elementwise import default_family, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.wrappers import PermutedDims
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.styles import Place
+from mirabelle.dispatch.styles import HOST, Place
 
 _default: contextvars.ContextVar[Maker | None] = contextvars.ContextVar("mirabelle_default_array", default=None)
 
@@ -68,6 +68,8 @@ def maker_of(device: Any) -> Maker:
     if isinstance(device, str):
         for family in dict.fromkeys(VIEWS.values()):
             if device in (family.__name__, repr(family.home), family.home.kind):
+                return Maker(family)
+            if device == "cpu" and family.home == HOST:  # as other libraries call it
                 return Maker(family)
     elif callable(device) and not isinstance(device, type):
         return Maker(default_family(), device, getattr(device, "__name__", "function"))

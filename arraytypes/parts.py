@@ -109,6 +109,20 @@ class Reinterpreted(Wrapper):
         return view.view(self._how)
 
 
+class SlidingWindows(Wrapper):
+    """All windows of a size into the parent, as further dimensions. Elements repeat: not writable."""
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+    _changes_ndim = True
+    writable = False
+
+    def _show(self, view: Any) -> Any:
+        if isinstance(view, np.ndarray):
+            return np.lib.stride_tricks.sliding_window_view(view, *self._how)
+        return view.sliding_windows(*self._how)
+
+
 @verbs.capture.method
 def _(x: RealPart) -> Any:
     # The part of a pending tree is one more operation of it; the part of memory is strided memory.
@@ -177,3 +191,39 @@ def reinterpreted(x: AbstractArray, dtype: Any) -> Any:
             )
         shape = (*shape[:-1], last)
     return Reinterpreted._of(x, dtype, shape)
+
+
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
+    """All windows of a size into `x`, as further dimensions at the end: a read-only view.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1, 2, 3, 4, 5])
+    >>> print(mb.sum(mb.sliding_window_view(x, 3), axis=-1))
+    [ 6  9 12]
+    """
+    x = as_array(x)
+    window = (window_shape,) if isinstance(window_shape, (int, np.integer)) else tuple(window_shape)
+    if axis is None:
+        axes = tuple(range(x.ndim))
+        if len(window) != x.ndim:
+            raise ValueError(
+                "Since axis is None, must provide window_shape for all dimensions of `x`; got "
+                f"{len(window)} window_shape elements and `x.ndim` is {x.ndim}."
+            )
+    else:
+        axes = tuple(normal_axes(a, x.ndim)[0] for a in (axis if isinstance(axis, (tuple, list)) else (axis,)))
+        if len(window) != len(axes):
+            raise ValueError(
+                f"Must provide matching length window_shape and axis; got {len(window)} window_shape elements "
+                f"and {len(axes)} axes elements."
+            )
+    if any(n < 0 for n in window):
+        raise ValueError("`window_shape` cannot contain negative values")
+    shape = list(x.shape)
+    for a, n in zip(axes, window, strict=True):
+        if shape[a] < n:
+            raise ValueError(
+                f"window shape cannot be larger than input array shape: {n} along axis {a} of {x.shape}"
+            )
+        shape[a] -= n - 1
+    return SlidingWindows._of(x, (window, axes), (*shape, *window))

@@ -116,6 +116,9 @@ class RefView:
     def diagonal(self, offset: int, axis1: int, axis2: int) -> RefView:
         return self._shown(self.proxy.diagonal(offset, axis1, axis2))
 
+    def sliding_windows(self, window: tuple[int, ...], axes: tuple[int, ...]) -> RefView:
+        return self._shown(np.lib.stride_tricks.sliding_window_view(self.proxy, window, axes))
+
     def view(self, dtype: np.dtype) -> RefView:
         return self._shown(self.proxy.view(dtype))
 

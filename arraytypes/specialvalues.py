@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.elementwise import (
     Operand,
     argument_type,
@@ -104,6 +105,8 @@ def _pow(power: Any, x1: Any, x2: Any) -> Any:
 
     (For a literal 0.5 they are what is meant: it is left alone.)
     """
+    if isinstance(x2, DenseArray) and x2.ndim and x2.shape == power.shape:
+        return power  # each element has its own
     root = verbs.where(verbs.equal(x1, -math.inf), math.inf, verbs.add(power, 0.0))
     return verbs.where(verbs.equal(x2, 0.5), root, power)
 

@@ -14,6 +14,7 @@ NAMES = {
     "fusion": "large expressions beside NumPy, numexpr and JAX on two threads",
     "first_use": "an expression nobody has compiled yet, and the import",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
+    "random": "random numbers beside NumPy's Generator",
 }
 THREADS = "2"
 

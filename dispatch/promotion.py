@@ -25,6 +25,14 @@ _EXEMPLAR: dict[Any, Any] = {int: 0, float: 0.0, complex: 0j}
 _ids = itertools.count()
 
 
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    return np.where(condition, x, y)
+
+
+# What evaluates operations that are no ufuncs on whole arrays, with the dtype the rules say.
+_DIRECT: dict[str, Callable[..., Any]] = {"where": _where}
+
+
 class Sig:
     """An operation at definite dtypes: what its operands are cast to and what comes out."""
 
@@ -37,7 +45,7 @@ class Sig:
         self.out = outs[0]
         self.cost = op.cost
         # What evaluates it on whole NumPy arrays, where one call does.
-        self.direct = op.ufunc if op.nout == 1 else None
+        self.direct = (op.ufunc or _DIRECT.get(op.name)) if op.nout == 1 else None
         self.id = next(_ids)
 
     def __repr__(self) -> str:

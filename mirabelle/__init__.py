@@ -42,7 +42,7 @@ import mirabelle.backends.host
 import mirabelle.backends.reference
 import mirabelle.fft
 import mirabelle.linalg
-from mirabelle import fft, linalg, random
+from mirabelle import random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (
@@ -296,6 +296,14 @@ from mirabelle.arraytypes.functions.products import (
     vdot,
     vecdot,
 )
+from mirabelle.arraytypes.functions.reading import (
+    frombuffer,
+    fromfile,
+    fromstring,
+    genfromtxt,
+    loadtxt,
+    savetxt,
+)
 from mirabelle.arraytypes.functions.reducing import (
     average,
     ptp,
@@ -341,12 +349,23 @@ from mirabelle.arraytypes.functions.turning import (
     transpose,
     trim_zeros,
 )
+from mirabelle.arraytypes.functions.vectors import (
+    matvec,
+    vecmat,
+)
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.io import load, save, savez, savez_compressed
 from mirabelle.arraytypes.jit import jit
 from mirabelle.arraytypes.kernels import KernelContext, kernel
 from mirabelle.arraytypes.makers import default_array, namespace
-from mirabelle.arraytypes.parts import DiagonalView, ImagPart, RealPart, Reinterpreted
+from mirabelle.arraytypes.parts import (
+    DiagonalView,
+    ImagPart,
+    RealPart,
+    Reinterpreted,
+    SlidingWindows,
+    sliding_window_view,
+)
 from mirabelle.arraytypes.reductions import mapreduce, reduce
 from mirabelle.arraytypes.reference import RefArray
 from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal, band
@@ -555,6 +574,7 @@ __all__ = [
     "Reinterpreted",
     "Reshaped",
     "ScalarAccessError",
+    "SlidingWindows",
     "Structured",
     "Symmetric",
     "Transpose",
@@ -731,13 +751,17 @@ __all__ = [
     "fmod",
     "frexp",
     "from_dlpack",
+    "frombuffer",
+    "fromfile",
     "fromfunction",
     "fromiter",
+    "fromstring",
     "full",
     "full_like",
     "gamma",
     "gcd",
     "generic",
+    "genfromtxt",
     "geomspace",
     "gradient",
     "greater",
@@ -794,6 +818,7 @@ __all__ = [
     "linalg",
     "linspace",
     "load",
+    "loadtxt",
     "log",
     "log1p",
     "log2",
@@ -811,6 +836,7 @@ __all__ = [
     "materialize",
     "matmul",
     "matrix_transpose",
+    "matvec",
     "max",
     "maximum",
     "may_share_memory",
@@ -907,6 +933,7 @@ __all__ = [
     "rot90",
     "round",
     "save",
+    "savetxt",
     "savez",
     "savez_compressed",
     "searchsorted",
@@ -925,6 +952,7 @@ __all__ = [
     "sinh",
     "sinpi",
     "size",
+    "sliding_window_view",
     "sort",
     "sort_complex",
     "spacing",
@@ -976,6 +1004,7 @@ __all__ = [
     "var",
     "vdot",
     "vecdot",
+    "vecmat",
     "vectorize",
     "vsplit",
     "vstack",

@@ -129,7 +129,7 @@ def test_matrix_products_that_do_not_fit(family):
         x @ x
     with pytest.raises(ValueError):
         x @ family(np.float64(3.0))
-    with pytest.raises(ValueError, match="shape"):
+    with refused(ValueError, "vectors", "@"):
         mb.dot(x, x)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.elementwise import cast_to, copied
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.elementwise import cast_to, copied, leaf_family
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import Wrapper, root_of, view_of
 from mirabelle.dispatch import promotion, verbs
@@ -27,6 +27,13 @@ def pending(x: Any) -> bool:
     """Is an array still a tree, which a fused kernel could take in?"""
     node = getattr(root_of(x), "_node", None)
     return node is not None and type(node) is not Leaf and node.value is None
+
+
+def standing_alone(x: Any) -> Any:
+    """A wrapper around a result that nobody else holds, as an array of its own in that memory."""
+    if not isinstance(x, Wrapper):
+        return x
+    return wrap(leaf_family(type(x)), Leaf(verbs.leaf_of(x).view))
 
 
 def total(x: Any, axes: tuple[int, ...]) -> Any:
@@ -137,23 +144,12 @@ def _as_matrices(
     else:
         made = verbs.matmul(a, b)
     shape = (*stack, *rows, *columns)
-    return made if made.shape == shape else _in_shape(made, shape)
+    return made if made.shape == shape else standing_alone(verbs.reshape(made, shape))
 
 
 def _matrix(x: Any, stack: list[int], rows: int, columns: int) -> Any:
     shape = (*stack, rows, columns)
     return x if x.shape == shape else verbs.reshape(x, shape)
-
-
-def _in_shape(x: Any, shape: tuple[int, ...]) -> Any:
-    """A new product in another shape: an array, not a view of one, where its memory allows."""
-    shown = verbs.reshape(x, shape)
-    if isinstance(shown, Wrapper) and isinstance(x, AbstractArray):
-        from mirabelle.arraytypes.dense import wrap
-        from mirabelle.arraytypes.elementwise import leaf_family
-
-        return wrap(leaf_family(type(x)), Leaf(verbs.leaf_of(shown).view))
-    return shown
 
 
 def _in_memory_order(x: Any, labels: Labels, chosen: Labels) -> list[Any]:

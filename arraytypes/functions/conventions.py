@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import creation
+from mirabelle.arraytypes import creation, library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.functions import manipulation, picking, searching, sorting, turning
@@ -115,9 +115,8 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if isinstance(dst, np.ndarray):
-        values = verbs.numpy_view(src) if isinstance(src, AbstractArray) else src
-        mask = verbs.numpy_view(where) if isinstance(where, AbstractArray) else where
-        np.copyto(dst, values, casting, mask)
+        np.copyto(dst, *(verbs.numpy_view(v) if isinstance(v, AbstractArray) else v for v in (src,)), casting,
+                  verbs.numpy_view(where) if isinstance(where, AbstractArray) else where)  # fmt: skip
     elif where is True:
         verbs.assign(dst, src, casting=casting)
     else:
@@ -150,6 +149,13 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
     if dtype is not None:
         arrays = [verbs.astype(as_array(x), dtype, copy=False) for x in arrays]
     return into(out, manipulation.stack(arrays, axis=axis), casting)
+
+
+def linspace(
+    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
+    axis: int = 0, *, device: Any = None,
+) -> Any:  # fmt: skip
+    return library.call("linspace", start, stop, int(num), endpoint, retstep, dtype, axis)
 
 
 def _like(made: Any, a: Any, dtype: Any, shape: Any, order: str, device: Any) -> Any:
@@ -216,15 +222,11 @@ def _text(f: Any) -> Any:
 array2string, array_repr, array_str = _text(np.array2string), _text(np.array_repr), _text(np.array_str)
 
 
-def savetxt(fname: Any, X: Any, *args: Any, **kwargs: Any) -> None:
-    np.savetxt(fname, verbs.to_numpy(as_array(X)), *args, **kwargs)
-
-
 CONVENTIONS: dict[str, Any] = {
     f.__name__: f
     for f in (
         all, any, argmax, argmin, argsort, can_cast, clip, copy, copyto, count_nonzero, dot, empty_like,
-        full_like, imag, isin, mean, ones_like, place, prod, real, reshape, result_type, savetxt, sort, stack,
+        full_like, imag, isin, linspace, mean, ones_like, place, prod, real, reshape, result_type, sort, stack,
         std, sum, take, var, where, zeros_like,
     )
 } | {

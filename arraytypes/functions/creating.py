@@ -78,12 +78,12 @@ def triu(x: Any, /, k: int = 0) -> Any:
     return _part(x, k, "triu", verbs.greater_equal)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[Any, ...]:
+def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[Any, ...]:
     """Coordinates of a grid: for each vector an array in which it runs along its own dimension.
 
     `indexing="xy"` lets the first vector run along the second dimension, as in plots; "ij" along the
     first. With `sparse`, an array has size 1 along the others' dimensions. They are lazy: what is
-    computed of them needs no memory for the grid.
+    computed of them needs no memory for the grid. With `copy=False` they are read-only views.
 
     >>> import mirabelle as mb
     >>> x, y = mb.meshgrid(mb.HostArray([1, 2, 3]), mb.HostArray([10, 20]))
@@ -107,7 +107,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> tuple[
     shown = [
         verbs.reshape(v, tuple(v.size if d == along[i] else 1 for d in range(n))) for i, v in enumerate(vectors)
     ]
-    if sparse:
-        return tuple(map(copied, shown))
-    shape = broadcast_shapes([s.shape for s in shown] or [()], "meshgrid")
-    return tuple(copied(verbs.broadcast_to(s, shape)) for s in shown)
+    if not sparse:
+        shape = broadcast_shapes([s.shape for s in shown] or [()], "meshgrid")
+        shown = [verbs.broadcast_to(s, shape) for s in shown]
+    return tuple(map(copied, shown)) if copy else tuple(shown)

@@ -79,7 +79,7 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = "greedy") -> tu
     # NumPy reads the subscripts, and shapes are all it looks at.
     given = [subscripts, *operands]
     shown = [x if isinstance(x, (str, list, tuple)) else _no_memory(np.shape(x)) for x in given]
-    path, text = np.einsum_path(*shown, optimize=optimize)  # type: ignore[arg-type]  # pyright: ignore
+    path, text = np.einsum_path(*shown, optimize=optimize)
     return list(path), text
 
 
@@ -94,7 +94,7 @@ def _no_memory(shape: tuple[int, ...]) -> np.ndarray:
 def parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[list[Any], list[list[Any]], list[Any]]:
     """Operands as arrays, the labels of their dimensions, and those of the result."""
     if isinstance(subscripts, str):
-        given: Any = operands
+        given = operands
         terms, result = _split(subscripts, len(operands))
     else:
         given, terms, result = _interleaved((subscripts, *operands))
@@ -290,7 +290,7 @@ def _path(terms: list[Term], output: list[Any], optimize: Any) -> list[tuple[int
     seen = dict.fromkeys(label for _, labels in terms for label in labels)
     letter = {label: chr(n + (65 if n < 26 else 71 if n < 52 else 140)) for n, label in enumerate(seen)}
     spelt = ["".join(letter[label] for label in labels) for labels in (*(t[1] for t in terms), output)]
-    return _found_path(f"{','.join(spelt[:-1])}->{spelt[-1]}", tuple(x.shape for x, _ in terms), optimize)  # pyright: ignore
+    return _found_path(f"{','.join(spelt[:-1])}->{spelt[-1]}", tuple(x.shape for x, _ in terms), optimize)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -301,7 +301,7 @@ def _found_path(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -
             import opt_einsum
 
             method = "auto" if optimize is True else optimize
-            path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=method)  # pyright: ignore
+            path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=method)
             return [tuple(step) for step in path]
         if optimize is not True:
             raise ValueError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
     correction = verbs.subtract(within, step)
     jumps = verbs.greater_equal(verbs.abs(step), period / 2 if discont is None else discont)
     correction = verbs.where(jumps, correction, correction.dtype.type(0))
-    up = verbs.copy(cast_to(p, dtype))
+    up = verbs.copy(verbs.dense(cast_to(p, dtype)))
     if step.size:
         verbs.setitem(
             up, (*lead, slice(1, None)), verbs.add(later, running("add", correction, axis, None, None))
@@ -135,7 +136,7 @@ def around(a: Any, decimals: int = 0, out: Any = None) -> Any:
     >>> print(mb.around(mb.HostArray([1.25, 1.35, 11.5]), 1))
     [ 1.2  1.4 11.5]
     """
-    decimals = int(decimals.__index__())
+    decimals = operator.index(decimals)
     if a.dtype.kind == "b":
         a = cast_to(a, np.dtype(np.float16))
     if a.dtype.kind == "c":

@@ -25,6 +25,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions import decompositions, solving
+from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.lapack import (
     LinAlgError,
     adjoint,
@@ -95,7 +96,9 @@ class Factorization:
         b = as_array(b, like=like)
         check_system(name, self, b)
         b, _ = inexact(name, b, like)
-        return self._solve(b[:, None])[..., 0] if b.ndim == 1 else self._solve(b)
+        if b.ndim > 1:
+            return self._solve(b)
+        return standing_alone(self._solve(b[:, None])[..., 0])
 
     def _solve(self, b: Any) -> Any:
         """The solutions for columns."""

@@ -73,7 +73,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: 
     [[0 0]
      [1 1]]
     """
-    made: Any = np.indices(as_shape(dimensions), dtype=checked_dtype(dtype), sparse=sparse)  # type: ignore[call-overload]
+    made = np.indices(as_shape(dimensions), dtype=checked_dtype(dtype), sparse=sparse)
     return tuple(_from_numpy(x, device) for x in made) if sparse else _from_numpy(made, device)
 
 

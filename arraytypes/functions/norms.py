@@ -14,6 +14,7 @@ import numpy as np
 
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.elementwise import cast_to
+from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.lapack import check_matrices
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
@@ -58,6 +59,8 @@ def _vector_norm(x: Any, axes: tuple[int, ...], keepdims: bool, p: float) -> Any
         x = cast_to(x, _DOUBLE)
     options: Any = {"axis": axes, "keepdims": keepdims}
     if p == math.inf:
+        if not x.size:  # the largest of no entries is 0, as their sum is
+            return cast_to(verbs.sum(verbs.abs(x), **options), out)
         return verbs.max(verbs.abs(x), **options)
     if p == -math.inf:
         return verbs.min(verbs.abs(x), **options)
@@ -69,7 +72,7 @@ def _vector_norm(x: Any, axes: tuple[int, ...], keepdims: bool, p: float) -> Any
         wide = cast_to(x, np.dtype(np.complex128) if x.dtype.kind == "c" else _DOUBLE)
         return cast_to(_power_sum(wide, options, p), out)
     result = verbs.materialize(_power_sum(x, options, p))
-    return _rescaled(x, axes, options, p, result) if _left_the_range(result, p) else result
+    return _rescaled(x, axes, options, p, result) if x.size and _left_the_range(result, p) else result
 
 
 def _power_sum(x: Any, options: Any, p: float) -> Any:
@@ -89,12 +92,13 @@ def _squares(x: Any) -> Any:
 
 
 def _left_the_range(norm: Any, p: float) -> bool:
-    """Is a norm infinite, or so small that powers of elements may have vanished? (NaN is neither.)"""
-    if not norm.size:
-        return False
+    """Has the sum of powers behind a norm become infinite, or so small that digits are lost?"""
     info = np.finfo(norm.dtype)
-    low = (float(info.tiny) / float(info.eps)) ** (1 / max(abs(p), 1.0))
-    return bool(verbs.any(verbs.logical_or(norm < low, norm == math.inf)))
+    with np.errstate(all="ignore"):
+        edge = float(np.power(info.tiny / info.eps, 1 / p, dtype=np.float64))
+    if p > 0:
+        return bool(verbs.any(verbs.logical_or(norm < edge, norm == math.inf)))
+    return bool(verbs.any(verbs.logical_or(norm > edge, norm == 0)))
 
 
 def _rescaled(x: Any, axes: tuple[int, ...], options: Any, p: float, plain: Any) -> Any:
@@ -140,28 +144,23 @@ def _matrix_norm(x: Any, axes: tuple[int, int], keepdims: bool, ord: Any) -> Any
             result = verbs.sum(s, axis=-1)
         else:
             result = {"nuc": verbs.sum, 2: verbs.max, -2: verbs.min}[ord](s, axis=-1)
-        return _kept(result, x, axes) if keepdims else result
+        return standing_alone(verbs.reshape(result, _kept(x.shape, axes))) if keepdims else result
     if ord in (1, -1, math.inf, -math.inf):
         size = verbs.abs(x if x.dtype.kind in "fc" else cast_to(x, _DOUBLE))
         summed, other = (rows, columns) if abs(ord) == 1 else (columns, rows)
-        sums = verbs.sum(size, axis=summed, keepdims=True)
-        if not x.shape[other] and ord > 0:  # the largest of none: no entry, no length
-            result = verbs.sum(sums, axis=other, keepdims=True)
-        else:
-            result = (verbs.max if ord > 0 else verbs.min)(sums, axis=other, keepdims=True)
-        return result if keepdims else verbs.reshape(result, _without(x.shape, axes))
+        sums = verbs.sum(size, axis=summed, keepdims=keepdims)
+        left = other if keepdims or summed > other else other - 1
+        # The largest of no entries is 0, as their sum is.
+        pick = verbs.sum if not x.shape[other] and ord > 0 else verbs.max if ord > 0 else verbs.min
+        return pick(sums, axis=left, keepdims=keepdims)
     raise ValueError(
         f'matrix_norm: ord is "fro", "nuc", 1, -1, 2, -2, inf or -inf; not {ord!r}. For the norm of all '
         "entries with another order: mb.linalg.vector_norm(x, ord=p)."
     )
 
 
-def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(n for d, n in enumerate(shape) if d not in axes)
-
-
-def _kept(result: Any, x: Any, axes: tuple[int, ...]) -> Any:
-    return verbs.reshape(result, tuple(1 if d in axes else n for d, n in enumerate(x.shape)))
+def _kept(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(1 if d in axes else n for d, n in enumerate(shape))
 
 
 @array_function

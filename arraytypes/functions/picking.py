@@ -15,6 +15,7 @@ from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.indexing import gather_node, within, write_at
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import Leaf, broadcast_shapes
 
 _INT64 = np.dtype(np.int64)
@@ -25,8 +26,9 @@ def _axis(axis: Any, ndim: int) -> int:
     return out
 
 
+@keyword_only("axis")
 @array_function
-def take(x: Any, indices: Any, /, *, axis: Any = None, mode: str = "raise") -> Any:
+def take(x: Any, indices: Any, /, axis: Any = None, *, mode: str = "raise") -> Any:
     """The elements of `x` at `indices` along an axis (of all elements in a row, if it is None).
 
     `mode` says what happens to indices outside: "raise", "wrap" or "clip".
@@ -70,8 +72,9 @@ def _whole(indices: Any) -> Any:
     return indices
 
 
+@keyword_only("axis")
 @array_function
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Any:
+def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
     """Where `indices` says, along an axis, for each place of the other axes: lazy, and fused.
 
     >>> import mirabelle as mb
@@ -169,8 +172,9 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     return library.call("nonzero", x)  # type: ignore[no-any-return]
 
 
+@keyword_only("side", "sorter")
 @array_function(arity=2)
-def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Any:
+def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Any:
     """Where the elements of `x2` belong in the sorted `x1`, so that it stays sorted.
 
     >>> import mirabelle as mb

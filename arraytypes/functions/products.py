@@ -15,6 +15,7 @@ from mirabelle.arraytypes.functions.contraction import contract, pending, summed
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import view_of
 from mirabelle.dispatch import promotion, verbs
+from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import Leaf, broadcast_shapes
 
 
@@ -162,8 +163,9 @@ def outer(a: Any, b: Any, /) -> Any:
     return verbs.multiply(view_of(a, (slice(None), None)), b)
 
 
+@keyword_only("axes")
 @array_function(arity=2)
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     """The sum of products over some axes of each: the last and the first `axes`, or those two lists name.
 
     >>> import mirabelle as mb

@@ -59,7 +59,7 @@ def _reduced(
     """One of the named reductions, of what the mask leaves, combined with `initial`."""
     x = as_array(x)
     reduction: Reduction = REDUCTIONS[name]
-    dtype = checked_dtype(x.dtype if dtype is None else dtype)
+    dtype = x.dtype if dtype is None else dtype
     ordering = name in ("min", "max")
     if not _is_all(where):
         if ordering and not _given(initial):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.lapack import (
     LinAlgError,
     call,
@@ -291,7 +292,7 @@ def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Any:
             f"tensorsolve: with b of shape {b.shape}, the dimensions {shape} of `a` that are solved for come "
             f"to {n} unknowns, but there are {b.size} equations. They must be equally many."
         )
-    return verbs.reshape(solve(verbs.reshape(a, (n, n)), verbs.reshape(b, (n,))), shape)
+    return standing_alone(verbs.reshape(solve(verbs.reshape(a, (n, n)), verbs.reshape(b, (n,))), shape))
 
 
 @array_function
@@ -311,4 +312,5 @@ def tensorinv(a: Any, /, ind: int = 2) -> Any:
             f"tensorinv: the first {ind} dimensions have {math.prod(old)} elements and the others "
             f"{math.prod(new)}; they must be equally many."
         )
-    return verbs.reshape(inv(verbs.reshape(a, (math.prod(old), math.prod(new)))), (*new, *old))
+    inverse = inv(verbs.reshape(a, (math.prod(old), math.prod(new))))
+    return standing_alone(verbs.reshape(inverse, (*new, *old)))

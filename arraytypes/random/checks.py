@@ -127,10 +127,12 @@ def output_shape(size: tuple[int, ...] | None, out: Any, parameters: Any) -> tup
         size = out.shape
     if size is None:
         return shape
-    try:
-        fits = broadcast_shapes([shape, size], "size") == size
-    except ValueError:
-        fits = False
-    if not fits:
+    if not fits(shape, size):
         raise ValueError(f"Output size {size} is not compatible with broadcast dimensions of inputs {shape}.")
     return size
+
+
+def fits(shape: tuple[int, ...], size: tuple[int, ...]) -> bool:
+    """Can parameters of this shape be stretched to that size?"""
+    pairs = zip(reversed(shape), reversed(size), strict=False)
+    return len(shape) <= len(size) and all(n in (1, m) for n, m in pairs)

@@ -26,7 +26,7 @@ def _is(x: Any, value: float) -> bool:
     return not isinstance(x, AbstractArray) and x == value
 
 
-def _placed(loc: Any, scale: Any, x: Any) -> Any:
+def _placed(x: Any, loc: Any, scale: Any) -> Any:
     """loc + scale * x, without the parts that change nothing."""
     if not _is(scale, 1.0):
         x = verbs.multiply(x, scale)
@@ -110,7 +110,7 @@ class Continuous(Core):
         if not all_of(verbs.isfinite(width) if isinstance(width, AbstractArray) else math.isfinite(width)):
             raise OverflowError("high - low range exceeds valid bounds: it is no finite number.")
         not_negative("high - low", width)
-        return self._deliver(r, _placed(low, width, self._draw(r, "uniform", d)), d)
+        return self._deliver(r, _placed(self._draw(r, "uniform", d), low, width), d)
 
     def triangular(
         self, left: Any, mode: Any, right: Any, size: Any = None, *, dtype: Any = None, out: Any = None
@@ -145,7 +145,7 @@ class Continuous(Core):
         [  0. 100.]
         """
         r, d = self._scaled(size, out, dtype, "normal", loc, scale)
-        return self._deliver(r, _placed(*r.parameters, self._draw(r, "normal", d)), d)  # type: ignore[call-arg]  # pyright: ignore
+        return self._deliver(r, _placed(self._draw(r, "normal", d), *r.parameters), d)
 
     def lognormal(
         self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
@@ -154,7 +154,7 @@ class Continuous(Core):
         r = self._request(size, out, mean=mean, sigma=sigma)
         d = float_dtype(dtype, r.out, "lognormal")
         not_negative("sigma", r.parameters[1])
-        return self._deliver(r, verbs.exp(_placed(*r.parameters, self._draw(r, "normal", d))), d)  # type: ignore[call-arg]  # pyright: ignore
+        return self._deliver(r, verbs.exp(_placed(self._draw(r, "normal", d), *r.parameters)), d)
 
     def wald(self, mean: Any, scale: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """When a drifting Brownian motion first arrives (inverse Gaussian numbers)."""
@@ -182,16 +182,15 @@ class Continuous(Core):
         r = self._request(size, out, scale=scale)
         d = float_dtype(dtype, r.out, "exponential")
         not_negative("scale", *r.parameters)
-        return self._deliver(r, _placed(0.0, r.parameters[0], self._draw(r, "exponential", d)), d)
+        return self._deliver(r, _placed(self._draw(r, "exponential", d), 0.0, *r.parameters), d)
 
     def rayleigh(self, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """The length of a vector of two normal components of deviation `scale`."""
         r = self._request(size, out, scale=scale)
         d = float_dtype(dtype, r.out, "rayleigh")
         not_negative("scale", *r.parameters)
-        return self._deliver(
-            r, _placed(0.0, r.parameters[0], verbs.sqrt(self._draw(r, "exponential", d) * 2.0)), d
-        )
+        x = verbs.sqrt(self._draw(r, "exponential", d) * 2.0)
+        return self._deliver(r, _placed(x, 0.0, *r.parameters), d)
 
     def weibull(self, a: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """Weibull numbers of a shape `a`, and scale 1."""
@@ -225,7 +224,7 @@ class Continuous(Core):
         """The largest of many (extreme value numbers of the first kind)."""
         r, d = self._scaled(size, out, dtype, "gumbel", loc, scale)
         x = verbs.negative(verbs.log(self._draw(r, "exponential", d)))
-        return self._deliver(r, _placed(*r.parameters, x), d)  # type: ignore[call-arg]  # pyright: ignore
+        return self._deliver(r, _placed(x, *r.parameters), d)
 
     def laplace(
         self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
@@ -233,7 +232,7 @@ class Continuous(Core):
         """The difference of two exponential numbers."""
         r, d = self._scaled(size, out, dtype, "laplace", loc, scale)
         x = self._draw(r, "exponential", d) - self._draw(r, "exponential", d)
-        return self._deliver(r, _placed(*r.parameters, x), d)  # type: ignore[call-arg]  # pyright: ignore
+        return self._deliver(r, _placed(x, *r.parameters), d)
 
     def logistic(
         self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
@@ -242,7 +241,7 @@ class Continuous(Core):
         r, d = self._scaled(size, out, dtype, "logistic", loc, scale)
         # log of the odds of a uniform number, with full precision on both sides.
         x = verbs.log(verbs.expm1(self._draw(r, "exponential", d)))
-        return self._deliver(r, _placed(*r.parameters, x), d)  # type: ignore[call-arg]  # pyright: ignore
+        return self._deliver(r, _placed(x, *r.parameters), d)
 
     def standard_cauchy(self, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """The quotient of two normal numbers."""
@@ -267,7 +266,7 @@ class Continuous(Core):
         shape, scale = r.parameters
         finite("shape", shape)
         not_negative("scale", scale)
-        return self._deliver(r, _placed(0.0, scale, self._draw(r, "gamma", d, shape)), d)
+        return self._deliver(r, _placed(self._draw(r, "gamma", d, shape), 0.0, scale), d)
 
     def beta(self, a: Any, b: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
         """Beta numbers: what part of two gamma numbers of shapes `a` and `b` the first is."""

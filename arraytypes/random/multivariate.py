@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -15,6 +14,7 @@ from mirabelle.arraytypes.random.checks import (
     all_of,
     any_of,
     finite,
+    fits,
     float_dtype,
     integer,
     not_negative,
@@ -22,6 +22,7 @@ from mirabelle.arraytypes.random.checks import (
 )
 from mirabelle.arraytypes.random.core import Core, Request
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.tree import broadcast_shapes
 
 _INT64 = np.dtype(np.int64)
 
@@ -178,9 +179,9 @@ class Multivariate(Core):
 
     def _batch(self, r: Request, size: Any, given: tuple[int, ...], n: Any) -> tuple[int, ...]:
         """The shape of a result without its last dimension."""
-        shape = np.broadcast_shapes(given, n.shape if isinstance(n, AbstractArray) else ())
+        shape = broadcast_shapes([given, n.shape if isinstance(n, AbstractArray) else ()], "the parameters")
         wanted = r.out.shape[:-1] if r.out is not None else shape if size is None else as_shape(size)
-        if math.prod(np.broadcast_shapes(shape, wanted)) != math.prod(wanted):
+        if not fits(shape, wanted):
             raise ValueError(
                 f"Output size {wanted} is not compatible with broadcast dimensions of inputs {shape}."
             )

@@ -113,9 +113,9 @@ class Sequences(Core):
                 raise ValueError("Fewer non-zero entries in p than size.")
             # Whoever arrives first, at the rate p: the order of successive draws.
             times = self._draw(r, "exponential", shape=(n,)) / p
-            return library.call("argsort", times, kind="stable")[:drawn]
+            return verbs.copy(library.call("argsort", times, kind="stable")[:drawn])
         if n <= _SORTED or drawn > n >> 5:
-            return self._order(r, n)[:drawn]
+            return verbs.copy(self._order(r, n)[:drawn])
         return self._few_of_many(r, n, drawn)
 
     def _few_of_many(self, r: Request, n: int, drawn: int) -> Any:
@@ -188,6 +188,10 @@ class Sequences(Core):
                 if isinstance(x, np.ndarray)
                 else parameter(self._maker().family, "x", x, whole=True)
             )
+        if out is not None:
+            out = self._destination(out)
+            if out.shape != x.shape:
+                raise ValueError(f"out must have the same shape as x: {out.shape} is not {x.shape}.")
         if axis is None:
             made = verbs.reshape(self.permutation(verbs.reshape(x, (-1,))), x.shape)
         else:
@@ -196,12 +200,7 @@ class Sequences(Core):
             keys = self._draw(r, "words_8")
             order = library.call("argsort", keys, axis=axis, kind="stable")
             made = verbs.copy(take_along_axis(x, order, axis=axis))
-        if out is None:
-            return made
-        out = self._destination(out)
-        if out.shape != made.shape:
-            raise ValueError(f"out must have the same shape as x: {out.shape} is not {made.shape}.")
-        return verbs.assign(out, made, casting="same_kind")
+        return made if out is None else verbs.assign(out, made, casting="same_kind")
 
     def bytes(self, length: int) -> bytes:
         """Random bytes.

@@ -8,9 +8,9 @@ from mirabelle.arraytypes.structured import (  # noqa: F401 - they add methods
     display,
     fallback,
     implicit,
+    linalg_rules,
     mirrored,
     reductions,
-    routines,
     sketches,
     triangular,
 )

@@ -14,6 +14,7 @@ Tridiagonal[HostArray[float64, 1], HostArray[float64, 1], HostArray[float64, 1]]
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -138,12 +139,12 @@ class Banded(Structured):
             scalar_access("Writing", self.place)
             if value != 0:
                 raise ValueError(
-                    f"Entry ({i}, {j}) of a {name} is zero by its structure and cannot become {value!r}. "
+                    f"Entry ({i}, {j}) of this {name} is zero by its structure and cannot become {value!r}. "
                     "Write to a dense copy: `x = mb.HostArray(x)`."
                 )
             return
         raise TypeError(
-            f"A {name} is written to entry by entry, D[i, j] = v, or diagonal by diagonal: "
+            f"This {name} is written to entry by entry, D[i, j] = v, or diagonal by diagonal: "
             "`D.parts[0][...] = v`. For more, make a dense copy: `x = mb.HostArray(x)`."
         )
 
@@ -158,7 +159,7 @@ class Banded(Structured):
                 verbs.assign(part, value)
             return
         raise ValueError(
-            f"Only a matrix of its structure, or 0, can be written to all of a {name}: the other entries "
+            f"Only a matrix of its structure, or 0, can be written to all of this {name}: its other entries "
             "are zero. Make a new array, `D = D + x`, or write to its diagonals: `D.parts[0][...] = v`."
         )
 
@@ -295,7 +296,7 @@ def band(x: Any, /, offset: int = 0) -> Any:
     >>> print(mb.band(A), mb.band(A, -1))
     [1 4] [3]
     """
-    return diagonal_view(x, offset)
+    return diagonal_view(x, operator.index(offset))
 
 
 # Products

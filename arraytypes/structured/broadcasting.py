@@ -217,9 +217,9 @@ def _zero_structure(
         found.append(join_structure([s for s in structures if s is not None]))
     if not (numbers and found):
         for absorbing in _ABSORBING.get(op.name, ()):
-            parts = [structures[i] for i in absorbing if values[i] is not None and values[i] == 0]
-            if len(parts) == len(absorbing):
-                found.append(join_structure([s for s in parts if s is not None]))
+            zero_there = [structures[i] for i in absorbing if values[i] is not None and values[i] == 0]
+            if len(zero_there) == len(absorbing):
+                found.append(join_structure([s for s in zero_there if s is not None]))
     if not found:
         return None
     return Structure(min(s.lower for s in found), min(s.upper for s in found))

@@ -137,7 +137,7 @@ class Fill(Implicit):
 
     def _write(self, index: Any, value: Any) -> None:
         raise ValueError(
-            f"A {generic_class(type(self)).__name__} stores one value for all its entries and is not "
+            f"This {generic_class(type(self)).__name__} stores one value for all its entries and is not "
             "written to. Make memory of it first: `x = mb.HostArray(x)`."
         )
 
@@ -373,7 +373,7 @@ class Range(Implicit):
         if dtype.kind in "iu" and self.dtype.kind == "f":
             return NotImplemented if dtype != self.dtype else self
         return (
-            ranged(family, dtype, self._how[0], self._how[1], self._shape[0])
+            ranged(family, dtype, self.start, self.step, self._shape[0])
             if dtype.kind in "iuf"
             else NotImplemented
         )

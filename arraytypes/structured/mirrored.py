@@ -113,7 +113,7 @@ class Mirrored(Structured):
                 verbs.assign(self._parts[0], value)
                 return
             raise ValueError(
-                f"Only a {name} can be written to all of a {name}. Make a new array, `S = S + x`, or "
+                f"Only another {name} can be written to all of this {name}. Make a new array, `S = S + x`, or "
                 "write to what it stores: `S.parts[0][...] = v`."
             )
         if len(index) == 2 and all(isinstance(i, (int, np.integer)) for i in index):
@@ -124,7 +124,7 @@ class Mirrored(Structured):
             self._parts[0][i, j] = value
             return
         raise TypeError(
-            f"A {name} is written to entry by entry, S[i, j] = v (which writes S[j, i] too), or all of what "
+            f"This {name} is written to entry by entry, S[i, j] = v (which writes S[j, i] too), or all of what "
             "it stores: `S.parts[0][...] = v`. For more, make a dense copy: `x = mb.HostArray(x)`."
         )
 

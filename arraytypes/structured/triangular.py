@@ -96,7 +96,7 @@ class Triangular(Structured):
                     verbs.assign(self._parts[0], filled_triangle(value, type(self)))
                     return
             raise ValueError(
-                f"Only a matrix of its structure can be written to all of a {name}. Make a new array, "
+                f"Only a matrix of its structure can be written to all of this {name}. Make a new array, "
                 "`U = U + x`, or write to what it stores: `U.parts[0][...] = v`."
             )
         if len(index) == 2 and all(isinstance(i, (int, np.integer)) for i in index):
@@ -108,12 +108,12 @@ class Triangular(Structured):
             known = 1 if i == j else 0
             if value != known:
                 raise ValueError(
-                    f"Entry ({i}, {j}) of a {name} is {known} by its structure and cannot become {value!r}. "
+                    f"Entry ({i}, {j}) of this {name} is {known} by its structure and cannot become {value!r}. "
                     "Write to a dense copy: `x = mb.HostArray(x)`."
                 )
             return
         raise TypeError(
-            f"A {name} is written to entry by entry, U[i, j] = v, or all of what it stores: "
+            f"This {name} is written to entry by entry, U[i, j] = v, or all of what it stores: "
             "`U.parts[0][...] = v`. For more, make a dense copy: `x = mb.HostArray(x)`."
         )
 

@@ -201,9 +201,9 @@ class GroupFrame:
             answers[id(part)] = at(part, ast.Name(name, ast.Load()))
         body, node.orelse = self.emitted(item.body), self.emitted(item.orelse)
         if isinstance(node, ast.For):
-            bounds: Any = copy.copy(node.iter)
-            bounds.args = [answers.get(id(a), a) for a in bounds.args]
-            node.iter = bounds
+            count: Any = copy.copy(node.iter)
+            count.args = [answers.get(id(a), a) for a in count.args]
+            node.iter = count
         elif asked and isinstance(node, ast.While):  # asked anew each time round
             stop = ast.UnaryOp(ast.Not(), answers[id(node.test)])
             body = [*asked, at(node, ast.If(at(node, stop), [at(node, ast.Break())], [])), *body]

@@ -9,5 +9,6 @@ from mirabelle.backends.host import (  # noqa: F401 - they add methods
     reduce,
     routines,
     run,
+    structured,
     transforms,
 )

@@ -36,7 +36,7 @@ def stacked(run: Callable[..., Any], *operands: np.ndarray) -> Any:
     if 0 in shape:
         # What a stack of none looks like, one matrix tells.
         one = run(*[_sample(x) for x in operands])
-        empty: Any = lambda r: np.empty((*shape, *np.shape(r)), np.asarray(r).dtype)
+        empty = lambda r: np.empty((*shape, *np.shape(r)), np.asarray(r).dtype)
         return tuple(map(empty, one)) if isinstance(one, tuple) else empty(one)
     results = [run(*[x[at] for x in operands]) for at in np.ndindex(shape)]
     if not isinstance(results[0], tuple):
@@ -77,6 +77,15 @@ def _(a: np.ndarray) -> Any:
     return stacked(one, a)
 
 
+def triangular(a: np.ndarray, b: np.ndarray, lower: bool, trans: int = 0, unit: bool = False) -> np.ndarray:
+    """Solve with a triangular matrix by BLAS. (LAPACK's own trtrs starts threads for the smallest.)"""
+    if trans < 2 or a.dtype.kind != "c":
+        if a.flags.c_contiguous and not a.flags.f_contiguous:  # its transpose is in BLAS's order
+            a, lower, trans = a.T, not lower, 0 if trans else 1
+    (trsm,) = scipy_linalg().get_blas_funcs(("trsm",), (a, b))
+    return trsm(1.0, a, b, lower=lower, trans_a=trans, diag=unit)  # type: ignore[no-any-return]
+
+
 @routine("lu_solve")
 def _(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, trans: int = 0) -> Any:
     linalg = scipy_linalg()
@@ -85,7 +94,12 @@ def _(factors: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, trans: int = 0)
     b, vector = columns(b)
 
     def one(lu: np.ndarray, swaps: np.ndarray, right: np.ndarray) -> Any:
-        return linalg.lu_solve((lu, swaps[0]), right, trans=trans, check_finite=False)
+        (swap_rows,) = linalg.get_lapack_funcs(("laswp",), (right,))
+        if not trans:
+            y = triangular(lu, swap_rows(right, swaps[0]), lower=True, unit=True)
+            return triangular(lu, y, lower=False)
+        y = triangular(lu, triangular(lu, right, lower=False, trans=trans), lower=True, trans=trans, unit=True)
+        return swap_rows(y, swaps[0], inc=-1)
 
     x = stacked(one, factors, pivots[..., None, :], b) if b.size else b.copy()
     return x[..., 0] if vector else x
@@ -106,15 +120,12 @@ def _(pivots: np.ndarray, rows: int) -> Any:
 
 @routine("solve_triangular")
 def _(a: np.ndarray, b: np.ndarray, *, lower: bool = False, trans: int = 0, unit_diagonal: bool = False) -> Any:
-    linalg = scipy_linalg()
     if not unit_diagonal and not np.all(np.diagonal(a, 0, -2, -1)):
         raise np.linalg.LinAlgError("Singular matrix")
     b, vector = columns(b)
 
     def one(x: np.ndarray, right: np.ndarray) -> Any:
-        return linalg.solve_triangular(
-            x, right, lower=lower, trans=trans, unit_diagonal=unit_diagonal, check_finite=False
-        )
+        return triangular(x, right, lower, trans, unit_diagonal)
 
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *b.shape[-2:])
     x = stacked(one, a, b) if a.size and b.size else np.zeros(shape, b.dtype)
@@ -143,14 +154,13 @@ def _(factor: np.ndarray, d: np.ndarray, order: np.ndarray, b: np.ndarray) -> An
 
     def one(x: np.ndarray, blocks: np.ndarray, p: np.ndarray, right: np.ndarray) -> Any:
         p = p[0]
-        triangle = x[p]
+        triangle = np.asfortranarray(x[p])
         band = np.zeros((3, len(p)), blocks.dtype)
         band[0, 1:], band[1], band[2, :-1] = np.diag(blocks, 1), np.diag(blocks), np.diag(blocks, -1)
-        solve = linalg.solve_triangular
-        y = solve(triangle, right[p], lower=True, unit_diagonal=True, check_finite=False)
+        y = triangular(triangle, right[p], lower=True, unit=True)
         y = linalg.solve_banded((1, 1), band, y, check_finite=False)
         out = np.empty_like(y)
-        out[p] = solve(triangle, y, lower=True, trans=2, unit_diagonal=True, check_finite=False)
+        out[p] = triangular(triangle, y, lower=True, trans=2, unit=True)
         return out
 
     x = stacked(one, factor, d, order[..., None, :], b) if b.size else b.copy()

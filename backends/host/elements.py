@@ -19,7 +19,7 @@ from numba.np import arrayobj
 
 def _indices(array: Any, index: Any) -> list[Any]:
     """The types of an index, checked: an integer for each dimension."""
-    parts: Any = list(index) if isinstance(index, types.BaseTuple) else [index]  # pyright: ignore
+    parts = list(index) if isinstance(index, types.BaseTuple) else [index]
     if not isinstance(array, types.Array):
         raise TypingError(f"a {array} has no elements")
     if len(parts) != array.ndim:
@@ -93,7 +93,8 @@ def _check(array: Any, index: Any, site: Any, thread: Any) -> Any:
             f"    if {at} < 0 or {at} >= array.shape[{d}]:",
             f"        raise IndexError(site, {d}, {at}, array.shape[{d}], {shown})",
         ]
-    scope: dict[str, Any] = {}
+    # Compiled code is kept on disk only if its module has a name.
+    scope: dict[str, Any] = {"__name__": __name__}
     exec("\n".join(lines), scope)
     return scope["of"]
 
@@ -165,14 +166,14 @@ def atomic_cas(typingctx: Any, array: Any, index: Any, old: Any, new: Any) -> An
 
 @numba.njit(nogil=True)
 def own_add(array: Any, index: Any, value: Any) -> Any:
-    old = get(array, index)  # pyright: ignore
+    old = get(array, index)
     put(array, index, old + value)
     return old
 
 
 @numba.njit(nogil=True)
 def own_max(array: Any, index: Any, value: Any) -> Any:
-    old = get(array, index)  # pyright: ignore
+    old = get(array, index)
     if value > old or old != old:
         put(array, index, value)
     return old
@@ -180,7 +181,7 @@ def own_max(array: Any, index: Any, value: Any) -> Any:
 
 @numba.njit(nogil=True)
 def own_min(array: Any, index: Any, value: Any) -> Any:
-    old = get(array, index)  # pyright: ignore
+    old = get(array, index)
     if value < old or old != old:
         put(array, index, value)
     return old
@@ -188,14 +189,14 @@ def own_min(array: Any, index: Any, value: Any) -> Any:
 
 @numba.njit(nogil=True)
 def own_exchange(array: Any, index: Any, value: Any) -> Any:
-    old = get(array, index)  # pyright: ignore
+    old = get(array, index)
     put(array, index, value)
     return old
 
 
 @numba.njit(nogil=True)
 def own_cas(array: Any, index: Any, expected: Any, value: Any) -> Any:
-    old = get(array, index)  # pyright: ignore
+    old = get(array, index)
     if old == expected:
         put(array, index, value)
     return old
@@ -205,7 +206,7 @@ def _checking(f: Any, values: int) -> Any:
     """An operation on an element that checks its index first."""
     given = ", ".join(f"v{i}" for i in range(values))
     comma = ", " if given else ""
-    scope = {"check": check, "f": f}
+    scope = {"__name__": __name__, "check": check, "f": f}
     exec(
         f"def checked(array, index, {given}{comma}site, thread):\n"
         "    check(array, index, site, thread)\n"

@@ -157,8 +157,7 @@ def _stack_of_small(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     kernel = kernels.get(productkernels.small(code(a.dtype), rows, steps, columns))
     if kernel is None:
         return False
-    a, b, c = (x for x in stacks if x is not None)
-    productkernels.multiply_small(kernel, a, b, c)
+    productkernels.multiply_small(kernel, *stacks)
     return True
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numba.core import caching, config
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
-from numba.core.runtime import rtsys  # pyright: ignore
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 from mirabelle.backends.host import diskcache
@@ -119,6 +119,8 @@ def _feed_function(digest: Any, f: Any, seen: list[Any]) -> None:
     if any(f is g for g in seen):
         digest.update(b"again %d" % [f is g for g in seen].index(True))
         return
+    if "__name__" not in f.__globals__:
+        raise _NoIdentity  # made by exec(): another process has no module to find it in
     seen.append(f)
     code = f.__code__
     # Version 2 of the format: later ones depend on how often an object is referred to.

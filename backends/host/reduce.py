@@ -262,6 +262,8 @@ class _Job:
         arrays = []
         for v, s in zip([*self.plain, *self.views], a.strides, strict=True):
             arrays.append(np.lib.stride_tricks.as_strided(v, a.sizes, s))
+        if not arrays:  # a tree of numbers alone: what is never read says its shape
+            arrays.append(np.broadcast_to(np.int8(0), a.sizes))
         return arrays[: len(self.plain)], arrays[len(self.plain) :]
 
     def values(self, plain: list[np.ndarray], leaves: list[np.ndarray]) -> list[np.ndarray]:

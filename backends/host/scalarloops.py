@@ -108,16 +108,16 @@ def know_our_functions() -> None:
 
             target = builtin_function(name)
         arguments = ", ".join(f"x{i}" for i in range(op.nin))
-        scope: dict[str, Any] = {"target": target}
+        scope: dict[str, Any] = {"__name__": __name__, "target": target}
         exec(f"def of({arguments}):\n    return lambda {arguments}: target({arguments})\n", scope)
         overload(verb)(scope["of"])
     for name in ("sum", "prod", "min", "max", "any", "all", "mean", "matmul", "dot"):
         arguments = "x1, x2" if name in ("matmul", "dot") else "x"
-        scope = {"target": np.dot if name == "matmul" else getattr(np, name)}
+        scope = {"__name__": __name__, "target": np.dot if name == "matmul" else getattr(np, name)}
         exec(f"def of({arguments}):\n    return lambda {arguments}: target({arguments})\n", scope)
         overload(getattr(verbs, name))(scope["of"])
     for name in ("zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like"):
-        scope = {"target": getattr(np, name), "none": _is_none}
+        scope = {"__name__": __name__, "target": getattr(np, name), "none": _is_none}
         exec(
             "def of(x, dtype=None):\n"
             "    if none(dtype):\n"

@@ -47,10 +47,8 @@ def _register(name: str) -> None:
         importlib.import_module(PARTNERS[name])
     except Exception as e:
         warnings.warn(
-            f"mirabelle could not make its arrays known to {name}, which will not take them; all else "
-            "works. "
-            f"The usual cause is a version of {name} newer or older than those tried. "
-            f"({type(e).__name__}: {e})",
+            f"mirabelle could not make its arrays known to {name}, which will not take them; all else works. "
+            f"The usual cause is a version of {name} newer or older than those tried. ({type(e).__name__}: {e})",
             RuntimeWarning,
             stacklevel=2,
         )

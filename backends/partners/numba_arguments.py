@@ -44,8 +44,7 @@ class HostArrayType(types.Array):
         self, dtype: Any, ndim: int, layout: str, readonly: bool = False, aligned: bool = True
     ) -> None:
         kind = "readonly mirabelle" if readonly else "mirabelle"
-        make: Any = super().__init__
-        make(
+        super().__init__(
             dtype, ndim, layout, readonly=readonly, name=f"{kind}({dtype}, {ndim}d, {layout})", aligned=aligned
         )
 
@@ -70,7 +69,7 @@ register_model(HostArrayType)(ArrayModel)
 def _(cls: Any, size: Any, align: Any) -> Any:
     # Numba wants one signature of both, annotations included.
     def allocate(cls: Any, size: Any, align: Any) -> Any:
-        return intrin_alloc(size, align)  # pyright: ignore
+        return intrin_alloc(size, align)
 
     return allocate
 

@@ -1,15 +1,21 @@
-"""Small programs, each a line or three, that hand arrays to other libraries.
+"""Small programs, each a line or two, that hand arrays to other libraries.
 
 A program is text, so that it runs unchanged on NumPy's arrays and on ours, also in another
-process. Its result is that of its last line. The names in it are samples (below) and modules.
-Where a library gives back NumPy's arrays whatever it gets, the program says `# host`.
+process. Its result is that of its last line, and must be what NumPy's arrays give, as our type.
+At the end it may say that the library
+
+    # copies     gives NumPy's arrays, whatever it gets,
+    # host       keeps our type, but reads memory that only the host has.
 """
 
 import importlib
 import re
 import traceback
+import warnings
 
 import numpy as np
+
+import mirabelle as mb
 
 _rng = np.random.default_rng(7)
 SAMPLES = {
@@ -26,26 +32,26 @@ SAMPLES = {
     "n": np.arange(6),
     "ordered": np.linspace(0.0, 3.0, 12),
 }
+FAMILIES = {"host": mb.HostArray, "ref": mb.RefArray}
 
 
-def parts(program):
-    """The statements of a program, its last expression, and whether it gives NumPy's arrays."""
-    text = program.strip()
-    host = text.endswith("# host")
-    if host:
-        text = text[: -len("# host")].rstrip()
-    *body, last = [line.strip() for line in re.split(r";\s|\n", text)]
-    return "\n".join(body), last, host
+def programs(text):
+    """The programs of a text, a line each."""
+    return [line.strip() for line in text.strip().splitlines() if line.strip()]
+
+
+def where(program):
+    """The array families a program runs on."""
+    return ["host"] if program.endswith(("# copies", "# host")) else list(FAMILIES)
 
 
 def run(program, modules, make):
     """The result of a program whose samples are made by `make`."""
-    names = {m.rsplit(".", 1)[-1]: importlib.import_module(m) for m in modules}
-    body, last, _ = parts(program)
-    names |= {"np": np, "make": make} | {
-        name: make(values) for name, values in SAMPLES.items() if _mentions(program, name)
-    }
-    exec(body, names)
+    *body, last = re.split(r";\s", program.split("#")[0].strip())
+    names = {name: importlib.import_module(module) for name, module in modules.items()}
+    names |= {"np": np, "make": make, "xp": make(0.0).__array_namespace__()}
+    names |= {name: make(values) for name, values in SAMPLES.items() if _mentions(program, name)}
+    exec("\n".join(body), names)
     return eval(last, names)
 
 
@@ -57,25 +63,33 @@ def leaves(result):
     """The arrays and numbers of a result."""
     if isinstance(result, (tuple, list)):
         return [leaf for item in result for leaf in leaves(item)]
-    if isinstance(result, dict):
-        return [leaf for item in result.values() for leaf in leaves(item)]
     return [result]
 
 
-def outcome(program, modules, make, ours, contents):
+def outcome(program, modules, family):
     """What is wrong with a program's result on our arrays; an empty text if nothing is."""
+    make = FAMILIES[family]
+    kept = not program.endswith("# copies")
     try:
-        expected = leaves(run(program, modules, np.array))
-        got = leaves(run(program, modules, make))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the libraries; ours are errors in the other tests
+            expected = leaves(run(program, modules, np.array))
+            with mb.allow_scalar():
+                got = leaves(run(program, modules, make))
+                return _differences(got, expected, make.home if kept else None)
     except Exception:
         return traceback.format_exc(limit=-6)
-    _, _, host = parts(program)
-    if len(expected) != len(got):
-        return f"{len(got)} results for {len(expected)}"
+
+
+def _differences(got, expected, place):
+    if len(got) != len(expected):
+        return f"{len(got)} results instead of {len(expected)}"
     for a, b in zip(got, expected, strict=True):
-        if isinstance(b, (np.ndarray, np.generic)) and isinstance(a, ours) == host:
-            return f"gave a {type(a).__name__}"
-        values = contents(a)
-        if values.shape != np.shape(b) or not np.allclose(values, b, rtol=1e-9, atol=1e-12, equal_nan=True):
+        if isinstance(b, np.ndarray) and getattr(a, "place", None) != place:
+            return f"gave a {type(a).__name__}: {a!r}"
+        values = mb.to_numpy(a) if isinstance(a, mb.AbstractArray) else np.asarray(a)
+        if values.shape != np.shape(b) or values.dtype.kind != np.asarray(b).dtype.kind:
+            return f"gave {values!r} instead of {b!r}"
+        if not np.allclose(values, b, rtol=1e-9, atol=1e-12, equal_nan=True):
             return f"gave {values!r} instead of {b!r}"
     return ""

@@ -1,12 +1,10 @@
-"""What structured arrays ask of a place's library: products and solves of BLAS and LAPACK.
+"""What structured arrays ask of the host's BLAS and LAPACK: products and solves by their structure.
 
-Each is a function of NumPy views for the host; another backend registers its own by the same names.
 SciPy gives the routines; without it NumPy's general ones do, on dense copies.
 """
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -15,8 +13,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.host import HostArray
 
 
-@functools.lru_cache(maxsize=1)
-def scipy_linalg() -> Any:
+def scipy_if_there() -> Any:
     """scipy.linalg, or None where SciPy is not installed."""
     try:
         import scipy.linalg
@@ -29,7 +26,7 @@ def scipy_linalg() -> Any:
 def _blas(name: str, *arrays: np.ndarray) -> tuple[Any, np.dtype]:
     """(a BLAS routine, its dtype) for the result of these operands; (None, ...) where BLAS has none."""
     dtype = np.result_type(*arrays)
-    linalg = scipy_linalg()
+    linalg = scipy_if_there()
     if linalg is None or dtype.char not in "fdFD" or not all(a.size for a in arrays):
         return None, dtype
     return linalg.get_blas_funcs(name, dtype=dtype), dtype
@@ -39,15 +36,27 @@ def _blas(name: str, *arrays: np.ndarray) -> tuple[Any, np.dtype]:
 def triangular_product(a: np.ndarray, b: np.ndarray, *, upper: bool, unit: bool, left: bool) -> Any:
     """triangle(a) @ b, or b @ triangle(a)."""
     trmm, dtype = _blas("trmm", a, b)
-    if trmm is None or b.ndim != 2:
+    if trmm is None:
         t = triangle(a, upper, unit)
         return np.matmul(t, b) if left else np.matmul(b, t)
-    # BLAS reads columns: a C-ordered matrix is the transpose of one it takes without a copy.
-    flip = a.flags.c_contiguous and not a.flags.f_contiguous
-    return trmm(
-        1.0, (a.T if flip else a).astype(dtype, copy=False), b.astype(dtype, copy=False),
-        side=int(not left), lower=int(upper == flip), trans_a=int(flip), diag=int(unit),
+    a, flip = _by_columns(a, dtype)
+    found = trmm(
+        1.0, a, _as_matrix(b, dtype, left), side=int(not left), lower=int(upper == flip), trans_a=int(flip),
+        diag=int(unit),
     )  # fmt: skip
+    return found.reshape(b.shape)
+
+
+def _by_columns(a: np.ndarray, dtype: np.dtype) -> tuple[np.ndarray, bool]:
+    """A matrix as BLAS reads it without a copy, and whether that is its transpose."""
+    flip = a.flags.c_contiguous and not a.flags.f_contiguous
+    return (a.T if flip else a).astype(dtype, copy=False), flip
+
+
+def _as_matrix(b: np.ndarray, dtype: np.dtype, column: bool) -> np.ndarray:
+    """The other factor: a vector is one column, or one row."""
+    b = b.astype(dtype, copy=False)
+    return b if b.ndim == 2 else b[:, None] if column else b[None]
 
 
 def triangle(a: np.ndarray, upper: bool, unit: bool) -> np.ndarray:
@@ -61,17 +70,23 @@ def triangle(a: np.ndarray, upper: bool, unit: bool) -> np.ndarray:
 def mirrored_product(a: np.ndarray, b: np.ndarray, *, upper: bool, hermitian: bool, left: bool) -> Any:
     """mirror(a) @ b, or b @ mirror(a)."""
     dtype = np.result_type(a, b)
-    name = "hemm" if hermitian and dtype.kind == "c" else "symm"
-    multiply, _ = _blas(name, a, b)
-    # (BLAS has no product of a Hermitian matrix given by its transpose.)
-    flip = a.flags.c_contiguous and not a.flags.f_contiguous
-    if multiply is None or b.ndim != 2 or (hermitian and flip):
+    hermitian = hermitian and dtype.kind == "c"
+    multiply, _ = _blas("hemm" if hermitian else "symm", a, b)
+    if multiply is None:
         m = mirrored(a, upper, hermitian)
         return np.matmul(m, b) if left else np.matmul(b, m)
-    return multiply(
-        1.0, (a.T if flip else a).astype(dtype, copy=False), b.astype(dtype, copy=False),
-        side=int(not left), lower=int(upper == flip),
-    )  # fmt: skip
+    a, flip = _by_columns(a, dtype)
+    turned = hermitian and flip  # what is read is the transpose, so the conjugate
+    if b.ndim == 1 and (hermitian or dtype.kind != "c"):
+        by_vector, _ = _blas("hemv" if hermitian else "symv", a, b)
+        turned ^= hermitian and not left  # b H is the conjugate of H conj(b)
+        found = by_vector(
+            1.0, a, (b.conj() if turned else b).astype(dtype, copy=False), lower=int(upper == flip)
+        )
+        return found.conj() if turned else found
+    b2 = _as_matrix(b, dtype, left)
+    found = multiply(1.0, a, b2.conj() if turned else b2, side=int(not left), lower=int(upper == flip))
+    return (found.conj() if turned else found).reshape(b.shape)
 
 
 def mirrored(a: np.ndarray, upper: bool, hermitian: bool) -> np.ndarray:
@@ -102,7 +117,7 @@ def _shown(a: np.ndarray, how: str) -> np.ndarray:
 @library.routine(HostArray, "triangular_solve")
 def triangular_solve(a: np.ndarray, b: np.ndarray, *, upper: bool, unit: bool) -> Any:
     """The x of triangle(a) @ x = b."""
-    linalg = scipy_linalg()
+    linalg = scipy_if_there()
     dtype = np.result_type(a, b, np.float32)
     if not unit and (np.diagonal(a) == 0).any():
         raise np.linalg.LinAlgError("Singular matrix")
@@ -118,7 +133,7 @@ def triangular_solve(a: np.ndarray, b: np.ndarray, *, upper: bool, unit: bool) -
 def tridiagonal_solve(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.ndarray) -> Any:
     """The x of the tridiagonal system, by LAPACK's gtsv (elimination with pivoting)."""
     dtype = np.result_type(main, b, np.float32)
-    linalg = scipy_linalg()
+    linalg = scipy_if_there()
     if linalg is None or dtype.char not in "fdFD":
         return _eliminated(lower, main, upper, b)
     (gtsv,) = linalg.get_lapack_funcs(("gtsv",), dtype=dtype)
@@ -161,7 +176,7 @@ def _eliminated(lower: np.ndarray, main: np.ndarray, upper: np.ndarray, b: np.nd
 @library.routine(HostArray, "mirrored_solve")
 def mirrored_solve(a: np.ndarray, b: np.ndarray, *, upper: bool, hermitian: bool) -> Any:
     """The x of mirror(a) @ x = b, by the factorisation for symmetric matrices."""
-    linalg = scipy_linalg()
+    linalg = scipy_if_there()
     dtype = np.result_type(a, b, np.float32)
     whole = mirrored(a, upper, hermitian)
     if linalg is None or dtype.char not in "fdFD" or not b.size:
@@ -172,3 +187,29 @@ def mirrored_solve(a: np.ndarray, b: np.ndarray, *, upper: bool, hermitian: bool
     if info > 0:
         raise np.linalg.LinAlgError("Singular matrix")
     return x.reshape(b.shape)
+
+
+@library.routine(HostArray, "tridiagonal_slogdet")
+def tridiagonal_slogdet(lower: np.ndarray, main: np.ndarray, upper: np.ndarray) -> Any:
+    """Sign and logarithm of the determinant, by elimination with pivoting."""
+    linalg = scipy_if_there()
+    sign: Any = main.dtype.type(1)
+    if linalg is None or main.size < 3:
+        whole = np.diag(main) + (np.diag(lower, -1) + np.diag(upper, 1) if main.size > 1 else 0)
+        return tuple(np.linalg.slogdet(whole))
+    (gttrf,) = linalg.get_lapack_funcs(("gttrf",), dtype=main.dtype)
+    _, d, _, _, pivots, _ = gttrf(lower, main, upper)
+    swaps = np.count_nonzero(pivots != np.arange(1, len(main) + 1))
+    with np.errstate(all="ignore"):
+        sign = np.prod(np.sign(d)) * (-1) ** int(swaps)
+        return d.dtype.type(sign), np.log(np.abs(d)).sum()
+
+
+@library.routine(HostArray, "tridiagonal_eigh")
+def tridiagonal_eigh(main: np.ndarray, beside: np.ndarray, *, vectors: bool) -> Any:
+    """Eigenvalues, and eigenvectors if wanted, of the symmetric tridiagonal matrix."""
+    linalg = scipy_if_there()
+    if linalg is None or main.size < 2:
+        whole = np.diag(main) + (np.diag(beside, -1) if main.size > 1 else 0)
+        return tuple(np.linalg.eigh(whole)) if vectors else np.linalg.eigvalsh(whole)
+    return linalg.eigh_tridiagonal(main, beside, eigvals_only=not vectors)

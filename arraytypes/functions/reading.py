@@ -1,0 +1,85 @@
+"""Arrays of text and bytes, by NumPy's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.creation import _from_numpy, asarray
+from mirabelle.arraytypes.makers import creates
+from mirabelle.dispatch import verbs
+
+
+@creates
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, device: Any = None) -> Any:
+    """The bytes of a buffer as an array; on the host they are shared.
+
+    >>> import mirabelle as mb
+    >>> print(mb.frombuffer(b"\\x01\\x02", dtype=mb.uint8))
+    [1 2]
+    """
+    return asarray(np.frombuffer(buffer, dtype, count, offset), device=device)
+
+
+@creates
+def fromfile(
+    file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0, *, device: Any = None
+) -> Any:
+    """The bytes (or the numbers between `sep`) of a file."""
+    return _from_numpy(np.fromfile(file, dtype, count, sep, offset), device)
+
+
+@creates
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, device: Any = None) -> Any:
+    """The numbers that a text holds between `sep`.
+
+    >>> import mirabelle as mb
+    >>> print(mb.fromstring("1 2", dtype=int, sep=" "))
+    [1 2]
+    """
+    return _from_numpy(np.fromstring(string, dtype, count, sep=sep), device)
+
+
+@creates
+def loadtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+    """The numbers of a text file, with np.loadtxt's options.
+
+    >>> import mirabelle as mb
+    >>> print(mb.loadtxt(["1 2", "3 4"]))
+    [[1. 2.]
+     [3. 4.]]
+    """
+    return _read(np.loadtxt(fname, *args, **kwargs), device)
+
+
+@creates
+def genfromtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+    """The numbers of a text file with gaps, with np.genfromtxt's options.
+
+    >>> import mirabelle as mb
+    >>> print(mb.genfromtxt(["1,2", "3,"], delimiter=","))
+    [[ 1.  2.]
+     [ 3. nan]]
+    """
+    return _read(np.genfromtxt(fname, *args, **kwargs), device)
+
+
+def _read(made: Any, device: Any) -> Any:
+    return (
+        tuple(_from_numpy(x, device) for x in made)
+        if isinstance(made, (tuple, list))
+        else _from_numpy(made, device)
+    )
+
+
+def savetxt(fname: Any, X: Any, *args: Any, **kwargs: Any) -> None:
+    """Write an array as text, with np.savetxt's options.
+
+    >>> import io, mirabelle as mb
+    >>> file = io.StringIO()
+    >>> mb.savetxt(file, mb.HostArray([[1.0, 2.0]]), fmt="%g")
+    >>> file.getvalue()
+    '1 2\\n'
+    """
+    np.savetxt(fname, verbs.to_numpy(X), *args, **kwargs)

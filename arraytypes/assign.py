@@ -190,8 +190,9 @@ def write(dest: Any, source: Any) -> None:
         root._node = source  # both handles on one version; the next write parts them
         return
     reads = readers(source, leaf)
-    if nobody_else(leaf, source, reads):
-        target = leaf if whole else shown_leaf(dest, leaf)
+    part = None if whole else shown_leaf(dest, leaf)
+    if nobody_else(leaf, source, reads, part):
+        target = part or leaf
         if harmless(target, exact, reads):
             execute(family, target, as_tree(source))
             if whole:
@@ -358,18 +359,31 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
     return found
 
 
-def nobody_else(leaf: Leaf, source: Any, reads: list[Leaf]) -> bool:
-    """Is the tree about to be written the only reader of the old contents?"""
-    parts = {id(r) for r in reads if r is not leaf}
+def nobody_else(leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | None = None) -> bool:
+    """Is the tree about to be written the only reader of what the write changes?
+
+    That is all of `leaf`, or a part of it. Pending trees that read other parts go on to find
+    what they read.
+    """
+    parts = leaf.living_parts()
+    whole = sum(r is leaf for r in reads)
     # Each read of the whole leaf is held by a node and by the list; of a part, by the part.
-    if references(leaf) > _ALONE + len(parts) + 2 * sum(r is leaf for r in reads):
+    if references(leaf) > _ALONE + len(parts) + 2 * whole:
         return False
     # A NumPy array exported from this memory (np.asarray(x)) holds its view, and is a reader too.
     if sys.getrefcount(leaf.view) > 2 + len(parts) or isinstance(getattr(leaf.view, "base", None), np.ndarray):
         return False
-    if not reads:
+    changed = {
+        id(p) for p in parts if p is not part and (part is None or p.table or not apart(p.view, part.view))
+    }
+    if whole:
+        changed.add(id(leaf))
+    if not changed:
         return True
-    return type(source) is Broadcasted and source.value is None and not survivors(source, leaf)
+    known = {id(r) for r in reads}
+    if not changed <= known or type(source) is not Broadcasted or source.value is not None:
+        return False
+    return not survivors(source, changed)
 
 
 def references(leaf: Leaf) -> int:

@@ -105,7 +105,7 @@ class DenseArray(AbstractArray):
 
     # What a backend gives
 
-    # A quicker way for small trees, if the backend has one: tree → leaf, or None.
+    # A quicker way for small trees and reductions, if the backend has one: node → leaf, or None.
     _direct: Any = None
 
     # A quicker x[index] for small results, if the backend has one: x, index → array, or None.
@@ -234,6 +234,10 @@ def force(family: type[DenseArray], version: Any) -> Leaf:
         return version
     value = version.value
     if value is None:
+        if family._direct is not None and not counters.active:
+            value = family._direct(version)
+            if value is not None:
+                return value
         dest = destination(family._empty(version.shape, version.dtype, _order(version)))
         verbs.copyto(wrap(family, dest), version)
         dest.checked = False
@@ -298,17 +302,7 @@ def evaluated(x: DenseArray) -> Leaf:
         return node
     leaf = node.value
     if leaf is None:
-        family = x.family
-        if (
-            type(node) is Broadcasted
-            and node.size <= DIRECT_TREE
-            and family._direct is not None
-            and not counters.active
-            and is_small(node.shape, node.size)
-        ):
-            leaf = family._direct(node)
-        if leaf is None:
-            leaf = force(family, node)
+        leaf = force(x.family, node)
     x._node = leaf
     return leaf
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, _handle_class, wrap
+from mirabelle.arraytypes.dense import DenseArray, _handle_class, is_small, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, policy, promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
@@ -26,7 +26,7 @@ from mirabelle.dispatch.promotion import WEAK, Sig
 from mirabelle.dispatch.schedule import dag_size
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import HOST, SCALAR, join_places
-from mirabelle.dispatch.tree import FOREIGN, Broadcasted, broadcast_shapes, destination
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, broadcast_shapes, destination
 
 _new = object.__new__
 Scalar = bool | int | float | complex | np.generic
@@ -113,7 +113,7 @@ def build(op: Op, operands: tuple[Any, ...]) -> Any:
 
 def specialise(op: Op, types: Any) -> Callable[..., Any]:
     """The function that builds the node of `op` for arguments of exactly these types."""
-    simple = all(_reader(t) is not None or t in (int, float, complex) for t in types)
+    simple = all(_reader(t) is not None or t in (int, float, complex) or t in _NUMPY_NUMBERS for t in types)
     families = {leaf_family(t) for t in types if issubclass(t, AbstractArray)} if simple else set()
     if not simple or len(families) != 1 or op.nout != 1 or len(types) > 3:
         return general(op)
@@ -123,7 +123,7 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
     if not all(issubclass(t, DenseArray) for t in types if issubclass(t, AbstractArray)):
         return through_wrappers(op, types, family)
     sig = promotion.signature(op, tuple(argument_type(t) for t in types))
-    ndim = max(getattr(t, "ndim", 0) for t in types)
+    ndim = max(_ndim(t) for t in types)
     cls = _handle_class(family, sig.out, ndim)
     name = op.name
     if len(types) == 1:
@@ -150,7 +150,7 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
             return h if size <= settings.node_limit else at_once(h)
 
         return binary
-    if types[1] in (int, float, complex):
+    if not issubclass(types[1], DenseArray):
 
         def with_scalar(x: Any, y: Any) -> Any:
             a = x._node
@@ -171,10 +171,14 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
     return checked_int(op, sig, types, with_scalar) if int in types else with_scalar
 
 
+def _ndim(t: type) -> int:
+    return t.ndim if issubclass(t, AbstractArray) else 0
+
+
 def of_three(op: Op, types: Any, family: Any) -> Callable[..., Any]:
     """As `specialise`, for where and fma: of operands of one shape, and numbers."""
     sig = promotion.signature(op, tuple(argument_type(t) for t in types))
-    cls = _handle_class(family, sig.out, max(getattr(t, "ndim", 0) for t in types))
+    cls = _handle_class(family, sig.out, max(_ndim(t) for t in types))
     careful = general(op)
     readers = [_reader(t) for t in types]
     integers = [np.iinfo(d) if d.kind in "iu" else None for d in sig.ins]
@@ -216,12 +220,16 @@ def _reader(t: type) -> Any:
 
 
 _node = operator.attrgetter("_node")
+# NumPy's numbers, which have a dtype of their own.
+_NUMPY_NUMBERS = frozenset(
+    t for t in (np.bool_, *np.sctypeDict.values()) if isinstance(t, type) and issubclass(t, (np.bool_, np.number))
+)
 
 
 def through_wrappers(op: Op, types: Any, family: Any) -> Callable[..., Any]:
     """As `specialise`, where an operand is a view of memory."""
     sig = promotion.signature(op, tuple(argument_type(t) for t in types))
-    ndim = max(getattr(t, "ndim", 0) for t in types)
+    ndim = max(_ndim(t) for t in types)
     cls = _handle_class(family, sig.out, ndim)
     name = op.name
     readers = [_reader(t) for t in types]
@@ -479,6 +487,10 @@ def _(x: AbstractArray) -> Any:
     # In C order whatever the order of `x` is, as NumPy's copies are.
     family = leaf_family(type(x))
     dest = destination(family._empty(x.shape, x.dtype))
+    if isinstance(x, DenseArray) and type(x._node) is Leaf and is_small(dest.shape, 1) and not counters.active:
+        family._copy_into(dest.view, x._node.view)
+        dest.checked = False
+        return wrap(family, dest)
     verbs.copyto(wrap(family, dest), copied(x, hold=True)._node)
     dest.checked = False
     return wrap(family, dest)

@@ -187,7 +187,7 @@ def _uploaded(family: Any, data: np.ndarray) -> Any:
 
 def _check_mask(mask: Any, shape: tuple[int, ...], axis: int) -> None:
     for d, (n, m) in enumerate(zip(shape, mask.shape, strict=True)):
-        if n != m:
+        if m not in (n, 0):  # (an empty mask fits, and picks nothing)
             raise IndexError(
                 "boolean index did not match indexed array along "
                 f"axis {axis + d}; size of axis is {n} but size of corresponding boolean axis is {m}"

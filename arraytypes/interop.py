@@ -53,11 +53,17 @@ _REDUCE = {
     "logical_and": "all",
 }  # fmt: skip
 # SciPy's names for functions that are verbs.
-_SPECIAL = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "gammaln": "lgamma"}
+_SPECIAL = {
+    "erf": "erf", "erfc": "erfc", "expm1": "expm1", "gamma": "gamma", "gammaln": "lgamma", "log1p": "log1p",
+}  # fmt: skip
 
 
 def numpy_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a ufunc, or a method of one, is when one of the operands is ours."""
+    if method == "__call__" and not kwargs:  # a NumPy number as first operand of an operator comes by here
+        verb = UFUNCS.get(ufunc)
+        if verb is not None and list not in map(type, inputs) and tuple not in map(type, inputs):
+            return verb.operator(*inputs)
     run = _METHODS.get(method)
     return NotImplemented if run is None else run(ufunc, inputs, kwargs)
 

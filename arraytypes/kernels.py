@@ -23,6 +23,8 @@ from mirabelle.dispatch.errors import DeviceError, PlaceError
 # The shape of a group where a launch gives none.
 GROUPS = {1: (256,), 2: (16, 16), 3: (4, 8, 8)}
 LARGEST_GROUP = 1024
+# How many launches a kernel remembers, to find the next one like them at once.
+KEPT_LAUNCHES = 64
 
 Launcher = Callable[["Kernel", tuple[int, ...], tuple[int, ...], list[Any]], None]
 _launchers: dict[Any, Launcher] = {}
@@ -243,13 +245,14 @@ class Kernel:
         except TypeError:  # a list
             found = None
         if found is None:
-            found = Launch(self, *self._spaces(spaces))
-            if len(self._launches) < 64:
-                self._launches[found.shape, found.group] = found
-                try:
-                    self._launches[spaces] = found
-                except TypeError:
-                    pass
+            shape, group = self._spaces(spaces)
+            if len(self._launches) >= KEPT_LAUNCHES:
+                self._launches.clear()
+            found = self._launches.setdefault((shape, group), Launch(self, shape, group))
+            try:
+                self._launches[spaces] = found
+            except TypeError:
+                pass
         return found
 
     def _spaces(self, spaces: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:

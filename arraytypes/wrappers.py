@@ -27,7 +27,7 @@ from mirabelle.arraytypes.dense import DenseArray, as_shape, force, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.schedule import STORE_COST, dag_cost
+from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, broadcast_shapes
 
@@ -223,7 +223,7 @@ def shown_part(x: Any) -> Any:
         leaf.view = node.view[x._how]
         leaf.shape = x._shape
         leaf.dtype = node.dtype
-        leaf.root = node.root or node
+        leaf.shows(node.root or node)
         if node.foreign:
             leaf.foreign = True
             leaf.size = FOREIGN
@@ -243,7 +243,7 @@ def _(x: Wrapper) -> Any:
 
 def _rewritable(x: Any, version: Broadcasted) -> bool:
     """Push the wrapper down to the leaves, instead of evaluating what it wraps?"""
-    if version.evaluations > 0 or dag_cost(version) >= STORE_COST or version.sig.op.nout > 1:
+    if worth_storing(version) or version.sig.op.nout > 1:
         return False
     while isinstance(x, Wrapper):
         if not x.affine:

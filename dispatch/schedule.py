@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,23 +132,22 @@ def schedule(root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool
     stored: list[Broadcasted] = []
     if store and len(order) > 1:
         order.pop()
+        again = []
         for node in order:
             if node.sig.op.nout > 1 and node.shape == shape:
                 # An operation with several results computes all that anybody still waits for.
                 _siblings(b, node, outs, stored)
             if sys.getrefcount(node) > LOOP_REFERENCES + b.uses.get(id(node), 1):
                 # Somebody outside this tree holds it: it may be needed again.
-                if (
-                    node.shape == shape
-                    and len(node.sig.outs) == 1
-                    and (node.evaluations > 0 or dag_cost(node) >= STORE_COST)
-                ):
+                if node.shape == shape and len(node.sig.outs) == 1 and worth_storing(node, stored):
                     ref = b.seen[id(node)]
                     if ref not in outs:
                         stored.append(node)
                         outs.append(ref)
                 else:
-                    node.evaluations += 1
+                    again.append(node)
+        for node in again:
+            node.evaluations += 1
     return Request((tuple(b.steps), tuple(outs)), b.leaves, b.scalars, shape, stored)
 
 
@@ -168,7 +167,7 @@ def schedule_reduction(operand: Any, reductions: list[Reduced], force: Callable[
     if type(operand) is Broadcasted:
         holders = sys.getrefcount(operand) - len(reductions)
         if holders > _held_by_reductions:
-            keep = operand.evaluations > 0 or dag_cost(operand) >= STORE_COST
+            keep = worth_storing(operand)
             operand.evaluations += 1
         elif reductions[0].reduction is None:
             _calibration.append(holders)
@@ -216,6 +215,22 @@ def operations(root: Broadcasted) -> Iterator[Broadcasted]:
             stack += [a for a in node.args or () if type(a) is Broadcasted and a.value is None]
 
 
+def worth_storing(root: Broadcasted, stored: Sequence[Broadcasted] = ()) -> bool:
+    """Is a tree that somebody holds stored when it is evaluated, rather than computed again?
+
+    It is if it is costly, or has been evaluated before; or a part of it has that is not `stored`
+    now: then it is a step of a recurrence (`y = a - b * y`), which would grow by what all steps
+    before it computed.
+    """
+    cost = 0
+    for node in operations(root):
+        if node.evaluations and not any(node is s for s in stored):
+            return True
+        if node.sig.cost > 2:
+            cost += node.sig.cost
+    return cost >= STORE_COST
+
+
 def dag_cost(root: Broadcasted) -> int:
     """What evaluating a tree again would cost.
 
@@ -229,15 +244,16 @@ def dag_size(root: Broadcasted) -> int:
     return sum(1 for _ in operations(root))
 
 
-def survivors(root: Broadcasted, leaf: Leaf) -> bool:
-    """Will anything in the tree still read `leaf` after the tree is evaluated?
+def survivors(root: Broadcasted, leaves: set[int]) -> bool:
+    """Will anything in the tree still read one of some leaves after the tree is evaluated?
 
-    That is: does somebody outside hold an unevaluated node whose operands reach the leaf?
+    That is: does somebody outside hold an unevaluated node whose operands reach one of them? The
+    leaves are given by their ids.
     """
     order: list[Broadcasted] = []
     uses: dict[int, int] = {}
     reaches: set[int] = set()
-    _reach(root, leaf, order, uses, reaches)
+    _reach(root, leaves, order, uses, reaches)
     order.pop()
     for node in order:
         if id(node) in reaches and sys.getrefcount(node) > LOOP_REFERENCES + uses[id(node)]:
@@ -246,7 +262,7 @@ def survivors(root: Broadcasted, leaf: Leaf) -> bool:
 
 
 def _reach(
-    node: Broadcasted, leaf: Leaf, order: list[Broadcasted], uses: dict[int, int], reaches: set[int]
+    node: Broadcasted, leaves: set[int], order: list[Broadcasted], uses: dict[int, int], reaches: set[int]
 ) -> bool:
     found = False
     for a in node.args or ():
@@ -256,26 +272,24 @@ def _reach(
                 found |= id(a) in reaches
             else:
                 uses[id(a)] = 1
-                found |= _reach(a, leaf, order, uses, reaches)
+                found |= _reach(a, leaves, order, uses, reaches)
         else:
-            found |= _reads(a, leaf)
+            found |= _reads(a, leaves)
     if found:
         reaches.add(id(node))
     order.append(node)
     return found
 
 
-def _same_memory(a: Leaf, b: Leaf) -> bool:
-    return a.root is b
-
-
-def _reads(version: Any, leaf: Leaf) -> bool:
+def _reads(version: Any, leaves: set[int]) -> bool:
     if type(version) is Leaf:
-        return version is leaf or _same_memory(version, leaf)
+        return id(version) in leaves
+    if type(version) in (Broadcasted, Reduced) and version.value is not None:
+        return id(version.value) in leaves
     if type(version) is Reduced:
-        return version.value is None and _reads(version.operand, leaf)
+        return _reads(version.operand, leaves)
     if type(version) is Broadcasted:
-        return version.value is None and any(_reads(a, leaf) for a in version.args or ())
+        return any(_reads(a, leaves) for a in version.args or ())
     return False
 
 

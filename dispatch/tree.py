@@ -43,6 +43,9 @@ class Leaf:
     # writes in place, to the memory it is a part of, that had happened by then.
     known: dict[str, tuple[int, Any]] | None = None
     writes = 0
+    # The leaves that show parts of this one's memory, as far as they live: a write asks whether
+    # what they show is what it changes.
+    parts: list[weakref.ref[Leaf]] | None = None
     # Set on a destination whose writer made sure that the tree reads it at most element on element.
     checked = False
     reducers: list[weakref.ref[Reduced]] | None = None
@@ -55,9 +58,31 @@ class Leaf:
             self.foreign = True
             self.size = FOREIGN
         if root is not None:
-            self.root = root.root or root
+            self.shows(root.root or root)
         if table:
             self.table = True
+
+    def shows(self, root: Leaf) -> None:
+        """Note that this leaf shows a part of another's memory."""
+        self.root = root
+        parts = root.parts
+        if parts is None:
+            root.parts = [weakref.ref(self)]
+            return
+        parts.append(weakref.ref(self))
+        n = len(parts)
+        if n >= 16 and not n & (n - 1):  # now and then those that are gone are let go
+            parts[:] = [ref for ref in parts if ref() is not None]
+
+    def living_parts(self) -> list[Leaf]:
+        """The leaves that show parts of this one's memory."""
+        refs = self.parts
+        if not refs:
+            return []
+        found = [part for part in [ref() for ref in refs] if part is not None]
+        if len(found) < len(refs):
+            refs[:] = [weakref.ref(part) for part in found]
+        return found
 
     def key(self) -> Any:
         """What leaves that show the same elements share."""

@@ -370,9 +370,14 @@ from mirabelle.arraytypes.reductions import mapreduce, reduce
 from mirabelle.arraytypes.reference import RefArray
 from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal, band
 from mirabelle.arraytypes.structured.base import Implicit, Structured
+from mirabelle.arraytypes.structured.blocks import BlockDiagonal, block_diagonal
 from mirabelle.arraytypes.structured.conjugated import Adjoint, Conj, adjoint
 from mirabelle.arraytypes.structured.implicit import Fill, Ones, Range, Zeros
+from mirabelle.arraytypes.structured.kronecker import Kronecker, kronecker
+from mirabelle.arraytypes.structured.kronecker_sum import KroneckerSum, kronecker_sum
 from mirabelle.arraytypes.structured.mirrored import Hermitian, Symmetric
+from mirabelle.arraytypes.structured.reordered import Reordered
+from mirabelle.arraytypes.structured.toeplitz import Circulant, Toeplitz
 from mirabelle.arraytypes.structured.triangular import (
     LowerTriangular,
     Triangular,
@@ -544,8 +549,10 @@ __all__ = [
     "AmbiguousMethodError",
     "Banded",
     "Bidiagonal",
+    "BlockDiagonal",
     "BroadcastTo",
     "Broadcasted",
+    "Circulant",
     "Conj",
     "Counters",
     "DenseArray",
@@ -562,6 +569,8 @@ __all__ = [
     "ImagPart",
     "Implicit",
     "KernelContext",
+    "Kronecker",
+    "KroneckerSum",
     "LowerTriangular",
     "MirabelleError",
     "MissingMethodError",
@@ -572,11 +581,13 @@ __all__ = [
     "RealPart",
     "RefArray",
     "Reinterpreted",
+    "Reordered",
     "Reshaped",
     "ScalarAccessError",
     "SlidingWindows",
     "Structured",
     "Symmetric",
+    "Toeplitz",
     "Transpose",
     "Triangular",
     "Tridiagonal",
@@ -657,6 +668,7 @@ __all__ = [
     "bitwise_xor",
     "blackman",
     "block",
+    "block_diagonal",
     "bool",
     "bool_",
     "broadcast",
@@ -808,6 +820,8 @@ __all__ = [
     "kaiser",
     "kernel",
     "kron",
+    "kronecker",
+    "kronecker_sum",
     "lcm",
     "ldexp",
     "left_shift",

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.linalg as sl
-from compare import assert_closed, assert_same
+from compare import assert_closed, assert_same, outcome
 from kinds import LEAVES, PLAIN, wrapped
 from samples import ordinary
 
@@ -255,7 +255,9 @@ def test_solve(kind, dtype, shapes):
     assert_same(linalg.lu_solve(linalg.lu_factor(x), y), expected, **tol)
     d = kind.family(definite(dtype, shapes[0]))
     assert_same(linalg.cho_solve(linalg.cho_factor(d), y), np.linalg.solve(n(d), b), rtol=1e-2, atol=1e-2)
-    assert_same(linalg.cho_solve(linalg.cho_factor(d, lower=True), y), linalg.solve(d, y), rtol=1e-2, atol=1e-2)
+    assert_same(
+        linalg.cho_solve(linalg.cho_factor(d, lower=True), y), n(linalg.solve(d, y)), rtol=1e-2, atol=1e-2
+    )
     for lower in (True, False):
         half = np.tril(a) if lower else np.triu(a)
         assert_same(linalg.solve_triangular(x, y, lower=lower), np.linalg.solve(half, b), **tol)
@@ -383,7 +385,8 @@ def test_products_of_several_dimensions(kind):
 
 @plain
 def test_products_are_fused(kind):
-    x, y = kind.family(ordinary("f8", (40, 50))), kind.family(ordinary("f8", (40, 50), seed=1))
+    shape = (5, 6) if kind.on_device else (40, 50)
+    x, y = kind.family(ordinary("f8", shape)), kind.family(ordinary("f8", shape, seed=1))
     for make in (
         lambda: mb.vecdot(x + 1, y),
         lambda: mb.vdot(x, y * 2),
@@ -487,11 +490,12 @@ def test_a_norm_is_one_fused_reduction():
     x = mb.HostArray(ordinary("f8", (300, 40)))
     with mb.count() as c:
         linalg.vector_norm(x - 1.0)
-    assert c.temporaries == 0 and c.bytes_read < 1.01 * x.nbytes
+    # One pass; what is written are single numbers: the sum, its root, whether it left the range.
+    assert c.bytes_written < 32 and c.bytes_read < 1.01 * x.nbytes
     y = mb.HostArray(ordinary("f4", (300, 40)))
     with mb.count() as c:
         mb.materialize(linalg.vector_norm(y, axis=1))
-    assert c.temporaries == 0 and c.scalar_reads == 0
+    assert c.bytes_written <= 300 * (8 + 4) and c.bytes_read < 1.1 * y.nbytes and c.scalar_reads == 0
 
 
 # Factorisations
@@ -546,7 +550,8 @@ def test_factorisations_solve_and_tell(name, shape, dtype, kind):
     assert_same(again.det(), n(F.det()))
     moved = mb.adapt(mb.HostArray, F)
     assert moved.place == mb.HostArray.home
-    assert_same(moved.solve(np.ones(4, dtype)), n(F.solve(kind.family(np.ones(4, dtype)))))
+    # Another place may add in another order.
+    assert_same(moved.solve(np.ones(4, dtype)), n(F.solve(kind.family(np.ones(4, dtype)))), **tol)
 
 
 @plain
@@ -629,31 +634,32 @@ def refused(call, error, text):
             call(family)
 
 
+BAD = linalg.LinAlgError
 SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
 
 
 @pytest.mark.parametrize(
     "call, error, text",
     [
-        (lambda f: linalg.inv(f(SINGULAR)), linalg.LinAlgError, "inv: the matrix is singular.*lstsq"),
-        (lambda f: linalg.solve(f([SINGULAR, SINGULAR]), f([1.0, 2.0])), linalg.LinAlgError, "of the stack is singular"),
-        (lambda f: linalg.cholesky(f([[1.0, 2.0], [2.0, 1.0]])), linalg.LinAlgError, "not positive definite.*ldl"),
-        (lambda f: linalg.inv(f([[1.0, 2.0]])), linalg.LinAlgError, "takes square matrices.*1 rows and 2 columns"),
-        (lambda f: linalg.det(f([1.0, 2.0])), linalg.LinAlgError, r"takes a matrix.*x\[:, None\]"),
-        (lambda f: linalg.eig(f([[np.nan, 1.0], [1.0, 1.0]])), linalg.LinAlgError, "NaN or infinity"),
-        (lambda f: linalg.schur(f([[np.inf, 1.0], [1.0, 1.0]])), linalg.LinAlgError, "NaN or infinity"),
-        (lambda f: linalg.solve(f(np.eye(2)), f([1.0, 2.0, 3.0])), linalg.LinAlgError, "has 2 rows and the right-hand"),
-        (lambda f: linalg.solve(f(np.eye(2)), f(1.0)), linalg.LinAlgError, "not one number"),
-        (lambda f: linalg.solve(f(np.eye(2)), f(np.ones((3, 2)))), linalg.LinAlgError, r"b\[\.\.\., None\]"),
-        (lambda f: linalg.solve_triangular(f([[0.0, 0.0], [1.0, 1.0]]), f([1.0, 1.0]), lower=True), linalg.LinAlgError, "singular"),
-        (lambda f: linalg.lu_solve(linalg.lu_factor(f(SINGULAR)), f([1.0, 1.0])), linalg.LinAlgError, "singular"),
-        (lambda f: linalg.LU(f(SINGULAR)).solve(f([1.0, 1.0])), linalg.LinAlgError, "LU.solve: the matrix is singular"),
-        (lambda f: linalg.LDL(f(np.ones((2, 2)))).solve(f([1.0, 1.0])), linalg.LinAlgError, "LDL.solve"),
-        (lambda f: linalg.Eigen(f([[1.0, 0.0], [0.0, 0.0]])).solve(f([1.0, 1.0])), linalg.LinAlgError, "Eigen.solve"),
-        (lambda f: linalg.QR(f(np.diag([1.0, 0.0]))).solve(f([1.0, 1.0])), linalg.LinAlgError, "QR.solve"),
-        (lambda f: linalg.SVD(f(np.diag([1.0, 0.0]))).inv(), linalg.LinAlgError, "SVD.inv"),
-        (lambda f: linalg.LU(f([[1.0, 2.0]])).solve(f([1.0])), linalg.LinAlgError, "needs a square"),
-        (lambda f: linalg.LU(f(np.eye(2))).solve(f([1.0])), linalg.LinAlgError, "LU.solve"),
+        (lambda f: linalg.inv(f(SINGULAR)), BAD, "inv: the matrix is singular.*lstsq"),
+        (lambda f: linalg.solve(f([SINGULAR, SINGULAR]), f([1.0, 2.0])), BAD, "of the stack is singular"),
+        (lambda f: linalg.cholesky(f([[1.0, 2.0], [2.0, 1.0]])), BAD, "not positive definite.*ldl"),
+        (lambda f: linalg.inv(f([[1.0, 2.0]])), BAD, "takes square matrices.*1 rows and 2 columns"),
+        (lambda f: linalg.det(f([1.0, 2.0])), BAD, r"takes a matrix.*x\[:, None\]"),
+        (lambda f: linalg.eig(f([[np.nan, 1.0], [1.0, 1.0]])), BAD, "NaN or infinity"),
+        (lambda f: linalg.schur(f([[np.inf, 1.0], [1.0, 1.0]])), BAD, "NaN or infinity"),
+        (lambda f: linalg.solve(f(np.eye(2)), f([1.0, 2.0, 3.0])), BAD, "has 2 rows and the right-hand"),
+        (lambda f: linalg.solve(f(np.eye(2)), f(1.0)), BAD, "not one number"),
+        (lambda f: linalg.solve(f(np.eye(2)), f(np.ones((3, 2)))), BAD, r"b\[\.\.\., None\]"),
+        (lambda f: linalg.solve_triangular(f([[0.0, 0], [1, 1]]), f([1.0, 1.0]), lower=True), BAD, "singular"),
+        (lambda f: linalg.lu_solve(linalg.lu_factor(f(SINGULAR)), f([1.0, 1.0])), BAD, "singular"),
+        (lambda f: linalg.LU(f(SINGULAR)).solve(f([1.0, 1.0])), BAD, "LU.solve: the matrix is singular"),
+        (lambda f: linalg.LDL(f(np.ones((2, 2)))).solve(f([1.0, 1.0])), BAD, "LDL.solve"),
+        (lambda f: linalg.Eigen(f([[1.0, 0.0], [0.0, 0.0]])).solve(f([1.0, 1.0])), BAD, "Eigen.solve"),
+        (lambda f: linalg.QR(f(np.diag([1.0, 0.0]))).solve(f([1.0, 1.0])), BAD, "QR.solve"),
+        (lambda f: linalg.SVD(f(np.diag([1.0, 0.0]))).inv(), BAD, "SVD.inv"),
+        (lambda f: linalg.LU(f([[1.0, 2.0]])).solve(f([1.0])), BAD, "needs a square"),
+        (lambda f: linalg.LU(f(np.eye(2))).solve(f([1.0])), BAD, "LU.solve"),
         (lambda f: linalg.matrix_power(f(np.eye(2)), 0.5), TypeError, "logm"),
         (lambda f: linalg.qr(f(np.eye(2)), mode="full"), ValueError, "reduced"),
         (lambda f: linalg.eigh(f(np.eye(2)), UPLO="X"), ValueError, "UPLO"),
@@ -674,8 +680,8 @@ SINGULAR = [[1.0, 2.0], [2.0, 4.0]]
         (lambda f: linalg.multi_dot([f(np.eye(2))]), ValueError, "at least two"),
         (lambda f: linalg.multi_dot([f(np.eye(2)), f(np.eye(3))]), ValueError, "do not fit"),
         (lambda f: linalg.tensorinv(f(np.eye(2)), ind=0), ValueError, "at least 1"),
-        (lambda f: linalg.trace(f([1.0])), linalg.LinAlgError, "takes a matrix"),
-        (lambda f: linalg.null_space(f([1.0])), linalg.LinAlgError, "takes a matrix"),
+        (lambda f: linalg.trace(f([1.0])), BAD, "takes a matrix"),
+        (lambda f: linalg.null_space(f([1.0])), BAD, "takes a matrix"),
         (lambda f: linalg.block_diag(), ValueError, "at least one"),
     ],
 )  # fmt: skip
@@ -685,9 +691,14 @@ def test_refusals_are_sentences(call, error, text):
 
 
 def test_nans_pass_through_where_numpy_lets_them():
-    a = np.array([[np.nan, 1.0], [1.0, 1.0]])
-    for name in ("inv", "det"):
-        assert_same(getattr(linalg, name)(mb.HostArray(a)), np.asarray(getattr(np.linalg, name)(a)))
+    a = np.array([[1.0, np.nan], [2.0, 1.0]])
+    for name in ("inv", "det", "matrix_norm"):
+        mine, error = outcome(getattr(linalg, name), mb.HostArray(a))
+        numpys, expected = outcome(getattr(np.linalg, name), a)
+        if expected is None:
+            assert_same(mine, np.asarray(numpys))
+        else:  # it depends on the BLAS
+            assert issubclass(error, expected)
 
 
 def test_operands_of_two_places_are_refused():

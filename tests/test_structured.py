@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.linalg
 from compare import assert_same
 
 import mirabelle as mb
@@ -68,6 +69,8 @@ KINDS = {
     "diagonal_of_view": (lambda at: mb.Diagonal(at(np.repeat(V, 2))[::2]), np.diag(V)),
     "upper_of_transpose": (lambda at: mb.UpperTriangular(at(A).T), np.triu(A.T)),
     "pending": (lambda at: mb.Diagonal(at(V) * 2), np.diag(V * 2)),
+    "toeplitz": (lambda at: mb.Toeplitz(at(V), at(A[0])), scipy.linalg.toeplitz(V, A[0])),
+    "circulant": (lambda at: mb.Circulant(at(V)), scipy.linalg.circulant(V)),
 }
 KIND = pytest.mark.parametrize("kind", KINDS)
 FAMILY = pytest.mark.parametrize("family", FAMILIES)
@@ -493,7 +496,7 @@ def test_the_identity_gives_back_what_it_meets():
 # Linear algebra with rules
 
 
-MATRICES = [k for k in SQUARE if k not in ("fill", "fill_of_array", "zeros", "ones")]
+MATRICES = [k for k in SQUARE if k not in ("fill", "fill_of_array", "zeros", "ones", "toeplitz")]
 
 
 @FAMILY

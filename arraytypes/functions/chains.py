@@ -104,8 +104,11 @@ def matrix_power(x: Any, n: int, /) -> Any:
         ) from None
     if n == 0:
         return verbs.copy(verbs.broadcast_to(identity_like(x, x.shape[-1]), x.shape))
-    if n < 0:
-        x, n = inv(x), -n
+    return powered(inv(x), -n) if n < 0 else powered(x, n)
+
+
+def powered(x: Any, n: int) -> Any:
+    """A matrix multiplied by itself, for n of at least 1."""
     if n == 1:
         return verbs.copy(x)
     if n == 3:

@@ -158,6 +158,23 @@ def linspace(
     return library.call("linspace", start, stop, int(num), endpoint, retstep, dtype, axis)
 
 
+def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
+    """Arrays of objects, which matplotlib has among numbers, stay NumPy's."""
+    first = next((x for x in args if isinstance(x, AbstractArray)), None)
+    given = [
+        x if isinstance(x, np.ndarray) and x.dtype.kind not in "biufc" else as_array(x, first)
+        for x in (x if isinstance(x, AbstractArray) else _as_given(x) for x in args)
+    ]
+    shape = np.broadcast_shapes(*[x.shape for x in given])
+    return tuple((np if isinstance(x, np.ndarray) else verbs).broadcast_to(x, shape) for x in given)
+
+
+def _as_given(x: Any) -> Any:
+    """`x` as NumPy's array if it holds no numbers, else as it is."""
+    n = np.asarray(x)
+    return x if n.dtype.kind in "biufc" else n
+
+
 def _like(made: Any, a: Any, dtype: Any, shape: Any, order: str, device: Any) -> Any:
     x = as_array(a)
     if shape is not None:
@@ -225,9 +242,9 @@ array2string, array_repr, array_str = _text(np.array2string), _text(np.array_rep
 CONVENTIONS: dict[str, Any] = {
     f.__name__: f
     for f in (
-        all, any, argmax, argmin, argsort, can_cast, clip, copy, copyto, count_nonzero, dot, empty_like,
-        full_like, imag, isin, linspace, mean, ones_like, place, prod, real, reshape, result_type, sort, stack,
-        std, sum, take, var, where, zeros_like,
+        all, any, argmax, argmin, argsort, broadcast_arrays, can_cast, clip, copy, copyto, count_nonzero, dot,
+        empty_like, full_like, imag, isin, linspace, mean, ones_like, place, prod, real, reshape, result_type,
+        sort, stack, std, sum, take, var, where, zeros_like,
     )
 } | {
     "amax": amax, "amin": amin, "max": max, "min": min, "round": round, "around": around,

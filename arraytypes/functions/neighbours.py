@@ -67,8 +67,9 @@ def _cumulative(op: str, start: int, x: Any, axis: Any, dtype: Any, include_init
     return out
 
 
+@keyword_only("n", "axis", "prepend", "append")
 @array_function
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
     """The difference of each element and the one before it along an axis, `n` times over; lazy.
 
     `prepend` and `append` are put before and after the elements first.

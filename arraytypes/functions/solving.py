@@ -262,6 +262,10 @@ def cho_solve(c_and_lower: Any, b: Any) -> Any:
     factor, lower = c_and_lower
     factor = as_array(factor)
     b = as_array(b, like=factor)
+    check_square("cho_solve", factor)
+    check_system("cho_solve", factor, b)
+    if b.ndim == 1:  # as a column, so that for a stack of factors the first half is no matrix
+        return standing_alone(cho_solve((factor, lower), b[:, None])[..., 0])
     first, second = (0, 2) if lower else (2, 0)
     return solve_triangular(
         factor, solve_triangular(factor, b, lower=lower, trans=first), lower=lower, trans=second

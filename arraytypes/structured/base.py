@@ -70,6 +70,9 @@ class Structured(AbstractArray):
 
     # Is the dense form a tree over the parts that fuses into what reads it, so that nothing is made?
     fuses = False
+    # Of such a type: is the dense form much larger than the parts, so that a library that needs it in
+    # memory (a sort, LAPACK) is to be told of like any other that has no rule?
+    compressed = False
     # The index of a part that all entries are proportional to, if there is one.
     linear: int | None = None
     # Are there entries that are zero whatever the parts hold, beside those that `structure` tells?
@@ -138,6 +141,13 @@ class Structured(AbstractArray):
         n = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
         at = indices(self.family, n)
         return self._entries(verbs.add(at, max(-offset, 0)), verbs.add(at, max(offset, 0)))
+
+    def _mapped(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        """An elementwise operation (`dispatch.ops.Op`) on `self` and others, where the type knows a way.
+
+        All arrays among the operands have this shape, or stand for one value.
+        """
+        return NotImplemented
 
     def _restrict(self, x: Any) -> Any:
         """The parts an array `x` of this shape would have in this layout; NotImplemented if not known."""

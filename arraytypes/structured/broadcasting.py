@@ -82,6 +82,11 @@ def structured(op: Op, operands: tuple[Any, ...]) -> Any:
         return range_of(op, operands, shape) if all(isinstance(x, Range) for x in plain) else NotImplemented
     if any(isinstance(x, Structured) and x.shape != shape for x in plain):
         return NotImplemented
+    for x in plain:
+        if isinstance(x, Structured):
+            made = x._mapped(op, operands)
+            if made is not NotImplemented:
+                return made
     for rule in (_of_equal_layouts, _of_zeros, _of_mirrors, _of_proportions, _sum_with_dense):
         made = rule(op, operands, shape)
         if made is not NotImplemented:
@@ -119,9 +124,15 @@ def _of_fills(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
 
 def _of_equal_layouts(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
     """The operation part by part, for arrays whose entries are the same entries of their parts."""
-    first = next((x for x in operands if isinstance(x, Structured) and not _is_number(x)), None)
-    if first is None or first.layout is None or isinstance(first, Banded) or first.structure != DENSE:
-        return NotImplemented
+    for x in operands:
+        if isinstance(x, Structured) and x.layout is not None and x.structure == DENSE and not _is_number(x):
+            made = _in_layout_of(x, op, operands)
+            if made is not NotImplemented:
+                return made
+    return NotImplemented
+
+
+def _in_layout_of(first: Structured, op: Op, operands: tuple[Any, ...]) -> Any:
     taken: list[Any] = []
     for x in operands:
         if _is_number(x):
@@ -314,7 +325,7 @@ def _sum_with_dense(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -
         return NotImplemented
     at = next(i for i, x in enumerate(operands) if isinstance(x, Banded))
     x, other = operands[at], operands[1 - at]
-    if isinstance(other, Structured) or _is_number(other) or other.shape != shape:
+    if _is_number(other) or other.shape != shape or (isinstance(other, Structured) and not other.fuses):
         return NotImplemented
     sig = promotion.signature(op, tuple(argument_type(type(v)) for v in operands))
     negated = op.name == "subtract" and at == 0

@@ -139,11 +139,24 @@ class _Analysis:
         elif isinstance(target, (ast.Subscript, ast.Attribute)):
             self.mark(self.origins(target.value), WRITTEN)
 
+    def assign(self, target: ast.expr, value: ast.expr) -> None:
+        """`target = value`; of `x, y = a, b` each target shows its own value alone."""
+        sequences = (ast.Tuple, ast.List)
+        if (
+            isinstance(target, sequences)
+            and isinstance(value, sequences)
+            and len(target.elts) == len(value.elts)
+            and not any(isinstance(part, ast.Starred) for part in (*target.elts, *value.elts))
+        ):
+            for part, item in zip(target.elts, value.elts, strict=True):
+                self.assign(part, item)
+        else:
+            self.bind(target, self.origins(value))
+
     def visit(self, node: ast.AST) -> None:
         if isinstance(node, ast.Assign):
-            origins = self.origins(node.value)
             for target in node.targets:
-                self.bind(target, origins)
+                self.assign(target, node.value)
         elif isinstance(node, ast.AnnAssign):
             self.bind(node.target, self.origins(node.value) if node.value is not None else set())
         elif isinstance(node, ast.NamedExpr):
@@ -174,6 +187,8 @@ class _Analysis:
             return set() if node.attr in _NO_MEMORY else self.origins(node.value)
         if isinstance(node, ast.Call):
             return self.result(node)
+        if isinstance(node, ast.IfExp):  # what is asked is not what comes out
+            return self.origins(node.body) | self.origins(node.orelse)
         found: set[str] = set()
         for child in ast.walk(node):
             if isinstance(child, ast.Name):

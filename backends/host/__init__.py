@@ -4,11 +4,13 @@ from mirabelle.backends.host import (  # noqa: F401 - they add methods
     blas,
     decompositions,
     indexkernels,
+    kronecker,
     library,
     random,
     reduce,
     routines,
     run,
     structured,
+    toeplitz,
     transforms,
 )

@@ -79,9 +79,9 @@ def _(a: np.ndarray) -> Any:
 
 def triangular(a: np.ndarray, b: np.ndarray, lower: bool, trans: int = 0, unit: bool = False) -> np.ndarray:
     """Solve with a triangular matrix by BLAS. (LAPACK's own trtrs starts threads for the smallest.)"""
-    if trans < 2 or a.dtype.kind != "c":
-        if a.flags.c_contiguous and not a.flags.f_contiguous:  # its transpose is in BLAS's order
-            a, lower, trans = a.T, not lower, 0 if trans else 1
+    plain = trans < 2 or a.dtype.kind != "c"
+    if plain and a.flags.c_contiguous and not a.flags.f_contiguous:  # its transpose is in BLAS's order
+        a, lower, trans = a.T, not lower, 0 if trans else 1
     (trsm,) = scipy_linalg().get_blas_funcs(("trsm",), (a, b))
     return trsm(1.0, a, b, lower=lower, trans_a=trans, diag=unit)  # type: ignore[no-any-return]
 
@@ -212,7 +212,8 @@ def _(a: np.ndarray) -> Any:
 @routine("lstsq")
 def _(a: np.ndarray, b: np.ndarray, *, rcond: Any = None) -> Any:
     if a.ndim == 2 and b.ndim <= 2:
-        return tuple(np.linalg.lstsq(a, b, rcond=rcond))
+        found, residuals, rank, s = np.linalg.lstsq(a, b, rcond=rcond)
+        return found, residuals, np.int64(rank), s
     b, vector = columns(b)
     many = b.shape[-1]
 
@@ -220,7 +221,7 @@ def _(a: np.ndarray, b: np.ndarray, *, rcond: Any = None) -> Any:
         found, residuals, rank, s = np.linalg.lstsq(x, right, rcond=rcond)
         if not len(residuals):
             residuals = np.full(many, np.nan, s.dtype)
-        return found, residuals, rank, s
+        return found, residuals, np.int64(rank), s
 
     found, residuals, rank, s = stacked(one, a, b)
     return (found[..., 0], residuals[..., 0], rank, s) if vector else (found, residuals, rank, s)

@@ -7,21 +7,28 @@ counters are open the ordinary way is taken, which counts.
 
 from __future__ import annotations
 
+import functools
+import math
 import sys
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, is_small
+from mirabelle.arraytypes.assign import apart
+from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, is_small, settle
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import View, shown_part
+from mirabelle.backends.codegen.reduceframe import GROUP
+from mirabelle.backends.codegen.source import BLOCK
 from mirabelle.backends.host.interpreter import quietly
+from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
-from mirabelle.dispatch.schedule import STORE_COST, dag_cost
+from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 _world = -1
 _ours: Any = None
+_reducing: Any = None
 _usable = False
 _alone = 1 << 30
 
@@ -33,14 +40,106 @@ class NotDirect(Exception):
     """The tree has something only the ordinary way knows."""
 
 
-def evaluate(node: Broadcasted) -> Leaf | None:
-    """The value of a small tree, or None where the ordinary way must be taken."""
-    if not usable():
+def evaluate(node: Broadcasted | Reduced) -> Leaf | None:
+    """The value of a small node, or None where the ordinary way must be taken."""
+    if type(node) is Reduced:
+        return evaluate_reduction(node)
+    if node.size > DIRECT_TREE or not is_small(node.shape, node.size) or not usable():
         return None
     try:
         return _kept(node, quietly(_value, node))
     except NotDirect:
         return None
+
+
+def evaluate_reduction(node: Reduced) -> Leaf | None:
+    """The value of a reduction of a small tree, or None."""
+    operand: Any = node.operand
+    if (
+        operand.size > DIRECT_TREE
+        or not is_small(operand.shape, operand.size)
+        or 0 in operand.shape
+        or not usable()
+    ):
+        return None
+    how = reduction_plan(node)
+    if how is None:
+        return None
+    try:
+        value = operand.view if type(operand) is Leaf else quietly(_operand, operand)
+    except NotDirect:
+        return None
+    together = waiting(node)
+    for r in together:
+        result = quietly(how, r.reduction.ufunc, value, r.reduction.neutral(r.dtype))
+        leaf = _new(Leaf)
+        leaf.view = np.asarray(result, r.dtype).reshape(r.shape)
+        leaf.shape = r.shape
+        leaf.dtype = r.dtype
+        settle(r, leaf)
+    return node.value
+
+
+def reduction_plan(node: Reduced) -> Any:
+    """How NumPy combines a small tree's elements in the order of the kernels; None if it does not."""
+    reduction = node.reduction
+    if reduction.scalar is not None or reduction.neutral(node.dtype) is None:
+        return None
+    if node.dtype.kind in "biu" or reduction.name in ("min", "max"):
+        return _any_order(node.axes)
+    operand: Any = node.operand
+    return _same_order(operand.shape, node.axes) if _plain(operand, operand.shape) else None
+
+
+@functools.lru_cache
+def _any_order(axes: tuple[int, ...]) -> Any:
+    return lambda ufunc, x, initial: ufunc.reduce(x, axis=axes, initial=initial)
+
+
+@functools.lru_cache
+def _same_order(shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """As the kernels sum what lies in memory without gaps."""
+    live = [d for d, n in enumerate(shape) if n > 1]
+    reduced = [d for d in live if d in axes]
+    kept = math.prod(n for d, n in enumerate(shape) if d not in axes)
+    if not reduced:
+        return lambda ufunc, x, initial: ufunc(x, initial)
+    if reduced == live[-len(reduced) :]:
+        return functools.partial(_rows, kept)
+    rows = math.prod(shape[d] for d in reduced)
+    if reduced == live[: len(reduced)] and rows <= GROUP:
+        return lambda ufunc, x, initial: ufunc.reduce(x.reshape(rows, kept), axis=0, initial=initial)
+    return None
+
+
+def _plain(operand: Any, shape: tuple[int, ...]) -> bool:
+    """Are all arrays of a tree of its shape, and contiguous?"""
+    stack = [operand]
+    while stack:
+        x = stack.pop()
+        if type(x) is Broadcasted and x.value is None:
+            if x.shape != shape:
+                return False
+            stack += x.args or ()
+        elif isinstance(x, (Leaf, Broadcasted, Reduced)):
+            leaf = x if type(x) is Leaf else x.value
+            if leaf is None or leaf.shape != () and (leaf.shape != shape or not leaf.view.flags.c_contiguous):
+                return False
+    return True
+
+
+def _rows(kept: int, ufunc: Any, x: np.ndarray, initial: Any) -> Any:
+    """Each row in blocks, the blocks' results together: as `reduce` in this package does it."""
+    x = x.reshape(kept, -1)
+    n = x.shape[1]
+    if n <= BLOCK:
+        return ufunc.reduce(x, axis=1, initial=initial)
+    whole = n // BLOCK
+    parts = np.full((kept, -(-n // BLOCK)), initial)
+    parts[:, :whole] = ufunc.reduce(x[:, : whole * BLOCK].reshape(kept, whole, BLOCK), axis=2, initial=initial)
+    if n % BLOCK:
+        parts[:, whole] = ufunc.reduce(x[:, whole * BLOCK :], axis=1, initial=initial)
+    return ufunc.reduce(parts, axis=1, initial=initial)
 
 
 def _kept(node: Broadcasted, value: Any) -> Leaf:
@@ -66,12 +165,15 @@ def _operand(a: Any) -> Any:
         value = _value(a)
         if sys.getrefcount(a) > _alone:
             # Somebody else holds the node: the rule of `schedule` says whether it is kept.
-            if a.evaluations > 0 or dag_cost(a) >= STORE_COST:
+            if worth_storing(a):
                 return _kept(a, value).view
             a.evaluations += 1
         return value
     if type(a) is Reduced:
-        raise NotDirect
+        leaf = a.value if a.value is not None else evaluate_reduction(a)
+        if leaf is None:
+            raise NotDirect
+        return leaf.view
     return a
 
 
@@ -107,8 +209,9 @@ def _calibrate() -> None:
 
 def install() -> None:
     """Once all methods are registered."""
-    global _ours
+    global _ours, _reducing
     _ours = verbs.copyto.core.resolve((HostArray, Broadcasted))
+    _reducing = verbs.copyto.core.resolve((HostArray, Reduced))
     _calibrate()
     _calibrate_writes()
     HostArray._direct = staticmethod(evaluate)  # type: ignore[assignment]
@@ -126,7 +229,11 @@ def usable() -> bool:
     global _world, _usable
     if generic._world != _world:
         core = verbs.copyto.core
-        _usable = not core.active_overrides and core.resolve((HostArray, Broadcasted)) is _ours
+        _usable = (
+            not core.active_overrides
+            and core.resolve((HostArray, Broadcasted)) is _ours
+            and core.resolve((HostArray, Reduced)) is _reducing
+        )
         _world = generic._world
     return _usable
 
@@ -180,14 +287,14 @@ def _small(value: Any, dtype: np.dtype) -> Any:
     if t is float or t is int:
         kind = dtype.kind
         return value if kind in "fc" or (t is int and kind in "iu") else None
+    if issubclass(t, np.generic):
+        return value if value.dtype == dtype else None
     if issubclass(t, HostArray):
         node = value._node
         if type(node) is not Leaf:
             if node.value is not None:
                 value._node = node = node.value
-            elif type(node) is Broadcasted and node.size <= DIRECT_TREE and node.sig.out == dtype:
-                if not is_small(node.shape, node.size):
-                    return None
+            elif node.dtype == dtype:
                 node = evaluate(node)
                 if node is None:
                     return None
@@ -199,6 +306,11 @@ def _small(value: Any, dtype: np.dtype) -> Any:
         part = shown_part(value)
         return part.view if type(part) is Leaf and part.dtype == dtype else None
     return None
+
+
+def _unaffected(parts: list[Leaf], target: np.ndarray) -> bool:
+    """Do pending trees that read these parts of some memory go on to find what they read?"""
+    return not any(p.table or not apart(p.view, target) for p in parts)
 
 
 def write_small(node: Any, how: Any, value: Any) -> bool:
@@ -215,7 +327,18 @@ def write_small(node: Any, how: Any, value: Any) -> bool:
     if type(new) is np.ndarray and new.shape != shape and new.shape != ():
         return False
     # The value let go of what it was computed from: whoever still refers to the memory reads it.
-    if sys.getrefcount(node) > _unshared or sys.getrefcount(view) > 3 or isinstance(view.base, np.ndarray):
+    others = 0
+    if node.parts:
+        parts = node.living_parts()
+        others = len(parts)
+        if others and not _unaffected(parts, view[how]):
+            return False
+        del parts
+    if (
+        sys.getrefcount(node) - others > _unshared
+        or sys.getrefcount(view) > 3 + others + (getattr(new, "base", None) is view)
+        or isinstance(view.base, np.ndarray)
+    ):
         return False
     view[how] = new
     node.writes += 1

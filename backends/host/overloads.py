@@ -27,9 +27,10 @@ from numba.core.serialize import dumps
 
 from mirabelle.backends.host import diskcache
 from mirabelle.backends.host.compiler import target_tag
+from mirabelle.backends.host.loopproducts import have_scipy
 from mirabelle.dispatch import counters
 
-_VERSION = "mirabelle overload 1"
+_VERSION = "mirabelle overload 2"
 
 
 class ContentCache(caching._Cache):  # type: ignore[misc]
@@ -97,7 +98,10 @@ def entry_key(function: Any, sig: Any, options: dict[str, Any]) -> str | None:
         return None
     parts = [_VERSION, target_tag(), sys.version, np.__version__, signature, made_of]
     parts += [repr(sorted(options.items())), repr(cpu_target.target_context.codegen().magic_tuple())]
-    parts += [repr((config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT, config.LOOP_VECTORIZE))]
+    # With SciPy, products are calls of its BLAS.
+    parts += [
+        repr((have_scipy(), config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT, config.LOOP_VECTORIZE))
+    ]
     return diskcache.entry_key(parts)
 
 

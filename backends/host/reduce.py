@@ -8,6 +8,7 @@ kernel) use the same order, and so does any number of threads: results are repro
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import math
@@ -98,44 +99,39 @@ def fused(src: Reduced, together: list[Reduced], outs: list[np.ndarray]) -> None
             bytes_read=sum(v.nbytes for v in views),
             bytes_written=sum(o.nbytes for o in (*outs, *plain)),
         )
-    neutrals = [r.reduction.neutral(r.dtype) for r in together]
     shape = request.shape
-    if math.prod(shape) == 0:
-        for out, neutral in zip(outs, neutrals, strict=True):
-            out[...] = neutral
+    if 0 in shape:
+        for out, r in zip(outs, together, strict=True):
+            out[...] = r.reduction.neutral(r.dtype)
     else:
-        job = _Job(program, shape, src.axes, views, request.scalars, together, plain)
-        results = job.run()
-        kept = [d for d in range(len(shape)) if d not in src.axes]
-        for out, result in zip(outs, results, strict=True):
-            # Partial results have the kept dimensions in the order of memory.
-            order = [d for d in job.arrangement.order if d in kept]
-            full = result.reshape([shape[d] for d in order])
-            back = full.transpose([order.index(d) for d in kept if d in order])
-            np.copyto(out.reshape([shape[d] for d in kept if shape[d] != 1]), back)
+        axes = src.axes
+        names = tuple([r.reduction.name for r in together])
+        key = ("reduce", shape, axes, names, *[(v.shape, v.strides) for v in views])
+        plan = program.plans.get(key)
+        if plan is None:
+            plan = ReductionPlan(program, shape, axes, together, plain, views)
+            keep_plan(program, key, plan)
+        for out, result in zip(outs, plan.run(request.scalars, plain, views), strict=True):
+            plan.deliver(result, out)
     for node, p in zip(stored, plain, strict=True):
         settle(node, Leaf(p))
 
 
-class _Job:
-    """One fused reduction: its arrangement, and the two ways of running it."""
+class ReductionPlan:
+    """All of fused reductions that does not depend on addresses and the values of scalars."""
 
     def __init__(
         self,
         program: Program,
         shape: tuple[int, ...],
         axes: tuple[int, ...],
-        views: list[Any],
-        scalars: list[Any],
         together: list[Reduced],
         plain: list[np.ndarray],
+        views: list[Any],
     ) -> None:
         self.program = program
-        self.shape = shape
-        self.views = views
-        self.scalars = scalars
-        self.plain = plain
-        self.together = together
+        self.n = math.prod(shape)
+        self.dtypes = [r.dtype for r in together]
         self.neutrals = [r.reduction.neutral(r.dtype) for r in together]
         self.ufuncs = [r.reduction.ufunc for r in together]
         self.arrangement = a = layout.arrange_reduction(shape, axes, [*plain, *views])
@@ -148,130 +144,162 @@ class _Job:
         if a.inner_kept and columns < 1 << 14:
             self.parts = max(1, min(16, self.reduced // 4096))
         self.blocks = -(-self.inner // BLOCK)
+        self.classes = "".join(
+            layout.inner_class(s[-1], v.dtype) for s, v in zip(a.strides, [*plain, *views], strict=True)
+        )
+        self.n_plain = len(plain)
+        self.entry: Any = None
+        self.words: list[int] = []
+        # Partial results have the kept dimensions in the order of memory.
+        kept = [d for d in range(len(shape)) if d not in axes]
+        order = [d for d in a.order if d in kept]
+        self.in_memory = tuple(shape[d] for d in order)
+        self.back = tuple(order.index(d) for d in kept if d in order)
+        self.delivered = tuple(shape[d] for d in kept if shape[d] != 1)
 
-    def run(self) -> list[np.ndarray]:
-        n = math.prod(self.shape)
-        entry = None
-        if run.wants_kernel(self.program, n):
-            entry = self.entry()
+    def deliver(self, result: np.ndarray, out: np.ndarray) -> None:
+        """A result, its dimensions in the order of memory, to where it belongs."""
+        np.copyto(out.reshape(self.delivered), result.reshape(self.in_memory).transpose(self.back))
+
+    def run(self, scalars: list[Any], plain: list[np.ndarray], views: list[Any]) -> list[np.ndarray]:
+        """The results, with the kept dimensions in the order of memory."""
+        compiled = self.ready()
         if not self.arrangement.inner_kept:
             per_row = self.reduced * self.blocks
             partials = [
-                np.full((self.kept, per_row), neutral, r.dtype)
-                for neutral, r in zip(self.neutrals, self.together, strict=True)
+                np.full((self.kept, per_row), neutral, dtype)
+                for neutral, dtype in zip(self.neutrals, self.dtypes, strict=True)
             ]
-            if entry is not None:
-                self.kernel_rows(entry, partials)
+            if compiled:
+                self.kernel_rows(partials, scalars, plain, views)
             else:
-                self.blocks_rows(partials)
-            if per_row == 1:
-                return [p[:, 0] for p in partials]
-            return [
-                quietly(lambda u=u, p=p, v=v: u.reduce(p, axis=1, initial=v))
-                for u, p, v in zip(self.ufuncs, partials, self.neutrals, strict=True)
-            ]
-        partials = [np.empty((self.parts, self.kept, self.inner), r.dtype) for r in self.together]
-        if entry is not None:
-            self.kernel_columns(entry, partials)
+                _InBlocks(self, scalars, plain, views).rows(partials)
+            return partials if per_row == 1 else self.together(partials, 1)
+        partials = [np.empty((self.parts, self.kept, self.inner), dtype) for dtype in self.dtypes]
+        if compiled:
+            self.kernel_columns(partials, scalars, plain, views)
         else:
-            self.blocks_columns(partials)
-        if self.parts == 1:
-            return [p[0] for p in partials]
+            _InBlocks(self, scalars, plain, views).columns(partials)
+        return partials if self.parts == 1 else self.together(partials, 0)
+
+    def together(self, partials: list[np.ndarray], axis: int) -> list[np.ndarray]:
         return [
-            quietly(lambda u=u, p=p, v=v: u.reduce(p, axis=0, initial=v))
+            quietly(lambda u=u, p=p, v=v: u.reduce(p, axis=axis, initial=v))
             for u, p, v in zip(self.ufuncs, partials, self.neutrals, strict=True)
         ]
 
     # Compiled
 
-    def entry(self) -> Any:
-        a = self.arrangement
-        operands = [*self.plain, *self.views]
-        classes = "".join(layout.inner_class(s[-1], v.dtype) for s, v in zip(a.strides, operands, strict=True))
-        n = len(self.plain)
-        how = Layout(
-            len(a.sizes),
-            "c" * len(self.together) + classes[:n],
-            classes[n:],
-            reduce=tuple(u.__name__ for u in self.ufuncs),
-            reduce_rank=len(a.reduced),
-            inner_kept=a.inner_kept,
-        )
-        return run.kernel_for(self.program, how)
+    def ready(self) -> bool:
+        """Is there a kernel, or is it time to wait for one?"""
+        if not run.wants_kernel(self.program, self.n):
+            return False
+        if self.entry is None:
+            a, n = self.arrangement, self.n_plain
+            how = Layout(
+                len(a.sizes),
+                "c" * len(self.dtypes) + self.classes[:n],
+                self.classes[n:],
+                reduce=tuple(u.__name__ for u in self.ufuncs),
+                reduce_rank=len(a.reduced),
+                inner_kept=a.inner_kept,
+            )
+            entry = run.kernel_for(self.program, how)
+            if entry is not None:
+                self.prepare(entry)
+        return self.entry is not None
 
-    def block(self, entry: Any, partials: list[np.ndarray], strides: list[list[int]]) -> np.ndarray:
+    def prepare(self, entry: Any) -> None:
+        """The kernel's argument block, all but addresses and scalars."""
         a = self.arrangement
         rank = len(a.sizes)
         words = list(a.sizes[:-1])
-        for p, s in zip(partials, strides, strict=True):
-            words += [p.__array_interface__["data"][0], *s, *[0] * (rank - len(s))]
-        for v, s in zip([*self.plain, *self.views], a.strides, strict=True):
-            words += [v.__array_interface__["data"][0], *s]
-        words += run.scalar_block(self.program, self.scalars)
+        self.addresses = []
+        for dtype in self.dtypes:
+            size = dtype.itemsize
+            if a.inner_kept:
+                steps = [self.kept * self.inner * size, self.inner * size][: 2 if rank > 1 else 1]
+            else:
+                steps = [self.blocks * size]
+            self.addresses.append(len(words))
+            words += [0, *steps, *[0] * (rank - len(steps))]
+        for s in a.strides:
+            self.addresses.append(len(words))
+            words += [0, *s]
+        self.scalars = len(words)
+        words += [0] * (2 * len(self.program.scalar_slots))
         if a.inner_kept:
-            for neutral, r in zip(self.neutrals, self.together, strict=True):
-                words += run.scalar_words(neutral, r.dtype)
-        words += entry.loops
-        return np.array(words, np.int64)
+            for neutral, dtype in zip(self.neutrals, self.dtypes, strict=True):
+                words += run.scalar_words(neutral, dtype)
+        self.words = words + entry.loops
+        self.kernel = run.watched(entry.kernel, self.program) if self.program.user_functions else entry.kernel
+        self.entry = entry
 
-    def kernel_rows(self, entry: Any, partials: list[np.ndarray]) -> None:
-        pitch = [[self.blocks * p.itemsize] for p in partials]
-        block = self.block(entry, partials, pitch)
-        address, kernel = block.__array_interface__["data"][0], self.kernel(entry)
+    def block(self, operands: list[Any], scalars: list[Any]) -> Any:
+        """The kernel's argument block."""
+        words = self.words.copy()
+        for at, v in zip(self.addresses, operands, strict=True):
+            words[at] = v.__array_interface__["data"][0]
+        if scalars:
+            given = run.scalar_block(self.program, scalars)
+            words[self.scalars : self.scalars + len(given)] = given
+        return (ctypes.c_int64 * len(words))(*words)
+
+    def kernel_rows(self, partials: list[Any], scalars: list[Any], plain: list[Any], views: list[Any]) -> None:
+        block = self.block([*partials, *plain, *views], scalars)
+        address, kernel = ctypes.addressof(block), self.kernel
         rows = self.kept * self.reduced
-        self.spread([functools.partial(kernel, address, *piece, 0, 1, 0) for piece in self.pieces(rows)])
+        if self.n < settings.thread_size:
+            kernel(address, 0, rows, 0, self.inner, 0, 1, 0)
+            return
+        pieces = run.split(rows, self.inner)
+        threads.run_all([functools.partial(kernel, address, *piece, 0, 1, 0) for piece in pieces])
 
-    def kernel_columns(self, entry: Any, partials: list[np.ndarray]) -> None:
-        pitch = [[p.strides[0], p.strides[1]] for p in partials]
-        if len(self.arrangement.sizes) < 2:
-            pitch = [s[:1] for s in pitch]
-        block = self.block(entry, partials, pitch)
-        address, kernel = block.__array_interface__["data"][0], self.kernel(entry)
-        edges = self.edges()
-        self.spread(
-            [
-                functools.partial(kernel, address, *piece, lo, hi, part)
-                for part, (lo, hi) in enumerate(itertools.pairwise(edges))
-                for piece in self.pieces(self.kept)
-            ]
-        )
-
-    def edges(self) -> list[int]:
-        return [self.reduced * i // self.parts for i in range(self.parts + 1)]
-
-    def pieces(self, rows: int) -> list[tuple[int, int, int, int]]:
-        if math.prod(self.shape) < settings.thread_size:
-            return [(0, rows, 0, self.inner)]
-        return run.split(rows, self.inner)
-
-    def kernel(self, entry: Any) -> Any:
-        return run.watched(entry.kernel, self.program) if self.program.user_functions else entry.kernel
-
-    def spread(self, work: list[Callable[[], Any]]) -> None:
-        if math.prod(self.shape) < settings.thread_size:
+    def kernel_columns(
+        self, partials: list[Any], scalars: list[Any], plain: list[Any], views: list[Any]
+    ) -> None:
+        block = self.block([*partials, *plain, *views], scalars)
+        address, kernel = ctypes.addressof(block), self.kernel
+        small = self.n < settings.thread_size
+        pieces = [(0, self.kept, 0, self.inner)] if small else run.split(self.kept, self.inner)
+        work = [
+            functools.partial(kernel, address, *piece, lo, hi, part)
+            for part, (lo, hi) in enumerate(itertools.pairwise(self.edges()))
+            for piece in pieces
+        ]
+        if small:
             for piece in work:
                 piece()
         else:
             threads.run_all(work)
 
-    # Interpreted: the same order of operations, by NumPy on blocks
+    def edges(self) -> list[int]:
+        """Where the reduced dimensions are cut into parts."""
+        return [self.reduced * i // self.parts for i in range(self.parts + 1)]
 
-    def operands(self) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Plain outputs and leaves as arrays over (kept..., reduced..., inner)."""
-        a = self.arrangement
-        arrays = []
-        for v, s in zip([*self.plain, *self.views], a.strides, strict=True):
-            arrays.append(np.lib.stride_tricks.as_strided(v, a.sizes, s))
+
+class _InBlocks:
+    """The same order of operations, by NumPy on blocks."""
+
+    def __init__(self, plan: ReductionPlan, scalars: list[Any], plain: list[Any], views: list[Any]) -> None:
+        self.plan = plan
+        self.scalars = scalars
+        # Plain outputs and leaves as arrays over (kept..., reduced..., inner).
+        a = plan.arrangement
+        arrays = [
+            np.lib.stride_tricks.as_strided(v, a.sizes, s)
+            for v, s in zip([*plain, *views], a.strides, strict=True)
+        ]
         if not arrays:  # a tree of numbers alone: what is never read says its shape
             arrays.append(np.broadcast_to(np.int8(0), a.sizes))
-        return arrays[: len(self.plain)], arrays[len(self.plain) :]
+        self.plain, self.leaves = arrays[: len(plain)], arrays[len(plain) :]
 
     def values(self, plain: list[np.ndarray], leaves: list[np.ndarray]) -> list[np.ndarray]:
         """The reduced values over a part of the operands, in new memory."""
         shape = plain[0].shape if plain else np.broadcast_shapes(*[x.shape for x in leaves]) if leaves else ()
-        outs = [np.empty(shape, r.dtype) for r in self.together]
-        make = interpreted if self.program.user_functions else interpreted_blocks
-        make(self.program)(leaves, self.scalars, [*outs, *plain])
+        outs = [np.empty(shape, d) for d in self.plan.dtypes]
+        make = interpreted if self.plan.program.user_functions else interpreted_blocks
+        make(self.plan.program)(leaves, self.scalars, [*outs, *plain])
         return outs
 
     def blocks_rows(self, partials: list[np.ndarray]) -> None:

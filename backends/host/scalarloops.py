@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import linecache
+import operator
 import re
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -28,7 +30,20 @@ def engine(function: Any, options: dict[str, bool]) -> Any:
     make: Any = numba.njit
     dispatcher = make(**{"nogil": True, "error_model": "numpy", **options})(function)
     dispatcher._cache = ContentCache(function, options)
+    dispatcher.compile = _quietly(dispatcher.compile)
     return dispatcher
+
+
+def _quietly(compile: Any) -> Any:
+    """Without Numba's advice on speed, which where warnings are errors would end in the middle."""
+    from numba.core.errors import NumbaPerformanceWarning
+
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaPerformanceWarning)
+            return compile(*args, **kwargs)
+
+    return compiled
 
 
 def refuse_captured_arrays(function: Any) -> None:
@@ -95,9 +110,11 @@ def know_our_functions() -> None:
     from numba.extending import overload
 
     from mirabelle.arraytypes import creation
+    from mirabelle.backends.host import loopproducts
     from mirabelle.dispatch import verbs
     from mirabelle.dispatch.ops import TABLE
 
+    loopproducts.register()
     for name, verb in verbs.ELEMENTWISE.items():
         op = TABLE[name]
         target: Any = op.ufunc if op.ufunc is not None else getattr(np, name, None) or op.scalar
@@ -113,7 +130,7 @@ def know_our_functions() -> None:
         overload(verb)(scope["of"])
     for name in ("sum", "prod", "min", "max", "any", "all", "mean", "matmul", "dot"):
         arguments = "x1, x2" if name in ("matmul", "dot") else "x"
-        scope = {"__name__": __name__, "target": np.dot if name == "matmul" else getattr(np, name)}
+        scope = {"__name__": __name__, "target": operator.matmul if name == "matmul" else getattr(np, name)}
         exec(f"def of({arguments}):\n    return lambda {arguments}: target({arguments})\n", scope)
         overload(getattr(verbs, name))(scope["of"])
     for name in ("zeros", "ones", "empty", "zeros_like", "ones_like", "empty_like"):
@@ -141,6 +158,11 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 def explained(error: Exception, jitted: Any, views: Sequence[Any]) -> Exception | None:
     """A short error for what the compiler said in many lines; None for what the function itself raised."""
+    if isinstance(error, ImportError) and "scipy" in str(error):
+        return ImportError(
+            f"{jitted.__name__}() calls a function of np.linalg. Compiled code finds these in SciPy's LAPACK, "
+            "and SciPy is not installed: `pip install scipy`. (Products of arrays do without.)"
+        )
     if not type(error).__module__.startswith("numba"):
         return None
     text = _COLOUR.sub("", str(error))

@@ -17,6 +17,7 @@ from typing import Any
 
 # What is imported → the module here that imports it too, and registers our arrays with it.
 PARTNERS = {
+    "autoray": "mirabelle.backends.partners.autoray_functions",
     "einops": "mirabelle.backends.partners.einops_backend",
     "numba": "mirabelle.backends.partners.numba_arguments",
 }
@@ -48,7 +49,7 @@ def _register(name: str) -> None:
     except Exception as e:
         warnings.warn(
             f"mirabelle could not make its arrays known to {name}, which will not take them; all else works. "
-            f"The usual cause is a version of {name} newer or older than those tried. ({type(e).__name__}: {e})",
+            f"The usual cause is a version of {name} newer or older than tried. ({type(e).__name__}: {e})",
             RuntimeWarning,
             stacklevel=2,
         )

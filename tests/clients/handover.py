@@ -36,8 +36,8 @@ FAMILIES = {"host": mb.HostArray, "ref": mb.RefArray}
 
 
 def programs(text):
-    """The programs of a text, a line each."""
-    return [line.strip() for line in text.strip().splitlines() if line.strip()]
+    """The programs of a text, a line each; a line that ends with a semicolon goes on in the next."""
+    return [re.sub(r";\s+", "; ", p.strip()) for p in re.split(r"(?<!;)\n", text) if p.strip()]
 
 
 def where(program):

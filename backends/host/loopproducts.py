@@ -1,0 +1,159 @@
+"""Matrix products inside `@mb.jit` functions, where Numba has none of its own.
+
+Numba multiplies matrices of one floating dtype through SciPy's BLAS. Here is the rest: integers
+and truth values, operands of two dtypes, and everything where SciPy is not installed. These are
+plain loops in the order of memory, which LLVM turns into vector code.
+
+Imported, with Numba, when the first such function is compiled.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import operator
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core.errors import TypingError
+from numba.extending import overload, register_jitable
+from numba.np.numpy_support import as_dtype
+
+
+def have_scipy() -> bool:
+    return importlib.util.find_spec("scipy") is not None
+
+
+_MISFIT = "the operands of a product do not fit: the last dimension of the first, the first of the second"
+
+# The loops
+
+
+@register_jitable
+def _fit(n: int, m: int) -> None:
+    if n != m:
+        raise ValueError(_MISFIT)
+
+
+@register_jitable
+def _inner(x: Any, y: Any, total: Any) -> Any:
+    _fit(x.shape[0], y.shape[0])
+    for k in range(x.shape[0]):
+        total += x[k] * y[k]
+    return total
+
+
+@register_jitable
+def _inner_logical(x: Any, y: Any, total: Any) -> Any:
+    _fit(x.shape[0], y.shape[0])
+    for k in range(x.shape[0]):
+        total |= x[k] & y[k]
+    return total
+
+
+@register_jitable
+def _add_row(row: Any, factor: Any, other: Any) -> None:
+    for j in range(row.shape[0]):
+        row[j] += factor * other[j]
+
+
+@register_jitable
+def _add_row_logical(row: Any, factor: Any, other: Any) -> None:
+    for j in range(row.shape[0]):
+        row[j] |= factor & other[j]
+
+
+# Choosing them
+
+
+def _common(name: str, a: Any, b: Any) -> Any:
+    """The dtype of a product that is ours to compute; None where it is Numba's, or no product."""
+    if not isinstance(a, types.Array) or not isinstance(b, types.Array):
+        return None
+    if a.dtype == b.dtype and isinstance(a.dtype, (types.Float, types.Complex)) and have_scipy():
+        return None
+    if not 1 <= min(a.ndim, b.ndim) <= max(a.ndim, b.ndim) <= 2:
+        raise TypingError(
+            f"{name} of arrays of {a.ndim} and {b.ndim} dimensions: compiled functions multiply vectors and "
+            "matrices; loop over a stack"
+        )
+    return np.result_type(as_dtype(a.dtype), as_dtype(b.dtype))
+
+
+def _product(name: str, a: Any, b: Any) -> Any:
+    """What computes a @ b."""
+    kind = _common(name, a, b)
+    if kind is None:
+        return None
+    if kind.kind in "fc" and have_scipy():  # in one dtype it is BLAS's
+        return lambda a, b: np.dot(a.astype(kind), b.astype(kind))
+    number = kind.type
+    zero = number(0)
+    inner, add_row = (_inner_logical, _add_row_logical) if kind.kind == "b" else (_inner, _add_row)
+    if a.ndim == 1 == b.ndim:
+        # In the dtype of the operands: small integers wrap around.
+        return lambda a, b: number(inner(a, b, zero))
+
+    def matrix_vector(a: Any, b: Any) -> Any:
+        _fit(a.shape[1], b.shape[0])
+        out = np.empty(a.shape[0], kind)
+        for i in range(a.shape[0]):
+            out[i] = inner(a[i], b, zero)
+        return out
+
+    def vector_matrix(a: Any, b: Any) -> Any:
+        _fit(a.shape[0], b.shape[0])
+        out = np.zeros(b.shape[1], kind)
+        for k in range(a.shape[0]):
+            add_row(out, a[k], b[k])
+        return out
+
+    def matrix_matrix(a: Any, b: Any) -> Any:
+        _fit(a.shape[1], b.shape[0])
+        out = np.zeros((a.shape[0], b.shape[1]), kind)
+        for i in range(a.shape[0]):
+            for k in range(a.shape[1]):
+                add_row(out[i], a[i, k], b[k])
+        return out
+
+    return matrix_vector if b.ndim == 1 else vector_matrix if a.ndim == 1 else matrix_matrix
+
+
+def _product_into(a: Any, b: Any, out: Any) -> Any:
+    """What computes `np.dot(a, b, out)`."""
+    kind = _common("dot", a, b)
+    if kind is None or not isinstance(out, types.Array):
+        return None
+    if as_dtype(out.dtype) != kind:
+        raise TypingError(f"the product is of {kind}, and `out` holds {out.dtype}")
+    return lambda a, b, out: _written(np.dot(a, b), out)
+
+
+@register_jitable
+def _written(value: Any, out: Any) -> Any:
+    out[...] = value
+    return out
+
+
+def _conjugated(left: Any, right: Any) -> Any:
+    """What computes `np.vdot`."""
+    if not isinstance(left, types.Array) or not isinstance(right, types.Array):
+        return None
+    if left.ndim != 1 or right.ndim != 1 or _common("vdot", left, right) is None:
+        return None
+    if isinstance(left.dtype, types.Complex):
+        return lambda left, right: np.dot(np.conj(left), right)
+    return lambda left, right: np.dot(left, right)
+
+
+def register() -> None:
+    """Tell Numba. For processors these are asked before its own, which without SciPy only raise."""
+    ours: list[tuple[Any, Any]] = [
+        (np.dot, lambda a, b: _product("dot", a, b)),
+        (np.dot, _product_into),
+        (operator.matmul, lambda a, b: _product("@", a, b)),
+        (np.vdot, _conjugated),
+    ]
+    for function, choose in ours:
+        # Not strict: what is chosen has annotations, and the lambdas above have none.
+        overload(function, target="cpu", strict=False)(choose)

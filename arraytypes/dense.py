@@ -234,7 +234,7 @@ def force(family: type[DenseArray], version: Any) -> Leaf:
         return version
     value = version.value
     if value is None:
-        if family._direct is not None and not counters.active:
+        if family._direct is not None:
             value = family._direct(version)
             if value is not None:
                 return value

@@ -35,7 +35,7 @@ def format_of(file: Any) -> str:
     """The format of a file by its first bytes, of a folder by what lies in it."""
     if isinstance(file, Path):
         if file.is_dir():
-            if any((file / name).exists() for name in ("zarr.json", ".zarray", ".zgroup")):
+            if is_zarr(file):
                 return "zarr"
             raise ValueError(f"{opening(file)} is a folder without a zarr array or group in it.")
         with open(file, "rb") as opened:  # says by itself if there is no such file
@@ -51,6 +51,11 @@ def format_of(file: Any) -> str:
         f"{opening(file)} is no file of arrays: it is empty, damaged, or of another format. Read here are "
         f"{KNOWN}; for a text file use `mb.HostArray(np.loadtxt(path))`."
     )
+
+
+def is_zarr(folder: Path) -> bool:
+    """Is a folder a zarr array or group?"""
+    return any((folder / name).exists() for name in ("zarr.json", ".zarray", ".zgroup"))
 
 
 def need(kind: str) -> None:
@@ -160,7 +165,7 @@ def read_zarr(file: Path, name: str | None) -> Any:
         if name is not None:
             raise KeyError(f"{opening(file)} holds one array without a name. Leave {name!r} away.")
         return np.asarray(opened[...])
-    names = [key for key, item in opened.members(max_depth=None) if isinstance(item, zarr.Array)]
+    names = sorted(key for key, item in opened.members(max_depth=None) if isinstance(item, zarr.Array))
     return _chosen(file, names, name, lambda key: np.asarray(opened[key][...]))
 
 

@@ -22,6 +22,7 @@ import os
 import secrets
 import shutil
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,12 @@ def _replacing(path: Path) -> Iterator[Path]:
         raise FileNotFoundError(
             f"There is no folder {str(path.parent)!r} to save {path.name!r} in. Make it first."
         )
+    path = Path(os.path.realpath(path))  # a link goes on showing where it did
+    if path.is_dir() and not formats.is_zarr(path) and any(path.iterdir()):
+        raise FileExistsError(
+            f"A folder that is no zarr store stands at {str(path)!r}, and what lies in it would be lost. "
+            "Save under another name, or move the folder away."
+        )
     fresh = path.with_name(f".{path.stem}-{secrets.token_hex(6)}{path.suffix}")
     try:
         yield fresh
@@ -247,7 +254,7 @@ def _explained(file: Any) -> Iterator[None]:
         yield
     except (KeyError, FileNotFoundError):
         raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, RuntimeError) as e:
+    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as e:
         cause = str(e).strip().split("\n")[0].rstrip(".")
         if "allow_pickle" in cause:
             cause = "it holds Python objects, which are not read because reading them can run any program"

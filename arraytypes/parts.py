@@ -170,7 +170,12 @@ def diagonal_view(x: AbstractArray, offset: int = 0, axis1: int = 0, axis2: int 
 
 
 def reinterpreted(x: AbstractArray, dtype: Any) -> Any:
-    """x.view(dtype): the same bytes read as another dtype."""
+    """x.view(dtype): the same bytes read as another dtype.
+
+    As raw bytes (void), which zarr compares, they are shown in a NumPy array: ours hold numbers.
+    """
+    if np.dtype(dtype).kind == "V":
+        return verbs.numpy_view(x).view(dtype)
     dtype = checked_dtype(dtype)
     if dtype == x.dtype:
         return x

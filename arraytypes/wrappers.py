@@ -378,10 +378,10 @@ def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
 
 def _indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of x[index], or NumPy's IndexError: found on an array of no memory."""
-    return np.broadcast_to(_nothing, shape)[index].shape
+    return np.ndarray(shape, np.int8, _NOTHING, 0, (0,) * len(shape))[index].shape
 
 
-_nothing = np.empty((), np.int8)
+_NOTHING = bytes(1)
 
 
 def view_of(x: Any, index: tuple[Any, ...]) -> Any:

@@ -41,6 +41,7 @@ import mirabelle.arraytypes
 import mirabelle.backends.host
 import mirabelle.backends.reference
 import mirabelle.fft
+import mirabelle.lib
 import mirabelle.linalg
 from mirabelle import random
 from mirabelle.arraytypes.abstract import AbstractArray
@@ -371,12 +372,16 @@ from mirabelle.arraytypes.reference import RefArray
 from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal, band
 from mirabelle.arraytypes.structured.base import Implicit, Structured
 from mirabelle.arraytypes.structured.blocks import BlockDiagonal, block_diagonal
+from mirabelle.arraytypes.structured.concat import Concat
 from mirabelle.arraytypes.structured.conjugated import Adjoint, Conj, adjoint
 from mirabelle.arraytypes.structured.implicit import Fill, Ones, Range, Zeros
+from mirabelle.arraytypes.structured.inverse import Inverse, inverse
 from mirabelle.arraytypes.structured.kronecker import Kronecker, kronecker
 from mirabelle.arraytypes.structured.kronecker_sum import KroneckerSum, kronecker_sum
+from mirabelle.arraytypes.structured.lowrank import LowRank
 from mirabelle.arraytypes.structured.mirrored import Hermitian, Symmetric
 from mirabelle.arraytypes.structured.reordered import Reordered
+from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.arraytypes.structured.toeplitz import Circulant, Toeplitz
 from mirabelle.arraytypes.structured.triangular import (
     LowerTriangular,
@@ -544,6 +549,7 @@ from mirabelle.dispatch.verbs import (
 
 # fmt: off
 __all__ = [
+    "CSR",
     "AbstractArray",
     "Adjoint",
     "AmbiguousMethodError",
@@ -553,6 +559,7 @@ __all__ = [
     "BroadcastTo",
     "Broadcasted",
     "Circulant",
+    "Concat",
     "Conj",
     "Counters",
     "DenseArray",
@@ -568,9 +575,11 @@ __all__ = [
     "Identity",
     "ImagPart",
     "Implicit",
+    "Inverse",
     "KernelContext",
     "Kronecker",
     "KroneckerSum",
+    "LowRank",
     "LowerTriangular",
     "MirabelleError",
     "MissingMethodError",
@@ -802,6 +811,7 @@ __all__ = [
     "int64",
     "interp",
     "intersect1d",
+    "inverse",
     "invert",
     "isclose",
     "iscomplex",
@@ -829,6 +839,7 @@ __all__ = [
     "less_equal",
     "lexsort",
     "lgamma",
+    "lib",
     "linalg",
     "linspace",
     "load",

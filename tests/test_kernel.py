@@ -1169,11 +1169,11 @@ def test_launches_that_cannot_be():
         double(x, x)
     with pytest.raises(TypeError, match=r"missing a required argument: 'x'.*double\[n\]\(y, x\)"):
         double[4](x)
-    with pytest.raises(TypeError, match="multiple values|unexpected"):
+    with pytest.raises(TypeError, match=r"multiple values|unexpected"):
         double[4](x, x, z=1)
     with pytest.raises(TypeError, match=r"list for x.*HostArray\(x\)"):
         double[4](x, [1.0, 2.0, 3.0, 4.0])
-    with pytest.raises(TypeError, match="mb.kernel makes kernels of Python functions"):
+    with pytest.raises(TypeError, match=r"mb\.kernel makes kernels of Python functions"):
         mb.kernel(3)
 
 
@@ -1183,7 +1183,7 @@ def test_arrays_of_two_places_are_refused():
         double[3](r, h)
     with pytest.raises(mb.PlaceError, match=r"NumPy array.*adapt"):
         double[3](r, np.zeros(3))
-    with pytest.raises(mb.PlaceError, match="y is .*host"):
+    with pytest.raises(mb.PlaceError, match=r"y is .*host"):
         double[3](h, r)
     assert_same(h, np.zeros(3))
     assert_same(r, np.zeros(3))
@@ -1251,8 +1251,8 @@ def test_it_is_still_the_function():
     assert repr(documented).startswith("<mb.kernel") and "(k, x)" in repr(documented)
     assert pickle.loads(pickle.dumps(double)) is double
     for n in range(200):  # launches are kept, but not without end
-        assert documented[n] is documented[n] and documented[n] is documented[(n,)]
-    assert len(documented._launches) < 200
+        assert documented[n].shape == documented[(n,)].shape == (n,)
+    assert documented[199] is documented[199] and len(documented._launches) < 200
 
 
 def test_a_backend_gets_views_and_numbers(monkeypatch):

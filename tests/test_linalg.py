@@ -731,6 +731,13 @@ def test_empty_matrices():
     assert linalg.inv(stack).shape == (0, 3, 3)
     assert linalg.solve(none, mb.HostArray(np.zeros((0, 2)))).shape == (0, 2)
     assert linalg.lu(stack)[0].shape == linalg.schur(stack)[0].shape == (0, 3, 3)
+    for name in ("expm", "logm", "sqrtm", "qr", "svd", "eigh", "cholesky", "pinv", "polar", "hessenberg"):
+        for x in (none, stack):
+            result = getattr(linalg, name)(x)
+            assert all(part.size == 0 for part in (result if isinstance(result, tuple) else (result,)))
+    assert_same(linalg.matrix_rank(none), np.asarray(0))
+    with pytest.raises(linalg.LinAlgError, match=r"cond: the matrix has no elements.*x\.shape"):
+        linalg.cond(none)
     assert linalg.LU(none).solve(mb.HostArray(np.zeros((0, 2)))).shape == (0, 2)
     assert linalg.LU(stack).solve(mb.HostArray(np.zeros((0, 3, 2)))).shape == (0, 3, 2)
 

@@ -92,6 +92,32 @@ def test_every_pair_of_layouts(shapes, dtype, way, monkeypatch):
                     assert_same(matmul.product(x, y, out), expected, **tolerance(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_what_blas_can_read_is_not_copied(dtype, monkeypatch):
+    def copied(*args):
+        raise AssertionError("an operand was copied")
+
+    monkeypatch.setattr(matmul, "SMALL", 0)
+    monkeypatch.setattr(matmul.np, "ascontiguousarray", copied)
+    a, b = ordinary(dtype, (20, 30)), ordinary(dtype, (30, 17), seed=1)
+    stack = ordinary(dtype, (3, 20, 30), seed=2)
+    readable = [lambda x: x.copy(), np.asfortranarray, _cut, lambda x: _cut(x.T).T]
+    for first in readable:
+        for second in readable:
+            x, y = first(a), second(b)
+            assert_same(matmul.product(x, y), a @ b, **tolerance(dtype))
+            assert_same(mb.HostArray(x) @ mb.HostArray(y), a @ b, **tolerance(dtype))
+    for x in (stack, np.array(stack.swapaxes(1, 2)).swapaxes(1, 2), np.array(stack.transpose(2, 0, 1)).transpose(1, 2, 0)):
+        if matmul.blasable(x):
+            assert_same(matmul.product(x, b), stack @ b, **tolerance(dtype))
+    # A vector in any order, and rows in reverse, do not copy the matrix.
+    assert_same(matmul.product(a, b[::-1, 0]), a @ b[::-1, 0], **tolerance(dtype))
+    assert_same(matmul.product(a[::-1], b[:, 0]), a[::-1] @ b[:, 0], **tolerance(dtype))
+    assert_same(matmul.product(a[:, ::-1], b[:, 0]), a[:, ::-1] @ b[:, 0], **tolerance(dtype))
+    with pytest.raises(AssertionError, match="copied"):
+        matmul.product(a[:, ::2], b[::2])
+
+
 @pytest.mark.parametrize("way", ["cold", "hot"])
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind in "biu"], ids=lambda d: d.name)
 def test_integers_wrap_around_as_numpys_do(dtype, way):

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -282,15 +283,28 @@ def _all_at_once(terms: list[Term], output: list[Any]) -> Any:
 
 
 def _path(terms: list[Term], output: list[Any], optimize: Any) -> list[tuple[int, ...]]:
-    if isinstance(optimize, (list, tuple)) and optimize and not isinstance(optimize[0], (int, float)):
-        steps = [tuple(step) for step in optimize if step != "einsum_path"]
-        if all(isinstance(i, (int, np.integer)) for step in steps for i in step):
-            return steps
-        optimize = tuple(optimize)
+    if isinstance(optimize, (list, tuple)):
+        steps = [step for step in optimize if step != "einsum_path"]
+        if all(isinstance(step, (list, tuple)) for step in steps):
+            return _given_path(steps, len(terms))
+        optimize = tuple(optimize)  # a method, and the elements a temporary may have
     seen = dict.fromkeys(label for _, labels in terms for label in labels)
     letter = {label: chr(n + (65 if n < 26 else 71 if n < 52 else 140)) for n, label in enumerate(seen)}
     spelt = ["".join(letter[label] for label in labels) for labels in (*(t[1] for t in terms), output)]
     return _found_path(f"{','.join(spelt[:-1])}->{spelt[-1]}", tuple(x.shape for x, _ in terms), optimize)
+
+
+def _given_path(steps: list[Any], count: int) -> list[tuple[int, ...]]:
+    """A path as the caller wrote it: at each step, operands by their place among those left."""
+    for step in steps:
+        chosen = {operator.index(i) for i in step}
+        if len(chosen) < len(step) or not all(0 <= i < count for i in chosen):
+            raise ValueError(
+                f"einsum: the path {steps!r} contracts {tuple(step)!r} where {count} operand(s) are left. Let "
+                "one be found: optimize=True, or einsum_path(...)."
+            )
+        count += 1 - len(step)
+    return [tuple(step) for step in steps]
 
 
 @functools.lru_cache(maxsize=1024)
@@ -301,7 +315,13 @@ def _found_path(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -
             import opt_einsum
 
             method = "auto" if optimize is True else optimize
-            path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=method)
+            try:
+                path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=method)
+            except KeyError:
+                raise ValueError(
+                    f'einsum: optimize={optimize!r} is no way to find a path. There are True, False, "greedy", '
+                    '"optimal", a path, and the methods of opt_einsum: "auto", "dp", "branch-2", ...'
+                ) from None
             return [tuple(step) for step in path]
         if optimize is not True:
             raise ValueError(

@@ -16,6 +16,7 @@ from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.makers import creates
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
+from mirabelle.dispatch import verbs
 
 _NORMS = (None, "backward", "ortho", "forward")
 
@@ -240,7 +241,7 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
     >>> print(mb.fft.fftshift(mb.fft.fftfreq(4)))
     [-0.5  -0.25  0.    0.25]
     """
-    return library.call("fft.fftshift", x, axes=normal_axes(axes, x.ndim))
+    return _shifted("fft.fftshift", x, axes)
 
 
 @array_function
@@ -251,7 +252,12 @@ def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
     >>> print(mb.fft.ifftshift(mb.HostArray([-2, -1, 0, 1])))
     [ 0  1 -2 -1]
     """
-    return library.call("fft.ifftshift", x, axes=normal_axes(axes, x.ndim))
+    return _shifted("fft.ifftshift", x, axes)
+
+
+def _shifted(routine: str, x: Any, axes: Any) -> Any:
+    along = normal_axes(axes, x.ndim)
+    return library.call(routine, x, axes=along) if along else verbs.copy(x)
 
 
 # Cosines and sines, which SciPy has

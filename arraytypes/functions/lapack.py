@@ -102,6 +102,8 @@ def _sentence(name: str, said: str, stack: bool) -> str | None:
             f"{name}: the iteration did not converge for {which}. Usually it holds NaN or infinity: see "
             "`mb.all(mb.isfinite(A))`."
         )
+    if "empty" in said:
+        return f"{name}: {which} has no elements, and this is not defined for none. Look at x.shape first."
     if "infs or nans" in said:
         return f"{name}: {which} holds NaN or infinity. See where: `mb.nonzero(~mb.isfinite(A))`."
     return None

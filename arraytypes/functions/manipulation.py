@@ -250,7 +250,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     >>> print(mb.roll(mb.HostArray([1, 2, 3, 4]), 1))
     [4 1 2 3]
     """
-    if library_is_quicker(leaf_family(type(x)), x.size):
+    if x.ndim and library_is_quicker(leaf_family(type(x)), x.size):
         return library.call("roll", x, shift, axis)
     out = verbs.similar(x)
     dest, source = out, x

@@ -153,9 +153,17 @@ class Structured(AbstractArray):
         """The parts an array `x` of this shape would have in this layout; NotImplemented if not known."""
         return NotImplemented
 
+    def _pattern(self) -> np.ndarray | None:
+        """Which entries are stored, where `structure` does not say it: for those who look at it."""
+        return None
+
     def _facts(self) -> list[str]:
         """What a short text says beside the type and the parts."""
         return [f"shape={self._shape}"]
+
+    def _stored_mask(self) -> Any:
+        """Which entries may differ from zero, as a NumPy mask for display, where `structure` cannot say it."""
+        return NotImplemented
 
     @property
     def layout(self) -> Any:

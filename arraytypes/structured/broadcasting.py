@@ -75,7 +75,7 @@ def structured(op: Op, operands: tuple[Any, ...]) -> Any:
         return NotImplemented
     arrays = [x for x in operands if isinstance(x, AbstractArray)]
     shape = broadcast_shapes([x.shape for x in arrays], op.name)
-    plain = [x for x in arrays if not _is_number(x)]
+    plain = [x for x in arrays if not is_number(x)]
     if not plain:
         return _of_fills(op, operands, shape)
     if any(isinstance(x, Range) for x in plain):
@@ -94,14 +94,17 @@ def structured(op: Op, operands: tuple[Any, ...]) -> Any:
     return NotImplemented
 
 
-def _is_number(x: Any) -> bool:
+def is_number(x: Any) -> bool:
     """Does it stand for one value: a number, an array of no dimensions, a Fill?"""
     return not isinstance(x, AbstractArray) or isinstance(x, Fill) or x.ndim == 0
 
 
-def _value(x: Any) -> Any:
+def value_of(x: Any) -> Any:
     """What stands for it in an operation on parts."""
     return x.value if isinstance(x, Fill) else x
+
+
+_is_number, _value = is_number, value_of  # as other modules here know them
 
 
 # One value everywhere
@@ -125,7 +128,7 @@ def _of_fills(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
 def _of_equal_layouts(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
     """The operation part by part, for arrays whose entries are the same entries of their parts."""
     for x in operands:
-        if isinstance(x, Structured) and x.layout is not None and x.structure == DENSE and not _is_number(x):
+        if isinstance(x, Structured) and x.layout is not None and x.structure == DENSE and not is_number(x):
             made = _in_layout_of(x, op, operands)
             if made is not NotImplemented:
                 return made
@@ -135,7 +138,7 @@ def _of_equal_layouts(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...])
 def _in_layout_of(first: Structured, op: Op, operands: tuple[Any, ...]) -> Any:
     taken: list[Any] = []
     for x in operands:
-        if _is_number(x):
+        if is_number(x):
             taken.append(None)
         elif isinstance(x, Structured) and x.layout == first.layout:
             taken.append(x.parts)
@@ -146,11 +149,11 @@ def _in_layout_of(first: Structured, op: Op, operands: tuple[Any, ...]) -> Any:
             taken.append(parts)
     if (
         first.has_zeros
-        and _zero_structure(op, operands, lambda x: NUMBER if _shares(x, first) else None) is None
+        and zero_structure(op, operands, lambda x: NUMBER if _shares(x, first) else None) is None
     ):
         return NotImplemented
     parts = tuple(
-        build(op, tuple(_value(x) if t is None else t[k] for x, t in zip(operands, taken, strict=True)))
+        build(op, tuple(value_of(x) if t is None else t[k] for x, t in zip(operands, taken, strict=True)))
         for k in range(len(first.parts))
     )
     return first._with_parts(parts)
@@ -164,7 +167,7 @@ def _shares(x: Any, first: Structured) -> bool:
 
 
 def _of_zeros(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
-    found = _zero_structure(op, operands, lambda x: x.structure if isinstance(x, Structured) else None)
+    found = zero_structure(op, operands, lambda x: x.structure if isinstance(x, Structured) else None)
     if found is None:
         return NotImplemented
     nothing = found.upper < -found.lower
@@ -189,7 +192,7 @@ def _in_bands(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...], found: 
 
 def _diagonal(x: Any, k: int, shape: tuple[int, ...]) -> Any:
     """What an operation on the diagonal k reads of an operand."""
-    return _value(x) if _is_number(x) else band(verbs.broadcast_to(x, shape), k)
+    return value_of(x) if is_number(x) else band(verbs.broadcast_to(x, shape), k)
 
 
 def _in_triangle(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...], found: Structure) -> Any:
@@ -201,12 +204,12 @@ def _in_triangle(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...], foun
         cls = LowerTriangular
     else:
         return NotImplemented
-    parts = tuple(_value(x) if _is_number(x) else filled_triangle(x, cls) for x in operands)
+    parts = tuple(value_of(x) if is_number(x) else filled_triangle(x, cls) for x in operands)
     part = build(op, parts)
     return cls(part if part.shape == shape else verbs.broadcast_to(part, shape))
 
 
-def _zero_structure(
+def zero_structure(
     op: Op, operands: tuple[Any, ...], of: Callable[[Any], Structure | None]
 ) -> Structure | None:
     """Outside which structure the result is zero; None where it is not zero anywhere for sure.
@@ -221,7 +224,7 @@ def _zero_structure(
         values.append(value)
     found: list[Structure] = []
     # (Zeros of the structure and a number, NaN say, are known: nothing is to be assumed of them.)
-    numbers = any(_is_number(x) and not isinstance(x, Zeros) for x in operands)
+    numbers = any(is_number(x) and not isinstance(x, Zeros) for x in operands)
     if all(v is not None for v in values):
         if not _is_zero_at(op, values):
             return None
@@ -279,9 +282,9 @@ def _of_mirrors(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> An
         return NotImplemented
     joined = NUMBER
     for x in operands:
-        if not _is_number(x):
+        if not is_number(x):
             joined |= x.structure if isinstance(x, Structured) else DENSE
-        elif np.iscomplexobj(_value(x)) or getattr(x, "dtype", np.dtype(float)).kind == "c":
+        elif np.iscomplexobj(value_of(x)) or getattr(x, "dtype", np.dtype(float)).kind == "c":
             joined |= Structure(-math.inf, -math.inf, symmetric=True)
     if joined.symmetric:
         cls: Any = Symmetric
@@ -292,14 +295,14 @@ def _of_mirrors(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> An
     # What the part of a Hermitian matrix holds beside the real diagonal must not come into it.
     linear = op.name in ("add", "subtract", "negative", "positive", "conj", "real", "copy")
     clean = cls is Hermitian and not linear
-    return cls(build(op, tuple(_value(x) if _is_number(x) else upper_part(x, clean) for x in operands)))
+    return cls(build(op, tuple(value_of(x) if is_number(x) else upper_part(x, clean) for x in operands)))
 
 
 # Entries proportional to a part
 
 
 def _of_proportions(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
-    at = [i for i, x in enumerate(operands) if not _is_number(x)]
+    at = [i for i, x in enumerate(operands) if not is_number(x)]
     if len(at) != 1 or not isinstance(operands[at[0]], Structured):
         return NotImplemented
     x = operands[at[0]]
@@ -312,7 +315,7 @@ def _of_proportions(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -
         return NotImplemented
     parts = list(x.parts)
     parts[x.linear] = build(
-        op, tuple(parts[x.linear] if i == at[0] else _value(v) for i, v in enumerate(operands))
+        op, tuple(parts[x.linear] if i == at[0] else value_of(v) for i, v in enumerate(operands))
     )
     return x._with_parts(tuple(parts))
 
@@ -325,8 +328,10 @@ def _sum_with_dense(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -
         return NotImplemented
     at = next(i for i, x in enumerate(operands) if isinstance(x, Banded))
     x, other = operands[at], operands[1 - at]
-    if _is_number(other) or other.shape != shape or (isinstance(other, Structured) and not other.fuses):
+    if is_number(other) or other.shape != shape or (isinstance(other, Structured) and not other.fuses):
         return NotImplemented
+    if isinstance(other, Structured):
+        other = other._dense()
     sig = promotion.signature(op, tuple(argument_type(type(v)) for v in operands))
     negated = op.name == "subtract" and at == 0
     out = verbs.materialize(verbs.astype(verbs.negative(other) if negated else other, sig.out))

@@ -106,6 +106,12 @@ def entries_text(x: Structured, separator: str) -> str:
 
 def stored_mask(x: Structured) -> np.ndarray:
     """Which entries of a matrix may differ from zero."""
+    given = x._pattern()
+    if given is not None:
+        return given
+    mask = x._stored_mask()
+    if mask is not NotImplemented:
+        return mask  # type: ignore[no-any-return]
     rows, columns = np.indices(x.shape, sparse=True)
     return (columns - rows <= x.structure.upper) & (rows - columns <= x.structure.lower)
 

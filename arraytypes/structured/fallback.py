@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import _storing, wrap
 from mirabelle.arraytypes.cards import shown_bytes
+from mirabelle.arraytypes.dense import _storing, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.structured.base import Implicit, Structured
 from mirabelle.dispatch import verbs

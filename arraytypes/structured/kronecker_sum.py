@@ -31,7 +31,7 @@ from mirabelle.arraytypes.structured.broadcasting import _is_number as is_number
 from mirabelle.arraytypes.structured.broadcasting import _value as value_of
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.implicit import Fill
-from mirabelle.arraytypes.structured.kronecker import Factored, as_right_side, combined, multiplied
+from mirabelle.arraytypes.structured.kronecker import Factored, as_right_side, combined, mask_of, multiplied
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import Op
 
@@ -68,6 +68,15 @@ class KroneckerSum(Factored):
             term = verbs.where(functools.reduce(verbs.logical_and, others), p[a, b], self.dtype.type(0))
             found = term if found is None else verbs.add(found, term)
         return found
+
+    def _stored_mask(self) -> Any:
+        rows = self.rows
+        apart = [np.eye(n, dtype=bool) for n in rows]
+        terms = [
+            functools.reduce(np.kron, [mask_of(p) if m == k else apart[m] for m in range(len(rows))])
+            for k, p in enumerate(self._parts)
+        ]
+        return functools.reduce(np.logical_or, terms)
 
     def _diagonal(self, offset: int) -> Any:
         return super()._diagonal(offset) if offset else combined(verbs.add, [band(p) for p in self._parts])

@@ -128,9 +128,7 @@ class ByDiagonals(Structured):
         operand = dense_factor(other)
         if operand is NotImplemented:
             return NotImplemented
-        return library.call(
-            "toeplitz_product", self.diagonals, operand, columns=self._shape[1], left=left
-        )
+        return library.call("toeplitz_product", self.diagonals, operand, shape=self._shape, left=left)
 
 
 def dense_factor(x: Any) -> Any:
@@ -172,8 +170,8 @@ class Toeplitz(ByDiagonals):
         for what, x in (("column", column), ("row", row)):
             if x.ndim != 1:
                 raise ValueError(
-                    f"{name} takes its first column and its first row, which are vectors; this {what} has shape "
-                    f"{x.shape}. Those of a matrix A are A[:, 0] and A[0]."
+                    f"{name} takes its first column and its first row, which are vectors; this {what} has "
+                    f"shape {x.shape}. Those of a matrix A are A[:, 0] and A[0]."
                 )
         if not column.size or not row.size:
             empty = zeros(column.family if isinstance(column, Structured) else generic_class(type(column)),
@@ -243,7 +241,9 @@ class Circulant(ByDiagonals):
         return self._parts[0][at : at + 1]
 
     def _entries(self, i: Any, j: Any) -> Any:
-        return self._parts[0][verbs.remainder(i - j, self.order) if not _is_integer(i) else (i - j) % self.order]
+        return self._parts[0][
+            verbs.remainder(i - j, self.order) if not _is_integer(i) else (i - j) % self.order
+        ]
 
     def _transposed(self) -> Any:
         column = self._parts[0]

@@ -21,7 +21,15 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import cast_to, join_families
-from mirabelle.arraytypes.functions import chains, decompositions, fourier, matrixfunctions, norms, solving, sorting
+from mirabelle.arraytypes.functions import (
+    chains,
+    decompositions,
+    fourier,
+    matrixfunctions,
+    norms,
+    solving,
+    sorting,
+)
 from mirabelle.arraytypes.functions.chains import powered
 from mirabelle.arraytypes.functions.decompositions import EigResult
 from mirabelle.arraytypes.functions.factorizations import signs_and_logs

@@ -57,6 +57,12 @@ class Program:
         self.plans: dict[Any, Any] = {}
         self.uses = 0
 
+    def keep(self, how: tuple[Any, ...], plan: Any) -> None:
+        """Keep the plan of a launch on operands of one layout; not too many of them."""
+        if len(self.plans) > 256:
+            self.plans = {k: v for k, v in self.plans.items() if not isinstance(k, tuple)}
+        self.plans[how] = plan
+
     def dtype_of(self, ref: int) -> np.dtype:
         """The dtype of a leaf's or step's reference."""
         if ref < 0:

@@ -10,6 +10,7 @@ from mirabelle.backends.host import (  # noqa: F401 - they add methods
     reduce,
     routines,
     run,
+    sparse,
     structured,
     toeplitz,
     transforms,

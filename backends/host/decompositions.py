@@ -188,6 +188,8 @@ def _(a: np.ndarray) -> Any:
 @routine("logm")
 def _(a: np.ndarray) -> Any:
     linalg = scipy_linalg()
+    if not a.size:
+        return a.copy()
 
     def one(x: np.ndarray) -> Any:
         with warnings.catch_warnings():

@@ -7,30 +7,31 @@ counters are open the ordinary way is taken, which counts.
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.assign import apart
-from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, is_small, settle
+from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, is_small, settle
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import View, shown_part
-from mirabelle.backends.codegen.reduceframe import GROUP
-from mirabelle.backends.codegen.source import BLOCK
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
-from mirabelle.dispatch.schedule import worth_storing
+from mirabelle.dispatch.schedule import operations, worth_storing
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 _world = -1
 _ours: Any = None
 _reducing: Any = None
 _usable = False
+# The references to a node that only its parent holds, or only its reductions hold.
 _alone = 1 << 30
+_reduced_alone = 1 << 30
 
 
 _new = object.__new__
@@ -44,7 +45,7 @@ def evaluate(node: Broadcasted | Reduced) -> Leaf | None:
     """The value of a small node, or None where the ordinary way must be taken."""
     if type(node) is Reduced:
         return evaluate_reduction(node)
-    if node.size > DIRECT_TREE or not is_small(node.shape, node.size) or not usable():
+    if counters.active or node.size > DIRECT_TREE or not is_small(node.shape, node.size) or not usable():
         return None
     try:
         return _kept(node, quietly(_value, node))
@@ -53,93 +54,70 @@ def evaluate(node: Broadcasted | Reduced) -> Leaf | None:
 
 
 def evaluate_reduction(node: Reduced) -> Leaf | None:
-    """The value of a reduction of a small tree, or None."""
+    """The value of a reduction of few elements, or None.
+
+    It is NumPy's own, to the last bit, whatever is counted.
+    """
     operand: Any = node.operand
     if (
         operand.size > DIRECT_TREE
-        or not is_small(operand.shape, operand.size)
-        or 0 in operand.shape
+        or not 0 < math.prod(operand.shape) <= settings.small_size
+        or node.reduction.scalar is not None
+        or node.reduction.neutral(node.dtype) is None
         or not usable()
     ):
         return None
-    how = reduction_plan(node)
-    if how is None:
-        return None
-    try:
-        value = operand.view if type(operand) is Leaf else quietly(_operand, operand)
-    except NotDirect:
-        return None
     together = waiting(node)
+    counted = _Counted(operand) if counters.active else None
+    if type(operand) is Leaf:
+        value = operand.view
+    elif operand.value is not None:
+        value = operand.value.view
+    else:
+        try:
+            value = quietly(_value, operand)
+        except NotDirect:
+            return None
+        if sys.getrefcount(operand) - len(together) > _reduced_alone:
+            if worth_storing(operand):
+                _kept(operand, value)
+            else:
+                operand.evaluations += 1
+    axes = node.axes
     for r in together:
-        result = quietly(how, r.reduction.ufunc, value, r.reduction.neutral(r.dtype))
         leaf = _new(Leaf)
-        leaf.view = np.asarray(result, r.dtype).reshape(r.shape)
+        leaf.view = np.asarray(quietly(_reduced, r, value, axes), r.dtype).reshape(r.shape)
         leaf.shape = r.shape
         leaf.dtype = r.dtype
         settle(r, leaf)
+    if counted is not None:
+        counted.done(together)
     return node.value
 
 
-def reduction_plan(node: Reduced) -> Any:
-    """How NumPy combines a small tree's elements in the order of the kernels; None if it does not."""
-    reduction = node.reduction
-    if reduction.scalar is not None or reduction.neutral(node.dtype) is None:
-        return None
-    if node.dtype.kind in "biu" or reduction.name in ("min", "max"):
-        return _any_order(node.axes)
-    operand: Any = node.operand
-    return _same_order(operand.shape, node.axes) if _plain(operand, operand.shape) else None
+class _Counted:
+    """What a reduction of a tree reads and writes."""
+
+    def __init__(self, operand: Any) -> None:
+        leaves: dict[Any, Leaf] = {}
+        nodes: list[Broadcasted] = []
+        if type(operand) is Broadcasted and operand.value is None:
+            nodes = list(operations(operand))
+        for x in [a for n in nodes for a in n.args or ()] or [operand]:
+            leaf = x if type(x) is Leaf else getattr(x, "value", None)
+            if leaf is not None:
+                leaves[leaf.key()] = leaf
+        self.nodes = [weakref.ref(n) for n in nodes]  # it is counted who holds them
+        self.read = sum(leaf.view.nbytes for leaf in leaves.values())
+
+    def done(self, together: list[Reduced]) -> None:
+        values = [n.value for n in [*together, *[ref() for ref in self.nodes]] if n is not None]
+        written = sum(leaf.view.nbytes for leaf in values if leaf is not None)
+        counters.add(launches=1, bytes_read=self.read, bytes_written=written)
 
 
-@functools.lru_cache
-def _any_order(axes: tuple[int, ...]) -> Any:
-    return lambda ufunc, x, initial: ufunc.reduce(x, axis=axes, initial=initial)
-
-
-@functools.lru_cache
-def _same_order(shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-    """As the kernels sum what lies in memory without gaps."""
-    live = [d for d, n in enumerate(shape) if n > 1]
-    reduced = [d for d in live if d in axes]
-    kept = math.prod(n for d, n in enumerate(shape) if d not in axes)
-    if not reduced:
-        return lambda ufunc, x, initial: ufunc(x, initial)
-    if reduced == live[-len(reduced) :]:
-        return functools.partial(_rows, kept)
-    rows = math.prod(shape[d] for d in reduced)
-    if reduced == live[: len(reduced)] and rows <= GROUP:
-        return lambda ufunc, x, initial: ufunc.reduce(x.reshape(rows, kept), axis=0, initial=initial)
-    return None
-
-
-def _plain(operand: Any, shape: tuple[int, ...]) -> bool:
-    """Are all arrays of a tree of its shape, and contiguous?"""
-    stack = [operand]
-    while stack:
-        x = stack.pop()
-        if type(x) is Broadcasted and x.value is None:
-            if x.shape != shape:
-                return False
-            stack += x.args or ()
-        elif isinstance(x, (Leaf, Broadcasted, Reduced)):
-            leaf = x if type(x) is Leaf else x.value
-            if leaf is None or leaf.shape != () and (leaf.shape != shape or not leaf.view.flags.c_contiguous):
-                return False
-    return True
-
-
-def _rows(kept: int, ufunc: Any, x: np.ndarray, initial: Any) -> Any:
-    """Each row in blocks, the blocks' results together: as `reduce` in this package does it."""
-    x = x.reshape(kept, -1)
-    n = x.shape[1]
-    if n <= BLOCK:
-        return ufunc.reduce(x, axis=1, initial=initial)
-    whole = n // BLOCK
-    parts = np.full((kept, -(-n // BLOCK)), initial)
-    parts[:, :whole] = ufunc.reduce(x[:, : whole * BLOCK].reshape(kept, whole, BLOCK), axis=2, initial=initial)
-    if n % BLOCK:
-        parts[:, whole] = ufunc.reduce(x[:, whole * BLOCK :], axis=1, initial=initial)
-    return ufunc.reduce(parts, axis=1, initial=initial)
+def _reduced(r: Reduced, value: np.ndarray, axes: tuple[int, ...]) -> Any:
+    return r.reduction.ufunc.reduce(value, axis=axes)
 
 
 def _kept(node: Broadcasted, value: Any) -> Leaf:
@@ -191,7 +169,7 @@ def _value(node: Broadcasted) -> Any:
 
 def _calibrate() -> None:
     """Measure the reference count, in `_value`, of a node only its parent holds."""
-    global _alone
+    global _alone, _reduced_alone
     seen: list[int] = []
 
     class Probe(int):
@@ -205,6 +183,12 @@ def _calibrate() -> None:
         y = verbs.add(verbs.square(x), x)
         evaluate(y._node)
     _alone = min(seen)
+    _reduced_alone = Probe(0)
+    seen.clear()
+    for _ in range(3):
+        y = verbs.sum(verbs.square(x))
+        evaluate(y._node)
+    _reduced_alone = min(seen)
 
 
 def install() -> None:
@@ -294,6 +278,8 @@ def _small(value: Any, dtype: np.dtype) -> Any:
         if type(node) is not Leaf:
             if node.value is not None:
                 value._node = node = node.value
+            elif type(node) is Reduced:  # evaluated before anything is written, in any case
+                node = force(HostArray, node)
             elif node.dtype == dtype:
                 node = evaluate(node)
                 if node is None:

@@ -12,7 +12,6 @@ import ctypes
 import functools
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -110,7 +109,7 @@ def fused(src: Reduced, together: list[Reduced], outs: list[np.ndarray]) -> None
         plan = program.plans.get(key)
         if plan is None:
             plan = ReductionPlan(program, shape, axes, together, plain, views)
-            keep_plan(program, key, plan)
+            program.keep(key, plan)
         for out, result in zip(outs, plan.run(request.scalars, plain, views), strict=True):
             plan.deliver(result, out)
     for node, p in zip(stored, plain, strict=True):
@@ -302,16 +301,15 @@ class _InBlocks:
         make(self.plan.program)(leaves, self.scalars, [*outs, *plain])
         return outs
 
-    def blocks_rows(self, partials: list[np.ndarray]) -> None:
-        plain, leaves = self.operands()
-        lead = self.arrangement.sizes[:-1]
-        full = self.inner // BLOCK * BLOCK
-        step = max(1, (1 << 14) // self.inner)
-        flat = [p.reshape(self.kept * self.reduced, self.blocks) for p in partials]
+    def rows(self, partials: list[np.ndarray]) -> None:
+        plan, plain, leaves = self.plan, self.plain, self.leaves
+        lead, inner = plan.arrangement.sizes[:-1], plan.inner
+        step = max(1, (1 << 14) // inner)
+        flat = [p.reshape(plan.kept * plan.reduced, plan.blocks) for p in partials]
 
         def rows(index: int, where: tuple[Any, ...], count: int) -> None:
-            if self.inner > 1 << 16:
-                for start in range(0, self.inner, 1 << 15):
+            if inner > 1 << 16:
+                for start in range(0, inner, 1 << 15):
                     cut = (*where, slice(start, start + (1 << 15)))
                     self.combine(
                         self.values([p[cut] for p in plain], [x[cut] for x in leaves]),
@@ -336,11 +334,12 @@ class _InBlocks:
                 index += last
 
         quietly(everything)
-        assert full >= 0
 
     def combine(self, values: list[np.ndarray], partials: list[np.ndarray]) -> None:
         """Partial results of blocks of 1024 along the last dimension."""
-        for value, partial, ufunc, neutral in zip(values, partials, self.ufuncs, self.neutrals, strict=True):
+        for value, partial, ufunc, neutral in zip(
+            values, partials, self.plan.ufuncs, self.plan.neutrals, strict=True
+        ):
             n = value.shape[-1]
             value = value.reshape(-1, n)
             whole = n // BLOCK
@@ -350,48 +349,66 @@ class _InBlocks:
             if n % BLOCK:
                 partial[:, whole] = ufunc.reduce(value[:, whole * BLOCK :], axis=1, initial=neutral)
 
-    def blocks_columns(self, partials: list[np.ndarray]) -> None:
-        plain, leaves = self.operands()
-        a = self.arrangement
-        kept_rank = len(a.kept)
-
+    def columns(self, partials: list[np.ndarray]) -> None:
         def everything() -> None:
-            for outer, where in enumerate(itertools.product(*map(range, a.kept))):
-                for part, (lo, hi) in enumerate(itertools.pairwise(self.edges())):
-                    sums = self.column_sums([p[where] for p in plain], [x[where] for x in leaves], lo, hi)
-                    for p, s in zip(partials, sums, strict=True):
+            for outer, where in enumerate(itertools.product(*map(range, self.plan.arrangement.kept))):
+                for part, (lo, hi) in enumerate(itertools.pairwise(self.plan.edges())):
+                    for p, s in zip(partials, self.column_sums(where, lo, hi), strict=True):
                         p[part, outer] = s
 
-        assert kept_rank == len(a.kept)
         quietly(everything)
 
-    def column_sums(
-        self, plain: list[np.ndarray], leaves: list[np.ndarray], lo: int, hi: int
-    ) -> list[np.ndarray]:
-        a = self.arrangement
-        levels = [
-            [np.full(self.inner, v, r.dtype) for _ in range(3)]
-            for v, r in zip(self.neutrals, self.together, strict=True)
+    def column_sums(self, kept: tuple[int, ...], lo: int, hi: int) -> list[np.ndarray]:
+        """What the rows from `lo` to `hi` of the reduced dimensions come to."""
+        plan = self.plan
+        *outer, last = plan.arrangement.reduced
+        sums = [
+            _Columns(u, neutral, plan.inner, dtype)
+            for u, neutral, dtype in zip(plan.ufuncs, plan.neutrals, plan.dtypes, strict=True)
         ]
+        step = max(1, (1 << 15) // plan.inner)
+        for i, where in enumerate(itertools.product(*map(range, outer))):
+            first, end = max(lo - i * last, 0), min(hi - i * last, last)
+            for start in range(first, end, step):
+                cut = (*kept, *where, slice(start, min(start + step, end)))
+                values = self.values([p[cut] for p in self.plain], [x[cut] for x in self.leaves])
+                for s, rows in zip(sums, values, strict=True):
+                    s.add(rows)
+        return [s.total() for s in sums]
 
-        def up(level: int) -> None:
-            for acc, ufunc, neutral in zip(levels, self.ufuncs, self.neutrals, strict=True):
-                ufunc(acc[level + 1], acc[level], out=acc[level + 1])
-                acc[level][...] = neutral
 
-        count = groups = 0
-        for where in itertools.islice(itertools.product(*map(range, a.reduced)), lo, hi):
-            values = self.values([p[where] for p in plain], [x[where] for x in leaves])
-            for acc, value, ufunc in zip(levels, values, self.ufuncs, strict=True):
-                ufunc(acc[0], value, out=acc[0])
-            count += 1
-            if count == GROUP:
-                up(0)
-                count = 0
-                groups += 1
-                if groups == GROUP:
-                    up(1)
-                    groups = 0
-        up(0)
-        up(1)
-        return [acc[2] for acc in levels]
+class _Columns:
+    """The sums of rows, in groups of groups: as the compiled kernel adds them."""
+
+    def __init__(self, ufunc: Any, neutral: Any, inner: int, dtype: np.dtype) -> None:
+        self.ufunc = ufunc
+        self.neutral = neutral
+        self.levels = [np.full(inner, neutral, dtype) for _ in range(3)]
+        self.counts = [0, 0, 0]
+
+    def add(self, rows: np.ndarray, level: int = 0) -> None:
+        while len(rows):
+            count = self.counts[level]
+            whole = len(rows) // GROUP
+            if level == 2 or count or not whole:
+                room = len(rows) if level == 2 else min(GROUP - count, len(rows))
+                group = np.concatenate([self.levels[level][None], rows[:room]])
+                self.levels[level] = self.ufunc.reduce(group, axis=0)
+                rows = rows[room:]
+                self.counts[level] = count + room
+                if level < 2 and self.counts[level] == GROUP:
+                    self.up(level)
+            else:
+                groups = rows[: whole * GROUP].reshape(whole, GROUP, -1)
+                rows = rows[whole * GROUP :]
+                self.add(self.ufunc.reduce(groups, axis=1, initial=self.neutral), level + 1)
+
+    def up(self, level: int) -> None:
+        self.add(self.levels[level][None], level + 1)
+        self.levels[level] = np.full_like(self.levels[level], self.neutral)
+        self.counts[level] = 0
+
+    def total(self) -> np.ndarray:
+        low, middle, high = self.levels
+        result: np.ndarray = self.ufunc(high, self.ufunc(middle, low))
+        return result

@@ -85,13 +85,7 @@ def launch(program: Program, views: list[Any], scalars: list[Any], outs: list[An
             if entry is not None:
                 plan = LaunchPlan(program, entry, arrangement)
                 if len(outs) == 1:  # with several, it matters whether operands share memory
-                    if len(program.plans) > 256:
-                        program.plans = {
-                            k: v
-                            for k, v in program.plans.items()
-                            if not (isinstance(k, tuple) and k[0] == "launch")
-                        }
-                    program.plans[how] = plan
+                    program.keep(how, plan)
         if plan is not None:
             plan.run(scalars, operands)
             return

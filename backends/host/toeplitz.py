@@ -20,14 +20,16 @@ _SMALL_FOR_VECTORS, _SMALL_FOR_MATRICES = 1 << 17, 1 << 15
 
 
 @library.routine(HostArray, "toeplitz_product")
-def toeplitz_product(diagonals: np.ndarray, b: np.ndarray, *, columns: int, left: bool) -> Any:
+def toeplitz_product(diagonals: np.ndarray, b: np.ndarray, *, shape: tuple[int, int], left: bool) -> Any:
     """T @ b, or b @ T."""
-    rows = diagonals.size + 1 - columns if diagonals.size else 0
+    rows, columns = shape
     if not left:  # as the product of the transposes
         diagonals, columns, rows = diagonals[::-1], rows, columns
     b = _standing(b, left)
     if not (diagonals.size and b.size):
-        out = np.zeros((*b.shape[:-2], rows, *b.shape[-1:]) if b.ndim > 1 else rows, np.result_type(diagonals, b))
+        out = np.zeros(
+            (*b.shape[:-2], rows, *b.shape[-1:]) if b.ndim > 1 else rows, np.result_type(diagonals, b)
+        )
     elif _is_direct(diagonals, b, rows * columns):
         out = _direct(diagonals, b, columns)
     else:
@@ -139,7 +141,7 @@ def toeplitz_solve(diagonals: np.ndarray, b: np.ndarray) -> Any:
 
 def _solves(diagonals: np.ndarray, x: np.ndarray, b: np.ndarray, n: int) -> bool:
     """Is T @ x = b up to what rounding explains?"""
-    residual = np.abs(toeplitz_product(diagonals, x, columns=n, left=True) - b)
+    residual = np.abs(toeplitz_product(diagonals, x, shape=(n, n), left=True) - b)
     scale = np.abs(diagonals).sum() * np.abs(x).max(axis=0) + np.abs(b).max(axis=0)
     eps = float(np.finfo(x.dtype).eps)
     return bool((residual.max(axis=0) <= 4 * np.sqrt(n) * eps * scale).all())

@@ -1,0 +1,391 @@
+"""What sparse matrices ask of the host: their form checked and made with NumPy, products and solves by SciPy.
+
+A matrix comes as `data, indices, indptr`: the entries of row i are data[indptr[i]:indptr[i + 1]], in
+the columns that `indices` says, ascending and without repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.host import HostArray
+
+
+def scipy_sparse() -> Any:
+    """scipy.sparse, or an error that says how to get it."""
+    try:
+        import scipy.sparse
+    except ImportError:
+        raise ImportError(
+            "Products and solves of sparse matrices are SciPy's, and SciPy is not installed: "
+            "`pip install scipy`."
+        ) from None
+    return scipy.sparse
+
+
+def routine(name: str) -> Callable[[Any], Any]:
+    return library.routine(HostArray, f"csr_{name}")
+
+
+# Form
+
+
+@routine("checked")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: tuple[int, int] | None) -> Any:
+    """(shape, None) for arrays that make a matrix as they are; (shape, (data, indices, indptr)) of others."""
+    for name, x in (("data", data), ("indices", indices), ("indptr", indptr)):
+        if x.ndim != 1:
+            raise ValueError(f"CSR is made of three vectors, and `{name}` has shape {x.shape}.")
+        if name != "data" and x.dtype.kind not in "iu":
+            raise ValueError(f"CSR: `{name}` holds integers, not {x.dtype.name}. Convert it: x.astype(mb.int32).")
+    if not indptr.size or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        raise ValueError("CSR: `indptr` starts with 0 and never falls: row i is data[indptr[i]:indptr[i + 1]].")
+    if data.size != indices.size or indptr[-1] != data.size:
+        raise ValueError(
+            f"CSR: `data` and `indices` are as long as the last element of `indptr` says; they have {data.size} "
+            f"and {indices.size} elements, and it is {indptr[-1]}."
+        )
+    if shape is None:
+        shape = (indptr.size - 1, int(indices.max()) + 1 if indices.size else 0)
+    if indptr.size != shape[0] + 1:
+        raise ValueError(f"CSR: `indptr` has one element more than there are rows: {indptr.size}, for {shape[0]}.")
+    _check_within("indices", indices, shape[1])
+    rows = _rows(indptr)
+    ascending = (np.diff(indices) > 0) | (np.diff(rows) > 0)
+    kind = index_dtype(shape, data.size)
+    if ascending.all() and indices.dtype == indptr.dtype == kind:
+        return shape, None
+    return shape, _from_triples(data, rows, indices, shape)
+
+
+def _check_within(name: str, x: np.ndarray, n: int) -> None:
+    if x.size and (x.min() < 0 or x.max() >= n):
+        bad = x.min() if x.min() < 0 else x.max()
+        raise ValueError(f"CSR: `{name}` holds {bad}, and there are only 0 to {n - 1}. Give a larger shape=.")
+
+
+def index_dtype(shape: tuple[int, ...], count: int) -> np.dtype:
+    """32 bits wherever they do."""
+    return np.dtype(np.int32 if max(*shape, count) <= np.iinfo(np.int32).max else np.int64)
+
+
+def _rows(indptr: np.ndarray) -> np.ndarray:
+    """The row of each entry."""
+    return np.repeat(np.arange(indptr.size - 1, dtype=indptr.dtype), np.diff(indptr))
+
+
+def _indptr(rows: np.ndarray, n: int, kind: np.dtype) -> np.ndarray:
+    out = np.zeros(n + 1, kind)
+    np.cumsum(np.bincount(rows, minlength=n), out=out[1:])
+    return out
+
+
+def _from_triples(data: np.ndarray, i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> Any:
+    kind = index_dtype(shape, data.size)
+    order = np.lexsort((j, i))
+    data, i, j = data[order], i[order], j[order]
+    if data.size:
+        first = np.r_[True, (np.diff(i) != 0) | (np.diff(j) != 0)]
+        if not first.all():  # entries given more than once are added up
+            add = np.logical_or if data.dtype.kind == "b" else np.add
+            data = add.reduceat(data, np.flatnonzero(first)).astype(data.dtype, copy=False)
+            i, j = i[first], j[first]
+    return data, j.astype(kind), _indptr(i, shape[0], kind)
+
+
+@routine("from_triples")
+def _(data: np.ndarray, i: np.ndarray, j: np.ndarray, *, shape: tuple[int, int] | None) -> Any:
+    if not data.ndim == i.ndim == j.ndim == 1 or not data.size == i.size == j.size:
+        raise ValueError(
+            "CSR of triples (data, (i, j)) takes three vectors of one length; these have shapes "
+            f"{data.shape}, {i.shape} and {j.shape}."
+        )
+    if data.size and (i.dtype.kind not in "iu" or j.dtype.kind not in "iu"):
+        raise ValueError(f"CSR: rows and columns are integers, not {i.dtype.name} and {j.dtype.name}.")
+    i, j = i.astype(np.int64), j.astype(np.int64)
+    if shape is None:
+        shape = (int(i.max(initial=-1)) + 1, int(j.max(initial=-1)) + 1)
+    _check_within("i", i, shape[0])
+    _check_within("j", j, shape[1])
+    return shape, _from_triples(data, i, j, shape)
+
+
+@routine("from_dense")
+def _(a: np.ndarray) -> Any:
+    i, j = np.nonzero(a)
+    kind = index_dtype(a.shape, i.size)
+    return a[i, j], j.astype(kind), _indptr(i, a.shape[0], kind)
+
+
+@routine("dense")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: tuple[int, int]) -> Any:
+    out = np.zeros(shape, data.dtype)
+    out[_rows(indptr), indices] = data
+    return out
+
+
+@routine("rows")
+def _(indptr: np.ndarray) -> Any:
+    return _rows(indptr)
+
+
+@routine("joined")
+def _(*patterns: np.ndarray, columns: int, common: bool) -> Any:
+    """The pattern of several: of all entries, or of the common ones; and where each finds its own.
+
+    Returned are indices and indptr, and for each matrix the position of its entry, or the number of its
+    entries where it has none.
+    """
+    indices, indptrs = patterns[::2], patterns[1::2]
+    rows = [_rows(p) for p in indptrs]
+    numbers, columns = _numbered(indices, columns)
+    keys = [r.astype(np.int64) * columns + j for r, j in zip(rows, numbers, strict=True)]
+    joined = keys[0]
+    for k in keys[1:]:
+        joined = np.intersect1d(joined, k, assume_unique=True) if common else np.union1d(joined, k)
+    found = []
+    for k in keys:
+        at = np.searchsorted(k, joined)
+        inside = at < k.size
+        inside[inside] = k[at[inside]] == joined[inside]
+        found.append(np.where(inside, at, k.size))
+    # Which of all entries the joined ones are: their columns are read off one that has them.
+    everything = np.concatenate(keys)
+    order = np.argsort(everything, kind="stable")
+    at = order[np.searchsorted(everything, joined, sorter=order)] if joined.size else joined
+    kind = indices[0].dtype
+    n = indptrs[0].size - 1
+    return np.concatenate(indices)[at].astype(kind), _indptr(np.concatenate(rows)[at], n, kind), *found
+
+
+def _numbered(indices: tuple[np.ndarray, ...], columns: int) -> tuple[list[np.ndarray], int]:
+    """Columns as numbers that are small enough for row * columns + column to be one number."""
+    if columns < 1 << 31:
+        return [j.astype(np.int64) for j in indices], max(columns, 1)
+    used, numbers = np.unique(np.concatenate(indices), return_inverse=True)
+    return np.split(numbers, np.cumsum([j.size for j in indices])[:-1]), max(used.size, 1)
+
+
+@routine("lookup")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, i: Any, j: Any, *, columns: int) -> Any:
+    """The entries at coordinates."""
+    i, j = np.broadcast_arrays(np.asarray(i, np.int64), np.asarray(j, np.int64))
+    numbers, count = _numbered((indices, j.reshape(-1)), columns)
+    keys = _rows(indptr).astype(np.int64) * count + numbers[0]
+    wanted = i * count + numbers[1].reshape(j.shape)
+    at = np.minimum(np.searchsorted(keys, wanted), max(keys.size - 1, 0))
+    if not keys.size:
+        return np.zeros(i.shape, data.dtype)
+    return np.where(keys[at] == wanted, data[at], data.dtype.type(0))
+
+
+@routine("element")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, i: int, j: int) -> Any:
+    """Where the entry (i, j) stands, -1 if it is not stored."""
+    start, stop = int(indptr[i]), int(indptr[i + 1])
+    at = start + int(np.searchsorted(indices[start:stop], j))
+    return at if at < stop and indices[at] == j else -1
+
+
+@routine("row")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, i: int, columns: int) -> Any:
+    out = np.zeros(columns, data.dtype)
+    part = slice(int(indptr[i]), int(indptr[i + 1]))
+    out[indices[part]] = data[part]
+    return out
+
+
+@routine("block")
+def _(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, rows: np.ndarray, along: tuple[int, int, int],
+    *, columns: int,
+) -> Any:  # fmt: skip
+    """Some rows in the order given, and every step-th column from a first one on: (first, step, how many)."""
+    first, step, width = along
+    counts = np.diff(indptr)[rows]
+    starts = indptr[:-1][rows]
+    before = np.cumsum(counts) - counts
+    at = np.repeat(starts - before, counts) + np.arange(int(counts.sum()))
+    i = np.repeat(np.arange(rows.size), counts)
+    values, j = data[at], indices[at].astype(np.int64)
+    kind = index_dtype((rows.size, width), at.size)
+    if (first, step, width) != (0, 1, columns):
+        shifted = (j - first) * (1 if step > 0 else -1)
+        keep = (shifted >= 0) & (shifted % abs(step) == 0) & (shifted // abs(step) < width)
+        values, j, i = values[keep], shifted[keep] // abs(step), i[keep]
+        if step < 0:
+            return _from_triples(values, i, j, (rows.size, width))
+    return values, j.astype(kind), _indptr(i, rows.size, kind)
+
+
+@routine("diagonal")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, offset: int, length: int) -> Any:
+    out = np.zeros(length, data.dtype)
+    rows = _rows(indptr)
+    on = indices - rows == offset
+    out[np.minimum(rows, indices)[on]] = data[on]
+    return out
+
+
+@routine("sum")
+def _(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, dense: np.ndarray, *, dtype: Any, signs: Any
+) -> Any:
+    """A dense matrix plus a sparse one, each with its sign."""
+    out = np.negative(dense, dtype=dtype) if signs[1] < 0 else dense.astype(dtype)
+    at = _rows(indptr), indices
+    out[at] = out[at] + data if signs[0] > 0 else out[at] - data
+    return out
+
+
+_LINES: dict[str, Any] = {
+    "sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum, "any": np.logical_or,
+    "all": np.logical_and,
+}  # fmt: skip
+
+
+@routine("lines")
+def _(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, name: str, axis: int, shape: Any, dtype: Any
+) -> Any:
+    """One result of a reduction for each row (axis 1) or column (axis 0)."""
+    ufunc, length = _LINES[name], shape[axis]
+    if axis == 0:
+        order = np.argsort(indices, kind="stable")
+        data, indptr = data[order], _indptr(indices, shape[1], indptr.dtype)
+    counts = np.diff(indptr)
+    kept = counts > 0
+    zero = data.dtype.type(0)
+    start = zero if name not in ("any", "all") else np.False_
+    options = {} if dtype is None else {"dtype": dtype}
+    out = np.full(counts.size, start, ufunc.reduce(data[:0], initial=start, **options).dtype)
+    if name == "all" and not length:
+        out[...] = True
+    if data.size:
+        found = ufunc.reduceat(data, indptr[:-1][kept], **options)
+        out[kept] = found
+    if name in ("prod", "min", "max", "all"):  # (to a sum and to "any", zeros add nothing)
+        partly = kept & (counts < length)
+        out[partly] = ufunc(out[partly], start)
+    return out
+
+
+# What SciPy does
+
+
+def _matrix(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: Any) -> Any:
+    made = scipy_sparse().csr_array((data, indices, indptr), shape=shape, copy=False)
+    made.has_canonical_format = True
+    return made
+
+
+@routine("scipy")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: Any) -> Any:
+    return _matrix(data, indices, indptr, shape)
+
+
+def _triple(x: Any, dtype: np.dtype) -> Any:
+    x = x.tocsr()
+    x.sum_duplicates()
+    kind = index_dtype(x.shape, x.nnz)
+    return x.data.astype(dtype, copy=False), x.indices.astype(kind), x.indptr.astype(kind)
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    """SciPy's sparse matrices have no half precision."""
+    return x.astype(np.float32) if x.dtype.char == "e" else x
+
+
+@routine("product")
+def _(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray, *, shape: Any, left: bool
+) -> Any:
+    """S @ b, or b @ S."""
+    dtype = np.result_type(data, b)
+    s, b = _matrix(_wide(data), indices, indptr, shape), _wide(b)
+    if b.ndim <= 2:
+        found = s @ b if left else b @ s
+    elif left:  # all columns of a stack beside each other
+        columns = np.moveaxis(b, -2, 0)
+        found = np.moveaxis((s @ columns.reshape(shape[1], -1)).reshape(shape[0], *columns.shape[1:]), 0, -2)
+    else:
+        found = (b.reshape(-1, shape[0]) @ s).reshape(*b.shape[:-1], shape[1])
+    return np.asarray(found).astype(dtype, copy=False)
+
+
+@routine("times_csr")
+def _(*parts: np.ndarray, shapes: Any) -> Any:
+    (a, *pattern1), (b, *pattern2) = parts[:3], parts[3:]
+    product = _matrix(_wide(a), *pattern1, shapes[0]) @ _matrix(_wide(b), *pattern2, shapes[1])
+    return _triple(product, np.result_type(a, b))
+
+
+@routine("transposed")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: Any) -> Any:
+    order = np.argsort(indices, kind="stable")
+    return data[order], _rows(indptr)[order], _indptr(indices, shape[1], indptr.dtype)
+
+
+def _factors(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n: int) -> Any:
+    """The LU factors (SuperLU), with rows and columns exchanged to stay sparse."""
+    scipy_sparse()
+    import scipy.sparse.linalg
+
+    try:
+        return scipy.sparse.linalg.splu(_matrix(data, indices, indptr, (n, n)).tocsc())
+    except RuntimeError as e:
+        raise np.linalg.LinAlgError("Singular matrix" if "singular" in str(e) else str(e)) from None
+
+
+@routine("solve")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> Any:
+    n = indptr.size - 1
+    if not b.size:
+        return b.copy()
+    if b.ndim > 2:
+        columns = np.moveaxis(b, -2, 0)
+        x = _factors(data, indices, indptr, n).solve(np.ascontiguousarray(columns.reshape(n, -1)))
+        return np.moveaxis(x.reshape(columns.shape), 0, -2)
+    return _factors(data, indices, indptr, n).solve(np.ascontiguousarray(b))
+
+
+@routine("det")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Any:
+    sign, d = _triangle(data, indices, indptr)
+    return data.dtype.type(sign * np.prod(d))
+
+
+@routine("slogdet")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Any:
+    sign, d = _triangle(data, indices, indptr)
+    size = np.abs(d)
+    logarithm = np.log(size).sum(dtype=size.dtype)
+    return data.dtype.type(sign * np.prod(d / size) if size.all() else 0), size.dtype.type(logarithm)
+
+
+def _triangle(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> tuple[int, np.ndarray]:
+    """The sign of the exchanges of rows and columns, and the diagonal of the upper factor."""
+    n = indptr.size - 1
+    if not n:
+        return 1, np.ones(0, data.dtype)
+    try:
+        factors = _factors(data, indices, indptr, n)
+    except np.linalg.LinAlgError:
+        return 1, np.zeros(1, data.dtype)
+    return _parity(factors.perm_r) * _parity(factors.perm_c), factors.U.diagonal()
+
+
+def _parity(order: np.ndarray) -> int:
+    """The sign of a permutation: by its cycles, of which each of even length turns it."""
+    seen, sign = np.zeros(order.size, bool), 1
+    for i in range(order.size):
+        length = 0
+        while not seen[i]:
+            seen[i] = True
+            i, length = order[i], length + 1
+        sign = -sign if length and length % 2 == 0 else sign
+    return sign

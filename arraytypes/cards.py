@@ -37,15 +37,27 @@ _PRE = f"margin:0;padding:0;background:none;border:none;color:inherit;white-spac
 def card_of(x: AbstractArray) -> str:
     """The HTML a notebook shows of an array."""
     version = _pending(x)
-    below = tree_html(version) if version is not None and x.size > SMALL else preformatted(sample_text(x))
-    return card(type(x).__name__, facts(x), pictures.picture(x), below, colour=pictures.colour_of(x))
+    said = facts(x)  # before its values are asked for
+    if version is None:
+        sections = [preformatted(sample_text(x))]
+    elif x.size > SMALL:
+        sections = [tree_html(version)]
+    else:  # a small result is what one looks for
+        sections = [tree_html(version), preformatted(sample_text(x))]
+    return card(type(x).__name__, said, pictures.picture(x), *sections, colour=pictures.colour_of(x))
+
+
+def tree_card(version: Broadcasted | Reduced) -> str:
+    """The HTML a notebook shows of a tree."""
+    said = {"shape": shown_shape(version.shape), "dtype": version.dtype.name, "state": _waits(version)}
+    return card(type(version).__name__, said, "", tree_html(version))
 
 
 def card(title: str, rows: dict[str, str], picture: str, *sections: str, colour: str = "") -> str:
     """A title, a table of facts beside a picture, and what follows below."""
     dots = {"place": f'<span style="color:{colour}">\u25cf</span> '} if colour else {}
     cells = "".join(
-        f'<tr style="background:none;border:none"><th style="{_CELL};font-weight:normal;opacity:0.6">'
+        f'<tr style="background:none;border:none"><th style="{_HEAD}">'
         f'{html.escape(k)}</th><td style="{_CELL}">{dots.get(k, "")}{html.escape(v)}</td></tr>'
         for k, v in rows.items()
     )
@@ -61,6 +73,7 @@ def card(title: str, rows: dict[str, str], picture: str, *sections: str, colour:
 
 _TABLE = "border-collapse:collapse;border:none;margin:0.3em 0 0 0;color:inherit;font-size:inherit"
 _CELL = "text-align:left;padding:0.05em 1.2em 0.05em 0;border:none;background:none;max-width:60ch"
+_HEAD = f"{_CELL};white-space:nowrap;font-weight:normal;opacity:0.6"
 
 
 def preformatted(said: str) -> str:
@@ -110,8 +123,12 @@ def _state(x: Any) -> str:
     if version is None:
         leaf = getattr(root_of(x), "_node", None)
         return "memory shared with NumPy" if isinstance(leaf, Leaf) and leaf.foreign else "in memory"
+    return _waits(version)
+
+
+def _waits(version: Any) -> str:
     n = _operations(version)
-    return f"pending: {n} operation{'s' if n != 1 else ''}"
+    return f"pending: {n} operation{'s' if n != 1 else ''}" if n else "in memory"
 
 
 def _operations(version: Any) -> int:
@@ -145,23 +162,26 @@ def sample_text(x: Any) -> Any:
 def _(x: AbstractArray) -> str:
     if not x.ndim:
         return str(verbs.fetch(x)[()])
+    if x.ndim > 3 and x.size:  # the first matrix of many
+        first = verbs.getitem(x, (0,) * (x.ndim - 2))
+        return f"[{', '.join('0' * (x.ndim - 2))}, :, :]\n{sample_text(first)}"
     edge = EDGE if x.ndim < 3 else 1
     few = x.size <= 60 if x.ndim < 3 else x.size <= 20
     with np.printoptions(precision=min(4, np.get_printoptions()["precision"])):
-        return np.array2string(corners(x), threshold=60 if few else 0, edgeitems=edge, max_line_width=90)
+        return np.array2string(corners(x), threshold=60 if few else 0, edgeitems=edge, max_line_width=78)
 
 
-def corners(x: Any) -> np.ndarray:
+def corners(x: Any, edge: int = EDGE) -> np.ndarray:
     """An array that NumPy shortens to what it shortens `x` to, though only the corners were fetched."""
-    if x.size <= 1000 or x.ndim > 4:
+    if x.size <= 1000 or x.ndim > 6 or edge < 1:
         return np.asarray(verbs.fetch(x))
     family, view = leaf_family(type(x)), verbs.leaf_of(x).view
     ends = [
-        [(slice(None), slice(None))] if n <= 2 * EDGE + 1
-        else [(slice(0, EDGE), slice(0, EDGE)), (slice(n - EDGE, n), slice(EDGE + 1, 2 * EDGE + 1))]
+        [(slice(None), slice(None))] if n <= 2 * edge + 1
+        else [(slice(0, edge), slice(0, edge)), (slice(n - edge, n), slice(edge + 1, 2 * edge + 1))]
         for n in x.shape
     ]  # fmt: skip
-    out = np.zeros(tuple(min(n, 2 * EDGE + 1) for n in x.shape), x.dtype)
+    out = np.zeros(tuple(min(n, 2 * edge + 1) for n in x.shape), x.dtype)
     for block in itertools.product(*ends):
         there, here = tuple(b[0] for b in block), tuple(b[1] for b in block)
         out[here] = family._download(view[there])

@@ -111,6 +111,9 @@ class DenseArray(AbstractArray):
     # A quicker x[index] for small results, if the backend has one: x, index → array, or None.
     _take_small: Any = None
 
+    # A quicker x[index] = value for small parts: x, index, value → whether it was done.
+    _put_small: Any = None
+
     @classmethod
     def _upload(cls, data: np.ndarray) -> Any:
         """A view of new memory at this place with these contents."""

@@ -5,25 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.cards import card_of, shown_bytes
+from mirabelle.arraytypes.cards import card_of, corners, shown_bytes, tree_card
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.tree import Broadcasted, Reduced
 
 __all__ = ["shown_bytes"]
 
 
 @verbs.show.method
 def _(x: AbstractArray, brief: bool = False) -> str:
-    values = verbs.fetch(x)
+    options = np.get_printoptions()
+    long = x.size > options["threshold"]
+    # Of what is shortened anyway, only what is shown is fetched.
+    values = corners(x, options["edgeitems"]) if long else verbs.fetch(x)
+    threshold = 0 if long else None
     if brief:
-        return str(values[()]) if values.ndim == 0 else np.array2string(values)
+        return str(values[()]) if values.ndim == 0 else np.array2string(values, threshold=threshold)
     head = f"{type(x).__name__}("
-    text = np.array2string(values, separator=", ", prefix=head)
+    text = np.array2string(values, separator=", ", prefix=head, threshold=threshold)
     notes = []
-    if values.size == 0:
+    if x.size == 0:
         text = "[]"
-        notes.append(f"shape={values.shape}")
-    if values.size > np.get_printoptions()["threshold"]:
-        notes.append(f"shape={values.shape}")
+    if x.size == 0 or long:
+        notes.append(f"shape={x.shape}")
     if x.place.rank > 1:
         notes.append(f"place={x.place}")
     return head + ", ".join([text, *notes]) + ")"
@@ -32,6 +36,11 @@ def _(x: AbstractArray, brief: bool = False) -> str:
 @verbs.show_html.method
 def _(x: AbstractArray) -> str:
     return card_of(x)
+
+
+@verbs.show_html.method
+def _(x: Broadcasted | Reduced) -> str:
+    return tree_card(x)
 
 
 @verbs.to_numpy.method

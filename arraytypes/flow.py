@@ -42,37 +42,68 @@ def flow(version: Any) -> str | None:
     for node in nodes:
         if not node.inputs:
             node.column = min((n.column for n in nodes if node in n.inputs), default=1) - 1
-    # A row for each end of the tree; what they flow into stands in their middle, and moves down
-    # where another stands already.
-    row = 0
-    for node in nodes:
-        if not node.inputs:
-            node.y = row * _ROW
-            row += 1
-        else:
-            node.y = sum(n.y for n in node.inputs) / len(node.inputs)
+    _set_heights(nodes)
     columns = 1 + max(n.column for n in nodes)
-    for c in range(columns):
-        below = -_ROW
-        for node in sorted((n for n in nodes if n.column == c), key=lambda n: n.y):
-            node.y = max(node.y, below + _ROW)
-            below = node.y
     widths = [max(n.wide for n in nodes if n.column == c) for c in range(columns)]
     starts = [2.0 + sum(widths[:c]) + c * _GAP for c in range(columns)]
     parts = []
+    deepest = 0.0
     for node in nodes:
         for source in node.inputs:
             x1, y1 = starts[source.column] + source.wide, source.y + _HIGH / 2 + 2
             x2, y2 = starts[node.column], node.y + _HIGH / 2 + 2
-            middle = (x1 + x2) / 2
+            lane = _lane(source, node, nodes)
+            if lane is None:
+                path = f"M{x1:.1f},{y1:.1f}{_bend(x1, y1, x2, y2)}"
+            else:  # below what stands between
+                left, right = starts[source.column + 1], starts[node.column - 1] + widths[node.column - 1]
+                path = f"M{x1:.1f},{y1:.1f}{_bend(x1, y1, left, lane)}H{right:.1f}{_bend(right, lane, x2, y2)}"
+                deepest = max(deepest, lane)
             parts.append(
-                f'<path d="M{x1:.1f},{y1:.1f}C{middle:.1f},{y1:.1f} {middle:.1f},{y2:.1f} {x2:.1f},{y2:.1f}" '
-                'fill="none" stroke="currentColor" stroke-opacity="0.35" stroke-width="1.2"/>'
+                f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity="0.35" stroke-width="1.2"/>'
             )
     for node in nodes:
         parts += _drawn(node, starts[node.column])
     wide = max(starts[n.column] + n.wide for n in nodes) + 4
-    return pictures.svg(wide, max(n.y for n in nodes) + _HIGH + 6, parts)
+    return pictures.svg(wide, max(deepest, *(n.y + _HIGH for n in nodes)) + 6, parts)
+
+
+def _bend(x1: float, y1: float, x2: float, y2: float) -> str:
+    """A curve from here to there that leaves and arrives level."""
+    middle = (x1 + x2) / 2
+    return f"C{middle:.1f},{y1:.1f} {middle:.1f},{y2:.1f} {x2:.1f},{y2:.1f}"
+
+
+def _lane(source: _Node, node: _Node, nodes: list[_Node]) -> float | None:
+    """The height at which a line passes below what stands in its way; None if nothing does."""
+    between = [n for n in nodes if source.column < n.column < node.column]
+    low, high = min(source.y, node.y), max(source.y, node.y)
+    if not any(low - _ROW < n.y < high + _ROW for n in between):
+        return None
+    return max(n.y for n in between) + _HIGH + 10
+
+
+def _set_heights(nodes: list[_Node]) -> None:
+    """An operation stands in the middle of the operations it reads, data right below those it goes with."""
+    below: dict[int, float] = {}  # column → where the next node fits
+
+    def stand(node: _Node, y: float) -> None:
+        node.y = max(y, below.get(node.column, 0.0))
+        below[node.column] = node.y + _ROW
+        standing.add(node)
+
+    standing: set[_Node] = set()
+    for node in nodes:  # what flows into a node comes before it
+        if node.inputs:
+            known = [n.y for n in node.inputs if n in standing]
+            for source in node.inputs:
+                if source not in standing:
+                    stand(source, max(known, default=-_ROW) + _ROW)
+                    known.append(source.y)
+            stand(node, sum(n.y for n in node.inputs) / len(node.inputs))
+    for node in nodes:
+        if node not in standing:
+            stand(node, 0.0)
 
 
 def _drawn(node: _Node, x: float) -> list[str]:

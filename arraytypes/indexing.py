@@ -318,6 +318,9 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
     from mirabelle.arraytypes.assign import assigned_value, check_writable, scatter_into
 
     check_writable(x)
+    family = leaf_family(type(x))
+    if not op and family._put_small is not None and not counters.active and family._put_small(x, index, value):
+        return
     if not op and len(index) == 1 and _is_mask_of(x, index[0]) and _is_single(value):
         mask = _entry(leaf_family(type(x)), x, index[0])
         verbs.assign(x, verbs.where(mask, assigned_value(x, value), x))

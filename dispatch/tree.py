@@ -147,6 +147,9 @@ class Broadcasted:
     def __repr__(self) -> str:
         return format_tree(self)
 
+    def _repr_html_(self) -> str:
+        return _shown(self)
+
 
 class Reduced:
     """A reduction of a version along axes, not computed yet."""
@@ -179,6 +182,15 @@ class Reduced:
 
     def __repr__(self) -> str:
         return format_tree(self)
+
+    def _repr_html_(self) -> str:
+        return _shown(self)
+
+
+def _shown(version: Broadcasted | Reduced) -> str:
+    from mirabelle.dispatch import verbs  # which stand on this module
+
+    return verbs.show_html(version)  # type: ignore[no-any-return]
 
 
 def is_element(version: Any) -> bool:

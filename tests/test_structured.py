@@ -30,6 +30,7 @@ RNG = np.random.default_rng(3)
 V, U, W = RNG.uniform(0.5, 2, N), RNG.uniform(0.5, 2, N - 1), RNG.uniform(-2, -0.5, N - 1)
 A, B = RNG.uniform(0.5, 2, (N, N)), RNG.uniform(0.5, 2, (N, N))
 Z = A + 1j * B
+SPARSE = np.where(RNG.uniform(size=(N, N)) < 0.3, A, 0) + np.diag(V * np.array([0, 2, 2, 2, 2])) + np.eye(N)[::-1]
 
 
 def triangle(a, upper, unit=False):
@@ -69,8 +70,17 @@ KINDS = {
     "diagonal_of_view": (lambda at: mb.Diagonal(at(np.repeat(V, 2))[::2]), np.diag(V)),
     "upper_of_transpose": (lambda at: mb.UpperTriangular(at(A).T), np.triu(A.T)),
     "pending": (lambda at: mb.Diagonal(at(V) * 2), np.diag(V * 2)),
+    "kronecker": (lambda at: mb.Kronecker(at(A[:1, :1]), at(B)), np.kron(A[:1, :1], B)),
+    "kronecker_sum": (lambda at: mb.KroneckerSum(at(A[:1, :1]), at(B)), A[0, 0] * np.eye(N) + B),
+    "blocks": (
+        lambda at: mb.BlockDiagonal(at(A[:2, :2]), at(B[:3, :3])),
+        np.block([[A[:2, :2], np.zeros((2, 3))], [np.zeros((3, 2)), B[:3, :3]]]),
+    ),
+    "low_rank": (lambda at: mb.LowRank(at(A), at(B)), A @ B),
+    "concat": (lambda at: mb.Concat(at(A[:2]), at(B[2:])), np.concatenate([A[:2], B[2:]])),
     "toeplitz": (lambda at: mb.Toeplitz(at(V), at(A[0])), scipy.linalg.toeplitz(V, A[0])),
     "circulant": (lambda at: mb.Circulant(at(V)), scipy.linalg.circulant(V)),
+    "csr": (lambda at: mb.CSR(at(SPARSE)), SPARSE),
 }
 KIND = pytest.mark.parametrize("kind", KINDS)
 FAMILY = pytest.mark.parametrize("family", FAMILIES)
@@ -496,7 +506,7 @@ def test_the_identity_gives_back_what_it_meets():
 # Linear algebra with rules
 
 
-MATRICES = [k for k in SQUARE if k not in ("fill", "fill_of_array", "zeros", "ones", "toeplitz")]
+MATRICES = [k for k in SQUARE if k not in ("fill", "fill_of_array", "zeros", "ones", "toeplitz", "concat")]
 
 
 @FAMILY

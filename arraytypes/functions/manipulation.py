@@ -333,8 +333,11 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     if library_is_quicker(leaf_family(type(x)), math.prod(shape)):
         return library.call("tile", x, times)
     out = verbs.similar(x, shape=shape)
-    apart = verbs.reshape(out, tuple(itertools.chain(*zip(times, sizes, strict=True))))
     if out.size:
+        # What is repeated along a dimension gets one of its own in front of it.
+        apart = [(n,) if r == 1 else (r, n) for n, r in zip(sizes, times, strict=True)]
+        index = [(_ALL,) if r == 1 else (None, _ALL) for r in times]
         source = verbs.getitem(x, (*(None,) * (ndim - x.ndim), ...))
-        verbs.assign(apart, verbs.getitem(source, (*itertools.chain(*[(None, _ALL)] * ndim), ...)))
+        spread = verbs.getitem(source, (*itertools.chain(*index), ...))
+        verbs.assign(verbs.reshape(out, tuple(itertools.chain(*apart))), spread)
     return out

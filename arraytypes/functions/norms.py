@@ -109,7 +109,9 @@ def _rescaled(x: Any, axes: tuple[int, ...], options: Any, p: float, plain: Any)
     usable = verbs.logical_and(scale > 0, verbs.isfinite(scale))
     _, exponent = verbs.frexp(scale)  # powers of two: dividing by them rounds nothing
     safe = verbs.where(usable, verbs.ldexp(1.0, verbs.subtract(exponent, 1)), 1.0)
-    scaled = _power_sum(verbs.divide(size, safe), options, p)
+    # (Not a division: this keeps the zeros of structured matrices.)
+    shifted = verbs.ldexp(size, verbs.where(usable, verbs.subtract(1, exponent), 0))
+    scaled = _power_sum(shifted, options, p)
     if not options["keepdims"]:
         shape = tuple(n for d, n in enumerate(x.shape) if d not in axes)
         safe, usable = verbs.reshape(safe, shape), verbs.reshape(usable, shape)

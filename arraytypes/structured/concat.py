@@ -25,6 +25,7 @@ from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.kronecker import as_right_side
+from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import verbs
 
 
@@ -129,16 +130,21 @@ class Concat(Structured):
         along = full[self.axis]
         rest = lambda i: tuple(i if d == self.axis else x for d, x in enumerate(full))
         if isinstance(along, int):
-            n = self._shape[self.axis]
-            if not -n <= along < n:
-                raise IndexError(f"index {along} is out of bounds for axis {self.axis} with size {n}")
-            part, span = next((p, s) for p, s in self.spans() if s.start <= along % n < s.stop)
-            return part[rest(along % n - span.start)]
+            part, place = self._part_at(along)
+            return part[rest(place)]
         pieces = [p[rest(inside)] for p, inside in self._inside(along)]
         axis = self.axis - sum(isinstance(i, int) for i in full[: self.axis])
         if not pieces:
             return self._parts[0][rest(slice(0, 0))]
         return pieces[0] if len(pieces) == 1 else joined_lazily(pieces, axis)
+
+    def _part_at(self, i: int) -> tuple[Any, int]:
+        """The part that holds a place of the axis, and where in it."""
+        n = self._shape[self.axis]
+        if not -n <= i < n:
+            raise IndexError(f"index {i} is out of bounds for axis {self.axis} with size {n}")
+        part, span = next((p, s) for p, s in self.spans() if s.start <= i % n < s.stop)
+        return part, i % n - span.start
 
     def _inside(self, along: slice) -> list[tuple[Any, slice]]:
         """The parts a slice of the axis meets, in its order, and the slice of each."""
@@ -159,27 +165,41 @@ class Concat(Structured):
         return found if chosen.step > 0 else found[::-1]
 
     def _write(self, index: Any, value: Any) -> None:
-        shown = self if index is None else self._index(index)
-        if shown is NotImplemented:
+        full = _basic_index((...,) if index is None else index, len(self._shape))
+        if full is None:
             raise TypeError(
                 "A Concat is written to by integers and slices, which meet its parts: x[1:3] = v. For masks "
                 "and lists of indices, make a dense copy: `x = mb.HostArray(x)`."
             )
-        if not isinstance(shown, Concat):
-            verbs.assign(shown, value)
+        if isinstance(value, (Wrapper, Structured)):
+            value = verbs.copy(
+                value
+            )  # it may show the parts, of which some will be written before others are read
+        along, axis = full[self.axis], self.axis
+
+        def at(i: Any) -> tuple[Any, ...]:
+            return (*full[:axis], i, *full[axis + 1 :])
+
+        if isinstance(along, int):
+            part, place = self._part_at(along)
+            verbs.setitem(part, at(place), value)
             return
-        whole = getattr(value, "shape", ())
-        for p, span in shown.spans():
-            if (
-                len(whole)
-                and len(whole) >= len(shown.shape) - shown.axis
-                and whole[shown.axis - len(shown.shape)] != 1
-            ):
-                at = shown.axis - len(shown.shape)
-                piece = value[(..., span, *[slice(None)] * (-at - 1))]
-            else:
-                piece = value
-            verbs.assign(p, piece)
+        # Where the axis is in the value, counted from behind, if it is there and not to be stretched.
+        behind = sum(not isinstance(i, int) for i in full[axis:])
+        shape = getattr(value, "shape", ())
+        split = len(shape) >= behind and shape[-behind] != 1
+        chosen = len(range(self._shape[axis])[along])
+        if split and shape[-behind] != chosen:
+            raise ValueError(
+                f"could not broadcast input array from shape {shape}: {shape[-behind]} rows or columns come "
+                f"along axis {axis} of a Concat, and {chosen} are written to."
+            )
+        start = 0
+        for part, inside in self._inside(along):
+            stop = start + len(range(part.shape[axis])[inside])
+            piece = value[(..., slice(start, stop), *[slice(None)] * (behind - 1))] if split else value
+            verbs.setitem(part, at(inside), piece)
+            start = stop
 
     # Products
 

@@ -49,7 +49,7 @@ def _(x: Structured) -> dict[str, str]:
 @sample_text.method
 def _(x: Structured) -> str:
     """The entries of a small one; of a larger one what it is made of."""
-    with np.printoptions(precision=min(4, np.get_printoptions()["precision"])):
+    with np.printoptions(precision=min(4, np.get_printoptions()["precision"]), linewidth=130):
         if x.ndim < 3 and max(x.shape, default=0) <= 12:
             return entries_text(x, " ")
     lines = [fact for fact in x._facts() if not fact.startswith("shape=")]

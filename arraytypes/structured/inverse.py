@@ -32,6 +32,7 @@ from mirabelle.arraytypes.structured.blocks import BlockDiagonal
 from mirabelle.arraytypes.structured.fallback import made_dense, normal_indices
 from mirabelle.arraytypes.structured.kronecker import Kronecker, kronecker
 from mirabelle.arraytypes.structured.kronecker_reductions import norm_of_matrix
+from mirabelle.arraytypes.structured.lowrank import LowRank
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import Op
 
@@ -244,6 +245,14 @@ def _(A: BlockDiagonal) -> Any:
     if not A.all_square:
         raise LinAlgError(singular("inverse"))
     return A._made(*[inverse(p) if p.ndim == 2 else solving.inv(p) for p in A.parts])
+
+
+@inverse.method
+def _(A: LowRank) -> Any:
+    check_square("inverse", A)
+    if A.rank < A.shape[0]:
+        raise LinAlgError(singular("inverse"))
+    return Inverse(verbs.dense(A))
 
 
 # What the matrix says of its inverse

@@ -272,7 +272,7 @@ def _(x1: LowRank, x2: AbstractArray) -> Any:
     check_system("solve", x1, x2)
     if _is_singular(x1):
         raise LinAlgError(singular("solve"))
-    return solving.solve(verbs.dense(x1), x2)
+    return solving.solve(verbs.dense(x1), verbs.dense(x2))
 
 
 @solving.inv.method

@@ -124,9 +124,8 @@ def _(x: CSR, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: boo
     if reduction.name not in _KNOWN or not axes or 0 in x.shape:
         return verbs.reduce_(x._dense(), reduction, axis=axis, dtype=dtype, keepdims=keepdims)
     if len(axes) == 1:
-        # (axes[0] is summed over: there is one result for each place along the other.)
         found = library.call(
-            "csr_lines", *x.parts, name=reduction.name, axis=1 - axes[0], shape=x.shape, dtype=dtype
+            "csr_lines", *x.parts, name=reduction.name, axis=axes[0], shape=x.shape, dtype=dtype
         )
         return verbs.reshape(found, _kept(x.shape, axes)) if keepdims else found
     found = _overall(x, reduction, dtype)

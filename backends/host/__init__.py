@@ -6,6 +6,7 @@ from mirabelle.backends.host import (  # noqa: F401 - they add methods
     indexkernels,
     kronecker,
     library,
+    picking,
     random,
     reduce,
     routines,

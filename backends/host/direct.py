@@ -265,8 +265,8 @@ def _(array: Any, index: type) -> Any:
     return getitem
 
 
-def _small(value: Any, dtype: np.dtype) -> Any:
-    """A value to be written, computed if it is a small tree; None where it takes the general way."""
+def small_value(value: Any, dtype: np.dtype) -> Any:
+    """A value to be written, as NumPy takes it: a small tree is computed; None for the general way."""
     t = type(value)
     if t is float or t is int:
         kind = dtype.kind
@@ -307,7 +307,7 @@ def write_small(node: Any, how: Any, value: Any) -> bool:
     shape = view[how].shape
     if not is_small(shape, 8):
         return False
-    new = _small(value, view.dtype)
+    new = small_value(value, view.dtype)
     if new is None:
         return False
     if type(new) is np.ndarray and new.shape != shape and new.shape != ():
@@ -377,7 +377,7 @@ def _(array: Any, values: Any) -> Any:
             or node.foreign
             or counters.active
             or not usable()
-            or _small(value, node.dtype) is None
+            or small_value(value, node.dtype) is None
         ):
             del node, new  # the general way counts who refers to the old contents
             return general(dest, value, casting=casting)

@@ -7,12 +7,15 @@ stretched operands) is packed once, unless the order of a vector says the same.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes import pool
-from mirabelle.backends.host import kernels, productkernels
+from mirabelle.backends.host import kernels, productkernels, threads
 from mirabelle.dispatch.promotion import code
 from mirabelle.dispatch.settings import settings
 
@@ -20,6 +23,11 @@ from mirabelle.dispatch.settings import settings
 SMALL = 1 << 11
 # Stacks from this many matrices on, each of at most so many rows and columns, have a kernel of their size.
 SMALL_STACK, SMALL_SIDE = 256, 4
+# A stack that meets one matrix is one tall matrix, if its own have so few rows or products so little work.
+# (Others are faster one by one: each stays in the cache.)
+FEW_ROWS, LITTLE = 2, 256
+# Up to this many multiplications BLAS uses one thread, so a stack of such products is shared among ours.
+ONE_THREAD = 1 << 18
 # A result of fewer columns than this is computed by inner products.
 NARROW = 16
 # A product that NumPy computes while the kernel is being compiled is cut into pieces of about this work.
@@ -105,7 +113,7 @@ def _folded(x: np.ndarray) -> np.ndarray | None:
 
 
 def _floating(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:
-    if a.ndim > 2 and b.ndim <= 2:
+    if a.ndim > 2 and (b.ndim == 1 or (b.ndim == 2 and _little(a, b))):
         tall, flat = _folded(a), _folded(out if b.ndim == 2 else out[..., None])
         if tall is not None and flat is not None:
             _floating(tall, b, flat if b.ndim == 2 else flat[:, 0])
@@ -120,7 +128,39 @@ def _floating(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:
         a = _packed(a)
     if b.ndim > 1:
         b = _packed(b)
-    return np.matmul(a, b, out=out)
+    return _stack(a, b, out)
+
+
+def _little(a: np.ndarray, b: np.ndarray) -> bool:
+    rows, steps = a.shape[-2:]
+    return rows <= FEW_ROWS or rows * steps * b.shape[-1] <= LITTLE
+
+
+def _stack(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """a @ b by BLAS; a stack of products too small for BLAS's threads is divided among ours."""
+    work = a.shape[-1] * (a.shape[-2] if a.ndim > 1 else 1) * (b.shape[-1] if b.ndim > 1 else 1)
+    if out.ndim < 3 or min(a.ndim, b.ndim) < 2 or work > ONE_THREAD or settings.num_threads < 2:
+        return np.matmul(a, b, out=out)
+    stack = out.shape[:-2]
+    longest = stack.index(max(stack))
+    pieces = min(stack[longest], settings.num_threads * 4)
+    if pieces < 2 or work * math.prod(stack) < max(productkernels.THREADED, settings.thread_size):
+        return np.matmul(a, b, out=out)
+    axis = longest - out.ndim  # from the end, where dimensions are aligned
+    edges = [stack[longest] * i // pieces for i in range(pieces + 1)]
+
+    def part(x: np.ndarray, lo: int, hi: int) -> np.ndarray:
+        if x.ndim < -axis or x.shape[axis] == 1:
+            return x
+        return x[(..., slice(lo, hi), *[slice(None)] * (-axis - 1))]
+
+    threads.run_all(
+        [
+            functools.partial(np.matmul, part(a, lo, hi), part(b, lo, hi), out=part(out, lo, hi))
+            for lo, hi in itertools.pairwise(edges)
+        ]
+    )
+    return out
 
 
 def _matrix_vector(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> np.ndarray:

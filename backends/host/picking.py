@@ -1,0 +1,94 @@
+"""Indices with arrays in them on the host, where NumPy's own indexing is quicker than a kernel.
+
+That is where few elements are read or written, and where a mask that is in memory already says
+which elements become one number. While counters are open the ordinary way is taken, which counts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.assign import apart, nobody_else
+from mirabelle.arraytypes.dense import DenseArray, wrap
+from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.indexing import Basic
+from mirabelle.backends.host.direct import small_value
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tree import Leaf
+
+
+def few(n: int) -> bool:
+    """Are so many elements read, or written, sooner than a kernel is set up for it?"""
+    return n <= 32 * settings.small_size
+
+
+def as_numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The index as NumPy takes it; None where it is large, or not sure to mean the same."""
+    made: list[Any] = []
+    arrays = 0
+    for i in index:
+        if isinstance(i, DenseArray):
+            if leaf_family(type(i)) is not HostArray or not i.ndim or i.dtype.kind not in "iub" or not few(i.size):
+                return None
+            made.append(verbs.leaf_of(i).view)
+            arrays += 1
+        elif isinstance(i, list):
+            data = np.asarray(i)
+            if not data.ndim or data.dtype.kind not in "iub" or not few(data.size):
+                return None
+            made.append(data)
+            arrays += 1
+        elif isinstance(i, Basic) and not isinstance(i, (bool, np.bool_)):
+            made.append(i)
+        else:
+            return None
+    return tuple(made) if arrays else None
+
+
+def take_small(x: Any, index: tuple[Any, ...]) -> Any:
+    """x[index] in new memory, or None."""
+    how = as_numpy_index(index)
+    if how is None:
+        return None
+    try:
+        picked = verbs.leaf_of(x).view[how]
+    except IndexError:
+        return None  # the ordinary way says it in its words
+    return wrap(HostArray, Leaf(picked)) if few(picked.size) else None
+
+
+def put_small(x: Any, index: tuple[Any, ...], value: Any) -> bool:
+    """x[index] = value in place, if nobody else reads the old contents; else do nothing."""
+    if not isinstance(x, DenseArray):
+        return False
+    node = x._node
+    if type(node) is not Leaf:
+        if node.value is None:
+            return False
+        x._node = node = node.value
+    if node.foreign:
+        return False
+    how = as_numpy_index(index)
+    if how is None:
+        return False
+    new = small_value(value, node.dtype)
+    if new is None or not nobody_else(node):
+        return False
+    view = node.view
+    if any(isinstance(i, np.ndarray) and not apart(i, view) for i in how):
+        return False
+    try:
+        view[how] = new
+    except (IndexError, ValueError):
+        return False
+    node.writes += 1
+    node.reducers = None
+    return True
+
+
+HostArray._take_small = staticmethod(take_small)  # type: ignore[assignment]
+HostArray._put_small = staticmethod(put_small)  # type: ignore[assignment]

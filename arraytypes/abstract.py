@@ -7,15 +7,17 @@ what a NumPy user types on an array.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.buffers import Buffered
+from mirabelle.arraytypes.buffers import Buffered, NoBufferError
 from mirabelle.arraytypes.methods import NumpyMethods
 from mirabelle.arraytypes.parametric import ArrayMeta
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import is_element
@@ -175,16 +177,30 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
 
     # Values
 
-    def item(self, *index: int) -> Any:
-        """One element as a Python scalar. On a device this is a transfer, and counted."""
+    def item(self, *index: Any) -> Any:
+        """One element as a Python scalar: the only one, or by its index, or by its place in a row of all.
+
+        On a device this is a transfer, and counted.
+        """
         if index:
-            return self[index[0] if len(index) == 1 else index].item()
+            return self[self._place_of(index[0] if len(index) == 1 else index)].item()
         if self.size != 1:
             raise ValueError(
                 "can only convert an array of size 1 to a Python scalar: this one has "
                 f"{self.size} elements. Fetch them all with mb.to_numpy(x), or one with x[i]."
             )
         return self._read().item()
+
+    def _place_of(self, index: Any) -> tuple[int, ...]:
+        """The index of an element, or its number in a row of all, as one integer for each dimension."""
+        if not isinstance(index, tuple):
+            n = operator.index(index)
+            if not -self.size <= n < self.size:
+                raise IndexError(f"index {n} is out of bounds for size {self.size}")
+            return tuple(int(i) for i in np.unravel_index(n % self.size, self.shape))
+        if len(index) != self.ndim:
+            raise ValueError(f"incorrect number of indices for array: {len(index)} for {self.ndim} dimensions")
+        return tuple(map(operator.index, index))
 
     def _read(self) -> np.ndarray:
         """The only element, through the gate for scalar access."""
@@ -241,7 +257,10 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     @property
     def _exported(self) -> np.ndarray:
         """What the buffer protocol shows (see `arraytypes.buffers`)."""
-        return verbs.numpy_view(self)
+        try:
+            return verbs.numpy_view(self)
+        except PlaceError as e:  # who asks for a buffer expects this kind of error
+            raise NoBufferError(str(e)) from None
 
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
@@ -285,7 +304,14 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         return verbs.show(self, brief=True)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if spec and self.ndim == 0 else format(str(self), spec)
+        if not spec:
+            return str(self)
+        if self.ndim:
+            raise TypeError(
+                f"A format such as {spec!r} is for a number, and this array has shape {self.shape}. For all of "
+                "its elements: `np.array2string(x, precision=2)`; for one: `f'{x.item(0):.2f}'`."
+            )
+        return format(self.item(), spec)
 
     def _repr_html_(self) -> str:
         return verbs.show_html(self)

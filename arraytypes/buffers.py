@@ -15,6 +15,13 @@ import ctypes
 import sys
 from typing import Any
 
+from mirabelle.dispatch.errors import PlaceError
+
+
+class NoBufferError(PlaceError, BufferError):
+    """A buffer was asked of memory that the host cannot read."""
+
+
 # The attribute that a buffer is asked of: what `np.asarray(x)` gets.
 EXPORT = "_exported"
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import as_numpy, as_shape, wrap
+from mirabelle.arraytypes.dense import as_numpy, as_shape, is_small, wrap
 from mirabelle.arraytypes.host import HostArray, share
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
@@ -18,7 +18,11 @@ from mirabelle.dispatch.tree import Leaf
 
 def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     maker = maker_of(device)
-    x = wrap(maker.family, Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype))))
+    leaf = Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype)))
+    x = wrap(maker.family, leaf)
+    if type(leaf.view) is np.ndarray and type(value) is int and value in (0, 1) and is_small(leaf.shape, 1):
+        leaf.view.fill(value)
+        return maker(x)
     return maker(verbs.assign(x, value))
 
 

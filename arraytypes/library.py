@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import wrap
-from mirabelle.arraytypes.elementwise import join_families
+from mirabelle.arraytypes.dense import DenseArray, wrap
+from mirabelle.arraytypes.elementwise import join_families, leaf_family
+from mirabelle.arraytypes.wrappers import View
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -31,7 +32,14 @@ def call(routine: str, *operands: Any, **options: Any) -> Any:
     Arrays are found among operands and options, and in lists and tuples of these; what else
     there is goes to the routine as it is.
     """
-    family = join_families(routine, tuple(arrays_in((operands, options))))
+    arrays = arrays_in(operands)
+    if options:
+        arrays += arrays_in(options)
+    families = {leaf_family(type(x)) if isinstance(x, AbstractArray) else None for x in arrays}
+    if len(families) == 1 and None not in families:
+        (family,) = families
+    else:
+        family = join_families(routine, tuple(arrays))
     run = family._routine(routine)
     if options:
         options = {key: nested(family, x) for key, x in options.items()}
@@ -93,6 +101,8 @@ def routine(family: Any, name: str) -> Callable[[Any], Any]:
 def view(family: Any, x: Any) -> Any:
     """What a routine gets for an operand: a view of memory, or a number."""
     if isinstance(x, AbstractArray):
+        if isinstance(x, View) and isinstance(x._parent, DenseArray) and type(x._parent).family is family:
+            return verbs.leaf_of(x._parent).view[x._how]
         if family.home.rank >= 2 and x.ndim == 0 and x.place != family.home:
             return verbs.fetch(x)[()]
         if x.place != family.home:

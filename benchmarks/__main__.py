@@ -14,7 +14,9 @@ NAMES = {
     "fusion": "large expressions beside NumPy, numexpr and JAX on two threads",
     "first_use": "an expression nobody has compiled yet, and the import",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
+    "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
     "random": "random numbers beside NumPy's Generator",
+    "structured": "structured arrays beside the dense matrices they stand for",
 }
 THREADS = "2"
 
@@ -41,9 +43,15 @@ def prepare() -> None:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="what to run; `all` runs everything")
-    parser.add_argument("--only", default="", help="fusion, npkernels: only what has this in its name")
     parser.add_argument(
-        "--rounds", "--repeat", type=int, default=0, help="fusion, npkernels: rounds of each case"
+        "--only", default="", help="fusion, linalg, npkernels, structured: only what has this in its name"
+    )
+    parser.add_argument(
+        "--rounds",
+        "--repeat",
+        type=int,
+        default=0,
+        help="fusion, linalg, npkernels, structured: rounds of each case",
     )
     parser.add_argument("--peers", default="numpy,numba,jax", help="npkernels: whom to run beside us")
     options = parser.parse_args(arguments)
@@ -61,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["MIRABELLE_CACHE_DIR"] = cache
         for name in names:
             module = importlib.import_module(f"benchmarks.{name}")
-            if name == "fusion":
+            if name in ("fusion", "linalg", "structured"):
                 module.run(only=options.only, rounds=options.rounds)
             elif name == "npkernels":
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)

@@ -375,7 +375,8 @@ def test_empty_and_half_precision_reductions():
         np.max(empty, axis=0)
     half = np.full(3000, 60.0, "f2")
     for f in (np.nanmean, np.nanvar, lambda x: np.mean(x, where=x > 0)):
-        assert_same(f(mb.HostArray(half)), outcome(f, (half,), {})[0])
+        # NumPy's own sums of half precision overflow here.
+        assert_same(f(mb.HostArray(half)), f(half.astype("f4")).astype("f2"))
 
 
 def test_a_slice_of_nothing_but_nan_is_nan_without_a_warning():

@@ -1,7 +1,12 @@
 """NumPy's own functions, Python's protocols, and what people see."""
 
+import array
 import copy
+import hashlib
+import io
 import json
+import pickle
+import struct
 import warnings
 
 import numpy as np
@@ -83,6 +88,44 @@ def test_numpy_functions_write_into_out(kind):
     assert_same(small, np.zeros((3, 4), "i4"))
     with pytest.raises(TypeError, match=r"mb\.where"):
         np.add(x, 1, where=x > 0)
+
+
+@plain
+def test_numpy_broadcasts_arrays_of_other_things_beside_ours(kind):
+    x = kind.make(np.arange(3.0))
+    a, b, c, d = np.broadcast_arrays(x, None, 2.0, x[:1])
+    assert_same(a, np.arange(3.0))
+    assert b.dtype == object and b.tolist() == [None] * 3
+    assert_same(c, np.full(3, 2.0))
+    assert_same(d, np.zeros(3))
+
+
+@plain
+def test_differences_as_numpy_and_the_standard_spell_them(kind):
+    values = ordinary("f8", (4, 5))
+    x = kind.make(values)
+    for result, expected in (
+        (mb.diff(x), np.diff(values)), (mb.diff(x, 2), np.diff(values, 2)),
+        (np.diff(x, 2, 0), np.diff(values, 2, 0)), (mb.diff(x, axis=0, n=2), np.diff(values, 2, 0)),
+        (np.diff(x, prepend=0.0), np.diff(values, prepend=0.0)),
+    ):  # fmt: skip
+        assert_same(result, expected)
+
+
+def test_windows_by_numpys_name():
+    for kind in PLAIN:
+        x = kind.make(np.arange(5))
+        module = x.__array_namespace__().lib.stride_tricks
+        assert_same(module.sliding_window_view(x, 3), np.lib.stride_tricks.sliding_window_view(np.arange(5), 3))
+        assert_same(np.lib.stride_tricks.sliding_window_view(x, 3)[1], np.array([1, 2, 3]))
+
+
+def test_raw_bytes_are_numpys():
+    x = mb.HostArray([1.0, 2.0])
+    raw = x.view("V8")
+    assert type(raw) is np.ndarray and raw.tobytes() == np.array([1.0, 2.0]).tobytes()
+    with pytest.raises(mb.PlaceError):
+        mb.RefArray([1.0]).view("V8")
 
 
 def test_numpy_destinations_take_host_results():
@@ -214,6 +257,238 @@ def test_shared_memory_is_exported_as_itself():
     assert exported[0] == 9
 
 
+# DLPack
+
+DTYPES = ["b1", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"]
+host_kinds = pytest.mark.parametrize("kind", [k for k in SINGLE if not k.on_device], ids=repr)
+
+
+@host_kinds
+def test_dlpack_hands_out_what_an_array_shows(kind):
+    values = kind.sample(ordinary("f8", (3, 4)))
+    x = kind.make(values)
+    assert x.__dlpack_device__() == (1, 0)
+    shown = np.from_dlpack(x)
+    np.testing.assert_array_equal(shown, values)
+    copied = np.from_dlpack(x, copy=True)
+    assert copied.flags.writeable
+    copied[...] = -1
+    np.testing.assert_array_equal(mb.to_numpy(x), values)
+    if kind.lazy:  # (memory shared with NumPy is shared on)
+        assert not shown.flags.writeable
+        if kind.writable:
+            x[...] = 7
+        np.testing.assert_array_equal(shown, values)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (5,), (0, 3), (2, 3, 4)], ids=str)
+def test_dlpack_there_and_back(dtype, shape):
+    values = np.ones(shape, dtype)
+    back = mb.from_dlpack(np.from_dlpack(mb.HostArray(values)))
+    assert isinstance(back, mb.HostArray)
+    assert_same(back, values)
+
+
+def test_dlpack_without_a_copy():
+    x = mb.HostArray(np.arange(12.0).reshape(3, 4))
+    assert np.shares_memory(np.from_dlpack(x), np.asarray(x))
+    assert np.shares_memory(np.from_dlpack(x.T[1:]), np.asarray(x))
+    assert np.from_dlpack(x.T).strides == (8, 32)
+    n = np.arange(6.0).reshape(2, 3).T[::-1]
+    y = mb.from_dlpack(n)
+    y[0, 0] = 50
+    n[1, 1] = 60
+    assert n[0, 0] == 50 and y[1, 1].item() == 60 and y.strides == n.strides
+    z = mb.from_dlpack(n, copy=True)
+    z[0, 0] = 1
+    assert n[0, 0] == 50
+    assert mb.from_dlpack(x) is x and mb.from_dlpack(x, copy=True) is not x
+
+
+def test_dlpack_of_memory_that_numpy_may_not_write():
+    n = np.arange(3.0)
+    n.flags.writeable = False
+    x = mb.from_dlpack(n)
+    assert_same(x + 1, np.arange(3.0) + 1)
+    with pytest.raises(ValueError, match="read-only"):
+        x[0] = 5
+    assert n[0] == 0
+
+
+def test_dlpack_consumers_of_the_old_version_get_a_copy_they_may_write():
+    class Old:
+        """An array library of before 2024."""
+
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+
+        def __dlpack__(self, stream=None):
+            return self.x.__dlpack__(stream=stream)
+
+    x = mb.HostArray([1.0, 2.0])
+    taken = np.from_dlpack(Old(x))
+    assert taken.tolist() == [1.0, 2.0] and not np.shares_memory(taken, np.asarray(x))
+    assert_same(mb.from_dlpack(Old(np.arange(3.0))), np.arange(3.0))
+
+
+def test_dlpack_of_a_device():
+    r = mb.RefArray([[1.0, 2.0], [3.0, 4.0]])
+    for x in (r, r.T, r + 1, r[:, 0]):
+        assert x.__dlpack_device__()[0] == 12
+        with pytest.raises(BufferError, match=r"lives on ref:0.*device='cpu'"):
+            np.from_dlpack(x)
+        with pytest.raises(BufferError, match="ref:0"):
+            np.from_dlpack(x, device="cpu", copy=False)
+        fetched = np.from_dlpack(x, device="cpu")
+        np.testing.assert_array_equal(fetched, mb.to_numpy(x))
+        assert mb.from_dlpack(x) is x
+        assert mb.from_dlpack(x, device=mb.HostArray).place == mb.HostArray.home
+        assert mb.from_dlpack(x, device=x.device).place == x.place
+        with pytest.raises(BufferError, match="copy"):
+            mb.from_dlpack(x, device=mb.HostArray, copy=False)
+    moved = mb.from_dlpack(np.arange(3), device=mb.RefArray)
+    assert isinstance(moved, mb.RefArray) and moved.tolist() == [0, 1, 2]
+    with pytest.raises(BufferError, match="copy"):
+        mb.from_dlpack(np.arange(3), device=mb.RefArray, copy=False)
+    assert isinstance(mb.namespace(mb.RefArray).from_dlpack(np.arange(3)), mb.RefArray)
+
+
+def test_dlpack_bad_input():
+    x = mb.HostArray([1.0])
+    with pytest.raises(TypeError, match="speaks DLPack"):
+        mb.from_dlpack([1.0])
+    with pytest.raises(BufferError, match="lives on the host"):
+        x.__dlpack__(dl_device=(2, 0))
+
+    class Elsewhere:
+        def __dlpack_device__(self):
+            return (2, 0)
+
+        def __dlpack__(self, **options):
+            raise AssertionError("nothing is asked of a device that nobody can read")
+
+    with pytest.raises(BufferError, match=r"device=mb\.HostArray"):
+        mb.from_dlpack(Elsewhere())
+    with pytest.raises(BufferError):
+        mb.from_dlpack(np.arange(3.0).astype(">f8"))
+    with pytest.raises((BufferError, TypeError)):
+        mb.from_dlpack(np.array(["a"]))
+
+
+def test_dlpack_with_another_library():
+    jax = pytest.importorskip("jax")
+    x = mb.HostArray([1.0, 2.0]).astype("f4")
+    theirs = jax.numpy.from_dlpack(x)
+    assert (theirs * 2).tolist() == [2.0, 4.0]
+    assert_same(mb.from_dlpack(theirs * 2), np.array([2, 4], "f4"))
+    assert_same(mb.asarray(theirs) + x, np.array([2, 4], "f4"))
+
+
+# Buffers
+
+
+@host_kinds
+def test_a_buffer_is_what_an_array_shows(kind):
+    values = kind.sample(ordinary("f8", (3, 4)))
+    x = kind.make(values)
+    view = memoryview(x)
+    assert view.shape == (3, 4) and view.format == "d" and view.itemsize == 8 and view.nbytes == 96
+    assert view.tolist() == values.tolist()
+    assert bytes(x) == x.tobytes() == values.tobytes()
+    assert view.readonly == (kind.lazy or not kind.writable)
+    if kind.lazy and kind.writable:
+        x[...] = 7
+        assert view.tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_buffers_of_every_dtype(dtype):
+    values = np.ones((2, 3), dtype)
+    assert memoryview(mb.HostArray(values)).format == memoryview(values).format
+    assert bytes(mb.HostArray(values)) == values.tobytes()
+    assert memoryview(mb.HostArray(values[0, 0])).shape == ()
+
+
+def test_what_python_does_with_buffers(tmp_path):
+    x = mb.HostArray([1.0, 2.0])
+    raw = np.array([1.0, 2.0]).tobytes()
+    assert bytearray(x) == raw and b"".join([x, x]) == raw * 2
+    assert hashlib.sha256(x).digest() == hashlib.sha256(raw).digest()
+    assert io.BytesIO(x).read() == raw and struct.unpack("dd", x) == (1.0, 2.0)
+    assert array.array("d", bytes(x)).tolist() == [1.0, 2.0]
+    np.testing.assert_array_equal(np.frombuffer(x), [1.0, 2.0])
+    (tmp_path / "raw").write_bytes(x)
+    assert (tmp_path / "raw").read_bytes() == raw
+    shared = mb.asarray(n := np.zeros(2))
+    memoryview(shared)[0] = 5.0
+    struct.pack_into("d", shared, 8, 6.0)
+    assert n.tolist() == [5.0, 6.0]
+    with pytest.raises(TypeError, match="read-only"):
+        memoryview(x)[0] = 5.0
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_a_buffer_keeps_the_memory_alive():
+    x = mb.HostArray(np.arange(300_000.0))
+    view = memoryview(x)
+    del x
+    others = [mb.zeros(300_000) + i for i in range(3)]
+    assert [float(o[0].item()) for o in others] == [0.0, 1.0, 2.0]
+    assert view[299_999] == 299_999.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: mb.RefArray([1.0, 2.0]),
+        lambda: mb.RefArray([[1.0, 2.0]]).T,
+        lambda: mb.RefArray([1.0]) + 1,
+        lambda: mb.Diagonal(mb.RefArray([1.0])),
+    ],
+)
+def test_a_device_has_no_buffer(make):
+    x = make()
+    for take in (memoryview, bytes, bytearray, io.BytesIO, hashlib.sha256):
+        with pytest.raises(BufferError, match=r"ref:0.*mb\.to_numpy"):
+            take(x)
+    for attribute in ("__array_interface__", "__array_struct__", "__cuda_array_interface__"):
+        assert not hasattr(x, attribute)
+    with pytest.raises(mb.PlaceError, match=r"ref:0.*mb\.to_numpy"):
+        np.asarray(x)
+    assert mb.to_numpy(x).tobytes() == x.tobytes()
+
+
+# Pickles
+
+
+@single
+def test_arrays_pickle(kind):
+    values = kind.sample(ordinary("f8", (3, 4)))
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        x = kind.make(values)
+        back = pickle.loads(pickle.dumps(x, protocol=protocol))
+        assert type(back) is type(x) and back.place == x.place
+        assert_same(back, values)
+        # Nothing is shared, and it can be written to where the original can.
+        if kind.writable:
+            back[...] = 0
+            assert_same(back, np.zeros((3, 4)))
+            assert_same(x, values)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,)], ids=str)
+def test_every_dtype_and_shape_pickles(dtype, shape):
+    for kind in PLAIN:
+        back = pickle.loads(pickle.dumps(kind.make(np.ones(shape, dtype))))
+        assert_same(back, np.ones(shape, dtype))
+        assert_closed(back, kind)
+
+
 # Python's protocols
 
 
@@ -228,6 +503,63 @@ def test_scalars_of_arrays(kind):
         assert int(one) == 3 and float(one) == 3.0 and one.item() == 3
         assert not kind.make(np.array(0.0))
     assert x.tolist() == 2.5
+
+
+@single
+def test_items_by_index_and_by_number(kind):
+    values = kind.sample(ordinary("i8", (3, 4)))
+    x = kind.make(values)
+    with mb.allow_scalar():
+        for index in [(5,), (-1,), (1, 2), ((1, 2),), (-1, -1), (np.int64(3),)]:
+            assert x.item(*index) == values.item(*index) and type(x.item(*index)) is int
+        for index in [(12,), (-13,), (0, 4), (3, 0)]:
+            with pytest.raises(IndexError):
+                x.item(*index)
+        for index in [(1.5,), ("a",)]:
+            with pytest.raises(TypeError):
+                x.item(*index)
+        with pytest.raises(ValueError, match="incorrect number"):
+            x.item(0, 0, 0)
+    with pytest.raises(ValueError, match="size 1"):
+        x.item()
+
+
+@plain
+def test_dtypes_are_numpys(kind):
+    x = kind.make(np.ones(3))
+    assert isinstance(x.dtype, np.dtype) and x.dtype == np.float64 == mb.float64 and x.dtype.kind == "f"
+    for dtype in (np.dtype("f4"), np.float32, "float32", "f4", ">f4", mb.float32):
+        assert x.astype(dtype).dtype == np.dtype("f4") and x.astype(dtype).dtype.isnative
+        assert mb.zeros(2, dtype=dtype, device=kind.family).dtype == np.dtype("f4")
+    assert x.astype(int).dtype == np.dtype(int) and x.astype(bool).dtype == bool
+    assert x.astype("f8", copy=False) is x and x.astype("f8") is not x
+    for dtype in ("datetime64[s]", object, "U3", "i4,f8"):
+        with pytest.raises(TypeError, match="booleans, integers, real and complex"):
+            x.astype(dtype)
+    with pytest.raises(TypeError):
+        x.astype("no such type")
+
+
+@plain
+def test_real_imaginary_and_transposed_parts(kind):
+    values = ordinary("c16", (2, 3, 4))
+    x = kind.make(values)
+    assert_same(x.real, values.real)
+    assert_same(x.imag, values.imag)
+    assert_same(x.T, values.T)
+    assert_same(x.mT, values.mT)
+    x.real[...] = 7
+    assert_same(x, 7 + 1j * values.imag)
+    real = kind.make(ordinary("f8", (2, 3)))
+    assert real.real is real
+    assert_same(real.imag, np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="2 dimensions"):
+        kind.make(np.ones(3)).mT
+    assert x.size == 24 and x.nbytes == 384 and x.itemsize == 16 and len(x) == 2
+    with pytest.raises(TypeError, match="0-d"):
+        len(kind.make(np.array(1.0)))
+    with pytest.raises(TypeError, match="0-d"):
+        iter(kind.make(np.array(1.0)))
 
 
 @single

@@ -26,7 +26,11 @@ def tell_again():
 
 
 def dense(rows=6, columns=6, dtype=np.float64, density=0.4):
-    x = RNG.integers(-4, 5, (rows, columns)) if np.dtype(dtype).kind in "iu" else RNG.normal(size=(rows, columns))
+    x = (
+        RNG.integers(-4, 5, (rows, columns))
+        if np.dtype(dtype).kind in "iu"
+        else RNG.normal(size=(rows, columns))
+    )
     if np.dtype(dtype).kind == "c":
         x = x + 1j * RNG.normal(size=(rows, columns))
     x = (np.abs(x) if np.dtype(dtype).kind == "u" else x).astype(dtype)
@@ -120,7 +124,13 @@ def test_made_of_scipys_matrices_and_back(kind):
 
 def test_made_of_other_structured_matrices():
     v, w = np.arange(1.0, 5), np.arange(5.0, 8)
-    for y in (mb.Diagonal(v), mb.Tridiagonal(w, v, w), mb.Bidiagonal(v, w, "L"), mb.Identity(3), mb.Toeplitz(v)):
+    for y in (
+        mb.Diagonal(v),
+        mb.Tridiagonal(w, v, w),
+        mb.Bidiagonal(v, w, "L"),
+        mb.Identity(3),
+        mb.Toeplitz(v),
+    ):
         x = mb.CSR(y)
         assert name(x) == "CSR"
         assert_same(x, mb.to_numpy(y))
@@ -172,18 +182,38 @@ def test_indexing(kind, shape):
             for j in range(-k, k):
                 assert float(x[i, j]) == n[i, j]
     for index in [
-        slice(None), slice(1, None), slice(None, None, -1), slice(None, None, 2), (slice(1, None), slice(1, None)),
-        (slice(None), slice(None, None, -1)), (slice(None), slice(-1, 0, -2)), (slice(None, None, -2), slice(0, 2)),
-        (..., slice(1, 2)), (slice(5, 2), slice(None)), [0, -1, 0], [], [i % 2 == 0 for i in range(m)], ([0, 0], slice(1, None)), ...,
-    ]:  # fmt: skip
+        slice(None),
+        slice(1, None),
+        slice(None, None, -1),
+        slice(None, None, 2),
+        (slice(1, None), slice(1, None)),
+        (slice(None), slice(None, None, -1)),
+        (slice(None), slice(-1, 0, -2)),
+        (slice(None, None, -2), slice(0, 2)),
+        (..., slice(1, 2)),
+        (slice(5, 2), slice(None)),
+        [0, -1, 0],
+        [],
+        [i % 2 == 0 for i in range(m)],
+        ([0, 0], slice(1, None)),
+        ...,
+    ]:
         check(x[index], n[index], kind, kept="CSR")
     picked = kind.make(np.array([m - 1, 0]))
     check(x[picked], n[[m - 1, 0]], kind, kept="CSR")
     check(x[kind.make(np.arange(m) % 2 == 0)], n[np.arange(m) % 2 == 0], kind, kept="CSR")
     for index in [
-        0, -1, (0, slice(1, None)), (slice(None), -1), (slice(None), [0, 1]), ([0, -1], [1, 0]), (None, 0),
-        (slice(None), None, 0), (0, ...), [[0, 0], [-1, 0]],
-    ]:  # fmt: skip
+        0,
+        -1,
+        (0, slice(1, None)),
+        (slice(None), -1),
+        (slice(None), [0, 1]),
+        ([0, -1], [1, 0]),
+        (None, 0),
+        (slice(None), None, 0),
+        (0, ...),
+        [[0, 0], [-1, 0]],
+    ]:
         got = x[index]
         assert not isinstance(got, mb.Structured)
         check(got, n[index], kind)
@@ -231,14 +261,19 @@ def test_what_was_said_stays():
 
 
 ONE = {
-    "sin": (mb.sin, np.sin), "sqrt_abs": (lambda x: mb.sqrt(mb.abs(x)), lambda x: np.sqrt(np.abs(x))),
-    "negative": (lambda x: -x,) * 2, "scaled": (lambda x: 2.5 * x / 4,) * 2, "square": (lambda x: x**2,) * 2,
-    "compared": (lambda x: x > 0,) * 2, "not_equal": (lambda x: x != 0,) * 2,
+    "sin": (mb.sin, np.sin),
+    "sqrt_abs": (lambda x: mb.sqrt(mb.abs(x)), lambda x: np.sqrt(np.abs(x))),
+    "negative": (lambda x: -x,) * 2,
+    "scaled": (lambda x: 2.5 * x / 4,) * 2,
+    "square": (lambda x: x**2,) * 2,
+    "compared": (lambda x: x > 0,) * 2,
+    "not_equal": (lambda x: x != 0,) * 2,
     "clip": (lambda x: mb.clip(x, -1, 1), lambda x: np.clip(x, -1, 1)),
     "maximum": (lambda x: mb.maximum(x, 0), lambda x: np.maximum(x, 0)),
-    "expm1": (mb.expm1, np.expm1), "plus_zero": (lambda x: x + 0,) * 2,
+    "expm1": (mb.expm1, np.expm1),
+    "plus_zero": (lambda x: x + 0,) * 2,
     "astype": (lambda x: x.astype(np.float32),) * 2,
-}  # fmt: skip
+}
 
 
 @KIND
@@ -255,11 +290,15 @@ def test_functions_that_keep_zeros_run_over_the_entries(kind, what):
 
 
 TWO = {
-    "add": (mb.add, np.add), "subtract": (mb.subtract, np.subtract), "multiply": (mb.multiply, np.multiply),
-    "maximum": (mb.maximum, np.maximum), "less": (mb.less, np.less), "hypot": (mb.hypot, np.hypot),
+    "add": (mb.add, np.add),
+    "subtract": (mb.subtract, np.subtract),
+    "multiply": (mb.multiply, np.multiply),
+    "maximum": (mb.maximum, np.maximum),
+    "less": (mb.less, np.less),
+    "hypot": (mb.hypot, np.hypot),
     "mixed": (lambda x, y: mb.sin(x) * 2 - y * x,) * 1 + (lambda x, y: np.sin(x) * 2 - y * x,),
     "where": (lambda x, y: mb.where(x > 0, x, y), lambda x, y: np.where(x > 0, x, y)),
-}  # fmt: skip
+}
 
 
 @KIND
@@ -280,18 +319,31 @@ def test_with_dense_and_other_structured_matrices(kind):
     x, n = csr(kind)
     b, v = RNG.normal(size=(6, 6)), RNG.normal(size=6)
     for got, expected in [
-        (x * kind.make(b), n * b), (kind.make(b) * x, n * b), (x * kind.make(v), n * v), (x * kind.make(v)[:, None], n * v[:, None]),
-        (x * kind.make(v[:1]), n * v[0]), (x * kind.make(b)[:1, :1], n * b[0, 0]), (x / 2 * kind.make(b).T, n / 2 * b.T),
-        (x + mb.Diagonal(kind.make(v)), n + np.diag(v)), (mb.Identity(6, device=kind.family) * 2 - x, 2 * np.eye(6) - n),
-        (x - mb.Tridiagonal(kind.make(v[1:]), kind.make(v), kind.make(v[1:])), n - np.diag(v) - np.diag(v[1:], 1) - np.diag(v[1:], -1)),
-        (x * mb.UpperTriangular(kind.make(b)), n * np.triu(b)), (x * mb.Fill((6, 6), 3.0, device=kind.family), n * 3),
+        (x * kind.make(b), n * b),
+        (kind.make(b) * x, n * b),
+        (x * kind.make(v), n * v),
+        (x * kind.make(v)[:, None], n * v[:, None]),
+        (x * kind.make(v[:1]), n * v[0]),
+        (x * kind.make(b)[:1, :1], n * b[0, 0]),
+        (x / 2 * kind.make(b).T, n / 2 * b.T),
+        (x + mb.Diagonal(kind.make(v)), n + np.diag(v)),
+        (mb.Identity(6, device=kind.family) * 2 - x, 2 * np.eye(6) - n),
+        (
+            x - mb.Tridiagonal(kind.make(v[1:]), kind.make(v), kind.make(v[1:])),
+            n - np.diag(v) - np.diag(v[1:], 1) - np.diag(v[1:], -1),
+        ),
+        (x * mb.UpperTriangular(kind.make(b)), n * np.triu(b)),
+        (x * mb.Fill((6, 6), 3.0, device=kind.family), n * 3),
         (x * mb.Toeplitz(kind.make(v)), n * scipy.linalg.toeplitz(v)),
-    ]:  # fmt: skip
+    ]:
         check(got, expected, kind, kept="CSR")
     for got, expected in [
-        (x + kind.make(b), n + b), (kind.make(b) + x, n + b), (x - kind.make(b), n - b), (kind.make(b) - x, b - n),
+        (x + kind.make(b), n + b),
+        (kind.make(b) + x, n + b),
+        (x - kind.make(b), n - b),
+        (kind.make(b) - x, b - n),
         (x + mb.UpperTriangular(kind.make(b)), n + np.triu(b)),
-    ]:  # fmt: skip
+    ]:
         check(got, expected, kind, kept=kind.family.__name__)
     check(kind.make(b.astype("f4")) + x, b.astype("f4") + n, kind)
 
@@ -313,7 +365,12 @@ def test_zeros_that_do_not_stay_zero_say_so(f):
 
 def test_functions_of_users_are_asked_at_zero():
     x, n = csr(LEAVES["host"])
-    assert_same(mb.broadcast(lambda a: a * 3.0 if a > 0 else -a, x), np.where(n > 0, n * 3, -n), rtol=1e-15, any_zero=True)
+    assert_same(
+        mb.broadcast(lambda a: a * 3.0 if a > 0 else -a, x),
+        np.where(n > 0, n * 3, -n),
+        rtol=1e-15,
+        any_zero=True,
+    )
 
 
 # Reductions
@@ -374,7 +431,9 @@ def test_products(kind, dtype):
     check(x @ kind.make(b[:, :0]), n @ b[:, :0], kind)
     stack = np.stack([b, b + b.dtype.type(1)])
     check(x @ kind.make(stack), n @ stack, kind, tolerance)
-    check(kind.make(np.ascontiguousarray(stack.swapaxes(1, 2))) @ x.T, stack.swapaxes(1, 2) @ n.T, kind, tolerance)
+    check(
+        kind.make(np.ascontiguousarray(stack.swapaxes(1, 2))) @ x.T, stack.swapaxes(1, 2) @ n.T, kind, tolerance
+    )
     y, ny = csr(kind, 7, 4, dtype=dtype)
     check(x @ y, n @ ny, kind, tolerance, kept="CSR")
     check(x.T @ x, n.T @ n, kind, tolerance, kept="CSR")
@@ -386,12 +445,20 @@ def test_products_with_structured_matrices(kind):
     x, n = csr(kind)
     a, v = RNG.normal(size=(6, 6)), RNG.normal(size=6)
     for y, ny, kept in [
-        (mb.Diagonal(kind.make(v)), np.diag(v), "CSR"), (mb.Identity(6, device=kind.family), np.eye(6), "CSR"),
-        (mb.Tridiagonal(kind.make(v[1:]), kind.make(v), kind.make(v[1:])), np.diag(v) + np.diag(v[1:], 1) + np.diag(v[1:], -1), "CSR"),
-        (mb.UpperTriangular(kind.make(a)), np.triu(a), None), (mb.Symmetric(kind.make(a)), np.triu(a) + np.triu(a, 1).T, None),
-        (mb.Ones((6, 6), device=kind.family), np.ones((6, 6)), None), (mb.Zeros((6, 6), device=kind.family), np.zeros((6, 6)), "Zeros"),
-        (mb.Toeplitz(kind.make(v)), scipy.linalg.toeplitz(v), None), (mb.adjoint(kind.make(a + 1j)), (a + 1j).conj().T, None),
-    ]:  # fmt: skip
+        (mb.Diagonal(kind.make(v)), np.diag(v), "CSR"),
+        (mb.Identity(6, device=kind.family), np.eye(6), "CSR"),
+        (
+            mb.Tridiagonal(kind.make(v[1:]), kind.make(v), kind.make(v[1:])),
+            np.diag(v) + np.diag(v[1:], 1) + np.diag(v[1:], -1),
+            "CSR",
+        ),
+        (mb.UpperTriangular(kind.make(a)), np.triu(a), None),
+        (mb.Symmetric(kind.make(a)), np.triu(a) + np.triu(a, 1).T, None),
+        (mb.Ones((6, 6), device=kind.family), np.ones((6, 6)), None),
+        (mb.Zeros((6, 6), device=kind.family), np.zeros((6, 6)), "Zeros"),
+        (mb.Toeplitz(kind.make(v)), scipy.linalg.toeplitz(v), None),
+        (mb.adjoint(kind.make(a + 1j)), (a + 1j).conj().T, None),
+    ]:
         check(x @ y, n @ ny, kind, 1e-12, kept=kept)
         check(y @ x, ny @ n, kind, 1e-12, kept=kept)
 

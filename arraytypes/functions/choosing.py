@@ -174,9 +174,12 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 def place(arr: Any, mask: Any, vals: Any) -> None:
     """Write `vals`, in turn and as often as it takes, where `mask` holds.
 
+    It goes by NumPy's name alone, since `mb.place` tells where an array is.
+
     >>> import mirabelle as mb
+    >>> import numpy as np
     >>> x = mb.HostArray([1, 2, 3, 4])
-    >>> mb.place(x, x > 1, [7, 8])
+    >>> np.place(x, x > 1, [7, 8])
     >>> print(x)
     [1 7 8 7]
     """

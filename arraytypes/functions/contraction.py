@@ -129,6 +129,8 @@ def _as_matrices(
     free2: Labels,
 ) -> Any:
     """The product as one of (stacks of) matrices: batch, free1 x summed times summed x free2."""
+    if not batch and len(summed) == 1 and len(free1) < 2 and len(free2) < 2:  # as they are, or turned
+        return verbs.matmul(arranged(x1, labels1, [*free1, *summed]), arranged(x2, labels2, [*summed, *free2]))
     # Dimensions that become one are taken in the order of the larger operand, so that it is not copied.
     large, labels = (x1, labels1) if x1.size >= x2.size else (x2, labels2)
     summed = _in_memory_order(large, labels, summed)

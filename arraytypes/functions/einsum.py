@@ -15,6 +15,7 @@ products (see `contraction.py`). A repeated index is a view of a diagonal.
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import operator
 from collections.abc import Sequence
@@ -79,7 +80,7 @@ def einsum_path(subscripts: Any, *operands: Any, optimize: Any = "greedy") -> tu
     """
     # NumPy reads the subscripts, and shapes are all it looks at.
     given = [subscripts, *operands]
-    shown = [x if isinstance(x, (str, list, tuple)) else _no_memory(np.shape(x)) for x in given]
+    shown: list[Any] = [x if isinstance(x, (str, list, tuple)) else _no_memory(np.shape(x)) for x in given]
     path, text = np.einsum_path(*shown, optimize=optimize)
     return list(path), text
 
@@ -94,28 +95,36 @@ def _no_memory(shape: tuple[int, ...]) -> np.ndarray:
 
 def parsed(subscripts: Any, operands: tuple[Any, ...]) -> tuple[list[Any], list[list[Any]], list[Any]]:
     """Operands as arrays, the labels of their dimensions, and those of the result."""
-    if isinstance(subscripts, str):
-        given = operands
-        terms, result = _split(subscripts, len(operands))
-    else:
-        given, terms, result = _interleaved((subscripts, *operands))
+    spelt = isinstance(subscripts, str)
+    given, terms, result = (operands, [], None) if spelt else _interleaved((subscripts, *operands))
     like = next((x for x in given if isinstance(x, AbstractArray)), None)
     arrays = [as_array(x, like=like) for x in given]
-    ranks = [x.ndim for x in arrays]
+    ranks = tuple(x.ndim for x in arrays)
+    labels, output = _spelt(subscripts, ranks) if spelt else _labelled(terms, result, ranks)
+    _check(labels, output, arrays)
+    return arrays, labels, output
+
+
+@functools.lru_cache(maxsize=1024)
+def _spelt(text: str, ranks: tuple[int, ...]) -> tuple[list[list[Any]], list[Any]]:
+    """The labels that a text means for arrays of these dimensions; kept, so not to be changed."""
+    return _labelled(*_split(text, len(ranks)), ranks)
+
+
+def _labelled(
+    terms: list[list[str]], result: list[str] | None, ranks: tuple[int, ...]
+) -> tuple[list[list[Any]], list[Any]]:
     labels = [_expanded(term, ndim, i) for i, (term, ndim) in enumerate(zip(terms, ranks, strict=True))]
     broadcast = max((sum(isinstance(label, int) for label in term) for term in labels), default=0)
     # `...` are negative numbers, counted from the end, so that dimensions are aligned there.
     dots = list(range(-broadcast, 0))
-    if result is None:
-        counts: dict[Any, int] = {}
-        for term in labels:
-            for label in term:
-                counts[label] = counts.get(label, 0) + 1
-        output = dots + sorted(label for label, n in counts.items() if n == 1 and isinstance(label, str))
-    else:
-        output = [d for part in result for d in (dots if part == "..." else [part])]
-    _check(labels, output, arrays)
-    return arrays, labels, output
+    if result is not None:
+        return labels, [d for part in result for d in (dots if part == "..." else [part])]
+    counts: dict[Any, int] = {}
+    for term in labels:
+        for label in term:
+            counts[label] = counts.get(label, 0) + 1
+    return labels, dots + sorted(label for label, n in counts.items() if n == 1 and isinstance(label, str))
 
 
 def _split(text: str, count: int) -> tuple[list[list[str]], list[str] | None]:
@@ -312,8 +321,7 @@ def _found_path(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -
     """The cheapest order of contractions: opt_einsum's where it is installed, else NumPy's."""
     if optimize is True or (isinstance(optimize, str) and optimize not in ("greedy", "optimal")):
         if importlib.util.find_spec("opt_einsum") is not None:
-            import opt_einsum
-
+            opt_einsum: Any = importlib.import_module("opt_einsum")
             method = "auto" if optimize is True else optimize
             try:
                 path, _ = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=method)

@@ -77,8 +77,10 @@ def concatenate(
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     shape = (*first.shape[:axis], sum(x.shape[axis] for x in parts), *first.shape[axis + 1 :])
-    kind = checked_dtype(dtype) if dtype is not None else np.result_type(*[x.dtype for x in parts])
+    kind = checked_dtype(dtype) if dtype is not None else _common_dtype(parts)
     for x in parts:
+        if x.dtype == kind and out is None:
+            continue
         target = kind if out is None else out.dtype
         if not np.can_cast(x.dtype, target, casting):
             raise TypeError(
@@ -96,6 +98,11 @@ def concatenate(
             verbs.setitem(made, (*[slice(None)] * axis, slice(start, stop)), x)
         start = stop
     return made if out is None else out
+
+
+def _common_dtype(parts: list[Any]) -> np.dtype:
+    dtypes = {x.dtype for x in parts}
+    return dtypes.pop() if len(dtypes) == 1 else np.result_type(*dtypes)
 
 
 def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:

@@ -126,7 +126,7 @@ def _(x: Structured) -> Any:
 
 @verbs.leaf_of.method
 def _(x: Structured) -> Leaf:
-    if x.compressed and settings.dense_fallback != "silent":
+    if x.compressed and x.ndim > 1 and settings.dense_fallback != "silent":
         tell(x)
     return verbs.leaf_of(made_dense(x))
 

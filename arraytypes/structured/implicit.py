@@ -55,6 +55,7 @@ class Fill(Implicit):
     __module__ = "mirabelle"
     __slots__ = ()
     fuses = True
+    compressed = True
     # What a subtype always holds.
     constant: int | None = None
 

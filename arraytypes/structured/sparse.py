@@ -32,7 +32,7 @@ from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Advanced, parsed
 from mirabelle.arraytypes.makers import maker_of
-from mirabelle.arraytypes.parametric import checked_dtype, generic_class
+from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.structured.banded import Banded, Diagonal
 from mirabelle.arraytypes.structured.base import Implicit, Structured, indices, zeros
 from mirabelle.arraytypes.structured.fallback import normal_indices
@@ -71,7 +71,9 @@ class CSR(Structured):
         elif isinstance(x, CSR):
             made = x
         else:
-            made = _of_dense(as_array(x) if device is None else verbs.adapt(maker_of(device).family, as_array(x)))
+            made = _of_dense(
+                as_array(x) if device is None else verbs.adapt(maker_of(device).family, as_array(x))
+            )
         if shape is not None and made.shape != shape:
             raise ValueError(f"This matrix has shape {made.shape}, and shape={shape} was asked for.")
         return made if dtype is None else verbs.astype(made, dtype, copy=False)
@@ -207,8 +209,8 @@ class CSR(Structured):
                 verbs.assign(self.data, value)
                 return
             raise ValueError(
-                "Only a matrix of its pattern, or 0, can be written to all of this CSR: its other entries are "
-                "zero. Make a new array, `S = S + x`, or write to its entries: `S.data[...] = v`."
+                "Only a matrix of its pattern, or 0, can be written to all of this CSR: its other entries "
+                "are zero. Make a new array, `S = S + x`, or write to its entries: `S.data[...] = v`."
             )
         if len(index) == 2 and all(_is_integer(i) for i in index):
             at = self._place_of(index)
@@ -218,8 +220,8 @@ class CSR(Structured):
             scalar_access("Writing", self.place)
             if value != 0:
                 raise ValueError(
-                    f"Entry {tuple(index)} of this CSR is not stored, and cannot become {value!r}. Add a matrix "
-                    "that has it: `S = S + mb.CSR(([v], ([i], [j])), shape=S.shape)`."
+                    f"Entry {tuple(index)} of this CSR is not stored, and cannot become {value!r}. Add a "
+                    "matrix that has it: `S = S + mb.CSR(([v], ([i], [j])), shape=S.shape)`."
                 )
             return
         raise TypeError(

@@ -83,7 +83,9 @@ def _aligned(xs: list[CSR], common: bool) -> list[CSR]:
     made = []
     for x, at in zip(xs, places, strict=True):
         # The element behind the last is the zero of places that are not stored.
-        data = x.data if common else concat([x.data, verbs.astype(verbs.similar(x.data, shape=(1,)) * 0, x.dtype)])
+        data = (
+            x.data if common else concat([x.data, verbs.astype(verbs.similar(x.data, shape=(1,)) * 0, x.dtype)])
+        )
         made.append(CSR._of((data[at], columns, indptr), x.shape))
     return made
 
@@ -99,9 +101,7 @@ def _sum_with_dense(op: Op, operands: tuple[Any, ...]) -> Any:
     sig = promotion.signature(op, tuple(argument_type(type(v)) for v in operands))
     minus = op.name == "subtract"
     signs = (1, -1) if minus and first else (-1, 1) if minus else (1, 1)
-    return library.call(
-        "csr_sum", *x.parts, verbs.dense(other), dtype=sig.out, signs=signs
-    )
+    return library.call("csr_sum", *x.parts, verbs.dense(other), dtype=sig.out, signs=signs)
 
 
 CSR._mapped = mapped  # type: ignore[method-assign]

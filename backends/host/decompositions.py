@@ -36,12 +36,15 @@ def stacked(run: Callable[..., Any], *operands: np.ndarray) -> Any:
     if 0 in shape:
         # What a stack of none looks like, one matrix tells.
         one = run(*[_sample(x) for x in operands])
-        empty = lambda r: np.empty((*shape, *np.shape(r)), np.asarray(r).dtype)
-        return tuple(map(empty, one)) if isinstance(one, tuple) else empty(one)
+        return tuple(_none_of(r, shape) for r in one) if isinstance(one, tuple) else _none_of(one, shape)
     results = [run(*[x[at] for x in operands]) for at in np.ndindex(shape)]
     if not isinstance(results[0], tuple):
         return _joined(results, shape)
     return tuple(_joined(list(parts), shape) for parts in zip(*results, strict=True))
+
+
+def _none_of(result: Any, shape: tuple[int, ...]) -> np.ndarray:
+    return np.empty((*shape, *np.shape(result)), np.asarray(result).dtype)
 
 
 def _sample(x: np.ndarray) -> np.ndarray:

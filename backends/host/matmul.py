@@ -152,7 +152,8 @@ def _stack(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> np.ndarray:
     def part(x: np.ndarray, lo: int, hi: int) -> np.ndarray:
         if x.ndim < -axis or x.shape[axis] == 1:
             return x
-        return x[(..., slice(lo, hi), *[slice(None)] * (-axis - 1))]
+        at: tuple[Any, ...] = (..., slice(lo, hi), *[slice(None)] * (-axis - 1))
+        return x[at]
 
     threads.run_all(
         [
@@ -185,7 +186,7 @@ def _stack_of_small(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     if out.size < SMALL_STACK * rows * columns or out.size <= settings.small_size:
         return False
     stack = out.shape[:-2]
-    stacks = [
+    stacks: list[Any] = [
         _joined(x)
         for x in (np.broadcast_to(a, (*stack, rows, steps)), np.broadcast_to(b, (*stack, steps, columns)), out)
     ]

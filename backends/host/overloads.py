@@ -22,7 +22,7 @@ import numpy as np
 from numba.core import caching, config
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from mirabelle.backends.host import diskcache

@@ -23,7 +23,7 @@ from mirabelle.dispatch.tree import Leaf
 
 def few(n: int) -> bool:
     """Are so many elements read, or written, sooner than a kernel is set up for it?"""
-    return n <= 32 * settings.small_size
+    return n <= 256 * settings.small_size
 
 
 def as_numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...] | None:

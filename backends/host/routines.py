@@ -12,6 +12,7 @@ import numpy as np
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.library import arrays_in
+from mirabelle.backends.host.interpreter import quietly
 from mirabelle.dispatch import counters
 
 
@@ -52,8 +53,7 @@ def _counted(run: Any) -> Callable[..., Any]:
         operands = arrays_in((views, options), np.ndarray)
         if counters.active:
             counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
-        with np.errstate(all="ignore"):
-            result = run(*views, **options)
+        result = quietly(functools.partial(run, **options), *views) if options else quietly(run, *views)
         return owned(result, operands)
 
     return routine
@@ -63,6 +63,9 @@ def owned(result: Any, views: list[np.ndarray]) -> Any:
     """Results in memory of their own: NumPy returns views where it can."""
     if isinstance(result, (tuple, list)):
         return tuple(owned(r, views) for r in result)
+    if isinstance(result, np.ndarray) and result.base is None and result.flags.owndata:
+        if not any(result is v for v in views):
+            return result
     if isinstance(result, np.ndarray) and (
         not result.flags.writeable or any(np.may_share_memory(result, v) for v in views)
     ):

@@ -41,18 +41,22 @@ def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: tuple
         if x.ndim != 1:
             raise ValueError(f"CSR is made of three vectors, and `{name}` has shape {x.shape}.")
         if name != "data" and x.dtype.kind not in "iu":
-            raise ValueError(f"CSR: `{name}` holds integers, not {x.dtype.name}. Convert it: x.astype(mb.int32).")
+            raise ValueError(
+                f"CSR: `{name}` holds integers, not {x.dtype.name}. Convert it: x.astype(mb.int32)."
+            )
     if not indptr.size or indptr[0] != 0 or (np.diff(indptr) < 0).any():
         raise ValueError("CSR: `indptr` starts with 0 and never falls: row i is data[indptr[i]:indptr[i + 1]].")
     if data.size != indices.size or indptr[-1] != data.size:
         raise ValueError(
-            f"CSR: `data` and `indices` are as long as the last element of `indptr` says; they have {data.size} "
-            f"and {indices.size} elements, and it is {indptr[-1]}."
+            "CSR: `data` and `indices` are as long as the last element of `indptr` says; they have "
+            f"{data.size} and {indices.size} elements, and it is {indptr[-1]}."
         )
     if shape is None:
         shape = (indptr.size - 1, int(indices.max()) + 1 if indices.size else 0)
     if indptr.size != shape[0] + 1:
-        raise ValueError(f"CSR: `indptr` has one element more than there are rows: {indptr.size}, for {shape[0]}.")
+        raise ValueError(
+            f"CSR: `indptr` has one element more than there are rows; {indptr.size} for {shape[0]}."
+        )
     _check_within("indices", indices, shape[1])
     rows = _rows(indptr)
     ascending = (np.diff(indices) > 0) | (np.diff(rows) > 0)

@@ -213,3 +213,34 @@ def tridiagonal_eigh(main: np.ndarray, beside: np.ndarray, *, vectors: bool) -> 
         whole = np.diag(main) + (np.diag(beside, -1) if main.size > 1 else 0)
         return tuple(np.linalg.eigh(whole)) if vectors else np.linalg.eigvalsh(whole)
     return linalg.eigh_tridiagonal(main, beside, eigvals_only=not vectors)
+
+
+@library.routine(HostArray, "tridiagonal_cholesky")
+def tridiagonal_cholesky(main: np.ndarray, beside: np.ndarray) -> Any:
+    """The two diagonals of the factor of the positive definite tridiagonal matrix."""
+    linalg = scipy_if_there()
+    if linalg is None or main.size < 2:
+        factor = np.linalg.cholesky(np.diag(main) + (np.diag(beside, -1) if main.size > 1 else 0))
+        return np.diagonal(factor).real.copy(), np.diagonal(factor, -1).copy()
+    (pttrf,) = linalg.get_lapack_funcs(("pttrf",), (main, beside))
+    d, e, info = pttrf(main, beside)
+    if info:
+        raise np.linalg.LinAlgError("Matrix is not positive definite")
+    root = np.sqrt(d)
+    return root, e * root[:-1]
+
+
+@library.routine(HostArray, "bidiagonal_svdvals")
+def bidiagonal_svdvals(main: np.ndarray, beside: np.ndarray) -> Any:
+    """The singular values, from the absolute values of the diagonals.
+
+    They are the positive eigenvalues of the tridiagonal matrix that has zeros on its diagonal, and
+    the elements of both in turn beside it.
+    """
+    n, linalg = main.size, scipy_if_there()
+    if linalg is None or n < 2:
+        return np.linalg.svd(np.diag(main) + (np.diag(beside, 1) if n > 1 else 0), compute_uv=False)
+    around = np.zeros(2 * n - 1, main.dtype)
+    around[::2], around[1::2] = main, beside
+    values = linalg.eigh_tridiagonal(np.zeros(2 * n, main.dtype), around, eigvals_only=True)
+    return np.maximum(values[: n - 1 : -1], 0)

@@ -183,7 +183,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         On a device this is a transfer, and counted.
         """
         if index:
-            return self[self._place_of(index[0] if len(index) == 1 else index)].item()
+            return self[self._element_index(index[0] if len(index) == 1 else index)].item()
         if self.size != 1:
             raise ValueError(
                 "can only convert an array of size 1 to a Python scalar: this one has "
@@ -191,7 +191,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
             )
         return self._read().item()
 
-    def _place_of(self, index: Any) -> tuple[int, ...]:
+    def _element_index(self, index: Any) -> tuple[int, ...]:
         """The index of an element, or its number in a row of all, as one integer for each dimension."""
         if not isinstance(index, tuple):
             n = operator.index(index)

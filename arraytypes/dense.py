@@ -228,7 +228,7 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
 # Evaluation
 
 # Trees up to this size may go the quicker way of their backend, if their results are small.
-DIRECT_TREE = 16
+DIRECT_TREE = 64
 
 
 def force(family: type[DenseArray], version: Any) -> Leaf:

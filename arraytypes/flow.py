@@ -28,7 +28,7 @@ class _Node:
         self.note = note
         self.colour = colour
         self.inputs = inputs
-        self.column = 1 + max((n.column for n in inputs), default=-1)
+        self.column: int = 1 + max((n.column for n in inputs), default=-1)
         self.y = 0.0
         self.wide = max(len(said), 0.8 * len(note)) * _LETTER + 16
 

@@ -26,7 +26,7 @@ NAMESPACES = {
     "transposed ref": mb.namespace(mb.Transpose[mb.RefArray]),
 }
 # How many examples each test draws: the reference device is slow.
-EXAMPLES = {"host": 15, "ref": 4, "transposed": 6, "transposed ref": 3}
+EXAMPLES = {"host": 20, "ref": 5, "transposed": 8, "transposed ref": 4}
 
 KINDS = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 INTEGERS = [f"{k}{bits}" for k in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -202,5 +202,5 @@ def check_signature(f, line):
 
 def signature_lines(table):
     """A test for each line of a table of signatures."""
-    lines = [line.strip() for line in table.strip().splitlines()]
+    lines = [line.strip() for line in table.splitlines() if line.strip()]
     return pytest.mark.parametrize("line", lines, ids=[line.partition("(")[0] for line in lines])

@@ -12,6 +12,7 @@ import operator
 import numpy as np
 import pytest
 from compare import assert_same
+from drawing import check_signature, signature_lines
 from samples import COMPLEX, DTYPES, FLOATS, INTEGERS, edges, ids, ordinary
 
 import mirabelle as mb
@@ -144,29 +145,6 @@ for _name in _OPERATORS.split():
         METHODS += f"__r{_name}__(other, /)\n__i{_name}__(other, /)\n"
 
 
-def signature_lines(table):
-    lines = [line.strip() for line in table.strip().splitlines()]
-    return pytest.mark.parametrize("line", lines, ids=[line.partition("(")[0] for line in lines])
-
-
-def check_signature(f, line):
-    """Every parameter of the standard's signature is there, of its kind, in its order."""
-    scope = {}
-    exec(f"def {line}: ...", scope)
-    wanted = inspect.signature(scope[line.partition("(")[0]]).parameters
-    found = inspect.signature(f).parameters
-    for a, b in zip(wanted.values(), found.values(), strict=False):
-        if a.kind is not a.KEYWORD_ONLY:
-            assert a.kind is b.kind, f"{b} is {b.kind.description}"
-            assert a.kind is a.POSITIONAL_ONLY or a.name == b.name
-    for name, p in wanted.items():
-        if p.kind is p.KEYWORD_ONLY:
-            assert found[name].kind is p.KEYWORD_ONLY and found[name].default == p.default
-    for name, p in found.items():  # what is ours besides need not be given
-        if len(found) > len(wanted) and name not in wanted and p.kind is p.KEYWORD_ONLY:
-            assert p.default is not p.empty
-
-
 @signature_lines(SIGNATURES)
 def test_signature(line, xp):
     check_signature(getattr(xp, line.partition("(")[0]), line)
@@ -175,6 +153,20 @@ def test_signature(line, xp):
 @signature_lines(METHODS)
 def test_method_signature(line, xp):
     check_signature(getattr(xp.ones((2, 2)), line.partition("(")[0]), line)
+
+
+INSPECTION = """
+    capabilities()
+    default_device()
+    default_dtypes(*, device=None)
+    devices()
+    dtypes(*, device=None, kind=None)
+"""
+
+
+@signature_lines(INSPECTION)
+def test_inspection_signature(line, xp):
+    check_signature(getattr(xp.__array_namespace_info__(), line.partition("(")[0]), line)
 
 
 def test_attributes_and_constants(xp):

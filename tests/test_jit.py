@@ -674,7 +674,7 @@ def test_products_need_no_scipy():
         @mb.jit
         def f(a, b, out):
             np.dot(a, b, out)
-            return a @ b, a[0] @ b, a[:, ::2] @ b[::2, 1], np.vdot(a[0], b[:, 1]), mb.matmul(a, b)
+            return a @ b, a[0] @ b, a[:, ::2] @ b[::2, 1], np.vdot(a[0], b[:, 1])
         @mb.jit
         def g(a):
             return np.linalg.inv(a)
@@ -682,7 +682,7 @@ def test_products_need_no_scipy():
         x, out = mb.HostArray(a), mb.zeros((4, 4))
         got = f(x, x.T, out)
         b = a.T
-        want = (a @ b, a[0] @ b, a[:, ::2] @ b[::2, 1], np.vdot(a[0], b[:, 1]), a @ b)
+        want = (a @ b, a[0] @ b, a[:, ::2] @ b[::2, 1], np.vdot(a[0], b[:, 1]))
         pairs = [(p, q) for p, q in zip((*got, out), (*want, a @ b)) if np.ndim(q)]
         right = got[3] == want[3] and all(np.array_equal(mb.to_numpy(p), q) for p, q in pairs)
         try:
@@ -783,6 +783,43 @@ def test_the_cure_fits_the_mistake():
         uses_array(x)
     with pytest.raises(mb.UserFunctionError, match="NumPy's functions"):
         makes_array(x)
+
+
+def test_the_cure_for_names_imports_indices_and_dtypes():
+    @mb.jit
+    def no_name(x):
+        return x[0] + nowhere  # noqa: F821
+
+    @mb.jit
+    def imports(x):
+        import math
+
+        return math.sqrt(x[0])
+
+    @mb.jit
+    def indices(x):
+        return x[0, 1]
+
+    x = mb.HostArray([1.0])
+    with pytest.raises(
+        mb.UserFunctionError, match=r"'nowhere' is not defined.*before the function is first called"
+    ):
+        no_name(x)
+    with pytest.raises(mb.UserFunctionError, match=r"Import at the top of the file"):
+        imports(x)
+    with pytest.raises(mb.UserFunctionError, match=r"Tuple\(0, 1\) is no index of a float64 array of 1 dim"):
+        indices(x)
+    for dtype in ("f2", np.longdouble):
+        with pytest.raises(mb.UserFunctionError, match=r"arrays of float\d+.*x\.astype\(mb\.float32\)"):
+            total(mb.HostArray(np.ones(2, dtype)))
+
+
+def test_advice_on_speed_is_no_error():
+    @mb.jit(parallel=True)
+    def nothing_to_share(x):
+        return x[0]
+
+    assert nothing_to_share(mb.HostArray([2.0])) == 2
 
 
 @pytest.mark.parametrize("thing", [3, print, "f", int])

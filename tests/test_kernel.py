@@ -1222,6 +1222,44 @@ def test_values_that_do_not_fit(kind):
         double[2](made(kind, np.zeros((2, 2))), made(kind, np.zeros(2)))
 
 
+GLOBAL = mb.HostArray([1.0])
+
+
+@plain
+def test_arrays_from_around_are_refused(kind):
+    @mb.kernel
+    def f(k, x):
+        x[k.index(0)] = GLOBAL[0]
+
+    with pytest.raises(mb.UserFunctionError, match=r"reads the array GLOBAL.*parameter"):
+        f[1](made(kind, [0.0]))
+
+
+def test_dtypes_that_the_host_does_not_compile():
+    with pytest.raises(mb.UserFunctionError, match=r"arrays of float16.*astype\(mb\.float32\)"):
+        double[2](mb.HostArray(np.zeros(2, "f2")), mb.HostArray(np.zeros(2, "f2")))
+    x = mb.RefArray(np.ones(2, "f2"))
+    double[2](x, x)
+    assert_same(x, np.full(2, 2, "f2"))
+
+
+@plain
+def test_what_a_kernel_raises_comes_out(kind):
+    @mb.kernel
+    def f(k, x):
+        if x[k.index(0)] < 0:
+            raise ValueError("negative")
+
+    f[2](made(kind, [1.0, 2.0]))
+    with pytest.raises(ValueError, match=r"^negative$"):
+        f[2](made(kind, [1.0, -2.0]))
+
+
+def test_structured_arrays_are_refused_with_the_cure():
+    with pytest.raises(TypeError, match=r"x is a Diagonal.*x = mb\.HostArray\(x\)"):
+        add_one_2d[2, 2](mb.Diagonal(mb.HostArray([1.0, 2.0])))
+
+
 def test_without_source_there_is_no_kernel():
     scope = {}
     exec("def f(k, x):\n    x[k.index(0)] = 1\n", scope)

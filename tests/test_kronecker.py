@@ -153,6 +153,9 @@ def test_products_with_other_structured_matrices(family):
     assert type_of(K @ mb.Zeros((6, 6), device=family)) == "Zeros"
     with pytest.warns(mb.DenseFallbackWarning, match="matmul"):
         check(K @ mb.Diagonal(family(a[0])), n * a[0], family)
+    two = 2 * mb.Identity(6, device=family)
+    assert kronecker_type(K @ two) and kronecker_type(two @ K)
+    check(two @ K, 2 * n, family)
     other, m = make("2x2x3", "real", family)
     with mb.settings.changed(dense_fallback="silent"):
         check(mb.kronecker(K, K.parts[1]) @ other, np.kron(n, mb.to_numpy(K.parts[1])) @ m, family)
@@ -468,6 +471,31 @@ def test_linear_algebra_of_square_factors(shapes, kind, family):
 
 @FAMILY
 @KIND
+@OF_SQUARE
+def test_triangular_factors_and_factorisations(shapes, kind, family):
+    K, n = make(shapes, kind, family)
+    P, L, U = map(mb.to_numpy, la.lu(K))
+    np.testing.assert_allclose(P @ L @ U, n, atol=1e-11)
+    np.testing.assert_array_equal(np.triu(L, 1), 0)
+    np.testing.assert_array_equal(np.tril(U, -1), 0)
+    assert len(la.lu(K, permute_l=True)) == 2
+    F = la.factorize(K)
+    for b in (random((len(n),), kind), random((len(n), 3)), random((2, len(n), 2))):
+        check_dense(F.solve(family(b)), nla.solve(n, b), family, rtol=1e-8)
+        check_dense(la.solve(F, family(b)), nla.solve(n, b), family, rtol=1e-8)
+    assert kronecker_type(F.inv())
+    check(F.inv(), nla.inv(n), family, rtol=1e-8)
+    check(F.det(), nla.det(n), family)
+    check(F.slogdet().logabsdet, nla.slogdet(n)[1], family)
+    moved = mb.adapt(mb.HostArray, F)
+    assert moved.place == mb.HostArray.home and "⊗" in repr(F)
+    check(moved.solve(random((len(n),))), nla.solve(n, random((len(n),))), mb.HostArray, rtol=1e-8)
+    with pytest.raises(la.LinAlgError, match="must be equal"):
+        F.solve(family(np.ones(99)))
+
+
+@FAMILY
+@KIND
 @ANY
 def test_singular_values(shapes, kind, family):
     K, n = make(shapes, kind, family)
@@ -690,6 +718,22 @@ def test_linear_algebra_of_sums(sizes, symmetric, kind, family):
         check_dense(la.eigvalsh(S), nla.eigvalsh(n), family)
         w, V = la.eigh(S)
         np.testing.assert_allclose(n @ mb.to_numpy(V), mb.to_numpy(V) * mb.to_numpy(w), atol=1e-9)
+
+
+@FAMILY
+def test_products_with_identities_add_up_to_sums(family):
+    a, b, c = random((2, 2)), random((3, 3)), random((2, 2), seed=1)
+    A, B, C = family(a), family(b), family(c)
+    I, J = mb.Identity(2, device=family), mb.Identity(3, device=family)
+    got = mb.kronecker(A, J) + mb.kronecker(I, B)
+    assert type_of(got) == "KroneckerSum"
+    check(got, sum_of([a, b]), family)
+    check(mb.kronecker(A, J) - mb.kronecker(I, B), sum_of([a, -b]), family)
+    three = mb.kronecker(A, J, I) + mb.kronecker(I, B, I)
+    assert type_of(three) == "KroneckerSum"
+    check(three, sum_of([a, b, 0 * c]), family)
+    x = random((12,))
+    check((three + mb.kronecker_sum(0 * A, 0 * B, C)) @ family(x), sum_of([a, b, c]) @ x, family)
 
 
 def test_a_laplacian_of_a_million_points():

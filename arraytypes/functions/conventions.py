@@ -115,8 +115,8 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
     if isinstance(dst, np.ndarray):
-        np.copyto(dst, *(verbs.numpy_view(v) if isinstance(v, AbstractArray) else v for v in (src,)), casting,
-                  verbs.numpy_view(where) if isinstance(where, AbstractArray) else where)  # fmt: skip
+        given, mask = (verbs.numpy_view(v) if isinstance(v, AbstractArray) else v for v in (src, where))
+        np.copyto(dst, given, casting, mask)
     elif where is True:
         verbs.assign(dst, src, casting=casting)
     else:

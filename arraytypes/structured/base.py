@@ -161,10 +161,6 @@ class Structured(AbstractArray):
         """What a short text says beside the type and the parts."""
         return [f"shape={self._shape}"]
 
-    def _stored_mask(self) -> Any:
-        """Which entries may differ from zero, as a NumPy mask for display, where `structure` cannot say it."""
-        return NotImplemented
-
     @property
     def layout(self) -> Any:
         """What decides where each entry of the parts stands: equal for arrays whose parts match."""

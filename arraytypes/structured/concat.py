@@ -128,7 +128,10 @@ class Concat(Structured):
         if full is None:
             return NotImplemented
         along = full[self.axis]
-        rest = lambda i: tuple(i if d == self.axis else x for d, x in enumerate(full))
+
+        def rest(i: Any) -> tuple[Any, ...]:
+            return (*full[: self.axis], i, *full[self.axis + 1 :])
+
         if isinstance(along, int):
             part, place = self._part_at(along)
             return part[rest(place)]

@@ -109,9 +109,6 @@ def stored_mask(x: Structured) -> np.ndarray:
     given = x._pattern()
     if given is not None:
         return given
-    mask = x._stored_mask()
-    if mask is not NotImplemented:
-        return mask  # type: ignore[no-any-return]
     rows, columns = np.indices(x.shape, sparse=True)
     return (columns - rows <= x.structure.upper) & (rows - columns <= x.structure.lower)
 

@@ -80,15 +80,20 @@ def operation(x: Any) -> tuple[str, int]:
     The generic functions on the stack have arguments in their frames: of those that got `x`,
     the outermost before the stack leaves mirabelle is what was asked for.
     """
-    name, level = "materialize", 1
+    name, level = "", 1
     frame: FrameType | None = sys._getframe(1)
+    outermost = frame
     while frame is not None and _ours(frame):
+        outermost = frame
         if frame.f_code.co_filename.startswith("<mirabelle generic ") and any(
             _stands_for(v, x) for v in frame.f_locals.values()
         ):
             name = frame.f_code.co_name
         frame = frame.f_back
         level += 1
+    if name in ("", "leaf_of", "capture"):  # steps of everything: a factorisation was made of it
+        owner = outermost.f_locals.get("self") if outermost else None
+        name = f"linalg.{type(owner).__name__}" if hasattr(owner, "_factor") else "materialize"
     return public_name(name), level
 
 

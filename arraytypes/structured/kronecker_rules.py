@@ -289,6 +289,15 @@ def _(x: Kronecker, *, mode: str = "reduced") -> Any:
     return QRResult(kronecker(*[f.Q for f in found]), kronecker(*[f.R for f in found]))
 
 
+@decompositions.lu.method
+def _(a: Kronecker, *, permute_l: bool = False, p_indices: bool = False) -> Any:
+    # The product of lower triangular factors is one where they are square.
+    if not a.all_square or p_indices:
+        return decompositions.lu(made_dense(a), permute_l=permute_l, p_indices=p_indices)
+    found = [decompositions.lu(p, permute_l=permute_l) for p in a.parts]
+    return tuple(kronecker(*factors) for factors in zip(*found, strict=True))
+
+
 @decompositions.polar.method
 def _(a: Kronecker, *, side: str = "right") -> Any:
     found = [decompositions.polar(p, side=side) for p in a.parts]

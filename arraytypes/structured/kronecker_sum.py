@@ -69,7 +69,7 @@ class KroneckerSum(Factored):
             found = term if found is None else verbs.add(found, term)
         return found
 
-    def _stored_mask(self) -> Any:
+    def _pattern(self) -> np.ndarray:
         rows = self.rows
         apart = [np.eye(n, dtype=bool) for n in rows]
         terms = [

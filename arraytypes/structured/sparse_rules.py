@@ -26,7 +26,7 @@ from mirabelle.arraytypes.functions.manipulation import concat
 from mirabelle.arraytypes.functions.solving import SlogdetResult, check_system
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.structured.banded import Banded, Identity
-from mirabelle.arraytypes.structured.base import Structured
+from mirabelle.arraytypes.structured.base import Structured, zeros
 from mirabelle.arraytypes.structured.broadcasting import is_number, value_of, zero_structure
 from mirabelle.arraytypes.structured.fallback import has_entries
 from mirabelle.arraytypes.structured.sparse import CSR, csr_of_bands, same_pattern
@@ -83,9 +83,7 @@ def _aligned(xs: list[CSR], common: bool) -> list[CSR]:
     made = []
     for x, at in zip(xs, places, strict=True):
         # The element behind the last is the zero of places that are not stored.
-        data = (
-            x.data if common else concat([x.data, verbs.astype(verbs.similar(x.data, shape=(1,)) * 0, x.dtype)])
-        )
+        data = x.data if common else concat([x.data, zeros(x.family, (1,), x.dtype)])
         made.append(CSR._of((data[at], columns, indptr), x.shape))
     return made
 
@@ -134,8 +132,7 @@ def _(x: CSR, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: boo
 
 def _overall(x: CSR, reduction: Any, dtype: Any) -> Any:
     if not x.nnz:
-        zero = verbs.reshape(verbs.astype(verbs.similar(x.data, shape=(1,)) * 0, x.dtype), (1,))
-        return verbs.reduce_(zero, reduction, dtype=dtype)
+        return verbs.reduce_(zeros(x.family, (1,), x.dtype), reduction, dtype=dtype)
     found = verbs.reduce_(x.data, reduction, dtype=dtype)
     if x.nnz == x.size or reduction.name in ("sum", "any"):
         return found

@@ -31,9 +31,9 @@ from mirabelle.arraytypes.structured.banded import (
     band,
     from_bands,
 )
-from mirabelle.arraytypes.structured.base import Structured
+from mirabelle.arraytypes.structured.base import Structured, zeros
 from mirabelle.arraytypes.structured.fallback import made_dense
-from mirabelle.arraytypes.structured.implicit import Ones
+from mirabelle.arraytypes.structured.implicit import Fill, Ones
 from mirabelle.arraytypes.structured.mirrored import Mirrored
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.arraytypes.structured.toeplitz import Circulant
@@ -94,20 +94,24 @@ def _(
 
 
 @solving.cond.method
-def _(x: Banded | Triangular | Mirrored | Circulant | CSR, p: Any = None) -> Any:
+def _(x: Banded | Triangular | Mirrored | Circulant | CSR | Fill, p: Any = None) -> Any:
     if p not in (None, 2, -2, 1, -1, "fro", "nuc", math.inf, -math.inf):
         raise ValueError(f'cond: p is 2, -2, 1, -1, inf, -inf, "fro" or "nuc"; not {p!r}.')
-    check_square("cond", x)
+    if p not in (None, 2, -2):
+        check_square("cond", x)
     (x,) = inexact("cond", x)
-    if not x.shape[0]:
+    if not x.size:
         raise LinAlgError("cond: an empty matrix has no condition number.")
     if p in (None, 2, -2):
         s = decompositions.svdvals(x)
-        return verbs.divide(s[0], s[-1]) if p != -2 else verbs.divide(s[-1], s[0])
+        least, most = verbs.min(s), verbs.max(s)
+        quotient = verbs.divide(most, least) if p != -2 else verbs.divide(least, most)
+        undefined = verbs.logical_and(verbs.isnan(quotient), verbs.equal(most, 0))  # (of a matrix of zeros)
+        return verbs.where(undefined, math.inf, quotient)
     try:
         inverse = solving.inv(x)
     except LinAlgError:
-        return verbs.reshape(verbs.similar(x, dtype=_real(x.dtype), shape=(1,)) * 0 + math.inf, ())
+        return verbs.add(zeros(x.family, (), _real(x.dtype)), math.inf)
     return verbs.multiply(norms.matrix_norm(x, ord=p), norms.matrix_norm(inverse, ord=p))
 
 

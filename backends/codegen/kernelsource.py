@@ -16,6 +16,7 @@ import numpy as np
 
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.backends.codegen.effects import effects_of, function_tree, scope_of
+from mirabelle.backends.codegen.userfunctions import refuse_captured_arrays
 from mirabelle.dispatch.errors import UserFunctionError
 
 # What a context answers about the thread, with a dimension in the parentheses or without.
@@ -89,6 +90,7 @@ def read_kernel(function: Any) -> KernelSource:
             f"{name}() needs the index context as its first parameter, and plain parameters after it: "
             f"`def {name}(k, y, x):`."
         )
+    refuse_captured_arrays(function)
     body = tree.body
     if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
         body = body[1:]  # the docstring

@@ -171,6 +171,18 @@ def captures(f: types.FunctionType) -> dict[str, Any]:
     return found
 
 
+def refuse_captured_arrays(f: types.FunctionType) -> None:
+    """What is around a compiled function is constant to it, and an array of ours is none."""
+    from mirabelle.arraytypes.abstract import AbstractArray
+
+    for name, value in captures(f).items():
+        if isinstance(value, AbstractArray):
+            raise UserFunctionError(
+                f"{f.__name__}() reads the array {name} from around it, and what is around a compiled "
+                f"function is taken for constant. Make it a parameter: `def {f.__name__}(..., {name}):`."
+            )
+
+
 def _flip(f: Callable[..., Any], bound: int, nin: int) -> Op:
     """The operation whose last operands are the function's first."""
     key = ("partial", getattr(f, "__code__", id(f)), bound, nin)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.backends.codegen.userfunctions import refuse_captured_arrays
 from mirabelle.backends.host import diskcache
 from mirabelle.backends.host.overloads import ContentCache, entry_key
 from mirabelle.dispatch.errors import UserFunctionError
@@ -44,19 +45,6 @@ def _quietly(compile: Any) -> Any:
             return compile(*args, **kwargs)
 
     return compiled
-
-
-def refuse_captured_arrays(function: Any) -> None:
-    """Globals are constants to the compiler, and an array of ours is none."""
-    from mirabelle.arraytypes.abstract import AbstractArray
-    from mirabelle.backends.codegen.userfunctions import captures
-
-    for name, value in captures(function).items():
-        if isinstance(value, AbstractArray):
-            raise UserFunctionError(
-                f"{function.__name__}() reads the array {name} from around it, and what is around a compiled "
-                f"function is taken for constant. Make it a parameter: `def {function.__name__}(..., {name}):`."
-            )
 
 
 def number_types(function: Any, args: list[Any], variables: list[str]) -> dict[str, np.dtype | None]:
@@ -151,6 +139,7 @@ def _is_none(tp: Any) -> bool:
 
 # Errors
 
+_KNOWN_DTYPES = "?bhilqBHILQfdFD"
 _AT = re.compile(r'File "(?P<file>[^"]*)", line (?P<line>\d+)')
 _NOISE = ("Failed in", "During:", "File ", "[", "This error may have been caused", "- argument", "There are")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -163,7 +152,17 @@ def explained(error: Exception, jitted: Any, views: Sequence[Any]) -> Exception 
             f"{jitted.__name__}() calls a function of np.linalg. Compiled code finds these in SciPy's LAPACK, "
             "and SciPy is not installed: `pip install scipy`. (Products of arrays do without.)"
         )
-    if not type(error).__module__.startswith("numba"):
+    odd = next(
+        (v.dtype for v in views if isinstance(v, np.ndarray) and v.dtype.char not in _KNOWN_DTYPES), None
+    )
+    compiling = type(error).__module__.startswith("numba")
+    if odd is not None and (compiling or isinstance(error, NotImplementedError)):
+        return UserFunctionError(
+            f"{jitted.__name__}() cannot be compiled for arrays of {odd.name}: compiled functions know truth "
+            "values, integers, and real and complex numbers of single and double precision. Convert them: "
+            "`x.astype(mb.float32)`."
+        )
+    if not compiling:
         return None
     text = _COLOUR.sub("", str(error))
     name = jitted.__name__
@@ -199,6 +198,8 @@ def _plain(reason: str) -> str:
     reason = re.sub(r"Literal\[\w+\]\(([^)]*)\)", r"\1", reason)
     reason = re.sub(r"\.* Raised from .*$", "", reason)
     reason = re.sub(r", defined at .* \(\d+\)$", "", reason)  # the line is named below
+    element = r"there is no [gs]etitem\((\w+ array of \d+ dimension\(s\)), (.*)\)$"
+    reason = re.sub(element, r"\2 is no index of a \1", reason)
     reason = re.sub(r"'(\w+)\.\d+'", r"'\1'", reason)  # Numba numbers what is assigned twice
     return reason.replace("unicode_type", "str").replace("@njit", "@mb.jit")
 
@@ -217,6 +218,10 @@ def _place(text: str, python: Any) -> tuple[str, str]:
 def _cure(text: str, jitted: Any) -> str:
     if "readonly" in text:
         return "An argument is read-only: copy it first, `x = mb.copy(x)`."
+    if "is not defined" in text:
+        return "Give the name a value before the function is first called, or pass it as an argument."
+    if "IMPORT_NAME" in text:
+        return "Import at the top of the file."
     if "mirabelle" in text and ("Unknown attribute" in text or "Cannot determine Numba type" in text):
         return "Inside a compiled function use NumPy's functions (`np.`) and numbers; pass arrays as arguments."
     if "Cannot determine Numba type of <class 'function'>" in text:

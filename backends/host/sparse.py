@@ -345,16 +345,27 @@ def _factors(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n: int) 
         raise np.linalg.LinAlgError("Singular matrix" if "singular" in str(e) else str(e)) from None
 
 
-@routine("solve")
-def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> Any:
-    n = indptr.size - 1
+@routine("factors")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray) -> Any:
+    """SuperLU's object; None for an empty matrix."""
+    return _factors(data, indices, indptr, indptr.size - 1) if indptr.size > 1 else None
+
+
+@routine("factored_solve")
+def _(factors: Any, b: np.ndarray) -> Any:
     if not b.size:
         return b.copy()
-    if b.ndim > 2:
-        columns = np.moveaxis(b, -2, 0)
-        x = _factors(data, indices, indptr, n).solve(np.ascontiguousarray(columns.reshape(n, -1)))
-        return np.moveaxis(x.reshape(columns.shape), 0, -2)
-    return _factors(data, indices, indptr, n).solve(np.ascontiguousarray(b))
+    if b.ndim <= 2:
+        return factors.solve(np.ascontiguousarray(b))
+    columns = np.moveaxis(b, -2, 0)
+    x = factors.solve(np.ascontiguousarray(columns.reshape(columns.shape[0], -1)))
+    return np.moveaxis(x.reshape(columns.shape), 0, -2)
+
+
+@routine("solve")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> Any:
+    factors = _factors(data, indices, indptr, indptr.size - 1) if b.size else None
+    return HostArray._routine("csr_factored_solve")(factors, b)
 
 
 @routine("det")

@@ -13,12 +13,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dask.array.dispatch import numel_lookup
+from dask.array import dispatch
 
 from mirabelle.arraytypes.abstract import AbstractArray
 
+_LOOKUP: Any = dispatch.numel_lookup
 
-@numel_lookup.register(AbstractArray)  # type: ignore[untyped-decorator]
+
+@_LOOKUP.register(AbstractArray)
 def numel(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = "f8", **_: Any) -> Any:
     """How many elements a reduction of `x` takes together, as an array where `x` is."""
     import mirabelle

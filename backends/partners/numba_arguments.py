@@ -41,7 +41,7 @@ class HostArrayType(types.Array):
     """Numba's type of an array of ours. What it computes from one is one again."""
 
     def __init__(
-        self, dtype: Any, ndim: int, layout: str, readonly: bool = False, aligned: bool = True
+        self, dtype: Any, ndim: int, layout: Any, readonly: bool = False, aligned: bool = True
     ) -> None:
         kind = "readonly mirabelle" if readonly else "mirabelle"
         super().__init__(

@@ -90,6 +90,22 @@ def outcome(program, modules, family):
         return traceback.format_exc(limit=-6)
 
 
+def refusal(program, modules):
+    """What is wrong with how a program that needs the host's memory takes a device's arrays.
+
+    They are refused, with the cure. Or else the library gets along, and its result is right.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            got = leaves(run(program, modules, mb.RefArray))
+        except Exception as e:
+            said = traceback.format_exception(e, limit=-6)
+            return "" if any("mb.to_numpy" in part or "mb.adapt" in part for part in said) else "".join(said)
+        got = [mb.to_numpy(x) if isinstance(x, mb.AbstractArray) else x for x in got]
+        return _differences(got, leaves(run(program, modules, np.array)), None)
+
+
 def _differences(got, expected, place):
     if len(got) != len(expected):
         return f"{len(got)} results instead of {len(expected)}"

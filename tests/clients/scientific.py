@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from handover import outcome, where
+from handover import outcome, refusal, where
 from scipy_programs import SCIPY, SCIPY_MODULES
 from sklearn_programs import SCIKIT_LEARN, SCIKIT_LEARN_MODULES
 
@@ -18,7 +18,7 @@ TABLES = {"scipy": (SCIPY, SCIPY_MODULES), "sklearn": (SCIKIT_LEARN, SCIKIT_LEAR
 
 
 def main():
-    """Print, as JSON, what is wrong with each program on each family of arrays."""
+    """Print, as JSON, what is wrong with each program on each family of arrays it is for."""
     os.environ["SCIPY_ARRAY_API"] = "1"
     found = {}
     for package, (table, modules) in TABLES.items():
@@ -29,6 +29,7 @@ def main():
         if package == "sklearn":
             imported.set_config(array_api_dispatch=True)
         found |= {f"{family}: {p}": outcome(p, modules, family) for p in table for family in where(p)}
+        found |= {f"refused: {p}": refusal(p, modules) for p in table if where(p) == ["host"]}
     json.dump(found, sys.stdout)
 
 

@@ -100,7 +100,7 @@ SPECIAL = """
     special.expit(x)  # host
     special.logit(p)  # host
     special.entr(p)  # host
-    special.rel_entr(p, p + 1)  # host
+    special.rel_entr(p, p + 1)
     special.kl_div(p, p + 1)  # host
     special.xlogy(p, p)
     special.xlog1py(p, p)  # host
@@ -154,7 +154,7 @@ SIGNAL = """
     signal.convolve(x, y[:4], method="direct")  # host
     signal.correlate(x, y, method="fft")
     signal.hilbert(x)
-    signal.hilbert2(image)  # host
+    signal.hilbert2(image)
     signal.envelope(x, (1, None))
     signal.detrend(x, type="constant")  # host
     signal.detrend(x)  # host
@@ -169,10 +169,10 @@ SIGNAL = """
     signal.order_filter(x, make([1.0, 1, 1]), 1)  # host
     signal.convolve2d(image, S)  # host
     signal.correlate2d(image, S)  # host
-    signal.freqz(v)[1]  # host
+    signal.freqz(v)[1]
     signal.tf2zpk(make([1.0, 0.5]), make([1.0, -0.2]))[1]  # host
-    signal.zpk2tf(v, v[:2], 1.0)[0]  # host
-    signal.vectorstrength(p, 0.3)[0]  # host
+    signal.zpk2tf(v, v[:2], 1.0)[0]
+    signal.vectorstrength(p, 0.3)[0]
     signal.windows.hann(8, xp=xp)
     signal.windows.kaiser(8, 4.0, xp=xp)  # host
     signal.windows.tukey(8, xp=xp)

@@ -39,11 +39,20 @@ def outcomes():
         return json.loads(done.stdout)
 
 
-CLIENTS = [f"{family}: {p}" for table, _ in TABLES.values() for p in table for family in where(p)]
+PROGRAMS = [p for table, _ in TABLES.values() for p in table]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_clients_give_the_right_answer_as_our_type(client, outcomes):
+def check(client, outcomes):
     if client not in outcomes:
         pytest.skip("the library is not installed")
     assert not outcomes[client], outcomes[client]
+
+
+@pytest.mark.parametrize("client", [f"{family}: {p}" for p in PROGRAMS for family in where(p)])
+def test_clients_give_the_right_answer_as_our_type(client, outcomes):
+    check(client, outcomes)
+
+
+@pytest.mark.parametrize("program", [p for p in PROGRAMS if where(p) == ["host"]])
+def test_what_needs_the_host_refuses_a_device_with_the_cure(program, outcomes):
+    check(f"refused: {program}", outcomes)

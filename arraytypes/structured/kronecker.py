@@ -325,9 +325,9 @@ def multiplied(p: Any, x: Any, axis: int) -> Any:
 
 def _added(op: Op, x: Kronecker, y: Kronecker) -> Any:
     """The sum or difference of products that differ in one factor: A ⊗ B + A ⊗ C = A ⊗ (B + C)."""
-    alone = [_acts_on(x), _acts_on(y)]
-    if None not in alone and alone[0] != alone[1]:
-        return _sum_of_axes(op, x, y, *alone)
+    i, j = _acts_on(x), _acts_on(y)
+    if i is not None and j is not None and i != j:
+        return _sum_of_axes(op, x, y, i, j)
     differ = [k for k, (p, q) in enumerate(zip(x.parts, y.parts, strict=True)) if p is not q]
     if len(differ) > 1:
         return NotImplemented

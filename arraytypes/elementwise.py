@@ -222,7 +222,9 @@ def _reader(t: type) -> Any:
 _node = operator.attrgetter("_node")
 # NumPy's numbers, which have a dtype of their own.
 _NUMPY_NUMBERS = frozenset(
-    t for t in (np.bool_, *np.sctypeDict.values()) if isinstance(t, type) and issubclass(t, (np.bool_, np.number))
+    t
+    for t in (np.bool_, *np.sctypeDict.values())
+    if isinstance(t, type) and issubclass(t, (np.bool_, np.number))
 )
 
 

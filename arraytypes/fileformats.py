@@ -151,7 +151,8 @@ def read_npz(file: Any, name: str | None) -> Any:
 def read_hdf5(file: Any, name: str | None) -> Any:
     import h5py
 
-    with h5py.File(file, "r") as opened:
+    with h5py.File(file, "r") as root:
+        opened: Any = root
         names: list[str] = []
         opened.visititems(lambda key, item: names.append(key) if isinstance(item, h5py.Dataset) else None)
         return _chosen(file, names, name, lambda key: opened[key][()])
@@ -160,7 +161,7 @@ def read_hdf5(file: Any, name: str | None) -> Any:
 def read_zarr(file: Path, name: str | None) -> Any:
     import zarr
 
-    opened = zarr.open(str(file), mode="r")
+    opened: Any = zarr.open(str(file), mode="r")
     if isinstance(opened, zarr.Array):
         if name is not None:
             raise KeyError(f"{opening(file)} holds one array without a name. Leave {name!r} away.")

@@ -79,7 +79,8 @@ def _called(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) ->
     out = kwargs.pop("out", ())
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     casting = kwargs.pop("casting", "same_kind")
-    kwargs.pop("order", None), kwargs.pop("subok", None)
+    for ignored in ("order", "subok"):  # which change no value
+        kwargs.pop(ignored, None)
     run = _implementation(ufunc, inputs)
     if run is NotImplemented:
         return run

@@ -35,6 +35,7 @@ def call(routine: str, *operands: Any, **options: Any) -> Any:
     arrays = arrays_in(operands)
     if options:
         arrays += arrays_in(options)
+    family: Any
     families = {leaf_family(type(x)) if isinstance(x, AbstractArray) else None for x in arrays}
     if len(families) == 1 and None not in families:
         (family,) = families

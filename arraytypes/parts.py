@@ -224,11 +224,12 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
             )
     if any(n < 0 for n in window):
         raise ValueError("`window_shape` cannot contain negative values")
-    shape = list(x.shape)
+    shape: Any = list(x.shape)
     for a, n in zip(axes, window, strict=True):
         if shape[a] < n:
             raise ValueError(
                 f"window shape cannot be larger than input array shape: {n} along axis {a} of {x.shape}"
             )
         shape[a] -= n - 1
-    return SlidingWindows._of(x, (window, axes), (*shape, *window))
+    full: Any = (*shape, *window)
+    return SlidingWindows._of(x, (window, axes), full)

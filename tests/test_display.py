@@ -266,7 +266,7 @@ def test_texts_are_numpys(shape, dtype):
         {"linewidth": 40}, {"sign": "+"}, {"threshold": 10**6}, {"floatmode": "fixed"}, {"nanstr": "missing"},
         {"formatter": {"float": lambda v: f"<{v:.1f}>"}}, {"edgeitems": 0, "threshold": 5},
     ],
-    ids=str,
+    ids=" ".join,
 )  # fmt: skip
 def test_texts_follow_numpys_print_options(options):
     values = rng.normal(size=(40, 50)) * 10.0 ** rng.integers(-3, 4, size=(40, 50))

@@ -364,7 +364,6 @@ def test_a_folder_that_is_not_there(kept):
         object(),
         "x",
     ],
-    ids=repr,
 )
 @named
 def test_data_that_is_no_array(data, ending, kept):

@@ -11,7 +11,16 @@ from kinds import LEAVES, SINGLE
 
 import mirabelle as mb
 
-NAMES = {"host", "ref", "host_pending", "ref_pending", "host_shared", "transpose-host", "steps-ref", "reversed-host"}
+NAMES = {
+    "host",
+    "ref",
+    "host_pending",
+    "ref_pending",
+    "host_shared",
+    "transpose-host",
+    "steps-ref",
+    "reversed-host",
+}
 KINDS = [k for k in SINGLE if k.name in NAMES]
 kinds = pytest.mark.parametrize("kind", KINDS, ids=repr)
 leaves = pytest.mark.parametrize("kind", [LEAVES["host"], LEAVES["ref"]], ids=repr)
@@ -196,7 +205,9 @@ def check(kind, got, expected, where, **tolerance):
         assert len(got) == len(expected), where
         for g, e in zip(got, expected, strict=True):
             check(kind, g, e, where, **tolerance)
-    elif isinstance(expected, (np.ndarray, np.generic)) and not (isinstance(got, bool) or isinstance(expected, np.bool_)):
+    elif isinstance(expected, (np.ndarray, np.generic)) and not (
+        isinstance(got, bool) or isinstance(expected, np.bool_)
+    ):
         assert isinstance(got, mb.AbstractArray), where
         assert got.place == kind.place, where
         assert_same(got, expected, **tolerance)
@@ -214,7 +225,10 @@ def compare(kind, name, cases, **tolerance):
         for space in (mb, np):
             mine = [made(kind, a) for a in args]
             options = {k: made(kind, v) for k, v in kwargs.items()}
-            if space is np and (name in NOT_ASKED or not any(isinstance(a, mb.AbstractArray) for a in flat((mine, list(options.values()))))):
+            if space is np and (
+                name in NOT_ASKED
+                or not any(isinstance(a, mb.AbstractArray) for a in flat((mine, list(options.values()))))
+            ):
                 continue
             with mb.allow_scalar():
                 got, error = outcome(getattr(space, name), mine, options)
@@ -237,7 +251,9 @@ def flat(nest):
 @kinds
 @pytest.mark.parametrize("name", EXACT)
 def test_functions(kind, name):
-    compare(kind, name, EXACT[name], **({"rtol": 1e-15} if name in ("polyfit", "roots") else {"any_zero": True}))
+    compare(
+        kind, name, EXACT[name], **({"rtol": 1e-15} if name in ("polyfit", "roots") else {"any_zero": True})
+    )
 
 
 @kinds
@@ -381,7 +397,13 @@ def test_empty_and_half_precision_reductions():
 
 def test_a_slice_of_nothing_but_nan_is_nan_without_a_warning():
     x = mb.HostArray([[np.nan, 1.0], [np.nan, 2.0]])
-    for f, second in ((mb.nanmin, 1.0), (mb.nanmax, 2.0), (mb.nanmean, 1.5), (mb.nanvar, 0.25), (mb.nanstd, 0.5)):
+    for f, second in (
+        (mb.nanmin, 1.0),
+        (mb.nanmax, 2.0),
+        (mb.nanmean, 1.5),
+        (mb.nanvar, 0.25),
+        (mb.nanstd, 0.5),
+    ):
         assert_same(f(x, axis=0), np.array([np.nan, second]))
     with pytest.raises(ValueError, match="All-NaN"):
         mb.nanargmin(x, axis=0)
@@ -447,7 +469,11 @@ def test_real_and_imaginary_parts_are_views(kind):
         assert_same(x, z)
         if kind.lazy:
             assert_same(pending, before + 1)
-    assert_same(x.real, z.real), assert_same(x.imag[1:], z.imag[1:]), assert_same((x * 2).real.T, (z * 2).real.T)
+    (
+        assert_same(x.real, z.real),
+        assert_same(x.imag[1:], z.imag[1:]),
+        assert_same((x * 2).real.T, (z * 2).real.T),
+    )
     assert isinstance(x.real, mb.RealPart) and isinstance(x.imag, mb.ImagPart) and x.real.dtype == np.float64
     y = kind.make(M)
     assert y.real is y and not np.any(contents(y.imag))
@@ -522,7 +548,9 @@ def test_methods(kind):
             assert error is None, repr(error)
             check(kind, got, expected, f)
     x = kind.family(M)
-    assert x.nbytes == M.nbytes and x.itemsize == 8 and x.strides == M.strides and x.base is None and x.T.base is x
+    assert (
+        x.nbytes == M.nbytes and x.itemsize == 8 and x.strides == M.strides and x.base is None and x.T.base is x
+    )
     assert x.tobytes() == M.tobytes() and x.copy("F").flags.f_contiguous and x.ptp().shape == ()
     assert_same(x.dot(x.T), M @ M.T, rtol=1e-13)
 
@@ -634,9 +662,15 @@ def test_numpy_functions_adapt_their_arguments(kind):
     ):  # fmt: skip
         expected, _ = outcome(f, (M,), {})
         check(kind, f(x), expected, f, rtol=1e-12, atol=1e-14)
-    assert np.array2string(x, precision=1) == np.array2string(M, precision=1) and np.array_str(x) == np.array_str(M)
+    assert np.array2string(x, precision=1) == np.array2string(M, precision=1) and np.array_str(
+        x
+    ) == np.array_str(M)
     assert np.result_type(x, "f4") == "f8" and np.can_cast(x, "f4", "same_kind") and np.shape(x) == (3, 4)
-    assert np.shares_memory(x, x[1:]) and not np.shares_memory(x[::2], x[1::2]) and not np.may_share_memory(x, x + 1)
+    assert (
+        np.shares_memory(x, x[1:])
+        and not np.shares_memory(x[::2], x[1::2])
+        and not np.may_share_memory(x, x + 1)
+    )
     for bad, error in (
         (lambda: np.busday_count(x, x), TypeError), (lambda: np.sin(x, order="K", signature="d->d"), TypeError),
         (lambda: np.sort(x, order="a"), ValueError), (lambda: np.sort(x, kind="x"), ValueError), (lambda: np.sum(x, axis=7), IndexError),

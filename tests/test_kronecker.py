@@ -217,6 +217,27 @@ def test_factors_of_any_type(which, first, family):
     assert kronecker_type(2 * K)
 
 
+@FAMILY
+@pytest.mark.parametrize("which", ["identity", "diagonal", "tridiagonal", "upper", "symmetric", "transposed"])
+def test_decompositions_with_structured_factors(which, family):
+    build, s = STRUCTURED[which]
+    a = random((2, 2), seed=5)
+    K, n = mb.kronecker(build(family), family(a)), np.kron(s, a)
+    U, S, Vh = la.svd(K)
+    np.testing.assert_allclose(mb.to_numpy(U) * mb.to_numpy(S) @ mb.to_numpy(Vh), n, atol=1e-10)
+    Q, R = la.qr(K)
+    np.testing.assert_allclose(mb.to_numpy(Q) @ mb.to_numpy(R), n, atol=1e-10)
+    w, V = la.eig(K)
+    np.testing.assert_allclose(n @ mb.to_numpy(V), mb.to_numpy(V) * mb.to_numpy(w), atol=1e-9)
+    check(la.pinv(K), nla.pinv(n), family, rtol=1e-8)
+    H, h = mb.kronecker_sum(build(family), family(a @ a.T)), sum_of([s, a @ a.T])
+    w, V = la.eig(H)
+    np.testing.assert_allclose(h @ mb.to_numpy(V), mb.to_numpy(V) * mb.to_numpy(w), atol=1e-9)
+    x = random((6,))
+    check(la.solve(H, family(x)), nla.solve(h, x), family, rtol=1e-8)
+    assert la.expm(H).shape == (6, 6)
+
+
 # Smart constructors
 
 

@@ -126,7 +126,11 @@ def test_columns_add_up_the_same_interpreted_and_compiled(shape):
 def test_numpys_numbers_are_operands_like_pythons():
     x = mb.HostArray(np.arange(3, dtype="f4"))
     for number in (np.float32(0.5), np.float64(0.5), np.int16(3), np.complex64(1j), np.bool_(True)):
-        for f in (lambda a, b: a * b, lambda a, b: b - a if b.dtype != bool else b + a, lambda a, b: a < b.real):
+        for f in (
+            lambda a, b: a * b,
+            lambda a, b: b - a if b.dtype != bool else b + a,
+            lambda a, b: a < b.real,
+        ):
             result, expected = f(x, number), f(mb.to_numpy(x), number)
             assert isinstance(result, mb.HostArray)
             assert result.dtype == expected.dtype

@@ -368,8 +368,8 @@ def test_bad_input(bad, message):
 
 
 def test_condition_numbers_of_singular_matrices_are_infinite():
-    for x in (mb.Diagonal([1.0, 0.0]), mb.UpperTriangular([[1.0, 1.0], [0.0, 0.0]]), mb.CSR([[1.0, 0.0], [0.0, 0.0]]),
-              mb.Zeros((2, 2)), mb.Fill((2, 2), 3.0)):  # fmt: skip
+    upper, sparse = mb.UpperTriangular([[1.0, 1.0], [0.0, 0.0]]), mb.CSR([[1.0, 0.0], [0.0, 0.0]])
+    for x in (mb.Diagonal([1.0, 0.0]), upper, sparse, mb.Zeros((2, 2)), mb.Fill((2, 2), 3.0)):
         assert float(la.cond(x, 1)) == math.inf
     for x in (mb.Diagonal(mb.RefArray([1.0, 0.0])), mb.Zeros((2, 2)), mb.Ones((2, 2))):
         assert float(la.cond(x)) == math.inf and float(la.cond(x, -2)) in (0.0, math.inf)

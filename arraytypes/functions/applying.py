@@ -104,9 +104,9 @@ class vectorize:
         if self.pyfunc is None:  # as a decorator with options: @mb.vectorize(otypes=[float])
             (f,) = args
             return vectorize(f, otypes=self.otypes, excluded=self.excluded)
-        fixed = {i: a for i, a in enumerate(args) if i in self.excluded}
+        fixed: dict[Any, Any] = {i: a for i, a in enumerate(args) if i in self.excluded}
         names = [k for k in kwargs if k not in self.excluded]
-        constants = {k: v for k, v in kwargs.items() if k in self.excluded}
+        constants: dict[Any, Any] = {k: v for k, v in kwargs.items() if k in self.excluded}
         operands = [a for i, a in enumerate(args) if i not in fixed] + [kwargs[k] for k in names]
         f = self.pyfunc
         if fixed or kwargs:

@@ -73,7 +73,8 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: 
     [[0 0]
      [1 1]]
     """
-    made = np.indices(as_shape(dimensions), dtype=checked_dtype(dtype), sparse=sparse)
+    make: Any = np.indices
+    made = make(as_shape(dimensions), dtype=checked_dtype(dtype), sparse=sparse)
     return tuple(_from_numpy(x, device) for x in made) if sparse else _from_numpy(made, device)
 
 

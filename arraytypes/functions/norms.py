@@ -7,6 +7,7 @@ looked at afterwards: only if it left the range, it is computed again from scale
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -93,12 +94,21 @@ def _squares(x: Any) -> Any:
 
 def _left_the_range(norm: Any, p: float) -> bool:
     """Has the sum of powers behind a norm become infinite, or so small that digits are lost?"""
-    info = np.finfo(norm.dtype)
-    with np.errstate(all="ignore"):
-        edge = float(np.power(info.tiny / info.eps, 1 / p, dtype=np.float64))
+    edge = _edge(norm.dtype, p)
+    if not norm.ndim:
+        value = float(norm)
+        return value < edge or value == math.inf if p > 0 else value > edge or value == 0
     if p > 0:
         return bool(verbs.any(verbs.logical_or(norm < edge, norm == math.inf)))
     return bool(verbs.any(verbs.logical_or(norm > edge, norm == 0)))
+
+
+@functools.lru_cache(maxsize=64)
+def _edge(dtype: np.dtype, p: float) -> float:
+    """The norm whose p-th power is the smallest that has all its digits."""
+    info = np.finfo(dtype)
+    with np.errstate(all="ignore"):
+        return float(np.power(info.tiny / info.eps, 1 / p, dtype=np.float64))
 
 
 def _rescaled(x: Any, axes: tuple[int, ...], options: Any, p: float, plain: Any) -> Any:

@@ -54,7 +54,7 @@ def mask_like(x: Any, where: Any) -> Any:
 
 
 def _reduced(
-    name: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: Any, dtype: np.dtype | None = None
+    name: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: Any, dtype: Any = None
 ) -> Any:
     """One of the named reductions, of what the mask leaves, combined with `initial`."""
     x = as_array(x)

@@ -8,10 +8,10 @@ import numpy as np
 
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.elementwise import cast_to
-from mirabelle.arraytypes.functions import reducing
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.reducing import _given
 from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.arraytypes.reductions import _summed
 from mirabelle.dispatch import verbs
 
 
@@ -23,7 +23,7 @@ def running(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
         raise TypeError(f"A running sum or product has one axis, an integer; not {axis!r}.")
     if not a.ndim:
         a = verbs.reshape(a, (1,))
-    wanted = checked_dtype(dtype) if _given(dtype) else reducing._summed(a.dtype)
+    wanted = checked_dtype(dtype) if _given(dtype) else _summed(a.dtype)
     return into(out, verbs.accumulate(cast_to(a, wanted), op, axis))
 
 

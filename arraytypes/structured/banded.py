@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
@@ -90,7 +91,7 @@ class Banded(Structured):
             if part.size:
                 at = verbs.clip(i if k >= 0 else j, 0, part.size - 1)
                 found = verbs.where(verbs.equal(verbs.subtract(j, i), k), part[at], found)
-        return found
+        return found if isinstance(found, AbstractArray) else zeros(self.family, (), self.dtype)
 
     def _transposed(self) -> Any:
         bands = {-k: p for k, p in zip(self._how, self._parts, strict=True)}

@@ -143,14 +143,14 @@ class Fill(Implicit):
         )
 
     def _times(self, other: Any) -> Any:
-        total = verbs.multiply(verbs.sum(other, axis=-1 if other.ndim == 1 else -2), self.value)
+        total = verbs.multiply(_added_up(other, -1 if other.ndim == 1 else -2, self.dtype), self.value)
         rows = self._shape[:-1]
         if other.ndim == 1:
             return _stretched(total, rows)
         return NotImplemented if len(rows) != 1 else _stretched_rows(total, rows[0])
 
     def _rtimes(self, other: Any) -> Any:
-        total = verbs.multiply(verbs.sum(other, axis=-1), self.value)
+        total = verbs.multiply(_added_up(other, -1, self.dtype), self.value)
         if len(self._shape) == 1:
             return total
         if len(self._shape) != 2:
@@ -221,6 +221,12 @@ def _cast_number(value: Any, dtype: np.dtype) -> Any:
         value = value.real
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(dtype)[()]
+
+
+def _added_up(x: Any, axis: int, beside: np.dtype) -> Any:
+    """The sums in a product: unlike those of `sum`, they stay in the dtype of the factors."""
+    dtype = np.result_type(x.dtype, beside)
+    return verbs.any(x, axis=axis) if dtype.kind == "b" else verbs.sum(x, axis=axis, dtype=dtype)
 
 
 def _stretched(total: Any, shape: tuple[int, ...]) -> Any:

@@ -42,6 +42,15 @@ from mirabelle.dispatch import verbs
 _COMPLEX = np.complex64
 
 
+def of_factor(f: Any, p: Any, **options: Any) -> Any:
+    """A function whose result is as large as a matrix: of a factor without a rule, of its dense form."""
+    if isinstance(p, Structured):
+        method = f.core.resolve((type(p),))
+        if method is None or method.signature[0] is AbstractArray:
+            p = verbs.dense(p)
+    return f(p, **options)
+
+
 # Solving
 
 
@@ -83,7 +92,7 @@ def _(x: Kronecker) -> Any:
 def _(x: Kronecker, *, rtol: Any = None, hermitian: bool = False) -> Any:
     if rtol is not None:  # which products of singular values count is not up to each factor
         return solving.pinv(made_dense(x), rtol=rtol, hermitian=hermitian)
-    return kronecker(*[solving.pinv(p) for p in x.parts])
+    return kronecker(*[of_factor(solving.pinv, p) for p in x.parts])
 
 
 @solving.lstsq.method
@@ -162,7 +171,7 @@ def _(x: Kronecker, *, full_matrices: bool = True, compute_uv: bool = True, herm
     if not compute_uv:
         return decompositions.svdvals(x)
     whole = bool(full_matrices) or not _is_full(x)
-    found = [decompositions.svd(p, full_matrices=whole) for p in x.parts]
+    found = [of_factor(decompositions.svd, p, full_matrices=whole) for p in x.parts]
     values = combined(verbs.multiply, [f.S for f in found])
     by_size = sorting.argsort(values, descending=True)
     k = min(x.shape)
@@ -235,7 +244,7 @@ def _(x: Kronecker) -> Any:
 def _(x: Kronecker) -> Any:
     if not _square_factors("eig", x):
         return decompositions.eig(made_dense(x))
-    found = [decompositions.eig(p) for p in x.parts]
+    found = [of_factor(decompositions.eig, p) for p in x.parts]
     values = combined(verbs.multiply, [f.eigenvalues for f in found])
     return EigResult(values, kronecker(*[f.eigenvectors for f in found]))
 
@@ -251,7 +260,7 @@ def _(x: Kronecker, *, UPLO: str = "L") -> Any:
 def _(x: Kronecker, *, UPLO: str = "L") -> Any:
     if not _square_factors("eigh", x):
         return decompositions.eigh(made_dense(x), UPLO=UPLO)
-    return in_ascending_order(verbs.multiply, [decompositions.eigh(p, UPLO=UPLO) for p in x.parts])
+    return in_ascending_order(verbs.multiply, [of_factor(decompositions.eigh, p, UPLO=UPLO) for p in x.parts])
 
 
 def in_ascending_order(op: Any, found: list[Any]) -> EighResult:
@@ -271,7 +280,7 @@ def _(x: Kronecker, *, upper: bool = False) -> Any:
     if not x.all_square:
         return decompositions.cholesky(made_dense(x), upper=upper)
     side: Any = UpperTriangular if upper else LowerTriangular
-    return kronecker(*[side(decompositions.cholesky(p, upper=upper)) for p in x.parts])
+    return kronecker(*[side(of_factor(decompositions.cholesky, p, upper=upper)) for p in x.parts])
 
 
 @decompositions.qr.method
@@ -284,8 +293,8 @@ def _(x: Kronecker, *, mode: str = "reduced") -> Any:
     ):
         return decompositions.qr(made_dense(x), mode=mode)
     if mode == "r":
-        return kronecker(*[decompositions.qr(p, mode="r") for p in x.parts])
-    found = [decompositions.qr(p, mode=mode) for p in x.parts]
+        return kronecker(*[of_factor(decompositions.qr, p, mode="r") for p in x.parts])
+    found = [of_factor(decompositions.qr, p, mode=mode) for p in x.parts]
     return QRResult(kronecker(*[f.Q for f in found]), kronecker(*[f.R for f in found]))
 
 
@@ -294,13 +303,13 @@ def _(a: Kronecker, *, permute_l: bool = False, p_indices: bool = False) -> Any:
     # The product of lower triangular factors is one where they are square.
     if not a.all_square or p_indices:
         return decompositions.lu(made_dense(a), permute_l=permute_l, p_indices=p_indices)
-    found = [decompositions.lu(p, permute_l=permute_l) for p in a.parts]
+    found = [of_factor(decompositions.lu, p, permute_l=permute_l) for p in a.parts]
     return tuple(kronecker(*factors) for factors in zip(*found, strict=True))
 
 
 @decompositions.polar.method
 def _(a: Kronecker, *, side: str = "right") -> Any:
-    found = [decompositions.polar(p, side=side) for p in a.parts]
+    found = [of_factor(decompositions.polar, p, side=side) for p in a.parts]
     return kronecker(*[u for u, _ in found]), kronecker(*[p for _, p in found])
 
 

@@ -42,7 +42,7 @@ from mirabelle.arraytypes.structured.base import Structured, open_grid
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.kronecker import combined, kronecker, multiplied
 from mirabelle.arraytypes.structured.kronecker_reductions import norm_of_matrix
-from mirabelle.arraytypes.structured.kronecker_rules import in_ascending_order
+from mirabelle.arraytypes.structured.kronecker_rules import in_ascending_order, of_factor
 from mirabelle.arraytypes.structured.kronecker_sum import KroneckerSum
 from mirabelle.dispatch import verbs
 
@@ -56,7 +56,7 @@ def _(x: KroneckerSum) -> Any:
 
 @decompositions.eig.method
 def _(x: KroneckerSum) -> Any:
-    found = [decompositions.eig(p) for p in x.parts]
+    found = [of_factor(decompositions.eig, p) for p in x.parts]
     values = combined(verbs.add, [f.eigenvalues for f in found])
     return EigResult(values, kronecker(*[f.eigenvectors for f in found]))
 
@@ -68,12 +68,12 @@ def _(x: KroneckerSum, *, UPLO: str = "L") -> Any:
 
 @decompositions.eigh.method
 def _(x: KroneckerSum, *, UPLO: str = "L") -> Any:
-    return in_ascending_order(verbs.add, [decompositions.eigh(p, UPLO=UPLO) for p in x.parts])
+    return in_ascending_order(verbs.add, [of_factor(decompositions.eigh, p, UPLO=UPLO) for p in x.parts])
 
 
 @matrixfunctions.expm.method
 def _(A: KroneckerSum) -> Any:
-    return kronecker(*[matrixfunctions.expm(p) for p in A.parts])
+    return kronecker(*[of_factor(matrixfunctions.expm, p) for p in A.parts])
 
 
 def _real_again(x: Any, dtype: np.dtype) -> Any:
@@ -134,7 +134,7 @@ def is_hermitian(p: Any) -> bool:
 
 
 def _in_eigenvectors(a: KroneckerSum, x: Any, axis: int) -> Any:
-    found = [decompositions.eigh(p) for p in a.parts]
+    found = [of_factor(decompositions.eigh, p) for p in a.parts]
     values = combined(verbs.add, [f.eigenvalues for f in found])
     size = verbs.abs(values)
     if bool(verbs.min(size) <= verbs.max(size) * float(np.finfo(values.dtype).eps)):

@@ -81,6 +81,13 @@ class Mirrored(Structured):
         found = verbs.where(verbs.less(i, j), above, verbs.conj(below))
         return verbs.where(verbs.equal(i, j), verbs.astype(verbs.real(above), self.dtype), found)
 
+    def _cast(self, dtype: np.dtype) -> Any:
+        if not self.hermitian or dtype.kind == "c":
+            return super()._cast(dtype)
+        # Without imaginary parts it is symmetric; those beside the real diagonal do not count.
+        part = verbs.astype(upper_part(self, clean=True), dtype)
+        return Symmetric._of((part,), self._shape, "U")
+
     def _transposed(self) -> Any:
         return self._conjugated() if self.hermitian else self
 

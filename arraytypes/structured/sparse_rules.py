@@ -66,9 +66,11 @@ def _entries_at(x: Any, pattern: CSR) -> Any:
         return x._entries(pattern._rows(), pattern.indices)
     # A row or column that is stretched is read where it is stored.
     padded = x if x.ndim == 2 else verbs.reshape(x, (1,) * (2 - x.ndim) + x.shape)
-    rows = pattern._rows() if padded.shape[0] > 1 else 0
-    columns = pattern.indices if padded.shape[1] > 1 else 0
-    if padded.shape == (1, 1):
+    rows, columns = (
+        0 if n == 1 and n != m else at
+        for n, m, at in zip(padded.shape, pattern.shape, (pattern._rows(), pattern.indices), strict=True)
+    )
+    if rows is columns:
         return verbs.reshape(padded, ())
     return verbs.getitem(padded, (rows, columns))
 

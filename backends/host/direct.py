@@ -41,7 +41,7 @@ class NotDirect(Exception):
     """The tree has something only the ordinary way knows."""
 
 
-def evaluate(node: Broadcasted | Reduced) -> Leaf | None:
+def evaluate(node: Any) -> Leaf | None:
     """The value of a small node, or None where the ordinary way must be taken."""
     if type(node) is Reduced:
         return evaluate_reduction(node)

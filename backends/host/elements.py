@@ -19,7 +19,7 @@ from numba.np import arrayobj
 
 def _indices(array: Any, index: Any) -> list[Any]:
     """The types of an index, checked: an integer for each dimension."""
-    parts = list(index) if isinstance(index, types.BaseTuple) else [index]
+    parts: list[Any] = list(index) if isinstance(index, types.BaseTuple) else [index]  # pyright: ignore
     if not isinstance(array, types.Array):
         raise TypingError(f"a {array} has no elements")
     if len(parts) != array.ndim:
@@ -166,14 +166,14 @@ def atomic_cas(typingctx: Any, array: Any, index: Any, old: Any, new: Any) -> An
 
 @numba.njit(nogil=True)
 def own_add(array: Any, index: Any, value: Any) -> Any:
-    old = get(array, index)
+    old = get(array, index)  # pyright: ignore
     put(array, index, old + value)
     return old
 
 
 @numba.njit(nogil=True)
 def own_max(array: Any, index: Any, value: Any) -> Any:
-    old = get(array, index)
+    old = get(array, index)  # pyright: ignore
     if value > old or old != old:
         put(array, index, value)
     return old
@@ -181,7 +181,7 @@ def own_max(array: Any, index: Any, value: Any) -> Any:
 
 @numba.njit(nogil=True)
 def own_min(array: Any, index: Any, value: Any) -> Any:
-    old = get(array, index)
+    old = get(array, index)  # pyright: ignore
     if value < old or old != old:
         put(array, index, value)
     return old
@@ -189,14 +189,14 @@ def own_min(array: Any, index: Any, value: Any) -> Any:
 
 @numba.njit(nogil=True)
 def own_exchange(array: Any, index: Any, value: Any) -> Any:
-    old = get(array, index)
+    old = get(array, index)  # pyright: ignore
     put(array, index, value)
     return old
 
 
 @numba.njit(nogil=True)
 def own_cas(array: Any, index: Any, expected: Any, value: Any) -> Any:
-    old = get(array, index)
+    old = get(array, index)  # pyright: ignore
     if old == expected:
         put(array, index, value)
     return old

@@ -25,6 +25,7 @@ def have_scipy() -> bool:
 
 
 _MISFIT = "the operands of a product do not fit: the last dimension of the first, the first of the second"
+_OUT = "a product does not fit into `out`, which has another shape"
 
 # The loops, by the dimensions of the operands. They are one function each, without slices: that is what
 # compiles in a tenth of a second.
@@ -121,14 +122,30 @@ def _product_into(a: Any, b: Any, out: Any) -> Any:
     kind = _common("dot", a, b)
     if kind is None or not isinstance(out, types.Array):
         return None
+    if out.ndim != a.ndim + b.ndim - 2 or not out.ndim:
+        raise TypingError(f"a product of arrays of {a.ndim} and {b.ndim} dimensions does not fit into {out}")
     if as_dtype(out.dtype) != kind:
         raise TypingError(f"the product is of {kind}, and `out` holds {out.dtype}")
-    return lambda a, b, out: _written(np.dot(a, b), out)
+    write = _write_matrix if out.ndim == 2 else _write_vector
+    return lambda a, b, out: write(np.dot(a, b), out)
 
 
 @register_jitable
-def _written(value: Any, out: Any) -> Any:
-    out[...] = value
+def _write_vector(value: Any, out: Any) -> Any:
+    if out.shape[0] != value.shape[0]:
+        raise ValueError(_OUT)
+    for i in range(out.shape[0]):
+        out[i] = value[i]
+    return out
+
+
+@register_jitable
+def _write_matrix(value: Any, out: Any) -> Any:
+    if out.shape[0] != value.shape[0] or out.shape[1] != value.shape[1]:
+        raise ValueError(_OUT)
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = value[i, j]
     return out
 
 

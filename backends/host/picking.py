@@ -32,7 +32,12 @@ def as_numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...] | None:
     arrays = 0
     for i in index:
         if isinstance(i, DenseArray):
-            if leaf_family(type(i)) is not HostArray or not i.ndim or i.dtype.kind not in "iub" or not few(i.size):
+            if (
+                leaf_family(type(i)) is not HostArray
+                or not i.ndim
+                or i.dtype.kind not in "iub"
+                or not few(i.size)
+            ):
                 return None
             made.append(verbs.leaf_of(i).view)
             arrays += 1

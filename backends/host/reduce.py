@@ -252,7 +252,8 @@ class ReductionPlan:
             kernel(address, 0, rows, 0, self.inner, 0, 1, 0)
             return
         pieces = run.split(rows, self.inner)
-        threads.run_all([functools.partial(kernel, address, *piece, 0, 1, 0) for piece in pieces])
+        work: list[Any] = [functools.partial(kernel, address, *piece, 0, 1, 0) for piece in pieces]
+        threads.run_all(work)
 
     def kernel_columns(
         self, partials: list[Any], scalars: list[Any], plain: list[Any], views: list[Any]
@@ -261,7 +262,7 @@ class ReductionPlan:
         address, kernel = ctypes.addressof(block), self.kernel
         small = self.n < settings.thread_size
         pieces = [(0, self.kept, 0, self.inner)] if small else run.split(self.kept, self.inner)
-        work = [
+        work: list[Any] = [
             functools.partial(kernel, address, *piece, lo, hi, part)
             for part, (lo, hi) in enumerate(itertools.pairwise(self.edges()))
             for piece in pieces
@@ -370,7 +371,7 @@ class _InBlocks:
         for i, where in enumerate(itertools.product(*map(range, outer))):
             first, end = max(lo - i * last, 0), min(hi - i * last, last)
             for start in range(first, end, step):
-                cut = (*kept, *where, slice(start, min(start + step, end)))
+                cut: Any = (*kept, *where, slice(start, min(start + step, end)))
                 values = self.values([p[cut] for p in self.plain], [x[cut] for x in self.leaves])
                 for s, rows in zip(sums, values, strict=True):
                     s.add(rows)

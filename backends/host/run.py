@@ -227,8 +227,8 @@ class LaunchPlan:
         if scalars:
             block = scalar_block(self.program, scalars)
             words[self.scalars : self.scalars + len(block)] = block
-        block = (ctypes.c_int64 * len(words))(*words)
-        address = ctypes.addressof(block)
+        arguments = (ctypes.c_int64 * len(words))(*words)
+        address = ctypes.addressof(arguments)
         rows, inner, kernel = self.rows, self.inner, self.kernel
         if rows * inner < settings.thread_size or settings.num_threads < 2:
             kernel(address, 0, rows, 0, inner, 0, 1, 0)

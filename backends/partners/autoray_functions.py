@@ -15,7 +15,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from autoray import register_function
+import autoray
+
+register_function: Any = autoray.register_function
 
 # Made in the dtype of `like` too, as autoray does for every library, or by what is given.
 for _name in ("empty", "eye", "full", "identity", "ones", "zeros"):

@@ -69,7 +69,7 @@ register_model(HostArrayType)(ArrayModel)
 def _(cls: Any, size: Any, align: Any) -> Any:
     # Numba wants one signature of both, annotations included.
     def allocate(cls: Any, size: Any, align: Any) -> Any:
-        return intrin_alloc(size, align)
+        return intrin_alloc(size, align)  # pyright: ignore
 
     return allocate
 

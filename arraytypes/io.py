@@ -210,6 +210,9 @@ def _replacing(path: Path) -> Iterator[Path]:
             os.rename(path, old)
         os.rename(fresh, path)
         _remove(old)
+    except PermissionError as e:
+        said = f"{path.name!r} cannot be saved, because its folder may not be written to"
+        raise PermissionError(e.errno, said, str(path.parent)) from e
     finally:
         _remove(fresh)
 

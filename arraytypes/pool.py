@@ -44,6 +44,8 @@ class _Keeper:
         return self.interface
 
     def __del__(self) -> None:
+        if held is None:  # the interpreter is ending, and has cleared this module
+            return
         size = self.buffer.nbytes
         if held() + size <= settings.pool_bytes:
             _free.setdefault(size, deque()).append(self.buffer)

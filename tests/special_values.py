@@ -277,6 +277,11 @@ _QUOTIENT = """
     -, + -> negative
 """
 
+_UNORDERED = """
+    nan, any -> False
+    any, nan -> False
+"""
+
 BINARY = {
     "add": """
         nan, any -> nan
@@ -342,6 +347,7 @@ BINARY = {
         +inf, -inf -> False
     """,
     "floor_divide": _QUOTIENT,
+    **dict.fromkeys(("greater", "greater_equal", "less", "less_equal"), _UNORDERED),
     "hypot": """
         inf, any -> +inf
         any, inf -> +inf
@@ -528,6 +534,7 @@ COMPLEX = {
         +inf, nan -> ~inf, nan
         nan, +0 -> nan, +0
         nan, nonzero -> nan, nan
+        nan, inf -> nan, nan
         nan, nan -> nan, nan
     """,
     "expm1": """
@@ -610,6 +617,8 @@ COMPLEX = {
     """,
     "tanh": """
         +0, +0 -> +0, +0
+        +0, +inf -> +0, nan
+        +0, nan -> +0, nan
         nonzero, +inf -> nan, nan
         nonzero, nan -> nan, nan
         +inf, + -> 1, +0

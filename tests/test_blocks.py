@@ -392,6 +392,8 @@ def test_concatenated_arrays_are_written_through(family):
     with mb.allow_scalar():
         c[4, 2] = 1.5
     check(y[2, 2:], np.array([1.5]), family)
+    with pytest.raises(ValueError, match="broadcast"):
+        mb.Concat(mb.zeros(2), mb.zeros(2))[...] = [1.0, 2.0]
     with pytest.raises(TypeError, match="by integers and slices"):
         c[[0, 1]] = 0.0
     with pytest.raises(ValueError, match="broadcast"):
@@ -400,6 +402,9 @@ def test_concatenated_arrays_are_written_through(family):
 
 def test_constructors_of_concatenated_arrays():
     a, b = mb.zeros((2, 3)), mb.ones((1, 3))
+    c = mb.Concat(mb.zeros(2), mb.zeros(1))
+    c[...] = [1.0, 2.0, 3.0]
+    assert c.tolist() == [1.0, 2.0, 3.0]
     assert mb.Concat(a) is a
     x = mb.Concat([mb.Concat(a, b), b])
     assert len(x.parts) == 3 and x.parts[0] is a and x.axis == 0

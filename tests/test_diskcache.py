@@ -245,7 +245,7 @@ def test_the_helper_process_compiles_in_the_background(tmp_path):
         import numpy as np
         import mirabelle as mb
         from mirabelle.backends.host import kernels
-        values = np.arange(50_000.0)
+        values = np.arange(500_000.0)
         x = mb.HostArray(values)
         rights = []
         for _ in range(500):  # it takes what it takes, but not for ever
@@ -271,7 +271,7 @@ def test_a_helper_process_that_dies_is_survived(tmp_path):
         import mirabelle as mb
         from mirabelle.backends.host import kernels
         import llvmlite.binding
-        values = np.arange(50_000.0)
+        values = np.arange(500_000.0)
         x = mb.HostArray(values)
         mb.materialize(x * 2.5 - 1)
         kernels._server.process.kill()

@@ -112,6 +112,18 @@ def test_differences_as_numpy_and_the_standard_spell_them(kind):
         assert_same(result, expected)
 
 
+@single
+def test_where_alone_says_where(kind):
+    values = kind.sample(np.array([[0, 3, 0], [4, 0, 5]]))
+    for found in (mb.where(kind.make(values)), np.where(kind.make(values)), mb.where(kind.make(values) > 0)):
+        for mine, expected in zip(found, np.where(values), strict=True):
+            assert_same(mine, expected)
+            assert_closed(mine, kind)
+    assert mb.where([0, 1])[0].tolist() == [1]
+    with pytest.raises(TypeError, match="where"):
+        mb.where(kind.make(values), 1)
+
+
 def test_windows_by_numpys_name():
     for kind in PLAIN:
         x = kind.make(np.arange(5))

@@ -737,6 +737,12 @@ def test_linear_algebra_of_sums(sizes, symmetric, kind, family):
     check(E, scipy_linalg.expm(n), family, rtol=1e-9)
     if symmetric:
         check_dense(la.eigvalsh(S), nla.eigvalsh(n), family)
+        check(la.svdvals(S), nla.svd(n, compute_uv=False), family)
+        assert int(la.matrix_rank(S)) == nla.matrix_rank(n)
+        for order in (2, -2, "nuc"):
+            check(la.norm(S, order), nla.norm(n, order), family)
+        for p in (None, 2, -2):
+            check(la.cond(S, p), nla.cond(n, p), family, rtol=1e-7)
         w, V = la.eigh(S)
         np.testing.assert_allclose(n @ mb.to_numpy(V), mb.to_numpy(V) * mb.to_numpy(w), atol=1e-9)
 
@@ -820,3 +826,30 @@ def test_what_people_see():
     )
     assert "100x50" in big._repr_html_()
     assert "of orders 20 ⊕ 10" in mb.kronecker_sum(mb.ones((20, 20)), mb.ones((10, 10)))._repr_html_()
+
+
+# Columns and rows in another order
+
+
+@FAMILY
+@KIND
+@pytest.mark.parametrize("axis", [0, 1])
+def test_columns_and_rows_in_another_order(axis, kind, family):
+    a, order = random((4, 4), kind), np.array([2, 0, 3])
+    R, n = mb.Reordered(family(a), family(order), axis), np.take(a, order, axis)
+    assert R.shape == n.shape and R.dtype == n.dtype and R.axis == axis
+    check(mb.dense(R), n, family)
+    check(pickle.loads(pickle.dumps(R)), n, family)
+    check(mb.adapt(mb.HostArray, R), n, mb.HostArray)
+    for got, expected in [
+        (R.T, n.T), (mb.adjoint(R), n.conj().T), (R * 2, n * 2), (mb.sin(R), np.sin(n)), (mb.copy(R), n),
+        (R.astype(np.complex64), n.astype(np.complex64)),
+    ]:  # fmt: skip
+        assert type_of(got) == "Reordered"
+        check(got, expected, family, rtol=1e-6)
+    for x in (random((n.shape[1],)), random((n.shape[1], 2), kind), random((2, n.shape[1], 3))):
+        check(R @ family(x), n @ x, family)
+    for x in (random((n.shape[0],)), random((2, n.shape[0]), kind), random((2, 3, n.shape[0]))):
+        check(family(x) @ R, x @ n, family)
+    for index in (0, (slice(None), 1), (slice(None, None, -1), slice(1, None))):
+        check(R[index], n[index], family)

@@ -30,6 +30,10 @@ OPERATORS = {
     "remainder": (operator.mod, operator.imod),
     "pow": (operator.pow, operator.ipow),
     "equal": (operator.eq,),
+    "greater": (operator.gt,),
+    "greater_equal": (operator.ge,),
+    "less": (operator.lt,),
+    "less_equal": (operator.le,),
     "not_equal": (operator.ne,),
 }
 
@@ -129,6 +133,30 @@ def test_circular_functions_are_hyperbolic_ones_turned(name):
     real, imag = (turned.real, turned.imag) if name == "cos" else (turned.imag, -turned.real)
     cut = (z.imag == 0) | (z.real == 0) if name.startswith("a") else np.zeros(z.shape, bool)
     assert same_part(got.real, real)[~cut].all() and same_part(got.imag, imag)[~cut].all()
+
+
+@pytest.mark.parametrize("name", ["log2", "log10"])
+def test_logarithms_are_natural_ones_scaled(name):
+    z = every_complex(np.complex128)
+    base = np.log(2 if name == "log2" else 10)
+    got, natural = (mb.to_numpy(f(mb.HostArray(z))) for f in (getattr(mb, name), mb.log))
+    assert same_part(got.real, natural.real / base).all() and same_part(got.imag, natural.imag / base).all()
+
+
+@pytest.mark.parametrize("family", PLACES)
+def test_complex_numbers_with_nan_equal_nothing(family):
+    z, w = (g.reshape(-1) for g in np.meshgrid(*[every_complex(np.complex128)[::3]] * 2))
+    equal = (z.real == w.real) & (z.imag == w.imag)
+    x, y = family(z), family(w)
+    np.testing.assert_array_equal(mb.to_numpy(mb.equal(x, y)), equal)
+    np.testing.assert_array_equal(mb.to_numpy(x != y), ~equal)
+
+
+@pytest.mark.parametrize("family", PLACES)
+def test_what_cancels_is_positive_zero(family):
+    x = family(np.array([v for v in EVERY if np.isfinite(v) and v]))
+    for zero in (x + -x, x - x):
+        assert not mb.to_numpy(zero).any() and not np.signbit(mb.to_numpy(zero)).any()
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64])

@@ -172,6 +172,12 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
     return library.call("nonzero", x)  # type: ignore[no-any-return]
 
 
+# `mb.where(mask)` is what it is in NumPy: `mb.nonzero(mask)`.
+_where: Any = verbs.where
+_where.__defaults__ = (None, None)
+_where.method(lambda condition, x1, x2: nonzero(condition), signature=(object, type(None), type(None)))
+
+
 @keyword_only("side", "sorter")
 @array_function(arity=2)
 def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Any:

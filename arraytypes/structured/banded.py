@@ -168,6 +168,8 @@ class Banded(Structured):
         return sum(p.size for p in self._parts) == self.size
 
     def _times(self, other: Any) -> Any:
+        if isinstance(other, Identity):
+            return other._rtimes(self)
         if isinstance(other, Banded):
             return _product_of_bands(self, other)
         column = (lambda v: v) if other.ndim == 1 else (lambda v: v[:, None])

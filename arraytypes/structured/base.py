@@ -129,8 +129,8 @@ class Structured(AbstractArray):
     def _write(self, index: Any, value: Any) -> None:
         """self[index] = value, for what is stored (an index of None means all)."""
         raise TypeError(
-            f"{type(self).__name__} is not written to: its entries depend on each other. Make a new array, "
-            "`x = x * 2`, write to a part, `x.parts[0][...] = value`, or to a dense copy: `x = mb.HostArray(x)`."
+            f"{type(self).__name__} is not written to: its entries depend on each other. Make a new "
+            "array, `x = x * 2`, write to a part, `x.parts[0][...] = v`, or to a copy: `x = mb.HostArray(x)`."
         )
 
     def _diagonal(self, offset: int) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions import norms
 from mirabelle.arraytypes.functions.joining import concatenate
@@ -155,7 +156,7 @@ class Concat(Structured):
         forward = chosen if chosen.step > 0 else chosen[::-1]
         found = []
         for p, span in self.spans():
-            # The first and last of the chosen places that are in this part.
+            # From the first of the chosen places that is in this part, to its end.
             low = forward.start + max(0, -(-(span.start - forward.start) // forward.step)) * forward.step
             high = min(forward.stop, span.stop)
             if len(forward) and low < high:
@@ -174,10 +175,11 @@ class Concat(Structured):
                 "A Concat is written to by integers and slices, which meet its parts: x[1:3] = v. For masks "
                 "and lists of indices, make a dense copy: `x = mb.HostArray(x)`."
             )
+        if isinstance(value, (list, tuple, np.ndarray)):
+            value = as_array(value, self._parts[0])
         if isinstance(value, (Wrapper, Structured)):
-            value = verbs.copy(
-                value
-            )  # it may show the parts, of which some will be written before others are read
+            # It may show the parts, of which some will be written before others are read.
+            value = verbs.copy(value)
         along, axis = full[self.axis], self.axis
 
         def at(i: Any) -> tuple[Any, ...]:

@@ -143,6 +143,8 @@ class Fill(Implicit):
         )
 
     def _times(self, other: Any) -> Any:
+        if _is_identity(other):
+            return NotImplemented  # it gives back what it meets
         total = verbs.multiply(_added_up(other, -1 if other.ndim == 1 else -2, self.dtype), self.value)
         rows = self._shape[:-1]
         if other.ndim == 1:
@@ -221,6 +223,12 @@ def _cast_number(value: Any, dtype: np.dtype) -> Any:
         value = value.real
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(dtype)[()]
+
+
+def _is_identity(x: Any) -> bool:
+    from mirabelle.arraytypes.structured.banded import Identity
+
+    return isinstance(x, Identity)
 
 
 def _added_up(x: Any, axis: int, beside: np.dtype) -> Any:

@@ -39,8 +39,6 @@ from mirabelle.arraytypes.structured.reordered import reordered
 from mirabelle.arraytypes.structured.triangular import LowerTriangular, UpperTriangular
 from mirabelle.dispatch import verbs
 
-_COMPLEX = np.complex64
-
 
 def of_factor(f: Any, p: Any, **options: Any) -> Any:
     """A function whose result is as large as a matrix: of a factor without a rule, of its dense form."""

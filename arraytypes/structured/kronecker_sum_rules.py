@@ -42,7 +42,7 @@ from mirabelle.arraytypes.structured.base import Structured, open_grid
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.kronecker import combined, kronecker, multiplied
 from mirabelle.arraytypes.structured.kronecker_reductions import norm_of_matrix
-from mirabelle.arraytypes.structured.kronecker_rules import in_ascending_order, of_factor
+from mirabelle.arraytypes.structured.kronecker_rules import in_ascending_order, of_factor, rank_of_values
 from mirabelle.arraytypes.structured.kronecker_sum import KroneckerSum
 from mirabelle.dispatch import verbs
 
@@ -96,6 +96,42 @@ def _(x: KroneckerSum) -> Any:
 @matrices.trace.method
 def _(x: KroneckerSum, *, offset: int = 0, dtype: Any = None) -> Any:
     return verbs.sum(band(x, offset), dtype=dtype)
+
+
+# Singular values, which are known where the matrices are Hermitian
+
+
+def _singular_values(x: KroneckerSum) -> Any:
+    """The absolute eigenvalues of a Hermitian sum, in no order; None for others."""
+    (x,) = inexact("svdvals", x)
+    if not all(is_hermitian(p) for p in x.parts):
+        return None
+    return verbs.abs(combined(verbs.add, [decompositions.eigvalsh(p) for p in x.parts]))
+
+
+@decompositions.svdvals.method
+def _(x: KroneckerSum) -> Any:
+    values = _singular_values(x)
+    if values is None:
+        return decompositions.svdvals(made_dense(x))
+    return sorting.sort(values, descending=True)
+
+
+@solving.matrix_rank.method
+def _(x: KroneckerSum, *, rtol: Any = None, tol: Any = None, hermitian: bool = False) -> Any:
+    values = _singular_values(x)
+    if values is None:
+        return solving.matrix_rank(made_dense(x), rtol=rtol, tol=tol, hermitian=hermitian)
+    return rank_of_values(values, x.shape, rtol, tol)
+
+
+@solving.cond.method
+def _(x: KroneckerSum, p: Any = None) -> Any:
+    values = _singular_values(x) if p in (None, 2, -2) and x.size else None
+    if values is None:
+        return solving.cond(made_dense(x), p)
+    large, small = verbs.max(values), verbs.min(values)
+    return verbs.divide(small, large) if p == -2 else verbs.divide(large, small)
 
 
 # Solving
@@ -211,15 +247,20 @@ def _(x: KroneckerSum, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
 
 @norms.matrix_norm.method
 def _(x: KroneckerSum, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    if not x.size or ord not in ("fro", 1, -1, math.inf, -math.inf):
-        return norms.matrix_norm(made_dense(x), keepdims=keepdims, ord=ord)
-    if ord == "fro":
+    out: Any = None
+    if x.size and ord == "fro":
         out = entrywise_norm(x, 2)
-    else:
+    elif x.size and ord in (2, -2, "nuc"):
+        values = _singular_values(x)
+        if values is not None:
+            out = {2: verbs.max, -2: verbs.min, "nuc": verbs.sum}[ord](values)
+    elif x.size and ord in (1, -1, math.inf, -math.inf):
         axis = 0 if abs(ord) == 1 else 1
         beside = combined(verbs.add, [verbs.sum(_hollow(p), axis=axis) for p in x.parts])
         sums = verbs.add(beside, verbs.abs(band(x)))
         out = verbs.max(sums) if ord > 0 else verbs.min(sums)
+    if out is None:
+        return norms.matrix_norm(made_dense(x), keepdims=keepdims, ord=ord)
     return verbs.reshape(out, (1, 1)) if keepdims else out
 
 

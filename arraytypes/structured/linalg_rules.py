@@ -33,7 +33,7 @@ from mirabelle.arraytypes.functions.lapack import (
 )
 from mirabelle.arraytypes.functions.solving import SlogdetResult, check_system
 from mirabelle.arraytypes.parametric import generic_class
-from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal, band
+from mirabelle.arraytypes.structured.banded import Bidiagonal, Diagonal, Identity, Tridiagonal, band
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.arraytypes.structured.conjugated import Adjoint, Conj, adjoint
 from mirabelle.arraytypes.structured.mirrored import Mirrored

@@ -34,7 +34,7 @@ from mirabelle.arraytypes.indexing import Advanced, parsed
 from mirabelle.arraytypes.makers import maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.structured.banded import Banded, Diagonal
-from mirabelle.arraytypes.structured.base import Implicit, Structured, indices, zeros
+from mirabelle.arraytypes.structured.base import Implicit, Structured, indices
 from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
@@ -165,11 +165,10 @@ class CSR(Structured):
     def _index(self, index: tuple[Any, ...]) -> Any:
         rows, columns = self._shape
         if len(index) == 2 and all(_is_integer(i) for i in index):
-            at = self._place_of(index)
-            if at < 0:
-                scalar_access("Reading", self.place)
-                return zeros(self.family, (), self.dtype)
-            return self.data[at]
+            i, j = normal_indices(self, index)
+            element = verbs.copy(library.call("csr_entry", *self._parts, i=i, j=j))
+            element._node.element = True
+            return element
         full = _expanded(index)
         if full is None or not isinstance(full[1], slice):
             return NotImplemented
@@ -196,7 +195,7 @@ class CSR(Structured):
 
     def _place_of(self, index: tuple[Any, ...]) -> int:
         i, j = normal_indices(self, index)
-        return int(library.call("csr_element", *self._parts, i=i, j=j))
+        return int(library.call("csr_position", *self._parts, i=i, j=j))
 
     def _write(self, index: Any, value: Any) -> None:
         if index is None:

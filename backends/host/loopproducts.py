@@ -1,8 +1,9 @@
-"""Matrix products inside `@mb.jit` functions, where Numba has none of its own.
+"""Products inside `@mb.jit` functions: those Numba lacks, and inner products, which it has slowly.
 
 Numba multiplies matrices of one floating dtype through SciPy's BLAS. Here is the rest: integers
 and truth values, operands of two dtypes, and everything where SciPy is not installed. These are
-plain loops in the order of memory, which LLVM turns into vector code.
+plain loops in the order of memory, which LLVM turns into vector code. Inner products are always
+these: a call of BLAS costs more than a short vector, and strided ones would be copied first.
 
 Imported, with Numba, when the first such function is compiled.
 """
@@ -94,10 +95,11 @@ def _loops(ndims: tuple[int, int], kind: np.dtype) -> Any:
 
 
 def _common(name: str, a: Any, b: Any) -> Any:
-    """The dtype of a product that is ours to compute; None where it is Numba's, or no product."""
+    """The dtype of a product; None where it is Numba's to compute, or no product of arrays."""
     if not isinstance(a, types.Array) or not isinstance(b, types.Array):
         return None
-    if a.dtype == b.dtype and isinstance(a.dtype, (types.Float, types.Complex)) and have_scipy():
+    floating = isinstance(a.dtype, (types.Float, types.Complex))
+    if a.dtype == b.dtype and floating and have_scipy() and not a.ndim == b.ndim == 1:
         return None
     if not 1 <= min(a.ndim, b.ndim) <= max(a.ndim, b.ndim) <= 2:
         raise TypingError(
@@ -112,9 +114,21 @@ def _product(name: str, a: Any, b: Any) -> Any:
     kind = _common(name, a, b)
     if kind is None:
         return None
+    loops = _loops((a.ndim, b.ndim), kind)
+    if a.ndim == b.ndim == 1:
+        return loops
     if kind.kind in "fc" and have_scipy():  # in one dtype it is BLAS's
         return lambda a, b: np.dot(a.astype(kind), b.astype(kind))
-    return _loops((a.ndim, b.ndim), kind)
+    return loops
+
+
+def _contiguous_inner(a: Any, b: Any) -> Any:
+    """What computes a @ b of contiguous vectors of one real dtype: in any order, which makes vector code."""
+    if not isinstance(a, types.Array) or not isinstance(b, types.Array) or a.dtype != b.dtype:
+        return None
+    if a.ndim == b.ndim == 1 and isinstance(a.dtype, types.Float) and "A" not in (a.layout, b.layout):
+        return _loops((1, 1), as_dtype(a.dtype))
+    return None
 
 
 def _product_into(a: Any, b: Any, out: Any) -> Any:
@@ -168,6 +182,9 @@ def register() -> None:
         (operator.matmul, lambda a, b: _product("@", a, b)),
         (np.vdot, _conjugated),
     ]
+    # BLAS adds in another order than the loop says, too.
+    for function in (np.dot, operator.matmul):
+        overload(function, target="cpu", strict=False, jit_options={"fastmath": {"reassoc"}})(_contiguous_inner)
     for function, choose in ours:
         # Not strict: what is chosen has annotations, and the lambdas above have none.
         overload(function, target="cpu", strict=False)(choose)

@@ -187,9 +187,19 @@ def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, i: Any, j: Any,
     return np.where(keys[at] == wanted, data[at], data.dtype.type(0))
 
 
-@routine("element")
+@routine("position")
 def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, i: int, j: int) -> Any:
     """Where the entry (i, j) stands, -1 if it is not stored."""
+    return _position(indices, indptr, i, j)
+
+
+@routine("entry")
+def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, i: int, j: int) -> Any:
+    at = _position(indices, indptr, i, j)
+    return data[at] if at >= 0 else data.dtype.type(0)
+
+
+def _position(indices: np.ndarray, indptr: np.ndarray, i: int, j: int) -> int:
     start, stop = int(indptr[i]), int(indptr[i + 1])
     at = start + int(np.searchsorted(indices[start:stop], j))
     return at if at < stop and indices[at] == j else -1

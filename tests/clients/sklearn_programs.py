@@ -51,7 +51,15 @@ SCIKIT_LEARN = programs("""
     metrics.cohen_kappa_score(k, k)
     metrics.log_loss(k, 1 / (1 + x * x))
     metrics.brier_score_loss(k, 1 / (1 + x * x))
+    metrics.roc_auc_score(k, x)
+    metrics.roc_curve(k, x)[0]
+    metrics.det_curve(k, x)[0]
+    metrics.precision_recall_curve(k, x)[0]
     metrics.average_precision_score(k, x)
+    metrics.multilabel_confusion_matrix(k, 1 - k)
+    metrics.d2_tweedie_score(x * x, y * y + 1)
+    metrics.mean_squared_log_error(x * x, y * y)
+    metrics.mean_gamma_deviance(x * x + 1, y * y + 1)
     pairwise.euclidean_distances(A, A[:5, :])
     pairwise.cosine_similarity(A)
     pairwise.cosine_distances(A)

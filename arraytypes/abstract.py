@@ -316,6 +316,11 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     def _repr_html_(self) -> str:
         return verbs.show_html(self)
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from mirabelle.arraytypes.display import bundle
+
+        return bundle(self)
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         from mirabelle.arraytypes.interop import numpy_ufunc
 

@@ -36,7 +36,7 @@ _PRE = f"margin:0;padding:0;background:none;border:none;color:inherit;white-spac
 
 def card_of(x: AbstractArray) -> str:
     """The HTML a notebook shows of an array."""
-    version = _pending(x)
+    version = waiting(x)
     said = facts(x)  # before its values are asked for
     if version is None:
         sections = [preformatted(sample_text(x))]
@@ -112,14 +112,14 @@ def shown_bytes(n: float) -> str:
     return f"{n:.1f} TiB"
 
 
-def _pending(x: Any) -> Any:
+def waiting(x: Any) -> Any:
     """The tree of an array that is not evaluated; None if it is, or if it is no tree."""
     node = getattr(root_of(x), "_node", None)
     return node if isinstance(node, (Broadcasted, Reduced)) and node.value is None else None
 
 
 def _state(x: Any) -> str:
-    version = _pending(x)
+    version = waiting(x)
     if version is None:
         leaf = getattr(root_of(x), "_node", None)
         return "memory shared with NumPy" if isinstance(leaf, Leaf) and leaf.foreign else "in memory"

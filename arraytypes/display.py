@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.cards import card_of, corners, shown_bytes, tree_card
+from mirabelle.arraytypes.cards import SMALL, card_of, corners, shown_bytes, tree_card, waiting
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.tree import Broadcasted, Reduced
+from mirabelle.dispatch.tree import Broadcasted, Reduced, format_tree
 
 __all__ = ["shown_bytes"]
 
@@ -41,6 +43,22 @@ def _(x: AbstractArray) -> str:
 @verbs.show_html.method
 def _(x: Broadcasted | Reduced) -> str:
     return tree_card(x)
+
+
+def bundle(x: AbstractArray) -> dict[str, str]:
+    """All a notebook shows of an array, as HTML and as text.
+
+    Notebooks ask for both, and a text has the values: asked for by itself it would compute what the
+    card leaves pending.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and "text/html" not in shell.display_formatter.active_types:
+        return {}  # a terminal
+    shown = {"text/html": verbs.show_html(x)}
+    version = waiting(x) if x.size > SMALL else None
+    if version is None:
+        return shown | {"text/plain": repr(x)}
+    return shown | {"text/plain": f"{type(x).__name__} of shape {x.shape}, pending:\n{format_tree(version)}"}
 
 
 @verbs.to_numpy.method

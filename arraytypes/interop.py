@@ -128,14 +128,11 @@ def _foreign(ufunc: np.ufunc, *inputs: Any) -> Any:
             f"{family.home}. Move it there and back: `mb.adapt(mb.HostArray, x)`; or write the function with "
             "operations that mirabelle has, for instance with mb.broadcast(f, x)."
         )
-    if getattr(ufunc, "signature", None) is not None:
-        raise TypeError(
-            f"{ufunc.__name__} works on whole slices, {ufunc.signature}, and does not know mirabelle's arrays. "
-            f"Fetch the values first: `{ufunc.__name__}(mb.to_numpy(x))`."
-        )
-    if not isinstance(ufunc, np.ufunc):  # Numba's: it compiles for the operands it meets
-        return library._wrapped(family, ufunc(*[library.view(family, x) for x in inputs]))
-    return build_node(_operation(ufunc), inputs)
+    if isinstance(ufunc, np.ufunc) and ufunc.signature is None:
+        return build_node(_operation(ufunc), inputs)
+    # One over whole slices, or one of Numba's, which compiles for the operands it meets: run at once.
+    views = [verbs.numpy_view(x) if isinstance(x, AbstractArray) else x for x in inputs]
+    return library._wrapped(family, ufunc(*views))
 
 
 @functools.cache

@@ -202,7 +202,8 @@ def _(x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: 
         squares = verbs.square(centred)
     n = _count(x, axis) - correction
     total = verbs.sum(squares, axis=axis, keepdims=keepdims)
-    out = verbs.divide(total, float(n) if n > 0 else 0.0)
+    # Without degrees of freedom the standard has NaN (and NumPy infinity, for elements that differ).
+    out = verbs.divide(total, float(n) if n > 0 else math.nan)
     return cast_to(out, original) if original == np.float16 else out
 
 

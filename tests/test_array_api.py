@@ -272,6 +272,18 @@ def test_one_number_becomes_pythons(xp, dtype):
             operator.index(x)
 
 
+def test_masks_of_no_elements_pick_nothing(xp):
+    x = xp.ones((3, 2))
+    for shape, picked in (((0,), (0, 2)), ((0, 2), (0,)), ((3, 0), (0,)), ((0, 0), (0,))):
+        mask = xp.zeros(shape, dtype=xp.bool)
+        assert x[mask].shape == picked
+        x[mask] = 9.0
+    assert xp.all(x == 1)
+    for shape in ((2,), (0, 3), (2, 0), (3, 2, 1)):
+        with pytest.raises(IndexError):
+            x[xp.zeros(shape, dtype=xp.bool)]
+
+
 def test_several_numbers_are_no_number(xp):
     x = xp.ones(3, dtype=xp.int64)
     for f in (int, float, complex, operator.index):
@@ -683,9 +695,23 @@ def test_reshape_copies_or_not(xp):
     z = xp.reshape(x, (2, 3), copy=False)
     x[0] = 9
     assert y.tolist()[0][0] == 0 and z.tolist()[0][0] == 9
+    x = xp.asarray(np.ones((4, 4)))[:, ::3]
     with pytest.raises(ValueError, match="copy"):
-        xp.reshape(xp.permute_dims(xp.asarray(np.ones((2, 3))), (1, 0))[:, :], (6,), copy=False)
-        xp.reshape(xp.asarray(np.ones((4, 4)))[:, ::3], (8,), copy=False)
+        xp.reshape(x, (8,), copy=False)
+    same(xp.reshape(x, (8,)), np.ones(8), xp)
+
+
+@pytest.mark.parametrize("copy", [True, False, None])
+@pytest.mark.parametrize(
+    ("shape", "to"), [((), (1,)), ((1,), ()), ((), ()), ((0,), (0, 5)), ((0, 3), (3, 0)), ((2, 3), (2, 3))]
+)
+def test_reshape_of_hardly_anything(xp, shape, to, copy):
+    x = xp.zeros(shape)
+    out = xp.reshape(x, to, copy=copy)
+    assert out.shape == to and out.dtype == x.dtype
+    if x.size:
+        out[(0,) * out.ndim] = 7.0
+        assert copy is None or bool(x[(0,) * x.ndim] == 7) is not copy
 
 
 # Searching, sorting, sets
@@ -837,6 +863,15 @@ def test_nothing_and_nan(xp, name, expected):
     assert out.shape == () and (bool(xp.isnan(out)) if math.isnan(expected) else bool(out == expected))
     assert xp.isnan(getattr(xp, name)(xp.asarray([1.0, math.nan, 2.0])))
     assert xp.isnan(xp.max(xp.asarray([1.0, math.nan]))) and xp.isnan(xp.min(xp.asarray([math.nan, 1.0])))
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_without_degrees_of_freedom_there_is_no_variance(xp, name):
+    x = xp.asarray([[1.0, 2.0], [3.0, 5.0]])
+    for correction in (2, 2.5, 7):
+        out = getattr(xp, name)(x, axis=1, correction=correction)
+        assert out.shape == (2,) and xp.all(xp.isnan(out))
+    assert xp.isnan(getattr(xp, name)(xp.asarray(3.0), correction=1))
 
 
 @every_dtype

@@ -1,8 +1,10 @@
 """What people see: text as NumPy writes it, and in notebooks a card with a picture."""
 
 import re
+import sys
 import time
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -166,6 +168,34 @@ def test_a_large_pending_array_stays_pending(kind):
     assert mb.explain(y).facts["launches"] == "1"  # still to do
     x[...] = 0  # nor does showing it keep a write from the array's memory
     np.testing.assert_array_equal(mb.to_numpy(y), np.sin(np.ones((300, 200))) * 2 + 1)
+
+
+@plain
+def test_notebooks_ask_for_a_text_too_and_nothing_large_is_computed(kind):
+    y = mb.sin(kind.make(np.ones((300, 200)))) * 2
+    with mb.count() as seen:
+        shown = y._repr_mimebundle_()
+    assert seen.launches == 0
+    assert shown["text/html"] == y._repr_html_()
+    assert shown["text/plain"].startswith(f"{type(y).__name__} of shape (300, 200), pending:\nv1 = multiply")
+    small = kind.make(np.ones(3)) * 2
+    shown = small._repr_mimebundle_(include=["text/plain"], exclude=None)
+    assert shown["text/plain"] == repr(small) and "pending" in words(shown["text/html"])
+
+
+def test_in_a_notebook():
+    formatters = pytest.importorskip("IPython.core.formatters")
+    y = mb.zeros((300, 200)) * 2
+    with mb.count() as seen:
+        shown, _ = formatters.DisplayFormatter().format(y)
+    assert seen.launches == 0
+    assert "pending" in shown["text/plain"] and "pending" in shown["text/html"]
+
+
+def test_in_ipythons_terminal(monkeypatch):
+    shell = SimpleNamespace(display_formatter=SimpleNamespace(active_types=["text/plain"]))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert mb.zeros((300, 200))._repr_mimebundle_() == {}  # it asks for the text: values
 
 
 @plain

@@ -853,3 +853,20 @@ def test_columns_and_rows_in_another_order(axis, kind, family):
         check(family(x) @ R, x @ n, family)
     for index in (0, (slice(None), 1), (slice(None, None, -1), slice(1, None))):
         check(R[index], n[index], family)
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+@pytest.mark.filterwarnings("ignore::mirabelle.dispatch.errors.DenseFallbackWarning")
+def test_hermitian_products_of_factors_that_are_not(array):
+    skew = np.array([[0.0, 2.0, -1.0], [-2.0, 0.0, 3.0], [1.0, -3.0, 0.0]])
+    dense = np.kron(skew, skew)
+    K = mb.Kronecker(array(skew), array(skew))
+    np.testing.assert_allclose(mb.to_numpy(mb.linalg.eigvalsh(K)), np.linalg.eigvalsh(dense), atol=1e-12)
+    w, v = mb.linalg.eigh(K)
+    v = mb.to_numpy(mb.dense(v))
+    np.testing.assert_allclose(v * mb.to_numpy(w) @ v.T, dense, atol=1e-12)
+    below = -np.array([[2.0, 1.0], [1.0, 3.0]])
+    lower = mb.linalg.cholesky(mb.Kronecker(array(below), array(below)))
+    np.testing.assert_allclose(
+        mb.to_numpy(mb.dense(lower)), np.linalg.cholesky(np.kron(below, below)), rtol=1e-12
+    )

@@ -231,6 +231,15 @@ def _square_factors(name: str, x: Kronecker) -> bool:
     return x.all_square
 
 
+def is_hermitian(p: Any) -> bool:
+    """Is a factor Hermitian, but for rounding? (Two that are not may have a product that is.)"""
+    p = verbs.dense(p) if isinstance(p, Structured) else p
+    off = verbs.max(verbs.abs(verbs.subtract(p, verbs.conj(verbs.permute_dims(p, (1, 0))))))
+    return bool(
+        off <= 1e3 * float(np.finfo(p.dtype if p.dtype.kind in "fc" else float).eps) * verbs.max(verbs.abs(p))
+    )
+
+
 @decompositions.eigvals.method
 def _(x: Kronecker) -> Any:
     if not _square_factors("eigvals", x):
@@ -249,14 +258,14 @@ def _(x: Kronecker) -> Any:
 
 @decompositions.eigvalsh.method
 def _(x: Kronecker, *, UPLO: str = "L") -> Any:
-    if not _square_factors("eigvalsh", x):
+    if not (_square_factors("eigvalsh", x) and all(is_hermitian(p) for p in x.parts)):
         return decompositions.eigvalsh(made_dense(x), UPLO=UPLO)
     return sorting.sort(combined(verbs.multiply, [decompositions.eigvalsh(p, UPLO=UPLO) for p in x.parts]))
 
 
 @decompositions.eigh.method
 def _(x: Kronecker, *, UPLO: str = "L") -> Any:
-    if not _square_factors("eigh", x):
+    if not (_square_factors("eigh", x) and all(is_hermitian(p) for p in x.parts)):
         return decompositions.eigh(made_dense(x), UPLO=UPLO)
     return in_ascending_order(verbs.multiply, [of_factor(decompositions.eigh, p, UPLO=UPLO) for p in x.parts])
 
@@ -278,7 +287,11 @@ def _(x: Kronecker, *, upper: bool = False) -> Any:
     if not x.all_square:
         return decompositions.cholesky(made_dense(x), upper=upper)
     side: Any = UpperTriangular if upper else LowerTriangular
-    return kronecker(*[side(of_factor(decompositions.cholesky, p, upper=upper)) for p in x.parts])
+    parts = list(x.parts)
+    negative = [bool(verbs.real(verbs.getitem(p, (slice(0, 1), slice(0, 1)))).sum() < 0) for p in parts]
+    if sum(negative) % 2 == 0:  # an even number of negative definite factors is positive definite
+        parts = [verbs.negative(p) if n else p for p, n in zip(parts, negative, strict=True)]
+    return kronecker(*[side(of_factor(decompositions.cholesky, p, upper=upper)) for p in parts])
 
 
 @decompositions.qr.method

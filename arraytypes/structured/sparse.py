@@ -125,7 +125,7 @@ class CSR(Structured):
     def _transposed(self) -> Any:
         return self._called("transposed", shape=self._shape, made=self._shape[::-1])
 
-    def _called(self, name: str, *operands: Any, made: tuple[int, int], **options: Any) -> Any:
+    def _called(self, name: str, *operands: Any, made: tuple[int, ...], **options: Any) -> Any:
         """The sparse matrix that a routine makes of this one."""
         return CSR._of(library.call(f"csr_{name}", *self._parts, *operands, **options), made)
 
@@ -288,7 +288,7 @@ def _expanded(index: tuple[Any, ...]) -> tuple[Any, Any] | None:
 
 
 def _of_parts(x: tuple[Any, ...], shape: Any, device: Any) -> Any:
-    given = (x[0], *x[1]) if len(x) == 2 and isinstance(x[1], (tuple, list)) else x
+    given: tuple[Any, ...] = (x[0], *x[1]) if len(x) == 2 and isinstance(x[1], (tuple, list)) else x
     if len(given) != 3:
         raise ValueError(
             "A CSR is made of (data, indices, indptr), of triples (data, (i, j)), or of a matrix; not of "

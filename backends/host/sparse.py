@@ -333,8 +333,8 @@ def _(
 
 @routine("times_csr")
 def _(*parts: np.ndarray, shapes: Any) -> Any:
-    (a, *pattern1), (b, *pattern2) = parts[:3], parts[3:]
-    product = _matrix(_wide(a), *pattern1, shapes[0]) @ _matrix(_wide(b), *pattern2, shapes[1])
+    a, indices1, indptr1, b, indices2, indptr2 = parts
+    product = _matrix(_wide(a), indices1, indptr1, shapes[0]) @ _matrix(_wide(b), indices2, indptr2, shapes[1])
     return _triple(product, np.result_type(a, b))
 
 

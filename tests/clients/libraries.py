@@ -174,6 +174,9 @@ PROGRAMS = {
         numba.njit(lambda a: a.T.copy())(image)  # host
         numba.vectorize(lambda a: a + 1.0)(x)  # host
         numba.vectorize(["f8(f8, f8)"])(lambda a, b: a * b)(x, y)  # host
+        numba.guvectorize(["(f8[:], f8[:])"], "(n)->()")(lambda a, out: out.fill(a.max()))(image)  # host
+        numba.njit(lambda ab: ab[0] + ab[1])((x, y))  # host
+        numba.njit(lambda a: a)(image.T)  # host
     """,
     "sparse": """
         sparse.COO.from_numpy(S).todense()  # copies

@@ -8,6 +8,7 @@ memory (nobody reads it any more, or only the same element), compute into new me
 
 from __future__ import annotations
 
+import collections
 import sys
 from typing import Any, cast
 
@@ -38,7 +39,7 @@ from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.schedule import pure, survivors
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, broadcast_shapes
+from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, broadcast_shapes
 
 
 @verbs.setitem.method
@@ -339,7 +340,11 @@ def fitted(source: Any, dest: Any) -> Any:
 
 
 def readers(source: Any, leaf: Leaf) -> list[Leaf]:
-    """The leaves of a tree that show memory of `leaf`, each as often as a node holds it."""
+    """The leaves of a tree that show memory of `leaf`, each as often as a node holds it.
+
+    Operands that have been evaluated are replaced by their values on the way: who else holds
+    such an operand then shows in the references to its value.
+    """
     found: list[Leaf] = []
     seen: set[int] = set()
     stack = [source]
@@ -348,23 +353,34 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
         if type(x) is Leaf:
             if x is leaf or x.root is leaf:
                 found.append(x)
-        elif type(x) is Broadcasted:
+        elif type(x) is Broadcasted or type(x) is Reduced:
             if x.value is not None:
                 stack.append(x.value)
             elif id(x) not in seen:
                 seen.add(id(x))
-                stack += x.args or ()
-        elif type(x) is Reduced:
-            stack.append(x.value if x.value is not None else x.operand)
+                if type(x) is Reduced:
+                    x.operand = valued(x.operand)
+                    stack.append(x.operand)
+                elif x.args is not None:
+                    if any(valued(a) is not a for a in x.args):
+                        x.args = tuple(map(valued, x.args))
+                    stack += x.args
     return found
+
+
+def valued(x: Any) -> Any:
+    """The value of an operand that has been evaluated; else the operand."""
+    return x.value if type(x) in (Broadcasted, Reduced) and x.value is not None else x
 
 
 def nobody_else(leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | None = None) -> bool:
     """Is the tree about to be written the only reader of what the write changes?
 
     That is all of `leaf`, or a part of it. Pending trees that read other parts go on to find
-    what they read.
+    what they read. Memory that belongs to another leaf is that one's to write.
     """
+    if leaf.root is not None:
+        return False
     parts = leaf.living_parts()
     whole = sum(r is leaf for r in reads)
     # Each read of the whole leaf is held by a node and by the list; of a part, by the part.
@@ -380,9 +396,13 @@ def nobody_else(leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | No
         changed.add(id(leaf))
     if not changed:
         return True
-    known = {id(r) for r in reads}
-    if not changed <= known or type(source) is not Broadcasted or source.value is not None:
+    known = collections.Counter(map(id, reads))
+    if not changed <= known.keys() or type(source) is not Broadcasted or source.value is not None:
         return False
+    for p in parts:
+        # Held by a node and by the list for each read, if nobody else does.
+        if id(p) in changed and sys.getrefcount(p) > LOOP_REFERENCES + 2 * known[id(p)]:
+            return False
     return not survivors(source, changed)
 
 

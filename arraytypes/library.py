@@ -102,6 +102,8 @@ def routine(family: Any, name: str) -> Callable[[Any], Any]:
 def view(family: Any, x: Any) -> Any:
     """What a routine gets for an operand: a view of memory, or a number."""
     if isinstance(x, AbstractArray):
+        if isinstance(x, DenseArray) and type(x).family is family:
+            return verbs.leaf_of(x).view
         if isinstance(x, View) and isinstance(x._parent, DenseArray) and type(x._parent).family is family:
             return verbs.leaf_of(x._parent).view[x._how]
         if family.home.rank >= 2 and x.ndim == 0 and x.place != family.home:

@@ -262,35 +262,32 @@ def survivors(root: Broadcasted, leaves: set[int]) -> bool:
 
 
 def _reach(
-    node: Broadcasted, leaves: set[int], order: list[Broadcasted], uses: dict[int, int], reaches: set[int]
+    node: Broadcasted | Reduced,
+    leaves: set[int],
+    order: list[Broadcasted],
+    uses: dict[int, int],
+    reaches: set[int],
 ) -> bool:
     found = False
-    for a in node.args or ():
-        if type(a) is Broadcasted and a.value is None:
-            if id(a) in uses:
-                uses[id(a)] += 1
-                found |= id(a) in reaches
-            else:
-                uses[id(a)] = 1
-                found |= _reach(a, leaves, order, uses, reaches)
+    operands: Any = (node.operand,) if type(node) is Reduced else node.args  # type: ignore[union-attr]
+    for a in operands or ():
+        if type(a) is Leaf:
+            found |= id(a) in leaves
+        elif type(a) is not Broadcasted and type(a) is not Reduced:
+            continue
+        elif a.value is not None:
+            found |= id(a.value) in leaves
+        elif id(a) in uses:
+            uses[id(a)] += 1
+            found |= id(a) in reaches
         else:
-            found |= _reads(a, leaves)
+            uses[id(a)] = 1
+            found |= _reach(a, leaves, order, uses, reaches)
     if found:
         reaches.add(id(node))
-    order.append(node)
+    if type(node) is Broadcasted:  # (a reduction has its value before the tree is evaluated)
+        order.append(node)
     return found
-
-
-def _reads(version: Any, leaves: set[int]) -> bool:
-    if type(version) is Leaf:
-        return id(version) in leaves
-    if type(version) in (Broadcasted, Reduced) and version.value is not None:
-        return id(version.value) in leaves
-    if type(version) is Reduced:
-        return _reads(version.operand, leaves)
-    if type(version) is Broadcasted:
-        return any(_reads(a, leaves) for a in version.args or ())
-    return False
 
 
 def _hoisted(node: Broadcasted, shape: tuple[int, ...]) -> bool:

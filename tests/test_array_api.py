@@ -284,6 +284,27 @@ def test_masks_of_no_elements_pick_nothing(xp):
             x[xp.zeros(shape, dtype=xp.bool)]
 
 
+def test_elements_of_a_device_are_copied_unless_somebody_asks_for_kernels():
+    from mirabelle.dispatch.tree import Broadcasted
+
+    x, seen = mb.RefArray([[1.0, 2.0], [3.0, 4.0]]), []
+
+    def watched(dest: mb.RefArray, src: Broadcasted):
+        seen.append(src.shape)
+        return mb.copyto.previous(dest, src)
+
+    with mb.allow_scalar():
+        element = x[1, 0]
+        x[1, 0] = 7.0
+        assert float(element) == 3 and float(x[1, 0]) == 7 and float((x * 2).T[0, 1]) == 14
+        with mb.count() as c:
+            assert float(x[0, 0]) == 1
+        assert c.launches == 1
+        with mb.override(mb.copyto, (mb.RefArray, Broadcasted), watched):
+            assert float(x[0, 1]) == 2
+        assert seen == [()]
+
+
 def test_several_numbers_are_no_number(xp):
     x = xp.ones(3, dtype=xp.int64)
     for f in (int, float, complex, operator.index):

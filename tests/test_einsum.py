@@ -404,6 +404,26 @@ def test_matrix_products_are_one_call_without_copies(kind):
         assert (c.launches, c.bytes_written, c.library_calls) == (1, result.nbytes, 0)
 
 
+@plain
+def test_inner_products_of_lines_in_memory_are_the_librarys(kind):
+    a, b = ordinary("f8", (6, 5)), ordinary("f8", (6, 5), seed=1)
+    x, y, turned = kind.family(a), kind.family(b), kind.family(np.ascontiguousarray(b.T)).T
+    for make, calls in (
+        (lambda: mb.einsum("ij,ij->i", x, y), 1),
+        (lambda: mb.vecdot(x, y), 1),
+        (lambda: mb.vecdot(x[::2, 1:], y[::2, 1:]), 1),
+        (lambda: mb.vecdot(x, turned), 0),  # columns of one are neighbours: in blocks
+        (lambda: mb.vecdot(x * 1, y), 0),
+        (lambda: mb.einsum("ij,ij->j", x, y), 0),
+    ):
+        with mb.count() as c:
+            result = mb.materialize(make())
+        assert (c.library_calls, c.launches, c.temporaries) == (calls, 1 - calls, 0)
+        assert_closed(result, kind)
+    assert_same(mb.vecdot(x[::2, 1:], y[::2, 1:]), np.vecdot(a[::2, 1:], b[::2, 1:]), **CLOSE)
+    assert_same(mb.vecdot(x, turned), np.vecdot(a, b), **CLOSE)
+
+
 # Relatives
 
 

@@ -315,6 +315,19 @@ def test_two_matrices_of_different_patterns(kind, what, shape):
 
 
 @KIND
+def test_three_matrices_of_different_patterns(kind):
+    (x, nx), (y, ny), (z, nz) = (csr(kind, 7, 5, density=d) for d in (0.5, 0.2, 0.3))
+    check(mb.where(x > 0, y, z), np.where(nx > 0, ny, nz), kind, kept="CSR")
+    check(mb.maximum(x, mb.minimum(y, z)), np.maximum(nx, np.minimum(ny, nz)), kind, kept="CSR")
+    check(mb.logical_and(x, y != z), np.logical_and(nx, ny != nz), kind, kept="CSR")
+    with mb.settings.changed(dense_fallback="error"):
+        check(mb.broadcast(lambda a, b, c: a * b + c, x, y, z), nx * ny + nz, kind, kept="CSR")
+    empty = mb.CSR(kind.make(np.zeros((7, 5))))
+    check(mb.maximum(empty, x), np.maximum(0, nx), kind, kept="CSR")
+    check(mb.hypot(x, empty), np.abs(nx), kind, kept="CSR")
+
+
+@KIND
 def test_with_dense_and_other_structured_matrices(kind):
     x, n = csr(kind)
     b, v = RNG.normal(size=(6, 6)), RNG.normal(size=6)
@@ -544,8 +557,9 @@ def test_what_people_see():
 def test_without_scipy_the_error_says_what_to_install(monkeypatch):
     x, n = csr(LEAVES["host"])
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
-    assert_same(mb.sin(x) + x.T, np.sin(n) + n.T, rtol=1e-14)
+    assert_same(mb.sin(x) * 2 + x, np.sin(n) * 2 + n, rtol=1e-14)
     assert_same(x[1:], n[1:])
-    for f in (lambda: x @ x, lambda: x @ mb.ones(6), lambda: la.solve(x, mb.ones(6)), x.to_scipy):
+    assert_same(mb.sum(x, axis=1), n.sum(axis=1), rtol=1e-14)
+    for f in (lambda: x @ x, lambda: x @ mb.ones(6), lambda: la.solve(x, mb.ones(6)), lambda: x.T, x.to_scipy):
         with pytest.raises(ImportError, match="pip install scipy"):
             f()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import cast_to, copied, leaf_family
 from mirabelle.arraytypes.reductions import REDUCTIONS
@@ -47,12 +48,36 @@ def total(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def summed_product(x1: Any, x2: Any, axes: tuple[int, ...]) -> Any:
-    """The sum of x1 * x2 along axes: one kernel, no temporary."""
+    """The sum of x1 * x2 along axes: one kernel or call, no temporary."""
     dtype = promotion.result_type(x1.dtype, x2.dtype)
+    if _of_lines(x1, x2, axes):
+        return library.call("vecdot", x1, x2)
     if dtype == np.float16 and axes:
         wide = verbs.multiply(cast_to(x1, np.dtype(np.float32)), x2)
         return cast_to(total(wide, axes), dtype)
     return total(verbs.multiply(x1, x2), axes)
+
+
+def _of_lines(x1: Any, x2: Any, axes: tuple[int, ...]) -> bool:
+    """Are these inner products of lines that lie in memory, one after the other? Those are BLAS's."""
+    return (
+        axes == (x1.ndim - 1,)
+        and x1.ndim > 1
+        and x1.shape == x2.shape
+        and x1.dtype == x2.dtype
+        and x1.dtype.char in "fd"
+        and not pending(x1)
+        and not pending(x2)
+        and _steps_last(x1)
+        and _steps_last(x2)
+    )
+
+
+def _steps_last(x: Any) -> bool:
+    """Is the last dimension the one whose elements are neighbours?"""
+    view = verbs.leaf_of(x).view
+    steps = [abs(s) for s, n in zip(view.strides, view.shape, strict=True) if n > 1 and s]
+    return view.shape[-1] > 1 and abs(view.strides[-1]) == min(steps, default=-1)
 
 
 def arranged(x: Any, labels: Labels, wanted: Labels) -> Any:

@@ -93,7 +93,7 @@ def matrix_transpose(x: Any, /) -> Any:
 
 @array_function(arity=2)
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """The inner products of the vectors along an axis, the first conjugated: one fused reduction.
+    """The inner products of the vectors along an axis, the first conjugated: one pass.
 
     >>> import mirabelle as mb
     >>> print(mb.vecdot(mb.HostArray([[1.0, 2.0], [3.0, 4.0]]), mb.HostArray([1.0, 1.0])))

@@ -104,9 +104,6 @@ def value_of(x: Any) -> Any:
     return x.value if isinstance(x, Fill) else x
 
 
-_is_number, _value = is_number, value_of  # as other modules here know them
-
-
 # One value everywhere
 
 

@@ -51,7 +51,7 @@ def made_dense(x: Structured) -> Any:
     return x._dense()
 
 
-Structured._stored = made_dense  # type: ignore[method-assign]
+Structured._stored = made_dense  # type: ignore[method-assign, assignment]
 
 
 def tell(x: Structured) -> None:
@@ -78,23 +78,28 @@ def operation(x: Any) -> tuple[str, int]:
     """The function of mirabelle that was called with `x`, and how many calls above ours its caller is.
 
     The generic functions on the stack have arguments in their frames: of those that got `x`,
-    the outermost before the stack leaves mirabelle is what was asked for.
+    the outermost before the stack leaves mirabelle is what was asked for. (Of an `x` that is a part of
+    another array it is the outermost of all.)
     """
-    name, level = "", 1
+    name, around, level = "", "materialize", 1
     frame: FrameType | None = sys._getframe(1)
     outermost = frame
     while frame is not None and _ours(frame):
         outermost = frame
-        if frame.f_code.co_filename.startswith("<mirabelle generic ") and any(
-            _stands_for(v, x) for v in frame.f_locals.values()
-        ):
-            name = frame.f_code.co_name
+        if frame.f_code.co_filename.startswith("<mirabelle generic "):
+            around = frame.f_code.co_name
+            if any(_stands_for(v, x) for v in frame.f_locals.values()):
+                name = around
         frame = frame.f_back
         level += 1
-    if name in ("", "leaf_of", "capture"):  # steps of everything: a factorisation was made of it
+    if name in _STEPS:
         owner = outermost.f_locals.get("self") if outermost else None
-        name = f"linalg.{type(owner).__name__}" if hasattr(owner, "_factor") else "materialize"
-    return public_name(name), level
+        name = f"linalg.{type(owner).__name__}" if hasattr(owner, "_factor") else around
+    return public_name(name if name not in _STEPS else "materialize"), level
+
+
+# What every operation does on its way, and nobody asks for.
+_STEPS = ("", "leaf_of", "capture")
 
 
 def _stands_for(v: Any, x: Any) -> bool:
@@ -112,9 +117,10 @@ def _ours(frame: FrameType) -> bool:
 
 
 def public_name(name: str) -> str:
-    """A generic function as a user writes it: mb.sin, mb.linalg.solve."""
+    """A generic function as a user writes it: mb.sin, mb.linalg.solve; mb.concat of `concat_`."""
     import mirabelle
 
+    name = name.removesuffix("_")
     for prefix, module in (("mb", mirabelle), ("mb.linalg", getattr(mirabelle, "linalg", None))):
         if hasattr(module, name):
             return f"{prefix}.{name}"

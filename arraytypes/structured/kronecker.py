@@ -31,8 +31,7 @@ from mirabelle.arraytypes.functions.products import kron
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.structured.banded import Banded, Diagonal, Identity, band
 from mirabelle.arraytypes.structured.base import Structured
-from mirabelle.arraytypes.structured.broadcasting import _is_number as is_number
-from mirabelle.arraytypes.structured.broadcasting import _value as value_of
+from mirabelle.arraytypes.structured.broadcasting import is_number, value_of
 from mirabelle.arraytypes.structured.display import stored_mask
 from mirabelle.arraytypes.structured.implicit import Fill, Zeros
 from mirabelle.dispatch import verbs

@@ -27,8 +27,7 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.structured.banded import Diagonal, Identity, band
 from mirabelle.arraytypes.structured.base import square
-from mirabelle.arraytypes.structured.broadcasting import _is_number as is_number
-from mirabelle.arraytypes.structured.broadcasting import _value as value_of
+from mirabelle.arraytypes.structured.broadcasting import is_number, value_of
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.implicit import Fill
 from mirabelle.arraytypes.structured.kronecker import Factored, as_right_side, combined, mask_of, multiplied

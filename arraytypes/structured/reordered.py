@@ -89,11 +89,11 @@ class Reordered(Structured):
 
     def _mapped(self, op: Any, operands: tuple[Any, ...]) -> Any:
         from mirabelle.arraytypes.elementwise import build
-        from mirabelle.arraytypes.structured.broadcasting import _is_number, _value
+        from mirabelle.arraytypes.structured.broadcasting import is_number, value_of
 
-        if any(x is not self and not _is_number(x) for x in operands):
+        if any(x is not self and not is_number(x) for x in operands):
             return NotImplemented
-        return self._like(build(op, tuple(self._parts[0] if x is self else _value(x) for x in operands)))
+        return self._like(build(op, tuple(self._parts[0] if x is self else value_of(x) for x in operands)))
 
     def _spread(self, x: Any, axis: int) -> Any:
         """The lines of `x` along an axis, each where the order takes it from, and zeros between."""

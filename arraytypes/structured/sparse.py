@@ -280,8 +280,8 @@ def _expanded(index: tuple[Any, ...]) -> tuple[Any, Any] | None:
         return None
     missing = (slice(None),) * (2 - len(index) + len(dots))
     at = dots[0] if dots else len(index)
-    rows, columns = (*index[:at], *missing, *index[at + 1 :])
-    return rows, columns
+    full = (*index[:at], *missing, *index[at + 1 :])
+    return full[0], full[1]
 
 
 # Making them

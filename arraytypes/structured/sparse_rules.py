@@ -42,6 +42,10 @@ def mapped(self: CSR, op: Op, operands: tuple[Any, ...]) -> Any:
     operands = tuple(csr_of_bands(x) if isinstance(x, Banded) else x for x in operands)
     if zero_structure(op, operands, _inside) is None:
         return _sum_with_dense(op, operands)
+    if op.name in _DIRECT and len(operands) == 2 and all(isinstance(x, CSR) for x in operands):
+        made = _combined(op, *operands)
+        if made is not NotImplemented:
+            return made
     aligned = _aligned([x for x in operands if isinstance(x, CSR)], common=op.name in _BOTH)
     pattern, taken = aligned[0], []
     for x in operands:
@@ -50,6 +54,18 @@ def mapped(self: CSR, op: Op, operands: tuple[Any, ...]) -> Any:
         else:
             taken.append(value_of(x) if is_number(x) else _entries_at(x, pattern))
     return pattern._with_data(build(op, tuple(taken)))
+
+
+# What the library does in one pass over both.
+_DIRECT = ("add", "subtract", "multiply")
+
+
+def _combined(op: Op, x: CSR, y: CSR) -> Any:
+    dtype = promotion.signature(op, (x.dtype, y.dtype)).out
+    if same_pattern(x, y) or dtype.char not in "bhilqBHILQfdFD":
+        return NotImplemented
+    a, b = (verbs.astype(z, dtype, copy=False) for z in (x, y))
+    return CSR._of(library.call("csr_combined", *a.parts, *b.parts, name=op.name, shape=x.shape), x.shape)
 
 
 # Zero where one of the two operands is.

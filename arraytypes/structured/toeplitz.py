@@ -85,8 +85,9 @@ class ByDiagonals(Structured):
         if len(index) == 2 and all(_is_integer(i) for i in index):
             i, j = normal_indices(self, index)
             return self.diagonals[i - j + columns - 1]
-        if index and len(index) <= 2 and all(isinstance(i, slice) for i in index):
-            down, along = range(rows)[index[0]], range(columns)[index[1] if len(index) == 2 else slice(None)]
+        if len(index) in (1, 2) and all(isinstance(i, slice) for i in index):
+            first, second = (*index, slice(None))[:2]
+            down, along = range(rows)[first], range(columns)[second]
             if down == range(rows) and along == range(columns):
                 return self
             if down and along and down.step == along.step:

@@ -61,7 +61,7 @@ def evaluate_reduction(node: Reduced) -> Leaf | None:
     operand: Any = node.operand
     if (
         operand.size > DIRECT_TREE
-        or not 0 < math.prod(operand.shape) <= settings.small_size
+        or not 0 < math.prod(operand.shape) <= 4 * settings.small_size
         or node.reduction.scalar is not None
         or node.reduction.neutral(node.dtype) is None
         or not usable()

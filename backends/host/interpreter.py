@@ -155,6 +155,8 @@ def numpy_callable(sig: Sig) -> tuple[Callable[..., Any], bool]:
 def gathered(base: np.ndarray, offset: Any) -> np.ndarray:
     """The elements that stand `offset` elements further on than those of `base`."""
     offset = np.asarray(offset)
+    if not base.size:
+        return np.empty(np.broadcast_shapes(offset.shape, base.shape), base.dtype)
     itemsize, low = base.itemsize, 0
     position: Any = offset
     for d, (n, s) in enumerate(zip(base.shape, base.strides, strict=True)):
@@ -213,9 +215,10 @@ def _fma(out: np.dtype) -> Callable[..., Any]:
 
 def run_blocks(program: Program, leaves: list[np.ndarray], scalars: list[Any], outs: list[np.ndarray]) -> None:
     """Run over operands of one common shape in blocks of rows."""
-    run = interpreted_blocks(program)
     shape = outs[0].shape
     total = outs[0].size
+    # (NumPy makes numbers of values of no dimension, which nothing can overwrite.)
+    run = interpreted_blocks(program) if shape else interpreted(program)
     if total <= BLOCK or not shape:
         run(leaves, scalars, outs)
         return

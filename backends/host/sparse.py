@@ -1,4 +1,4 @@
-"""What sparse matrices ask of the host: their form checked and made with NumPy, products and solves by SciPy.
+"""What sparse matrices ask of the host: NumPy checks and makes their form, SciPy joins, multiplies and solves.
 
 A matrix comes as `data, indices, indptr`: the entries of row i are data[indptr[i]:indptr[i + 1]], in
 the columns that `indices` says, ascending and without repetition.
@@ -6,6 +6,7 @@ the columns that `indices` says, ascending and without repetition.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,8 @@ def scipy_sparse() -> Any:
         import scipy.sparse
     except ImportError:
         raise ImportError(
-            "Products and solves of sparse matrices are SciPy's, and SciPy is not installed: "
-            "`pip install scipy`."
+            "What joins, turns, multiplies and solves sparse matrices is SciPy's, and SciPy is not "
+            "installed: `pip install scipy`."
         ) from None
     return scipy.sparse
 
@@ -144,26 +145,52 @@ def _(*patterns: np.ndarray, columns: int, common: bool) -> Any:
     Returned are indices and indptr, and for each matrix the position of its entry, or the number of its
     entries where it has none.
     """
-    indices, indptrs = patterns[::2], patterns[1::2]
-    rows = [_rows(p) for p in indptrs]
-    numbers, columns = _numbered(indices, columns)
-    keys = [r.astype(np.int64) * columns + j for r, j in zip(rows, numbers, strict=True)]
-    joined = keys[0]
-    for k in keys[1:]:
-        joined = np.intersect1d(joined, k, assume_unique=True) if common else np.union1d(joined, k)
-    found = []
-    for k in keys:
-        at = np.searchsorted(k, joined)
-        inside = at < k.size
-        inside[inside] = k[at[inside]] == joined[inside]
-        found.append(np.where(inside, at, k.size))
-    # Which of all entries the joined ones are: their columns are read off one that has them.
-    everything = np.concatenate(keys)
-    order = np.argsort(everything, kind="stable")
-    at = order[np.searchsorted(everything, joined, sorter=order)] if joined.size else joined
-    kind = indices[0].dtype
-    n = indptrs[0].size - 1
-    return np.concatenate(indices)[at].astype(kind), _indptr(np.concatenate(rows)[at], n, kind), *found
+    indices, indptr = patterns[:2]
+    found = [np.arange(indices.size)]
+    for j, p in zip(patterns[2::2], patterns[3::2], strict=True):
+        before = indices.size
+        indices, indptr, first, second = _joined_two((indices, indptr), (j, p), columns, common)
+        inside = first < before
+        first = np.minimum(first, max(before - 1, 0))
+        sizes = patterns[: 2 * len(found) : 2]
+        found = [np.where(inside, f[first] if before else 0, x.size) for f, x in zip(found, sizes, strict=True)]
+        found.append(second)
+    return indices, indptr, *found
+
+
+def _joined_two(a: tuple[Any, Any], b: tuple[Any, Any], columns: int, common: bool) -> tuple[Any, ...]:
+    """The pattern of two, and the positions in both: as entries of a sum, in its lower and upper half."""
+    (indices1, indptr1), (indices2, indptr2) = a, b
+    shape = (indptr1.size - 1, columns)
+    if max(indices1.size, indices2.size) >= (1 << 31) - 1:
+        raise ValueError(
+            "Sparse matrices of more than two thousand million entries are not joined. Take parts."
+        )
+    number1 = np.arange(1, indices1.size + 1, dtype=np.int64)
+    number2 = np.arange(1, indices2.size + 1, dtype=np.int64) << 32
+    both = _matrix(number1, indices1, indptr1, shape) + _matrix(number2, indices2, indptr2, shape)
+    kind = index_dtype(shape, both.nnz)
+    indices, indptr = both.indices.astype(kind, copy=False), both.indptr.astype(kind, copy=False)
+    first, second = both.data & 0xFFFFFFFF, both.data >> 32
+    if common:
+        kept = (first > 0) & (second > 0)
+        indptr = _indptr(_rows(indptr)[kept], shape[0], kind)
+        indices, first, second = indices[kept], first[kept], second[kept]
+    # (0 is "none": the position behind the last)
+    return (
+        indices, indptr, np.where(first, first - 1, indices1.size), np.where(second, second - 1, indices2.size),
+    )  # fmt: skip
+
+
+_DIRECT = {"add": operator.add, "subtract": operator.sub, "multiply": lambda a, b: a.multiply(b)}
+
+
+@routine("combined")
+def _(*parts: np.ndarray, name: str, shape: Any) -> Any:
+    """The sum, the difference or the elementwise product of two sparse matrices."""
+    a, indices1, indptr1, b, indices2, indptr2 = parts
+    made = _DIRECT[name](_matrix(a, indices1, indptr1, shape), _matrix(b, indices2, indptr2, shape))
+    return _triple(made, a.dtype)
 
 
 def _numbered(indices: tuple[np.ndarray, ...], columns: int) -> tuple[list[np.ndarray], int]:
@@ -268,9 +295,10 @@ def _(
 ) -> Any:
     """One result of a reduction for each row (axis 1) or column (axis 0)."""
     ufunc, length = _LINES[name], shape[axis]
+    if axis == 0 and name == "sum" and data.dtype == np.float64 == (dtype or np.float64):
+        return np.bincount(indices, data, shape[1]).astype(np.float64, copy=False)
     if axis == 0:
-        order = np.argsort(indices, kind="stable")
-        data, indptr = data[order], _indptr(indices, shape[1], indptr.dtype)
+        data, _, indptr = _by_columns(data, indices, indptr, shape)
     counts = np.diff(indptr)
     kept = counts > 0
     zero = data.dtype.type(0)
@@ -340,8 +368,15 @@ def _(*parts: np.ndarray, shapes: Any) -> Any:
 
 @routine("transposed")
 def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, *, shape: Any) -> Any:
-    order = np.argsort(indices, kind="stable")
-    return data[order], _rows(indptr)[order], _indptr(indices, shape[1], indptr.dtype)
+    return _by_columns(data, indices, indptr, shape)
+
+
+def _by_columns(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, shape: Any) -> Any:
+    """The entries in the order of columns, their rows, and where each column begins."""
+    half = data.dtype.char == "e"
+    made = _matrix(data.view(np.int16) if half else data, indices, indptr, shape).tocsc()
+    kind = index_dtype(shape, data.size)
+    return made.data.view(data.dtype), made.indices.astype(kind), made.indptr.astype(kind)
 
 
 def _factors(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n: int) -> Any:

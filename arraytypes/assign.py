@@ -9,6 +9,7 @@ memory (nobody reads it any more, or only the same element), compute into new me
 from __future__ import annotations
 
 import collections
+import math
 import sys
 from typing import Any, cast
 
@@ -141,6 +142,12 @@ def source_version(dest: Any, value: Any) -> Any:
         info = np.iinfo(dest.dtype)
         if not info.min <= version <= info.max:
             raise OverflowError(f"Python integer {version} out of bounds for {dest.dtype.name}")
+    if argtype is float and dest.dtype.kind in "iu" and not math.isfinite(version):
+        error = ValueError if math.isnan(version) else OverflowError
+        raise error(
+            f"cannot convert float {'NaN' if math.isnan(version) else 'infinity'} to an integer, which an array "
+            f"of dtype {dest.dtype.name} holds. Make the array one of floats first: `x.astype(mb.float64)`."
+        )
     # A Python scalar takes the destination's kind where that holds it, as NumPy's rule.
     dtype = promotion.result_type(argtype)
     if np.can_cast(dtype, dest.dtype, "same_kind"):
@@ -222,6 +229,11 @@ def write(dest: Any, source: Any) -> None:
 
 def execute(family: Any, target: Leaf, tree: Broadcasted) -> None:
     """Have the backend write a tree into memory that it may be written to as it is."""
+    if tree.shape != target.shape and tree.sig.op is not TABLE["copy"]:
+        # Of the destination's shape, so that what is stored beside the result is not mistaken for it.
+        tree = Broadcasted(
+            promotion.intern(TABLE["copy"], (tree.dtype,), (tree.dtype,)), (tree,), target.shape
+        )
     target.checked = True
     written(target)
     verbs.copyto(wrap(family, target), tree)

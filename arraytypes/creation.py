@@ -8,6 +8,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import as_numpy, as_shape, is_small, wrap
+from mirabelle.arraytypes.elementwise import Scalar
 from mirabelle.arraytypes.host import HostArray, share
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
@@ -254,17 +255,19 @@ def _joined(nest: Any, maker: Any) -> Any:
 
 
 def _register_numpy() -> None:
-    """Functions of whole arrays take NumPy's arrays too, and read them where they lie."""
+    """Functions of whole arrays take NumPy's arrays too, which they read where they lie, lists, and numbers."""
+    from mirabelle.arraytypes.define import as_array
+
     for verb in (
         verbs.sum, verbs.prod, verbs.min, verbs.max, verbs.any, verbs.all, verbs.count_nonzero,
         verbs.mean, verbs.var, verbs.std, verbs.norm, verbs.clip, verbs.astype, verbs.reshape,
-        verbs.permute_dims, verbs.broadcast_to, verbs.accumulate,
+        verbs.permute_dims, verbs.broadcast_to, verbs.accumulate, verbs.copy,
     ):  # fmt: skip
 
-        def method(x: np.ndarray, *args: Any, _verb: Any = verb, **kwargs: Any) -> Any:
-            return _verb(share(x), *args, **kwargs)
+        def method(x: Any, *args: Any, _verb: Any = verb, **kwargs: Any) -> Any:
+            return _verb(as_array(x), *args, **kwargs)
 
-        verb.core.register(method, (np.ndarray, *[object] * (verb.core.arity - 1)))
+        verb.core.register(method, (np.ndarray | list | tuple | Scalar, *[object] * (verb.core.arity - 1)))
 
 
 _register_numpy()

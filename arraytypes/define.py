@@ -62,7 +62,7 @@ def _is_number(x: Any) -> bool:
 def as_array(x: Any, like: Any = None) -> Any:
     """Anything an array can be made of, as one: shared where it is a NumPy array.
 
-    `like` is an array whose place a list or number goes to.
+    `like` is an array whose place a list or number goes to. A list of arrays is made where they are.
     """
     if isinstance(x, AbstractArray):
         return x
@@ -71,5 +71,6 @@ def as_array(x: Any, like: Any = None) -> Any:
 
         return share(x)
     from mirabelle.arraytypes.creation import asarray
+    from mirabelle.arraytypes.library import arrays_in
 
-    return asarray(x, device=None if like is None else like.place)
+    return asarray(x, device=None if like is None or arrays_in((x,)) else like.place)

@@ -434,8 +434,9 @@ def operand(family: Any, op: Op, x: Any) -> tuple[Any, Any, tuple[int, ...] | No
             if isinstance(x, weak):
                 convert: Any = weak
                 return convert(x), weak, None
+    what = "An assignment" if op.name == "copy" else f"{op.name}()"
     raise TypeError(
-        f"{op.name}() takes arrays and numbers, and one operand is a {t.__name__}. Convert it "
+        f"{what} takes arrays and numbers, and one operand is a {t.__name__}. Convert it "
         "first, for instance with mb.asarray(x)."
     )
 
@@ -504,6 +505,21 @@ def _register() -> None:
         if name == "pow":
             continue
         verb.generated(elementwise_method(op), signature=(Operand,) * op.nin)
+    for verb in verbs.ELEMENTWISE.values():
+        nin = verb.core.arity
+        verb.core.register(_of_lists(verb), (Operand | list | tuple,) * nin)
+
+
+def _of_lists(verb: Any) -> Callable[..., Any]:
+    """An operation some of whose operands are lists of numbers, where the arrays among them are."""
+
+    def build(*operands: Any) -> Any:
+        from mirabelle.arraytypes.define import as_array  # which stands on this module
+
+        like = next((x for x in operands if isinstance(x, AbstractArray)), None)
+        return verb(*[as_array(x, like) if isinstance(x, (list, tuple)) else x for x in operands])
+
+    return build
 
 
 _register()

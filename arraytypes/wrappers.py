@@ -17,6 +17,7 @@ mirabelle.View[Transpose[HostArray[int64, 2]], 2]
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -270,7 +271,7 @@ def _rewrite(node: Any, x: Any, family: Any, full: tuple[int, ...], made: dict[i
         view = node.view
         if node.shape != full:
             view = BroadcastTo._of(wrap(family, node), None, full)._show(view)
-        out = Leaf(_through(x, view), node.foreign, root=node)
+        out = Leaf(_through(x, view), node.foreign, root=node, table=node.table)
     else:
         args = tuple(_rewrite(a, x, family, full, made) for a in node.args or ())
         out = Broadcasted(node.sig, args, x.shape)
@@ -339,9 +340,7 @@ def _(x: AbstractArray, shape: Any) -> Any:
 def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
     if copy:
         return verbs.reshape(verbs.copy(x), shape)
-    if isinstance(shape, (int, np.integer)):
-        shape = (shape,)
-    shape = tuple(int(n) for n in shape)
+    shape = tuple(map(operator.index, (shape,) if isinstance(shape, (int, np.integer)) else shape))
     if sum(n == -1 for n in shape) > 1 or any(n < -1 for n in shape):
         raise ValueError(f"A shape may leave one dimension open (-1), not several: {shape}.")
     if -1 in shape:

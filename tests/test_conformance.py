@@ -386,16 +386,16 @@ def test_arange(xp, draw):
     lowest = 0 if dtype.startswith("u") else -40
     number = st.integers(lowest, 40) if dtype in INTEGERS else st.integers(-80, 80).map(lambda n: n / 4)
     start, kw = draw(number), options(draw, stop=number, step=number.filter(bool), dtype=st.just(dtype))
-    first, last, step = (0, start) if "stop" not in kw else (start, kw["stop"]), None, kw.get("step", 1)
-    first, last = first
+    first, last = (start, kw["stop"]) if "stop" in kw else (0, start)
+    step = kw.get("step", 1)
+    size = max(0, math.ceil((last - first) / step))
+    whole = all(isinstance(n, int) for n in (start, last, step))
     if "dtype" in kw:
         kw["dtype"] = getattr(xp, dtype)
+    else:
+        dtype = "int64" if whole else "float64"
     out = xp.arange(start, **kw)
-    size = max(0, math.ceil((last - first) / step))
-    expected = np.array([first + i * step for i in range(size)])
-    if not size:
-        expected = np.arange(first, last, step)
-    same(out, expected.astype(dtype) if "dtype" in kw else expected)
+    same(out, np.array([first + i * step for i in range(size)]).astype(dtype))
     positional = (start, *([kw.pop("stop")] if "stop" in kw else []))
     same(xp.arange(*positional, **kw), read(out))
 

@@ -1,5 +1,7 @@
 """What NumPy's users lean on beyond the array API, on every type, called as mb.f(x) and as np.f(x)."""
 
+# ruff: noqa: E501 - tables, a line a case
+
 import copy
 import io
 import warnings
@@ -269,7 +271,7 @@ def test_functions_that_write(kind, name):
         expected = [np.array(args[0]), *args[1:]]
         _, refused = outcome(getattr(np, name), expected, kwargs)
         for f in (getattr(np, name), getattr(mb, name, None)):
-            if f is None or name in ("copyto", "place") and f is getattr(mb, name):
+            if f is None or (name in ("copyto", "place") and f is getattr(mb, name)):
                 continue  # those verbs are Julia's
             mine = [made(kind, a) for a in args]
             options = {k: made(kind, v) for k, v in kwargs.items()}

@@ -247,6 +247,8 @@ def test_elements_are_gated_and_written():
         x += mb.CSR(mb.RefArray([[0.0, 1.0], [0.0, 0.0]]))
     with pytest.raises(TypeError, match="entry by entry"):
         x[0] = 1.0
+    with pytest.raises(TypeError, match="Cannot cast the result of dtype complex128"):
+        x *= 1j
 
 
 def test_what_was_said_stays():

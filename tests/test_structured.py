@@ -30,7 +30,7 @@ RNG = np.random.default_rng(3)
 V, U, W = RNG.uniform(0.5, 2, N), RNG.uniform(0.5, 2, N - 1), RNG.uniform(-2, -0.5, N - 1)
 A, B = RNG.uniform(0.5, 2, (N, N)), RNG.uniform(0.5, 2, (N, N))
 Z = A + 1j * B
-SPARSE = np.where(RNG.uniform(size=(N, N)) < 0.3, A, 0) + np.diag(V * np.array([0, 2, 2, 2, 2])) + np.eye(N)[::-1]
+SPARSE = np.where(RNG.uniform(size=(N, N)) < 0.3, A, 0) + np.diag(V * [0, 2, 2, 2, 2]) + np.eye(N)[::-1]
 
 
 def triangle(a, upper, unit=False):
@@ -629,7 +629,7 @@ def test_everything_works_without_scipy(monkeypatch):
 def test_singular_matrices_say_so(make_singular):
     x = make_singular()
     b = mb.ones(x.shape[0])
-    with pytest.raises(mb.linalg.LinAlgError, match="is singular.*lstsq"):
+    with pytest.raises(mb.linalg.LinAlgError, match=r"is singular.*lstsq"):
         mb.linalg.solve(x, b)
     with pytest.raises(mb.linalg.LinAlgError, match="is singular"):
         mb.linalg.inv(x)

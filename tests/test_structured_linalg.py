@@ -237,7 +237,28 @@ def test_a_fallback_can_be_an_error(kind, what):
         ours(x, mb.HostArray)
 
 
+def test_the_warning_names_what_was_called():
+    D, S = mb.Diagonal(V), mb.CSR(np.diag(V))
+    for f, name in [
+        (lambda: mb.concat([S, S]), "mb.concat(CSR"),
+        (lambda: la.Triangular(D), "mb.linalg.Triangular(Diagonal"),
+        (lambda: la.SVD(D + mb.Bidiagonal(V, U)), "mb.linalg.svd(Bidiagonal"),
+        (lambda: mb.UpperTriangular(S) @ mb.HostArray(V), "mb.matmul(CSR"),
+        (lambda: la.pinv(S), "mb.linalg.pinv(CSR"),
+    ]:
+        with pytest.warns(mb.DenseFallbackWarning) as caught:
+            f()
+        assert len(caught) == 1 and str(caught[0].message).startswith(name)
+        assert caught[0].filename == __file__
+
+
 # What stays structured
+
+
+def test_the_identity_gives_back_what_it_meets():
+    I, F, D, S = mb.Identity(N), mb.Fill((N, N), 2.0), mb.Diagonal(V), mb.CSR(np.diag(V))
+    for x in (F, D, S, mb.Toeplitz(V), mb.Circulant(V), mb.Symmetric(A), mb.Tridiagonal(U, V, U)):
+        assert I @ x is x and x @ I is x, type(x)
 
 
 @FAMILY

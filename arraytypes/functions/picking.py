@@ -178,6 +178,17 @@ _where.__defaults__ = (None, None)
 _where.method(lambda condition, x1, x2: nonzero(condition), signature=(object, type(None), type(None)))
 
 
+def _half_given(condition: Any, x1: Any, x2: Any) -> Any:
+    raise ValueError(
+        "where takes what stands where the condition holds and what stands elsewhere: either both or neither "
+        "of x1 and x2 should be given. Write mb.where(condition, x1, 0), say."
+    )
+
+
+for _given in ((object, object, type(None)), (object, type(None), object)):
+    _where.method(_half_given, signature=_given)
+
+
 @keyword_only("side", "sorter")
 @array_function(arity=2)
 def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Any:

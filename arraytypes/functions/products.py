@@ -10,7 +10,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import wrap
-from mirabelle.arraytypes.elementwise import join_families, leaf_family, raise_places
+from mirabelle.arraytypes.elementwise import Scalar, join_families, leaf_family, raise_places
 from mirabelle.arraytypes.functions.contraction import contract, pending, summed_product
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import view_of
@@ -45,18 +45,24 @@ def _(x1: AbstractArray, x2: AbstractArray) -> Any:
     return f1._matmul(x1, x2)
 
 
-def _product_with_data(x1: Any, x2: Any) -> Any:
-    """x1 @ x2 where an operand is NumPy's array or a list."""
-    mine = next((x for x in (x1, x2) if isinstance(x, AbstractArray)), None)
-    if mine is not None and mine.place.rank >= 2:
-        raise_places("matmul", (x1, x2))
-    x1, x2 = (x if isinstance(x, AbstractArray) else as_array(x, like=mine) for x in (x1, x2))
-    return verbs.matmul(x1, x2)
+def _of_data(verb: Any) -> Any:
+    """A product some of whose operands are NumPy's arrays, lists or numbers."""
+
+    def product(x1: Any, x2: Any) -> Any:
+        mine = next((x for x in (x1, x2) if isinstance(x, AbstractArray)), None)
+        if mine is not None and mine.place.rank >= 2 and not all(isinstance(x, _NO_PLACE) for x in (x1, x2)):
+            raise_places(verb.__name__, (x1, x2))
+        x1, x2 = (x if isinstance(x, AbstractArray) else as_array(x, like=mine) for x in (x1, x2))
+        return verb(x1, x2)
+
+    return product
 
 
-_DATA = np.ndarray | list | tuple
-for _signature in ((AbstractArray, _DATA), (_DATA, AbstractArray), (_DATA, _DATA)):
-    verbs.matmul.method(_product_with_data, signature=_signature)
+_NO_PLACE = AbstractArray | list | tuple | Scalar
+_DATA = np.ndarray | list | tuple | Scalar
+for _verb in (verbs.matmul, verbs.dot):
+    for _signature in ((AbstractArray, _DATA), (_DATA, AbstractArray), (_DATA, _DATA)):
+        _verb.method(_of_data(_verb), signature=_signature)
 
 
 @verbs.dot.method

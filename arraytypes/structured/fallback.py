@@ -312,13 +312,13 @@ def assign_structured(dest: Any, value: Any, casting: Any = "unsafe") -> Any:
     """Overwrite the parts: with those of an array of equal layout, or with what else `_write` takes."""
     if value is dest:
         return dest
+    if hasattr(value, "dtype") and not np.can_cast(value.dtype, dest.dtype, casting):
+        raise TypeError(
+            f"Cannot cast the result of dtype {value.dtype.name} into an array of dtype "
+            f"{dest.dtype.name} in place. Write `x = x + y` for a new array."
+        )
     same = isinstance(value, Structured) and dest.layout is not None and dest.layout == value.layout
     if same and len(dest._parts) == len(value._parts):
-        if not np.can_cast(value.dtype, dest.dtype, casting):
-            raise TypeError(
-                f"Cannot cast the result of dtype {value.dtype.name} into an array of dtype "
-                f"{dest.dtype.name} in place. Write `x = x + y` for a new array."
-            )
         for mine, theirs in zip(dest._parts, value._parts, strict=True):
             verbs.assign(mine, theirs)
         return dest

@@ -33,7 +33,7 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Advanced, parsed
 from mirabelle.arraytypes.makers import maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.arraytypes.structured.banded import Banded, Diagonal
+from mirabelle.arraytypes.structured.banded import Banded, Diagonal, Identity
 from mirabelle.arraytypes.structured.base import Implicit, Structured, indices
 from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.dispatch import verbs
@@ -232,6 +232,8 @@ class CSR(Structured):
 
     def _times(self, other: Any) -> Any:
         join_families("matmul", (self, other))
+        if isinstance(other, Identity):
+            return NotImplemented  # it gives back what it meets
         if isinstance(other, Diagonal):
             return self._with_data(verbs.multiply(self.data, other.parts[0][self.indices]))
         other = _factor(other)

@@ -87,13 +87,17 @@ def _generate(program: Program, reuse: bool) -> Callable[..., Any]:
         if r == len(program.steps) - 1 and program.dtype_of(r) == d
     }
     written = set()
+    # Steps with an array among what they are computed from: NumPy gives numbers for the others.
+    arrays: set[int] = set()
     for k, (sig, refs) in enumerate(program.steps):
+        if any(r < 0 or r in arrays for r in refs):
+            arrays.add(k)
         names = [f"s{r - SCALAR}" if r >= SCALAR else f"x{-1 - r}" if r < 0 else f"v{r}" for r in refs]
         out = f"y{direct[k]}" if k in direct else None
         if out is None and reuse:
             for r in refs:
                 if (
-                    0 <= r < SCALAR
+                    r in arrays
                     and last_use[r] == k
                     and refs.count(r) >= 1
                     and program.dtype_of(r) == sig.out

@@ -63,9 +63,8 @@ def owned(result: Any, views: list[np.ndarray]) -> Any:
     """Results in memory of their own: NumPy returns views where it can."""
     if isinstance(result, (tuple, list)):
         return tuple(owned(r, views) for r in result)
-    if isinstance(result, np.ndarray) and result.base is None and result.flags.owndata:
-        if not any(result is v for v in views):
-            return result
+    if isinstance(result, np.ndarray) and result.flags.owndata and not any(result is v for v in views):
+        return result
     if isinstance(result, np.ndarray) and (
         not result.flags.writeable or any(np.may_share_memory(result, v) for v in views)
     ):

@@ -182,7 +182,11 @@ def _joined_two(a: tuple[Any, Any], b: tuple[Any, Any], columns: int, common: bo
     )  # fmt: skip
 
 
-_DIRECT = {"add": operator.add, "subtract": operator.sub, "multiply": lambda a, b: a.multiply(b)}
+_DIRECT: dict[str, Any] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": lambda a, b: a.multiply(b),
+}
 
 
 @routine("combined")

@@ -12,7 +12,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.backends.host.decompositions import scipy_linalg
+from mirabelle.backends.host.structured import scipy_if_there
 from mirabelle.backends.host.transforms import _scipy_fft
 
 # Below this many entries of the matrix a direct product is as quick, and exact to the last bits.
@@ -127,9 +127,10 @@ def toeplitz_solve(diagonals: np.ndarray, b: np.ndarray) -> Any:
     """
     n = (diagonals.size + 1) // 2
     column, row = diagonals[n - 1 :], diagonals[n - 1 :: -1]
-    if n > 32:
+    linalg = scipy_if_there()
+    if n > 32 and linalg is not None:
         try:
-            x = scipy_linalg().solve_toeplitz((column, row), b, check_finite=False)
+            x = linalg.solve_toeplitz((column, row), b, check_finite=False)
         except np.linalg.LinAlgError:
             pass
         else:

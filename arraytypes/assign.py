@@ -142,11 +142,15 @@ def source_version(dest: Any, value: Any) -> Any:
         info = np.iinfo(dest.dtype)
         if not info.min <= version <= info.max:
             raise OverflowError(f"Python integer {version} out of bounds for {dest.dtype.name}")
-    if argtype is float and dest.dtype.kind in "iu" and not math.isfinite(version):
+    if (
+        isinstance(version, (float, np.floating))
+        and dest.dtype.kind in "iu"
+        and not abs(float(version)) < 2.0**64
+    ):
         error = ValueError if math.isnan(version) else OverflowError
         raise error(
-            f"cannot convert float {'NaN' if math.isnan(version) else 'infinity'} to an integer, which an array "
-            f"of dtype {dest.dtype.name} holds. Make the array one of floats first: `x.astype(mb.float64)`."
+            f"cannot convert float {'NaN' if math.isnan(version) else version} to integer: the array has dtype "
+            f"{dest.dtype.name}. Make it one of floats first: `x = x.astype(mb.float64)`."
         )
     # A Python scalar takes the destination's kind where that holds it, as NumPy's rule.
     dtype = promotion.result_type(argtype)
@@ -231,9 +235,7 @@ def execute(family: Any, target: Leaf, tree: Broadcasted) -> None:
     """Have the backend write a tree into memory that it may be written to as it is."""
     if tree.shape != target.shape and tree.sig.op is not TABLE["copy"]:
         # Of the destination's shape, so that what is stored beside the result is not mistaken for it.
-        tree = Broadcasted(
-            promotion.intern(TABLE["copy"], (tree.dtype,), (tree.dtype,)), (tree,), target.shape
-        )
+        tree = Broadcasted(promotion.intern(TABLE["copy"], (tree.dtype,), (tree.dtype,)), (tree,), target.shape)
     target.checked = True
     written(target)
     verbs.copyto(wrap(family, target), tree)
@@ -359,24 +361,25 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
     """
     found: list[Leaf] = []
     seen: set[int] = set()
-    stack = [source]
+    stack: list[Any] = [source]
     while stack:
         x = stack.pop()
         if type(x) is Leaf:
             if x is leaf or x.root is leaf:
                 found.append(x)
-        elif type(x) is Broadcasted or type(x) is Reduced:
-            if x.value is not None:
-                stack.append(x.value)
-            elif id(x) not in seen:
-                seen.add(id(x))
-                if type(x) is Reduced:
-                    x.operand = valued(x.operand)
-                    stack.append(x.operand)
-                elif x.args is not None:
-                    if any(valued(a) is not a for a in x.args):
-                        x.args = tuple(map(valued, x.args))
-                    stack += x.args
+        elif type(x) is not Broadcasted and type(x) is not Reduced:
+            continue  # a number
+        elif x.value is not None:
+            stack.append(x.value)
+        elif id(x) not in seen:
+            seen.add(id(x))
+            if isinstance(x, Reduced):
+                x.operand = valued(x.operand)
+                stack.append(x.operand)
+            elif x.args is not None:
+                if any(valued(a) is not a for a in x.args):
+                    x.args = tuple(map(valued, x.args))
+                stack += x.args
     return found
 
 

@@ -190,7 +190,10 @@ def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 @verbs.var.method
-def _(x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def _(
+    x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
+) -> Any:
+    correction = correction if ddof is None else ddof
     x = _inexact(x)
     original = x.dtype
     if original == np.float16:
@@ -208,7 +211,10 @@ def _(x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: 
 
 
 @verbs.std.method
-def _(x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def _(
+    x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
+) -> Any:
+    correction = correction if ddof is None else ddof
     return verbs.sqrt(verbs.var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 

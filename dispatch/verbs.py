@@ -390,14 +390,18 @@ def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
 
 @keyword_only("axis")
 @generic
-def var(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The variance (two passes, so that it is accurate)."""
+def var(
+    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
+) -> Any:
+    """The variance (two passes, so that it is accurate). `ddof` is NumPy's name for `correction`."""
 
 
 @keyword_only("axis")
 @generic
-def std(x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False) -> Any:
-    """The standard deviation."""
+def std(
+    x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
+) -> Any:
+    """The standard deviation. `ddof` is NumPy's name for `correction`."""
 
 
 @generic

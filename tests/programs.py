@@ -29,6 +29,27 @@ BINARY = [
     "({} + {})", "({} - {})", "({} * {})", "xp.maximum({}, {})", "xp.minimum({}, {})",
     "({} < {})", "({} == {})", "xp.where({} > 0, {}, 1)",
 ]  # fmt: skip
+# With arrays, lists and masks in them; none names an element twice where it is written.
+PICKS = [
+    "[[0, 2]]", "[[-1, 0]]", "[..., [1, 0]]", "[[1], ..., [0]]", "[[0, 1], [1, 0]]",
+    "[1:, [2, 0]]", "[[True, False, True]]", "[[]]", "[[1, 0], 1:]", "[[[0], [1]], [1, 2]]", "[None, [0, 1]]",
+]  # fmt: skip
+REPEATED = ["[[0, 2, 0]]", "[..., [1, 1]]"]
+AXES = [None, 0, -1, 1, (0, 1), (0, -1), ()]
+# The steps of recurrences over `k`: what is named before a write, and the write.
+STEPS = [
+    ("", "{x}[..., k] = {x}[..., k - 1] * 0.5 + {y}[..., k]"),
+    ("", "{x}[k] = {x}[k - 1] + {y}[-k]"),
+    ("", "{x}[k, 1:] -= {x}[k - 1, :-1]"),
+    ("", "{x}[..., k:] = {x}[..., k:] + {x}[..., k - 1 : k] * 2"),
+    ("", "{x}[k] = xp.max({x}[:k], axis=0)"),
+    ("{t} = {x}[..., k - 1] * 2 + {y}[..., k]", "{x}[..., k] = {t} - {x}[..., k]"),
+    ("{t} = xp.max({x}[k - 1] * 2, axis=-1)", "{x}[k] = {x}[k - 1] - {t}"),
+    ("{t} = {y} - {t} * 0.5", "{x}[k] = {t}[k - 1]"),
+    ("{t} = {t} * 0.5 + xp.minimum({y}, {t})", "{x}[...] = {t}"),
+    ("{t} = {x}[k - 1]", "{x}[k], {x}[k - 1] = {t} + 1, {x}[k]"),
+    ("{t} = {x}[[k - 1, 0]]", "{x}[k] = {t}[0] * 0.5"),
+]
 REDUCTIONS = ["sum", "max", "min", "any", "all", "count_nonzero"]
 LIMIT = 128  # elements of the largest array of a program
 
@@ -78,7 +99,7 @@ class Draft:
         form = self.draw(st.integers(1, 5 if depth else 1))
         if form == 1:
             name = self.pick(self.arrays())
-            return name + (self.pick(INDICES) if self.draw(st.booleans()) else "")
+            return name + (self.index() if self.draw(st.booleans()) else "")
         if form == 2:
             return self.pick(UNARY).format(self.expression(depth - 1))
         return self.pick(BINARY).format(self.expression(depth - 1), self.operand(depth - 1))
@@ -98,10 +119,31 @@ class Draft:
             return None
         return value if isinstance(value, (np.ndarray, np.generic)) and value.size <= LIMIT else None
 
+    def index(self, write=False):
+        """The text of an index of any kind; one to write to names no element twice."""
+        form = self.draw(st.integers(0, 3 if write else 5))
+        if form <= 1:
+            return self.pick(INDICES)
+        if form == 2:
+            return self.pick(PICKS)
+        if form == 3:
+            return f"[{self.mask()}]"
+        if form == 4:
+            return self.pick(REPEATED)
+        name = self.pick(self.arrays())
+        kind = self.space[name].dtype.kind
+        return f"[{self.pick(['', '..., ', '1:, '])}{name} % 3]" if kind == "i" else f"[{self.mask()}]"
+
+    def mask(self):
+        name = self.pick(self.arrays())
+        return self.pick(["{} > 0", "{} < 1", "{}[0] > 0", "abs({}) == 1", "{}.T > 0.5"]).format(name)
+
     # One method a kind of statement
 
     def create(self):
-        seed, shape = self.draw(st.integers(0, 5)), self.pick(SHAPES)
+        # (NumPy takes an empty mask of ours for a list of indices.)
+        shapes = [s for s in SHAPES if 0 not in s] if self.shared else SHAPES
+        seed, shape = self.draw(st.integers(0, 5)), self.pick(shapes)
         dtype = self.pick(["f8", "f8", "i8", "f4", "i4", "?"])
         name = self.fresh()
         if self.shared and self.draw(st.booleans()):
@@ -120,7 +162,7 @@ class Draft:
 
     def view(self):
         source = self.pick(self.arrays())
-        how = self.pick([*INDICES, ".T", ".T", ".transpose()", ".mT"])
+        how = self.pick([self.index(), *INDICES, ".T", ".T", ".transpose()", ".mT"])
         if self.reshapes and source in self.own and self.draw(st.booleans()):
             how = self.pick([".reshape(-1)", ".reshape(-1, 2)", ".ravel()", ".reshape(2, -1)[1]"])
         self.attempt(f"{self.fresh()} = {source}{how}")
@@ -140,39 +182,74 @@ class Draft:
 
     def write(self):
         dest = self.pick(self.arrays())
-        index = self.pick(["[...]", "[:]", *INDICES])
+        index = self.pick(["[...]", "[:]", self.index(True), self.index(True)])
         text = self.operand(2)
+        if " > " in index or " < " in index or " == " in index:
+            text += " + 0"  # (NumPy reads what it has just written where a mask is, and the value a view)
         try:
             part, value = self.value(dest + index), self.value(text)
         except (ValueError, TypeError, IndexError, OverflowError):
             return
         # What an out-of-range float becomes as an integer is not defined.
-        if np.can_cast(np.result_type(value), part.dtype, "same_kind"):
+        if np.can_cast(np.result_type(value), part.dtype, "same_kind") and fits(value, part):
             self.attempt(f"{dest}{index} = {text}")
 
     def update(self):
         dest = self.pick(self.arrays())
-        index = self.pick(["", "", *INDICES])
+        index = self.pick(["", self.index(True)])
         operator, text = self.pick(["+", "-", "*"]), self.operand(2)
         try:
-            result = np.result_type(self.value(f"{dest}{index} {operator} {text}"))
+            part, result = self.value(dest + index), self.value(f"{dest}{index} {operator} {text}")
         except (ValueError, TypeError, IndexError, OverflowError):
             return
         # NumPy's elements are scalars, which `b[0] += 1` replaces and casts back as it likes; ours
         # are arrays, whose in-place operators refuse what they cannot hold.
-        if np.can_cast(result, self.space[dest].dtype, "same_kind"):
+        if np.can_cast(result.dtype, self.space[dest].dtype, "same_kind") and fits(result, part):
             self.attempt(f"{dest}{index} {operator}= {text}")
 
     def reduce(self):
-        name, axis = self.pick(REDUCTIONS), self.pick([None, 0, -1, 1])
+        name, axis = self.pick(REDUCTIONS), self.pick(AXES)
         operand = self.expression(2)
         if not np.ndim(self.usable(operand)):
             return
+        if name == "sum":  # of whole numbers, which is exact in any order
+            operand = f"xp.floor({operand})"
         text = f"xp.{name}({operand}, axis={axis}, keepdims={self.draw(st.booleans())})"
         value = self.usable(text)
-        # The order of a floating sum is ours to choose: `total` compares those to rounding.
-        if value is not None and (name != "sum" or value.dtype.kind in "iu"):
+        if value is not None and (name != "sum" or self.whole(operand)):
             self.attempt(f"{self.fresh()} = {text}")
+
+    def whole(self, text):
+        value = np.abs(self.value(text).astype(float))
+        return bool(np.all(value < 1e4))
+
+    def swap(self):
+        """Two parts that change places, as far as NumPy's views let them."""
+        how = [*INDICES, *PICKS]
+        a, b = (self.pick(self.arrays()) + self.pick(how) for _ in range(2))
+        x, y = self.usable(a), self.usable(b)
+        if x is not None and y is not None and x.dtype == y.dtype and fits(x, y) and fits(y, x):
+            self.attempt(f"{a}, {b} = {b}, {a}")
+
+    def loop(self):
+        """A recurrence over the first or the last dimension, with names in its steps or without."""
+        before, step = self.pick(STEPS)
+        x, y, t = self.pick(self.arrays()), self.pick(self.arrays()), self.fresh()
+        if self.space[x].dtype.kind != "f" or self.space[y].dtype.kind not in "fi":
+            return
+        body = "; ".join(s.format(x=x, y=y, t=t) for s in (before, step) if s)
+        loop = f"for k in range(1, {self.draw(st.integers(2, 4))}): {body}"
+        if before:
+            loop = f"{t} = {self.pick([x, y])} * 1\n    {loop}"
+        # One that fails on the way has written something: it is tried on copies first.
+        trial = {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in self.space.items()}
+        try:
+            with np.errstate(all="ignore"):
+                exec(loop.replace("\n    ", "\n"), trial)
+        except (ValueError, TypeError, IndexError, OverflowError):
+            return
+        for line in loop.split("\n    "):
+            self.attempt(line)
 
     def total(self):
         source = self.pick(self.arrays())
@@ -183,9 +260,14 @@ class Draft:
         self.attempt(f"{self.pick(['note', 'note', 'force'])}({self.pick(self.names)})")
 
 
+def fits(value, part):
+    """NumPy lets anything be written to no elements of an index with arrays."""
+    return np.size(part) or np.size(value) or np.shape(value) == np.shape(part)
+
+
 STATEMENTS = [
     "create", "bind", "bind", "bind", "view", "view", "rename", "copy", "delete", "write", "write",
-    "write", "update", "update", "reduce", "total", "look",
+    "write", "update", "update", "reduce", "reduce", "total", "look", "swap", "loop", "loop",
 ]  # fmt: skip
 
 
@@ -219,7 +301,8 @@ def operations(make, log):
     def total(x):
         values = np.abs(contents(x).astype("f8"))
         result = (mb.sum(x) if isinstance(x, mb.AbstractArray) else np.sum(x)) * 1.0
-        log.append((np.sum(values) * (1e-5 if x.dtype == "f4" else 1e-12), np.array(contents(result))))
+        rounding = {"float16": 1e-2, "float32": 1e-5}.get(x.dtype.name, 1e-12)
+        log.append((np.sum(values) * rounding, np.array(contents(result))))
 
     return {
         "new": lambda seed, shape, dtype: make(ordinary(dtype, shape, seed)),

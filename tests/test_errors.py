@@ -244,7 +244,7 @@ class Foreign:
 
 
 @pytest.mark.parametrize(
-    "thing", [Foreign(), "text", None, [1.0, 2.0], {"a": 1}, b"ab", datetime.date(2020, 1, 1)], ids=repr
+    "thing", [Foreign(), "text", None, {"a": 1}, b"ab", datetime.date(2020, 1, 1)], ids=repr
 )
 @both
 def test_foreign_objects_as_operands(family, thing):
@@ -255,7 +255,8 @@ def test_foreign_objects_as_operands(family, thing):
         lambda: mb.where(x > 0, x, thing),
         lambda: mb.add(x, thing),
     ):
-        with pytest.raises(TypeError) as e:
+        # (`where` without its last operand is NumPy's ValueError.)
+        with pytest.raises((TypeError, ValueError) if thing is None else TypeError) as e:
             f()
         assert type(thing).__name__.removesuffix("Type") in str(e.value)
     with pytest.raises(TypeError):

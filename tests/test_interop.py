@@ -120,7 +120,7 @@ def test_where_alone_says_where(kind):
             assert_same(mine, expected)
             assert_closed(mine, kind)
     assert mb.where([0, 1])[0].tolist() == [1]
-    with pytest.raises(TypeError, match="where"):
+    with pytest.raises(ValueError, match="both or neither"):
         mb.where(kind.make(values), 1)
 
 

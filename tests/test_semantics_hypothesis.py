@@ -60,6 +60,14 @@ def test_programs_on_host_arrays(source):
         check(source, LEAVES["host"])
 
 
+@settings(max_examples=200)
+@given(programs())
+def test_programs_as_on_large_arrays(source):
+    """Small trees take a shorter way; this is the ordinary one, also without a compiler."""
+    with running("cold"), mb.settings.changed(small_size=0):
+        check(source, LEAVES["host"])
+
+
 @settings(max_examples=60)
 @given(programs(lines=10))
 def test_programs_with_every_kernel_compiled(source):
@@ -78,6 +86,8 @@ def test_programs_on_the_reference_device(source):
 @given(source=programs(reshapes=False))
 def test_programs_on_wrapped_arrays(kind, source):
     check(source, kind)
+    with mb.settings.changed(small_size=0):
+        check(source, kind)
 
 
 @settings(max_examples=120)

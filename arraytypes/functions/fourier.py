@@ -17,6 +17,7 @@ from mirabelle.arraytypes.makers import creates
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.signatures import keyword_only
 
 _NORMS = (None, "backward", "ortho", "forward")
 
@@ -65,8 +66,9 @@ def _length(name: str, n: Any) -> int:
     return n
 
 
+@keyword_only("n", "axis", "norm")
 @array_function
-def fft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def fft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The discrete Fourier transform along an axis, cut or filled with zeros to length `n`.
 
     `norm` says what is divided by the length: "backward" the inverse, "forward" this one, "ortho"
@@ -79,8 +81,9 @@ def fft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> 
     return _along("fft", x, n, axis, norm)
 
 
+@keyword_only("n", "axis", "norm")
 @array_function
-def ifft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def ifft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The inverse of `fft`.
 
     >>> import mirabelle as mb
@@ -90,8 +93,9 @@ def ifft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") ->
     return _along("ifft", x, n, axis, norm)
 
 
+@keyword_only("n", "axis", "norm")
 @array_function
-def rfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def rfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The transform of a real array: the half of it that says everything.
 
     >>> import mirabelle as mb
@@ -101,8 +105,9 @@ def rfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") ->
     return _along("rfft", x, n, axis, norm)
 
 
+@keyword_only("n", "axis", "norm")
 @array_function
-def irfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def irfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The inverse of `rfft`: a real array of length `n` (an even one unless given).
 
     >>> import mirabelle as mb
@@ -112,8 +117,9 @@ def irfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -
     return _along("irfft", x, n, axis, norm)
 
 
+@keyword_only("n", "axis", "norm")
 @array_function
-def hfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def hfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The transform of a signal that is Hermitian, of which half is given: a real array.
 
     >>> import mirabelle as mb
@@ -123,8 +129,9 @@ def hfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") ->
     return _along("hfft", x, n, axis, norm)
 
 
+@keyword_only("n", "axis", "norm")
 @array_function
-def ihfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
+def ihfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The inverse of `hfft`.
 
     >>> import mirabelle as mb
@@ -134,8 +141,9 @@ def ihfft(x: Any, /, *, n: Any = None, axis: int = -1, norm: Any = "backward") -
     return _along("ihfft", x, n, axis, norm)
 
 
+@keyword_only("s", "axes", "norm")
 @array_function
-def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """The transform over several axes, of lengths `s`.
 
     >>> import mirabelle as mb
@@ -146,14 +154,16 @@ def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") 
     return _over("fftn", x, s, axes, norm)
 
 
+@keyword_only("s", "axes", "norm")
 @array_function
-def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """The inverse of `fftn`."""
     return _over("ifftn", x, s, axes, norm)
 
 
+@keyword_only("s", "axes", "norm")
 @array_function
-def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """The transform of a real array over several axes: the half (of the last) that says everything.
 
     >>> import mirabelle as mb
@@ -163,14 +173,16 @@ def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward")
     return _over("rfftn", x, s, axes, norm)
 
 
+@keyword_only("s", "axes", "norm")
 @array_function
-def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
+def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """The inverse of `rfftn`: a real array (of even length along the last axis unless `s` says otherwise)."""
     return _over("irfftn", x, s, axes, norm)
 
 
+@keyword_only("s", "axes", "norm")
 @array_function
-def fft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
+def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
     """The transform over the last two axes.
 
     >>> import mirabelle as mb
@@ -180,20 +192,23 @@ def fft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backwar
     return _over("fftn", x, s, axes, norm)
 
 
+@keyword_only("s", "axes", "norm")
 @array_function
-def ifft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
+def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
     """The inverse of `fft2`."""
     return _over("ifftn", x, s, axes, norm)
 
 
+@keyword_only("s", "axes", "norm")
 @array_function
-def rfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
+def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
     """The transform of a real array over the last two axes."""
     return _over("rfftn", x, s, axes, norm)
 
 
+@keyword_only("s", "axes", "norm")
 @array_function
-def irfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
+def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
     """The inverse of `rfft2`."""
     return _over("irfftn", x, s, axes, norm)
 
@@ -201,8 +216,9 @@ def irfft2(x: Any, /, *, s: Any = None, axes: Any = (-2, -1), norm: Any = "backw
 # Frequencies
 
 
+@keyword_only("d")
 @creates
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of a transform of `n` points that lie `d` apart, in its order.
 
     >>> import mirabelle as mb
@@ -212,8 +228,9 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
+@keyword_only("d")
 @creates
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of `rfft` of `n` points that lie `d` apart.
 
     >>> import mirabelle as mb
@@ -233,8 +250,9 @@ def _frequencies(make: Any, n: Any, d: Any, dtype: Any, device: Any) -> Any:
     return asarray(make(n, float(d)).astype(wanted), device=device)
 
 
+@keyword_only("axes")
 @array_function
-def fftshift(x: Any, /, *, axes: Any = None) -> Any:
+def fftshift(x: Any, /, axes: Any = None) -> Any:
     """Frequency 0 moved to the middle of the axes.
 
     >>> import mirabelle as mb
@@ -244,8 +262,9 @@ def fftshift(x: Any, /, *, axes: Any = None) -> Any:
     return _shifted("fft.fftshift", x, axes)
 
 
+@keyword_only("axes")
 @array_function
-def ifftshift(x: Any, /, *, axes: Any = None) -> Any:
+def ifftshift(x: Any, /, axes: Any = None) -> Any:
     """The inverse of `fftshift`: frequency 0 moved back to the beginning.
 
     >>> import mirabelle as mb

@@ -181,7 +181,7 @@ _where.method(lambda condition, x1, x2: nonzero(condition), signature=(object, t
 def _half_given(condition: Any, x1: Any, x2: Any) -> Any:
     raise ValueError(
         "where takes what stands where the condition holds and what stands elsewhere: either both or neither "
-        "of x1 and x2 should be given. Write mb.where(condition, x1, 0), say."
+        "of x1 and x2 should be given, and one is None. Write mb.where(condition, x1, 0), say."
     )
 
 

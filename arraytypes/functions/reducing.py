@@ -53,9 +53,7 @@ def mask_like(x: Any, where: Any) -> Any:
     return mask
 
 
-def _reduced(
-    name: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: Any, dtype: Any = None
-) -> Any:
+def _reduced(name: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: Any, dtype: Any = None) -> Any:
     """One of the named reductions, of what the mask leaves, combined with `initial`."""
     x = as_array(x)
     reduction: Reduction = REDUCTIONS[name]

@@ -109,6 +109,8 @@ def _generate(program: Program, reuse: bool) -> Callable[..., Any]:
                     break
         f = f"f{k}"
         scope[f], takes_out = numpy_callable(sig)
+        if sig.op.name == "copy" and refs[0] >= SCALAR:
+            scope[f] = sig.out.type  # an array's contents: no longer a Python number, which would be weak
         if takes_out and out is not None:
             lines.append(f"    v{k} = {f}({', '.join(names)}, out={out})")
             if k in direct:

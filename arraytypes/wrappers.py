@@ -321,6 +321,11 @@ def _(x: AbstractArray, axes: Any) -> Any:
         )
     if isinstance(x, PermutedDims):  # a permutation of a permutation is one
         return verbs.permute_dims(x._parent, tuple(x._how[a] for a in order))
+    if isinstance(x, View) and isinstance(x._parent, PermutedDims) and order != tuple(range(n)):
+        swapped = _past(x._parent, x._how)
+        if swapped is not None:
+            part = view_of(x._parent._parent, swapped[0])
+            return verbs.permute_dims(part, tuple(swapped[1][a] for a in order))
     if order == tuple(range(n)):
         return x
     shape = tuple(x.shape[a] for a in order)
@@ -388,4 +393,95 @@ def view_of(x: Any, index: tuple[Any, ...]) -> Any:
     # With an ellipsis NumPy gives a view even of one element.
     if not any(i is Ellipsis for i in index):
         index = (*index, Ellipsis)
-    return View._of(x, index, _indexed_shape(x.shape, index))
+    shape = _indexed_shape(x.shape, index)
+    if isinstance(x, View):  # a part of a part is one
+        once = _composed(x._parent.shape, x._how, index)
+        if once is not None:
+            x, index = x._parent, once
+    if isinstance(x, PermutedDims) and isinstance(x._parent, View):
+        swapped = _past(x, index)
+        if swapped is not None:
+            return verbs.permute_dims(view_of(x._parent, swapped[0]), swapped[1])
+    return View._of(x, index, shape)
+
+
+# Parts of parts, and of permuted ones: chains of them are written as one part, permuted. (Types would
+# grow with every `x = x[1:]` or `x = x.T[::-1]` of a loop.)
+
+_Places = list[tuple[int | None, range]]
+
+
+def _places(dims: _Places, index: tuple[Any, ...], fixed: dict[int | None, int]) -> _Places:
+    """What each dimension of a part shows: a dimension of the array and places along it, or a new one.
+
+    `dims` says so of the array that `index` is for; `fixed` receives the dimensions of which one place
+    is left.
+    """
+    found: _Places = []
+    consumed = sum(i is not None and i is not Ellipsis for i in index)
+    for i in index:
+        if i is None:
+            found.append((None, range(1)))
+        elif i is Ellipsis:
+            n = len(dims) - consumed
+            found += dims[:n]
+            dims = dims[n:]
+        else:
+            (d, places), dims = dims[0], dims[1:]
+            consumed -= 1
+            if isinstance(i, slice):
+                found.append((d, places[i]))
+            else:
+                fixed[d] = places[i]
+    return found
+
+
+def _slice(places: range) -> slice:
+    if not places:
+        return slice(0, 0)
+    return slice(places.start, places.stop if places.stop >= 0 else None, places.step)
+
+
+def _sayable(dims: _Places) -> bool:
+    """Can one index say it? (A new dimension has one element.)"""
+    return all(d is not None or len(places) == 1 for d, places in dims)
+
+
+def _composed(shape: tuple[int, ...], first: tuple[Any, ...], second: tuple[Any, ...]) -> Any:
+    """The index that gives x[first][second] of an array at once; None if none does."""
+    fixed: dict[int | None, int] = {}
+    dims = _places([(d, range(n)) for d, n in enumerate(shape)], first, fixed)
+    dims = _places(dims, second, fixed)
+    if not _sayable(dims):
+        return None
+    made: list[Any] = []
+    at = 0
+    for d, places in dims:
+        if d is None:
+            made.append(None)
+            continue
+        made += [fixed[k] for k in range(at, d)]
+        made.append(_slice(places))
+        at = d + 1
+    return (*made, *[fixed[k] for k in range(at, len(shape))], Ellipsis)
+
+
+def _past(x: PermutedDims, index: tuple[Any, ...]) -> Any:
+    """How x[index] is a part of the parent of `x`, permuted: that part's index, and the axes; or None."""
+    fixed: dict[int | None, int] = {}
+    dims = _places([(d, range(n)) for d, n in enumerate(x.shape)], index, fixed)
+    if not _sayable(dims):
+        return None
+    new = sum(d is None for d, _ in dims)
+    shown = dict(dims)
+    made: list[Any] = [None] * new
+    at: dict[int, int] = {}  # where a dimension of `x` is in the part of its parent
+    for p in range(x.ndim):
+        d = x._how.index(p)
+        if d in fixed:
+            made.append(fixed[d])
+        else:
+            at[d] = new + len(at)
+            made.append(_slice(shown[d]))
+    fresh = iter(range(new))
+    return (*made, Ellipsis), tuple(next(fresh) if d is None else at[d] for d, _ in dims)

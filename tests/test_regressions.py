@@ -217,3 +217,32 @@ def test_what_is_no_number_is_not_written(kind):
     x = kind.make(np.arange(4.0))
     with pytest.raises(TypeError, match="An assignment takes arrays and numbers"):
         x[...] = "a"
+
+
+# Wrappers in loops
+
+
+@plain
+def test_parts_of_parts_do_not_nest_without_end(kind):
+    n = np.arange(1200.0).reshape(30, 40)
+    x, m = kind.make(n.copy()), n.copy()
+    y, p = x, m
+    for k in range(12):
+        y, p = y[1:, ::-1].T[:, None, 1:][:, 0], p[1:, ::-1].T[:, None, 1:][:, 0]
+        if k % 3 == 0:
+            y, p = mb.rot90(y), np.rot90(p)
+        assert y.shape == p.shape
+    assert_same(y, p)
+    depth, z = 0, y
+    while mb.parent(z) is not z:
+        depth, z = depth + 1, mb.parent(z)
+    assert depth <= 2
+    y[1:, ::2] = -y[1:, ::2]
+    p[1:, ::2] = -p[1:, ::2]
+    assert_same(x, m)
+
+
+def test_a_new_dimension_without_elements_stays_a_part_of_a_part():
+    x = mb.HostArray(np.arange(6.0).reshape(2, 3))
+    assert_same(x[:, None][:, 1:], np.arange(6.0).reshape(2, 3)[:, None][:, 1:])
+    assert_same(x[None].T[..., 1:][::-1], np.arange(6.0).reshape(2, 3)[None].T[..., 1:][::-1])

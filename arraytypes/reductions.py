@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.dense import force, wrap
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.schedule import operations
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 
@@ -115,11 +116,36 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     if type(version) is Reduced:  # a reduction of a reduction: the inner one becomes a leaf in time
         sig = promotion.signature(TABLE["copy"], (x.dtype,))
         version = Broadcasted(sig, (version,), version.shape)
+    depth = 0
+    if type(version) is Broadcasted:
+        depth = chained(family, version)
     node = Reduced(reduction, version, axes, keepdims, kept, x.dtype)
+    if depth:
+        node.depth = depth
     h = wrap(family, node)
     if policy.is_eager() or (type(version) is Leaf and version.foreign):
         return verbs.materialize(h)
     return h
+
+
+# A reduction may wait for so many others, each of which waits for the next.
+_LONGEST_CHAIN = 16
+
+
+def chained(family: Any, tree: Broadcasted) -> int:
+    """How long a chain of pending reductions a tree ends; a long one is evaluated before it grows.
+
+    (A loop of `s = mb.sum(x * s)` whose values nobody reads would end in a RecursionError.)
+    """
+    waiting = [
+        a for node in operations(tree) for a in node.args or () if type(a) is Reduced and a.value is None
+    ]
+    depth = 1 + max((r.depth for r in waiting), default=-1)
+    if depth > _LONGEST_CHAIN:
+        for r in waiting:
+            force(family, r)
+        return 0
+    return depth
 
 
 def _summed(dtype: np.dtype) -> np.dtype:

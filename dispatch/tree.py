@@ -157,6 +157,8 @@ class Reduced:
     size = 1
     foreign = False
     element = False
+    # How many reductions, one after the other, have to be computed before.
+    depth = 0
     value: Leaf | None = None
     reducers: list[weakref.ref[Reduced]] | None = None
 

@@ -246,3 +246,20 @@ def test_a_new_dimension_without_elements_stays_a_part_of_a_part():
     x = mb.HostArray(np.arange(6.0).reshape(2, 3))
     assert_same(x[:, None][:, 1:], np.arange(6.0).reshape(2, 3)[:, None][:, 1:])
     assert_same(x[None].T[..., 1:][::-1], np.arange(6.0).reshape(2, 3)[None].T[..., 1:][::-1])
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+def test_a_long_chain_of_reductions_nobody_reads(array):
+    x, s, expected = array([0.5, 0.4]), array([1.0, 1.0])[0], 1.0
+    for _ in range(300):
+        s = mb.sum(x * s) * 1.1
+        expected = expected * 0.9 * 1.1
+    np.testing.assert_allclose(float(s), expected, rtol=1e-10)
+
+
+def test_ddof_is_numpys_name_of_correction():
+    n = np.arange(6.0).reshape(2, 3)
+    assert float(mb.var(mb.HostArray(n), ddof=1)) == np.var(n, ddof=1)
+    assert float(mb.std(mb.HostArray(n), ddof=1)) == np.std(n, ddof=1)
+    K = mb.Kronecker([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]])
+    np.testing.assert_allclose(float(mb.var(K, ddof=1)), np.var(mb.to_numpy(mb.dense(K)), ddof=1))

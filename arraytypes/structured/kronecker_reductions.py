@@ -109,7 +109,10 @@ _RULES: dict[str, Any] = {
 
 
 @verbs.var.method
-def _(x: Kronecker, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+def _(
+    x: Kronecker, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
+) -> Any:
+    correction = correction if ddof is None else ddof
     axes = normal_axes(axis, 2)
     if not axes or not x.size or x.dtype == np.float16:
         return verbs.var(made_dense(x), axis=axis, correction=correction, keepdims=keepdims)

@@ -212,8 +212,11 @@ def _(x: Wrapper) -> Any:
 
 
 def shown_part(x: Any) -> Any:
-    """What `capture` gives for a View: quicker for one right around evaluated memory."""
+    """What `capture` gives for a View: quicker for one right around evaluated memory, turned or not."""
     parent = x._parent
+    order: Any = None
+    if isinstance(parent, PermutedDims):
+        order, parent = parent._how, parent._parent
     if isinstance(parent, DenseArray):
         node = parent._node
         if type(node) is not Leaf:
@@ -221,7 +224,7 @@ def shown_part(x: Any) -> Any:
                 return verbs.capture(x)
             parent._node = node = node.value
         leaf = _new(Leaf)
-        leaf.view = node.view[x._how]
+        leaf.view = (node.view if order is None else node.view.transpose(order))[x._how]
         leaf.shape = x._shape
         leaf.dtype = node.dtype
         leaf.shows(node.root or node)

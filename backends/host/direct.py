@@ -204,7 +204,7 @@ def install() -> None:
 # Statements on small arrays: the general methods do the same, but ask more.
 
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
-# The references to a leaf, in `_write_small`, that only its handle holds.
+# The references to a leaf, in `write_small`, that only its handle holds.
 _unshared = 1
 
 

@@ -538,7 +538,7 @@ def power_method(base: type, exponent: type) -> Any:
         # A literal small power is multiplications: faster, and as exact as pow.
         if n == 2:
             return verbs.square(x)
-        if kind == "b":
+        if kind == "b" and n >= 0:
             return build(x, n)
         if n == 3:
             return verbs.multiply(verbs.square(x), x)
@@ -546,8 +546,8 @@ def power_method(base: type, exponent: type) -> Any:
             return verbs.square(verbs.square(x))
         if n == 1:
             return verbs.positive(x)
-        if n < 0 and kind in "iu":
-            check_scalar(n, x.dtype)
+        if n < 0 and kind in "biu":
+            check_scalar(n, x.dtype if kind != "b" else np.dtype(np.int8))
             raise ValueError(
                 "Integers to negative integer powers are not allowed. Convert the base first: "
                 f"`x.astype(float) ** {n}`."

@@ -17,8 +17,23 @@ NAMES = {
     "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
     "random": "random numbers beside NumPy's Generator",
     "structured": "structured arrays beside the dense matrices they stand for",
+    "gpu": "CuArray on an NVIDIA GPU beside CuPy, JAX, torch and Numba-CUDA; its parts are named after it",
 }
 THREADS = "2"
+
+
+def gpu(parts: list[str], out: str, tiny: bool) -> int:
+    """The benchmark on a card: it takes all of the machine, and JAX runs on the card too."""
+    from benchmarks import gpu
+
+    if parts == ["all"]:
+        parts = []
+    unknown = [p for p in parts if p not in gpu.PARTS]
+    if unknown:
+        raise SystemExit(f"gpu has no part {unknown[0]!r}; it has {', '.join(gpu.PARTS)}")
+    with tempfile.TemporaryDirectory(prefix="mirabelle-benchmarks-") as cache:
+        os.environ["MIRABELLE_CACHE_DIR"] = cache
+        return gpu.run(parts, out, tiny)
 
 
 def prepare() -> None:
@@ -53,14 +68,21 @@ def main(arguments: list[str] | None = None) -> int:
         default=0,
         help="fusion, linalg, npkernels, structured: rounds of each case",
     )
+    parser.add_argument("--out", default="", help="gpu: the folder for results")
+    parser.add_argument("--tiny", action="store_true", help="gpu: small sizes, to try it without a card")
     parser.add_argument("--peers", default="numpy,numba,jax", help="npkernels: whom to run beside us")
     options = parser.parse_args(arguments)
     if not options.names:
         for name, meaning in NAMES.items():
             print(f"{name:<10} {meaning}")
         return 0
-    names = list(NAMES) if options.names == ["all"] else options.names
-    unknown = [n for n in names if n not in NAMES]
+    if options.names[0] == "gpu":
+        return gpu(options.names[1:], options.out, options.tiny)
+    # Benchmarks of the host; that of the card is asked for by its name.
+    names = [n for n in NAMES if n != "gpu"] if options.names == ["all"] else options.names
+    unknown = [n for n in names if n not in NAMES or n == "gpu"]
+    if "gpu" in unknown:
+        parser.error("gpu is run alone: python -m benchmarks gpu [part ...]")
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
     prepare()

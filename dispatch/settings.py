@@ -111,6 +111,13 @@ TABLE: tuple[Setting, ...] = (
     Setting("pool_bytes", _count, 1 << 29, "Freed large host buffers kept for reuse, at most."),
     Setting("allow_scalar", _flag, None, "Element access on device arrays (default: only at a prompt)."),
     Setting(
+        "cuda",
+        _one_of("auto", "simulated"),
+        "auto",
+        "Where CuArray's kernels run: on an NVIDIA card (auto), or, to try programs and to test without one, "
+        "in Python on the host (simulated). Read when the first CuArray is made.",
+    ),
+    Setting(
         "dense_fallback",
         _one_of("warn", "error", "silent"),
         "warn",
@@ -135,6 +142,7 @@ class Settings:
     tree_limit: int
     pool_bytes: int
     allow_scalar: bool | None
+    cuda: str
     dense_fallback: str
     # `tree_limit`, or less than any size while an eager block is open: what building reads.
     node_limit: int

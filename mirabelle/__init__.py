@@ -38,6 +38,8 @@ from numpy import (
 )
 
 import mirabelle.arraytypes
+import mirabelle.backends.cuda
+import mirabelle.backends.gpu
 import mirabelle.backends.host
 import mirabelle.backends.reference
 import mirabelle.fft
@@ -368,6 +370,7 @@ from mirabelle.arraytypes.parts import (
     sliding_window_view,
 )
 from mirabelle.arraytypes.reductions import mapreduce, reduce
+from mirabelle.arraytypes.gpu import CuArray, GPUArray, ROCArray
 from mirabelle.arraytypes.reference import RefArray
 from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal, band
 from mirabelle.arraytypes.structured.base import Implicit, Structured
@@ -562,6 +565,7 @@ __all__ = [
     "Concat",
     "Conj",
     "Counters",
+    "CuArray",
     "DenseArray",
     "DenseFallbackError",
     "DenseFallbackWarning",
@@ -570,6 +574,7 @@ __all__ = [
     "DiagonalView",
     "Explanation",
     "Fill",
+    "GPUArray",
     "Hermitian",
     "HostArray",
     "Identity",
@@ -586,6 +591,7 @@ __all__ = [
     "Ones",
     "PermutedDims",
     "PlaceError",
+    "ROCArray",
     "Range",
     "RealPart",
     "RefArray",

@@ -14,6 +14,8 @@ if "MIRABELLE_TESTS_CACHE" not in os.environ:
 os.environ["MIRABELLE_CACHE_DIR"] = os.path.join(os.environ["MIRABELLE_TESTS_CACHE"], "kernels")
 os.environ["MIRABELLE_NUM_THREADS"] = "2"
 os.environ["MIRABELLE_COMPILER"] = "off"
+# Cards are simulated, unless `python -m tests.gpu` asks for a real one.
+os.environ.setdefault("MIRABELLE_CUDA", "simulated")
 
 import pytest
 from hypothesis import HealthCheck

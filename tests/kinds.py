@@ -144,6 +144,8 @@ def register_leaf(name, family, make=None, **traits):
 
 register_leaf("host", mb.HostArray)
 register_leaf("ref", mb.RefArray)
+register_leaf("cuda", mb.CuArray)
+register_leaf("cuda_pending", mb.CuArray, lambda x: mb.CuArray(x).astype(x.dtype), evaluated=False)
 register_leaf("host_pending", mb.HostArray, lambda x: mb.HostArray(x).astype(x.dtype), evaluated=False)
 register_leaf("ref_pending", mb.RefArray, lambda x: mb.RefArray(x).astype(x.dtype), evaluated=False)
 # NumPy's memory, shared: expressions over it run at once.
@@ -171,12 +173,12 @@ def generated(leaf, depth):
     return kinds
 
 
-PLAIN = [LEAVES["host"], LEAVES["ref"]]
+PLAIN = [LEAVES["host"], LEAVES["ref"], LEAVES["cuda"]]
 SINGLE = [*LEAVES.values(), *(k for leaf in LEAVES for k in generated(leaf, 1))]
 DEEP = [
     k
     for leaf, kind in LEAVES.items()
-    if kind.evaluated and leaf in ("host", "ref")
+    if kind.evaluated and leaf in ("host", "ref", "cuda")
     for k in generated(leaf, 3)
     if len(k.wrappers) > 1
 ]

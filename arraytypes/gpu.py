@@ -1,0 +1,358 @@
+"""Arrays in the memory of a graphics card: what CUDA's and ROCm's have in common.
+
+The memory belongs to the card: kernels and explicit transfers alone touch it. It is known through
+`GPUView`s, of which shapes, strides and addresses are on the host; a *driver*, which a backend
+gives, allocates, copies, loads kernels and launches them.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
+from mirabelle.arraytypes.parametric import checked_dtype, generic_class
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.errors import DeviceError, PlaceError
+from mirabelle.dispatch.styles import device
+from mirabelle.dispatch.tree import Leaf
+
+_new = object.__new__
+
+
+class _Address:
+    """What NumPy is told of memory it must never read: where it is, and how it is strided."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+
+
+class GPUView:
+    """A strided view of a card's memory: address, shape, strides and dtype, but no contents.
+
+    `owner` is what keeps the memory alive. Shapes and strides of parts are worked out by NumPy on
+    an array at the card's address, `proxy`, which is never read.
+    """
+
+    __slots__ = ("_layout", "_proxy", "contiguous", "dtype", "owner", "ptr", "shape", "size", "strides")
+
+    family: Any = None
+    ptr: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype
+    size: int
+    contiguous: bool
+
+    @property
+    def proxy(self) -> np.ndarray:
+        if self._proxy is None:
+            interface = {
+                "version": 3,
+                "shape": self.shape,
+                "strides": self.strides,
+                "typestr": self.dtype.str,
+                # NumPy takes a null pointer for a buffer of its own.
+                "data": (self.ptr or 256, False),
+            }
+            self._proxy = np.asarray(_Address(interface))
+        return self._proxy
+
+    @property
+    def start(self) -> int:
+        """Where the first element lies, comparable."""
+        return self.ptr
+
+    @property
+    def offset(self) -> int:
+        """Where the first element lies, in bytes from anywhere."""
+        return self.ptr
+
+    @property
+    def layout(self) -> Any:
+        """All a launch depends on but the address: what plans are kept by."""
+        if self._layout is None:
+            key = (self.shape, self.strides, self.dtype)
+            self._layout = _layouts.setdefault(key, key)
+        return self._layout
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def flags(self) -> Any:
+        return self.proxy.flags
+
+    def _shown(self, proxy: np.ndarray) -> Any:
+        view = _new(type(self))
+        view.owner = self.owner
+        view.ptr = proxy.__array_interface__["data"][0] if proxy.size else self.ptr
+        view.shape = proxy.shape
+        view.strides = proxy.strides
+        view.dtype = proxy.dtype
+        view.size = proxy.size
+        view.contiguous = proxy.flags.c_contiguous
+        view._proxy = proxy
+        view._layout = None
+        return view
+
+    def __getitem__(self, index: Any) -> Any:
+        shown = self.proxy[index if type(index) is tuple and Ellipsis in index else _open(index)]
+        return self._shown(shown)
+
+    def transpose(self, axes: Any) -> Any:
+        return self._shown(self.proxy.transpose(axes))
+
+    def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
+        return self._shown(self.proxy.reshape(shape, copy=False))
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Any:
+        return self._shown(np.broadcast_to(self.proxy, shape))
+
+    def diagonal(self, offset: int, axis1: int, axis2: int) -> Any:
+        return self._shown(self.proxy.diagonal(offset, axis1, axis2))
+
+    def sliding_windows(self, window: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+        return self._shown(np.lib.stride_tricks.sliding_window_view(self.proxy, window, axes))
+
+    def view(self, dtype: np.dtype) -> Any:
+        return self._shown(self.proxy.view(dtype))
+
+    @property
+    def real(self) -> Any:
+        return self._shown(self.proxy.real)
+
+    @property
+    def imag(self) -> Any:
+        return self._shown(self.proxy.imag)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise DeviceError(
+            "A card's memory cannot be read as a NumPy array. Fetch it explicitly with mb.to_numpy(x)."
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.ptr:#x}, shape={self.shape}, dtype={self.dtype.name})"
+
+
+_layouts: dict[Any, Any] = {}
+
+
+def _open(index: Any) -> Any:
+    """An index that gives an array also where it names a single element."""
+    return (*index, Ellipsis) if type(index) is tuple else (index, Ellipsis)
+
+
+@functools.lru_cache(maxsize=65536)
+def dense_strides(shape: tuple[int, ...], itemsize: int, order: str) -> tuple[tuple[int, ...], int, bool]:
+    """Strides of a new array, its size, and whether its elements lie in C order."""
+    steps, strides = itemsize, []
+    for n in reversed(shape) if order == "C" else shape:
+        strides.append(steps)
+        steps *= n
+    if order == "C":
+        strides.reverse()
+    size = math.prod(shape)
+    return tuple(strides), size, order == "C" or sum(n > 1 for n in shape) < 2 or not size
+
+
+def view_at(
+    kind: Any, owner: Any, ptr: int, shape: tuple[int, ...], dtype: np.dtype, strides: Any = None
+) -> Any:
+    """A view of type `kind` over memory at an address."""
+    view = _new(kind)
+    view.owner = owner
+    view.ptr = ptr
+    view.shape = shape
+    view.dtype = dtype
+    view.strides, view.size, view.contiguous = dense_strides(shape, dtype.itemsize, "C")
+    view._proxy = None
+    view._layout = None
+    if strides is not None and strides != view.strides:
+        view.strides = strides
+        view.contiguous = bool(view.proxy.flags.c_contiguous)
+    return view
+
+
+class GPUArray(DenseArray):
+    """An array in the memory of a graphics card: `CuArray` or `ROCArray`.
+
+    Methods for this type are for both.
+    """
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+    # The class of this family's views, and what answers for its card: set by `family_on`.
+    view_type: Any = None
+    _families: dict[int, Any]
+
+    def __new__(cls, data: Any, dtype: Any = None, *, device: int | None = None) -> Any:
+        if device is not None:
+            on = cls.on(device)
+            cls = on[cls.parameters] if cls.parameters else on
+        if hasattr(generic_class(cls), "home"):
+            generic_class(cls).driver()
+        return DenseArray.__new__(cls, data, dtype)
+
+    @classmethod
+    def on(cls, index: int) -> Any:
+        """The type of arrays on card number `index`: `mb.CuArray.on(1)(data)`."""
+        family = generic_class(cls)
+        families = family._families
+        known = families.get(int(index))
+        if known is None:
+            if int(index) < 0:
+                raise ValueError(f"Cards are numbered from 0 on, and {index} was asked for.")
+            known = _family_on(families[0], int(index))
+        return known
+
+    @classmethod
+    def driver(cls) -> Any:
+        """What runs things on this family's card (see backends/gpu/driver.py)."""
+        raise DeviceError(f"{cls.__name__} has no driver: its backend is not there.")
+
+    # What DenseArray asks of a place
+
+    @classmethod
+    def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> Any:
+        view = _new(cls.view_type)
+        strides, size, contiguous = dense_strides(shape, dtype.itemsize, order)
+        view.owner, view.ptr = cls.driver().allocate(size * dtype.itemsize)
+        view.shape = shape
+        view.strides = strides
+        view.dtype = dtype
+        view.size = size
+        view.contiguous = contiguous
+        view._proxy = None
+        view._layout = None
+        return view
+
+    @classmethod
+    def _upload(cls, data: np.ndarray) -> Any:
+        dtype = checked_dtype(data.dtype)
+        order = "F" if data.flags.f_contiguous and not data.flags.c_contiguous else "C"
+        view = cls._empty(data.shape, dtype, order)
+        if counters.active:
+            counters.add(transfers=1)
+        if view.size:
+            flat = np.asarray(data, dtype=dtype.newbyteorder("="), order=order)
+            cls.driver().upload(view.ptr, flat)
+        return view
+
+    @classmethod
+    def _download(cls, view: Any) -> np.ndarray:
+        if counters.active:
+            counters.add(transfers=1)
+        order = "C"
+        if not view.contiguous:
+            order = "F" if view.flags.f_contiguous else "C"
+            if order == "C":
+                packed = cls._empty(view.shape, view.dtype)
+                cls._copy_into(packed, view)
+                view = packed
+        out = np.empty(view.shape, view.dtype, order)
+        if view.size:
+            cls.driver().download(out, view.ptr)
+        return out
+
+    @classmethod
+    def _copy_into(cls, dest: Any, source: Any) -> None:
+        if not dest.size:
+            return
+        if dest.contiguous and source.contiguous and dest.size == source.size:
+            cls.driver().copy(dest.ptr, source.ptr, dest.nbytes)
+            return
+        from mirabelle.backends.gpu.run import copy_strided
+
+        copy_strided(cls, dest, source)
+
+    @classmethod
+    def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
+        return Leaf(cls._upload(x))
+
+
+def _family_on(first: Any, index: int) -> Any:
+    """The family of another card: a subclass, so that methods for the first serve it too."""
+    made = type(first)(
+        f"{first.__name__}{index}",
+        (first,),
+        {
+            "__module__": "mirabelle",
+            "__slots__": (),
+            "__doc__": first.__doc__,
+            "__qualname__": f"{first.__name__}.on({index})",
+            "home": device(first.home.kind, index),
+        },
+    )
+    return add_family(made, first._families)
+
+
+def add_family(family: Any, families: dict[int, Any]) -> Any:
+    """Give a family its own kind of views."""
+    family._families = families
+    families[family.home.index] = family
+    family.view_type = type(f"{family.__name__}View", (GPUView,), {"__slots__": (), "family": family})
+    VIEWS[family.view_type] = family
+    return family
+
+
+class CuArray(GPUArray):
+    """An array in the memory of an NVIDIA card. `CuArray(data)` copies to it; `mb.asarray(c)` shares CuPy's.
+
+    `CuArray(data, device=1)` is on the second card. Without a card, MIRABELLE_CUDA=simulated runs the
+    same kernels' source on the host, to try programs and to test them:
+
+    >>> import mirabelle as mb
+    >>> x = mb.CuArray([1.0, 2.0, 3.0])               # doctest: +SKIP
+    >>> mb.to_numpy(mb.sqrt(x * x) + 1)               # doctest: +SKIP
+    array([2., 3., 4.])
+    """
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+    home = device("cuda")
+
+
+class ROCArray(GPUArray):
+    """An array in the memory of an AMD card, through CuPy's build for ROCm and numba-hip.
+
+    Its kernels are those of `CuArray`. It has not been run on AMD hardware yet.
+    """
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+    home = device("rocm")
+
+
+add_family(CuArray, {})
+add_family(ROCArray, {})
+
+
+@verbs.numpy_view.method
+def _(x: GPUArray, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    raise PlaceError(
+        f"{type(x).__name__} of shape {x.shape} lives on {x.place}, and nothing moves it to the host "
+        "unasked. Fetch it with `mb.to_numpy(x)`, or move it with `mb.adapt(mb.HostArray, x)`."
+    )
+
+
+def handle(family: Any, view: Any) -> Any:
+    """An array over a view of a card's memory."""
+    return wrap(family, Leaf(view))

@@ -1,0 +1,227 @@
+"""NVIDIA cards through CuPy: its memory pool and streams, its loader, and the driver's launch.
+
+A launch costs what the driver takes and little more: all parameters stand in one block of memory,
+of which only addresses and scalars change from one launch to the next.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import threading
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.codegen.element import KernelText
+from mirabelle.backends.cuda import modules
+from mirabelle.backends.gpu.driver import Driver, Launcher
+from mirabelle.dispatch.errors import DeviceError
+
+# How a parameter of each type is packed into 8 bytes.
+_FORMATS = {"f8": "d", "f4": "f4x", "u8": "Q"}
+
+
+def cupy_module() -> Any:
+    """CuPy, or an error that says what is missing."""
+    try:
+        import cupy
+    except ImportError as e:
+        raise DeviceError(
+            f"mb.CuArray needs CuPy and numba-cuda, and importing CuPy failed ({e}). Install them: "
+            '`pip install "mirabelle[cuda]"`. To try programs without a card, set MIRABELLE_CUDA=simulated.'
+        ) from None
+    return cupy
+
+
+class CudaDriver(Driver):
+    """One NVIDIA card."""
+
+    def __init__(self, index: int = 0) -> None:
+        cupy = cupy_module()
+        _check_card(cupy, index)
+        self.library = cupy
+        self.index = index
+        self.device = cupy.cuda.Device(index)
+        properties = cupy.cuda.runtime.getDeviceProperties(index)
+        self.name = properties["name"].decode()
+        self.multiprocessors = int(properties["multiProcessorCount"])
+        self.capability = int(properties["major"]), int(properties["minor"])
+        self._pool_alloc = cupy.cuda.memory.alloc
+        self._runtime = cupy.cuda.runtime
+        self._stream = cupy.cuda.get_current_stream
+        self._here = cupy.cuda.runtime.getDevice
+        # (streams are asked for once a launch)
+        from cupy_backends.cuda.api import driver
+
+        self._launch = driver.launchKernel
+
+    def allocate(self, nbytes: int) -> tuple[Any, int]:
+        if self._here() != self.index:
+            with self.device:
+                return self.allocate(nbytes)
+        try:
+            memory = self._pool_alloc(nbytes)
+        except self.library.cuda.memory.OutOfMemoryError as e:
+            return self._allocate_again(nbytes, e)
+        return memory, memory.ptr
+
+    def _allocate_again(self, nbytes: int, error: Any) -> tuple[Any, int]:
+        """Once more, after what the pool holds unused and what only cycles hold is given back."""
+        import gc
+
+        gc.collect()
+        self.library.get_default_memory_pool().free_all_blocks()
+        try:
+            memory = self._pool_alloc(nbytes)
+        except self.library.cuda.memory.OutOfMemoryError:
+            from mirabelle.backends.cuda.memory import exhausted
+
+            raise exhausted(self, nbytes) from None
+        return memory, memory.ptr
+
+    def upload(self, address: int, data: np.ndarray) -> None:
+        with self.device:
+            # (the copy has read pageable memory when it returns)
+            self._runtime.memcpyAsync(
+                address, data.__array_interface__["data"][0], data.nbytes, 1, self._stream().ptr
+            )
+            self._stream().synchronize()
+
+    def download(self, data: np.ndarray, address: int) -> None:
+        with self.device:
+            self._runtime.memcpyAsync(
+                data.__array_interface__["data"][0], address, data.nbytes, 2, self._stream().ptr
+            )
+            self._stream().synchronize()
+
+    def copy(self, to: int, address: int, nbytes: int) -> None:
+        with self.device:
+            self._runtime.memcpyAsync(to, address, nbytes, 3, self._stream().ptr)
+
+    def copy_from(self, other: Driver, to: int, address: int, nbytes: int) -> None:
+        # What the other card is still computing must be there first.
+        with other.device:  # type: ignore[attr-defined]
+            done = self.library.cuda.Event(disable_timing=True)
+            done.record(self._stream())
+        with self.device:
+            self._stream().wait_event(done)
+            self._runtime.memcpyPeerAsync(to, self.index, address, other.index, nbytes, self._stream().ptr)
+            arrived = self.library.cuda.Event(disable_timing=True)
+            arrived.record(self._stream())
+        with other.device:  # type: ignore[attr-defined]
+            # The source may be given back, and used anew, once it has been read.
+            self._stream().wait_event(arrived)
+
+    def array(self, view: Any) -> Any:
+        cupy = self.library
+        if not view.size:
+            with self.device:
+                return cupy.empty(view.shape, view.dtype)
+        owner = view.owner
+        if type(owner) is cupy.cuda.MemoryPointer:
+            pointer = owner if owner.ptr == view.ptr else owner + (view.ptr - owner.ptr)
+        else:
+            memory = cupy.cuda.UnownedMemory(view.ptr, view.nbytes, owner, self.index)
+            pointer = cupy.cuda.MemoryPointer(memory, 0)
+        return cupy.ndarray(view.shape, view.dtype, pointer, view.strides)
+
+    def view(self, array: Any, kind: Any) -> Any:
+        from mirabelle.arraytypes.gpu import view_at
+
+        cupy = self.library
+        array = cupy.asarray(array)
+        return view_at(kind, array.data, array.data.ptr, array.shape, array.dtype, array.strides)
+
+    def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:
+        with self.device:
+            return modules.load(self, source, functions, contract)
+
+    def launcher(
+        self,
+        kernel: Any,
+        codes: tuple[str, ...],
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        fixed: tuple[int, ...],
+    ) -> Launcher:
+        moving = len(codes) - len(fixed)
+        pack = struct.Struct("<" + "".join(_FORMATS.get(c, "q") for c in codes[:moving])).pack_into
+        start = struct.pack(
+            "<" + "".join(_FORMATS.get(c, "q") for c in codes), *[0] * moving, *fixed
+        )
+        blocks: dict[int, tuple[Any, int, Any]] = {}
+        ident = threading.get_ident
+        launch, stream = self._launch, self._stream
+        function = kernel.ptr
+        gx, gy, gz = grid
+        bx, by, bz = block
+        here, index = self._here, self.index
+        last: Any = None
+
+        def parameters() -> tuple[Any, int, Any]:
+            # A block of parameters for each thread: the driver copies it when it launches.
+            data = bytearray(start)
+            address = ctypes.addressof(ctypes.c_char.from_buffer(data))
+            pointers = (ctypes.c_void_p * len(codes))(*[address + 8 * i for i in range(len(codes))])
+            return data, ctypes.addressof(pointers), pointers
+
+        def run(*values: Any) -> None:
+            if here() != index:
+                with self.device:
+                    run(*values)
+                return
+            me = ident()
+            found = blocks.get(me)
+            if found is None:
+                if len(blocks) > 64:  # of threads that have ended, mostly
+                    blocks.clear()
+                found = blocks[me] = parameters()
+            pack(found[0], 0, *values)
+            launch(function, gx, gy, gz, bx, by, bz, 0, stream().ptr, found[1], 0)
+
+        run.kernel = kernel  # type: ignore[attr-defined] # its module lives as long as the plan
+        return run
+
+    def synchronize(self) -> None:
+        with self.device:
+            self._stream().synchronize()
+
+
+def _check_card(cupy: Any, index: int) -> None:
+    """Is there a card of this number, and a driver CuPy can work with?"""
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as e:
+        text = str(e)
+        if "InsufficientDriver" in text or "libcuda" in text or "NoDevice" in text:
+            cause = (
+                "no NVIDIA driver was found, or it is older than the CUDA version CuPy was built for "
+                f"(CuPy's is {_version(cupy)})"
+            )
+        else:
+            cause = "CUDA does not start"
+        raise DeviceError(
+            f"mb.CuArray needs an NVIDIA card: {cause}: {text.rstrip('.')}. Check `nvidia-smi`; install the CuPy "
+            "that fits the driver (`pip install cupy-cuda12x` or `cupy-cuda13x`). To try programs without a "
+            "card, set MIRABELLE_CUDA=simulated."
+        ) from None
+    if not 0 <= index < count:
+        raise DeviceError(
+            f"Card {index} was asked for, and there {'is' if count == 1 else 'are'} {count}, numbered from 0. "
+            "Use `mb.CuArray.on(0)`, or make more visible with CUDA_VISIBLE_DEVICES."
+        )
+
+
+def _version(cupy: Any) -> str:
+    try:
+        v = cupy.cuda.runtime.runtimeGetVersion()
+    except Exception:
+        return "unknown"
+    return f"{v // 1000}.{v % 1000 // 10}"
+
+
+@functools.cache
+def driver_of(index: int) -> CudaDriver:
+    return CudaDriver(index)

@@ -1,0 +1,81 @@
+"""What a card offers: memory, copies, kernels, launches, and its library of array functions.
+
+`Driver` says what a backend needs. `backends/cuda/driver.py` is one over CuPy; `simulator.py`
+another, over the host's memory, that executes kernels' source in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.codegen.element import KernelText
+
+# A launch's dynamic arguments (addresses, then scalars) → nothing.
+Launcher = Callable[..., None]
+
+
+class Driver:
+    """One card. A family's driver is made when the first array of the family is."""
+
+    # The array module of the card's library: CuPy, or what stands for it.
+    library: Any
+    name: str
+    index: int
+    multiprocessors: int = 1
+    capability: tuple[int, int] = (0, 0)
+    simulated = False
+    # Threads of a warp.
+    width = 32
+
+    def allocate(self, nbytes: int) -> tuple[Any, int]:
+        """New memory: what keeps it alive, and its address (aligned to 256 bytes)."""
+        raise NotImplementedError
+
+    def upload(self, address: int, data: np.ndarray) -> None:
+        """Copy a dense NumPy array to the card."""
+        raise NotImplementedError
+
+    def download(self, data: np.ndarray, address: int) -> None:
+        """Copy memory of the card to a dense NumPy array; waits for what is being computed."""
+        raise NotImplementedError
+
+    def copy(self, to: int, address: int, nbytes: int) -> None:
+        """Copy within the card."""
+        raise NotImplementedError
+
+    def copy_from(self, other: Driver, to: int, address: int, nbytes: int) -> None:
+        """Copy from another card of the same kind."""
+        raise NotImplementedError
+
+    def array(self, view: Any) -> Any:
+        """A view as an array of the library, over the same memory."""
+        raise NotImplementedError
+
+    def view(self, array: Any, kind: Any) -> Any:
+        """An array of the library as a view of type `kind`, over the same memory."""
+        raise NotImplementedError
+
+    def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:
+        """Compile and load a kernel. `functions` are the users' functions that its source calls."""
+        raise NotImplementedError
+
+    def launcher(
+        self,
+        kernel: Any,
+        codes: tuple[str, ...],
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        fixed: tuple[int, ...],
+    ) -> Launcher:
+        """A function of a launch's dynamic arguments, on the current stream.
+
+        `codes` are the types of all parameters; the last of them are `fixed`.
+        """
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Wait until everything queued on the current stream is done."""
+        raise NotImplementedError

@@ -1,0 +1,113 @@
+"""Writing to places that an index gives, on a card.
+
+The outcome is always the same, also where an index repeats: of plain writes the last one stays, as in
+NumPy, and what is combined is combined in one order. Integers, whose sums do not depend on an order,
+are combined by atomic operations; other values are brought together by sorting.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.gpu.lib_segments import ASSOCIATIVE, combined_by_key, runs
+from mirabelle.backends.gpu.lib_sorting import argsort
+from mirabelle.backends.gpu.library import absent, routine
+
+# A plain write that names at least this share of the places finds its last writers without sorting.
+_DENSE = 8
+# Operations that undo another: values are combined by that one, and then applied once.
+_INVERSE = {"subtract": "add", "divide": "multiply", "true_divide": "multiply"}
+# The dtypes for which CUDA has atomic operations on integers.
+_ATOMIC = {
+    "add": "il" + "IL" + "qQ",
+    "subtract": "il" + "IL" + "qQ",
+    "maximum": "iI",
+    "minimum": "iI",
+}
+
+
+@routine("bounds")
+def _(xp: Any, index: Any) -> tuple[int, int]:
+    """The least and the largest entry: read together."""
+    low, high = xp.stack([index.min(), index.max()]).tolist()
+    return int(low), int(high)
+
+
+@routine("scatter")
+def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "") -> None:
+    """into[indices] = value, or combined with what is there; the indices are of one shape, and within."""
+    shape = into.shape[: len(indices)]
+    rest = into.shape[len(indices) :]
+    count = indices[0].size
+    if not count or not into.size:
+        return
+    where = tuple(i.reshape(-1).astype(np.int64, copy=False) for i in indices)
+    values = value if isinstance(value, xp.ndarray) else xp.asarray(value, dtype=into.dtype)
+    values = xp.broadcast_to(values, (*indices[0].shape, *rest)).reshape(count, *rest)
+    if op and _atomically(xp, into, values, where, op):
+        return
+    flat = _flat(where, shape)
+    if not op:
+        last = _last_writers(xp, flat, math.prod(shape))
+        into[tuple(i[last] for i in where)] = values[last]
+        return
+    name = _INVERSE.get(op, op)
+    if name not in ASSOCIATIVE:
+        raise NotImplementedError(
+            f"{op} at repeated places depends on their order, which cards do not keep. Move the data to the "
+            "host, `mb.adapt(mb.HostArray, x)`, or combine with one of: " + ", ".join(sorted(ASSOCIATIVE)) + "."
+        )
+    keys, combined = combined_by_key(xp, getattr(xp, name), flat, values)
+    places = _unflat(keys, shape)
+    into[places] = getattr(xp, op)(into[places], combined).astype(into.dtype, copy=False)
+
+
+def _flat(where: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+    """Several indices as one."""
+    flat = where[0]
+    for i, n in zip(where[1:], shape[1:], strict=True):
+        flat = flat * n + i
+    return flat
+
+
+def _unflat(flat: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    found = []
+    for n in reversed(shape[1:]):
+        found.append(flat % n)
+        flat = flat // n
+    return (flat, *reversed(found))
+
+
+def _last_writers(xp: Any, flat: Any, size: int) -> Any:
+    """Of the writes to each place, the last one."""
+    count = flat.size
+    if count == 1:
+        return xp.zeros(1, np.int64)
+    if size <= _DENSE * count and count < 2**31:
+        number = xp.arange(count, dtype=np.int32)
+        latest = xp.zeros(size, np.int32)
+        xp.maximum.at(latest, flat, number)
+        return xp.nonzero(latest[flat] == number)[0]
+    order = argsort(xp, flat)
+    first, lengths = runs(xp, flat[order])
+    return order[first + lengths - 1]
+
+
+def _atomically(xp: Any, into: Any, values: Any, where: tuple[Any, ...], op: str) -> bool:
+    if into.dtype.char not in _ATOMIC.get(op, ""):
+        return False
+    if op in ("add", "subtract") and into.dtype.kind == "i":
+        # Modulo a power of two sums are the same without a sign; of 64 bits, CUDA adds only such.
+        unsigned = np.dtype(f"u{into.itemsize}")
+        into, values = into.view(unsigned), values.view(unsigned)
+    if op == "subtract":
+        op, values = "add", xp.negative(values)
+    getattr(xp, op).at(into, where if len(where) > 1 else where[0], values)
+    return True
+
+
+for _name in ("power", "floor_divide", "remainder"):
+    absent(f"{_name}.reduceat", "Segments are reduced in no order on a card.")

@@ -1,0 +1,124 @@
+"""Reductions of segments: of runs of elements that lie one after another.
+
+CuPy adds up repeated places with atomic operations, whose order, and so whose last bits, change from
+run to run. Here neighbours are combined over doubling distances within their segment: always in one
+order, with errors that grow with the logarithm of its length, and without waiting for the card.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.gpu.library import routine
+from mirabelle.backends.gpu.lib_sorting import argsort
+
+# Operations whose order of evaluation is free.
+ASSOCIATIVE = {
+    "add", "multiply", "maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "logical_xor",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm", "hypot", "logaddexp", "logaddexp2",
+}  # fmt: skip
+
+
+def running_segments(xp: Any, combine: Any, values: Any, starts: Any, longest: int) -> Any:
+    """Within segments, each element combined with all before it.
+
+    `starts[i]` is where the segment of element i begins; segments lie along the first axis.
+    """
+    n = values.shape[0]
+    place = xp.arange(n, dtype=np.int64) - starts
+    place = place.reshape((n,) + (1,) * (values.ndim - 1))
+    step = 1
+    while step < min(longest, n):
+        combined = values.copy()
+        combined[step:] = xp.where(
+            place[step:] >= step, combine(values[:-step], values[step:]), values[step:]
+        )
+        values = combined
+        step *= 2
+    return values
+
+
+def reduce_segments(xp: Any, combine: Any, values: Any, first: Any, lengths: Any) -> Any:
+    """One result for each segment: `first` and `lengths` say where it begins, and of how many it is."""
+    total = values.shape[0]
+    longest = int(lengths.max())
+    if longest <= 1:
+        return values[first]
+    which = xp.searchsorted(first, xp.arange(total, dtype=np.int64), side="right") - 1
+    found = running_segments(xp, combine, values, first[which], longest)
+    return found[first + lengths - 1]
+
+
+def runs(xp: Any, keys: Any) -> tuple[Any, Any]:
+    """Where runs of equal neighbours begin, and how long they are. (There is at least one key.)"""
+    changes = xp.ones(keys.size, bool)
+    changes[1:] = keys[1:] != keys[:-1]
+    first = xp.nonzero(changes)[0]
+    return first, lengths_of(xp, first, keys.size)
+
+
+def lengths_of(xp: Any, first: Any, total: int) -> Any:
+    """The lengths of segments that follow each other, of `total` elements."""
+    ends = xp.empty(first.shape, np.int64)
+    ends[:-1] = first[1:]
+    ends[-1:] = total
+    return ends - first
+
+
+def combined_by_key(xp: Any, combine: Any, keys: Any, values: Any) -> tuple[Any, Any]:
+    """The distinct keys in ascending order, and the values of each combined, in the order they stand."""
+    order = argsort(xp, keys)
+    keys, values = keys[order], values[order]
+    first, lengths = runs(xp, keys)
+    return keys[first], reduce_segments(xp, combine, values, first, lengths)
+
+
+def _reduceat(name: str) -> Any:
+    def reduceat(xp: Any, x: Any, indices: Any, *, axis: int = 0, dtype: Any = None) -> Any:
+        """From each index to the next; one element where the next is not behind it."""
+        combine = getattr(xp, name)
+        indices = indices if isinstance(indices, xp.ndarray) else xp.asarray(indices)
+        if indices.dtype.kind not in "iu" or indices.ndim != 1:
+            raise TypeError(f"{name}.reduceat takes a vector of integers as indices.")
+        moved = xp.moveaxis(x, axis, 0)
+        n = moved.shape[0]
+        found = result_dtype(name, x.dtype, dtype)
+        if not indices.size:
+            return xp.moveaxis(xp.empty((0, *moved.shape[1:]), found), 0, axis)
+        indices = indices.astype(np.int64)
+        low, high = int(indices.min()), int(indices.max())
+        if low < 0 or high >= n:
+            raise IndexError(f"index {low if low < 0 else high} out-of-bounds in {name}.reduceat [0, {n})")
+        lengths = xp.maximum(lengths_of(xp, indices, n), 1)
+        first = xp.cumsum(lengths) - lengths
+        total = int(lengths.sum())
+        which = xp.searchsorted(first, xp.arange(total, dtype=np.int64), side="right") - 1
+        source = xp.arange(total, dtype=np.int64) - first[which] + indices[which]
+        values = moved[source]
+        values = values.astype(bool if found == bool and "logical" in name else found)
+        return xp.moveaxis(reduce_segments(xp, combine, values, first, lengths), 0, axis)
+
+    return reduceat
+
+
+def result_dtype(name: str, dtype: np.dtype, wanted: Any) -> np.dtype:
+    """What a ufunc's reductions give for a dtype: small integers are added up in the default one."""
+    if wanted is not None:
+        return np.dtype(wanted)
+    return np.asarray(getattr(np, name).reduceat(np.ones(1, dtype), [0])).dtype
+
+
+for _name in sorted(ASSOCIATIVE):
+    routine(f"{_name}.reduceat")(_reduceat(_name))
+
+
+def most(values: Any) -> int:
+    """The largest of some lengths; 0 of none."""
+    return int(values.max()) if values.size else 0
+
+
+def size_of(shape: Any) -> int:
+    return math.prod(shape)

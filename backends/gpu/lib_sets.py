@@ -1,0 +1,148 @@
+"""Distinct elements and membership on a card: by sorting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.gpu.lib_segments import lengths_of
+from mirabelle.backends.gpu.lib_sorting import argsort, lexicographic, searchsorted, sort
+from mirabelle.backends.gpu.library import routine
+
+
+@routine("unique")
+def unique(
+    xp: Any, x: Any, *, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+    axis: Any = None, equal_nan: bool = True,
+) -> Any:  # fmt: skip
+    shape = x.shape
+    if axis is None:
+        x = x.reshape(-1)
+        rows = None
+    else:
+        axis = axis % x.ndim if -x.ndim <= axis < x.ndim else _no_axis(axis, x.ndim)
+        x = xp.moveaxis(x, axis, 0)
+        rows = x.reshape(x.shape[0], -1) if x.size else xp.zeros((x.shape[0], 0), x.dtype)
+    n = x.shape[0]
+    needs_order = rows is not None or return_index or return_inverse
+    order = _order(xp, x if rows is None else rows, rows is not None) if needs_order else None
+    if rows is not None:
+        changes = _row_changes(xp, rows[order])
+    else:
+        ordered = x[order] if order is not None else sort(xp, x)
+        changes = _changes(xp, ordered, equal_nan)
+    first = xp.nonzero(changes)[0] if n else xp.empty(0, np.int64)
+    if rows is None:
+        values = ordered[first]
+    else:
+        values = xp.moveaxis(x[order[first]], 0, axis)
+    found: list[Any] = [values]
+    if return_index:
+        found.append(order[first])
+    if return_inverse:
+        inverse = xp.empty(n, np.int64)
+        inverse[order] = xp.cumsum(changes.astype(np.int64)) - 1
+        found.append(inverse.reshape(shape) if axis is None else inverse)
+    if return_counts:
+        found.append(lengths_of(xp, first, n) if n else xp.empty(0, np.int64))
+    return tuple(found) if len(found) > 1 else values
+
+
+def _no_axis(axis: int, ndim: int) -> int:
+    raise np.exceptions.AxisError(axis, ndim)
+
+
+def _order(xp: Any, x: Any, rows: bool) -> Any:
+    if not rows:
+        return argsort(xp, x)
+    if not x.shape[1]:
+        return xp.arange(x.shape[0], dtype=np.int64)
+    return lexicographic(xp, *(x[:, j] for j in range(x.shape[1])))
+
+
+def _changes(xp: Any, ordered: Any, equal_nan: bool) -> Any:
+    """Which elements of a sorted vector differ from the one before."""
+    changes = xp.ones(ordered.shape, bool)
+    changes[1:] = ordered[1:] != ordered[:-1]
+    if equal_nan and ordered.dtype.kind in "fc":
+        missing = xp.isnan(ordered)
+        changes[1:] &= ~(missing[1:] & missing[:-1])
+    return changes
+
+
+def _row_changes(xp: Any, rows: Any) -> Any:
+    changes = xp.ones(rows.shape[0], bool)
+    if rows.shape[0] > 1:
+        changes[1:] = (rows[1:] != rows[:-1]).any(axis=1) if rows.shape[1] else False
+    return changes
+
+
+def _vectors(xp: Any, a: Any, b: Any, assume_unique: bool = False) -> tuple[Any, Any]:
+    """Two arrays as vectors of one dtype, of distinct elements unless these are promised."""
+    dtype = np.result_type(a.dtype, b.dtype)
+    a, b = (x.reshape(-1) for x in (a, b))
+    if not assume_unique:
+        a, b = unique(xp, a), unique(xp, b)
+    return a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+
+
+@routine("union1d")
+def _(xp: Any, a: Any, b: Any) -> Any:
+    a, b = _vectors(xp, a, b, assume_unique=True)
+    return unique(xp, xp.concatenate([a, b]))
+
+
+@routine("intersect1d")
+def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    shapes = a, b
+    if return_indices and not assume_unique:
+        a, from_a = unique(xp, a.reshape(-1), return_index=True)
+        b, from_b = unique(xp, b.reshape(-1), return_index=True)
+        a, b = _vectors(xp, a, b, assume_unique=True)
+    else:
+        a, b = _vectors(xp, a, b, assume_unique)
+        from_a = from_b = None
+    both = xp.concatenate([a, b])
+    order = argsort(xp, both)
+    both = both[order]
+    shared = xp.nonzero(both[1:] == both[:-1])[0] if both.size > 1 else xp.empty(0, np.int64)
+    found = both[shared]
+    if not return_indices:
+        return found
+    first, second = order[shared], order[shared + 1] - a.size if shapes[0].size else order[shared]
+    if from_a is not None:
+        first, second = from_a[first], from_b[second]
+    return found, first, second
+
+
+@routine("setdiff1d")
+def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False) -> Any:
+    if assume_unique:
+        a = a.reshape(-1)
+    else:
+        a, b = unique(xp, a), unique(xp, b)
+    return a[isin(xp, a, b, invert=True)]
+
+
+@routine("setxor1d")
+def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False) -> Any:
+    a, b = _vectors(xp, a, b, assume_unique)
+    both = sort(xp, xp.concatenate([a, b]))
+    if not both.size:
+        return both
+    alone = xp.ones(both.size + 1, bool)
+    alone[1:-1] = both[1:] != both[:-1]
+    return both[alone[1:] & alone[:-1]]
+
+
+@routine("isin")
+def isin(xp: Any, x: Any, among: Any, *, invert: bool = False) -> Any:
+    dtype = np.result_type(x.dtype, among.dtype)
+    x, among = x.astype(dtype, copy=False), among.reshape(-1).astype(dtype, copy=False)
+    if not among.size or not x.size:
+        return xp.full(x.shape, bool(invert))
+    among = sort(xp, among)
+    at = xp.minimum(searchsorted(xp, among, x), among.size - 1)
+    found = among[at] == x
+    return ~found if invert else found

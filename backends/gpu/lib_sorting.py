@@ -1,0 +1,138 @@
+"""Sorting and searching on a card."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.gpu.library import routine
+
+
+def flattened(x: Any, axis: Any) -> tuple[Any, int]:
+    """An array and an axis from 0 on; all elements in a row where the axis is None."""
+    if axis is None:
+        return x.reshape(-1), 0
+    axis = operator.index(axis)
+    if not -x.ndim <= axis < x.ndim:
+        raise np.exceptions.AxisError(axis, x.ndim)
+    return x, axis % x.ndim
+
+
+@routine("sort")
+def sort(xp: Any, x: Any, *, axis: Any = -1, kind: Any = None) -> Any:
+    """Thrust's sorts are stable, whatever is asked for."""
+    x, axis = flattened(x, axis)
+    return xp.sort(x, axis=axis) if x.size else x.copy()
+
+
+@routine("argsort")
+def argsort(xp: Any, x: Any, *, axis: Any = -1, kind: Any = None) -> Any:
+    x, axis = flattened(x, axis)
+    if not x.size:
+        return xp.empty(x.shape, np.int64)
+    # CuPy's is always stable, and knows no names; NumPy's, on the simulated card, is so on request.
+    return xp.argsort(x, axis=axis, **({"kind": "stable"} if xp is np else {}))
+
+
+def _checked_kth(kth: Any, n: int) -> None:
+    given = kth.tolist() if hasattr(kth, "tolist") else kth
+    for k in given if isinstance(given, (list, tuple)) else [given]:
+        k = operator.index(k)
+        if not -n <= k < n:
+            raise ValueError(f"kth(={k if k >= 0 else k + n}) out of bounds ({n})")
+
+
+@routine("partition")
+def _(xp: Any, x: Any, kth: Any, *, axis: Any = -1, kind: Any = None) -> Any:
+    """A sorted array is partitioned everywhere; a card sorts as quickly as it would select."""
+    x, axis = flattened(x, axis)
+    _checked_kth(kth, x.shape[axis])
+    return sort(xp, x, axis=axis)
+
+
+@routine("argpartition")
+def _(xp: Any, x: Any, kth: Any, *, axis: Any = -1, kind: Any = None) -> Any:
+    x, axis = flattened(x, axis)
+    _checked_kth(kth, x.shape[axis])
+    return argsort(xp, x, axis=axis)
+
+
+@routine("lexsort")
+def _(xp: Any, keys: Any, *, axis: int = -1) -> Any:
+    """By the last key first: stable sorts by one key after the other."""
+    keys = list(keys)
+    if len({k.shape for k in keys}) > 1:
+        raise ValueError("all keys need to be the same shape")
+    if not keys[0].ndim:
+        return xp.zeros((), np.int64)
+    order = argsort(xp, keys[0], axis=axis)
+    for key in keys[1:]:
+        step = argsort(xp, xp.take_along_axis(key, order, axis=axis), axis=axis)
+        order = xp.take_along_axis(order, step, axis=axis)
+    return order
+
+
+def lexicographic(xp: Any, *keys: Any) -> Any:
+    """The order of vectors by several keys, the first one first."""
+    order = argsort(xp, keys[-1])
+    for key in keys[-2::-1]:
+        order = order[argsort(xp, key[order])]
+    return order
+
+
+@routine("sort_complex")
+def _(xp: Any, x: Any) -> Any:
+    if x.dtype.kind != "c":
+        x = x.astype(np.complex64 if x.dtype.char in "bhBH" else np.complex128)
+    return sort(xp, x)
+
+
+@routine("searchsorted")
+def searchsorted(xp: Any, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """Both in their common dtype: CuPy compares mixed ones as C++ would."""
+    if not isinstance(v, xp.ndarray):
+        v = xp.asarray(v, dtype=np.result_type(a.dtype, v))
+    dtype = np.result_type(a.dtype, v.dtype)
+    if sorter is not None:
+        a = a[sorter]
+    if not a.size or not v.size:
+        return xp.zeros(v.shape, np.int64)
+    return xp.searchsorted(a.astype(dtype, copy=False), v.astype(dtype, copy=False), side=side)
+
+
+@routine("nonzero")
+def nonzero(xp: Any, x: Any) -> Any:
+    if not x.size:
+        return tuple(xp.empty(0, np.int64) for _ in range(x.ndim))
+    return xp.nonzero(x)
+
+
+@routine("flatnonzero")
+def flatnonzero(xp: Any, x: Any) -> Any:
+    return nonzero(xp, x.reshape(-1))[0]
+
+
+@routine("argwhere")
+def _(xp: Any, x: Any) -> Any:
+    if not x.ndim:
+        return xp.empty((int(bool(x)), 0), np.int64)
+    return xp.stack(nonzero(xp, x), axis=1)
+
+
+@routine("argmax")
+def _(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return _position(xp, xp.argmax, x, axis, keepdims)
+
+
+@routine("argmin")
+def _(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+    return _position(xp, xp.argmin, x, axis, keepdims)
+
+
+def _position(xp: Any, find: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+    found = find(x, axis=axis)
+    if not keepdims:
+        return found
+    return found.reshape((1,) * x.ndim) if axis is None else xp.expand_dims(found, axis)

@@ -1,0 +1,175 @@
+"""A card's library: routines by NumPy's names, which run on the card through CuPy.
+
+A routine is a function of the array module (CuPy; NumPy, on the simulated card) and of its arrays,
+registered with `@routine(name)` in the modules `lib_*` beside this one, wherever CuPy lacks the
+function, some of its options, or NumPy's meaning. Other names are CuPy's, or those of
+`cupyx.scipy`. Nothing here moves data to the host; what decides a shape or an error (a length, a
+bound, whether a matrix is singular) is read as a number.
+
+What cannot run on a card is refused with the cure, and `library.has` says so beforehand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.gpu import GPUArray, GPUView
+from mirabelle.arraytypes.library import arrays_in
+from mirabelle.dispatch import counters
+
+# Routines of the library's arrays, by name: `run(module, *arrays, **options)`.
+ROUTINES: dict[str, Callable[..., Any]] = {}
+
+# What no library for cards has, and why not.
+ABSENT: dict[str, str] = {}
+
+_CHAPTERS = (
+    "convolution", "counting", "elements", "factors", "fourier", "indices", "joining", "linalg", "matrices",
+    "polynomials", "products", "quantiles", "scattering", "segments", "sets", "sorting", "sparse",
+    "sparsesolve", "structured", "systems", "toeplitz",
+)  # fmt: skip
+
+
+def routine(*names: str) -> Callable[[Any], Any]:
+    """Give the cards a routine: a function of the array module and of its arrays."""
+
+    def register(f: Any) -> Any:
+        for name in names:
+            ROUTINES[name] = f
+        return f
+
+    return register
+
+
+def absent(name: str, why: str) -> None:
+    """Say that a routine cannot run on a card."""
+    ABSENT[name] = why
+
+
+@functools.cache
+def _chapters() -> None:
+    for name in _CHAPTERS:
+        importlib.import_module(f"mirabelle.backends.gpu.lib_{name}")
+
+
+def gpu_routine(cls: Any, name: str) -> Callable[..., Any]:
+    """A routine of a card: one registered for its family, one of ours, or the library's own."""
+    _chapters()
+    for family in cls.__mro__:
+        own = family.__dict__.get("_routines", {}).get(name)
+        if own is not None:
+            return _on_views(own)
+    driver = cls.driver()
+    key = (cls.family, name)
+    made = _made.get(key)
+    if made is None or made[0] is not driver:
+        made = _made[key] = (driver, _on_arrays(cls.family, driver, _found(cls, driver, name)))
+    return made[1]
+
+
+# By family and name: the driver that a routine was made for, and the routine.
+_made: dict[tuple[Any, str], tuple[Any, Callable[..., Any]]] = {}
+
+GPUArray._routine = classmethod(gpu_routine)  # type: ignore[method-assign, assignment]
+
+
+def _found(cls: Any, driver: Any, name: str) -> Callable[..., Any]:
+    ours = ROUTINES.get(name)
+    module = driver.library
+    if ours is not None:
+        return functools.partial(ours, module)
+    why = ABSENT.get(name)
+    if why is None:
+        path, _, last = name.rpartition(".")
+        for package in (module.__name__, scipy_name(module)):
+            try:
+                holder = importlib.import_module(f"{package}.{path}" if path else package)
+            except ImportError:
+                continue
+            found = getattr(holder, last, None)
+            if callable(found):
+                return found  # type: ignore[no-any-return]
+        why = f"The library of {cls.family.__name__} has no {name}."
+    raise NotImplementedError(
+        f"{why} Move the data to a place that has it, `mb.adapt(mb.HostArray, x)`, or add the routine: "
+        f"`@library.routine(mb.{cls.family.__name__}, {name!r})` from mirabelle.arraytypes."
+    )
+
+
+def scipy_name(module: Any) -> str:
+    """The name of SciPy's counterpart for an array module."""
+    return "scipy" if module is np else "cupyx.scipy"
+
+
+def scipy_module(xp: Any, name: str) -> Any:
+    """A part of SciPy for an array module: `cupyx.scipy.<name>`."""
+    return importlib.import_module(f"{scipy_name(xp)}.{name}")
+
+
+def raising(xp: Any) -> Any:
+    """A block in which the card's solvers say by an exception that they failed. (They wait, to know.)"""
+    if xp is np:
+        return contextlib.nullcontext()
+    return importlib.import_module("cupyx").errstate(linalg="raise")
+
+
+# Views and arrays
+
+
+def _on_views(run: Any) -> Callable[..., Any]:
+    @functools.wraps(run)
+    def call(*views: Any, **options: Any) -> Any:
+        _count(views, options)
+        return run(*views, **options)
+
+    return call
+
+
+def _on_arrays(family: Any, driver: Any, run: Any) -> Callable[..., Any]:
+    """A routine of the library's arrays as one of views."""
+    using = getattr(driver, "using", contextlib.nullcontext)
+
+    def call(*views: Any, **options: Any) -> Any:
+        _count(views, options)
+        with using(), np.errstate(all="ignore"):
+            given: list[Any] = []
+            arrays = [_arrays(driver, v, given) for v in views]
+            named = {key: _arrays(driver, v, given) for key, v in options.items()}
+            return _views(family, driver, run(*arrays, **named), given)
+
+    return call
+
+
+def _count(views: Any, options: Any) -> None:
+    if counters.active:
+        operands = arrays_in((views, options), GPUView)
+        counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
+
+
+def _arrays(driver: Any, x: Any, given: list[Any]) -> Any:
+    """The library's arrays for the views in a nest; they are listed in `given`, too."""
+    if isinstance(x, GPUView):
+        made = driver.array(x)
+        given.append(made)
+        return made
+    if isinstance(x, (list, tuple)):
+        nest = [_arrays(driver, item, given) for item in x]
+        return tuple(nest) if isinstance(x, tuple) else nest
+    return {key: _arrays(driver, v, given) for key, v in x.items()} if isinstance(x, dict) else x
+
+
+def _views(family: Any, driver: Any, result: Any, given: list[Any]) -> Any:
+    """Results as views of memory that nobody else holds."""
+    if isinstance(result, (tuple, list)):
+        return tuple(_views(family, driver, r, given) for r in result)
+    if isinstance(result, (driver.library.ndarray, np.generic)):
+        if any(driver.library.may_share_memory(result, x) for x in given):
+            result = result.copy()
+        return driver.view(result, family.view_type)
+    return result

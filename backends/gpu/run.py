@@ -1,0 +1,172 @@
+"""`copyto` on a graphics card: a tree becomes one launch."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mirabelle.arraytypes.assign import write_safely
+from mirabelle.arraytypes.dense import force_temporary, settle
+from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.backends.codegen.element import scalar_values
+from mirabelle.backends.codegen.gridframe import TILE, TILE_ROWS, TURNED, GridLayout, grid_source
+from mirabelle.backends.codegen.program import Program, program_for
+from mirabelle.backends.codegen.source import CONTIGUOUS, REVERSED, STRETCHED, STRIDED, UNEVEN
+from mirabelle.backends.gpu.compiler import compiled_names
+from mirabelle.backends.host import layout
+from mirabelle.dispatch import counters, promotion, verbs
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.schedule import Request, schedule
+from mirabelle.dispatch.tree import Broadcasted, Leaf
+
+# Threads of a block in elementwise kernels.
+THREADS = 256
+# The most blocks a grid has along its second dimension.
+MOST_ROWS = 65535
+# Sizes from here on are counted in 64 bits.
+WIDE = 2**31 - 2**20
+
+
+@verbs.copyto.method
+def _(dest: GPUArray, src: Broadcasted) -> Any:
+    if not dest._node.checked:  # type: ignore[union-attr]
+        return write_safely(dest, src)
+    family = type(dest).family
+    target = dest._node.view  # type: ignore[union-attr]
+    request = schedule(src, forcer(family))
+    outs = [target]
+    if request.stored:
+        # As the destination runs through memory, so that all are written in one order.
+        order = "F" if target.ndim > 1 and abs(target.strides[0]) < abs(target.strides[-1]) else "C"
+        for node in request.stored:
+            outs.append(family._empty(node.shape, node.dtype, order))
+    program = program_for(request, tuple([o.dtype for o in outs]))
+    views = [leaf.view for leaf in request.leaves]
+    if counters.active:
+        counters.add(
+            launches=1,
+            bytes_read=sum(v.nbytes for v in views),
+            bytes_written=sum(o.nbytes for o in outs),
+        )
+    if target.size:
+        launch(family, program, views, request.scalars, outs)
+    for node, out in zip(request.stored, outs[1:], strict=True):
+        settle(node, Leaf(out))
+    return dest
+
+
+def forcer(family: Any) -> Any:
+    return lambda version: force_temporary(family, version)
+
+
+def launch(family: Any, program: Program, views: list[Any], scalars: list[Any], outs: list[Any]) -> None:
+    """Run a program over arrays of any layout."""
+    operands = [*outs, *views]
+    addresses = [v.ptr for v in operands]
+    aligned = True
+    for a in addresses:
+        if a & 15:
+            aligned = False
+    how = (family, aligned, *[v.layout for v in operands])
+    plan = program.plans.get(how)
+    if plan is None:
+        plan = make_plan(family, program, operands, len(outs), aligned)
+        program.keep(how, plan)
+    if scalars:
+        plan(*addresses, *scalar_values(program, scalars))
+    else:
+        plan(*addresses)
+
+
+def make_plan(family: Any, program: Program, operands: list[Any], n_out: int, aligned: bool) -> Any:
+    """All of a launch that does not depend on addresses and scalars, as a function of these."""
+    arrangement = layout.arrange(operands[0].shape, operands)
+    sizes, strides = arrangement.sizes, arrangement.strides
+    classes = _classes(arrangement, operands)
+    frame = "flat" if len(sizes) == 1 else "tiles" if TURNED in classes else "rows"
+    wide = math.prod(sizes) >= WIDE
+    lanes = 1 if frame == "tiles" or not aligned else _lanes(sizes, strides, classes, operands, n_out)
+    how = GridLayout(frame, len(sizes), classes, lanes, wide)
+    driver = family.driver()
+    key = (family, how)
+    entry = program.plans.get(key)
+    if entry is None:
+        source = grid_source(program, how)
+        kernel = driver.load(source, compiled_names(source.functions))
+        entry = program.plans[key] = source, kernel
+    source, kernel = entry
+    fixed, grid, block = _geometry(frame, sizes, strides, classes, lanes)
+    return driver.launcher(kernel, source.codes, grid, block, fixed)
+
+
+def _classes(arrangement: Any, operands: list[Any]) -> str:
+    """How each operand steps along the innermost dimension, as the frames tell it."""
+    classes = []
+    for j, (c, strides, v) in enumerate(
+        zip(arrangement.classes, arrangement.strides, operands, strict=True)
+    ):
+        if c in (REVERSED, UNEVEN):
+            c = STRIDED
+        if (
+            arrangement.tiled
+            and j
+            and c == STRIDED
+            and 0 < abs(strides[-2]) < abs(strides[-1])
+            and abs(strides[-2]) <= 2 * v.itemsize
+        ):
+            c = TURNED
+        if j == 0 and c == STRETCHED and math.prod(arrangement.sizes) == 1:
+            c = CONTIGUOUS
+        classes.append(c)
+    return "".join(classes)
+
+
+def _lanes(
+    sizes: list[int], strides: list[list[int]], classes: str, operands: list[Any], n_out: int
+) -> int:
+    """How many neighbouring elements a thread computes: 16 bytes of the narrowest operand, at most 8."""
+    moving = [v.itemsize for v, c in zip(operands, classes, strict=True) if c == CONTIGUOUS]
+    if not moving or any(c not in (CONTIGUOUS, STRETCHED) for c in classes[:n_out]):
+        return 1
+    lanes = min(16 // min(moving), 8 if max(moving) <= 2 else 4, 64 // max(moving))
+    inner = sizes[-1]
+    if len(sizes) > 1:
+        # Rows begin where a vector may, and have no rest.
+        for v, c, s in zip(operands, classes, strides, strict=True):
+            if c == CONTIGUOUS:
+                while lanes > 1 and (
+                    inner % lanes or any(x % min(16, lanes * v.itemsize) for x in s[:-1])
+                ):
+                    lanes //= 2
+    while lanes > 1 and inner < lanes:
+        lanes //= 2
+    return max(lanes, 1)
+
+
+def _geometry(
+    frame: str, sizes: list[int], strides: list[list[int]], classes: str, lanes: int
+) -> tuple[tuple[int, ...], tuple[int, int, int], tuple[int, int, int]]:
+    """The sizes and strides a kernel gets, its grid and its blocks."""
+    inner = sizes[-1]
+    last = [s[-1] for s, c in zip(strides, classes, strict=True) if c not in (CONTIGUOUS, STRETCHED)]
+    if frame == "flat":
+        return (inner, *last), (-(-inner // (THREADS * lanes)), 1, 1), (THREADS, 1, 1)
+    outer = [x for s in strides for x in s[:-1]]
+    fixed = (*sizes, *outer, *last)
+    if frame == "tiles":
+        rest = math.prod(sizes[:-2]) * -(-sizes[-2] // TILE)
+        return fixed, (-(-inner // TILE), min(rest, MOST_ROWS), 1), (TILE, TILE_ROWS, 1)
+    across = 1
+    while across < THREADS and across * lanes < inner:
+        across *= 2
+    down = THREADS // across
+    rows = math.prod(sizes[:-1])
+    grid = (-(-inner // (across * lanes)), min(-(-rows // down), MOST_ROWS), 1)
+    return fixed, grid, (across, down, 1)
+
+
+def copy_strided(family: Any, dest: Any, source: Any) -> None:
+    """Copy between two views of a card."""
+    sig = promotion.intern(TABLE["copy"], (source.dtype,), (source.dtype,))
+    request = Request((((sig.id, -1),), (0,)), [Leaf(source)], [], dest.shape, [])
+    launch(family, program_for(request, (dest.dtype,)), [source], [], [dest])

@@ -1,0 +1,315 @@
+"""A simulated card: kernels' source run by Python over the host's memory.
+
+For trying programs and testing kernels where there is no card: with MIRABELLE_CUDA=simulated,
+`mb.CuArray` stands on this driver. Threads run one after the other, blocks in a shuffled order; at
+a barrier a thread waits for the others of its block. Each load and store is checked: inside one
+living allocation, and aligned as vectors must be.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+import math
+import re
+import types
+import weakref
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.codegen.element import KernelText
+from mirabelle.backends.gpu.driver import Driver, Launcher
+from mirabelle.backends.host.compiler import remember
+from mirabelle.backends.host.interpreter import numpy_callable
+from mirabelle.dispatch.errors import DeviceError
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.promotion import Sig
+
+_CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
+_MEMORY = re.compile(r"(load|store)(\d*)_([biufc]\d+)$")
+_ALIGNMENT = 256
+
+
+class Block:
+    """A piece of simulated memory."""
+
+    __slots__ = ("__weakref__", "data", "nbytes", "ptr", "raw")
+
+    def __init__(self, nbytes: int) -> None:
+        self.raw = np.full(nbytes + _ALIGNMENT + 16, 0xA5, np.uint8)
+        base: int = self.raw.__array_interface__["data"][0]
+        shift = -base % _ALIGNMENT
+        self.ptr = base + shift
+        self.nbytes = nbytes
+        self.data = self.raw[shift : shift + nbytes]
+
+
+class Memory:
+    """The living blocks, by address."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.blocks: dict[int, Any] = {}
+
+    def add(self, block: Any) -> None:
+        bisect.insort(self.starts, block.ptr)
+        self.blocks[block.ptr] = weakref.ref(block, functools.partial(self._gone, block.ptr))
+
+    def _gone(self, start: int, ref: Any) -> None:
+        if self.blocks.get(start) is ref:
+            del self.blocks[start]
+            at = bisect.bisect_left(self.starts, start)
+            if at < len(self.starts) and self.starts[at] == start:
+                del self.starts[at]
+
+    def at(self, address: int, nbytes: int, what: str) -> np.ndarray:
+        """The bytes at an address."""
+        i = bisect.bisect_right(self.starts, address) - 1
+        block = self.blocks[self.starts[i]]() if i >= 0 else None
+        if block is None or address + nbytes > block.ptr + block.nbytes:
+            raise DeviceError(
+                f"illegal memory access: {what} of {nbytes} bytes at {address:#x} is outside of every array of "
+                "the card."
+            )
+        offset = address - block.ptr
+        return block.data[offset : offset + nbytes]  # type: ignore[no-any-return]
+
+
+class SimulatedDriver(Driver):
+    """A card that is none."""
+
+    simulated = True
+    name = "simulated"
+    multiprocessors = 4
+    capability = (9, 0)
+
+    def __init__(self, index: int = 0) -> None:
+        self.index = index
+        self.memory = Memory()
+        self.library = np
+
+    def allocate(self, nbytes: int) -> tuple[Any, int]:
+        block = Block(nbytes)
+        self.memory.add(block)
+        return block, block.ptr
+
+    def upload(self, address: int, data: np.ndarray) -> None:
+        raw = data.ravel(order="K").view(np.uint8)
+        self.memory.at(address, raw.size, "a copy")[...] = raw
+
+    def download(self, data: np.ndarray, address: int) -> None:
+        raw = data.ravel(order="K")
+        assert np.shares_memory(raw, data)
+        raw.view(np.uint8)[...] = self.memory.at(address, data.nbytes, "a copy")
+
+    def copy(self, to: int, address: int, nbytes: int) -> None:
+        self.memory.at(to, nbytes, "a copy")[...] = self.memory.at(address, nbytes, "a copy").copy()
+
+    def copy_from(self, other: Any, to: int, address: int, nbytes: int) -> None:
+        self.memory.at(to, nbytes, "a copy")[...] = other.memory.at(address, nbytes, "a copy").copy()
+
+    def array(self, view: Any) -> Any:
+        if not view.size:
+            return np.empty(view.shape, view.dtype)
+        low = sum(min(0, (n - 1) * s) for n, s in zip(view.shape, view.strides, strict=True))
+        high = sum(max(0, (n - 1) * s) for n, s in zip(view.shape, view.strides, strict=True))
+        raw = self.memory.at(view.ptr + low, high - low + view.itemsize, "a view")
+        return np.ndarray(view.shape, view.dtype, raw.data, -low, view.strides)
+
+    def view(self, array: Any, kind: Any) -> Any:
+        # What NumPy made lies elsewhere: it is brought to the card. (CuPy's results are there.)
+        data = np.asarray(array)
+        made = kind.family._empty(data.shape, data.dtype, "C")
+        if data.size:
+            self.upload(made.ptr, np.ascontiguousarray(data))
+        return made
+
+    def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:
+        return _Kernel(self, source, functions)
+
+    def launcher(
+        self,
+        kernel: Any,
+        codes: tuple[str, ...],
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        fixed: tuple[int, ...],
+    ) -> Launcher:
+        if max(grid[1:]) > 65535 or math.prod(block) > 1024:
+            raise DeviceError(f"a card refuses a grid of {grid} blocks of {block} threads.")
+        convert = [np.dtype(c).type for c in codes]
+
+        def launch(*values: Any) -> None:
+            given = [*values, *fixed]
+            if len(given) != len(codes):
+                raise DeviceError(f"{kernel.name} takes {len(codes)} arguments, and got {len(given)}.")
+            # Integers of Python do not overflow: addresses and sizes stay such.
+            arguments = [
+                int(v) if c in ("i8", "u8") else t(v) for c, t, v in zip(codes, convert, given, strict=True)
+            ]
+            kernel.run(arguments, grid, block)
+
+        return launch
+
+    def synchronize(self) -> None:
+        pass
+
+
+# Kernels
+
+
+class _Kernel:
+    """A kernel's source, made to run in Python: `barrier()` becomes a place to wait."""
+
+    def __init__(self, driver: SimulatedDriver, source: KernelText, functions: dict[str, Any]) -> None:
+        self.name = source.name
+        self.machine = _Machine(driver.memory)
+        text = re.sub(r"^(\s*)barrier\(\)$", r"\1yield", source.text, flags=re.MULTILINE)
+        self.waits = text != source.text
+        scope = _Names(self.machine)
+        for label, f in functions.items():
+            op = TABLE.get(label.removeprefix("fn_"))
+            scope[label] = f if op is None or op.scalar is not f else functools.partial(_known, op)
+        exec(compile(text, remember(text), "exec"), scope)
+        self.function = scope[source.name]
+
+    def run(self, arguments: list[Any], grid: tuple[int, ...], block: tuple[int, ...]) -> None:
+        machine = self.machine
+        machine.sizes = (*block, *grid)
+        function = self.function
+        threads = list(itertools.product(*(range(n) for n in reversed(block))))
+        with np.errstate(all="ignore"):
+            for where in _shuffled(list(itertools.product(*(range(n) for n in reversed(grid))))):
+                machine.block = where[::-1]
+                machine.shared_arrays = []
+                if not self.waits:
+                    for at in threads:
+                        machine.thread = at[::-1]
+                        function(*arguments)
+                    continue
+                self._run_together(threads, arguments)
+
+    def _run_together(self, threads: list[Any], arguments: list[Any]) -> None:
+        machine = self.machine
+        running = []
+        for at in threads:
+            started = self.function(*arguments)
+            running.append((at[::-1], started, [0]))
+        while running:
+            going = []
+            for at, generator, count in running:
+                machine.thread = at
+                machine.count = count
+                if next(generator, running) is not running:
+                    going.append((at, generator, count))
+            if going and len(going) < len(running) and len(going) != len(running):
+                ended = len(running) - len(going)
+                if not machine.lenient:
+                    raise DeviceError(
+                        f"{self.name}: {ended} threads of a block ended while others wait at a barrier."
+                    )
+            running = going
+
+
+def _shuffled(items: list[Any]) -> list[Any]:
+    n = len(items)
+    step = next(s for s in (7919, 104729, 1) if math.gcd(s, n) == 1)
+    return [items[i * step % n] for i in range(n)]
+
+
+def _known(op: Any, *args: Any) -> Any:
+    """A function of ours such as erf, which does not raise in a kernel."""
+    return numpy_callable(Sig(op, (np.dtype(np.float64),) * op.nin, (np.dtype(np.float64),)))[0](*args)[()]
+
+
+class _Machine:
+    """Where a launch is: which block, which thread, its shared arrays."""
+
+    lenient = False
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.sizes: tuple[int, ...] = ()
+        self.block: tuple[int, ...] = ()
+        self.thread: tuple[int, ...] = ()
+        self.shared_arrays: list[Any] = []
+        self.count = [0]
+
+    def shared(self, shape: Any, dtype: Any) -> Any:
+        """The block's array: the n-th that each thread asks for is the same."""
+        n = self.count[0]
+        self.count[0] += 1
+        if n == len(self.shared_arrays):
+            self.shared_arrays.append(np.zeros(shape, _INTEGER if dtype is _integer else dtype))
+        return self.shared_arrays[n]
+
+    def load(self, dtype: np.dtype, lanes: int, address: int, index: int) -> Any:
+        size = dtype.itemsize * lanes
+        at = int(address) + int(index) * dtype.itemsize
+        if at % min(size if lanes > 1 else _scalar_alignment(dtype), 16):
+            raise DeviceError(f"misaligned address {at:#x} for {lanes} of {dtype.name}.")
+        found = self.memory.at(at, size, "a load").view(dtype)
+        return found[0] if lanes == 1 else tuple(found.copy())
+
+    def store(self, dtype: np.dtype, lanes: int, address: int, index: int, value: Any) -> None:
+        size = dtype.itemsize * lanes
+        at = int(address) + int(index) * dtype.itemsize
+        if at % min(size if lanes > 1 else _scalar_alignment(dtype), 16):
+            raise DeviceError(f"misaligned address {at:#x} for {lanes} of {dtype.name}.")
+        for x in value if lanes > 1 else (value,):
+            if getattr(x, "dtype", None) not in (dtype, None) or not (
+                isinstance(x, (np.generic, bool, int, float, complex)) and np.ndim(x) == 0
+            ):
+                raise DeviceError(f"a {type(x).__name__} is stored as {dtype.name}.")
+        self.memory.at(at, size, "a store").view(dtype)[...] = value
+
+
+def _scalar_alignment(dtype: np.dtype) -> int:
+    return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
+
+
+_INTEGER = np.dtype(np.int64)
+
+
+def _integer(x: Any) -> Any:
+    """int64, but addresses and indices stay Python's integers."""
+    return int(x) if type(x) in (int, bool) else _INTEGER.type(x)
+
+
+class _Names(dict[str, Any]):
+    """What names in generated source mean here."""
+
+    def __init__(self, machine: _Machine) -> None:
+        super().__init__({c: np.dtype(c).type for c in _CODES})
+        self["i8"] = _integer
+        self.machine = machine
+        places = ["thread_x", "thread_y", "thread_z"], ["block_x", "block_y", "block_z"]
+        for d, name in enumerate(places[0]):
+            self[name] = lambda d=d: machine.thread[d]
+        for d, name in enumerate(places[1]):
+            self[name] = lambda d=d: machine.block[d]
+        for d, name in enumerate(["threads_x", "threads_y", "threads_z", "blocks_x", "blocks_y", "blocks_z"]):
+            self[name] = lambda d=d: machine.sizes[d]
+        shared = types.SimpleNamespace(array=machine.shared)
+        self["cuda"] = types.SimpleNamespace(shared=shared)
+        for c in ("i4", "i8"):
+            self[f"div_{c}"] = lambda x, y: int(x) // int(y)
+            self[f"rem_{c}"] = lambda x, y: int(x) % int(y)
+
+    def __missing__(self, name: str) -> Any:
+        found = _MEMORY.match(name)
+        if found is not None:
+            what, lanes, c = found.groups()
+            run = getattr(self.machine, what)
+            made = functools.partial(run, np.dtype(c), int(lanes or 1))
+        else:
+            stem, _, c = name.rpartition("_")
+            if c not in _CODES:
+                raise KeyError(name)
+            from mirabelle.backends.gpu import operations
+
+            made = operations.simulated_function(stem, c)
+        self[name] = made
+        return made

@@ -272,6 +272,12 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     def __dask_tokenize__(self) -> Any:
         return type(self).__name__, verbs.fetch(self)
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        from mirabelle.arraytypes.gpu_interop import interface
+
+        return interface(self)
+
     def __dlpack_device__(self) -> tuple[int, int]:
         from mirabelle.arraytypes.dlpack import device_of
 

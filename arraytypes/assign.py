@@ -401,8 +401,9 @@ def nobody_else(leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | No
     # Each read of the whole leaf is held by a node and by the list; of a part, by the part.
     if references(leaf) > _ALONE + len(parts) + 2 * whole:
         return False
-    # A NumPy array exported from this memory (np.asarray(x)) holds its view, and is a reader too.
-    if sys.getrefcount(leaf.view) > 2 + len(parts) or isinstance(getattr(leaf.view, "base", None), np.ndarray):
+    # An array of another library made from this memory (np.asarray(x)) holds its view, and is a reader too.
+    # (So does what shows a part, where NumPy makes it.)
+    if sys.getrefcount(leaf.view) > 2 + len(parts) * (type(leaf.view) is np.ndarray) or isinstance(getattr(leaf.view, "base", None), np.ndarray):
         return False
     changed = {
         id(p) for p in parts if p is not part and (part is None or p.table or not apart(p.view, part.view))
@@ -517,16 +518,18 @@ def overlaps(tree: Broadcasted, target: Leaf) -> bool:
         x = stack.pop()
         if type(x) is Broadcasted:
             stack += [x.value] if x.value is not None else (x.args or ())
-        elif type(x) is Leaf and isinstance(x.view, np.ndarray) and np.may_share_memory(x.view, mine):
+        elif type(x) is Leaf and _may_overlap(x.view, mine):
             v = x.view
-            if (
-                v.shape != mine.shape
-                or v.strides != mine.strides
-                or v.dtype != mine.dtype
-                or v.__array_interface__["data"] != mine.__array_interface__["data"]
-            ):
+            if v.shape != mine.shape or v.strides != mine.strides or v.dtype != mine.dtype or _distance(v, mine):
                 return True
     return False
+
+
+def _may_overlap(a: Any, b: Any) -> bool:
+    """Do the bounds of two views, perhaps of different memory, meet?"""
+    if getattr(a, "buffer", None) is not getattr(b, "buffer", None):  # of the reference device
+        return False
+    return np.may_share_memory(getattr(a, "proxy", a), getattr(b, "proxy", b))
 
 
 def _calibrate() -> int:

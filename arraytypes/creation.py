@@ -9,6 +9,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import as_numpy, as_shape, is_small, wrap
 from mirabelle.arraytypes.elementwise import Scalar
+from mirabelle.arraytypes.gpu_interop import on_card, shared
 from mirabelle.arraytypes.host import HostArray, share
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
@@ -166,8 +167,8 @@ def linspace(
 def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array, number, (nested) list or any other array's data as an array, without a copy where possible.
 
-    A NumPy array is shared: writes go both ways, and expressions over it are evaluated at once,
-    because NumPy may write to it at any time. `HostArray(data)` copies once and lets them fuse.
+    A NumPy array is shared, and so is another library's on a card, which becomes one of that card's type:
+    writes go both ways, and expressions over it are evaluated at once, because NumPy may write to it at any time. `HostArray(data)` copies once and lets them fuse.
     `copy=True` always copies; `copy=False` raises where a copy would be needed.
 
     >>> import mirabelle as mb, numpy as np
@@ -179,6 +180,8 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
     """
     if isinstance(obj, AbstractArray):
         return _from_array(obj, dtype, device, copy)
+    if on_card(obj):
+        return _from_array(shared(obj), dtype, device, copy)
     maker = maker_of(device)
     wanted = None if dtype is None else checked_dtype(dtype)
     data = obj if isinstance(obj, np.ndarray) else _as_shared(obj, copy)

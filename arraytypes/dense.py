@@ -54,6 +54,8 @@ class DenseArray(AbstractArray):
         wanted = cls.parameters[0] if cls.parameters else None
         if dtype is not None:
             wanted = checked_dtype(dtype)
+        if not isinstance(data, (AbstractArray, np.ndarray, list, tuple)):
+            data = _taken(data)
         if isinstance(data, AbstractArray):
             x = verbs.dense(verbs.adapt(family, data))
             if wanted is not None and wanted != x.dtype:
@@ -130,6 +132,11 @@ class DenseArray(AbstractArray):
         raise NotImplementedError(f"{cls.__name__} must implement _download.")
 
     @classmethod
+    def _fetched(cls, source: Any, view: Any) -> Any:
+        """A view of new memory at this place with the contents of a view of `source`'s, another family."""
+        return cls._upload(source._download(view))
+
+    @classmethod
     def _copy_into(cls, dest: Any, source: Any) -> None:
         """Copy between two views of this place, of equal shape and dtype."""
         raise NotImplementedError(f"{cls.__name__} must implement _copy_into.")
@@ -179,6 +186,13 @@ class DenseArray(AbstractArray):
             f"{cls.__name__} has no scan. Give it one: `@mb.accumulate.method` for ({cls.__name__}), or "
             f"a static method {cls.__name__}._accumulate(x, op, axis)."
         )
+
+
+def _taken(data: Any) -> Any:
+    """`data`; if it is another library's array on a card, as one of ours over the same memory."""
+    from mirabelle.arraytypes import gpu_interop  # which stands on this module
+
+    return gpu_interop.shared(data) if gpu_interop.on_card(data) else data
 
 
 def _rebuild(family: type[DenseArray], data: np.ndarray) -> Any:
@@ -434,7 +448,7 @@ def _adapt(family: Any, x: Any) -> Any:
         return x
     if counters.active:
         counters.add(transfers=1)
-    return wrap(family, Leaf(family._upload(verbs.fetch(x))))
+    return wrap(family, Leaf(family._fetched(type(x).family, verbs.leaf_of(x).view)))
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import gpu_interop
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.host import share
 from mirabelle.arraytypes.makers import creates, maker_of
@@ -24,6 +25,7 @@ from mirabelle.dispatch.styles import HOST
 DEVICES = {"host": 1, "cuda": 2, "rocm": 10}
 EXTENSION = 12
 CPU = (DEVICES["host"], 0)
+CARDS = (DEVICES["cuda"], DEVICES["rocm"])
 # Memory that the host reads: its own, pinned for CUDA or ROCm, and managed by CUDA.
 READABLE = {1, 3, 11, 13}
 
@@ -40,12 +42,15 @@ def export(x: AbstractArray, stream: Any, max_version: Any, dl_device: Any, copy
     Memory shared with NumPy is shared on, writable.
     """
     wanted = device_of(x) if dl_device is None else tuple(map(int, dl_device))
+    if wanted == device_of(x) and wanted[0] in CARDS:
+        return gpu_interop.export(x, stream, max_version, copy)
     if x.place != HOST:
         # Only who asks for the host by name gets a copy there.
         if wanted != CPU or copy is False or dl_device is None:
+            why = "and another device was asked for" if wanted[0] in CARDS else "whose memory no library of the host reads"
             raise BufferError(
-                f"{type(x).__name__} lives on {x.place}, whose memory no other library can read. Ask for a "
-                "copy on the host, `from_dlpack(x, device='cpu')`, or hand over `mb.adapt(mb.HostArray, x)`."
+                f"{type(x).__name__} lives on {x.place}, {why}. Ask for a copy on the host, "
+                "`from_dlpack(x, device='cpu')`, or hand over `mb.adapt(mb.HostArray, x)`."
             )
         return verbs.to_numpy(x).__dlpack__(stream=stream, max_version=max_version)
     if wanted != CPU:
@@ -65,8 +70,8 @@ def export(x: AbstractArray, stream: Any, max_version: Any, dl_device: Any, copy
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of any library that speaks DLPack, as ours; without a copy where that is possible.
 
-    What the host can read is shared: writes go both ways, as with `mb.asarray`. `device` (an array
-    type) moves it; so does naming `mb.HostArray` for an array of another library's device.
+    What the host or a card's arrays can read is shared: writes go both ways, as with `mb.asarray`. `device`
+    (an array type) moves it; so does naming `mb.HostArray` for an array of another library's device.
 
     >>> import mirabelle as mb, numpy as np
     >>> n = np.zeros(2)
@@ -86,6 +91,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     kind, index = x.__dlpack_device__()
     if int(kind) in READABLE:
         return _moved(share(np.from_dlpack(x)), device, copy)
+    if int(kind) in CARDS and (device is None or maker_of(device).family.home != HOST):
+        made = gpu_interop.shared(x)
+        return _moved(made, made.place if device is None else device, copy)
     if device is None or maker_of(device).family.home != HOST:
         raise BufferError(
             f"This {type(x).__module__.split('.')[0]} array lives on device ({int(kind)}, {index}) of DLPack, "

@@ -44,14 +44,15 @@ def raise_places(op: str, operands: Any) -> None:
             shown.append(f"a NumPy array of shape {x.shape} (host)")
         elif isinstance(x, AbstractArray):
             shown.append(f"{type(x).__name__} of shape {x.shape} ({x.place})")
-    device = next(
-        (leaf_family(type(x)).__name__ for x in operands if isinstance(x, AbstractArray) and x.place.rank > 1),
-        "RefArray",
+    devices = dict.fromkeys(
+        leaf_family(type(x)).__name__ for x in operands if isinstance(x, AbstractArray) and x.place.rank > 1
     )
+    device = next(iter(devices), "RefArray")
+    # Of several devices none is the one that is meant.
+    allow = "" if len(devices) > 1 else ", or allow it for a block with `with mb.allow_transfer():`"
     raise PlaceError(
         f"{op}: operands live in different places: {', '.join(shown)}. Data never moves unasked. "
-        f"Move it once, with `mb.adapt(mb.{device}, x)`, or allow it for a block with "
-        "`with mb.allow_transfer():`."
+        f"Move it once, with `mb.adapt(mb.{device}, x)`{allow}."
     )
 
 
@@ -434,6 +435,13 @@ def operand(family: Any, op: Op, x: Any) -> tuple[Any, Any, tuple[int, ...] | No
             if isinstance(x, weak):
                 convert: Any = weak
                 return convert(x), weak, None
+    from mirabelle.arraytypes import gpu_interop  # which stands on this module
+
+    if gpu_interop.on_card(x):
+        theirs = gpu_interop.shared(x)
+        if leaf_family(type(theirs)) is not family:
+            raise_places("assignment" if op.name == "copy" else op.name, (family, theirs))
+        return operand(family, op, theirs)
     what = "An assignment" if op.name == "copy" else f"{op.name}()"
     raise TypeError(
         f"{what} takes arrays and numbers, and one operand is a {t.__name__}. Convert it "

@@ -8,6 +8,7 @@ gives, allocates, copies, loads kernels and launches them.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -74,11 +75,10 @@ class GPUView:
         return self.ptr
 
     @property
-    def layout(self) -> Any:
-        """All a launch depends on but the address: what plans are kept by."""
+    def layout(self) -> int:
+        """The number of this shape, these strides and this dtype: what plans are kept by."""
         if self._layout is None:
-            key = (self.shape, self.strides, self.dtype)
-            self._layout = _layouts.setdefault(key, key)
+            self._layout = layout_number(self.shape, self.strides, self.dtype)
         return self._layout
 
     @property
@@ -149,7 +149,21 @@ class GPUView:
         return f"{type(self).__name__}({self.ptr:#x}, shape={self.shape}, dtype={self.dtype.name})"
 
 
-_layouts: dict[Any, Any] = {}
+_layouts: dict[Any, int] = {}
+# Far from the small numbers that stand for operations in the keys of plans.
+_FIRST_LAYOUT = 1 << 40
+
+
+def layout_number(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> int:
+    """One number for each layout there has been (the table is small beside what has them)."""
+    key = (shape, strides, dtype.num)
+    found = _layouts.get(key)
+    if found is None:
+        found = _layouts.setdefault(key, _FIRST_LAYOUT + next(_numbers))
+    return found
+
+
+_numbers = itertools.count()
 
 
 def _open(index: Any) -> Any:
@@ -158,6 +172,12 @@ def _open(index: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=65536)
+def dense_layout(shape: tuple[int, ...], dtype: np.dtype, order: str) -> tuple[Any, int, bool, int]:
+    """Strides, size, whether elements lie in C order, and the number of a new array's layout."""
+    strides, size, contiguous = dense_strides(shape, dtype.itemsize, order)
+    return strides, size, contiguous, layout_number(shape, strides, dtype)
+
+
 def dense_strides(shape: tuple[int, ...], itemsize: int, order: str) -> tuple[tuple[int, ...], int, bool]:
     """Strides of a new array, its size, and whether its elements lie in C order."""
     steps, strides = itemsize, []
@@ -226,20 +246,27 @@ class GPUArray(DenseArray):
         """What runs things on this family's card (see backends/gpu/driver.py)."""
         raise DeviceError(f"{cls.__name__} has no driver: its backend is not there.")
 
+    @classmethod
+    def cards(cls) -> int:
+        """How many cards of this kind there are; none where the libraries for them are missing."""
+        return 0
+
+    @classmethod
+    def _reduce_family(cls) -> Any:
+        """How the type is pickled: the one on the first card by its name."""
+        first = cls._families[0] if cls.__dict__.get("_families") else cls
+        return cls.__qualname__ if first is cls else (first.on, (cls.home.index,))
+
     # What DenseArray asks of a place
 
     @classmethod
     def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> Any:
         view = _new(cls.view_type)
-        strides, size, contiguous = dense_strides(shape, dtype.itemsize, order)
-        view.owner, view.ptr = cls.driver().allocate(size * dtype.itemsize)
+        view.strides, view.size, view.contiguous, view._layout = dense_layout(shape, dtype, order)
+        view.owner, view.ptr = cls.driver().allocate(view.size * dtype.itemsize)
         view.shape = shape
-        view.strides = strides
         view.dtype = dtype
-        view.size = size
-        view.contiguous = contiguous
         view._proxy = None
-        view._layout = None
         return view
 
     @classmethod
@@ -271,6 +298,21 @@ class GPUArray(DenseArray):
         return out
 
     @classmethod
+    def _fetched(cls, source: Any, view: Any) -> Any:
+        if not issubclass(source, GPUArray) or source.home.kind != cls.home.kind:
+            return super()._fetched(source, view)
+        # From card to card: the host is not on the way.
+        order = "F" if view.flags.f_contiguous and not view.contiguous else "C"
+        if not view.contiguous and order == "C":
+            packed = source._empty(view.shape, view.dtype)
+            source._copy_into(packed, view)
+            view = packed
+        made = cls._empty(view.shape, view.dtype, order)
+        if made.size:
+            cls.driver().copy_from(source.driver(), made.ptr, view.ptr, made.nbytes)
+        return made
+
+    @classmethod
     def _copy_into(cls, dest: Any, source: Any) -> None:
         if not dest.size:
             return
@@ -288,14 +330,15 @@ class GPUArray(DenseArray):
 
 def _family_on(first: Any, index: int) -> Any:
     """The family of another card: a subclass, so that methods for the first serve it too."""
+    name = f"{first.__name__}.on({index})"  # what errors paste as the cure
     made = type(first)(
-        f"{first.__name__}{index}",
+        name,
         (first,),
         {
             "__module__": "mirabelle",
             "__slots__": (),
             "__doc__": first.__doc__,
-            "__qualname__": f"{first.__name__}.on({index})",
+            "__qualname__": name,
             "home": device(first.home.kind, index),
         },
     )

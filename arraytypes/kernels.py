@@ -46,6 +46,11 @@ def launcher(family: Any) -> Callable[[Launcher], Launcher]:
     return register
 
 
+def _inherited(family: Any) -> Launcher | None:
+    """The launcher of the nearest base class that has one."""
+    return next((_launchers[base] for base in family.__mro__ if base in _launchers), None)
+
+
 @overload
 def kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload
@@ -357,7 +362,7 @@ class Launch:
         if kwargs or len(args) != len(kernel.source.parameters):
             args = self._bound(args, kwargs)
         family, arguments = kernel.lent(args)
-        run = _launchers.get(family)
+        run = _launchers.get(family) or _inherited(family)
         if run is None:
             raise DeviceError(
                 f"Kernels do not run on {family.__name__} yet. Its backend says how with "

@@ -22,6 +22,7 @@ from typing import Any
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import VIEWS, DenseArray
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
+from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.wrappers import PermutedDims
 from mirabelle.dispatch import verbs
@@ -58,6 +59,9 @@ def maker_of(device: Any) -> Maker:
         for family in dict.fromkeys(VIEWS.values()):
             if family.home == device:
                 return Maker(family)
+        other = _other_card(device.kind, device.index)
+        if other is not None:
+            return Maker(other)
         raise ValueError(f"No array type stores its data at {device}. Give the type: device=mb.HostArray.")
     if isinstance(device, type) and issubclass(device, DenseArray) and hasattr(device, "home"):
         return Maker(generic_class(device))
@@ -71,6 +75,11 @@ def maker_of(device: Any) -> Maker:
                 return Maker(family)
             if device == "cpu" and family.home == HOST:  # as other libraries call it
                 return Maker(family)
+        kind, _, index = device.rpartition(":")
+        if index.isdecimal():
+            other = _other_card(kind, int(index))
+            if other is not None:
+                return Maker(other)
     elif callable(device) and not isinstance(device, type):
         return Maker(default_family(), device, getattr(device, "__name__", "function"))
     known = ", ".join(f"mb.{f.__name__}" for f in dict.fromkeys(VIEWS.values()))
@@ -78,6 +87,14 @@ def maker_of(device: Any) -> Maker:
         f"{device!r} is no place an array can be made at. Give an array type ({known}), the device of "
         "another array (x.device), or leave it away."
     )
+
+
+def _other_card(kind: str, index: int) -> Any:
+    """The family of a card that no array is on yet; None if there is no such kind of cards."""
+    for family in dict.fromkeys(VIEWS.values()):
+        if issubclass(family, GPUArray) and family.home.kind == kind:
+            return family.on(index)
+    return None
 
 
 def _transposed(inner: Maker, x: Any) -> Any:

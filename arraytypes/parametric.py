@@ -95,7 +95,8 @@ def generic_class(cls: Any) -> Any:
 def _reduce_class(cls: Any) -> Any:
     if cls.parameters:
         return operator.getitem, (generic_class(cls), cls.parameters)
-    return cls.__qualname__
+    own = getattr(cls, "_reduce_family", None)
+    return cls.__qualname__ if own is None else own()
 
 
 copyreg.pickle(ArrayMeta, _reduce_class)

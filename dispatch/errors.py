@@ -45,3 +45,7 @@ class DenseFallbackError(MirabelleError, TypeError):
 
 class DeviceError(MirabelleError, RuntimeError):
     """A device was asked for something it cannot do."""
+
+
+class OutOfMemoryError(MirabelleError, MemoryError):
+    """A device has no room for an array. Every array it holds is what it was."""

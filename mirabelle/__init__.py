@@ -62,6 +62,7 @@ from mirabelle.arraytypes.creation import (
     zeros_like,
 )
 from mirabelle.arraytypes.dense import DenseArray
+from mirabelle.arraytypes.devices import devices, free_memory, memory, set_memory_limit
 from mirabelle.arraytypes.dlpack import from_dlpack
 from mirabelle.arraytypes.functions.aliases import (
     absolute,
@@ -404,6 +405,7 @@ from mirabelle.arraytypes.wrappers import (
 )
 from mirabelle.backends.explain import Explanation, broadcasted, explain
 from mirabelle.backends.host.compiler import prepare as _prepare_kernels
+from mirabelle.backends.gpu.direct import install as _install_direct_gpu
 from mirabelle.backends.host.direct import install as _install_direct
 from mirabelle.backends.partners import watch as _watch_partners
 from mirabelle.dispatch.counters import Counters, count
@@ -414,6 +416,7 @@ from mirabelle.dispatch.errors import (
     DeviceError,
     MirabelleError,
     MissingMethodError,
+    OutOfMemoryError,
     PlaceError,
     ScalarAccessError,
     UnfaithfulAnnotationError,
@@ -589,6 +592,7 @@ __all__ = [
     "MirabelleError",
     "MissingMethodError",
     "Ones",
+    "OutOfMemoryError",
     "PermutedDims",
     "PlaceError",
     "ROCArray",
@@ -727,6 +731,7 @@ __all__ = [
     "degrees",
     "delete",
     "dense",
+    "devices",
     "diag",
     "diag_indices",
     "diag_indices_from",
@@ -776,6 +781,7 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "free_memory",
     "frexp",
     "from_dlpack",
     "frombuffer",
@@ -873,6 +879,7 @@ __all__ = [
     "may_share_memory",
     "mean",
     "median",
+    "memory",
     "meshgrid",
     "methods",
     "mgrid",
@@ -969,6 +976,7 @@ __all__ = [
     "savez_compressed",
     "searchsorted",
     "select",
+    "set_memory_limit",
     "setdiff1d",
     "settings",
     "setxor1d",
@@ -1053,5 +1061,6 @@ bool = bool_
 
 _calibrate_writes()
 _install_direct()
+_install_direct_gpu()
 _prepare_kernels()
 _watch_partners()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import VIEWS
+from mirabelle.arraytypes.devices import devices
 from mirabelle.arraytypes.functions.dtypes import KINDS
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.dispatch.styles import Place
@@ -42,7 +42,7 @@ class NamespaceInfo:
 
     def devices(self) -> tuple[Place, ...]:
         """Where arrays can be made: what `device=` takes."""
-        return tuple(dict.fromkeys(family.home for family in VIEWS.values()))
+        return devices()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype]:
         """The dtypes of arrays that are not told theirs."""

@@ -36,7 +36,8 @@ _VIEWS = {
     "squeeze", "swapaxes", "transpose", "as_strided", "sliding_window_view", "require", "nan_to_num", "unstack",
 }  # fmt: skip
 _ITERATORS = {"enumerate", "zip", "reversed", "iter", "next", "sorted", "list", "tuple", "map", "filter"}
-_NO_SCOPE = object()
+# What a name means that has no value yet.
+NO_VALUE = object()
 
 
 def function_tree(function: Any) -> ast.FunctionDef | ast.Lambda | None:
@@ -85,10 +86,10 @@ def scope_of(function: Any) -> Callable[[str], Any]:
             try:
                 return cells[name].cell_contents
             except ValueError:
-                return _NO_SCOPE
+                return NO_VALUE
         if name in function.__globals__:
             return function.__globals__[name]
-        return getattr(builtins, name, _NO_SCOPE)
+        return getattr(builtins, name, NO_VALUE)
 
     return look_up
 
@@ -202,17 +203,17 @@ class _Analysis:
     def meaning(self, node: ast.expr) -> Any:
         """What the expression in front of a call's parentheses names, if that is known."""
         if isinstance(node, ast.Name):
-            return _NO_SCOPE if node.id in self.local else self.look_up(node.id)
+            return NO_VALUE if node.id in self.local else self.look_up(node.id)
         if isinstance(node, ast.Attribute):
             base = self.meaning(node.value)
-            if base is not _NO_SCOPE and (inspect.ismodule(base) or isinstance(base, type)):
-                return getattr(base, node.attr, _NO_SCOPE)
-        return _NO_SCOPE
+            if base is not NO_VALUE and (inspect.ismodule(base) or isinstance(base, type)):
+                return getattr(base, node.attr, NO_VALUE)
+        return NO_VALUE
 
     def result(self, node: ast.Call) -> set[str]:
         """What the result of a call may share memory with."""
         f = self.meaning(node.func)
-        if f is not _NO_SCOPE:
+        if f is not NO_VALUE:
             name = getattr(f, "__name__", "")
             if isinstance(f, (np.ufunc, type)):
                 return set() if name not in _ITERATORS else self.passed(node)
@@ -233,7 +234,7 @@ class _Analysis:
             if keyword.arg in ("out", None):
                 self.mark(self.origins(keyword.value), WRITTEN if keyword.arg else MAYBE)
         f = self.meaning(node.func)
-        if f is _NO_SCOPE:
+        if f is NO_VALUE:
             if isinstance(node.func, ast.Attribute):
                 owner = self.origins(node.func.value)
                 method = node.func.attr

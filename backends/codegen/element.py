@@ -30,13 +30,15 @@ class KernelText:
     """Generated source of a kernel for a grid of threads.
 
     `codes` are its parameters' types: addresses, sizes and strides are integers of 64 bits.
-    `functions` are the scalar functions of users it calls; `stored` names what text it is made of.
+    `functions` are the scalar functions of users it calls. `threads` is how many a block has at most, if
+    that is more than other kernels' 256 or is known.
     """
 
     text: str
     name: str
     codes: tuple[str, ...]
     functions: list[Op] = field(default_factory=list)
+    threads: int = 0
 
 
 def element_source(w: Writer, program: Program, results: tuple[int, ...] | None = None) -> list[Op]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
+import importlib.util
 from typing import Any
 
 from mirabelle.arraytypes.gpu import CuArray
@@ -28,4 +30,29 @@ def _driver_of(cls: Any) -> Any:
     return made
 
 
+@functools.cache
+def _count_cards() -> int:
+    """The cards the driver shows, without starting CuPy, which takes a second."""
+    if any(importlib.util.find_spec(name) is None for name in ("cupy", "numba_cuda")):
+        return 0
+    for library in ("libcuda.so.1", "nvcuda.dll"):
+        try:
+            cuda = ctypes.CDLL(library)
+        except OSError:
+            continue
+        count = ctypes.c_int(0)
+        if cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0:
+            return count.value
+    return 0
+
+
+def _cards(cls: Any) -> int:
+    if settings.cuda == "simulated":
+        from mirabelle.backends.gpu.simulator import CARDS
+
+        return CARDS
+    return _count_cards()
+
+
 CuArray.driver = classmethod(_driver_of)  # type: ignore[method-assign, assignment]
+CuArray.cards = classmethod(_cards)  # type: ignore[method-assign, assignment]

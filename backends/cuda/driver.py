@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.cuda import modules
 from mirabelle.backends.gpu.driver import Driver, Launcher
@@ -56,6 +57,7 @@ class CudaDriver(Driver):
         from cupy_backends.cuda.api import driver
 
         self._launch = driver.launchKernel
+        self._peers = {index}
 
     def allocate(self, nbytes: int) -> tuple[Any, int]:
         if self._here() != self.index:
@@ -72,14 +74,38 @@ class CudaDriver(Driver):
         import gc
 
         gc.collect()
-        self.library.get_default_memory_pool().free_all_blocks()
+        self.release()
         try:
             memory = self._pool_alloc(nbytes)
         except self.library.cuda.memory.OutOfMemoryError:
-            from mirabelle.backends.cuda.memory import exhausted
+            from mirabelle.backends.gpu.memory import exhausted
 
             raise exhausted(self, nbytes) from None
         return memory, memory.ptr
+
+    def figures(self) -> dict[str, int | None]:
+        with self.device:
+            pool = self.library.get_default_memory_pool()
+            used, together, limit = pool.used_bytes(), pool.total_bytes(), pool.get_limit()
+            free, total = self._runtime.memGetInfo()
+        return {
+            "used": int(used),
+            "held": int(together) - int(used),
+            "limit": int(limit) or None,
+            "total": int(total),
+            "free": int(free),
+        }
+
+    def limit_memory(self, nbytes: int | None) -> None:
+        with self.device:
+            # (to CuPy, 0 is no limit)
+            self.library.get_default_memory_pool().set_limit(size=0 if nbytes is None else max(nbytes, 1))
+
+    def release(self) -> None:
+        with self.device:
+            # Plans of Fourier transforms hold memory to work in.
+            self.library.fft.config.get_plan_cache().clear()
+            self.library.get_default_memory_pool().free_all_blocks()
 
     def upload(self, address: int, data: np.ndarray) -> None:
         with self.device:
@@ -101,6 +127,7 @@ class CudaDriver(Driver):
             self._runtime.memcpyAsync(to, address, nbytes, 3, self._stream().ptr)
 
     def copy_from(self, other: Driver, to: int, address: int, nbytes: int) -> None:
+        self._meet(other.index)
         # What the other card is still computing must be there first.
         with other.device:  # type: ignore[attr-defined]
             done = self.library.cuda.Event(disable_timing=True)
@@ -113,6 +140,16 @@ class CudaDriver(Driver):
         with other.device:  # type: ignore[attr-defined]
             # The source may be given back, and used anew, once it has been read.
             self._stream().wait_event(arrived)
+
+    def _meet(self, other: int) -> None:
+        """Let both cards read each other's memory, where their wires allow; else copies go by the host."""
+        if other in self._peers:
+            return
+        self._peers.add(other)
+        for here, there in ((self.index, other), (other, self.index)):
+            if self._runtime.deviceCanAccessPeer(here, there):
+                with self.library.cuda.Device(here):
+                    self._runtime._deviceEnsurePeerAccess(there)
 
     def array(self, view: Any) -> Any:
         cupy = self.library
@@ -133,6 +170,49 @@ class CudaDriver(Driver):
         cupy = self.library
         array = cupy.asarray(array)
         return view_at(kind, array.data, array.data.ptr, array.shape, array.dtype, array.strides)
+
+    def using(self) -> Any:
+        return _Using(self)
+
+    def stream_number(self) -> int:
+        with self.device:
+            # The legacy default stream is 0 to CUDA, and 1 to others.
+            return int(self._stream().ptr) or 1
+
+    def lent(self, view: Any, holder: Any) -> Any:
+        if not view.size:
+            return self.array(view)
+        cuda = self.library.cuda
+        memory = cuda.UnownedMemory(view.ptr, view.nbytes, holder, self.index)
+        return self.library.ndarray(view.shape, view.dtype, cuda.MemoryPointer(memory, 0), view.strides)
+
+    def borrowed(self, array: Any, kind: Any) -> Any:
+        cupy = self.library
+        with self.device:
+            if not isinstance(array, cupy.ndarray):
+                array = cupy.from_dlpack(array) if hasattr(array, "__dlpack__") else cupy.asarray(array)
+            checked_dtype(array.dtype)
+            if array.size:
+                there = self.card_at(array.data.ptr)
+                if there != self.index:
+                    raise DeviceError(
+                        f"The array lies on card {there}, and is said to be on card {self.index}. Share it where "
+                        f"it is, `mb.asarray(x, device=mb.CuArray.on({there}))`."
+                    )
+            return self.view(array, kind)
+
+    def card_at(self, address: int) -> int:
+        try:
+            said = self._runtime.pointerGetAttributes(address)
+            known = said.type in (2, 3)  # a card's memory, or managed memory
+        except self._runtime.CUDARuntimeError:
+            known = False
+        if not known:
+            raise DeviceError(
+                f"The address {address:#x} is no memory of a card that lives: it is the host's, or was given back. "
+                "Hand over the array while its library holds it; what the host has is copied with `mb.CuArray(x)`."
+            )
+        return int(said.device)
 
     def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:
         with self.device:
@@ -187,6 +267,26 @@ class CudaDriver(Driver):
     def synchronize(self) -> None:
         with self.device:
             self._stream().synchronize()
+
+
+class _Using:
+    """A block on a card, out of which CuPy's "out of memory" comes as ours."""
+
+    __slots__ = ("driver",)
+
+    def __init__(self, driver: CudaDriver) -> None:
+        self.driver = driver
+
+    def __enter__(self) -> None:
+        self.driver.device.__enter__()
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self.driver.device.__exit__()
+        if isinstance(error, self.driver.library.cuda.memory.OutOfMemoryError):
+            from mirabelle.backends.gpu.memory import exhausted
+
+            self.driver.release()  # a second try may find room
+            raise exhausted(self.driver, int(getattr(error, "_size", 0))) from None
 
 
 def _check_card(cupy: Any, index: int) -> None:

@@ -19,7 +19,7 @@ _loaded: dict[Any, Any] = {}
 
 def load(driver: Any, source: KernelText, functions: dict[str, Any], contract: bool) -> Any:
     """The function of a kernel on the current card: found in memory, on disk, or compiled."""
-    key = (driver.index, source.text, source.codes, contract, tuple(functions.values()))
+    key = (driver.index, source.text, source.codes, source.threads, contract, tuple(functions.values()))
     with _lock:
         found = _loaded.get(key)
         if found is None:
@@ -35,7 +35,7 @@ def _made(driver: Any, source: KernelText, functions: dict[str, Any], contract: 
     name = None
     if not functions:  # what a user's function reads from around it is not in the source
         name = diskcache.entry_key(
-            ["cuda", source.text, *source.codes, str(contract), str(driver.capability), *_versions()]
+            ["cuda", source.text, *source.codes, f"{contract} {source.threads} {driver.capability}", *_versions()]
         )
         kept = diskcache.read(name)
         if kept is not None:
@@ -120,7 +120,7 @@ def _versions() -> tuple[str, ...]:
 
         digest = hashlib.sha256()
         for path in sorted(Path(gpu.__path__[0]).glob("*.py")):
-            if path.name.startswith(("names", "operations", "compiler")):
+            if path.name.startswith(("names", "elements", "atomics", "operations", "compiler")):
                 digest.update(path.read_bytes())
         _known = (_numba_version(), _numba_cuda_version(), digest.hexdigest(), str(ctypes.sizeof(ctypes.c_void_p)))
     return _known

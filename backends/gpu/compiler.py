@@ -37,6 +37,11 @@ CUDA_REGISTERS = {
 @functools.cache
 def cuda_names() -> Any:
     """What names in generated source mean to numba-cuda."""
+    import cmath
+    import math
+    import operator
+
+    import numpy as np
     from numba import cuda
     from numba.cuda.extending import intrinsic
 
@@ -47,7 +52,8 @@ def cuda_names() -> Any:
 
         return device_function(operations.scalar_function(stem, c))
 
-    return Names(intrinsic, CUDA_REGISTERS, operation, cuda=cuda, barrier=cuda.syncthreads)
+    modules = {"math": math, "cmath": cmath, "np": np, "operator": operator}
+    return Names(intrinsic, CUDA_REGISTERS, operation, cuda=cuda, barrier=cuda.syncthreads, **modules)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -111,13 +117,14 @@ def ptx_of(
         scope = scope_of(code, cuda_names())
         scope |= {name: device_function(f) for name, f in functions.items()}
         exec(code, scope)
-        if "element" in scope:
-            scope["element"] = device_function(scope["element"])
+        for part in code.co_consts:
+            if isinstance(part, python_types.CodeType) and part.co_name != source.name:
+                scope[part.co_name] = device_function(scope[part.co_name])
         signature = types.void(*[TYPES[c] for c in source.codes])
         try:
-            ptx = _compiled(scope[source.name], signature, capability, contract)
+            ptx = _compiled(scope[source.name], signature, capability, contract, source.threads)
         except Exception as e:
-            if not functions:
+            if not source.functions:
                 raise
             raise UserFunctionError(_shortened(e, ", ".join(f.__name__ for f in functions.values()))) from None
     entry = re.search(r"\.entry\s+([\w$.]+)", ptx)
@@ -126,10 +133,12 @@ def ptx_of(
     return ptx, entry.group(1)
 
 
-def _compiled(f: Any, signature: Any, capability: tuple[int, int], contract: bool) -> str:
+def _compiled(f: Any, signature: Any, capability: tuple[int, int], contract: bool, threads: int) -> str:
     from numba.cuda import compiler
 
-    lib, _ = compiler._compile_pyfunc_with_fixup(f, signature, device=False, abi="numba", cc=capability)
+    lib, _ = compiler._compile_pyfunc_with_fixup(
+        f, signature, device=False, abi="numba", cc=capability, launch_bounds=threads or None
+    )
     if not contract:
         lib._nvvm_options = {**lib._nvvm_options, "fma": 0}
     (ptx,) = lib.get_asm_strs(cc=capability)

@@ -6,6 +6,7 @@ another, over the host's memory, that executes kernels' source in Python.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +35,17 @@ class Driver:
         """New memory: what keeps it alive, and its address (aligned to 256 bytes)."""
         raise NotImplementedError
 
+    def figures(self) -> dict[str, int | None]:
+        """Bytes of the card's memory: `used` by arrays, `held` for reuse, the `limit`, `total` and `free`."""
+        raise NotImplementedError
+
+    def limit_memory(self, nbytes: int | None) -> None:
+        """Have at most so many bytes used and held; None for no limit."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Give what is held for reuse back to the system."""
+
     def upload(self, address: int, data: np.ndarray) -> None:
         """Copy a dense NumPy array to the card."""
         raise NotImplementedError
@@ -56,6 +68,26 @@ class Driver:
 
     def view(self, array: Any, kind: Any) -> Any:
         """An array of the library as a view of type `kind`, over the same memory."""
+        raise NotImplementedError
+
+    def using(self) -> Any:
+        """A block in which the library works on this card, and its errors are ours."""
+        return contextlib.nullcontext()
+
+    def stream_number(self) -> int:
+        """The current stream, as the CUDA array interface and DLPack name it."""
+        return 1
+
+    def lent(self, view: Any, holder: Any) -> Any:
+        """A view as an array of the library for somebody else: as long as it lives, it holds `holder`."""
+        raise NotImplementedError
+
+    def borrowed(self, array: Any, kind: Any) -> Any:
+        """An array of any library on this card as a view of type `kind`, over the same memory."""
+        raise NotImplementedError
+
+    def card_at(self, address: int) -> int:
+        """The number of the card whose memory an address lies in."""
         raise NotImplementedError
 
     def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:

@@ -274,7 +274,8 @@ def _axis_edges(xp: Any, x: Any, bins: Any, span: Any, i: int) -> Any:
         raise TypeError(f"`bins[{i}]` must be an integer, when a scalar") from None
     if count < 1:
         raise ValueError(f"`bins[{i}]` must be positive, when an integer")
-    (edges,) = np.histogramdd(_extremes(x, span)[:, None], bins=count, range=None if span is None else [span])[1]
+    spans = None if span is None else [span]
+    (edges,) = np.histogramdd(_extremes(x, span)[:, None], bins=count, range=spans)[1]
     return xp.asarray(edges)
 
 

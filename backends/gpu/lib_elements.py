@@ -69,7 +69,9 @@ def _(
 
 
 @routine("interp")
-def _(xp: Any, x: Any, places: Any, values: Any, *, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def _(
+    xp: Any, x: Any, places: Any, values: Any, *, left: Any = None, right: Any = None, period: Any = None
+) -> Any:
     """NumPy's rule, also at NaN and infinity: from the left point, else from the right one."""
     kind = np.dtype(np.complex128 if values.dtype.kind == "c" else np.float64)
     x, places, values = x.astype(np.float64), places.astype(np.float64), values.astype(kind)
@@ -97,6 +99,8 @@ def _(xp: Any, x: Any, places: Any, values: Any, *, left: Any = None, right: Any
     out = xp.where(j == n - 1, values[-1], out)
     out = xp.where(x < places[0], below, out)
     out = xp.where(x > places[-1], above, out)
+    if n == 1:  # NaN is neither below nor above it
+        return out
     return xp.where(xp.isnan(x), kind.type(np.nan) if kind.kind == "f" else complex(np.nan, 0), out)
 
 

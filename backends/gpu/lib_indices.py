@@ -57,9 +57,7 @@ def _(xp: Any, indices: Any, shape: Any, *, order: str = "C") -> Any:
     if indices.size:
         low, high = int(indices.min()), int(indices.max())
         if low < 0 or high >= size:
-            raise ValueError(
-                f"index {low if low < 0 else high} is out of bounds for array with size {size}"
-            )
+            raise ValueError(f"index {low if low < 0 else high} is out of bounds for array with size {size}")
     indices = indices.astype(np.int64, copy=False)
     return tuple(indices // step % n for n, step in zip(dims, _steps(dims, order), strict=True))
 

@@ -11,7 +11,7 @@ from mirabelle.backends.gpu.lib_convolution import convolve
 from mirabelle.backends.gpu.lib_linalg import eigvals
 from mirabelle.backends.gpu.lib_sorting import flatnonzero, sort
 from mirabelle.backends.gpu.lib_systems import lstsq
-from mirabelle.backends.gpu.library import routine, raising
+from mirabelle.backends.gpu.library import raising, routine
 
 
 def _sum(xp: Any, a: Any, b: Any, minus: bool) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.gpu import GPUArray, handle
-from mirabelle.backends.gpu.library import ROUTINES, routine, scipy_name
+from mirabelle.backends.gpu.library import ROUTINES, on_card, routine
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -26,10 +26,10 @@ _LARGEST = 2**31 - 1
 def matmul(xp: Any, a: Any, b: Any) -> Any:
     """a @ b in the operands' common dtype."""
     dtype = np.result_type(a.dtype, b.dtype)
-    if dtype == bool:
+    if dtype.kind == "b":
         # Is there any pair? Numbers of pairs are exact enough in single precision not to vanish.
         return xp.matmul(a.astype(np.float32), b.astype(np.float32)) != 0
-    if dtype == np.float16 and xp is np:
+    if dtype == np.float16 and not on_card(xp):
         return xp.matmul(a.astype(np.float32), b.astype(np.float32)).astype(dtype)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
     if a.ndim == b.ndim == 2 and _direct(xp, a, b):
@@ -56,7 +56,7 @@ def gemm(xp: Any, a: Any, b: Any, c: Any, *, alpha: Any = 1, beta: Any = 0) -> N
 def _direct(xp: Any, a: Any, b: Any, *out: Any) -> bool:
     """Does one call of cuBLAS do?"""
     return (
-        scipy_name(xp) != "scipy"
+        on_card(xp)
         and a.dtype == b.dtype
         and a.dtype.char in _BLAS
         and a.size > 0
@@ -144,7 +144,7 @@ def _summed(xp: Any, scan: Any, x: Any, axis: int, dtype: Any) -> Any:
 
 
 def gpu_accumulate(x: Any, op: Any, axis: int) -> Any:
-    from mirabelle.backends.host.blas import scan_ufunc
+    from mirabelle.backends.host.library import scan_ufunc
 
     view = verbs.leaf_of(x).view
     family = view.family

@@ -29,6 +29,9 @@ _METHODS = {
 }  # fmt: skip
 
 
+_DISCRETE = ("linear", "lower", "higher", "nearest", "inverted_cdf", "closest_observation")
+
+
 def _lines(xp: Any, x: Any, axis: Any) -> tuple[Any, tuple[int, ...]]:
     """The elements that are reduced together as the last axis of two, and the reduced axes."""
     axes = normal_axes(axis, x.ndim)
@@ -113,9 +116,8 @@ def quantile(
     lines, axes = _lines(xp, x, axis)
     if weights is not None:
         weights = _lines_of_weights(xp, weights, x, axes, axis, method, lines)
-    if lines.dtype.kind == "b":
-        if method not in ("inverted_cdf", "closest_observation", "lower", "higher", "nearest"):
-            raise TypeError("quantiles of truth values are not interpolated: convert them, x.astype(mb.int8).")
+    if lines.dtype.kind == "b" and method not in _DISCRETE[1:]:
+        raise TypeError("quantiles of truth values are not interpolated: convert them, x.astype(mb.int8).")
     shape = (*q.shape, *_shape(x, axes, keepdims))
     share = q.reshape(-1)
     if weights is not None:
@@ -134,7 +136,7 @@ def _none(xp: Any, lines: Any) -> Any:
 def _quantile(xp: Any, ordered: Any, count: Any, method: str, weak: bool, skip: bool, q: Any) -> Any:
     """One quantile of each sorted line."""
     place = _place(xp, count, q, method)
-    if place.dtype.kind == "i":
+    if place.dtype.kind in "iu" and method in _DISCRETE:
         found = _at(xp, ordered, xp.minimum(place, count - 1))
     else:
         before = xp.floor(place)

@@ -55,7 +55,8 @@ def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "") -> None
         into[tuple(i[last] for i in where)] = values[last]
         return
     name = _INVERSE.get(op, op)
-    if name not in ASSOCIATIVE:
+    truncating = name == "multiply" != op and into.dtype.kind not in "fc"
+    if name not in ASSOCIATIVE or truncating:
         raise NotImplementedError(
             f"{op} at repeated places depends on their order, which cards do not keep. Move the data to the "
             "host, `mb.adapt(mb.HostArray, x)`, or combine with one of: " + ", ".join(sorted(ASSOCIATIVE)) + "."

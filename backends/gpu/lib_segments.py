@@ -7,13 +7,12 @@ order, with errors that grow with the logarithm of its length, and without waiti
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.library import routine
 from mirabelle.backends.gpu.lib_sorting import argsort
+from mirabelle.backends.gpu.library import routine
 
 # Operations whose order of evaluation is free.
 ASSOCIATIVE = {
@@ -33,9 +32,7 @@ def running_segments(xp: Any, combine: Any, values: Any, starts: Any, longest: i
     step = 1
     while step < min(longest, n):
         combined = values.copy()
-        combined[step:] = xp.where(
-            place[step:] >= step, combine(values[:-step], values[step:]), values[step:]
-        )
+        combined[step:] = xp.where(place[step:] >= step, combine(values[:-step], values[step:]), values[step:])
         values = combined
         step *= 2
     return values
@@ -98,7 +95,7 @@ def _reduceat(name: str) -> Any:
         which = xp.searchsorted(first, xp.arange(total, dtype=np.int64), side="right") - 1
         source = xp.arange(total, dtype=np.int64) - first[which] + indices[which]
         values = moved[source]
-        values = values.astype(bool if found == bool and "logical" in name else found)
+        values = values.astype(found)
         return xp.moveaxis(reduce_segments(xp, combine, values, first, lengths), 0, axis)
 
     return reduceat
@@ -113,12 +110,3 @@ def result_dtype(name: str, dtype: np.dtype, wanted: Any) -> np.dtype:
 
 for _name in sorted(ASSOCIATIVE):
     routine(f"{_name}.reduceat")(_reduceat(_name))
-
-
-def most(values: Any) -> int:
-    """The largest of some lengths; 0 of none."""
-    return int(values.max()) if values.size else 0
-
-
-def size_of(shape: Any) -> int:
-    return math.prod(shape)

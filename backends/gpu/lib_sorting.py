@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.library import routine
+from mirabelle.backends.gpu.library import on_card, routine
 
 
 def flattened(x: Any, axis: Any) -> tuple[Any, int]:
@@ -33,7 +33,7 @@ def argsort(xp: Any, x: Any, *, axis: Any = -1, kind: Any = None) -> Any:
     if not x.size:
         return xp.empty(x.shape, np.int64)
     # CuPy's is always stable, and knows no names; NumPy's, on the simulated card, is so on request.
-    return xp.argsort(x, axis=axis, **({"kind": "stable"} if xp is np else {}))
+    return xp.argsort(x, axis=axis, **({} if on_card(xp) else {"kind": "stable"}))
 
 
 def _checked_kth(kth: Any, n: int) -> None:

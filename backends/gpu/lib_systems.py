@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.lib_linalg import adjoint, diagonal, eigh, eigvalsh, real_dtype, refusing, svd
-from mirabelle.backends.gpu.lib_sorting import sort
+from mirabelle.backends.gpu.lib_linalg import adjoint, eigvalsh, real_dtype, refusing, svd
 from mirabelle.backends.gpu.library import routine
 
 _SINGULAR = "Singular matrix"
@@ -16,9 +15,7 @@ _SINGULAR = "Singular matrix"
 def stacked(xp: Any, *operands: Any) -> tuple[Any, ...]:
     """Stacks of matrices, of one shape of stack."""
     shape = np.broadcast_shapes(*[x.shape[:-2] for x in operands])
-    return tuple(
-        x if x.shape[:-2] == shape else xp.broadcast_to(x, (*shape, *x.shape[-2:])) for x in operands
-    )
+    return tuple(x if x.shape[:-2] == shape else xp.broadcast_to(x, (*shape, *x.shape[-2:])) for x in operands)
 
 
 def columns(b: Any) -> tuple[Any, bool]:
@@ -129,8 +126,10 @@ def _(xp: Any, x: Any, *, tol: Any = None, rtol: Any = None, hermitian: bool = F
 
 @routine("linalg.cond")
 def _(xp: Any, x: Any, *, p: Any = None) -> Any:
-    if not x.size:
+    if 0 in x.shape[-2:]:
         raise np.linalg.LinAlgError("cond is not defined on empty arrays")
+    if not x.size:
+        return xp.empty(x.shape[:-2], real_dtype(x.dtype))
     if p in (None, 2, -2):
         s = svd(xp, x, compute_uv=False)
         large, small = s[..., 0], s[..., -1]
@@ -162,17 +161,3 @@ def _norm(xp: Any, x: Any, p: Any) -> Any:
         raise ValueError("Invalid norm order for matrices.")
     sums = xp.abs(x).sum(axis=-2 if p in (1, -1) else -1)
     return sums.max(axis=-1) if p > 0 else sums.min(axis=-1)
-
-
-def hermitian_function(xp: Any, x: Any, f: Any) -> Any:
-    """A function of Hermitian matrices, by their eigenvalues."""
-    values, vectors = eigh(xp, x)
-    return xp.matmul(vectors * f(values)[..., None, :], adjoint(vectors))
-
-
-def zero_on_diagonal(x: Any) -> bool:
-    return bool((diagonal(x) == 0).any())
-
-
-def in_order(xp: Any, s: Any) -> Any:
-    return sort(xp, s, axis=-1)

@@ -87,7 +87,7 @@ def _found(cls: Any, driver: Any, name: str) -> Callable[..., Any]:
     why = ABSENT.get(name)
     if why is None:
         path, _, last = name.rpartition(".")
-        for package in (module.__name__, scipy_name(module)):
+        for package in (module.__name__, SCIPY[module.__name__]):
             try:
                 holder = importlib.import_module(f"{package}.{path}" if path else package)
             except ImportError:
@@ -102,19 +102,23 @@ def _found(cls: Any, driver: Any, name: str) -> Callable[..., Any]:
     )
 
 
-def scipy_name(module: Any) -> str:
-    """The name of SciPy's counterpart for an array module."""
-    return "scipy" if module is np else "cupyx.scipy"
+# SciPy's counterpart for an array module.
+SCIPY = {"cupy": "cupyx.scipy", "numpy": "scipy"}
 
 
 def scipy_module(xp: Any, name: str) -> Any:
     """A part of SciPy for an array module: `cupyx.scipy.<name>`."""
-    return importlib.import_module(f"{scipy_name(xp)}.{name}")
+    return importlib.import_module(f"{SCIPY[xp.__name__]}.{name}")
+
+
+def on_card(xp: Any) -> bool:
+    """Are its arrays on a card, or is NumPy standing for CuPy?"""
+    return bool(xp.__name__ == "cupy")
 
 
 def raising(xp: Any) -> Any:
     """A block in which the card's solvers say by an exception that they failed. (They wait, to know.)"""
-    if xp is np:
+    if not on_card(xp):
         return contextlib.nullcontext()
     return importlib.import_module("cupyx").errstate(linalg="raise")
 
@@ -133,11 +137,11 @@ def _on_views(run: Any) -> Callable[..., Any]:
 
 def _on_arrays(family: Any, driver: Any, run: Any) -> Callable[..., Any]:
     """A routine of the library's arrays as one of views."""
-    using = getattr(driver, "using", contextlib.nullcontext)
+    card = getattr(driver, "device", None) or contextlib.nullcontext()
 
     def call(*views: Any, **options: Any) -> Any:
         _count(views, options)
-        with using(), np.errstate(all="ignore"):
+        with card, np.errstate(all="ignore"):
             given: list[Any] = []
             arrays = [_arrays(driver, v, given) for v in views]
             named = {key: _arrays(driver, v, given) for key, v in options.items()}

@@ -23,6 +23,7 @@ TYPES: dict[str, Any] = {
 }  # fmt: skip
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _MEMORY = re.compile(r"(load|store)(\d*)_([biufc]\d+)$")
+_ATOMIC = re.compile(r"atomic_(add|max|min|exchange|cas)_([iuf][48])$")
 # Global memory, in the numbers of NVVM and of AMDGPU alike.
 _GLOBAL = 1
 
@@ -171,6 +172,57 @@ def register(intrinsic: Any, llvm_name: str) -> Any:
     return read
 
 
+# What samplers of random numbers are written in (`arraytypes.random.lanes`), as far as it is no plain source:
+# the bits of a number and back, and roundings that are exact on every target.
+_CASTS = {
+    "bits": (types.float64, types.uint64), "number": (types.uint64, types.float64),
+    "bits4": (types.float32, types.uint32), "number4": (types.uint32, types.float32),
+}  # fmt: skip
+
+
+def sampler_word(intrinsic: Any, name: str) -> Any:
+    """What a word of the samplers means; None if it is none."""
+    if name in _CASTS:
+        return _cast(intrinsic, *_CASTS[name])
+    return _rounded(intrinsic, f"llvm.{name}") if name in ("sqrt", "floor") else None
+
+
+def _cast(intrinsic: Any, taken: Any, result: Any) -> Any:
+    @intrinsic
+    def cast(typingctx: Any, x: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            value = context.cast(builder, args[0], x, taken)
+            return builder.bitcast(value, context.get_value_type(result))
+
+        return result(x), generate
+
+    return cast
+
+
+def _rounded(intrinsic: Any, llvm_name: str) -> Any:
+    @intrinsic
+    def rounded(typingctx: Any, x: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            t = context.get_value_type(x)
+            f = builder.module.declare_intrinsic(llvm_name, [t], ir.FunctionType(t, [t]))
+            return builder.call(f, args)
+
+        return x(x), generate
+
+    return rounded
+
+
+def atomic_function(intrinsic: Any, name: str) -> Any:
+    """What `atomic_add_f8(address, index, value)` means, which returns what was there; None if it is no such."""
+    found = _ATOMIC.match(name)
+    if found is None:
+        return None
+    from mirabelle.backends.gpu import atomics
+
+    c = found[2]
+    return atomics.by_address(intrinsic, found[1], TYPES[c], int(c[1:]), _address)
+
+
 class Names(dict[str, Any]):
     """The globals of kernels: a name is made when it is first asked for, and kept.
 
@@ -192,6 +244,14 @@ class Names(dict[str, Any]):
             made = register(self._intrinsic, self._registers[name])
         if made is None and name in ("div_i4", "rem_i4", "div_i8", "rem_i8"):
             made = division(self._intrinsic, name)
+        if made is None:
+            made = sampler_word(self._intrinsic, name)
+        if made is None:
+            made = atomic_function(self._intrinsic, name)
+        if made is None and (name.startswith("_k_") or name == "outside"):
+            from mirabelle.backends.gpu import elements
+
+            made = elements.meaning(self._intrinsic, TYPES, name)
         if made is None:
             stem, _, c = name.rpartition("_")
             if c not in TYPES:

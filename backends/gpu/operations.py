@@ -12,8 +12,8 @@ on NumPy's numbers. On a simulated card `simulated_function` takes NumPy's ufunc
 >>> import numpy as np
 >>> scalar_function("floor_divide", "i4", "numpy")(np.int32(-7), np.int32(2))
 np.int32(-4)
->>> simulated_function("floor_divide", "i4")(np.int32(7), np.int32(0))
-np.int32(0)
+>>> simulated_function("floor_divide", "i4")(np.int32(-7), np.int32(2))
+np.int32(-4)
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ from typing import Any
 import numpy as np
 
 from mirabelle.backends.codegen.userfunctions import captures
-from mirabelle.backends.gpu import operations_complex, operations_real
+from mirabelle.backends.gpu import (
+    operations_analytic,
+    operations_complex,
+    operations_integer,
+    operations_real,
+)
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch import ops
 from mirabelle.dispatch.ops import TABLE
@@ -35,8 +40,10 @@ from mirabelle.dispatch.promotion import Sig, signature
 from mirabelle.dispatch.promotion import code as code_of
 
 CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
+_I: Any = operations_integer
 _R: Any = operations_real
 _C: Any = operations_complex
+_A: Any = operations_analytic
 
 # The patterns, by kind of dtype. (A function of the library that is the operation itself is named.)
 
@@ -46,46 +53,46 @@ _LIBRARY = {
     "fmod", "pow", "atan2", "hypot", "copysign", "erf", "erfc", "gamma", "lgamma", "sinpi", "cospi",
 }  # fmt: skip
 _COMMON: dict[str, Any] = {
-    "positive": _R.same, "conj": _R.same, "real": _R.same, "copy": _R.same, "imag": _R.zero,
-    "where": _R.where, "negative": _R.negative, "add": _R.add, "subtract": _R.subtract,
-    "multiply": _R.multiply, "square": _R.square, "equal": _R.equal, "not_equal": _R.not_equal,
-    "less": _R.less, "less_equal": _R.less_equal, "greater": _R.greater,
-    "greater_equal": _R.greater_equal, "logical_not": _R.logical_not,
-    "logical_and": _R.logical_and, "logical_or": _R.logical_or, "logical_xor": _R.logical_xor,
+    "positive": _I.same, "conj": _I.same, "real": _I.same, "copy": _I.same, "imag": _I.zero,
+    "where": _I.where, "negative": _I.negative, "add": _I.add, "subtract": _I.subtract,
+    "multiply": _I.multiply, "square": _I.square, "equal": _I.equal, "not_equal": _I.not_equal,
+    "less": _I.less, "less_equal": _I.less_equal, "greater": _I.greater,
+    "greater_equal": _I.greater_equal, "logical_not": _I.logical_not,
+    "logical_and": _I.logical_and, "logical_or": _I.logical_or, "logical_xor": _I.logical_xor,
 }  # fmt: skip
 _WHOLE: dict[str, Any] = {
-    **_COMMON, "floor": _R.same, "ceil": _R.same, "trunc": _R.same, "isnan": _R.false,
-    "isinf": _R.false, "isfinite": _R.true,
+    **_COMMON, "floor": _I.same, "ceil": _I.same, "trunc": _I.same, "isnan": _I.false,
+    "isinf": _I.false, "isfinite": _I.true,
 }  # fmt: skip
 _INTEGER: dict[str, Any] = {
-    **_WHOLE, "maximum": _R.larger, "minimum": _R.smaller, "fmax": _R.larger, "fmin": _R.smaller,
-    "bitwise_and": _R.bitwise_and, "bitwise_or": _R.bitwise_or, "bitwise_xor": _R.bitwise_xor,
-    "bitwise_invert": _R.bitwise_invert, "bitwise_left_shift": _R.left_shift,
+    **_WHOLE, "maximum": _I.larger, "minimum": _I.smaller, "fmax": _I.larger, "fmin": _I.smaller,
+    "bitwise_and": _I.bitwise_and, "bitwise_or": _I.bitwise_or, "bitwise_xor": _I.bitwise_xor,
+    "bitwise_invert": _I.bitwise_invert, "bitwise_left_shift": _I.left_shift,
 }  # fmt: skip
 _PATTERNS: dict[str, dict[str, Any]] = {
     "b": {
-        **_WHOLE, "abs": _R.same, "add": _R.bool_or, "multiply": _R.bool_and,
-        "maximum": _R.bool_or, "minimum": _R.bool_and, "fmax": _R.bool_or, "fmin": _R.bool_and,
-        "less": _R.bool_less, "less_equal": _R.bool_less_equal, "greater": _R.bool_greater,
-        "greater_equal": _R.bool_greater_equal, "logical_not": _R.bool_not,
-        "logical_and": _R.bool_and, "logical_or": _R.bool_or, "logical_xor": _R.bool_xor,
-        "bitwise_and": _R.bool_and, "bitwise_or": _R.bool_or, "bitwise_xor": _R.bool_xor,
-        "bitwise_invert": _R.bool_not,
+        **_WHOLE, "abs": _I.same, "add": _I.bool_or, "multiply": _I.bool_and,
+        "maximum": _I.bool_or, "minimum": _I.bool_and, "fmax": _I.bool_or, "fmin": _I.bool_and,
+        "less": _I.bool_less, "less_equal": _I.bool_less_equal, "greater": _I.bool_greater,
+        "greater_equal": _I.bool_greater_equal, "logical_not": _I.bool_not,
+        "logical_and": _I.bool_and, "logical_or": _I.bool_or, "logical_xor": _I.bool_xor,
+        "bitwise_and": _I.bool_and, "bitwise_or": _I.bool_or, "bitwise_xor": _I.bool_xor,
+        "bitwise_invert": _I.bool_not,
     },
     "i": {
-        **_INTEGER, "abs": _R.signed_abs, "sign": _R.signed_sign,
-        "reciprocal": _R.signed_reciprocal, "floor_divide": _R.signed_floor_divide,
-        "remainder": _R.signed_remainder, "fmod": _R.signed_fmod, "divmod": _R.signed_divmod,
-        "pow": _R.signed_pow, "bitwise_right_shift": _R.signed_right_shift, "gcd": _R.signed_gcd,
-        "lcm": _R.signed_lcm, "bitwise_count": _R.signed_bitwise_count,
+        **_INTEGER, "abs": _I.signed_abs, "sign": _I.signed_sign,
+        "reciprocal": _I.signed_reciprocal, "floor_divide": _I.signed_floor_divide,
+        "remainder": _I.signed_remainder, "fmod": _I.signed_fmod, "divmod": _I.signed_divmod,
+        "pow": _I.signed_pow, "bitwise_right_shift": _I.signed_right_shift, "gcd": _I.signed_gcd,
+        "lcm": _I.signed_lcm, "bitwise_count": _I.signed_bitwise_count,
     },
     "u": {
-        **_INTEGER, "abs": _R.same, "sign": _R.unsigned_sign,
-        "reciprocal": _R.unsigned_reciprocal, "floor_divide": _R.unsigned_floor_divide,
-        "remainder": _R.unsigned_remainder, "fmod": _R.unsigned_remainder,
-        "divmod": _R.unsigned_divmod, "pow": _R.unsigned_pow,
-        "bitwise_right_shift": _R.unsigned_right_shift, "gcd": _R.unsigned_gcd,
-        "lcm": _R.unsigned_lcm, "bitwise_count": _R.unsigned_bitwise_count,
+        **_INTEGER, "abs": _I.same, "sign": _I.unsigned_sign,
+        "reciprocal": _I.unsigned_reciprocal, "floor_divide": _I.unsigned_floor_divide,
+        "remainder": _I.unsigned_remainder, "fmod": _I.unsigned_remainder,
+        "divmod": _I.unsigned_divmod, "pow": _I.unsigned_pow,
+        "bitwise_right_shift": _I.unsigned_right_shift, "gcd": _I.unsigned_gcd,
+        "lcm": _I.unsigned_lcm, "bitwise_count": _I.unsigned_bitwise_count,
     },
     "f": {
         **_COMMON, "abs": "fabs", "round": "rint", "sign": _R.real_sign, "divide": _R.divide,
@@ -99,7 +106,7 @@ _PATTERNS: dict[str, dict[str, Any]] = {
         "fma": "fma", **{name: name for name in _LIBRARY},
     },
     "c": {
-        "positive": _C.same, "copy": _C.same, "real": _C.real, "imag": _C.imag, "where": _R.where,
+        "positive": _C.same, "copy": _C.same, "real": _C.real, "imag": _C.imag, "where": _I.where,
         "conj": _C.conj, "negative": _C.negative, "add": _C.add, "subtract": _C.subtract,
         "multiply": _C.multiply, "square": _C.square, "divide": _C.divide,
         "reciprocal": _C.reciprocal, "abs": _C.absolute, "sign": _C.sign, "round": _C.rint,
@@ -108,11 +115,11 @@ _PATTERNS: dict[str, dict[str, Any]] = {
         "logical_or": _C.logical_or, "logical_xor": _C.logical_xor, "equal": _C.equal,
         "not_equal": _C.not_equal, "less": _C.less, "less_equal": _C.less_equal,
         "greater": _C.greater, "greater_equal": _C.greater_equal, "maximum": _C.maximum,
-        "minimum": _C.minimum, "fmax": _C.fmax, "fmin": _C.fmin, "exp": _C.exp, "exp2": _C.exp2,
-        "expm1": _C.expm1, "log": _C.log, "log2": _C.log2, "log10": _C.log10, "log1p": _C.log1p,
-        "sqrt": _C.sqrt, "pow": _C.power, "sin": _C.sin, "cos": _C.cos, "tan": _C.tan,
-        "sinh": _C.sinh, "cosh": _C.cosh, "tanh": _C.tanh, "asin": _C.asin, "acos": _C.acos,
-        "atan": _C.atan, "asinh": _C.asinh, "acosh": _C.acosh, "atanh": _C.atanh,
+        "minimum": _C.minimum, "fmax": _C.fmax, "fmin": _C.fmin, "exp": _A.exp, "exp2": _A.exp2,
+        "expm1": _A.expm1, "log": _A.log, "log2": _A.log2, "log10": _A.log10, "log1p": _A.log1p,
+        "sqrt": _A.sqrt, "pow": _A.power, "sin": _A.sin, "cos": _A.cos, "tan": _A.tan,
+        "sinh": _A.sinh, "cosh": _A.cosh, "tanh": _A.tanh, "asin": _A.asin, "acos": _A.acos,
+        "atan": _A.atan, "asinh": _A.asinh, "acosh": _A.acosh, "atanh": _A.atanh,
     },
 }  # fmt: skip
 # Of complex64, what would lose digits at single precision.
@@ -121,7 +128,7 @@ _WIDE = {
 }  # fmt: skip
 # Of float16, what is no operation at single precision, rounded.
 _HALF: dict[str, Any] = {
-    "positive": _R.same, "conj": _R.same, "real": _R.same, "copy": _R.same, "where": _R.where,
+    "positive": _I.same, "conj": _I.same, "real": _I.same, "copy": _I.same, "where": _I.where,
     "nextafter": _R.half_nextafter, "spacing": _R.half_spacing, "divmod": _R.half_divmod,
     "modf": _R.half_pair, "frexp": _R.half_frexp, "ldexp": _R.half_ldexp, "fma": _R.half_ternary,
     "isnan": _R.half_test, "isinf": _R.half_test, "isfinite": _R.half_test,
@@ -148,13 +155,13 @@ def _made(stem: str, code: str, target: str) -> Any:
         raise KeyError(f"{stem}_{code}")
     pattern: Any = patterns[stem]
     of: Any = None
-    if stem in _R.MIXED and code in ("i8", "u8"):
-        pattern = _R.MIXED[stem]
+    if stem in _I.MIXED and code in ("i8", "u8"):
+        pattern = _I.MIXED[stem]
     elif code == "f2":
         pattern = _HALF.get(stem) or (_R.half_binary if TABLE[stem].nin == 2 else _R.half_unary)
         of = _made(stem, "f4", target)
     elif code == "c8" and stem in _WIDE:
-        pattern = _C.wide_binary if TABLE[stem].nin == 2 else _C.wide_unary
+        pattern = _A.wide_binary if TABLE[stem].nin == 2 else _A.wide_unary
         of = _made(stem, "c16", target)
     elif isinstance(pattern, str):
         return _of_library(pattern, code, target)
@@ -224,9 +231,9 @@ def _constants(code: str, target: str) -> dict[str, Any]:
         values = {
             "MINUS_ONE": -1, "TWO": 2, "FOUR": 4, "HALF": 0.5, "QUARTER": 0.25, "HUNDRED": 100, "PI": math.pi,
             "HALF_PI": math.pi / 2, "INFINITY": math.inf, "NAN": math.nan, "LOG_2": math.log(2),
-            "LOG2_E": math.log2(math.e), "LOG10_E": math.log10(math.e), "DEGREE": math.pi / 180,
-            "RADIAN": 180 / math.pi, "SMALLEST": limits.smallest_subnormal, "LARGEST": limits.max,
-            "LOG_SCALE": (108 if double else 48) * math.log(2),
+            "LOG2_E": math.log2(math.e), "LOG10_E": math.log10(math.e), "DEGREE": number(math.pi) / number(180),
+            "RADIAN": number(180) / number(math.pi), "SMALLEST": limits.smallest_subnormal,
+            "LARGEST": limits.max, "LOG_SCALE": (108 if double else 48) * math.log(2),
             "SPLITTER": 2.0**27 + 1 if double else 2.0**12 + 1,
             "EXP_LIMIT": 700 if double else 80, "TANH_LIMIT": 20 if double else 10,
             "BIG": 2.0**1020 if double else 2.0**124, "TINY": 2.0**-960 if double else 2.0**-96,
@@ -257,7 +264,9 @@ def _library(target: str, itemsize: int) -> types.ModuleType:
     if target == "numpy":
         known = {name: _guarded(name, itemsize) for name in (*_MATH, "cbrt", "rint", "sinpi", "cospi", "fma")}
     elif target == "host":
-        known |= {name: getattr(np, name) for name in ("floor", "ceil", "trunc", "rint", "cbrt", "exp2", "fmod")}
+        known |= {
+            name: getattr(np, name) for name in ("floor", "ceil", "trunc", "rint", "cbrt", "exp2", "fmod")
+        }
         known |= {"sinpi": ops.sinpi, "cospi": ops.cospi}
     else:
         from numba.cuda import libdevice
@@ -282,7 +291,7 @@ _MATH = (
 
 
 def _guarded(name: str, itemsize: int) -> Any:
-    """A real function on NumPy's numbers, which raises nothing."""
+    """A real function of NumPy's numbers of so many bytes, which raises nothing."""
     op = TABLE.get(name)
     ufunc = getattr(np, name, None) if op is None or name == "ldexp" else op.ufunc
     if ufunc is not None:
@@ -312,8 +321,7 @@ def simulated_function(stem: str, code: str) -> Callable[..., Any]:
     if op.ufunc is not None:
         return op.ufunc
     if stem in ("erf", "erfc", "gamma", "lgamma", "sinpi", "cospi", "fma"):
-        made = numpy_callable(Sig(op, (dtype,) * op.nin, (dtype,)))[0]
-        return lambda *args: made(*args)[()]
+        return _guarded(stem, dtype.itemsize)  # type: ignore[no-any-return]
     return scalar_function(stem, code, "numpy")
 
 
@@ -344,5 +352,5 @@ def _operands(op: ops.Op, code: str) -> Iterator[tuple[np.dtype, ...]]:
         yield dtype, np.dtype("i8")
     else:
         yield (dtype,) * op.nin
-        if op.name in _R.MIXED and code in ("i8", "u8"):
+        if op.name in _I.MIXED and code in ("i8", "u8"):
             yield dtype, np.dtype("u8" if code == "i8" else "i8")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import gc
 import itertools
 import math
 import re
@@ -19,8 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.gpu import view_at
 from mirabelle.backends.codegen.element import KernelText
+from mirabelle.backends.codegen.gridkernel import IndexKernelText
 from mirabelle.backends.gpu.driver import Driver, Launcher
+from mirabelle.backends.gpu.memory import exhausted
 from mirabelle.backends.host.compiler import remember
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
@@ -30,6 +34,9 @@ from mirabelle.dispatch.promotion import Sig
 _CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
 _MEMORY = re.compile(r"(load|store)(\d*)_([biufc]\d+)$")
 _ALIGNMENT = 256
+# The simulated machine: so many cards, each with so many bytes.
+CARDS = 2
+TOTAL = 1 << 34
 
 
 class Block:
@@ -53,6 +60,11 @@ class Memory:
         self.starts: list[int] = []
         self.blocks: dict[int, Any] = {}
 
+    def used(self) -> int:
+        """The bytes of the living blocks."""
+        blocks = [ref() for ref in list(self.blocks.values())]
+        return sum(block.nbytes for block in blocks if block is not None)
+
     def add(self, block: Any) -> None:
         bisect.insort(self.starts, block.ptr)
         self.blocks[block.ptr] = weakref.ref(block, functools.partial(self._gone, block.ptr))
@@ -64,10 +76,18 @@ class Memory:
             if at < len(self.starts) and self.starts[at] == start:
                 del self.starts[at]
 
+    def _block(self, address: int) -> Any:
+        i = bisect.bisect_right(self.starts, address) - 1
+        return self.blocks[self.starts[i]]() if i >= 0 else None
+
+    def owns(self, address: int) -> bool:
+        """Does an address lie in a living block?"""
+        block = self._block(address)
+        return block is not None and address < block.ptr + max(block.nbytes, 1)
+
     def at(self, address: int, nbytes: int, what: str) -> np.ndarray:
         """The bytes at an address."""
-        i = bisect.bisect_right(self.starts, address) - 1
-        block = self.blocks[self.starts[i]]() if i >= 0 else None
+        block = self._block(address)
         if block is None or address + nbytes > block.ptr + block.nbytes:
             raise DeviceError(
                 f"illegal memory access: {what} of {nbytes} bytes at {address:#x} is outside of every array of "
@@ -75,6 +95,20 @@ class Memory:
             )
         offset = address - block.ptr
         return block.data[offset : offset + nbytes]  # type: ignore[no-any-return]
+
+
+# The cards that have been started, by number.
+_cards: dict[int, SimulatedDriver] = {}
+
+
+class _Lent:
+    """What NumPy is told of memory handed to somebody else: where it is, and what must live for it."""
+
+    __slots__ = ("__array_interface__", "holder")
+
+    def __init__(self, interface: dict[str, Any], holder: Any) -> None:
+        self.__array_interface__ = interface
+        self.holder = holder
 
 
 class SimulatedDriver(Driver):
@@ -86,14 +120,38 @@ class SimulatedDriver(Driver):
     capability = (9, 0)
 
     def __init__(self, index: int = 0) -> None:
+        if not 0 <= index < CARDS:
+            raise DeviceError(
+                f"Card {index} was asked for, and the simulated machine has {CARDS}, numbered from 0. Use "
+                "`mb.CuArray.on(0)`."
+            )
+        _cards[index] = self
         self.index = index
         self.memory = Memory()
+        self.limit: int | None = None
         self.library = np
 
     def allocate(self, nbytes: int) -> tuple[Any, int]:
+        if self.limit is not None or nbytes > TOTAL // 8:
+            self._make_room(nbytes)
         block = Block(nbytes)
         self.memory.add(block)
         return block, block.ptr
+
+    def _make_room(self, nbytes: int) -> None:
+        """Let go of what only cycles hold, if there is no room otherwise."""
+        most = TOTAL if self.limit is None else self.limit
+        if self.memory.used() + nbytes > most:
+            gc.collect()
+            if self.memory.used() + nbytes > most:
+                raise exhausted(self, nbytes)
+
+    def figures(self) -> dict[str, int | None]:
+        used = self.memory.used()
+        return {"used": used, "held": 0, "limit": self.limit, "total": TOTAL, "free": max(0, TOTAL - used)}
+
+    def limit_memory(self, nbytes: int | None) -> None:
+        self.limit = nbytes
 
     def upload(self, address: int, data: np.ndarray) -> None:
         raw = data.ravel(order="K").view(np.uint8)
@@ -126,7 +184,33 @@ class SimulatedDriver(Driver):
             self.upload(made.ptr, np.ascontiguousarray(data))
         return made
 
+    def lent(self, view: Any, holder: Any) -> Any:
+        if not view.size:
+            return np.empty(view.shape, view.dtype)
+        return np.asarray(_Lent(view.proxy.__array_interface__, holder))
+
+    def borrowed(self, array: Any, kind: Any) -> Any:
+        said = array.__cuda_array_interface__
+        dtype, shape, strides = np.dtype(said["typestr"]), tuple(said["shape"]), said.get("strides")
+        view = view_at(kind, array, said["data"][0], shape, dtype, strides)
+        if view.size and self.card_at(view.ptr) != self.index:
+            raise DeviceError(f"The array lies on card {self.card_at(view.ptr)}, and not on card {self.index}.")
+        return view
+
+    def card_at(self, address: int) -> int:
+        for index, driver in _cards.items():
+            if driver.memory.owns(address):
+                return index
+        raise DeviceError(
+            f"The address {address:#x} is no memory of a card that lives: it is the host's, or was given back. "
+            "Hand over the array while its library holds it; what the host has is copied with `mb.CuArray(x)`."
+        )
+
     def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:
+        if isinstance(source, IndexKernelText):
+            from mirabelle.backends.gpu.simulated_kernels import SimulatedIndexKernel
+
+            return SimulatedIndexKernel(self, source, functions)
         return _Kernel(self, source, functions)
 
     def launcher(
@@ -293,10 +377,16 @@ class _Names(dict[str, Any]):
         for d, name in enumerate(["threads_x", "threads_y", "threads_z", "blocks_x", "blocks_y", "blocks_z"]):
             self[name] = lambda d=d: machine.sizes[d]
         shared = types.SimpleNamespace(array=machine.shared)
-        self["cuda"] = types.SimpleNamespace(shared=shared)
+        self["cuda"] = types.SimpleNamespace(shared=shared, jit=lambda **_: lambda f: f)
         for c in ("i4", "i8"):
             self[f"div_{c}"] = lambda x, y: int(x) // int(y)
             self[f"rem_{c}"] = lambda x, y: int(x) % int(y)
+        # The words of random numbers' samplers (see `names`).
+        self.update(sqrt=np.sqrt, floor=np.floor)
+        for word, taken, made in (("bits", "f8", "u8"), ("number", "u8", "f8")):
+            self[word] = lambda x, t=np.dtype(taken).type, d=made: t(x).view(d)
+        for word, taken, made in (("bits4", "f4", "u4"), ("number4", "u4", "f4")):
+            self[word] = lambda x, t=np.dtype(taken).type, d=made: t(x).view(d)
 
     def __missing__(self, name: str) -> Any:
         found = _MEMORY.match(name)

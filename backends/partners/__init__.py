@@ -18,6 +18,7 @@ from typing import Any
 # What is imported → the module here that imports it too, and registers our arrays with it.
 PARTNERS = {
     "autoray": "mirabelle.backends.partners.autoray_functions",
+    "cupy": "mirabelle.backends.partners.cupy_arrays",
     "dask.array": "mirabelle.backends.partners.dask_reductions",
     "einops": "mirabelle.backends.partners.einops_backend",
     "numba": "mirabelle.backends.partners.numba_arguments",

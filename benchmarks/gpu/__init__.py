@@ -46,8 +46,20 @@ def run(parts: list[str], out: str = "", tiny: bool = False) -> int:
     for part in parts or PARTS:
         say(f"== {part}: {PARTS[part]}")
         start = time.perf_counter()
-        ended = _run_apart(part, folder, tiny)
+        path = Record(part, folder).path
+        earlier = path.read_text() if path.exists() else None
+        path.unlink(missing_ok=True)
+        try:
+            ended = _run_apart(part, folder, tiny)
+        except Exception as error:  # the part cannot even be imported
+            say(message(error))
+            ended = False
         took = time.perf_counter() - start
+        if not path.exists():  # it could not even begin: results of an earlier day stay
+            if earlier is not None:
+                path.write_text(earlier)
+            lines.append(f"{part}: NOT FINISHED")
+            continue
         record = Record.stored(part, folder)
         try:
             importlib.import_module(f"benchmarks.gpu.{part}").report(record)
@@ -67,9 +79,8 @@ def run(parts: list[str], out: str = "", tiny: bool = False) -> int:
 
 def _run_apart(part: str, folder: Path, tiny: bool) -> bool:
     """One part, in as many processes as it takes within its time; whether it came to its end."""
-    from benchmarks.gpu._record import AGAIN, Record, say
+    from benchmarks.gpu._record import AGAIN, say
 
-    Record(part, folder).path.unlink(missing_ok=True)
     end = time.monotonic() + importlib.import_module(f"benchmarks.gpu.{part}").HARD_LIMIT_S
     command = [sys.executable, "-m", "benchmarks.gpu", part, str(folder)] + ["tiny"] * tiny
     for attempt in range(PROCESSES):

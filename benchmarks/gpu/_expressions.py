@@ -113,7 +113,7 @@ def permuted(xp: Any, a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def cubes(random: Random, n: int) -> list[Any]:
-    edge = round(n ** (1 / 3)) // 8 * 8
+    edge = max(4, round(n ** (1 / 3)) // 8 * 8)
     return [random((edge,) * 3) for _ in range(2)]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
+import math
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -47,7 +48,7 @@ class Record:
 
     def save(self) -> None:
         unfinished = self.path.with_suffix(".part")
-        unfinished.write_text(json.dumps(self.content, indent=1, default=str) + "\n")
+        unfinished.write_text(json.dumps(_plain(self.content), indent=1, allow_nan=False) + "\n")
         unfinished.replace(self.path)
 
 
@@ -183,6 +184,21 @@ def time_limit(seconds: float, give_up: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
         if outer:
             signal.setitimer(signal.ITIMER_REAL, max(0.001, outer - (time.monotonic() - start)))
+
+
+def _plain(x: Any) -> Any:
+    """What JSON can say: no NaN, no infinity, no library's numbers."""
+    if isinstance(x, Mapping):
+        return {str(k): _plain(v) for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [_plain(v) for v in x]
+    if x is None or isinstance(x, (bool, int, str)):
+        return x
+    try:
+        number = float(x)
+    except (TypeError, ValueError):
+        return str(x)
+    return number if math.isfinite(number) else None
 
 
 def message(error: BaseException) -> str:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks._table import show
-from benchmarks.gpu._card import Card, agree, to_numpy, torch_on
+from benchmarks.gpu._card import Card
+from benchmarks.gpu._libraries import agree, to_numpy, torch_on
 from benchmarks.gpu._record import Record, Recorder
 
 SOFT_LIMIT_S, HARD_LIMIT_S = 20.0, 60.0
@@ -19,10 +20,10 @@ ELEMENTS, STEPS = 1024, 50
 ROUNDS, REPLAYS = 9, 100
 TARGET_US = 1.2
 METHOD = (
-    f"{STEPS} statements z = 0.5*z + x, each of which needs the one before. Wall clock of {REPLAYS} runs of all "
-    "of them with one wait at the end; microseconds are a statement's. CuPy's ways with `multiply` and `add` take "
-    "two kernels a statement. A graph is recorded once and replayed; its results are checked, also after x "
-    "has changed."
+    f"{STEPS} statements z = 0.5*z + x, each of which needs the one before. Wall clock of {REPLAYS} runs of "
+    "all of them with one wait at the end; microseconds are a statement's. CuPy's ways with `multiply` and "
+    "`add` take two kernels a statement. A graph is recorded once and replayed; its results are "
+    "checked, also after x has changed."
 )
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks._table import show
-from benchmarks.gpu._card import Card, agree, jax_on, to_numpy, torch_on
+from benchmarks.gpu._card import Card
+from benchmarks.gpu._libraries import agree, jax_on, to_numpy, torch_on
 from benchmarks.gpu._record import Record, Recorder
 
 SOFT_LIMIT_S, HARD_LIMIT_S = 30.0, 90.0

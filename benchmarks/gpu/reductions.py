@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from benchmarks._measure import geometric_mean
 from benchmarks._table import show
-from benchmarks.gpu._card import Card, Contender, agree, geometric_mean, jax_on, to_numpy, torch_on
+from benchmarks.gpu._card import Card, Contender
+from benchmarks.gpu._libraries import agree, jax_on, to_numpy, torch_on
 from benchmarks.gpu._record import Record, Recorder
 
 SOFT_LIMIT_S, HARD_LIMIT_S = 60.0, 130.0
@@ -217,7 +218,7 @@ def report(record: Record) -> None:
         ["case", "mirabelle GB/s", "mirabelle", *PEERS, "× CuPy"],
         [
             [c["name"], f"{c['gigabytes_per_second']['mirabelle']:.0f}"]
-            + [f"{c.get('fraction', {}).get(n, math.nan):.3f}" for n in ("mirabelle", *PEERS)]
+            + [f"{c['fraction'][n]:.3f}" if n in c.get("fraction", {}) else "-" for n in ("mirabelle", *PEERS)]
             + [f"{c['over']['cupy']:.2f}" if "cupy" in c["over"] else "-"]
             for c in cases
         ],

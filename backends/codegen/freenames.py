@@ -1,0 +1,231 @@
+"""What a function reads from around it, put into its text: so that the text is all there is to know.
+
+Constants become literals, functions of modules that compilers know keep the module's name, and the
+functions of users that are called are written before the one that calls them.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import cmath
+import copy
+import inspect
+import math
+import operator
+import types
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.codegen.effects import NO_VALUE, function_tree, scope_of
+from mirabelle.backends.codegen.variables import stored_names
+from mirabelle.dispatch.errors import UserFunctionError
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.promotion import code
+
+_MODULES: dict[str, Any] = {"math": math, "cmath": cmath, "np": np, "operator": operator}
+_NUMBERS = (bool, int, float, complex, np.bool_, np.number)
+# Names of generated text that a variable of a user's cannot have.
+RESERVED = {"math", "cmath", "np", "operator", "barrier", "cuda", "outside"} | {
+    f"{kind}{size}" for kind in "iufc" for size in (1, 2, 4, 8, 16)
+}
+
+
+class FreeNames:
+    """The surroundings of a kernel and of the functions it calls, as text.
+
+    `helpers` are the functions that stand before the kernel; `values` what has no text (functions
+    without source, for one), by the names that the text has for it.
+    """
+
+    def __init__(self, kernel: str) -> None:
+        self.kernel = kernel
+        self.helpers: list[ast.stmt] = []
+        self.values: dict[str, Any] = {}
+        self._names: dict[int, str] = {}
+        self._kept: list[Any] = []
+
+    def settled(self, statements: list[ast.stmt], function: Any, given: set[str]) -> list[ast.stmt]:
+        """Statements of a function without names from around it. `given` are names it has itself."""
+        local = given | stored_names(statements)
+        made = [_Settling(self, function, local).visit(s) for s in statements]
+        clashes = {n for n in local if n in RESERVED}
+        return [_Apart(clashes).visit(s) for s in made] if clashes else made
+
+    def fail(self, function: Any, node: ast.AST, why: str) -> UserFunctionError:
+        return UserFunctionError(
+            f"{self.kernel}() cannot be compiled for the card: {function.__name__}(), line "
+            f"{getattr(node, 'lineno', 0)}: {why}"
+        )
+
+    def expression(self, value: Any, node: Any, function: Any) -> ast.expr:
+        """What stands for a value in the text."""
+        found = self._constant(value, node)
+        if found is None:
+            found = self._of_module(value)
+        if found is None:
+            found = self._function(value, node, function)
+        return ast.copy_location(found, node)
+
+    def _constant(self, value: Any, node: Any) -> ast.expr | None:
+        if value is None or isinstance(value, (str, bytes)):
+            return ast.Constant(value)
+        if isinstance(value, np.generic) and isinstance(value, _NUMBERS):
+            # np.float64 is Python's own kind of number.
+            if type(value) in (np.bool_, np.float64, np.int64, np.complex128):
+                return _literal(value.item())
+            return _call(code(value.dtype), _literal(value.item()))
+        if isinstance(value, _NUMBERS):
+            return _literal(value)
+        if type(value) is tuple:
+            parts = [self._constant(v, node) for v in value]
+            return None if any(p is None for p in parts) else ast.Tuple(parts, ast.Load())  # type: ignore[arg-type]
+        if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+            try:
+                return ast.Name(code(np.dtype(value)), ast.Load())
+            except (KeyError, TypeError):
+                return None
+        return None
+
+    def _of_module(self, value: Any) -> ast.expr | None:
+        if getattr(builtins, getattr(value, "__name__", ""), None) is value:
+            return ast.Name(value.__name__, ast.Load())
+        if hasattr(value, "core"):  # a function of mirabelle's, of numbers
+            op = TABLE.get(getattr(value, "__name__", ""))
+            if op is not None:
+                value = op.ufunc or op.scalar or getattr(np, op.name, value)
+        name = getattr(value, "__name__", None)
+        for module, known in _MODULES.items():
+            if isinstance(name, str) and getattr(known, name, None) is value:
+                return ast.Attribute(ast.Name(module, ast.Load()), name, ast.Load())
+        return None
+
+    def _function(self, value: Any, node: Any, function: Any) -> ast.expr:
+        name = self._names.get(id(value))
+        if name is None:
+            if isinstance(value, types.ModuleType):
+                raise self.fail(function, node, f"the module {value.__name__} is no value.")
+            if isinstance(value, np.ndarray) or hasattr(value, "__array_namespace__"):
+                raise self.fail(
+                    function,
+                    node,
+                    "it reads an array from around it, which is on the host. Make it a parameter of the kernel.",
+                )
+            inner = value
+            for attribute in ("python", "py_func"):
+                inner = getattr(inner, attribute, inner)
+            name = f"user{len(self._names)}_{getattr(inner, '__name__', 'value')}".replace("<lambda>", "lambda_")
+            self._names[id(value)] = name
+            self._kept.append(value)
+            if not isinstance(inner, types.FunctionType) or not self._written(inner, name):
+                if not callable(value):
+                    raise self.fail(
+                        function, node, f"a {type(value).__name__} is nothing that compiled code takes. Pass numbers."
+                    )
+                self.values[name] = value
+        return ast.Name(name, ast.Load())
+
+    def _written(self, f: Any, name: str) -> bool:
+        """Write a function before the kernel, if its text can be found and is all of it."""
+        tree = function_tree(f)
+        if tree is None:
+            return False
+        body: list[Any] = tree.body if isinstance(tree, ast.FunctionDef) else [ast.Return(tree.body)]
+        inside = [n for s in body for n in ast.walk(s)]
+        nested = (ast.FunctionDef, ast.Lambda, ast.ClassDef, ast.ListComp, ast.GeneratorExp, ast.SetComp)
+        if any(isinstance(n, nested) for n in inside) or f.__kwdefaults__:
+            return False
+        if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1:
+            body = body[1:]
+        parameters = list(inspect.signature(f).parameters.values())
+        if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
+            return False
+        given = [p.name for p in parameters]
+        if set(given) & RESERVED:
+            return False
+        body = self.settled(copy.deepcopy(body), f, set(given))
+        defaults = [self.expression(v, tree, f) for v in f.__defaults__ or ()]
+        arguments = ast.arguments([], [ast.arg(n) for n in given], None, [], [], None, defaults)
+        definition = ast.FunctionDef(name, arguments, body, [])
+        definition.lineno = f.__code__.co_firstlineno
+        for statement in ast.walk(definition):
+            statement.filename = f.__code__.co_filename  # type: ignore[attr-defined]
+        self.helpers.append(definition)
+        return True
+
+
+class _Settling(ast.NodeTransformer):
+    """Replaces what is not a function's own, and not generated, by what it means."""
+
+    def __init__(self, free: FreeNames, function: Any, local: set[str]) -> None:
+        self.free = free
+        self.function = function
+        self.local = local
+        self.look_up = scope_of(function)
+
+    def is_free(self, name: str) -> bool:
+        return name not in self.local and not name.startswith("_k_")
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if not isinstance(node.ctx, ast.Load) or not self.is_free(node.id):
+            return node
+        return self.free.expression(self.value(node), node, self.function)
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        root: Any = node
+        path = []
+        while isinstance(root, ast.Attribute):
+            path.append(root.attr)
+            root = root.value
+        if not isinstance(root, ast.Name) or not self.is_free(root.id):
+            return self.generic_visit(node)
+        value = self.value(root)
+        for attr in reversed(path):
+            try:
+                value = getattr(value, attr)
+            except AttributeError as e:
+                raise self.free.fail(self.function, node, f"{e}.") from None
+        return self.free.expression(value, node, self.function)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def value(self, node: ast.Name) -> Any:
+        value = self.look_up(node.id)
+        if value is NO_VALUE:
+            raise self.free.fail(
+                self.function, node, f"{node.id} is not defined. Give it a value first, or pass it as an argument."
+            )
+        return value
+
+
+class _Apart(ast.NodeTransformer):
+    """Gives variables of the user's other names than those of generated text."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if node.id in self.names:
+            node.id = f"{node.id}_"
+        return node
+
+
+def _call(name: str, *args: ast.expr) -> ast.expr:
+    return ast.Call(ast.Name(name, ast.Load()), list(args), [])
+
+
+def _literal(value: Any) -> ast.expr:
+    """A number as text that gives it back."""
+    if isinstance(value, complex):
+        return _call("complex", _literal(value.real), _literal(value.imag))
+    if isinstance(value, float) and not math.isfinite(value):
+        name = "nan" if value != value else "inf"
+        found: ast.expr = ast.Attribute(ast.Name("math", ast.Load()), name, ast.Load())
+        return ast.UnaryOp(ast.USub(), found) if value < 0 else found
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and (value < 0 or str(value)[0] == "-"):
+        return ast.UnaryOp(ast.USub(), ast.Constant(-value))
+    return ast.Constant(bool(value) if isinstance(value, np.bool_) else value)

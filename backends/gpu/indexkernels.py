@@ -1,0 +1,288 @@
+"""Index-space kernels on graphics cards: `@mb.kernel` compiled for a grid of threads.
+
+A launch that is like an earlier one (types and layouts of the arguments, shapes of the index space
+and of a group) is one look-up and one launch of what was made for that.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mirabelle.arraytypes.gpu import GPUArray, GPUView
+from mirabelle.arraytypes.kernels import GROUPS, Kernel, diverged, launcher, out_of_range
+from mirabelle.backends.codegen.gridkernel import (
+    DEEPEST,
+    THREADS,
+    ArrayForm,
+    Form,
+    GridForm,
+    IndexKernelText,
+    NumberForm,
+    TupleForm,
+    kernel_source,
+)
+from mirabelle.dispatch.promotion import code
+
+# The most blocks of a grid, along its first dimension and along the others.
+MOST_BLOCKS, MOST_ROWS = 2**31 - 1, 65535
+# Sizes and strides from here on are counted in 64 bits.
+WIDE = 2**31 - 2**20
+# How many launches a kernel keeps the plans of.
+KEPT_PLANS = 1024
+# The numbers of a record of what failed: whether, site, axis, index, thread.
+_RECORD = 7
+
+
+@launcher(GPUArray)
+def launch(kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], arguments: list[Any]) -> None:
+    """Run a kernel over an index space: a group is a block of threads."""
+    key: list[Any] = [shape, group]
+    values: list[Any] = []
+    _take(arguments, key, values)
+    plans = kernel.compiled.get(GPUArray)
+    if plans is None:
+        plans = kernel.compiled.setdefault(GPUArray, {})
+    try:
+        plan = plans[tuple(key)]
+    except KeyError:
+        if len(plans) >= KEPT_PLANS:
+            plans.clear()
+        plan = plans[tuple(key)] = _Plan(kernel, shape, group, arguments)
+    plan(values)
+
+
+def _take(arguments: Any, key: list[Any], values: list[Any]) -> None:
+    """What a plan is found by, and the addresses and numbers that go into its launch."""
+    for x in arguments:
+        kind = type(x)
+        if isinstance(x, GPUView):
+            key += (kind, x.layout)
+            values.append(x.ptr)
+        elif isinstance(x, tuple):
+            key += (kind, len(x))
+            _take(x, key, values)
+        else:
+            key.append(kind)
+            if x is not None:
+                values.append(x)
+
+
+class _Plan:
+    """A kernel for arguments of certain types and layouts: called with addresses and numbers."""
+
+    def __init__(
+        self, kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], arguments: list[Any]
+    ) -> None:
+        self.kernel = kernel
+        self.arguments = dict(zip(kernel.source.parameters, arguments, strict=True))
+        views = list(_views(arguments))
+        self.family = type(views[0]).family
+        self.driver = self.family.driver()
+        how, block, grid = _geometry(kernel, shape, group, views)
+        forms = [
+            _form(kernel.source.name, name, x, bool(kernel.source.effects[name]))
+            for name, x in self.arguments.items()
+        ]
+        self.text, loaded = self._loaded(how, forms)
+        self.convert = [f for form in forms for f in _converters(form)]
+        if all(f is None for f in self.convert):
+            self.convert = []
+        self.failing = "_k_record" in self.text.text
+        fixed = [n for x, form in zip(arguments, forms, strict=True) for n in _fixed(x, form)] + [*shape]
+        self.run = self.driver.launcher(loaded, self.text.codes, grid, block, tuple(fixed))
+        if self.driver.simulated:
+            self.run = self._watching_barriers(self.run)
+        self.arguments = {n: getattr(x, "shape", ()) for n, x in self.arguments.items()}
+
+    def __call__(self, values: list[Any]) -> None:
+        if self.convert:
+            values = self._converted(values)
+        if self.failing:
+            self._run_watched(values)
+        else:
+            self.run(*values)
+
+    def _converted(self, values: list[Any]) -> list[Any]:
+        out: list[Any] = []
+        for x, convert in zip(values, self.convert, strict=True):
+            if convert is None:
+                out.append(x)
+            else:
+                out += convert(x)
+        return out
+
+    def _loaded(self, how: GridForm, forms: list[Form]) -> tuple[IndexKernelText, Any]:
+        """The compiled kernel: one for all layouts that have the same text."""
+        compiled = self.kernel.compiled
+        key = (self.family, how, tuple(forms))
+        found = compiled.get(key)
+        if found is None:
+            text = kernel_source(self.kernel.source, forms, how)
+            try:
+                loaded = self.driver.load(text, text.values, contract=True)
+            except Exception as e:
+                self._refuse(text, e)
+            found = compiled.setdefault(key, (text, loaded))
+        return found  # type: ignore[no-any-return]
+
+    def _refuse(self, text: IndexKernelText, e: Exception) -> NoReturn:
+        """The compiler's error, about the lines that the user wrote."""
+        from mirabelle.backends.host import scalarloops
+
+        def user_line(found: re.Match[str]) -> str:
+            at = min(int(found["line"]), len(text.lines)) - 1
+            file, line = text.lines[at]
+            return f'File "{file}", line {line}'
+
+        said = re.sub(r'File "[^"]*<mirabelle kernel \w+>", line (?P<line>\d+)', user_line, str(e))
+        shown = [x.proxy if isinstance(x, GPUView) else x for x in self.arguments.values()]
+        if type(e).__module__.startswith("numba"):
+            from numba.core.errors import TypingError
+
+            better = scalarloops.explained(TypingError(said), self.kernel, shown)
+            if better is not None:
+                raise better from None
+        raise e
+
+    def _watching_barriers(self, run: Any) -> Any:
+        from mirabelle.backends.gpu.simulated_kernels import Parted
+
+        def watched(*values: Any) -> None:
+            try:
+                run(*values)
+            except Parted as e:
+                raise diverged(self.kernel, self.text.lines[e.line - 1][1]) from None
+
+        return watched
+
+    # Kernels that can fail are waited for
+
+    def _run_watched(self, values: list[Any]) -> None:
+        driver = self.driver
+        record = np.zeros(_RECORD, np.int64)
+        keep, address = driver.allocate(record.nbytes)
+        driver.upload(address, record)
+        self.run(*values, address)
+        driver.download(record, address)
+        del keep
+        if record[0]:
+            self._raise(record.tolist())
+
+    def _raise(self, record: list[int]) -> NoReturn:
+        _, site, axis, index, *thread = record
+        what, line = self.text.sites[site]
+        if isinstance(what, BaseException):
+            raise type(what)(*what.args)
+        local = self.kernel.source.locals.get(what)
+        sizes = local.shape if local is not None else self.arguments[what]
+        thread = thread[: self.text.ndim]
+        raise out_of_range(self.kernel, what, axis, index, sizes[axis], thread, line)
+
+
+def _views(arguments: Any) -> Any:
+    for x in arguments:
+        if isinstance(x, GPUView):
+            yield x
+        elif isinstance(x, tuple):
+            yield from _views(x)
+
+
+# Arguments
+
+
+def _form(kernel: str, name: str, x: Any, written: bool) -> Form:
+    """What of an argument is part of the text."""
+    if isinstance(x, GPUView):
+        c = code(x.dtype)
+        if not x.ndim and not written:
+            return NumberForm(c, True)
+        return ArrayForm(c, tuple(s == x.itemsize for s in x.strides))
+    if isinstance(x, tuple):
+        items = tuple(_form(kernel, name, item, written) for item in x)
+        return TupleForm(items, type(x) if hasattr(x, "_make") else None)
+    if x is None:
+        return None
+    kinds = {bool: "b1", int: "i8", float: "f8", complex: "c16"}
+    c = kinds.get(type(x)) or (code(x.dtype) if isinstance(x, (np.bool_, np.number)) else "")
+    if not c or c == "i8" and not -(2**63) <= x < 2**63:
+        raise TypeError(
+            f"{kernel}() takes arrays, numbers and tuples of these on a card, and {name} is "
+            f"{'too large a number' if c else f'a {type(x).__name__}'}."
+        )
+    return NumberForm(c)
+
+
+def _converters(form: Form) -> Any:
+    """How the values of an argument become those of parameters; None: as they are."""
+    if isinstance(form, TupleForm):
+        for item in form.items:
+            yield from _converters(item)
+    elif isinstance(form, NumberForm) and not form.stored:
+        if form.code[0] == "c":
+            yield lambda x: (float(x.real), float(x.imag))
+        else:
+            yield None if form.code in ("i8", "f8") else lambda x: (x.item() if hasattr(x, "item") else x,)
+    elif form is not None:
+        yield None
+
+
+def _fixed(x: Any, form: Form) -> Any:
+    """The sizes and strides of an argument, as the text has them for parameters."""
+    if isinstance(form, TupleForm):
+        for item, inner in zip(x, form.items, strict=True):
+            yield from _fixed(item, inner)
+    elif isinstance(form, ArrayForm):
+        for n, s, dense in zip(x.shape, x.strides, form.dense, strict=True):
+            yield n
+            if not dense:
+                yield s
+
+
+# The grid
+
+
+def _geometry(
+    kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], views: list[Any]
+) -> tuple[GridForm, tuple[int, int, int], tuple[int, int, int]]:
+    """How the index space lies in a grid: what of it is in the text, blocks' shape, and the grid's."""
+    named = kernel.source.grouped or group != GROUPS[len(shape)]
+    if not named:
+        group = _rows(shape)
+    counts = [-(-n // g) for n, g in zip(shape, group, strict=True)]
+    wide = any(n * g >= WIDE for n, g in zip(counts, group, strict=True)) or any(
+        max(map(abs, (*v.shape, *v.strides)), default=0) >= WIDE for v in views
+    )
+    linear = max(counts[:-1], default=0) > MOST_ROWS
+    total = math.prod(counts)
+    if (total if linear else counts[-1]) > MOST_BLOCKS:
+        raise ValueError(
+            f"{kernel.__name__}: an index space of {shape} in groups of {group} is {total} groups, and a card "
+            f"takes {MOST_BLOCKS}. Launch over fewer, and loop in the kernel."
+        )
+    grid = (total, 1, 1) if linear else _turned(counts)
+    block = (math.prod(group), 1, 1) if len(group) == 3 and group[0] > DEEPEST else _turned(group)
+    how = GridForm(len(shape), group if named else (), linear, wide, kernel.padded, kernel.boundscheck)
+    return how, block, grid
+
+
+def _turned(sizes: Any) -> tuple[int, int, int]:
+    """Sizes as a card has them, the fastest dimension first."""
+    x, y, z = (*sizes[::-1], 1, 1, 1)[:3]
+    return x, y, z
+
+
+def _rows(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Blocks for a kernel to which they make no difference: along the last dimension."""
+    group, room = [], THREADS
+    for n in reversed(shape):
+        g = 1
+        while g < room and g < n:
+            g *= 2
+        group.append(min(g, DEEPEST) if len(group) == 2 else g)
+        room //= g
+    group[0] = max(group[0], 32) if len(group) == 1 else group[0]
+    return tuple(reversed(group))

@@ -1,0 +1,441 @@
+"""Sparse matrices on a card: their form by sorting and searching, their products by cuSPARSE.
+
+A matrix comes as `data, indices, indptr`: the entries of row i are data[indptr[i]:indptr[i + 1]], in
+the columns that `indices` says, ascending and without repetition. Entries are told apart by their
+*keys*, row * columns + column, in one number of 64 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.gpu import library
+from mirabelle.backends.gpu.lib_joining import spread
+from mirabelle.backends.gpu.lib_segments import combined_by_key, reduce_segments
+from mirabelle.backends.gpu.lib_sorting import argsort, lexicographic, nonzero, searchsorted, sort
+from mirabelle.backends.gpu.library import scipy_module
+
+_KEYS = 2**63 - 1
+
+
+def routine(name: str) -> Callable[[Any], Any]:
+    return library.routine(f"csr_{name}")
+
+
+# Form
+
+
+def index_dtype(shape: tuple[int, ...], count: int) -> np.dtype:
+    """32 bits wherever they do."""
+    return np.dtype(np.int32 if max(*shape, count) <= np.iinfo(np.int32).max else np.int64)
+
+
+def rows_of(xp: Any, indptr: Any) -> Any:
+    """The row of each entry."""
+    return spread(xp, indptr[1:] - indptr[:-1]).astype(indptr.dtype)
+
+
+def indptr_of(xp: Any, rows: Any, n: int, kind: np.dtype) -> Any:
+    """Where rows begin, of ascending rows of entries."""
+    if not rows.size:
+        return xp.zeros(n + 1, kind)
+    return searchsorted(xp, rows, xp.arange(n + 1, dtype=rows.dtype)).astype(kind)
+
+
+def keys_of(xp: Any, indices: Any, indptr: Any, columns: int) -> Any:
+    rows = indptr.size - 1
+    if rows * max(columns, 1) > _KEYS:
+        raise NotImplementedError(
+            f"A sparse matrix of {rows} x {columns} is too wide for its entries to be numbered in 64 bits. "
+            "Work with it on the host: `mb.adapt(mb.HostArray, S)`."
+        )
+    return rows_of(xp, indptr).astype(np.int64) * columns + indices
+
+
+def of_keys(xp: Any, keys: Any, shape: tuple[int, int], count: int) -> tuple[Any, Any]:
+    """`indices` and `indptr` of ascending keys."""
+    kind, columns = index_dtype(shape, count), max(shape[1], 1)
+    return (keys % columns).astype(kind), indptr_of(xp, keys // columns, shape[0], kind)
+
+
+@routine("checked")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, *, shape: tuple[int, int] | None) -> Any:
+    """(shape, None) for arrays that make a matrix as they are; (shape, (data, indices, indptr)) of others."""
+    for name, x in (("data", data), ("indices", indices), ("indptr", indptr)):
+        if x.ndim != 1:
+            raise ValueError(f"CSR is made of three vectors, and `{name}` has shape {x.shape}.")
+        if name != "data" and x.dtype.kind not in "iu":
+            raise ValueError(
+                f"CSR: `{name}` holds integers, not {x.dtype.name}. Convert it: x.astype(mb.int32)."
+            )
+    if not indptr.size or int(indptr[0]) != 0 or bool((indptr[1:] < indptr[:-1]).any()):
+        raise ValueError("CSR: `indptr` starts with 0 and never falls: row i is data[indptr[i]:indptr[i + 1]].")
+    last = int(indptr[-1])
+    if data.size != indices.size or last != data.size:
+        raise ValueError(
+            "CSR: `data` and `indices` are as long as the last element of `indptr` says; they have "
+            f"{data.size} and {indices.size} elements, and it is {last}."
+        )
+    if shape is None:
+        shape = (indptr.size - 1, int(indices.max()) + 1 if indices.size else 0)
+    if indptr.size != shape[0] + 1:
+        raise ValueError(
+            f"CSR: `indptr` has one element more than there are rows; {indptr.size} for {shape[0]}."
+        )
+    _check_within("indices", indices, shape[1])
+    rows = rows_of(xp, indptr)
+    ascending = (indices[1:] > indices[:-1]) | (rows[1:] > rows[:-1])
+    kind = index_dtype(shape, data.size)
+    if bool(ascending.all()) and indices.dtype == indptr.dtype == kind:
+        return shape, None
+    return shape, _from_triples(xp, data, rows, indices, shape)
+
+
+def _check_within(name: str, x: Any, n: int) -> None:
+    if not x.size:
+        return
+    low, high = int(x.min()), int(x.max())
+    if low < 0 or high >= n:
+        bad = low if low < 0 else high
+        raise ValueError(f"CSR: `{name}` holds {bad}, and there are only 0 to {n - 1}. Give a larger shape=.")
+
+
+def _from_triples(xp: Any, data: Any, i: Any, j: Any, shape: tuple[int, int]) -> Any:
+    kind = index_dtype(shape, data.size)
+    if not data.size:
+        return data.copy(), xp.zeros(0, kind), xp.zeros(shape[0] + 1, kind)
+    if shape[0] * shape[1] > _KEYS:
+        return _from_pairs(xp, data, i, j, shape, kind)
+    keys = i.astype(np.int64) * shape[1] + j
+    add = xp.logical_or if data.dtype.kind == "b" else xp.add  # entries given more than once are added up
+    keys, data = combined_by_key(xp, add, keys, data)
+    return (data, *of_keys(xp, keys, shape, data.size))
+
+
+def _from_pairs(xp: Any, data: Any, i: Any, j: Any, shape: tuple[int, int], kind: np.dtype) -> Any:
+    """The same where row and column do not fit in one number."""
+    order = lexicographic(xp, i, j)
+    data, i, j = data[order], i[order], j[order]
+    changes = xp.ones(data.size, bool)
+    changes[1:] = (i[1:] != i[:-1]) | (j[1:] != j[:-1])
+    first = xp.nonzero(changes)[0]
+    lengths = xp.concatenate([first[1:], xp.full(1, data.size, np.int64)]) - first
+    add = xp.logical_or if data.dtype.kind == "b" else xp.add
+    data = reduce_segments(xp, add, data, first, lengths)
+    return data, j[first].astype(kind), indptr_of(xp, i[first], shape[0], kind)
+
+
+@routine("from_triples")
+def _(xp: Any, data: Any, i: Any, j: Any, *, shape: tuple[int, int] | None) -> Any:
+    if not data.ndim == i.ndim == j.ndim == 1 or not data.size == i.size == j.size:
+        raise ValueError(
+            "CSR of triples (data, (i, j)) takes three vectors of one length; these have shapes "
+            f"{data.shape}, {i.shape} and {j.shape}."
+        )
+    if data.size and (i.dtype.kind not in "iu" or j.dtype.kind not in "iu"):
+        raise ValueError(f"CSR: rows and columns are integers, not {i.dtype.name} and {j.dtype.name}.")
+    i, j = i.astype(np.int64), j.astype(np.int64)
+    if shape is None:
+        shape = (int(i.max()) + 1, int(j.max()) + 1) if data.size else (0, 0)
+    _check_within("i", i, shape[0])
+    _check_within("j", j, shape[1])
+    return shape, _from_triples(xp, data, i, j, shape)
+
+
+@routine("from_dense")
+def _(xp: Any, a: Any) -> Any:
+    i, j = nonzero(xp, a)
+    kind = index_dtype(a.shape, i.size)
+    return a[i, j], j.astype(kind), indptr_of(xp, i, a.shape[0], kind)
+
+
+@routine("dense")
+def dense(xp: Any, data: Any, indices: Any, indptr: Any, *, shape: tuple[int, int]) -> Any:
+    out = xp.zeros(shape, data.dtype)
+    if data.size:
+        out[rows_of(xp, indptr), indices] = data
+    return out
+
+
+@routine("rows")
+def _(xp: Any, indptr: Any) -> Any:
+    return rows_of(xp, indptr)
+
+
+# Patterns
+
+
+@routine("joined")
+def _(xp: Any, *patterns: Any, columns: int, common: bool) -> Any:
+    """The pattern of several: of all entries, or of the common ones; and where each finds its own.
+
+    Returned are indices and indptr, and for each matrix the position of its entry, or the number of its
+    entries where it has none.
+    """
+    rows = patterns[1].size - 1
+    keys = [keys_of(xp, j, p, columns) for j, p in zip(patterns[::2], patterns[1::2], strict=True)]
+    if common:
+        joined = keys[0]
+        for k in keys[1:]:
+            joined = joined[_found(xp, k, joined) < k.size]
+    else:
+        joined = _distinct(xp, xp.concatenate(keys))
+    indices, indptr = of_keys(xp, joined, (rows, columns), joined.size)
+    return indices, indptr, *(_found(xp, k, joined) for k in keys)
+
+
+def _distinct(xp: Any, keys: Any) -> Any:
+    keys = sort(xp, keys)
+    changes = xp.ones(keys.size, bool)
+    changes[1:] = keys[1:] != keys[:-1]
+    return keys[changes]
+
+
+def _found(xp: Any, keys: Any, wanted: Any) -> Any:
+    """Where in ascending keys others stand; the number of keys where they do not."""
+    if not keys.size:
+        return xp.zeros(wanted.shape, np.int64)
+    at = searchsorted(xp, keys, wanted)
+    held = keys[xp.minimum(at, keys.size - 1)] == wanted
+    return xp.where(held, at, keys.size)
+
+
+def _entry_or_zero(xp: Any, data: Any, at: Any) -> Any:
+    """The entries at positions, of which the one behind the last is zero."""
+    if not data.size:
+        return xp.zeros(at.shape, data.dtype)
+    return xp.where(at < data.size, data[xp.minimum(at, data.size - 1)], data.dtype.type(0))
+
+
+@routine("combined")
+def _(xp: Any, *parts: Any, name: str, shape: Any) -> Any:
+    """The sum, the difference or the elementwise product of two sparse matrices."""
+    a, indices1, indptr1, b, indices2, indptr2 = parts
+    first, second = keys_of(xp, indices1, indptr1, shape[1]), keys_of(xp, indices2, indptr2, shape[1])
+    if name == "multiply":
+        at = _found(xp, second, first)
+        held = xp.nonzero(at < second.size)[0] if at.size else xp.zeros(0, np.int64)
+        data = a[held] * _entry_or_zero(xp, b, at[held])
+        return (data, *of_keys(xp, first[held], shape, data.size))
+    joined = _distinct(xp, xp.concatenate([first, second]))
+    x, y = (_entry_or_zero(xp, d, _found(xp, k, joined)) for d, k in ((a, first), (b, second)))
+    data = getattr(xp, name)(x, y)
+    return (data, *of_keys(xp, joined, shape, data.size))
+
+
+# Reading
+
+
+@routine("lookup")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, i: Any, j: Any, *, columns: int) -> Any:
+    """The entries at coordinates."""
+    i, j = (x if isinstance(x, xp.ndarray) else xp.asarray(x) for x in (i, j))
+    wanted = i.astype(np.int64) * columns + j.astype(np.int64)
+    return _entry_or_zero(xp, data, _found(xp, keys_of(xp, indices, indptr, columns), wanted))
+
+
+@routine("position")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, *, i: int, j: int) -> Any:
+    """Where the entry (i, j) stands, -1 if it is not stored."""
+    return _position(xp, indices, indptr, i, j)
+
+
+@routine("entry")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, *, i: int, j: int) -> Any:
+    at = _position(xp, indices, indptr, i, j)
+    return data[at].copy() if at >= 0 else xp.zeros((), data.dtype)
+
+
+def _position(xp: Any, indices: Any, indptr: Any, i: int, j: int) -> int:
+    start, stop = (int(n) for n in indptr[i : i + 2].tolist())
+    if start == stop:
+        return -1
+    at = start + int(xp.searchsorted(indices[start:stop], xp.asarray(j, dtype=indices.dtype)))
+    return at if at < stop and int(indices[at]) == j else -1
+
+
+@routine("row")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, *, i: int, columns: int) -> Any:
+    out = xp.zeros(columns, data.dtype)
+    start, stop = (int(n) for n in indptr[i : i + 2].tolist())
+    out[indices[start:stop]] = data[start:stop]
+    return out
+
+
+@routine("block")
+def _(
+    xp: Any, data: Any, indices: Any, indptr: Any, rows: Any, along: tuple[int, int, int], *, columns: int
+) -> Any:
+    """Some rows in the order given, and every step-th column from a first one on: (first, step, how many)."""
+    first, step, width = along
+    shape = (rows.size, width)
+    starts = indptr[:-1][rows].astype(np.int64)
+    counts = indptr[1:][rows].astype(np.int64) - starts
+    i = spread(xp, counts)
+    before = xp.cumsum(counts) - counts
+    at = starts[i] - before[i] + xp.arange(i.size, dtype=np.int64)
+    values, j = data[at], indices[at].astype(np.int64)
+    kind = index_dtype(shape, values.size)
+    if (first, step, width) != (0, 1, columns):
+        shifted = (j - first) * (1 if step > 0 else -1)
+        held = (shifted >= 0) & (shifted % abs(step) == 0) & (shifted // abs(step) < width)
+        values, j, i = values[held], shifted[held] // abs(step), i[held]
+        if step < 0:
+            return _from_triples(xp, values, i, j, shape)
+    return values, j.astype(kind), indptr_of(xp, i, rows.size, kind)
+
+
+@routine("diagonal")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, *, offset: int, length: int) -> Any:
+    out = xp.zeros(length, data.dtype)
+    rows = rows_of(xp, indptr)
+    on = nonzero(xp, indices - rows == offset)[0]
+    out[xp.minimum(rows, indices)[on]] = data[on]
+    return out
+
+
+@routine("sum")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, b: Any, *, dtype: Any, signs: Any) -> Any:
+    """A dense matrix plus a sparse one, each with its sign."""
+    out = b.astype(dtype)
+    if signs[1] < 0:
+        out = xp.negative(out)
+    if data.size:
+        at = rows_of(xp, indptr), indices
+        out[at] = out[at] + data if signs[0] > 0 else out[at] - data
+    return out
+
+
+# Reductions
+
+_LINES = {
+    "sum": "add", "prod": "multiply", "min": "minimum", "max": "maximum", "any": "logical_or",
+    "all": "logical_and",
+}  # fmt: skip
+
+
+@routine("lines")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, *, name: str, axis: int, shape: Any, dtype: Any) -> Any:
+    """One result of a reduction for each row (axis 1) or column (axis 0)."""
+    length = shape[axis]
+    if axis == 0:
+        data, _, indptr = by_columns(xp, data, indices, indptr, shape)
+    combine = getattr(xp, _LINES[name])
+    kind = np.dtype(_reduced_dtype(name, data.dtype, dtype))
+    counts = indptr[1:] - indptr[:-1]
+    out = xp.full(counts.size, name == "all" and not length, kind)
+    if not data.size:
+        return out
+    held = xp.nonzero(counts > 0)[0]
+    values = data.astype(kind, copy=False) if name not in ("any", "all") else data.astype(bool)
+    lengths = counts[held].astype(np.int64)
+    out[held] = reduce_segments(xp, combine, values, indptr[:-1][held].astype(np.int64), lengths)
+    if name in ("prod", "min", "max", "all"):  # (to a sum and to "any", zeros add nothing)
+        partly = (counts > 0) & (counts < length)
+        out = xp.where(partly, combine(out, kind.type(0)), out)
+    return out
+
+
+def _reduced_dtype(name: str, dtype: np.dtype, wanted: Any) -> Any:
+    if name in ("any", "all"):
+        return bool
+    ufunc = getattr(np, _LINES[name])
+    options = {} if wanted is None else {"dtype": wanted}
+    return ufunc.reduce(np.zeros(1, dtype), **options).dtype
+
+
+# Transposing and multiplying
+
+
+@routine("transposed")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, *, shape: Any) -> Any:
+    return by_columns(xp, data, indices, indptr, shape)
+
+
+def by_columns(xp: Any, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+    """The entries in the order of columns, their rows, and where each column begins."""
+    kind = index_dtype(shape, data.size)
+    order = argsort(xp, indices)
+    rows = rows_of(xp, indptr)
+    return data[order], rows[order].astype(kind), indptr_of(xp, indices[order], shape[1], kind)
+
+
+def matrix(xp: Any, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+    """The library's own sparse matrix over the same memory."""
+    made = scipy_module(xp, "sparse").csr_matrix((data, indices, indptr), shape=tuple(shape))
+    made.has_canonical_format = True
+    return made
+
+
+def _worked_in(dtype: np.dtype) -> np.dtype:
+    """What cuSPARSE multiplies in."""
+    return np.dtype(np.float32) if dtype.char == "e" else dtype
+
+
+@routine("product")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, b: Any, *, shape: Any, left: bool) -> Any:
+    """S @ b, or b @ S."""
+    dtype = np.result_type(data.dtype, b.dtype)
+    if not left:
+        data, indices, indptr = by_columns(xp, data, indices, indptr, shape)
+        rows, n = shape[1], shape[0]
+        b = b if b.ndim == 1 else b.swapaxes(-1, -2)
+    else:
+        rows, n = shape
+    columns = b[:, None] if b.ndim == 1 else xp.moveaxis(b, -2, 0).reshape(n, -1)
+    found = _times(xp, (data, indices, indptr), columns, (rows, n), dtype)
+    if b.ndim == 1:
+        return found[:, 0].copy()
+    out = xp.moveaxis(found.reshape(rows, *b.shape[:-2], b.shape[-1]), 0, -2)
+    return out if left else out.swapaxes(-1, -2)
+
+
+def _times(xp: Any, parts: Any, columns: Any, shape: tuple[int, int], dtype: np.dtype) -> Any:
+    data, indices, indptr = parts
+    if not data.size or not columns.size:
+        return xp.zeros((shape[0], columns.shape[1]), dtype)
+    if dtype.char in "efdFD":
+        worked = _worked_in(dtype)
+        s = matrix(xp, data.astype(worked, copy=False), indices, indptr, shape)
+        return xp.asarray(s @ columns.astype(worked)).astype(dtype, copy=False)
+    # Integers: the products, added up row by row.
+    products = data.astype(dtype, copy=False)[:, None] * columns.astype(dtype, copy=False)[indices]
+    return _row_sums(xp, products, indptr, shape[0])
+
+
+def _row_sums(xp: Any, products: Any, indptr: Any, rows: int) -> Any:
+    counts = indptr[1:] - indptr[:-1]
+    out = xp.zeros((rows, products.shape[1]), products.dtype)
+    held = xp.nonzero(counts > 0)[0]
+    add = xp.logical_or if products.dtype.kind == "b" else xp.add
+    first, lengths = indptr[:-1][held].astype(np.int64), counts[held].astype(np.int64)
+    out[held] = reduce_segments(xp, add, products, first, lengths)
+    return out
+
+
+@routine("times_csr")
+def _(xp: Any, *parts: Any, shapes: Any) -> Any:
+    """Every entry with the row of the other matrix that its column names, added up by place."""
+    a, indices1, indptr1, b, indices2, indptr2 = parts
+    dtype, shape = np.result_type(a.dtype, b.dtype), (shapes[0][0], shapes[1][1])
+    kind = index_dtype(shape, 0)
+    if not a.size or not b.size:
+        return xp.zeros(0, dtype), xp.zeros(0, kind), xp.zeros(shape[0] + 1, kind)
+    if dtype.char in "efdFD" and a.size < 2**31 and b.size < 2**31:
+        worked = _worked_in(dtype)
+        first = matrix(xp, a.astype(worked, copy=False), indices1, indptr1, shapes[0])
+        made = first @ matrix(xp, b.astype(worked, copy=False), indices2, indptr2, shapes[1])
+        made = made.tocsr()
+        made.sum_duplicates()
+        kind = index_dtype(shape, made.nnz)
+        return made.data.astype(dtype, copy=False), made.indices.astype(kind), made.indptr.astype(kind)
+    starts = indptr2[:-1][indices1].astype(np.int64)
+    counts = indptr2[1:][indices1].astype(np.int64) - starts
+    entry = spread(xp, counts)
+    before = xp.cumsum(counts) - counts
+    other = starts[entry] - before[entry] + xp.arange(entry.size, dtype=np.int64)
+    products = a.astype(dtype, copy=False)[entry] * b.astype(dtype, copy=False)[other]
+    return _from_triples(xp, products, rows_of(xp, indptr1)[entry], indices2[other], shape)

@@ -1,0 +1,307 @@
+"""Users' index-space kernels on a simulated card: their text, executed by Python.
+
+Numbers have the types that compiled code gives them, threads of a block run in a shuffled order, and
+threads that part at a barrier are seen.
+"""
+
+from __future__ import annotations
+
+import ast
+import cmath
+import functools
+import itertools
+import math
+import operator
+import re
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mirabelle.backends.codegen.gridkernel import IndexKernelText
+from mirabelle.backends.gpu.simulator import SimulatedDriver, _Machine, _Names, _shuffled
+from mirabelle.backends.host.compiler import remember
+from mirabelle.dispatch.errors import DeviceError
+
+_ARRAY = re.compile(r"_k_array_([biufc]\d+)_\d+$")
+_ACCESS = re.compile(r"_k_(get|put|(?:atomic|shared|own)_(?:add|max|min|exchange|cas))(_checked)?$")
+
+
+class Parted(Exception):
+    """Threads of a block that go different ways around the barrier on a line of the text."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
+class _Ended(Exception):
+    """A thread ends where an index is outside."""
+
+
+class SimulatedIndexKernel:
+    """A kernel's text, made to run in Python."""
+
+    def __init__(self, driver: SimulatedDriver, source: IndexKernelText, values: dict[str, Any]) -> None:
+        self.name = source.name
+        self.machine = _Machine(driver.memory)
+        self.left = False
+        text = re.sub(r"^(\s*)barrier\(\)$", r"\1yield", source.text, flags=re.MULTILINE)
+        self.waits = text != source.text
+        typing = _Typed()
+        tree = ast.fix_missing_locations(typing.visit(ast.parse(text)))
+        scope = _Scope(self, {n: _of_numbers(v) for n, v in values.items()} | typing.constants)
+        exec(compile(tree, remember(text), "exec"), scope)
+        self.function = scope[source.name]
+
+    def run(self, arguments: list[Any], grid: tuple[int, ...], block: tuple[int, ...]) -> None:
+        machine = self.machine
+        machine.sizes = (*block, *grid)
+        threads = _shuffled(list(itertools.product(*(range(n) for n in reversed(block)))))
+        with np.errstate(all="ignore"):
+            for where in _shuffled(list(itertools.product(*(range(n) for n in reversed(grid))))):
+                machine.block = where[::-1]
+                machine.shared_arrays = []
+                waiting = [w for at in threads if (w := self.started(at[::-1], arguments)) is not None]
+                while waiting:
+                    waiting = self.together(waiting)
+
+    def started(self, at: tuple[int, ...], arguments: list[Any]) -> Any:
+        """Run a thread that waits for nobody; what is to be run of one that does."""
+        machine = self.machine
+        machine.thread = at
+        machine.count = count = [0]
+        try:
+            running = self.function(*arguments)
+        except _Ended:
+            return None
+        return (at, running, count) if self.waits else None
+
+    def together(self, waiting: list[Any]) -> list[Any]:
+        """All threads of a block to the next barrier: those that wait there."""
+        machine = self.machine
+        going, places = [], set()
+        for at, running, count in waiting:
+            machine.thread, machine.count = at, count
+            self.left = False
+            try:
+                next(running)
+            except (StopIteration, _Ended) as e:
+                if not self.left and not isinstance(e, _Ended):
+                    places.add(0)
+            else:
+                places.add(running.gi_frame.f_lineno)
+                going.append((at, running, count))
+        if len(places) > 1:
+            raise Parted(min(line for line in places if line))
+        return going
+
+    def leave(self, really: Any) -> bool:
+        """Is this thread outside? Then nobody waits for it."""
+        self.left = bool(really)
+        return self.left
+
+
+# Numbers as compiled code has them
+
+
+class _Typed(ast.NodeTransformer):
+    """Constants with the types that a compiler gives them."""
+
+    def __init__(self) -> None:
+        self.constants: dict[str, Any] = {}
+
+    def visit_Constant(self, node: ast.Constant) -> Any:
+        kind = _KINDS.get(type(node.value))
+        if kind is None:
+            return node
+        name = f"_k_constant{len(self.constants)}"
+        self.constants[name] = kind(node.value)
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+
+_KINDS: dict[type, Any] = {int: np.int64, float: np.float64, complex: np.complex128}
+
+
+def _typed_range(*bounds: Any) -> Iterator[Any]:
+    return map(np.int64, range(*bounds))
+
+
+def _of_numbers(value: Any) -> Any:
+    """A compiled function as the Python function it was made of."""
+    for attribute in ("python", "py_func"):
+        value = getattr(value, attribute, value)
+    return value
+
+
+class _Mathematics:
+    """`math`, of typed numbers, which has no errors."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def __getattr__(self, name: str) -> Any:
+        f = getattr(self.module, name)
+        if not callable(f):
+            return np.float64(f)
+
+        def of(*args: Any) -> Any:
+            try:
+                result = f(*args)
+            except ValueError:
+                result = math.nan
+            except (OverflowError, ZeroDivisionError):
+                result = math.inf
+            single = all(isinstance(x, np.float32) for x in args) and isinstance(result, float)
+            return np.float32(result) if single else _KINDS.get(type(result), lambda x: x)(result)
+
+        return of
+
+
+class _Scope(_Names):
+    """What names in the text mean here."""
+
+    def __init__(self, kernel: SimulatedIndexKernel, values: dict[str, Any]) -> None:
+        super().__init__(kernel.machine)
+        self.kernel = kernel
+        self.update(values)
+        self["i8"] = np.int64
+        self["range"] = _typed_range
+        self["int"] = lambda x: np.int64(int(x))
+        self["float"] = lambda x: np.float64(float(x))
+        self["outside"] = kernel.leave
+        self["_k_fail"] = self.fail
+        local = types.SimpleNamespace(array=lambda shape, dtype: np.zeros(shape, dtype))
+        self["cuda"] = types.SimpleNamespace(shared=self["cuda"].shared, local=local)
+        self.update(math=_Mathematics(math), cmath=cmath, np=np, operator=operator)
+
+    def __missing__(self, name: str) -> Any:
+        array = _ARRAY.match(name)
+        access = _ACCESS.match(name)
+        if array is not None:
+            self[name] = functools.partial(_Array, self.machine, np.dtype(array[1]))
+        elif access is not None:
+            self[name] = self.access(access[1], bool(access[2]))
+        else:
+            return super().__missing__(name)
+        return self[name]
+
+    def access(self, what: str, checked: bool) -> Callable[..., Any]:
+        """Reading, writing or changing an element; a checked one is told of a record, a site and the thread."""
+        f = {"get": _get, "put": _put}.get(what) or _UPDATES[what.partition("_")[2]]
+        if not checked:
+            return f
+
+        def looked_at(array: Any, index: Any, *rest: Any) -> Any:
+            *values, address, site, thread = rest
+            for axis, (i, n) in enumerate(zip(_parts(array, index), array.shape, strict=True)):
+                if not 0 <= i < n:
+                    self.record(address, (site, axis, i, *thread))
+                    raise _Ended
+            return f(array, index, *values)
+
+        return looked_at
+
+    def fail(self, address: Any, site: Any, thread: Any) -> None:
+        self.record(address, (site, 0, 0, *thread))
+        self.kernel.left = True
+
+    def record(self, address: Any, values: tuple[Any, ...]) -> None:
+        record = self.machine.memory.at(int(address), 8 * (1 + len(values)), "a record").view(np.int64)
+        if not record[0]:
+            record[...] = (1, *values)
+
+
+# Arrays and their elements
+
+
+class _Array:
+    """An array of the card's memory as a kernel sees it."""
+
+    def __init__(self, machine: _Machine, dtype: np.dtype, address: Any, shape: Any, strides: Any) -> None:
+        self.machine = machine
+        self.dtype = dtype
+        self.address = int(address)
+        self.shape = tuple(map(np.int64, shape))
+        self.strides = tuple(map(np.int64, strides))
+        self.ndim = len(shape)
+        self.size = np.int64(math.prod(map(int, shape)))
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def at(self, parts: tuple[int, ...]) -> int:
+        return self.address + sum(i * int(s) for i, s in zip(parts, self.strides, strict=True))
+
+    def __getitem__(self, index: Any) -> Any:
+        return _get(self, self._wrapped(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        _put(self, self._wrapped(index), value)
+
+    def _wrapped(self, index: Any) -> Any:
+        parts = _parts(self, index)
+        return tuple(i + int(n) if i < 0 else i for i, n in zip(parts, self.shape, strict=True))
+
+
+def _parts(array: Any, index: Any) -> tuple[int, ...]:
+    parts = index if isinstance(index, tuple) else (index,)
+    if len(parts) != array.ndim:
+        raise IndexError(
+            f"an array of {array.ndim} dimension(s) is indexed with {len(parts)}: kernels name single elements."
+        )
+    for part in parts:
+        if not isinstance(part, (int, np.integer)) or isinstance(part, bool):
+            raise TypeError(f"an index is an integer, and one here is a {type(part).__name__}: convert it with int().")
+    return tuple(map(int, parts))
+
+
+def _get(array: Any, index: Any) -> Any:
+    parts = _parts(array, index)
+    if isinstance(array, _Array):
+        return array.machine.load(array.dtype, 1, array.at(parts), 0)
+    return _inside(array, parts)[parts]
+
+
+def _put(array: Any, index: Any, value: Any) -> None:
+    parts = _parts(array, index)
+    if np.ndim(value) or not isinstance(value, (bool, int, float, complex, np.generic)):
+        raise TypeError(f"a {type(value).__name__} does not fit an array of {array.dtype.name}.")
+    if np.iscomplexobj(value) and array.dtype.kind != "c":
+        raise TypeError(f"a complex number does not fit an array of {array.dtype.name}. Write its real part.")
+    value = np.asarray(value).astype(array.dtype)[()]
+    if isinstance(array, _Array):
+        array.machine.store(array.dtype, 1, array.at(parts), 0, value)
+    else:
+        _inside(array, parts)[parts] = value
+
+
+def _inside(array: np.ndarray, parts: tuple[int, ...]) -> np.ndarray:
+    if not all(0 <= i < n for i, n in zip(parts, array.shape, strict=True)):
+        raise DeviceError(f"illegal memory access: {list(parts)} is outside of a local array of shape {array.shape}.")
+    return array
+
+
+def _update(f: Callable[..., Any]) -> Callable[..., Any]:
+    def update(array: Any, index: Any, *values: Any) -> Any:
+        if array.dtype.kind not in "iuf" or array.dtype.itemsize < 4:
+            raise TypeError(
+                "atomic operations take 32 and 64 bit integers and reals, and the array holds "
+                f"{array.dtype.name}. Use an array of mb.int32 or mb.float32."
+            )
+        old = _get(array, index)
+        values = tuple(np.asarray(v).astype(array.dtype)[()] for v in values)
+        _put(array, index, f(old, *values))
+        return old
+
+    return update
+
+
+_UPDATES = {
+    "add": _update(lambda old, value: old + value),
+    "max": _update(lambda old, value: value if value > old or old != old else old),
+    "min": _update(lambda old, value: value if value < old or old != old else old),
+    "exchange": _update(lambda old, value: value),
+    "cas": _update(lambda old, expected, value: value if old == expected else old),
+}

@@ -1,0 +1,49 @@
+"""What tests of kernels for cards stand on: PTX, and what NVIDIA's assembler says of it."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+def ptx(source, functions=None, capability=(8, 0)):
+    """A kernel's PTX; skips the test where numba-cuda or its compiler is missing."""
+    pytest.importorskip("numba.cuda.extending", reason="needs numba-cuda")
+    from mirabelle.backends.gpu.compiler import ptx_of
+
+    try:
+        return ptx_of(source, functions or {}, capability)[0]
+    except Exception as e:
+        if type(e).__name__ == "NvvmSupportError":
+            pytest.skip("needs NVVM")
+        raise
+
+
+def assembler():
+    """Where ptxas is: in NVIDIA's wheels, beside the compiler, or in the path; None if nowhere."""
+    spec = importlib.util.find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec else ():
+        for found in sorted(Path(root).glob("cu[0-9]*/bin/ptxas"), reverse=True):
+            return str(found)
+    return shutil.which("ptxas")
+
+
+def resources(text, directory, capability=(8, 0)):
+    """The registers and the bytes of spills of PTX once assembled; skips the test without ptxas."""
+    tool = assembler()
+    if tool is None:
+        pytest.skip("needs ptxas")
+    file = directory / "kernel.ptx"
+    file.write_text(text)
+    arch = "sm_{}{}".format(*capability)
+    command = [tool, f"-arch={arch}", "-v", str(file), "-o", str(directory / "kernel.cubin")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "Unsupported .version" in done.stderr:
+        pytest.skip("needs a ptxas as new as the compiler")
+    assert done.returncode == 0, done.stderr
+    (registers,) = re.findall(r"Used (\d+) registers", done.stderr)
+    spills = sum(int(n) for n in re.findall(r"(\d+) bytes (?:stack frame|spill)", done.stderr))
+    return int(registers), spills

@@ -25,6 +25,7 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     if type(leaf.view) is np.ndarray and type(value) is int and value in (0, 1) and is_small(leaf.shape, 1):
         leaf.view.fill(value)
         return maker(x)
+    del leaf  # a second holder would be taken for a reader, and the write would go to other memory
     return maker(verbs.assign(x, value))
 
 

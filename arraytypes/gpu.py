@@ -40,7 +40,7 @@ class GPUView:
     an array at the card's address, `proxy`, which is never read.
     """
 
-    __slots__ = ("_layout", "_proxy", "contiguous", "dtype", "owner", "ptr", "shape", "size", "strides")
+    __slots__ = ("_layout", "_parts", "_proxy", "contiguous", "dtype", "owner", "ptr", "shape", "size", "strides")
 
     family: Any = None
     ptr: int
@@ -107,12 +107,23 @@ class GPUView:
         view.size = proxy.size
         view.contiguous = proxy.flags.c_contiguous
         view._proxy = proxy
-        view._layout = None
+        view._layout = view._parts = None
         return view
 
     def __getitem__(self, index: Any) -> Any:
-        shown = self.proxy[index if type(index) is tuple and Ellipsis in index else _open(index)]
-        return self._shown(shown)
+        # Programs show the same parts of an array again and again.
+        known = self._parts
+        if known is None:
+            known = self._parts = {}
+        key = _spelled(index)
+        part = known.get(key)
+        if part is None:
+            open_ = index if type(index) is tuple and Ellipsis in index else _open(index)
+            part = self._shown(self.proxy[open_])
+            if len(known) >= 64:
+                known.clear()
+            known[key] = part
+        return part
 
     def transpose(self, axes: Any) -> Any:
         return self._shown(self.proxy.transpose(axes))
@@ -166,6 +177,13 @@ def layout_number(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dt
 _numbers = itertools.count()
 
 
+def _spelled(index: Any) -> Any:
+    """A basic index as a key: slices cannot be one before Python 3.12."""
+    if type(index) is tuple:
+        return tuple([(i.start, i.stop, i.step) if type(i) is slice else i for i in index])
+    return (index.start, index.stop, index.step, 0) if type(index) is slice else index
+
+
 def _open(index: Any) -> Any:
     """An index that gives an array also where it names a single element."""
     return (*index, Ellipsis) if type(index) is tuple else (index, Ellipsis)
@@ -200,8 +218,7 @@ def view_at(
     view.shape = shape
     view.dtype = dtype
     view.strides, view.size, view.contiguous = dense_strides(shape, dtype.itemsize, "C")
-    view._proxy = None
-    view._layout = None
+    view._proxy = view._layout = view._parts = None
     if strides is not None and strides != view.strides:
         view.strides = strides
         view.contiguous = bool(view.proxy.flags.c_contiguous)
@@ -266,7 +283,7 @@ class GPUArray(DenseArray):
         view.owner, view.ptr = cls.driver().allocate(view.size * dtype.itemsize)
         view.shape = shape
         view.dtype = dtype
-        view._proxy = None
+        view._proxy = view._parts = None
         return view
 
     @classmethod

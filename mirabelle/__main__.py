@@ -48,13 +48,16 @@ def main(argv: list[str] | None = None) -> int:
 def info() -> int:
     """Everything one wants to know before reporting a bug."""
     import mirabelle as mb
+    from mirabelle.backends.cuda.info import lines as cards
 
     print(f"mirabelle   {mb.__version__} in {os.path.dirname(mb.__file__)}")
     print(f"python      {platform.python_version()} ({platform.python_implementation()}) at {sys.executable}")
     print("libraries   " + ", ".join(_versions("numpy", "numba", "llvmlite", "plum-dispatch")))
     print(f"system      {platform.platform()}")
     print(f"processor   {_processor()}, {os.cpu_count()} cores; kernels use {mb.settings.num_threads} threads")
-    print("backends    host (HostArray), reference (RefArray, a fake device for tests)")
+    print("backends    host (HostArray), reference (RefArray, a fake device for tests), cuda (CuArray)")
+    for i, line in enumerate(cards()):
+        print(f"{'' if i else 'cards':<11} {line}")
     print(f"cache       {_cache_line()}")
     for extra, parts in EXTRAS.items():
         there = [d for module, d in parts if importlib.util.find_spec(module)]

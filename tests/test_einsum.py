@@ -11,6 +11,7 @@ from kinds import LEAVES, PLAIN, wrapped
 from samples import ordinary
 
 import mirabelle as mb
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.elementwise import leaf_family
 
 LAYERS = ("transpose", "permuted", "steps", "reversed", "reshaped", "stretched")
@@ -418,6 +419,8 @@ def test_inner_products_of_lines_in_memory_are_the_librarys(kind):
     ):
         with mb.count() as c:
             result = mb.materialize(make())
+        if not library.has(kind.family, "vecdot"):  # a card's own reductions are as quick
+            calls = 0
         assert (c.library_calls, c.launches, c.temporaries) == (calls, 1 - calls, 0)
         assert_closed(result, kind)
     assert_same(mb.vecdot(x[::2, 1:], y[::2, 1:]), np.vecdot(a[::2, 1:], b[::2, 1:]), **CLOSE)

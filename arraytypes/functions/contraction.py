@@ -70,6 +70,7 @@ def _of_lines(x1: Any, x2: Any, axes: tuple[int, ...]) -> bool:
         and not pending(x2)
         and _steps_last(x1)
         and _steps_last(x2)
+        and library.has(leaf_family(type(x1)), "vecdot")
     )
 
 

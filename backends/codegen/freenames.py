@@ -10,6 +10,7 @@ import ast
 import builtins
 import cmath
 import copy
+import functools
 import inspect
 import math
 import operator
@@ -20,6 +21,7 @@ import numpy as np
 
 from mirabelle.backends.codegen.effects import NO_VALUE, function_tree, scope_of
 from mirabelle.backends.codegen.variables import stored_names
+from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import code
@@ -91,10 +93,9 @@ class FreeNames:
     def _of_module(self, value: Any) -> ast.expr | None:
         if getattr(builtins, getattr(value, "__name__", ""), None) is value:
             return ast.Name(value.__name__, ast.Load())
-        if hasattr(value, "core"):  # a function of mirabelle's, of numbers
-            op = TABLE.get(getattr(value, "__name__", ""))
-            if op is not None:
-                value = op.ufunc or op.scalar or getattr(np, op.name, value)
+        op = _operations().get(value.__name__ if hasattr(value, "core") else value) if _hashable(value) else None
+        if op is not None:
+            return ast.Name(f"_k_op_{op}", ast.Load())
         name = getattr(value, "__name__", None)
         for module, known in _MODULES.items():
             if isinstance(name, str) and getattr(known, name, None) is value:
@@ -212,6 +213,22 @@ class _Apart(ast.NodeTransformer):
         if node.id in self.names:
             node.id = f"{node.id}_"
         return node
+
+
+@functools.cache
+def _operations() -> dict[Any, str]:
+    """What kernels have operations for: NumPy's functions, and the names of ours."""
+    found: dict[Any, str] = {}
+    for name, op in TABLE.items():
+        if name in verbs.ELEMENTWISE:
+            found[name] = name
+            if op.ufunc is not None:
+                found[op.ufunc] = name
+    return found
+
+
+def _hashable(value: Any) -> bool:
+    return isinstance(value, np.ufunc) or hasattr(value, "core")
 
 
 def _call(name: str, *args: ast.expr) -> ast.expr:

@@ -15,6 +15,7 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray
 from mirabelle.arraytypes.gpu import CuArray, GPUArray
+from mirabelle.arraytypes.wrappers import View
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.gpu.run import make_plan
@@ -257,6 +258,105 @@ def write(dest: Any, value: Any) -> bool:
     node.args = None
     node.size = 0
     return True
+
+
+def write_part(dest: Any, how: Any, value: Any) -> bool:
+    """Write a tree over a part of an array, in place, if nobody else reads what was there."""
+    leaf, node = dest._node, value._node
+    if (
+        type(node) is not Broadcasted
+        or node.value is not None
+        or type(leaf) is not Leaf
+        or leaf.foreign
+        or leaf.root is not None
+        or node.size > LARGEST
+        or node.sig.out != leaf.dtype
+        or counters.active
+        or not usable()
+        or (leaf.parts and leaf.living_parts())
+    ):
+        return False
+    target = leaf.view[how]
+    if node.shape != target.shape or not target.size:
+        return False
+    met = _Met()
+    try:
+        _walk(node, target.shape, met)
+    except NotDirect:
+        return False
+    if (
+        not met.leaves
+        or leaf in met.leaves
+        or sys.getrefcount(leaf) > _unshared
+        or sys.getrefcount(leaf.view) >= _viewed
+    ):
+        return False
+    for other in met.leaves:
+        if other.root is leaf:
+            return False
+    if not run(type(dest).family, node, met, target):
+        return False
+    leaf.writes += 1
+    leaf.reducers = None
+    leaf.known = None
+    node.evaluations += 1
+    return True
+
+
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
+@verbs.getitem.generated(signature=(GPUArray, int | slice | tuple))
+def _(array: Any, index: type) -> Any:
+    general = verbs.getitem.core.resolve((DenseArray, object)).implementation
+    if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
+        return general
+    view_type: Any = View
+    views: Any = {n: view_type[array, n] for n in range(1, array.ndim + 1)}
+
+    def getitem(x: Any, index: Any) -> Any:
+        node = x._node
+        if type(node) is not Leaf:
+            return general(x, index)
+        if type(index) is tuple:
+            for i in index:
+                if type(i) not in _BASIC:
+                    return general(x, index)
+            how = index if Ellipsis in index else (*index, Ellipsis)
+        else:
+            how = (index, Ellipsis)
+        shape = node.view[how].shape
+        cls = views.get(len(shape))
+        if cls is None:
+            return general(x, index)  # one element, or more dimensions than the array has
+        view = _new(cls)
+        view._parent = x
+        view._how = how
+        view._shape = shape
+        return view
+
+    return getitem
+
+
+@verbs.setitem.generated(signature=(GPUArray, int | slice | tuple, GPUArray))
+def _(array: Any, index: type, _value: Any) -> Any:
+    general = verbs.setitem.core.resolve((DenseArray, object, object)).implementation
+    if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
+        return general
+
+    def setitem(x: Any, index: Any, value: Any) -> None:
+        if type(index) is tuple:
+            for i in index:
+                if type(i) not in _BASIC:
+                    return general(x, index, value)
+            how = index if Ellipsis in index else (*index, Ellipsis)
+        else:
+            how = (index, Ellipsis)
+        if not write_part(x, how, value):
+            general(x, index, value)
+        return None
+
+    return setitem
 
 
 # The references to a view that only its leaf holds, in `write`.

@@ -15,8 +15,11 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.errors import TypingError
+from numba.np.numpy_support import as_dtype
 
 from mirabelle.backends.gpu import atomics
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.promotion import code, signature
 
 _I8, _I64 = ir.IntType(8), ir.IntType(64)
 _ARRAY = re.compile(r"_k_array_([biufc]\d+)_(\d+)$")
@@ -24,15 +27,20 @@ _UPDATE = re.compile(r"_k_(atomic|shared|own)_(\w+?)(_checked)?$")
 _SPACES = {"atomic": atomics.GLOBAL, "shared": atomics.SHARED}
 
 
-def meaning(intrinsic: Any, kinds: dict[str, Any], name: str) -> Any:
-    """The function that a name of a generated kernel stands for; None if it is none of these."""
+def meaning(intrinsic: Any, known: Any, name: str) -> Any:
+    """The function that a name of a generated kernel stands for; None if it is none of these.
+
+    `known` are all names, types and scalar functions among them.
+    """
     made = _ARRAY.match(name)
     if made is not None:
-        return _array(intrinsic, kinds[made[1]], int(made[2]))
+        return _array(intrinsic, known[made[1]], int(made[2]))
     if name.startswith("_k_get"):
         return _get(intrinsic, name.endswith("_checked"))
     if name.startswith("_k_put"):
         return _put(intrinsic, name.endswith("_checked"))
+    if name.startswith("_k_op_"):
+        return _operation(intrinsic, known, name.removeprefix("_k_op_"))
     if name == "_k_fail":
         return _fail(intrinsic)
     if name == "outside":
@@ -118,7 +126,7 @@ class _Element:
             # (a negative index is a large one of unsigned numbers)
             with builder.if_then(builder.icmp_unsigned(">=", i, n), likely=False):
                 record(ir.Constant(_I64, d), i)
-                context.call_conv.return_user_exc(builder, IndexError, ())
+                context.fndesc.call_conv.return_user_exc(builder, IndexError, ())
 
     def pointer(self) -> Any:
         builder, data = self.builder, self.made.data
@@ -288,6 +296,35 @@ def _own(name: str, element: _Element, values: list[Any]) -> Any:
         wins = (builder.icmp_signed if nt.signed else builder.icmp_unsigned)(better, values[0], old)
     element.store(builder.select(wins, values[0], old))
     return old
+
+
+# Operations on numbers
+
+
+def _operation(intrinsic: Any, known: Any, name: str) -> Any:
+    """`_k_op_maximum(x, y)`: an operation by its name, of numbers of any types, promoted as NumPy does."""
+    op = TABLE[name]
+
+    def typed(typingctx: Any, *given: Any) -> Any:
+        given = tuple(types.unliteral(t) for t in given)
+        if not all(isinstance(t, (types.Number, types.Boolean)) for t in given):
+            raise TypingError(f"{name} is a function of numbers, and was given {', '.join(map(str, given))}")
+        ins = signature(op, tuple(as_dtype(t) for t in given)).ins
+        kinds = [known[code(d)] for d in ins]
+        callee = typingctx.resolve_value_type(known[f"{name}_{code(ins[0])}"])
+        call = callee.get_call_type(typingctx, tuple(kinds), {})
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            values = [context.cast(builder, v, t, k) for v, t, k in zip(args, given, kinds, strict=True)]
+            values = [context.cast(builder, v, k, w) for v, k, w in zip(values, kinds, call.args, strict=True)]
+            return context.get_function(callee, call)(builder, values)
+
+        return call.return_type(*given), generate
+
+    given = ", ".join(_numbered("x", op.nin))
+    scope: dict[str, Any] = {"typed": typed}
+    exec(f"def operation(typingctx, {given}):\n    return typed(typingctx, {given})\n", scope)
+    return intrinsic(scope["operation"])
 
 
 # Threads that end early

@@ -12,8 +12,10 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.gpu import GPUArray, handle
-from mirabelle.backends.gpu.library import ROUTINES, on_card, routine
+from mirabelle.backends.gpu.lib_segments import ASSOCIATIVE
+from mirabelle.backends.gpu.library import absent, on_card, routine, uncounted
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -88,76 +90,55 @@ def _call(xp: Any, a: Any, b: Any, c: Any, alpha: Any, beta: Any) -> None:
     a, b = (x if _step(x) is not None else xp.ascontiguousarray(x) for x in (a, b))
     (turned_a, step_a), (turned_b, step_b) = _step(a) or (True, 1), _step(b) or (True, 1)
     factors = [np.array(x, c.dtype) for x in (alpha, beta)]
-    handle = device.get_cublas_handle()
-    mode = cublas.getPointerMode(handle)
-    cublas.setPointerMode(handle, cublas.CUBLAS_POINTER_MODE_HOST)
+    context = device.get_cublas_handle()
+    mode = cublas.getPointerMode(context)
+    cublas.setPointerMode(context, cublas.CUBLAS_POINTER_MODE_HOST)
     try:
         getattr(cublas, _BLAS[c.dtype.char])(
-            handle, int(turned_a), int(turned_b), c.shape[0], c.shape[1], a.shape[1], factors[0].ctypes.data,
+            context, int(turned_a), int(turned_b), c.shape[0], c.shape[1], a.shape[1], factors[0].ctypes.data,
             a.data.ptr, step_a, b.data.ptr, step_b, factors[1].ctypes.data, c.data.ptr, step_c,
         )  # fmt: skip
     finally:
-        cublas.setPointerMode(handle, mode)
+        cublas.setPointerMode(context, mode)
 
 
 def gpu_matmul(x1: Any, x2: Any) -> Any:
-    family = x1.family if isinstance(x1, GPUArray) else type(verbs.leaf_of(x1).view).family
     a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
-    result = family._routine("matmul")(a, b)
+    family = a.family
+    made = uncounted(family, "matmul")(a, b)
     if counters.active:
-        counters.add(launches=1, bytes_written=result.nbytes)
-    return wrap(family, Leaf(result))
+        counters.add(launches=1, bytes_read=a.nbytes + b.nbytes, bytes_written=made.nbytes)
+    return wrap(family, Leaf(made))
 
 
 GPUArray._matmul = staticmethod(gpu_matmul)  # type: ignore[method-assign, assignment]
 
 
-@library.routine(GPUArray, "vecdot")
-def _(a: Any, b: Any) -> Any:
-    """Inner products of lines: one fused reduction, which reads each element once."""
-    product = verbs.multiply(handle(a.family, a), handle(b.family, b))
-    return verbs.leaf_of(verbs.sum(product, axis=-1, dtype=product.dtype)).view
+absent("vecdot", "Inner products of lines are a fused reduction on a card: mb.sum(x * y, axis=-1).")
 
 
 # Scans
 
 
-@routine("add.accumulate")
-def _(xp: Any, x: Any, *, axis: int = 0, dtype: Any = None) -> Any:
-    return _summed(xp, xp.cumsum, x, axis, dtype)
-
-
-@routine("multiply.accumulate")
-def _(xp: Any, x: Any, *, axis: int = 0, dtype: Any = None) -> Any:
-    return _summed(xp, xp.cumprod, x, axis, dtype)
-
-
-def _summed(xp: Any, scan: Any, x: Any, axis: int, dtype: Any) -> Any:
-    """In the dtype that NumPy's `accumulate` has: that of small integers is the default one."""
-    if dtype is None:
-        small = x.dtype.kind in "biu" and x.dtype.itemsize < 8
-        dtype = (np.uint64 if x.dtype.kind == "u" else np.int64) if small else x.dtype
-    dtype = np.dtype(dtype)
-    if not x.size:
-        return xp.empty(x.shape, dtype)
-    return scan(x, axis=axis, dtype=dtype)
-
-
 def gpu_accumulate(x: Any, op: Any, axis: int) -> Any:
-    from mirabelle.backends.host.library import scan_ufunc
+    from mirabelle.backends.gpu import scans
 
     view = verbs.leaf_of(x).view
-    family = view.family
-    ufunc = scan_ufunc(op)
-    if ufunc is not None and f"{ufunc.__name__}.accumulate" in ROUTINES:
-        result = family._routine(f"{ufunc.__name__}.accumulate")(view, axis=axis)
-    else:
-        from mirabelle.backends.gpu import scans
-
-        result = scans.scan(view, ufunc if ufunc is not None else op, axis)
-    if counters.active:
-        counters.add(launches=1, bytes_written=result.nbytes)
-    return wrap(family, Leaf(result))
+    return wrap(view.family, Leaf(scans.scan(view, op, axis)))
 
 
 GPUArray._accumulate = staticmethod(gpu_accumulate)  # type: ignore[method-assign, assignment]
+
+
+def _accumulation(name: str) -> Any:
+    def accumulate(view: Any, *, axis: int = 0, dtype: Any = None) -> Any:
+        """A ufunc's `accumulate` in a dtype that was asked for."""
+        x = handle(view.family, view)
+        x = cast_to(x, np.dtype(dtype)) if dtype is not None else x
+        return verbs.leaf_of(verbs.accumulate(x, name, axis)).view
+
+    return accumulate
+
+
+for _name in sorted(ASSOCIATIVE):
+    library.routine(GPUArray, f"{_name}.accumulate")(_accumulation(_name))

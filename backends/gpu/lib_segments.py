@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.backends.gpu.lib_sorting import argsort
 from mirabelle.backends.gpu.library import routine
 
@@ -108,5 +109,27 @@ def result_dtype(name: str, dtype: np.dtype, wanted: Any) -> np.dtype:
     return np.asarray(getattr(np, name).reduceat(np.ones(1, dtype), [0])).dtype
 
 
+def _reduce(name: str) -> Any:
+    def reduce(xp: Any, x: Any, *, axis: Any = 0) -> Any:
+        """All elements along axes; halves are combined until one is left."""
+        if name in ("maximum", "minimum"):
+            return (x.max if name == "maximum" else x.min)(axis=axis)
+        axes = normal_axes(axis, x.ndim)
+        kept = [d for d in range(x.ndim) if d not in axes]
+        values = x.transpose((*axes, *kept)).reshape(-1, *(x.shape[d] for d in kept))
+        if not values.shape[0]:
+            raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+        values = values.astype(result_dtype(name, x.dtype, None))
+        combine = getattr(xp, name)
+        while values.shape[0] > 1:
+            half = values.shape[0] // 2
+            rest = values[2 * half :]
+            values = xp.concatenate([combine(values[: 2 * half : 2], values[1 : 2 * half : 2]), rest])
+        return values[0].copy()
+
+    return reduce
+
+
 for _name in sorted(ASSOCIATIVE):
     routine(f"{_name}.reduceat")(_reduceat(_name))
+    routine(f"{_name}.reduce")(_reduce(_name))

@@ -60,11 +60,16 @@ def _chapters() -> None:
 
 def gpu_routine(cls: Any, name: str) -> Callable[..., Any]:
     """A routine of a card: one registered for its family, one of ours, or the library's own."""
+    return _counted(uncounted(cls, name))
+
+
+def uncounted(cls: Any, name: str) -> Callable[..., Any]:
+    """The same, for a caller that counts itself."""
     _chapters()
     for family in cls.__mro__:
         own = family.__dict__.get("_routines", {}).get(name)
         if own is not None:
-            return _on_views(own)
+            return own  # type: ignore[no-any-return]
     driver = cls.driver()
     key = (cls.family, name)
     made = _made.get(key)
@@ -126,10 +131,13 @@ def raising(xp: Any) -> Any:
 # Views and arrays
 
 
-def _on_views(run: Any) -> Callable[..., Any]:
-    @functools.wraps(run)
+def _counted(run: Callable[..., Any]) -> Callable[..., Any]:
+    if not counters.active:
+        return run
+
     def call(*views: Any, **options: Any) -> Any:
-        _count(views, options)
+        operands = arrays_in((views, options), GPUView)
+        counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
         return run(*views, **options)
 
     return call
@@ -140,7 +148,6 @@ def _on_arrays(family: Any, driver: Any, run: Any) -> Callable[..., Any]:
     card = getattr(driver, "device", None) or contextlib.nullcontext()
 
     def call(*views: Any, **options: Any) -> Any:
-        _count(views, options)
         with card, np.errstate(all="ignore"):
             given: list[Any] = []
             arrays = [_arrays(driver, v, given) for v in views]
@@ -148,12 +155,6 @@ def _on_arrays(family: Any, driver: Any, run: Any) -> Callable[..., Any]:
             return _views(family, driver, run(*arrays, **named), given)
 
     return call
-
-
-def _count(views: Any, options: Any) -> None:
-    if counters.active:
-        operands = arrays_in((views, options), GPUView)
-        counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
 
 
 def _arrays(driver: Any, x: Any, given: list[Any]) -> Any:

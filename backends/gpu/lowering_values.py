@@ -117,6 +117,8 @@ class Writer:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        # What the function begins with.
+        self.first: list[str] = []
         self.count = 0
         self.block = "entry"
         self.alive = True
@@ -130,6 +132,12 @@ class Writer:
         self.count += 1
         name = f"%t{self.count}"
         self.lines.append(f"  {name} = {text}")
+        return name
+
+    def room(self, t: str) -> str:
+        """The place of a variable in memory."""
+        name = self.fresh()
+        self.first.append(f"  {name} = alloca {t}")
         return name
 
     def label(self) -> str:
@@ -265,6 +273,8 @@ class Writer:
     def negative(self, x: Value, want: str | None) -> Value:
         kind = x.code[0]
         if kind in "iu":
+            if x.number is not None:
+                return constant(f"{kind}8", -x.number)
             return self.of_integers("Sub", constant(x.code, 0), x, want)
         if kind in "fc" and x.code != "f2":
             # (Older LLVM has no instruction for it: -0 - x is the same but for the sign of NaN.)
@@ -293,8 +303,8 @@ class Writer:
             raise NotLowered(op)
         if kinds == {"b"} and op in ("Eq", "NotEq"):
             return Value("b1", (self.emit(f"icmp {_INTEGER_TEST[op]} i1 {x.parts[0]}, {y.parts[0]}"),))
-        if kinds == {"f"} and "f2" not in (x.code, y.code):
-            code = max(x.code, y.code)
+        if kinds == {"f"}:
+            code = max(x.code, y.code, "f4")  # halves are compared as singles
             x, y = self.cast(x, code), self.cast(y, code)
             return Value("b1", (self.emit(f"fcmp {_REAL_TEST[op]} {LLVM[code]} {x.parts[0]}, {y.parts[0]}"),))
         if kinds == {"c"} and x.code == y.code and op in ("Eq", "NotEq"):

@@ -230,7 +230,7 @@ def real_function(w: Any, module: Any, name: str, args: list[Any]) -> Any:
         taken = module.call(w, libdevice(name, code), t, [t, "i32"], [*args[0].parts, *n.parts])
         return Value(code, (taken,))
     elif name == "frexp":
-        place = w.emit("alloca i32")
+        place = w.room("i32")
         part = module.call(w, libdevice(name, code), t, [t, "i32*"], [*args[0].parts, place])
         return Value(code, (part,)), Value("i4", (w.emit(f"load i32, i32* {place}"),))
     else:

@@ -251,7 +251,7 @@ class Names(dict[str, Any]):
         if made is None and (name.startswith("_k_") or name == "outside"):
             from mirabelle.backends.gpu import elements
 
-            made = elements.meaning(self._intrinsic, TYPES, name)
+            made = elements.meaning(self._intrinsic, self, name)
         if made is None:
             stem, _, c = name.rpartition("_")
             if c not in TYPES:

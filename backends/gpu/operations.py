@@ -148,6 +148,12 @@ def scalar_function(stem: str, code: str, target: str = "cuda") -> Callable[...,
     return _made(stem, code, target)  # type: ignore[no-any-return]
 
 
+def library_function(stem: str, code: str) -> str | None:
+    """The name of the real function that an operation is by itself; None if it is more than that."""
+    pattern = _PATTERNS[np.dtype(code).kind][stem]
+    return pattern if isinstance(pattern, str) and code in ("f4", "f8") else None
+
+
 @functools.cache
 def _made(stem: str, code: str, target: str) -> Any:
     patterns = _PATTERNS[np.dtype(code).kind]

@@ -22,7 +22,10 @@ import numpy as np
 from mirabelle.backends.codegen.gridkernel import IndexKernelText
 from mirabelle.backends.gpu.simulator import SimulatedDriver, _Machine, _Names, _shuffled
 from mirabelle.backends.host.compiler import remember
+from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.promotion import signature
 
 _ARRAY = re.compile(r"_k_array_([biufc]\d+)_\d+$")
 _ACCESS = re.compile(r"_k_(get|put|(?:atomic|shared|own)_(?:add|max|min|exchange|cas))(_checked)?$")
@@ -128,6 +131,19 @@ def _typed_range(*bounds: Any) -> Iterator[Any]:
     return map(np.int64, range(*bounds))
 
 
+def _operation(name: str) -> Callable[..., Any]:
+    """An operation on numbers, promoted as arrays are."""
+    op = TABLE[name]
+
+    def of(*given: Any) -> Any:
+        sig = signature(op, tuple(np.asarray(x).dtype for x in given))
+        run, _ = numpy_callable(sig)
+        result = run(*[np.asarray(x).astype(t)[()] for x, t in zip(given, sig.ins, strict=True)])
+        return result if op.nout > 1 else np.asarray(result)[()]
+
+    return of
+
+
 def _of_numbers(value: Any) -> Any:
     """A compiled function as the Python function it was made of."""
     for attribute in ("python", "py_func"):
@@ -181,6 +197,8 @@ class _Scope(_Names):
         access = _ACCESS.match(name)
         if array is not None:
             self[name] = functools.partial(_Array, self.machine, np.dtype(array[1]))
+        elif name.startswith("_k_op_"):
+            self[name] = _operation(name.removeprefix("_k_op_"))
         elif access is not None:
             self[name] = self.access(access[1], bool(access[2]))
         else:

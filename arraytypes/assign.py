@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import (
     DenseArray,
@@ -198,7 +199,13 @@ def write(dest: Any, source: Any) -> None:
     if leaf.foreign:
         write_foreign(family, dest, leaf, source)
         return
-    if whole and source is not leaf and shareable(source, dest) and source.view.strides == leaf.view.strides:
+    if (
+        whole
+        and source is not leaf
+        and shareable(source, dest)
+        and source.view.strides == leaf.view.strides
+        and not (recording.active and recording.current() is not None)
+    ):
         root._node = source  # both handles on one version; the next write parts them
         return
     reads = readers(source, leaf)
@@ -213,10 +220,12 @@ def write(dest: Any, source: Any) -> None:
             if exact and source.value is None:
                 settle(cast(Broadcasted, source), target)
             return
-        if not whole and 2 * target.view.size <= leaf.view.size:
+        if (not whole and 2 * target.view.size <= leaf.view.size) or (recording.active and recording.stays(leaf)):
             # It overlaps what it reads, and is small beside the rest: by way of a value of its own.
             execute(family, target, as_tree(force_temporary(family, as_tree(source))))
             return
+    if recording.active and recording.stays(leaf):
+        recording.refuse_to_move(leaf)
     # In the order of the old memory: wrappers around it go on showing the new.
     flags = leaf.view.flags
     order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
@@ -293,6 +302,8 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str) -> None:
     if any(readers(verbs.leaf_of(v), leaf) for v in (value, *indices)):
         value, indices = verbs.copy(value), [verbs.copy(i) for i in indices]
     if not leaf.foreign and not nobody_else(leaf, None, []):
+        if recording.active and recording.stays(leaf):
+            recording.refuse_to_move(leaf)
         flags = leaf.view.flags
         order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
         fresh = Leaf(family._empty(leaf.shape, leaf.dtype, order))

@@ -19,7 +19,7 @@ import numpy as np
 from mirabelle.arraytypes.cards import card, preformatted, shown_bytes
 from mirabelle.arraytypes.dense import VIEWS
 from mirabelle.arraytypes.elementwise import default_family
-from mirabelle.arraytypes.gpu import GPUArray, GPUView
+from mirabelle.arraytypes.gpu import GPUArray, GPUView, piece_of
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.makers import maker_of
 from mirabelle.arraytypes.pool import clear, held
@@ -243,19 +243,14 @@ def holdings(family: Any) -> tuple[Holding, ...]:
 
 def _memory_of(view: Any) -> tuple[Any, int]:
     """What tells a view's memory from other memory, and its bytes."""
+    piece: Any
     if isinstance(view, GPUView):
-        # CuPy's pointers have their memory, which several may share.
-        piece: Any = getattr(view.owner, "mem", view.owner)
-        size = getattr(piece, "size", None)
-    elif isinstance(view, np.ndarray):
+        start, stop = piece_of(view)
+        return start, stop - start if view.size else 0
+    if isinstance(view, np.ndarray):
         piece = view
         while isinstance(piece.base, np.ndarray):
             piece = piece.base
         buffer = getattr(piece.base, "buffer", piece)
-        piece, size = buffer, buffer.nbytes
-    else:
-        piece = view.buffer
-        size = None
-    if not isinstance(size, int):
-        size = getattr(piece, "nbytes", view.nbytes)
-    return id(piece), int(size)
+        return id(buffer), int(buffer.nbytes)
+    return id(view.buffer), int(view.buffer.nbytes)

@@ -181,7 +181,7 @@ def _spelled(index: Any) -> Any:
     """A basic index as a key: slices cannot be one before Python 3.12."""
     if type(index) is tuple:
         return tuple([(i.start, i.stop, i.step) if type(i) is slice else i for i in index])
-    return (index.start, index.stop, index.step, 0) if type(index) is slice else index
+    return ((index.start, index.stop, index.step),) if type(index) is slice else index
 
 
 def _open(index: Any) -> Any:
@@ -223,6 +223,23 @@ def view_at(
         view.strides = strides
         view.contiguous = bool(view.proxy.flags.c_contiguous)
     return view
+
+
+def piece_of(view: GPUView) -> tuple[int, int]:
+    """Where the piece of memory that a view shows a part of starts and ends."""
+    low = high = view.ptr
+    for n, step in zip(view.shape, view.strides, strict=True):
+        if step < 0:
+            low += (n - 1) * step
+        else:
+            high += (n - 1) * step
+    high += view.dtype.itemsize
+    # CuPy's pointers know their memory; the owner of what was borrowed may be anything.
+    memory = getattr(view.owner, "mem", view.owner)
+    start, size = getattr(memory, "ptr", None), getattr(memory, "size", None) or getattr(memory, "nbytes", None)
+    if not view.size or type(start) is not int or type(size) is not int or not start <= low < start + max(size, 1):
+        return low, max(high, low)
+    return start, max(start + size, high)
 
 
 class GPUArray(DenseArray):

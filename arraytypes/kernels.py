@@ -47,8 +47,11 @@ def launcher(family: Any) -> Callable[[Launcher], Launcher]:
 
 
 def _inherited(family: Any) -> Launcher | None:
-    """The launcher of the nearest base class that has one."""
-    return next((_launchers[base] for base in family.__mro__ if base in _launchers), None)
+    """The launcher of the nearest base class that has one: it is this type's as well."""
+    found = next((_launchers[base] for base in family.__mro__ if base in _launchers), None)
+    if found is not None:
+        _launchers[family] = found
+    return found
 
 
 @overload
@@ -316,6 +319,9 @@ class Kernel:
 
     def lent(self, args: tuple[Any, ...]) -> tuple[Any, list[Any]]:
         """The family the arrays are of, and the arguments as a launcher gets them."""
+        known = self._lenders.get(tuple(map(type, args)))
+        if known is not None:
+            return known[0], known[1](args)
         names = self.source.parameters
         uses: list[Use] = [(n, self.source.effects[n]) for n in names]
         flat: Any = args
@@ -350,12 +356,13 @@ class Launch:
     """A kernel with its index space: call it with the kernel's arguments."""
 
     __module__ = "mirabelle"
-    __slots__ = ("group", "kernel", "shape")
+    __slots__ = ("group", "kernel", "shape", "size")
 
     def __init__(self, kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...]) -> None:
         self.kernel = kernel
         self.shape = shape
         self.group = group
+        self.size = math.prod(shape)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         kernel = self.kernel
@@ -370,7 +377,7 @@ class Launch:
             )
         if counters.active:
             counters.add(launches=1)
-        if math.prod(self.shape):
+        if self.size:
             run(kernel, self.shape, self.group, arguments)
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import check_writable, nobody_else, written
 from mirabelle.arraytypes.dense import DenseArray
@@ -42,6 +43,8 @@ def own(x: Any) -> None:
         # A reduction of the old contents must not be found by one of the new.
         leaf.reducers = None
         return
+    if recording.active and recording.stays(leaf):
+        recording.refuse_to_move(leaf)
     flags = leaf.view.flags
     order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
     fresh = Leaf(root.family._empty(leaf.shape, leaf.dtype, order))

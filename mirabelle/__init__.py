@@ -372,7 +372,9 @@ from mirabelle.arraytypes.parts import (
 )
 from mirabelle.arraytypes.reductions import mapreduce, reduce
 from mirabelle.arraytypes.gpu import CuArray, GPUArray, ROCArray
+from mirabelle.arraytypes.graphs import Graph, capture
 from mirabelle.arraytypes.reference import RefArray
+from mirabelle.arraytypes.streams import Stream, stream, synchronize
 from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal, band
 from mirabelle.arraytypes.structured.base import Implicit, Structured
 from mirabelle.arraytypes.structured.blocks import BlockDiagonal, block_diagonal
@@ -578,6 +580,7 @@ __all__ = [
     "Explanation",
     "Fill",
     "GPUArray",
+    "Graph",
     "Hermitian",
     "HostArray",
     "Identity",
@@ -604,6 +607,7 @@ __all__ = [
     "Reshaped",
     "ScalarAccessError",
     "SlidingWindows",
+    "Stream",
     "Structured",
     "Symmetric",
     "Toeplitz",
@@ -696,6 +700,7 @@ __all__ = [
     "broadcast_to",
     "broadcasted",
     "can_cast",
+    "capture",
     "cbrt",
     "ceil",
     "choose",
@@ -1001,9 +1006,11 @@ __all__ = [
     "squeeze",
     "stack",
     "std",
+    "stream",
     "subtract",
     "sum",
     "swapaxes",
+    "synchronize",
     "take",
     "take_along_axis",
     "tan",

@@ -33,6 +33,13 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("mirabelle")
 
 
+def pytest_collection_modifyitems(items):
+    if os.environ["MIRABELLE_CUDA"] == "simulated":
+        for item in items:
+            if item.get_closest_marker("card"):
+                item.add_marker(pytest.mark.skip(reason="needs a real card: python -m tests.gpu"))
+
+
 @pytest.fixture(params=WAYS)
 def way(request):
     """Run the test on both ways of running: interpreted ("cold") and compiled ("hot")."""

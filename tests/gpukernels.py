@@ -1,11 +1,14 @@
-"""What tests of kernels for cards stand on: PTX, and what NVIDIA's assembler says of it."""
+"""What tests of kernels for cards stand on: PTX, what NVIDIA's assembler says of it, and runs of lowered text."""
 
+import ctypes
 import importlib.util
+import itertools
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -47,3 +50,59 @@ def resources(text, directory, capability=(8, 0)):
     (registers,) = re.findall(r"Used (\d+) registers", done.stderr)
     spills = sum(int(n) for n in re.findall(r"(\d+) bytes (?:stack frame|spill)", done.stderr))
     return int(registers), spills
+
+
+# Lowered kernels on this processor
+
+
+_POINTER = re.compile(r"(<[^<>]*>|\[[^\[\]]*\]|\w+) addrspace\((\d)\)\*")
+_REGISTER = re.compile(r"@llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])")
+_PLACES = [f"{what}_{axis}" for what in ("tid", "ctaid", "ntid", "nctaid") for axis in "xyz"]
+
+
+class OnHost:
+    """A kernel as it is lowered for a card, compiled for this processor; it waits at no barrier.
+
+    Its threads run one after the other: `kernel((blocks, 1, 1), (threads, 1, 1), *arguments)`.
+    """
+
+    def __init__(self, source):
+        from llvmlite import binding
+
+        from mirabelle.backends.gpu.lowering import lowered
+
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
+        text, with_libdevice = lowered(source, (2, 0, 3, 2))
+        assert not with_libdevice
+        self.places = np.zeros(len(_PLACES), np.int32)
+        target = binding.Target.from_default_triple()
+        module = binding.parse_assembly(_for_host(text, self.places.ctypes.data))
+        module.triple = target.triple
+        module.verify()
+        self.engine = binding.create_mcjit_compiler(module, target.create_target_machine(opt=2))
+        self.engine.finalize_object()
+        kinds = {"i8": ctypes.c_int64, "u8": ctypes.c_uint64, "f8": ctypes.c_double, "f4": ctypes.c_float}
+        prototype = ctypes.CFUNCTYPE(None, *[kinds[c] for c in source.codes])
+        self.function = prototype(self.engine.get_function_address(source.name))
+
+    def __call__(self, grid, block, *arguments):
+        self.places[6:] = *block, *grid
+        for b in itertools.product(*map(range, reversed(grid))):
+            for t in itertools.product(*map(range, reversed(block))):
+                self.places[:6] = *reversed(t), *reversed(b)
+                self.function(*arguments)
+
+
+def _for_host(text, places):
+    """NVVM's text as today's LLVM takes it; registers are read from memory."""
+    skipped = ("target ", "!", "declare i32 @llvm.nvvm", "declare void @llvm.nvvm")
+    lines = [line for line in text.splitlines() if not line.startswith(skipped)]
+    body = _POINTER.sub(r"ptr addrspace(\2)", "\n".join(lines)).replace("@llvm.nvvm.barrier0", "@barrier")
+    body = _REGISTER.sub(r"@\1_\2", body)
+    reads = [
+        f"define internal i32 @{name}() {{\n  %p = inttoptr i64 {places + 4 * k} to ptr\n"
+        "  %x = load volatile i32, ptr %p\n  ret i32 %x\n}"
+        for k, name in enumerate(_PLACES)
+    ]
+    return "\n".join([body, *reads, "define internal void @barrier() {\n  ret void\n}"])

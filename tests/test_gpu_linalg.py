@@ -199,6 +199,49 @@ def test_functions_of_matrices(dtype):
     assert not np.tril(h, -2).any()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_symmetric_factors(dtype, stack, n):
+    tol = TOLERANCE[dtype] * 100
+    for transposing in (True, False) if dtype[0] == "c" else (True,):
+        a = hermitian(stack, n, dtype)
+        a = a if transposing else a + a.swapaxes(-1, -2)
+        a[..., 0, 0] = 0
+        if n > 4:
+            a[..., 3:, :] = 0
+            a[..., :, 3:] = 0
+            a[..., 4, 3] = a[..., 3, 4] = 1
+        for lower in (True, False):
+            half = np.tril(a) if lower else np.triu(a)
+            found = run("linalg.ldl", half, lower=lower, hermitian=transposing)
+            factor, d, order = (np.asarray(x) for x in found)
+            turned = factor.swapaxes(-1, -2).conj() if transposing else factor.swapaxes(-1, -2)
+            np.testing.assert_allclose(factor @ d @ turned, a, atol=tol)
+            triangle = np.take_along_axis(factor, order[..., None], axis=-2)
+            np.testing.assert_array_equal(triangle, np.tril(triangle) if lower else np.triu(triangle))
+            if n < 5 and lower and transposing and n > 1:
+                b = matrices((), n, 2, dtype)
+                np.testing.assert_allclose(a @ np.asarray(run("linalg.ldl_solve", factor, d, order, b)),
+                                           np.broadcast_to(b, (*a.shape[:-1], 2)), atol=tol)  # fmt: skip
+
+
+def test_roots_and_logarithms():
+    for dtype in DTYPES:
+        tol = TOLERANCE[dtype]
+        positive = hermitian((2,), 4, dtype, definite=True)
+        check("linalg.sqrtm", positive, rtol=tol * 100)
+        check("linalg.logm", positive, rtol=tol * 100, dtypes=False)
+        general = matrices((), 4, 4, dtype) + 6 * np.eye(4, dtype=dtype)
+        check("linalg.sqrtm", general, rtol=tol * 100)
+        check("linalg.logm", general, rtol=tol * 100, dtypes=False)
+    check("linalg.sqrtm", np.diag([-4.0, 9.0]), dtypes=False)
+    check("linalg.logm", np.zeros((0, 0)))
+    for name in ("sqrtm", "logm"):
+        with pytest.raises(NotImplementedError, match="HostArray"):
+            run(f"linalg.{name}", np.array([[1.0, 1], [0, 1]]))
+
+
 # Products
 
 

@@ -2,6 +2,7 @@
 
 import types
 
+import gpukernels
 import numpy as np
 import pytest
 
@@ -82,10 +83,10 @@ def test_integers_are_cast_to_the_result(dtype):
             np.testing.assert_array_equal(got, want)
 
 
-# The same text compiled by Numba for this processor: types and casts as compilers take them
+# The same text compiled for this processor: types and casts as compilers take them
 
 
-class Compiled:
+class CompiledByNumba:
     """A kernel without barriers, compiled for the host: its threads run one after the other."""
 
     def __init__(self, source):
@@ -119,44 +120,48 @@ class Compiled:
 
         self.run = run
 
-    def __call__(self, blocks, threads, *arguments):
+    def __call__(self, grid, block, *arguments):
         convert = [np.dtype(c).type for c in self.source.codes]
-        self.run(blocks, threads, tuple([t(a) for t, a in zip(convert, arguments, strict=True)]))
+        self.run(grid[0], block[0], tuple([t(a) for t, a in zip(convert, arguments, strict=True)]))
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"),
-    [("uniform_4", "f4"), ("normal", "f8"), ("normal_4", "f4"), ("exponential", "f8"), ("bounded_4", "i4"),
-     ("bounded_8", "i8"), ("gamma", "f8"), ("poisson", "i8")],
-)  # fmt: skip
-def test_compiled_text_has_the_same_bits(name, dtype):
+def run_over_a_row(name, kind):
+    """The values of a sampler by its compiled kernel, and what they should be."""
     sampler, parameters = TABLE[name], PARAMETERS.get(name, ())
-    n, lanes = 2001, sampler.lanes
-    dtype = np.dtype(dtype)
+    n, lanes, dtype = 701, sampler.lanes, sampler.dtype
     out = np.zeros(n + 16, dtype)
     shift = -out.ctypes.data % 16 // dtype.itemsize
     source = on_card.source(sampler, dtype, (False,) * len(parameters), on_card.ONE, lanes > 1)
     first = 3 * lanes
-    address = out[shift:].ctypes.data
-    Compiled(source)(9, 256, address, *STREAM, *parameters, first // lanes, 0, 1, n, n)
-    want = expected(sampler, (1, n), [first], parameters, dtype)[0]
-    assert_bits(out[shift : shift + n], want)
+    blocks = -(-n // lanes // 256) + 1
+    arguments = out[shift:].ctypes.data, *STREAM, *parameters, first // lanes, 0, 1, n, n
+    kind(source)((blocks, 1, 1), (256, 1, 1), *arguments)
     assert not out[shift + n :].any()
+    return out[shift : shift + n], expected(sampler, (1, n), [first], parameters)[0]
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_lowered_text_has_the_same_bits(name):
+    assert_bits(*run_over_a_row(name, gpukernels.OnHost))
+
+
+def test_text_compiled_by_numba_has_the_same_bits():
+    assert_bits(*run_over_a_row("normal_4", CompiledByNumba))
 
 
 # The card's code
 
 
-@pytest.mark.parametrize("name", ["uniform", "normal", "normal_4", "bounded_8", "gamma"])
-def test_ptx_rounds_exactly(name):
-    pytest.importorskip("numba.cuda.compiler")
-    from mirabelle.backends.gpu.compiler import ptx_of
-
+@pytest.mark.parametrize("name", ["normal", "normal_4", "bounded_8", "gamma"])
+def test_ptx_rounds_exactly(name, tmp_path):
     sampler = TABLE[name]
     each = (False,) * len(sampler.parameters)
-    ptx, _ = ptx_of(on_card.source(sampler, sampler.dtype, each, on_card.ONE, sampler.lanes > 1), {}, (8, 0))
+    ptx = gpukernels.ptx(on_card.source(sampler, sampler.dtype, each, on_card.ONE, sampler.lanes > 1))
     for word in ("fma.", "approx", ".ftz", "div.full", ".local"):
         assert word not in ptx
+    registers, spills = gpukernels.resources(ptx, tmp_path)
+    assert registers <= 64
+    assert spills == 0
 
 
 # As users see it

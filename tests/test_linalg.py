@@ -12,6 +12,7 @@ from samples import ordinary
 
 import mirabelle as mb
 from mirabelle import linalg
+from mirabelle.arraytypes import library
 
 KINDS = [
     *LEAVES.values(),
@@ -196,11 +197,12 @@ def test_real_eigenvalues_are_complex_too():
 def test_scipys_decompositions(kind, shape):
     a = square("f8", shape)
     x = kind.family(a)
-    t, z = linalg.schur(x)
-    assert_same(n(z) @ n(t) @ T(n(z)), a, **CLOSE)
-    t, z = linalg.schur(x, output="complex")
-    assert_same((n(z) @ n(t) @ T(n(z))), a.astype("c16"), **CLOSE)
-    assert_same(n(t), np.triu(n(t)))
+    if library.has(kind.family, "linalg.schur"):  # (no library for cards has it)
+        t, z = linalg.schur(x)
+        assert_same(n(z) @ n(t) @ T(n(z)), a, **CLOSE)
+        t, z = linalg.schur(x, output="complex")
+        assert_same((n(z) @ n(t) @ T(n(z))), a.astype("c16"), **CLOSE)
+        assert_same(n(t), np.triu(n(t)))
     h, q = linalg.hessenberg(x, calc_q=True)
     assert_same(n(q) @ n(h) @ T(n(q)), a, **CLOSE)
     assert_same(linalg.hessenberg(x), n(h), **CLOSE)

@@ -38,13 +38,15 @@ class FreeNames:
     """The surroundings of a kernel and of the functions it calls, as text.
 
     `helpers` are the functions that stand before the kernel; `values` what has no text (functions
-    without source, for one), by the names that the text has for it.
+    without source, for one), by the names that the text has for it; `tables` NumPy's arrays.
     """
 
-    def __init__(self, kernel: str) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Any) -> None:
+        self.function = kernel
+        self.kernel = kernel.__name__
         self.helpers: list[ast.stmt] = []
         self.values: dict[str, Any] = {}
+        self.tables: dict[int, tuple[np.ndarray, str]] = {}
         self._names: dict[int, str] = {}
         self._kept: list[Any] = []
 
@@ -93,7 +95,9 @@ class FreeNames:
     def _of_module(self, value: Any) -> ast.expr | None:
         if getattr(builtins, getattr(value, "__name__", ""), None) is value:
             return ast.Name(value.__name__, ast.Load())
-        op = _operations().get(value.__name__ if hasattr(value, "core") else value) if _hashable(value) else None
+        op = (
+            _operations().get(value.__name__ if hasattr(value, "core") else value) if _hashable(value) else None
+        )
         if op is not None:
             return ast.Name(f"_k_op_{op}", ast.Load())
         name = getattr(value, "__name__", None)
@@ -107,24 +111,34 @@ class FreeNames:
         if name is None:
             if isinstance(value, types.ModuleType):
                 raise self.fail(function, node, f"the module {value.__name__} is no value.")
-            if isinstance(value, np.ndarray) or hasattr(value, "__array_namespace__"):
-                raise self.fail(
-                    function,
-                    node,
-                    "it reads an array from around it, which is on the host. Make it a parameter of the kernel.",
-                )
+            if isinstance(value, np.ndarray):
+                return self._table(value, node, function)
             inner = value
             for attribute in ("python", "py_func"):
                 inner = getattr(inner, attribute, inner)
-            name = f"user{len(self._names)}_{getattr(inner, '__name__', 'value')}".replace("<lambda>", "lambda_")
+            name = f"user{len(self._names)}_{getattr(inner, '__name__', 'value')}".replace(
+                "<lambda>", "lambda_"
+            )
             self._names[id(value)] = name
             self._kept.append(value)
             if not isinstance(inner, types.FunctionType) or not self._written(inner, name):
                 if not callable(value):
                     raise self.fail(
-                        function, node, f"a {type(value).__name__} is nothing that compiled code takes. Pass numbers."
+                        function,
+                        node,
+                        f"a {type(value).__name__} is nothing that compiled code takes. Pass numbers.",
                     )
                 self.values[name] = value
+        return ast.Name(name, ast.Load())
+
+    def _table(self, value: np.ndarray, node: Any, function: Any) -> ast.expr:
+        if function is not self.function or value.dtype.kind not in "biufc" or not value.ndim:
+            raise self.fail(
+                function,
+                node,
+                "it reads an array from around it. Pass the array to it, from the kernel's parameters.",
+            )
+        _, name = self.tables.setdefault(id(value), (value, f"_k_table{len(self.tables)}"))
         return ast.Name(name, ast.Load())
 
     def _written(self, f: Any, name: str) -> bool:
@@ -198,7 +212,9 @@ class _Settling(ast.NodeTransformer):
         value = self.look_up(node.id)
         if value is NO_VALUE:
             raise self.free.fail(
-                self.function, node, f"{node.id} is not defined. Give it a value first, or pass it as an argument."
+                self.function,
+                node,
+                f"{node.id} is not defined. Give it a value first, or pass it as an argument.",
             )
         return value
 

@@ -35,10 +35,14 @@ THREADS = 256
 
 @dataclass(frozen=True)
 class ArrayForm:
-    """What of an array is in the text: its dtype, and along which dimensions neighbours lie together."""
+    """What of an array is in the text: its dtype, and along which dimensions neighbours lie together.
+
+    `whole`: all its elements lie together, in C order.
+    """
 
     code: str
     dense: tuple[bool, ...]
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,13 +86,14 @@ class IndexKernelText(KernelText):
 
     `lines` are the file and line of each line of the text; `sites` what can fail: an access to an
     element (array, line), or an error that the kernel raises; `values` what functions and classes
-    the text names.
+    the text names; `tables` NumPy's arrays from around the kernel, whose addresses come before sizes.
     """
 
     lines: list[tuple[str, int]] = field(default_factory=list)
     sites: list[tuple[Any, int]] = field(default_factory=list)
     ndim: int = 1
     values: dict[str, Any] = field(default_factory=dict)
+    tables: list[np.ndarray] = field(default_factory=list)
 
 
 def kernel_source(source: KernelSource, forms: Sequence[Form], how: GridForm) -> IndexKernelText:
@@ -112,7 +117,11 @@ class _GridNames(Names):
 
     def visit_Call(self, node: ast.Call) -> Any:
         made = super().visit_Call(node)
-        if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and made.func.id.startswith("_k_own_"):
+        if (
+            isinstance(made, ast.Call)
+            and isinstance(made.func, ast.Name)
+            and made.func.id.startswith("_k_own_")
+        ):
             local = self.source.locals[made.args[0].id]  # type: ignore[attr-defined]
             if local.shared:
                 made.func.id = made.func.id.replace("_k_own_", "_k_shared_")
@@ -169,17 +178,17 @@ class _GridKernel:
 
     def text(self) -> IndexKernelText:
         source = self.source
-        free = FreeNames(source.name)
+        free = FreeNames(source.function)
         body = self.names.rewritten()
         own = {*source.parameters, *source.locals, source.context}
         body = free.settled(body, source.function, own)
         used = set().union(*map(names, body)) if body else set()
-        arguments_ = self.arguments(free)
+        begun = [*self.arguments(free), *self.tables(free)]
         if "_k_record" in used:
             self.parameter("_k_record", "i8")
         for parameter, c in self.later:
             self.parameter(parameter, c)
-        start = [*self.grid(used), *arguments_, *self.local_arrays()]
+        start = [*self.grid(used), *begun, *self.local_arrays()]
         name = f"kernel_{source.name}"
         arguments = ast.arguments([], [ast.arg(p) for p in self.parameters], None, [], [], None, [])
         definition = ast.FunctionDef(name, arguments, [*self.parsed(start), *body] or [ast.Pass()], [])
@@ -189,8 +198,15 @@ class _GridKernel:
         sites = [(what, line) for what, line, _ in self.names.sites]
         threads = math.prod(self.how.group) if self.how.group else THREADS
         return IndexKernelText(
-            text, name, tuple(self.codes), threads=threads, lines=lines, sites=sites, ndim=self.how.ndim,
+            text,
+            name,
+            tuple(self.codes),
+            threads=threads,
+            lines=lines,
+            sites=sites,
+            ndim=self.how.ndim,
             values=free.values,
+            tables=[value for value, _ in free.tables.values()],
         )
 
     def parsed(self, lines: list[str]) -> list[ast.stmt]:
@@ -233,24 +249,37 @@ class _GridKernel:
         c = form.code
         if isinstance(form, NumberForm):
             if form.stored:
-                return f"load_{c}({self.parameter(f'{name}_at', 'i8')}, 0)"
+                loaded = f"load_{c}({self.parameter(f'{name}_at', 'i8')}, 0)"
+                return f"f4({loaded})" if c == "f2" else loaded
             return self.number(c, name)
         sizes, steps = [], []
         for d, dense in enumerate(form.dense):
             self.later.append((f"{name}_n{d}", self.narrow))
             sizes.append(f"i8({name}_n{d}), ")
-            if not dense:
+            if not dense and not form.whole:
                 self.later.append((f"{name}_s{d}", self.narrow))
             steps.append(f"{np.dtype(c).itemsize}, " if dense else f"i8({name}_s{d}), ")
         address = self.parameter(f"{name}_at", "i8")
+        if form.whole:
+            return f"_k_whole_{c}_{len(sizes)}({address}, ({''.join(sizes)}))"
         return f"_k_array_{c}_{len(sizes)}({address}, ({''.join(sizes)}), ({''.join(steps)}))"
+
+    def tables(self, free: FreeNames) -> list[str]:
+        """Arrays from around the kernel: constants, that lie in the card's memory."""
+        lines = []
+        for value, name in free.tables.values():
+            self.later.append((f"{name}_at", "i8"))
+            sizes = "".join(f"{n}, " for n in value.shape)
+            lines.append(f"{name} = _k_whole_{code(value.dtype)}_{value.ndim}({name}_at, ({sizes}))")
+        return lines
 
     def number(self, c: str, name: str) -> str:
         if c[0] == "c":
             half = f"f{int(c[1:]) // 2}"
             parts = [self.parameter(f"{name}_{part}", half) for part in ("real", "imag")]
             return f"{c}(complex({parts[0]}, {parts[1]}))"
-        passed = {"f8": "f8", "f4": "f4", "f2": "f4", "u8": "u8"}.get(c, "i8")
+        c = "f4" if c == "f2" else c
+        passed = c if c in ("f8", "f4", "u8") else "i8"
         given = self.parameter(name, passed)
         return f"{given} != i8(0)" if c == "b1" else f"{c}({given})"
 
@@ -310,7 +339,8 @@ class _GridKernel:
         lines = []
         for a in self.source.locals.values():
             space = "shared" if a.shared else "local"
-            lines.append(f"{_mine(a.name)} = cuda.{space}.array({a.shape}, {code(a.dtype)})")
+            # Aligned, so that neighbours may be read as vectors.
+            lines.append(f"{_mine(a.name)} = cuda.{space}.array({a.shape}, {code(a.dtype)}, 16)")
         return lines
 
 

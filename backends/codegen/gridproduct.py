@@ -5,7 +5,7 @@ columns of the first and rows of the second at a time, and each thread adds up s
 Operands are read where they lie, whatever their strides.
 
 Parameters: the addresses of the result and of the operands; rows and columns of the result, what is
-summed over, matrices of the stack; how much of the sum is one part's, how many tiles lie side by
+summed over; the tiles of a matrix, how much of the sum is one part's, how many tiles lie side by
 side; the result's strides (rows, columns, parts) and the operands'; the stack's sizes, and its
 strides in the result and in both operands.
 """
@@ -58,7 +58,7 @@ def product_source(how: ProductLayout) -> KernelText:
         + ["logical"] * how.logical
     )
     names = [
-        "y", "a", "b", "rows", "columns", "length", "count", "chunk", "across", "y_m", "y_n", "y_s", "a_m",
+        "y", "a", "b", "rows", "columns", "length", "tiles", "chunk", "across", "y_m", "y_n", "y_s", "a_m",
         "a_k", "b_k", "b_n", *[f"m{d}" for d in stack], *[f"{x}_{d}" for x in "yab" for d in stack],
     ]  # fmt: skip
     zero = f"{c}(complex(0.0, 0.0))" if how.working.kind == "c" else f"{c}(0)"
@@ -71,15 +71,14 @@ def product_source(how: ProductLayout) -> KernelText:
     # (One element more a line: threads that write down a column meet different banks.)
     w(f"left = cuda.shared.array({SIDE * (high + 1)}, {c})")
     w(f"right = cuda.shared.array({SIDE * (wide + 1)}, {c})")
-    w("down = div_i8(i8(block_x()), across)")
+    w("z = div_i8(i8(block_x()), tiles)")
+    w("tile = i8(i8(block_x()) - z * tiles)")
+    w("down = div_i8(tile, across)")
     w(f"row = i8(down * i8({high}))")
-    w(f"column = i8((i8(block_x()) - down * across) * i8({wide}))")
+    w(f"column = i8((tile - down * across) * i8({wide}))")
     w("split = i8(block_y())")
     w("begin = i8(split * chunk)")
     w("end = i8(min(length, begin + chunk))")
-    w("z = i8(block_z())")
-    w("while z < count:")
-    w.depth += 1
     if how.stack:
         coordinates(w, "z", [f"m{d}" for d in stack], "i8")
     for x in "yab":
@@ -88,22 +87,36 @@ def product_source(how: ProductLayout) -> KernelText:
     for i in range(how.down):
         for j in range(how.over):
             w(f"s{i}{j} = {zero}")
+    loads = [
+        _Loads("a", "left", how.first, high, how.by_rows, "row", "rows", "a_m"),
+        _Loads("b", "right", how.second, wide, how.by_columns, "column", "columns", "b_n"),
+    ]
+    for load in loads:
+        load.begin(w)
     w("k = begin")
     w("while k < end:")
     w.depth += 1
-    _load(w, how, "a", how.first, high, how.by_rows, zero)
-    _load(w, how, "b", how.second, wide, how.by_columns, zero)
+    w(f"ahead = i4(min(end - k, i8({SIDE})))")
+    for load in loads:
+        load.step(w, how, zero)
     w("barrier()")
-    w(f"for step in range({SIDE}):")
+    w("step = i4(0)")
+    w(f"while step < i4({SIDE}):")
     w.depth += 1
-    for x, array, at, side, n in (("u", "left", "ty", high, how.down), ("v", "right", "tx", wide, how.over)):
-        w(f"{x} = i4(i4(step) * i4({side + 1}) + {at})")
+    for x, array, at, side, n in (("p", "left", "ty", high, how.down), ("q", "right", "tx", wide, how.over)):
+        w(f"{x} = i4(step * i4({side + 1}) + {at})")
         for i in range(n):
-            w(f"{x}{i} = {array}[{x} + i4({i * SIDE})]")
+            w(f"{x}{i} = {array}[u4({x} + i4({i * SIDE}))]")
     for i in range(how.down):
         for j in range(how.over):
-            form = f"s{i}{j} | (u{i} & v{j})" if how.logical else f"s{i}{j} + u{i} * v{j}"
+            if how.logical:
+                form = f"s{i}{j} | (p{i} & q{j})"
+            elif how.working.kind == "c":
+                form = f"s{i}{j} + multiply_{c}(p{i}, q{j})"
+            else:
+                form = f"s{i}{j} + p{i} * q{j}"
             w(f"s{i}{j} = {c}({form})" if how.working.kind == "i" else f"s{i}{j} = {form}")
+    w("step = i4(step + i4(1))")
     w.depth -= 1
     w("barrier()")
     w(f"k = i8(k + i8({SIDE}))")
@@ -118,31 +131,53 @@ def product_source(how: ProductLayout) -> KernelText:
             w("if n < columns:")
             w(f"    store_{code(how.result)}(yz + m * y_m + n * y_n, 0, {value})")
         w.depth -= 1
-    w("z = i8(z + i8(blocks_z()))")
     return KernelText(w.text(), name, ("i8",) * len(names))
 
 
-def _load(w: Writer, how: ProductLayout, x: str, dtype: np.dtype, side: int, outer: bool, zero: str) -> None:
-    """Bring a tile to shared memory; neighbouring threads read what lies near (`outer`: not along the sum)."""
-    array, place, most, step = (
-        ("left", "row", "rows", "a_m") if x == "a" else ("right", "column", "columns", "b_n")
-    )
-    shift = _SHIFT + (side // SIDE).bit_length() - 1
-    for p in range(side // SIDE):
-        w(f"e = i4(here + i4({p * SIDE * SIDE}))")
-        if outer:
-            w(f"o = i4(e & i4({side - 1}))")
-            w(f"t = i4(e >> i4({shift}))")
-        else:
-            w(f"o = i4(e >> i4({_SHIFT}))")
-            w(f"t = i4(e & i4({SIDE - 1}))")
-        # Beyond the edges the last element is read again, and counts for nothing.
-        w(f"at = i8({x}z + min({place} + i8(o), {most} - i8(1)) * {step})")
-        w(f"at = i8(at + min(k + i8(t), end - i8(1)) * {x}_k)")
-        w(f"g = {_as_working(f'load_{code(dtype)}(at, 0)', dtype, how)}")
-        w("if k + i8(t) >= end:")
-        w(f"    g = {zero}")
-        w(f"{array}[t * i4({side + 1}) + o] = g")
+@dataclass
+class _Loads:
+    """How a tile of an operand comes to shared memory: neighbouring threads read what lies near.
+
+    `outer`: near are not the steps of the sum. A thread reads as many elements as `side` has times SIDE,
+    each through an address of its own, which moves on with the steps.
+    """
+
+    x: str
+    array: str
+    dtype: np.dtype
+    side: int
+    outer: bool
+    place: str
+    most: str
+    step_over: str
+
+    def begin(self, w: Writer) -> None:
+        x, side = self.x, self.side
+        shift = _SHIFT + (side // SIDE).bit_length() - 1
+        mask, places = (side - 1, ("o", "t")) if self.outer else (SIDE - 1, ("t", "o"))
+        w(f"{x}{places[0]} = i4(here & i4({mask}))")
+        w(f"{x}{places[1]} = i4(here >> i4({shift if self.outer else _SHIFT}))")
+        w(f"{x}_step = i8({x}_k * i8({SIDE}))")
+        for p in range(side // SIDE):
+            over, ahead = self._apart(p)
+            # Beyond the edges the last element is read again, for what is not written.
+            place = f"min({self.place} + i8({x}o + i4({over})), {self.most} - i8(1))"
+            w(f"{x}{p} = i8({x}z + {place} * {self.step_over} + (begin + i8({x}t + i4({ahead}))) * {x}_k)")
+
+    def step(self, w: Writer, how: ProductLayout, zero: str) -> None:
+        x, side = self.x, self.side
+        for p in range(side // SIDE):
+            w(f"e{x}{p} = {zero}")
+            w(f"if {x}t + i4({self._apart(p)[1]}) < ahead:")
+            w(f"    e{x}{p} = {_as_working(f'load_{code(self.dtype)}({x}{p}, 0)', self.dtype, how)}")
+        for p in range(side // SIDE):
+            over, ahead = self._apart(p)
+            w(f"{self.array}[u4({x}t * i4({side + 1}) + {x}o + i4({ahead * (side + 1) + over}))] = e{x}{p}")
+            w(f"{x}{p} = i8({x}{p} + {x}_step)")
+
+    def _apart(self, p: int) -> tuple[int, int]:
+        """How far the p-th element a thread reads is from its first: outwards, and along the sum."""
+        return (0, p * SIDE * SIDE // self.side) if self.outer else (p * SIDE, 0)
 
 
 def _as_working(value: str, dtype: np.dtype, how: ProductLayout) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mirabelle.backends.codegen.program import Program
-from mirabelle.dispatch.ops import Op
+from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import Sig, code
 from mirabelle.dispatch.schedule import SCALAR
 
@@ -101,7 +101,7 @@ def inline(sig: Sig) -> str | None:
 def function_name(op: Op) -> str:
     """What a scalar function is called in generated source."""
     stem = "".join(ch if ch.isalnum() else "_" for ch in op.name)
-    return f"fn_{stem}_{op.id}" if stem != op.name or op.id > 200 else f"fn_{stem}"
+    return f"fn_{stem}" if TABLE.get(op.name) is op else f"fn_{stem}_{op.id}"
 
 
 def compilable(program: Program) -> bool:

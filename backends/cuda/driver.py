@@ -10,6 +10,7 @@ import ctypes
 import functools
 import struct
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ import numpy as np
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.cuda import modules
+from mirabelle.backends.cuda.streams import CudaStreams
 from mirabelle.backends.gpu.driver import Driver, Launcher
+from mirabelle.backends.gpu.recording import recording, refuse_reading
 from mirabelle.dispatch.errors import DeviceError
 
 # How a parameter of each type is packed into 8 bytes.
@@ -36,7 +39,7 @@ def cupy_module() -> Any:
     return cupy
 
 
-class CudaDriver(Driver):
+class CudaDriver(CudaStreams):
     """One NVIDIA card."""
 
     def __init__(self, index: int = 0) -> None:
@@ -58,6 +61,9 @@ class CudaDriver(Driver):
 
         self._launch = driver.launchKernel
         self._peers = {index}
+        self.recorders = []
+        self.idle_streams = []
+        self.graphs: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def allocate(self, nbytes: int) -> tuple[Any, int]:
         if self._here() != self.index:
@@ -103,19 +109,28 @@ class CudaDriver(Driver):
 
     def release(self) -> None:
         with self.device:
-            # Plans of Fourier transforms hold memory to work in.
-            self.library.fft.config.get_plan_cache().clear()
+            # Plans of Fourier transforms hold memory to work in; but a graph may have some.
+            if not self.graphs and not self.recorders:
+                self.library.fft.config.get_plan_cache().clear()
             self.library.get_default_memory_pool().free_all_blocks()
 
     def upload(self, address: int, data: np.ndarray) -> None:
+        if self.recorders and (recorder := recording(self)) is not None:
+            recorder.upload(address, data)
+        else:
+            self.copy_in(address, data, self.current_stream())
+
+    def copy_in(self, address: int, data: np.ndarray, stream: Any) -> None:
+        """Copy from the host in the order of a stream, and wait: the host may write its memory then."""
         with self.device:
-            # (the copy has read pageable memory when it returns)
             self._runtime.memcpyAsync(
-                address, data.__array_interface__["data"][0], data.nbytes, 1, self._stream().ptr
+                address, data.__array_interface__["data"][0], data.nbytes, 1, stream.ptr
             )
-            self._stream().synchronize()
+            stream.synchronize()
 
     def download(self, data: np.ndarray, address: int) -> None:
+        if self.recorders and recording(self) is not None:
+            raise refuse_reading("an array is fetched")
         with self.device:
             self._runtime.memcpyAsync(
                 data.__array_interface__["data"][0], address, data.nbytes, 2, self._stream().ptr
@@ -123,10 +138,14 @@ class CudaDriver(Driver):
             self._stream().synchronize()
 
     def copy(self, to: int, address: int, nbytes: int) -> None:
+        if self.recorders and (recorder := recording(self)) is not None:
+            recorder.named((to, address))
         with self.device:
             self._runtime.memcpyAsync(to, address, nbytes, 3, self._stream().ptr)
 
     def copy_from(self, other: Driver, to: int, address: int, nbytes: int) -> None:
+        if (self.recorders or other.recorders) and (recording(self) or recording(other)):
+            raise refuse_reading("an array is copied to another card")
         self._meet(other.index)
         # What the other card is still computing must be there first.
         with other.device:  # type: ignore[attr-defined]
@@ -157,6 +176,8 @@ class CudaDriver(Driver):
             with self.device:
                 return cupy.empty(view.shape, view.dtype)
         owner = view.owner
+        if self.recorders and (recorder := recording(self)) is not None:
+            recorder.named((view.ptr,))
         if type(owner) is cupy.cuda.MemoryPointer:
             pointer = owner if owner.ptr == view.ptr else owner + (view.ptr - owner.ptr)
         else:
@@ -237,8 +258,7 @@ class CudaDriver(Driver):
         function = kernel.ptr
         gx, gy, gz = grid
         bx, by, bz = block
-        here, index = self._here, self.index
-        last: Any = None
+        here, index, recorders = self._here, self.index, self.recorders
 
         def parameters() -> tuple[Any, int, Any]:
             # A block of parameters for each thread: the driver copies it when it launches.
@@ -259,12 +279,18 @@ class CudaDriver(Driver):
                     blocks.clear()
                 found = blocks[me] = parameters()
             pack(found[0], 0, *values)
+            if recorders:
+                recorder = recording(self)
+                if recorder is not None:
+                    recorder.launched(kernel, values)
             launch(function, gx, gy, gz, bx, by, bz, 0, stream().ptr, found[1], 0)
 
         run.kernel = kernel  # type: ignore[attr-defined] # its module lives as long as the plan
         return run
 
     def synchronize(self) -> None:
+        if self.recorders and recording(self) is not None:
+            raise refuse_reading("the stream is waited for")
         with self.device:
             self._stream().synchronize()
 
@@ -287,6 +313,8 @@ class _Using:
 
             self.driver.release()  # a second try may find room
             raise exhausted(self.driver, int(getattr(error, "_size", 0))) from None
+        if error is not None and self.driver.recorders and "StreamCapture" in str(error):
+            raise refuse_reading(f"a routine of CuPy waits for the card ({error})") from None
 
 
 def _check_card(cupy: Any, index: int) -> None:

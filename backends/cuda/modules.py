@@ -46,7 +46,9 @@ def _made(driver: Any, source: KernelText, functions: dict[str, Any], contract: 
                 pass  # of another driver's making: compiled anew
     if counters.active:
         counters.add(compilations=1)
-    ptx, entry = _ptx(source, functions, driver.capability, contract)
+    from mirabelle.backends.gpu.compiler import ptx_of
+
+    ptx, entry = ptx_of(source, functions, driver.capability, contract)
     code = linked(ptx, source.name, driver)
     if name is not None:
         diskcache.write(name, code, entry)
@@ -57,21 +59,6 @@ def _function(function: Any, code: bytes, entry: str) -> Any:
     module = function.Module()
     module.load(code)
     return module.get_function(entry)
-
-
-def _ptx(
-    source: KernelText, functions: dict[str, Any], capability: tuple[int, int], contract: bool
-) -> tuple[str, str]:
-    try:
-        import numba.cuda  # noqa: F401
-    except ImportError as e:
-        raise DeviceError(
-            f"mb.CuArray compiles its kernels with numba-cuda, and importing it failed ({e}). Install it: "
-            '`pip install "mirabelle[cuda]"`.'
-        ) from None
-    from mirabelle.backends.gpu.compiler import ptx_of
-
-    return ptx_of(source, functions, capability, contract)
 
 
 def linked(ptx: str, name: str, driver: Any) -> bytes:

@@ -43,7 +43,9 @@ def emit(name: str, builder: Any, nt: Any, pointer: Any, values: list[Any], spac
     (value,) = values
     if not isinstance(nt, types.Float):
         op = _INTEGER[name]
-        return builder.atomic_rmw(op if nt.signed or name not in ("max", "min") else f"u{op}", pointer, value, "monotonic")
+        return builder.atomic_rmw(
+            op if nt.signed or name not in ("max", "min") else f"u{op}", pointer, value, "monotonic"
+        )
     if name == "add":
         return _real_add(builder, nt, pointer, value, space)
     if name == "exchange":

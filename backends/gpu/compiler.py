@@ -1,7 +1,7 @@
-"""Generated source → machine code for a card, kept on disk.
+"""Generated source → PTX, which whoever loads a kernel links to the card's own code and keeps on disk.
 
-Numba compiles to PTX; whoever loads it links that to the card's own code, which is what is kept:
-a process that finds all its kernels on disk imports no compiler.
+Kernels are lowered to LLVM's text here, and compiled by NVIDIA's libNVVM. Numba, whose first kernel
+takes seconds, compiles what calls functions of users, and what is not lowered.
 """
 
 from __future__ import annotations
@@ -10,12 +10,20 @@ import contextlib
 import functools
 import re
 import types as python_types
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from mirabelle.backends.codegen.element import KernelText
+from mirabelle.backends.codegen.gridkernel import IndexKernelText
 from mirabelle.backends.codegen.source import function_name
 from mirabelle.backends.codegen.userfunctions import captures
+from mirabelle.backends.gpu.lowering import lowered
+from mirabelle.backends.gpu.lowering_values import NotLowered
+from mirabelle.backends.gpu.nvvm import NvvmError, nvvm
+from mirabelle.backends.gpu.numpyfunctions import device_numpy
 from mirabelle.backends.host.compiler import remember
 from mirabelle.dispatch.errors import DeviceError, UserFunctionError
 from mirabelle.dispatch.forks import ForkLock
@@ -64,10 +72,12 @@ def device_function(f: Any) -> Any:
     f = getattr(f, "py_func", f)
     if not isinstance(f, python_types.FunctionType):
         return f  # known to Numba as it is: math.erf
-    called = {n: v for n, v in captures(f).items() if n != f.__name__ and _is_function(v)}
+    around = captures(f)
+    called = {n: v for n, v in around.items() if n != f.__name__ and _is_function(v)}
     known = cuda_names()
     # Types and helpers that the functions of `operations` name.
     needed = {n: known[n] for n in f.__code__.co_names if n not in f.__globals__ and n in known}
+    needed |= {n: device_numpy() for n, v in around.items() if v is np}
     if called or needed:
         compiled = {n: device_function(v) for n, v in called.items()} | needed
         cells = [
@@ -100,6 +110,10 @@ def targeting(capability: tuple[int, int]) -> Iterator[None]:
         dispatcher.get_current_device = before
 
 
+# Kernels that Numba compiled because they were not lowered: why, and how often.
+not_lowered: Counter[str] = Counter()
+
+
 def ptx_of(
     source: KernelText, functions: dict[str, Any], capability: tuple[int, int], contract: bool = False
 ) -> tuple[str, str]:
@@ -108,6 +122,35 @@ def ptx_of(
     Products and sums are not contracted to fused multiply-adds unless asked: so what IEEE 754 rounds
     exactly has the host's bits.
     """
+    # A kernel of a user's has the types that Numba infers.
+    if functions or isinstance(source, IndexKernelText):
+        return _ptx_by_numba(source, functions, capability, contract)
+    with _lock:
+        try:
+            return _ptx_by_lowering(source, capability, contract), source.name
+        except (NotLowered, NvvmError) as e:
+            not_lowered[f"{source.name}: {e}"] += 1
+    return _ptx_by_numba(source, functions, capability, contract)
+
+
+def _ptx_by_lowering(source: KernelText, capability: tuple[int, int], contract: bool) -> str:
+    library = nvvm()
+    text, with_libdevice = lowered(source, library.version)
+    major, minor = capability
+    options = [f"-arch=compute_{major}{minor}", "-opt=3", f"-fma={int(contract)}"]
+    return library.ptx([text.encode()], with_libdevice, options)
+
+
+def _ptx_by_numba(
+    source: KernelText, functions: dict[str, Any], capability: tuple[int, int], contract: bool
+) -> tuple[str, str]:
+    try:
+        import numba.cuda  # noqa: F401
+    except ImportError as e:
+        raise DeviceError(
+            f"mb.CuArray compiles this kernel with numba-cuda, and importing it failed ({e}). Install it: "
+            '`pip install "mirabelle[cuda]"`.'
+        ) from None
     from numba import types
 
     from mirabelle.backends.gpu.names import TYPES, scope_of

@@ -74,6 +74,38 @@ class Driver:
         """A block in which the library works on this card, and its errors are ours."""
         return contextlib.nullcontext()
 
+    # The recordings that are open (see backends/gpu/recording.py), and streams that nobody uses.
+    recorders: list[Any]
+    idle_streams: list[Any]
+
+    def new_stream(self) -> Any:
+        """A stream of the card: an order of work. It has `ptr` and `synchronize()`."""
+        raise NotImplementedError
+
+    def current_stream(self) -> Any:
+        """The stream that this thread's work goes to."""
+        raise NotImplementedError
+
+    def enter_stream(self, stream: Any) -> None:
+        """Let this thread's work go to another stream, until `leave_stream`."""
+        raise NotImplementedError
+
+    def leave_stream(self) -> None:
+        """Let it go to the stream before."""
+        raise NotImplementedError
+
+    def order(self, later: Any, earlier: Any) -> None:
+        """What one stream is given from now on waits for what the other has been given so far."""
+        raise NotImplementedError
+
+    def drain(self) -> None:
+        """Wait until all the card was given is done."""
+        raise NotImplementedError
+
+    def recorder(self, family: Any) -> Any:
+        """A recording of this thread's work, for a graph."""
+        raise NotImplementedError
+
     def stream_number(self) -> int:
         """The current stream, as the CUDA array interface and DLPack name it."""
         return 1

@@ -22,7 +22,7 @@ from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import code, signature
 
 _I8, _I64 = ir.IntType(8), ir.IntType(64)
-_ARRAY = re.compile(r"_k_array_([biufc]\d+)_(\d+)$")
+_ARRAY = re.compile(r"_k_(array|whole)_([biufc]\d+)_(\d+)$")
 _UPDATE = re.compile(r"_k_(atomic|shared|own)_(\w+?)(_checked)?$")
 _SPACES = {"atomic": atomics.GLOBAL, "shared": atomics.SHARED}
 
@@ -34,7 +34,8 @@ def meaning(intrinsic: Any, known: Any, name: str) -> Any:
     """
     made = _ARRAY.match(name)
     if made is not None:
-        return _array(intrinsic, known[made[1]], int(made[2]))
+        make = _whole if made[1] == "whole" else _array
+        return make(intrinsic, known[made[2]], int(made[3]))
     if name.startswith("_k_get"):
         return _get(intrinsic, name.endswith("_checked"))
     if name.startswith("_k_put"):
@@ -57,29 +58,50 @@ def _array(intrinsic: Any, nt: Any, ndim: int) -> Any:
     @intrinsic
     def array(typingctx: Any, address: Any, shape: Any, strides: Any) -> Any:
         kind = types.Array(nt, ndim, "A")
-        parts = types.UniTuple(types.int64, ndim)
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            made = context.make_array(kind)(context, builder)
-            sizes = context.cast(builder, args[1], shape, parts)
-            generic = made.data.type
-            # Said to be global memory, once for all accesses.
-            data = builder.inttoptr(args[0], ir.PointerType(generic.pointee, atomics.GLOBAL))
-            made.data = builder.addrspacecast(data, generic)
-            made.shape = sizes
-            made.strides = context.cast(builder, args[2], strides, parts)
-            made.itemsize = ir.Constant(_I64, context.get_abi_sizeof(context.get_data_type(nt)))
-            count = ir.Constant(_I64, 1)
-            for n in cgutils.unpack_tuple(builder, sizes, ndim):
-                count = builder.mul(count, n)
-            made.nitems = count
-            made.meminfo = cgutils.get_null_value(made.meminfo.type)
-            made.parent = cgutils.get_null_value(made.parent.type)
-            return made._getvalue()
+            parts = types.UniTuple(types.int64, ndim)
+            steps = cgutils.unpack_tuple(builder, context.cast(builder, args[2], strides, parts), ndim)
+            return _built(context, builder, kind, args, shape, steps)
 
         return kind(types.int64, shape, strides), generate
 
     return array
+
+
+def _whole(intrinsic: Any, nt: Any, ndim: int) -> Any:
+    """One whose elements lie together, in C order: `_k_whole_f8_2(address, (n, m))`."""
+
+    @intrinsic
+    def array(typingctx: Any, address: Any, shape: Any) -> Any:
+        kind = types.Array(nt, ndim, "C")
+
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            return _built(context, builder, kind, args, shape, None)
+
+        return kind(types.int64, shape), generate
+
+    return array
+
+
+def _built(context: Any, builder: Any, kind: Any, args: Any, shape: Any, steps: Any) -> Any:
+    """Numba's array over memory at an address."""
+    made = context.make_array(kind)(context, builder)
+    sizes = context.cast(builder, args[1], shape, types.UniTuple(types.int64, kind.ndim))
+    itemsize = ir.Constant(_I64, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
+    count, dense = ir.Constant(_I64, 1), []
+    for n in reversed(cgutils.unpack_tuple(builder, sizes, kind.ndim)):
+        dense.insert(0, builder.mul(count, itemsize))
+        count = builder.mul(count, n)
+    generic = made.data.type
+    # Said to be global memory, once for all accesses.
+    data = builder.inttoptr(args[0], ir.PointerType(generic.pointee, atomics.GLOBAL))
+    made.data = builder.addrspacecast(data, generic)
+    made.shape, made.nitems, made.itemsize = sizes, count, itemsize
+    made.strides = cgutils.pack_array(builder, dense if steps is None else steps, _I64)
+    made.meminfo = cgutils.get_null_value(made.meminfo.type)
+    made.parent = cgutils.get_null_value(made.parent.type)
+    return made._getvalue()
 
 
 # Single elements
@@ -101,7 +123,7 @@ def _indices(array: Any, index: Any) -> list[Any]:
 
 
 def _fits(typingctx: Any, array: Any, value: Any) -> None:
-    if typingctx.can_convert(value, array.dtype) is None:
+    if typingctx.can_convert(value, taken(array.dtype)) is None:
         raise TypingError(f"a {value} does not fit an array of {array.dtype}")
 
 
@@ -130,6 +152,12 @@ class _Element:
 
     def pointer(self) -> Any:
         builder, data = self.builder, self.made.data
+        if self.array.layout == "C" and self.index:
+            sizes = self.axes(self.made.shape)
+            number = self.index[0]
+            for i, n in zip(self.index[1:], sizes[1:], strict=True):
+                number = builder.add(builder.mul(number, n), i)
+            return builder.gep(data, [number], inbounds=True)
         offset = None
         for i, s in zip(self.index, self.axes(self.made.strides), strict=True):
             term = builder.mul(i, s)
@@ -140,10 +168,17 @@ class _Element:
         return builder.bitcast(at, data.type)
 
     def load(self) -> Any:
-        return self.context.unpack_value(self.builder, self.array.dtype, self.pointer())
+        builder, context, dtype = self.builder, self.context, self.array.dtype
+        return context.cast(builder, context.unpack_value(builder, dtype, self.pointer()), dtype, taken(dtype))
 
     def store(self, value: Any) -> None:
-        self.context.pack_value(self.builder, self.array.dtype, value, self.pointer())
+        builder, context, dtype = self.builder, self.context, self.array.dtype
+        context.pack_value(builder, dtype, context.cast(builder, value, taken(dtype), dtype), self.pointer())
+
+
+def taken(dtype: Any) -> Any:
+    """What an element is computed with: half precision is a way to store numbers."""
+    return types.float32 if dtype is types.float16 else dtype
 
 
 # Checked ones are told where they stand (`site`), and of the memory for the record of the first failure.
@@ -180,7 +215,7 @@ def _get(intrinsic: Any, checked: bool) -> Any:
             def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
                 return _Element(context, builder, array, args[0], index, args[1]).load()
 
-            return array.dtype(array, index), generate
+            return taken(array.dtype)(array, index), generate
 
         return get
 
@@ -193,7 +228,7 @@ def _get(intrinsic: Any, checked: bool) -> Any:
             _checking(element, list(args[2:]), thread)
             return element.load()
 
-        return array.dtype(array, index, *_WHERE, thread), generate
+        return taken(array.dtype)(array, index, *_WHERE, thread), generate
 
     return get_checked
 
@@ -210,7 +245,7 @@ def _put(intrinsic: Any, checked: bool) -> Any:
                 _Element(context, builder, array, args[0], index, args[1]).store(args[2])
                 return context.get_dummy_value()
 
-            return types.void(array, index, array.dtype), generate
+            return types.void(array, index, taken(array.dtype)), generate
 
         return put
 
@@ -227,7 +262,7 @@ def _put(intrinsic: Any, checked: bool) -> Any:
             element.store(args[2])
             return context.get_dummy_value()
 
-        return types.void(array, index, array.dtype, *_WHERE, thread), generate
+        return types.void(array, index, taken(array.dtype), *_WHERE, thread), generate
 
     return put_checked
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,12 +26,15 @@ from mirabelle.backends.codegen.gridkernel import (
     TupleForm,
     kernel_source,
 )
+from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.promotion import code
 
 # The most blocks of a grid, along its first dimension and along the others.
 MOST_BLOCKS, MOST_ROWS = 2**31 - 1, 65535
 # Sizes and strides from here on are counted in 64 bits.
 WIDE = 2**31 - 2**20
+# Bytes of memory that the threads of a group share, at most.
+MOST_SHARED = 48 * 1024
 # How many launches a kernel keeps the plans of.
 KEPT_PLANS = 1024
 # The numbers of a record of what failed: whether, site, axis, index, thread.
@@ -46,39 +50,43 @@ def launch(kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], argum
     plans = kernel.compiled.get(GPUArray)
     if plans is None:
         plans = kernel.compiled.setdefault(GPUArray, {})
-    try:
-        plan = plans[tuple(key)]
-    except KeyError:
+    run = plans.get(tuple(key))
+    if run is None:
         if len(plans) >= KEPT_PLANS:
             plans.clear()
-        plan = plans[tuple(key)] = _Plan(kernel, shape, group, arguments)
-    plan(values)
+        run = plans[tuple(key)] = _Plan(kernel, shape, group, arguments).function()
+    try:
+        run(*values)
+    except struct.error:
+        raise TypeError(f"{kernel.__name__}() was given an integer of more than 64 bits.") from None
 
 
 def _take(arguments: Any, key: list[Any], values: list[Any]) -> None:
     """What a plan is found by, and the addresses and numbers that go into its launch."""
     for x in arguments:
         kind = type(x)
-        if isinstance(x, GPUView):
-            key += (kind, x.layout)
+        key.append(kind)
+        if issubclass(kind, GPUView):
+            key.append(x.layout)
             values.append(x.ptr)
+        elif kind is float or kind is int:
+            values.append(x)
         elif isinstance(x, tuple):
-            key += (kind, len(x))
+            key.append(len(x))
             _take(x, key, values)
-        else:
-            key.append(kind)
-            if x is not None:
-                values.append(x)
+        elif x is not None:
+            values.append(x)
 
 
 class _Plan:
-    """A kernel for arguments of certain types and layouts: called with addresses and numbers."""
+    """A kernel for arguments of certain types and layouts, compiled; `function()` launches it."""
 
     def __init__(
         self, kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], arguments: list[Any]
     ) -> None:
         self.kernel = kernel
         self.arguments = dict(zip(kernel.source.parameters, arguments, strict=True))
+        _check_shared(kernel)
         views = list(_views(arguments))
         self.family = type(views[0]).family
         self.driver = self.family.driver()
@@ -89,31 +97,31 @@ class _Plan:
         ]
         self.text, loaded = self._loaded(how, forms)
         self.convert = [f for form in forms for f in _converters(form)]
-        if all(f is None for f in self.convert):
-            self.convert = []
         self.failing = "_k_record" in self.text.text
-        fixed = [n for x, form in zip(arguments, forms, strict=True) for n in _fixed(x, form)] + [*shape]
-        self.run = self.driver.launcher(loaded, self.text.codes, grid, block, tuple(fixed))
+        sizes = [n for x, form in zip(arguments, forms, strict=True) for n in _fixed(x, form)]
+        # Arrays from around the kernel go to the card once a plan.
+        self.tables = [self.family._upload(np.ascontiguousarray(t)) for t in self.text.tables]
+        fixed = (*sizes, *[t.ptr for t in self.tables], *shape)
+        self.run = self.driver.launcher(loaded, self.text.codes, grid, block, fixed)
         if self.driver.simulated:
             self.run = self._watching_barriers(self.run)
         self.arguments = {n: getattr(x, "shape", ()) for n, x in self.arguments.items()}
 
-    def __call__(self, values: list[Any]) -> None:
-        if self.convert:
-            values = self._converted(values)
-        if self.failing:
-            self._run_watched(values)
-        else:
-            self.run(*values)
+    def function(self) -> Any:
+        """What launches the kernel, of addresses and numbers."""
+        run = self._run_watched if self.failing else self.run
+        converters = self.convert
 
-    def _converted(self, values: list[Any]) -> list[Any]:
-        out: list[Any] = []
-        for x, convert in zip(values, self.convert, strict=True):
-            if convert is None:
-                out.append(x)
-            else:
-                out += convert(x)
-        return out
+        def converting(*values: Any) -> None:
+            given: list[Any] = []
+            for x, convert in zip(values, converters, strict=True):
+                if convert is None:
+                    given.append(x)
+                else:
+                    given += convert(x)
+            run(*given)
+
+        return converting if any(converters) else run
 
     def _loaded(self, how: GridForm, forms: list[Form]) -> tuple[IndexKernelText, Any]:
         """The compiled kernel: one for all layouts that have the same text."""
@@ -138,7 +146,8 @@ class _Plan:
             file, line = text.lines[at]
             return f'File "{file}", line {line}'
 
-        said = re.sub(r'File "[^"]*<mirabelle kernel \w+>", line (?P<line>\d+)', user_line, str(e))
+        said = f"{e}\n{_stumbled_at(e)}"
+        said = re.sub(r'File "[^"]*<mirabelle kernel \w+>", line (?P<line>\d+)', user_line, said)
         shown = [x.proxy if isinstance(x, GPUView) else x for x in self.arguments.values()]
         if type(e).__module__.startswith("numba"):
             from numba.core.errors import TypingError
@@ -161,7 +170,7 @@ class _Plan:
 
     # Kernels that can fail are waited for
 
-    def _run_watched(self, values: list[Any]) -> None:
+    def _run_watched(self, *values: Any) -> None:
         driver = self.driver
         record = np.zeros(_RECORD, np.int64)
         keep, address = driver.allocate(record.nbytes)
@@ -183,6 +192,17 @@ class _Plan:
         raise out_of_range(self.kernel, what, axis, index, sizes[axis], thread, line)
 
 
+def _check_shared(kernel: Kernel) -> None:
+    source = kernel.source
+    need = sum(math.prod(a.shape) * a.dtype.itemsize for a in source.locals.values() if a.shared)
+    if need > MOST_SHARED:
+        raise DeviceError(
+            f"{source.name}() asks for {need} bytes of {source.context}.shared, and a group has {MOST_SHARED} "
+            "on a card. Make the tile smaller, or keep part of it in registers (scalars, or "
+            f"{source.context}.private)."
+        )
+
+
 def _views(arguments: Any) -> Any:
     for x in arguments:
         if isinstance(x, GPUView):
@@ -200,6 +220,8 @@ def _form(kernel: str, name: str, x: Any, written: bool) -> Form:
         c = code(x.dtype)
         if not x.ndim and not written:
             return NumberForm(c, True)
+        if x.contiguous:
+            return ArrayForm(c, (True,) * x.ndim, True)
         return ArrayForm(c, tuple(s == x.itemsize for s in x.strides))
     if isinstance(x, tuple):
         items = tuple(_form(kernel, name, item, written) for item in x)
@@ -208,7 +230,7 @@ def _form(kernel: str, name: str, x: Any, written: bool) -> Form:
         return None
     kinds = {bool: "b1", int: "i8", float: "f8", complex: "c16"}
     c = kinds.get(type(x)) or (code(x.dtype) if isinstance(x, (np.bool_, np.number)) else "")
-    if not c or c == "i8" and not -(2**63) <= x < 2**63:
+    if not c or (c == "i8" and not -(2**63) <= x < 2**63):
         raise TypeError(
             f"{kernel}() takes arrays, numbers and tuples of these on a card, and {name} is "
             f"{'too large a number' if c else f'a {type(x).__name__}'}."
@@ -240,6 +262,17 @@ def _fixed(x: Any, form: Form) -> Any:
             yield n
             if not dense:
                 yield s
+
+
+def _stumbled_at(e: Exception) -> str:
+    """Where in the text the compiler was: what was being inferred says it, the error does not always."""
+    place, trace = "", e.__traceback__
+    while trace is not None:
+        found = getattr(trace.tb_frame.f_locals.get("self"), "loc", None)
+        if "<mirabelle kernel" in str(getattr(found, "filename", "")):
+            place = f'File "{found.filename}", line {found.line}'  # type: ignore[union-attr]
+        trace = trace.tb_next
+    return place
 
 
 # The grid

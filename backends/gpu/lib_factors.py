@@ -12,13 +12,7 @@ from mirabelle.backends.gpu.lib_linalg import adjoint, diagonal, stacked_eye
 from mirabelle.backends.gpu.lib_systems import columns, stacked
 from mirabelle.backends.gpu.library import absent, on_card, routine, scipy_module
 
-for _name in ("schur", "logm", "sqrtm"):
-    absent(
-        f"linalg.{_name}",
-        f"linalg.{_name} needs the Schur form of a general matrix, which no library for cards has.",
-    )
-for _name in ("ldl", "ldl_solve"):
-    absent(f"linalg.{_name}", "L D Lᴴ with exchanges is in no library for cards; there is mb.linalg.lu_factor.")
+absent("linalg.schur", "The Schur form of a general matrix is in no library for cards.")
 
 
 @routine("linalg.lu_factor")
@@ -79,7 +73,7 @@ def permutation(xp: Any, pivots: Any, *, rows: int) -> tuple[Any, Any]:
             )
             kernel(xp.ascontiguousarray(pivots), count, rows, order, size=order.size // rows)
     exchanged = (pivots != xp.arange(count)).sum(axis=-1)
-    return order, xp.where(exchanged % 2 == 1, -1.0, 1.0)
+    return order, 1.0 - 2.0 * (exchanged % 2)
 
 
 @routine("linalg.lu")

@@ -101,6 +101,7 @@ def _of_length(xp: Any, x: Any, n: Any) -> Any:
 def _evened(xp: Any, x: Any, kind: int, sine: bool, before: bool) -> Any:
     """The ends, scaled so that the matrix of the transform is orthogonal."""
     root = math.sqrt(2.0)
+    ends: tuple[int, ...]
     if kind == 1 and not sine:
         ends, factor = (0, -1), root if before else 1 / root
     elif kind == 2 and not before:

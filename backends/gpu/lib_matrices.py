@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.lib_linalg import stacked_eye
+from mirabelle.backends.gpu.lib_linalg import adjoint, eig, eigh, stacked_eye
 from mirabelle.backends.gpu.lib_systems import solve
 from mirabelle.backends.gpu.library import routine
 
@@ -19,7 +19,7 @@ _WIDEST = 4.25
 
 
 @routine("linalg.expm")
-def _(xp: Any, a: Any) -> Any:
+def expm(xp: Any, a: Any) -> Any:
     """Halved until Padé's approximant holds, and squared as often; all matrices of a stack together.
 
     (After N. J. Higham, "The scaling and squaring method for the matrix exponential revisited", 2005.)
@@ -50,3 +50,57 @@ def _pade(xp: Any, a: Any, one: Any) -> Any:
     odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one)
     even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
     return solve(xp, even - odd, even + odd)
+
+
+# By eigenvectors
+
+
+@routine("linalg.sqrtm")
+def _(xp: Any, a: Any) -> Any:
+    """The root whose eigenvalues have no negative real parts."""
+    found = _of_eigenvalues(xp, a, xp.sqrt)
+    _check(xp, "sqrtm", found @ found, a)
+    return found
+
+
+@routine("linalg.logm")
+def _(xp: Any, a: Any) -> Any:
+    found = _of_eigenvalues(xp, a, xp.log)
+    _check(xp, "logm", expm(xp, found), a)
+    return found
+
+
+def _of_eigenvalues(xp: Any, a: Any, f: Any) -> Any:
+    """A function of the eigenvalues, on the eigenvectors; real where a real matrix allows it."""
+    if not a.size:
+        return a.copy()
+    if bool((a == adjoint(a)).all()):
+        values, vectors = eigh(xp, a)
+        if bool((values < 0).any()):
+            values = values.astype(np.result_type(values.dtype, np.complex64))
+        return (vectors * f(values)[..., None, :]) @ adjoint(vectors)
+    values, vectors = eig(xp, a)
+    try:
+        found = solve(xp, vectors.swapaxes(-1, -2), (vectors * f(values)[..., None, :]).swapaxes(-1, -2))
+    except np.linalg.LinAlgError:
+        raise _no_basis() from None
+    found = found.swapaxes(-1, -2)
+    real = a.dtype.kind != "c" and not bool(((values.imag == 0) & (values.real < 0)).any())
+    return found.real.copy() if real else found
+
+
+def _check(xp: Any, name: str, again: Any, a: Any) -> None:
+    """Eigenvectors that are nearly parallel, or too few, would give a wrong answer."""
+    if not a.size:
+        return
+    size = float(xp.abs(a).max())
+    off = float(xp.abs(again - a).max())
+    if not off <= size * float(np.finfo(a.dtype).eps) ** 0.6:
+        raise _no_basis()
+
+
+def _no_basis() -> NotImplementedError:
+    return NotImplementedError(
+        "This matrix has no good basis of eigenvectors; its functions take Schur's form, which no library for "
+        "cards has. Compute it on the host: `mb.adapt(mb.HostArray, A)`."
+    )

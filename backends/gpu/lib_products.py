@@ -6,6 +6,7 @@ itself wants no more than contiguous rows or columns. So two-dimensional product
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,8 @@ def _step(x: Any) -> tuple[bool, int] | None:
 
 def _call(xp: Any, a: Any, b: Any, c: Any, alpha: Any, beta: Any) -> None:
     """One call for matrices of a dtype of BLAS; `c` has contiguous rows or columns."""
-    from cupy.cuda import cublas, device
+    cuda = importlib.import_module("cupy.cuda")
+    cublas, device = cuda.cublas, cuda.device
 
     turned, step_c = _step(c) or (False, 1)
     if turned:  # of contiguous rows: its transpose is what cuBLAS writes

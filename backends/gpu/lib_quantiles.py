@@ -136,6 +136,8 @@ def _none(xp: Any, lines: Any) -> Any:
 def _quantile(xp: Any, ordered: Any, count: Any, method: str, weak: bool, skip: bool, q: Any) -> Any:
     """One quantile of each sorted line."""
     place = _place(xp, count, q, method)
+    if place.dtype.kind in "iu" and method not in _DISCRETE:
+        place = place.astype(np.float64)
     if place.dtype.kind in "iu" and method in _DISCRETE:
         found = _at(xp, ordered, xp.minimum(place, count - 1))
     else:
@@ -182,9 +184,9 @@ def _share(xp: Any, place: Any, before: Any, method: str) -> Any:
     """How far from the element before to the next."""
     share = place - before
     if method == "averaged_inverted_cdf":
-        return xp.where(share == 0, 0.5, 1.0)
+        return xp.where(share == 0, 0.5, 1.0).astype(place.dtype)
     if method == "midpoint":
-        return xp.where(place % 1 == 0, 0.0, 0.5)
+        return xp.where(place % 1 == 0, 0.0, 0.5).astype(place.dtype)
     return share
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.lib_segments import ASSOCIATIVE, combined_by_key, runs
+from mirabelle.backends.gpu.lib_segments import ASSOCIATIVE, totals_of_runs
 from mirabelle.backends.gpu.lib_sorting import argsort
 from mirabelle.backends.gpu.library import absent, routine
 
@@ -51,8 +51,7 @@ def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "") -> None
         return
     flat = _flat(where, shape)
     if not op:
-        last = _last_writers(xp, flat, math.prod(shape))
-        into[tuple(i[last] for i in where)] = values[last]
+        into[where] = values[_last_writers(xp, flat, math.prod(shape))]
         return
     name = _INVERSE.get(op, op)
     truncating = name == "multiply" != op and into.dtype.kind not in "fc"
@@ -61,9 +60,10 @@ def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "") -> None
             f"{op} at repeated places depends on their order, which cards do not keep. Move the data to the "
             "host, `mb.adapt(mb.HostArray, x)`, or combine with one of: " + ", ".join(sorted(ASSOCIATIVE)) + "."
         )
-    keys, combined = combined_by_key(xp, getattr(xp, name), flat, values)
-    places = _unflat(keys, shape)
-    into[places] = getattr(xp, op)(into[places], combined).astype(into.dtype, copy=False)
+    order = argsort(xp, flat)
+    places = tuple(i[order] for i in where)
+    total = totals_of_runs(xp, getattr(xp, name), flat[order], values[order])
+    into[places] = getattr(xp, op)(into[places], total).astype(into.dtype, copy=False)
 
 
 def _flat(where: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
@@ -74,27 +74,15 @@ def _flat(where: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
     return flat
 
 
-def _unflat(flat: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    found = []
-    for n in reversed(shape[1:]):
-        found.append(flat % n)
-        flat = flat // n
-    return (flat, *reversed(found))
-
-
 def _last_writers(xp: Any, flat: Any, size: int) -> Any:
-    """Of the writes to each place, the last one."""
+    """For each write, the last one to the same place: where all write that one's value, it stays."""
     count = flat.size
-    if count == 1:
-        return xp.zeros(1, np.int64)
     if size <= _DENSE * count and count < 2**31:
-        number = xp.arange(count, dtype=np.int32)
         latest = xp.zeros(size, np.int32)
-        xp.maximum.at(latest, flat, number)
-        return xp.nonzero(latest[flat] == number)[0]
+        xp.maximum.at(latest, flat, xp.arange(count, dtype=np.int32))
+        return latest[flat]
     order = argsort(xp, flat)
-    first, lengths = runs(xp, flat[order])
-    return order[first + lengths - 1]
+    return order[xp.searchsorted(flat[order], flat, side="right") - 1]
 
 
 def _atomically(xp: Any, into: Any, values: Any, where: tuple[Any, ...], op: str) -> bool:

@@ -66,6 +66,13 @@ def lengths_of(xp: Any, first: Any, total: int) -> Any:
     return ends - first
 
 
+def totals_of_runs(xp: Any, combine: Any, keys: Any, values: Any) -> Any:
+    """For each element, its whole run of equal keys combined; the keys are sorted."""
+    starts = xp.searchsorted(keys, keys, side="left")
+    ends = xp.searchsorted(keys, keys, side="right")
+    return running_segments(xp, combine, values, starts, int((ends - starts).max()))[ends - 1]
+
+
 def combined_by_key(xp: Any, combine: Any, keys: Any, values: Any) -> tuple[Any, Any]:
     """The distinct keys in ascending order, and the values of each combined, in the order they stand."""
     order = argsort(xp, keys)

@@ -26,7 +26,7 @@ def unique(
         rows = x.reshape(x.shape[0], -1) if x.size else xp.zeros((x.shape[0], 0), x.dtype)
     n = x.shape[0]
     needs_order = rows is not None or return_index or return_inverse
-    order = _order(xp, x if rows is None else rows, rows is not None) if needs_order else None
+    order: Any = _order(xp, x if rows is None else rows, rows is not None) if needs_order else None
     if rows is not None:
         changes = _row_changes(xp, rows[order])
     else:

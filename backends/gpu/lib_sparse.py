@@ -7,6 +7,7 @@ the columns that `indices` says, ascending and without repetition. Entries are t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -385,7 +386,8 @@ def _(xp: Any, data: Any, indices: Any, indptr: Any, b: Any, *, shape: Any, left
         b = b if b.ndim == 1 else b.swapaxes(-1, -2)
     else:
         rows, n = shape
-    columns = b[:, None] if b.ndim == 1 else xp.moveaxis(b, -2, 0).reshape(n, -1)
+    columns = b[:, None] if b.ndim == 1 else xp.moveaxis(b, -2, 0)
+    columns = columns.reshape(n, math.prod(columns.shape[1:]))
     found = _times(xp, (data, indices, indptr), columns, (rows, n), dtype)
     if b.ndim == 1:
         return found[:, 0].copy()

@@ -32,7 +32,7 @@ ABSENT: dict[str, str] = {}
 _CHAPTERS = (
     "convolution", "counting", "elements", "factors", "fourier", "indices", "joining", "linalg", "matrices",
     "polynomials", "products", "quantiles", "scattering", "segments", "sets", "sorting", "sparse",
-    "sparsesolve", "structured", "systems", "toeplitz",
+    "sparsesolve", "structured", "symmetric", "systems", "toeplitz",
 )  # fmt: skip
 
 
@@ -173,8 +173,10 @@ def _views(family: Any, driver: Any, result: Any, given: list[Any]) -> Any:
     """Results as views of memory that nobody else holds."""
     if isinstance(result, (tuple, list)):
         return tuple(_views(family, driver, r, given) for r in result)
-    if isinstance(result, (driver.library.ndarray, np.generic)):
+    if isinstance(result, driver.library.ndarray):
         if any(driver.library.may_share_memory(result, x) for x in given):
             result = result.copy()
         return driver.view(result, family.view_type)
+    if isinstance(result, np.generic):
+        return family._upload(np.asarray(result))
     return result

@@ -563,6 +563,9 @@ def syntax(function: Any) -> ast.FunctionDef:
 
 def lowered(source: KernelText, version: tuple[int, int, int, int]) -> tuple[str, bool]:
     """The LLVM text of a kernel, and whether it needs libdevice. Raises NotLowered."""
-    module = Module(source)
-    text = module.text(version)
+    try:
+        module = Module(source)
+        text = module.text(version)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
+        raise NotLowered(f"something unforeseen ({type(e).__name__}: {e})") from e
     return text, module.uses_libdevice

@@ -32,8 +32,11 @@ class Nvvm:
     @functools.cached_property
     def libdevice(self) -> bytes:
         """The library of real functions, as LLVM's bit code."""
-        with open(self._find_libdevice(), "rb") as f:
-            return f.read()
+        try:
+            with open(self._find_libdevice(), "rb") as f:
+                return f.read()
+        except (OSError, RuntimeError) as e:
+            raise NvvmError(f"libdevice is not to be found: {e}") from None
 
     def ptx(self, modules: list[bytes], with_libdevice: bool, options: list[str]) -> str:
         """Modules, together, as PTX."""
@@ -75,5 +78,8 @@ class Nvvm:
 
 @functools.cache
 def nvvm() -> Nvvm:
-    """The library. Raises ImportError or an error of the finder's where there is none."""
-    return Nvvm()
+    """The library. Raises NvvmError where there is none."""
+    try:
+        return Nvvm()
+    except (ImportError, OSError, RuntimeError) as e:  # among them the finder's own
+        raise NvvmError(f"libNVVM is not to be found: {e}") from None

@@ -225,7 +225,8 @@ def _constants(code: str, target: str) -> dict[str, Any]:
     scope |= {name: number(value) for name, value in (("ZERO", 0), ("ONE", 1))}
     if kind in "iu":
         bits = 8 * dtype.itemsize
-        unsigned = np.dtype(f"u{dtype.itemsize}")
+        # (Cards compute in 32 bits: at 16, one was seen to take -32768 // 1 for 32767.)
+        unsigned = np.dtype(f"u{dtype.itemsize if target == 'numpy' else max(4, dtype.itemsize)}")
         scope |= {"U": scope[code_of(unsigned)], "ZERO_U": unsigned.type(0), "WIDTH": number(bits)}
         with np.errstate(all="ignore"):
             scope["INVERSE_OF_ZERO"] = np.reciprocal(np.zeros(1, dtype))[0]

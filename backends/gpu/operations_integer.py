@@ -208,7 +208,7 @@ def unsigned_reciprocal(x: Any) -> Any:
 
 def magnitude(x: Any) -> Any:
     """|x| in the unsigned dtype, which also the smallest integer's fits."""
-    return U(-x) if x < ZERO else U(x)
+    return U(ZERO_U - U(x)) if x < ZERO else U(x)
 
 
 # Quotients are taken without signs: cards divide short unsigned numbers fast, and at 64 bits look

@@ -63,11 +63,11 @@ def signbit(x: Any) -> Any:
 
 
 def maximum(x: Any, y: Any) -> Any:
-    return x if x >= y or x != x else y
+    return x if x > y or x != x else y
 
 
 def minimum(x: Any, y: Any) -> Any:
-    return x if x <= y or x != x else y
+    return x if x < y or x != x else y
 
 
 def fmax(x: Any, y: Any) -> Any:

@@ -22,8 +22,6 @@ from mirabelle.dispatch import counters, verbs
 
 # So many blocks keep a large card busy; a sum is cut into parts of at least so many steps to have them.
 BLOCKS, LEAST_STEPS = 256, 256
-# The most blocks a grid has along its third dimension.
-MOST_MATRICES = 65535
 # On a simulated card, whose threads Python runs one by one, larger products are NumPy's.
 SIMULATED = 1 << 12
 
@@ -166,10 +164,10 @@ def _planned(
     text = product_source(how)
     kernel = driver.load(text, {}, contract=working.kind in "fc")
     fixed = (
-        rows, columns, length, count, chunk, across, columns * size, size, count * rows * columns * size,
+        rows, columns, length, blocks, chunk, across, columns * size, size, count * rows * columns * size,
         a_m, a_k, b_k, b_n, *sizes, *strides[0], *strides[1], *strides[2],
     )  # fmt: skip
-    grid = (blocks, parts, min(count, MOST_MATRICES))
+    grid = (blocks * count, parts, 1)
     plan.run = driver.launcher(kernel, text.codes, grid, (SIDE, SIDE, 1), fixed)
     return plan
 

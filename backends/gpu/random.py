@@ -16,37 +16,16 @@ import numpy as np
 
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
 from mirabelle.arraytypes.random import onblocks
-from mirabelle.arraytypes.random.samplers import ATTEMPTS, Draw, Sampler, kernel_text
+from mirabelle.arraytypes.random.samplers import ATTEMPTS, Draw, Sampler
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.source import Writer
+from mirabelle.backends.gpu.samplertext import DEVICE, needed
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.dispatch import counters
 from mirabelle.dispatch.promotion import code
 
 # Threads of a block.
 THREADS = 256
-
-# What the words of samplers mean on single numbers. (`bits`, `number`, `sqrt`, `floor`: see `names`.)
-PREAMBLE = """\
-from __future__ import annotations
-
-inlined = cuda.jit(device=True, forceinline=True)
-
-
-@inlined
-def choose(condition, x, y):
-    return x if condition else y
-
-
-@inlined
-def some(condition):
-    return condition
-
-
-every = some
-
-
-"""
 
 # How a thread finds its row: there is one; rows begin at equal distances in the whole; or the places
 # where they begin are listed on the card.
@@ -127,15 +106,10 @@ def source(
     """The kernel of a sampler. `each`: is a parameter an array, with a value for each element?"""
     stem = ["random", sampler.name, code(dtype), "".join("an"[not e] for e in each), rowwise, "v" * vectors]
     name = "_".join(part for part in stem if part)
-    text, functions = kernel_text()
-    w = Writer()
-    for f in functions:
-        w(f"{f} = inlined({f})")
-    w("")
-    w("")
-    frame = _Frame(sampler, dtype, each, w)
+    frame = _Frame(sampler, dtype, each, Writer())
     frame.write(name, rowwise, vectors)
-    return KernelText(f"{PREAMBLE}\n{text}\n\n\n{w.text()}", name, frame.codes)
+    text = needed(*[f.__name__ for f in (sampler.block, sampler.again) if f is not None])
+    return KernelText(f"{text}\n\n{frame.w.text()}", name, frame.codes)
 
 
 class _Frame:
@@ -206,7 +180,7 @@ class _Frame:
         assert self.sampler.again is not None
         given = "".join(f", p{i}" for i in range(len(self.parameters)))
         call = f"accepted, x = {self.sampler.again.__name__}(index, attempt, stream{given})"
-        w("@cuda.jit(device=True)")
+        w(DEVICE)
         w(f"def retried(index, attempt, stream{given}):")
         w.depth += 1
         w(call)

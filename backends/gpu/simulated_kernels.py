@@ -27,7 +27,7 @@ from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import signature
 
-_ARRAY = re.compile(r"_k_array_([biufc]\d+)_\d+$")
+_ARRAY = re.compile(r"_k_(?:array|whole)_([biufc]\d+)_\d+$")
 _ACCESS = re.compile(r"_k_(get|put|(?:atomic|shared|own)_(?:add|max|min|exchange|cas))(_checked)?$")
 
 
@@ -188,8 +188,9 @@ class _Scope(_Names):
         self["float"] = lambda x: np.float64(float(x))
         self["outside"] = kernel.leave
         self["_k_fail"] = self.fail
-        local = types.SimpleNamespace(array=lambda shape, dtype: np.zeros(shape, dtype))
-        self["cuda"] = types.SimpleNamespace(shared=self["cuda"].shared, local=local)
+        shared = types.SimpleNamespace(array=lambda shape, dtype, _: kernel.machine.shared(shape, dtype))
+        local = types.SimpleNamespace(array=lambda shape, dtype, _: np.zeros(shape, dtype))
+        self["cuda"] = types.SimpleNamespace(shared=shared, local=local)
         self.update(math=_Mathematics(math), cmath=cmath, np=np, operator=operator)
 
     def __missing__(self, name: str) -> Any:
@@ -237,13 +238,15 @@ class _Scope(_Names):
 class _Array:
     """An array of the card's memory as a kernel sees it."""
 
-    def __init__(self, machine: _Machine, dtype: np.dtype, address: Any, shape: Any, strides: Any) -> None:
+    def __init__(self, machine: _Machine, dtype: np.dtype, address: Any, shape: Any, strides: Any = None) -> None:
         self.machine = machine
         self.dtype = dtype
         self.address = int(address)
         self.shape = tuple(map(np.int64, shape))
-        self.strides = tuple(map(np.int64, strides))
         self.ndim = len(shape)
+        if strides is None:  # in C order
+            strides = [dtype.itemsize * math.prod(map(int, shape[d + 1 :])) for d in range(self.ndim)]
+        self.strides = tuple(map(np.int64, strides))
         self.size = np.int64(math.prod(map(int, shape)))
 
     def __len__(self) -> int:
@@ -271,15 +274,19 @@ def _parts(array: Any, index: Any) -> tuple[int, ...]:
         )
     for part in parts:
         if not isinstance(part, (int, np.integer)) or isinstance(part, bool):
-            raise TypeError(f"an index is an integer, and one here is a {type(part).__name__}: convert it with int().")
+            raise TypeError(
+                f"an index is an integer, and one here is a {type(part).__name__}: convert it with int()."
+            )
     return tuple(map(int, parts))
 
 
 def _get(array: Any, index: Any) -> Any:
     parts = _parts(array, index)
     if isinstance(array, _Array):
-        return array.machine.load(array.dtype, 1, array.at(parts), 0)
-    return _inside(array, parts)[parts]
+        found = array.machine.load(array.dtype, 1, array.at(parts), 0)
+    else:
+        found = _inside(array, parts)[parts]
+    return np.float32(found) if array.dtype.char == "e" else found
 
 
 def _put(array: Any, index: Any, value: Any) -> None:
@@ -297,7 +304,9 @@ def _put(array: Any, index: Any, value: Any) -> None:
 
 def _inside(array: np.ndarray, parts: tuple[int, ...]) -> np.ndarray:
     if not all(0 <= i < n for i, n in zip(parts, array.shape, strict=True)):
-        raise DeviceError(f"illegal memory access: {list(parts)} is outside of a local array of shape {array.shape}.")
+        raise DeviceError(
+            f"illegal memory access: {list(parts)} is outside of a local array of shape {array.shape}."
+        )
     return array
 
 

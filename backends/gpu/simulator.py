@@ -16,6 +16,7 @@ import math
 import re
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.gridkernel import IndexKernelText
 from mirabelle.backends.gpu.driver import Driver, Launcher
 from mirabelle.backends.gpu.memory import exhausted
+from mirabelle.backends.gpu.recording import recording, refuse_reading
+from mirabelle.backends.gpu.simulated_streams import SimulatedRecorder, SimulatedStream, Time
 from mirabelle.backends.host.compiler import remember
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
@@ -76,18 +79,19 @@ class Memory:
             if at < len(self.starts) and self.starts[at] == start:
                 del self.starts[at]
 
-    def _block(self, address: int) -> Any:
+    def block(self, address: int) -> Any:
+        """The living block an address lies in or behind."""
         i = bisect.bisect_right(self.starts, address) - 1
         return self.blocks[self.starts[i]]() if i >= 0 else None
 
     def owns(self, address: int) -> bool:
         """Does an address lie in a living block?"""
-        block = self._block(address)
+        block = self.block(address)
         return block is not None and address < block.ptr + max(block.nbytes, 1)
 
     def at(self, address: int, nbytes: int, what: str) -> np.ndarray:
         """The bytes at an address."""
-        block = self._block(address)
+        block = self.block(address)
         if block is None or address + nbytes > block.ptr + block.nbytes:
             raise DeviceError(
                 f"illegal memory access: {what} of {nbytes} bytes at {address:#x} is outside of every array of "
@@ -130,12 +134,21 @@ class SimulatedDriver(Driver):
         self.memory = Memory()
         self.limit: int | None = None
         self.library = np
+        self.time = Time()
+        self.default = SimulatedStream(0)
+        self.streams: list[Any] = []
+        self.recorders = []
+        self.idle_streams = []
 
     def allocate(self, nbytes: int) -> tuple[Any, int]:
         if self.limit is not None or nbytes > TOTAL // 8:
             self._make_room(nbytes)
         block = Block(nbytes)
         self.memory.add(block)
+        if self.recorders:
+            recorder = recording(self)
+            if recorder is not None:
+                recorder.allocated(block.ptr, block)
         return block, block.ptr
 
     def _make_room(self, nbytes: int) -> None:
@@ -154,21 +167,88 @@ class SimulatedDriver(Driver):
         self.limit = nbytes
 
     def upload(self, address: int, data: np.ndarray) -> None:
+        self.current_stream().drain()
         raw = data.ravel(order="K").view(np.uint8)
         self.memory.at(address, raw.size, "a copy")[...] = raw
 
     def download(self, data: np.ndarray, address: int) -> None:
+        self._wait_for_values("an array is fetched")
         raw = data.ravel(order="K")
         assert np.shares_memory(raw, data)
         raw.view(np.uint8)[...] = self.memory.at(address, data.nbytes, "a copy")
 
     def copy(self, to: int, address: int, nbytes: int) -> None:
-        self.memory.at(to, nbytes, "a copy")[...] = self.memory.at(address, nbytes, "a copy").copy()
+        def run() -> None:
+            self.memory.at(to, nbytes, "a copy")[...] = self.memory.at(address, nbytes, "a copy").copy()
+
+        if self.time.entered or self.recorders:
+            self._later(run, (to, address))
+        else:
+            run()
 
     def copy_from(self, other: Any, to: int, address: int, nbytes: int) -> None:
+        for driver in (self, other):
+            driver._wait_for_values("an array is copied to another card")
         self.memory.at(to, nbytes, "a copy")[...] = other.memory.at(address, nbytes, "a copy").copy()
 
+    def _wait_for_values(self, what: str) -> None:
+        if self.recorders and recording(self) is not None:
+            raise refuse_reading(what)
+        self.current_stream().drain()
+
+    def submit(self, run: Callable[[], None], blocks: Any) -> None:
+        """Do something in the order of the current stream."""
+        if self.time.entered:
+            self.time.entered[-1].tasks.append((run, blocks))
+        else:
+            run()
+
+    def _later(self, run: Callable[[], None], values: Any) -> None:
+        """As `submit`, or recorded; `values` has the addresses of what must live until then."""
+        blocks = [self.memory.block(v) for v in values if type(v) is int]
+        recorder = recording(self)
+        if recorder is None:
+            self.submit(run, blocks)
+        else:
+            recorder.named(values)
+            recorder.tasks.append((run, blocks))
+
+    def new_stream(self) -> SimulatedStream:
+        if self.idle_streams:
+            return self.idle_streams.pop()  # type: ignore[no-any-return]
+        made = SimulatedStream(len(self.streams) + 16)
+        self.streams.append(made)
+        return made
+
+    def current_stream(self) -> SimulatedStream:
+        return self.time.entered[-1] if self.time.entered else self.default
+
+    def enter_stream(self, stream: SimulatedStream) -> None:
+        self.time.entered.append(stream)
+
+    def leave_stream(self) -> None:
+        self.time.entered.pop()
+
+    def order(self, later: SimulatedStream, earlier: SimulatedStream) -> None:
+        if earlier is self.default:
+            return
+        upto = earlier.given
+        if later is self.default:
+            earlier.drain(upto)
+        else:
+            later.tasks.append((functools.partial(earlier.drain, upto), None))
+
+    def drain(self) -> None:
+        if self.recorders and recording(self) is not None:
+            raise refuse_reading("the card is waited for")
+        for stream in self.streams:
+            stream.drain()
+
+    def recorder(self, family: Any) -> SimulatedRecorder:
+        return SimulatedRecorder(self, family)
+
     def array(self, view: Any) -> Any:
+        self._wait_for_values("the simulated card cannot record routines of a library")
         if not view.size:
             return np.empty(view.shape, view.dtype)
         low = sum(min(0, (n - 1) * s) for n, s in zip(view.shape, view.strides, strict=True))
@@ -233,12 +313,17 @@ class SimulatedDriver(Driver):
             arguments = [
                 int(v) if c in ("i8", "u8") else t(v) for c, t, v in zip(codes, convert, given, strict=True)
             ]
-            kernel.run(arguments, grid, block)
+            if self.time.entered or self.recorders:
+                if self.recorders and (recorder := recording(self)) is not None:
+                    recorder.launched(kernel, values)
+                self._later(lambda: kernel.run(arguments, grid, block), arguments)
+            else:
+                kernel.run(arguments, grid, block)
 
         return launch
 
     def synchronize(self) -> None:
-        pass
+        self._wait_for_values("the stream is waited for")
 
 
 # Kernels

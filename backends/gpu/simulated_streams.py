@@ -1,0 +1,67 @@
+"""Streams and graphs of the simulated card.
+
+A stream does its work as late as it may: only when somebody waits for it. Whoever forgets to wait
+reads old values, as on a card that is busy. The default stream does its work at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from mirabelle.backends.gpu.recording import Recorder
+
+# What is to be done, and the memory that must live until then.
+Task = tuple[Callable[[], None], Any]
+
+
+class SimulatedStream:
+    """Work that waits, in order."""
+
+    def __init__(self, number: int) -> None:
+        self.ptr = number
+        self.tasks: list[Task] = []
+        self.done = 0
+        self._lock = threading.RLock()
+
+    @property
+    def given(self) -> int:
+        """How much work it has been given so far."""
+        return self.done + len(self.tasks)
+
+    def drain(self, upto: int | None = None) -> None:
+        """Do what waits; or only the work up to a number."""
+        with self._lock:
+            while self.tasks and (upto is None or self.done < upto):
+                run, _ = self.tasks.pop(0)
+                self.done += 1
+                run()
+
+    synchronize = drain
+
+
+class Time(threading.local):
+    """The streams that this thread has entered, the innermost last."""
+
+    def __init__(self) -> None:
+        self.entered: list[SimulatedStream] = []
+
+
+class SimulatedRecorder(Recorder):
+    """Keeps what would be done."""
+
+    def begin(self) -> None:
+        self.tasks: list[Task] = []
+        self.driver.recorders.append(self)
+
+    def end(self) -> Callable[[], None]:
+        self.driver.recorders.remove(self)
+        self.forget()
+        driver, tasks = self.driver, self.tasks
+
+        def replay() -> None:
+            for run, blocks in tasks:
+                driver.submit(run, blocks)
+
+        return replay

@@ -1,0 +1,125 @@
+"""Lowered kernels run on the host: LLVM's text, with registers and memory spaces put in.
+
+`use(monkeypatch)` makes simulated cards run kernels in this way, so that every test of theirs is one
+of the lowering; what is not lowered they run as ever. Threads of kernels with barriers are threads here.
+"""
+
+import contextlib
+import ctypes
+import functools
+import itertools
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from mirabelle.backends.gpu import simulator
+from mirabelle.backends.gpu.lowering import lowered
+from mirabelle.backends.gpu.lowering_values import NotLowered
+from mirabelle.backends.host.compiler import _target_machine
+
+VERSION = (2, 0, 3, 2)
+_REGISTERS = [f"{r}.{axis}" for r in ("tid", "ctaid", "ntid", "nctaid") for axis in "xyz"]
+_C = {
+    "i4": ctypes.c_int32, "i8": ctypes.c_int64, "u4": ctypes.c_uint32, "u8": ctypes.c_uint64,
+    "f4": ctypes.c_float, "f8": ctypes.c_double,
+}  # fmt: skip
+# What libdevice has and libm has not.
+_LIBM = {"__nv_sinpi", "__nv_cospi", "__nv_sinpif", "__nv_cospif"}
+
+_barrier = None
+
+
+@ctypes.CFUNCTYPE(None)
+def _wait():
+    _barrier.wait(60)
+
+
+def host_text(text):
+    """NVVM's text as the host's: pointers without types and spaces, registers from memory."""
+    text = re.sub(r"^(target|!|declare \w+ @llvm\.nvvm\.).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(\w+|<\d+ x \w+>|\[\d+ x \w+\])( addrspace\(\d\))?\*", "ptr", text)
+    text = text.replace("internal addrspace(3) global", "internal global")
+    text = re.sub(r"(define void @\w+\()", r"\1ptr %registers, ", text)
+    for k, name in enumerate(_REGISTERS):
+        text = re.sub(
+            rf"  (%\w+) = call i32 @llvm\.nvvm\.read\.ptx\.sreg\.{re.escape(name)}\(\)",
+            rf"  \1.at = getelementptr i32, ptr %registers, i64 {k}\n  \1 = load i32, ptr \1.at",
+            text,
+        )
+    wait = ctypes.cast(_wait, ctypes.c_void_p).value
+    text = text.replace("call void @llvm.nvvm.barrier0()", f"call void inttoptr (i64 {wait} to ptr)()")
+    text = re.sub(r"@__nv_tgamma", "@__nv_tgamma", text)
+    return re.sub(r"@__nv_(\w+)", r"@\1", text)
+
+
+class Kernel:
+    """A lowered kernel as a function of the host. Raises NotLowered."""
+
+    def __init__(self, source):
+        text, _ = lowered(source, VERSION)
+        if any(name in text for name in _LIBM):
+            raise NotLowered("a function that libm has not")
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        llvm.load_library_permanently("libm.so.6")
+        module = llvm.parse_assembly(host_text(text))
+        module.verify()
+        self.engine = llvm.create_mcjit_compiler(module, _target_machine())
+        self.engine.finalize_object()
+        self.name = source.name
+        self.waits = "llvm.nvvm.barrier0" in text
+        types = [_C[c] for c in source.codes]
+        self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *types)(self.engine.get_function_address(source.name))
+
+    def run(self, arguments, grid, block):
+        global _barrier
+        threads = [at[::-1] for at in itertools.product(*(range(n) for n in reversed(block)))]
+        with contextlib.ExitStack() as stack:
+            if self.waits:
+                _barrier = threading.Barrier(len(threads))
+                pool = stack.enter_context(ThreadPoolExecutor(len(threads)))
+            for place in itertools.product(*(range(n) for n in reversed(grid))):
+
+                def run(at, place=place[::-1]):
+                    registers = np.array([*at, *place, *block, *grid], np.int32)
+                    self.call(registers.ctypes.data, *arguments)
+
+                if self.waits:
+                    list(pool.map(run, threads))
+                else:
+                    for at in threads:
+                        run(at)
+
+
+@functools.cache
+def _kernel(text, name, codes):
+    from mirabelle.backends.codegen.element import KernelText
+
+    return Kernel(KernelText(text, name, codes))
+
+
+# Names of kernels that ran lowered, and why others did not.
+ran = []
+refused = []
+
+
+def use(monkeypatch):
+    """Run the kernels of simulated cards lowered."""
+    load = simulator.SimulatedDriver.load
+
+    def loaded(self, source, functions, contract=False):
+        if functions:
+            refused.append((source.name, "a user's function"))
+            return load(self, source, functions, contract)
+        try:
+            kernel = _kernel(source.text, source.name, source.codes)
+        except NotLowered as e:
+            refused.append((source.name, str(e)))
+            return load(self, source, functions, contract)
+        ran.append(source.name)
+        return kernel
+
+    monkeypatch.setattr(simulator.SimulatedDriver, "load", loaded)

@@ -36,6 +36,7 @@ from mirabelle.arraytypes.elementwise import (
     warn_if_discarding,
 )
 from mirabelle.arraytypes.indexing import is_advanced, write_at
+from mirabelle.arraytypes.moving import claim
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
 from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
@@ -220,12 +221,17 @@ def write(dest: Any, source: Any) -> None:
             if exact and source.value is None:
                 settle(cast(Broadcasted, source), target)
             return
-        if (not whole and 2 * target.view.size <= leaf.view.size) or (recording.active and recording.stays(leaf)):
+        small = not whole and 2 * target.view.size <= leaf.view.size
+        if small or (recording.active and recording.stays(leaf)):
             # It overlaps what it reads, and is small beside the rest: by way of a value of its own.
             execute(family, target, as_tree(force_temporary(family, as_tree(source))))
             return
     if recording.active and recording.stays(leaf):
-        recording.refuse_to_move(leaf)
+        # A graph writes where it was told to: it is the readers that go to other memory.
+        del leaf, part, reads
+        claim(root)
+        write(dest, source)
+        return
     # In the order of the old memory: wrappers around it go on showing the new.
     flags = leaf.view.flags
     order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
@@ -303,12 +309,13 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str) -> None:
         value, indices = verbs.copy(value), [verbs.copy(i) for i in indices]
     if not leaf.foreign and not nobody_else(leaf, None, []):
         if recording.active and recording.stays(leaf):
-            recording.refuse_to_move(leaf)
-        flags = leaf.view.flags
-        order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
-        fresh = Leaf(family._empty(leaf.shape, leaf.dtype, order))
-        family._copy_into(fresh.view, leaf.view)
-        root._node = leaf = fresh
+            leaf = claim(root)
+        else:
+            flags = leaf.view.flags
+            order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
+            fresh = Leaf(family._empty(leaf.shape, leaf.dtype, order))
+            family._copy_into(fresh.view, leaf.view)
+            root._node = leaf = fresh
     written(leaf)
     leaf.reducers = None
     views = [verbs.leaf_of(v).view for v in (value, *indices)]
@@ -414,7 +421,8 @@ def nobody_else(leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | No
         return False
     # An array of another library made from this memory (np.asarray(x)) holds its view, and is a reader too.
     # (So does what shows a part, where NumPy makes it.)
-    if sys.getrefcount(leaf.view) > 2 + len(parts) * (type(leaf.view) is np.ndarray) or isinstance(getattr(leaf.view, "base", None), np.ndarray):
+    expected = 2 + len(parts) if type(leaf.view) is np.ndarray else 2
+    if sys.getrefcount(leaf.view) > expected or isinstance(getattr(leaf.view, "base", None), np.ndarray):
         return False
     changed = {
         id(p) for p in parts if p is not part and (part is None or p.table or not apart(p.view, part.view))
@@ -531,7 +539,7 @@ def overlaps(tree: Broadcasted, target: Leaf) -> bool:
             stack += [x.value] if x.value is not None else (x.args or ())
         elif type(x) is Leaf and _may_overlap(x.view, mine):
             v = x.view
-            if v.shape != mine.shape or v.strides != mine.strides or v.dtype != mine.dtype or _distance(v, mine):
+            if (v.shape, v.strides, v.dtype) != (mine.shape, mine.strides, mine.dtype) or _distance(v, mine):
                 return True
     return False
 

@@ -184,7 +184,7 @@ def devices() -> tuple[Place, ...]:
             places.append(family.home)
         elif family is family._families[0]:
             places += [family.on(i).home for i in range(family.cards())]
-    return tuple(dict.fromkeys(places))
+    return tuple(sorted(dict.fromkeys(places), key=lambda p: p.rank))  # the host first
 
 
 def _family(device: Any) -> Any:
@@ -221,7 +221,8 @@ def holdings(family: Any) -> tuple[Holding, ...]:
     # A piece of memory → its bytes, and the largest view of it.
     found: dict[Any, tuple[int, Any]] = {}
     for x in gc.get_objects():
-        view = x.view if type(x) is Leaf else x if isinstance(x, GPUView) else None
+        t = type(x)  # (some objects do not like to be asked with isinstance)
+        view = x.view if t is Leaf else x if issubclass(t, GPUView) else None
         if view is None or VIEWS.get(type(view)) is not family:
             continue
         if isinstance(view, GPUView) and getattr(view, "owner", None) is None:

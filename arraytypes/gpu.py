@@ -76,9 +76,9 @@ class GPUView:
 
     @property
     def layout(self) -> int:
-        """The number of this shape, these strides and this dtype: what plans are kept by."""
+        """The number of all a launch depends on but the address: what plans are kept by."""
         if self._layout is None:
-            self._layout = layout_number(self.shape, self.strides, self.dtype)
+            self._layout = layout_number(type(self), self.shape, self.strides, self.dtype, self.ptr & 15 == 0)
         return self._layout
 
     @property
@@ -165,9 +165,11 @@ _layouts: dict[Any, int] = {}
 _FIRST_LAYOUT = 1 << 40
 
 
-def layout_number(shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> int:
+def layout_number(
+    kind: type, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, aligned: bool
+) -> int:
     """One number for each layout there has been (the table is small beside what has them)."""
-    key = (shape, strides, dtype.num)
+    key = (kind, shape, strides, dtype.num, aligned)
     found = _layouts.get(key)
     if found is None:
         found = _layouts.setdefault(key, _FIRST_LAYOUT + next(_numbers))
@@ -190,10 +192,10 @@ def _open(index: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=65536)
-def dense_layout(shape: tuple[int, ...], dtype: np.dtype, order: str) -> tuple[Any, int, bool, int]:
+def dense_layout(kind: type, shape: tuple[int, ...], dtype: np.dtype, order: str) -> tuple[Any, int, bool, int]:
     """Strides, size, whether elements lie in C order, and the number of a new array's layout."""
     strides, size, contiguous = dense_strides(shape, dtype.itemsize, order)
-    return strides, size, contiguous, layout_number(shape, strides, dtype)
+    return strides, size, contiguous, layout_number(kind, shape, strides, dtype, True)
 
 
 def dense_strides(shape: tuple[int, ...], itemsize: int, order: str) -> tuple[tuple[int, ...], int, bool]:
@@ -236,10 +238,11 @@ def piece_of(view: GPUView) -> tuple[int, int]:
     high += view.dtype.itemsize
     # CuPy's pointers know their memory; the owner of what was borrowed may be anything.
     memory = getattr(view.owner, "mem", view.owner)
-    start, size = getattr(memory, "ptr", None), getattr(memory, "size", None) or getattr(memory, "nbytes", None)
-    if not view.size or type(start) is not int or type(size) is not int or not start <= low < start + max(size, 1):
-        return low, max(high, low)
-    return start, max(start + size, high)
+    start = getattr(memory, "ptr", None)
+    size = getattr(memory, "size", None) or getattr(memory, "nbytes", None)
+    if view.size and type(start) is int and type(size) is int and start <= low < start + max(size, 1):
+        return start, max(start + size, high)
+    return low, max(high, low)
 
 
 class GPUArray(DenseArray):
@@ -296,7 +299,9 @@ class GPUArray(DenseArray):
     @classmethod
     def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> Any:
         view = _new(cls.view_type)
-        view.strides, view.size, view.contiguous, view._layout = dense_layout(shape, dtype, order)
+        view.strides, view.size, view.contiguous, view._layout = dense_layout(
+            cls.view_type, shape, dtype, order
+        )
         view.owner, view.ptr = cls.driver().allocate(view.size * dtype.itemsize)
         view.shape = shape
         view.dtype = dtype

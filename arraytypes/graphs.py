@@ -16,16 +16,13 @@ what has been written elsewhere since. What was said of an array before a replay
 from __future__ import annotations
 
 import gc
-import sys
 import weakref
 from typing import Any
-
-import numpy as np
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.assign import nobody_else, written
 from mirabelle.arraytypes.dense import DenseArray, evaluated
-from mirabelle.arraytypes.gpu import GPUView, view_at
+from mirabelle.arraytypes.moving import claim, move_away, twin
 from mirabelle.arraytypes.streams import card_family
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.styles import Place
@@ -51,14 +48,16 @@ class Graph:
         if self._recorder is not None or self._run is not None:
             raise DeviceError("A graph is recorded once. Make another: `with mb.capture() as g:`.")
         if recording.current() is not None:
-            raise DeviceError("A graph is being recorded already, and graphs are not recorded within each other.")
+            raise DeviceError(
+                "A graph is being recorded already, and graphs are not recorded within each other."
+            )
         recorder = self._family.driver().recorder(self._family)
         # What was said before the block is computed before it, and each array has memory of its own.
         _evaluate_pending(self._family)
         _part(_arrays(self._family))
         self._old = {id(x): weakref.ref(x) for x in _arrays(self._family)}
         living = gc.get_objects()
-        recorder.know(x for x in living if isinstance(x, self._family.view_type) and hasattr(x, "owner"))
+        recorder.know(x for x in living if type(x) is self._family.view_type and hasattr(x, "owner"))
         for x in living:
             if type(x) is Leaf and recorder.concerns(x.view):
                 self._before[x] = x.writes
@@ -104,7 +103,9 @@ class Graph:
         Numbers of the host are those of the recording; put what changes in an array.
         """
         if self._run is None:
-            raise DeviceError("Nothing has been recorded: a graph is replayed after its block, `with mb.capture() as g:`.")
+            raise DeviceError(
+                "Nothing has been recorded: a graph is replayed after its block, `with mb.capture() as g:`."
+            )
         if recording.current() is not None:
             raise DeviceError("A graph is being recorded, and a replay cannot be a part of it.")
         for home in self._arrays:
@@ -145,7 +146,7 @@ class _Home:
         self._leaf = weakref.ref(x._node)
         self._is_written = is_written
         # Not the view itself: who holds that counts as a reader.
-        self._view = _twin(x._node.view)
+        self._view = twin(x._node.view)
 
     def fetch(self) -> None:
         """Bring the array's present contents where the graph expects them."""
@@ -155,7 +156,7 @@ class _Home:
         if _is_at(evaluated(x).view, self._view):
             return
         self._leave_to_readers()
-        view = _twin(self._view)
+        view = twin(self._view)
         x.family._copy_into(view, x._node.view)
         x._node = Leaf(view)
         self._leaf = weakref.ref(x._node)
@@ -182,48 +183,8 @@ class _Home:
             # A reduction of the old contents must not be found by one of the new.
             leaf.reducers = None
             return
-        move_away(leaf)
-        x._node = Leaf(_twin(self._view))
-        self._leaf = weakref.ref(x._node)
-
-
-def move_away(leaf: Leaf) -> None:
-    """Let a leaf show a copy of its contents in other memory, to all that read it.
-
-    Its memory is then free to be written. (A copy of the whole piece: so parts keep their strides.)
-    """
-    view, parts = leaf.view, leaf.living_parts()
-    # Somebody outside has its address: the leaf, `view` and the argument are three.
-    if sys.getrefcount(view) > 3:
-        raise DeviceError(
-            f"A graph is about to write an array of shape {leaf.shape} whose contents another library still shows (by "
-            "DLPack). Let go of what was made of it, or hand out a copy: `torch.from_dlpack(mb.copy(x))`."
-        )
-    family = type(view).family
-    fresh = _fresh(family, view)
-    family._copy_into(fresh, view)
-    for part in parts:
-        part.view = _twin(part.view, fresh.owner, fresh.ptr + part.view.ptr - view.ptr)
-    leaf.view = fresh
-
-
-def _fresh(family: Any, view: GPUView) -> Any:
-    order = "C" if view.contiguous else "F"
-    fresh = family._empty(view.shape, view.dtype, order)
-    if fresh.strides != view.strides:
-        # Neither rows nor columns: of the same strides, in as much memory as it spans.
-        span = sum((n - 1) * s for n, s in zip(view.shape, view.strides, strict=True)) + view.itemsize
-        raw = family._empty((span,), np.dtype(np.uint8))
-        fresh = view_at(type(view), raw.owner, raw.ptr, view.shape, view.dtype, view.strides)
-    return fresh
-
-
-def _twin(view: GPUView, owner: Any = None, ptr: int | None = None) -> Any:
-    """Another view of the same memory, or of other memory in the same way."""
-    return view_at(
-        type(view), view.owner if owner is None else owner, view.ptr if ptr is None else ptr, view.shape, view.dtype,
-        view.strides,
-    )  # fmt: skip
+        del leaf
+        self._leaf = weakref.ref(claim(x))
 
 
 def _is_at(view: Any, home: Any) -> bool:
@@ -232,7 +193,11 @@ def _is_at(view: Any, home: Any) -> bool:
 
 def _arrays(family: Any) -> list[Any]:
     """The arrays of a family that live."""
-    return [x for x in gc.get_objects() if isinstance(x, DenseArray) and hasattr(x, "_node") and x.family is family]
+    return [
+        x
+        for x in gc.get_objects()
+        if issubclass(type(x), DenseArray) and hasattr(x, "_node") and x.family is family
+    ]
 
 
 def _evaluate_pending(family: Any) -> None:

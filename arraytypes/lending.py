@@ -17,6 +17,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import check_writable, nobody_else, written
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.moving import claim
 from mirabelle.arraytypes.wrappers import Wrapper, root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
@@ -44,7 +45,9 @@ def own(x: Any) -> None:
         leaf.reducers = None
         return
     if recording.active and recording.stays(leaf):
-        recording.refuse_to_move(leaf)
+        del leaf
+        claim(root)
+        return
     flags = leaf.view.flags
     order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
     fresh = Leaf(root.family._empty(leaf.shape, leaf.dtype, order))

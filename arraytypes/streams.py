@@ -22,7 +22,9 @@ def card_family(device: Any, what: str) -> Any:
     if device is not None:
         family = maker_of(device).family
         if not issubclass(family, GPUArray):
-            raise DeviceError(f"{what} belongs to a card, and {family.home} is none. Name one: `device=mb.CuArray`.")
+            raise DeviceError(
+                f"{what} belongs to a card, and {family.home} is none. Name one: `device=mb.CuArray`."
+            )
         return family
     family = maker_of(None).family
     if issubclass(family, GPUArray):
@@ -44,8 +46,8 @@ class Stream:
     arrays may be used inside and outside as ever.
 
     With `join=False`, what follows does not wait, and may run at the same time. Before results are
-    used, `s.join()`; and until then, arrays from outside that the block reads must not be written, nor be let go
-    of (their memory would be used anew while the stream still reads it).
+    used, `s.join()`; and until then, arrays from outside that the block reads must not be written, nor be
+    let go of (their memory would be used anew while the stream still reads it).
 
     A stream may be entered again, by one thread at a time.
     """
@@ -84,7 +86,7 @@ class Stream:
         self._driver.order(self._driver.current_stream(), self._handle)
 
     def wait(self, other: Stream | None = None) -> None:
-        """Have what the stream is given from now on come after all that `other`, or the current one, was given."""
+        """Have what the stream is given from now on come after all that another (or the current one) was given."""
         self._driver.order(self._handle, self._driver.current_stream() if other is None else other._handle)
 
     def synchronize(self) -> None:

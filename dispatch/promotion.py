@@ -70,9 +70,14 @@ def intern(op: Op, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ...]) -> Sig
     key = (op, ins, outs)
     sig = _interned.get(key)
     if sig is None:
-        sig = _interned.setdefault(key, Sig(op, ins, outs))
+        # NumPy's one object for each dtype, so that equal dtypes mostly are the same.
+        sig = _interned.setdefault(key, Sig(op, _single(ins), _single(outs)))
         BY_ID[sig.id] = sig
     return sig
+
+
+def _single(dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
+    return tuple([np.dtype(d.type) if d.isbuiltin else d for d in dtypes])
 
 
 def signature(op: Op, argtypes: tuple[Any, ...]) -> Sig:

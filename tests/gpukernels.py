@@ -1,4 +1,4 @@
-"""What tests of kernels for cards stand on: PTX, what NVIDIA's assembler says of it, and runs of lowered text."""
+"""What tests of kernels for cards stand on: PTX, what NVIDIA's assembler says of it, runs of lowered text."""
 
 import ctypes
 import importlib.util
@@ -6,9 +6,9 @@ import itertools
 import re
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 
@@ -61,9 +61,10 @@ _PLACES = [f"{what}_{axis}" for what in ("tid", "ctaid", "ntid", "nctaid") for a
 
 
 class OnHost:
-    """A kernel as it is lowered for a card, compiled for this processor; it waits at no barrier.
+    """A kernel as it is lowered for a card, compiled for this processor.
 
-    Its threads run one after the other: `kernel((blocks, 1, 1), (threads, 1, 1), *arguments)`.
+    `kernel((blocks, 1, 1), (threads, 1, 1), *arguments)` runs the blocks one after the other; the threads
+    of a block likewise, or, where there are barriers, each as a thread of ours.
     """
 
     def __init__(self, source):
@@ -75,34 +76,63 @@ class OnHost:
         binding.initialize_native_asmprinter()
         text, with_libdevice = lowered(source, (2, 0, 3, 2))
         assert not with_libdevice
-        self.places = np.zeros(len(_PLACES), np.int32)
+        self.waits = "barrier0" in text
+        self.here = threading.local()
+        self.barrier = None
+        self.callbacks = (
+            ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(lambda k: self.here.places[k]),
+            ctypes.CFUNCTYPE(None)(lambda: self.barrier.wait() and None),
+        )
         target = binding.Target.from_default_triple()
-        module = binding.parse_assembly(_for_host(text, self.places.ctypes.data))
+        module = binding.parse_assembly(
+            _for_host(text, *[ctypes.cast(f, ctypes.c_void_p).value for f in self.callbacks])
+        )
         module.triple = target.triple
         module.verify()
-        self.engine = binding.create_mcjit_compiler(module, target.create_target_machine(opt=2))
+        # (Halves are converted by instructions, where there are any.)
+        features = binding.get_host_cpu_features()
+        if "half" in text and not features.get("f16c"):
+            pytest.skip("needs a processor that knows halves")
+        machine = target.create_target_machine(binding.get_host_cpu_name(), features.flatten(), opt=2)
+        self.engine = binding.create_mcjit_compiler(module, machine)
         self.engine.finalize_object()
         kinds = {"i8": ctypes.c_int64, "u8": ctypes.c_uint64, "f8": ctypes.c_double, "f4": ctypes.c_float}
         prototype = ctypes.CFUNCTYPE(None, *[kinds[c] for c in source.codes])
         self.function = prototype(self.engine.get_function_address(source.name))
 
     def __call__(self, grid, block, *arguments):
-        self.places[6:] = *block, *grid
-        for b in itertools.product(*map(range, reversed(grid))):
-            for t in itertools.product(*map(range, reversed(block))):
-                self.places[:6] = *reversed(t), *reversed(b)
-                self.function(*arguments)
+        blocks = [b[::-1] for b in itertools.product(*map(range, grid[::-1]))]
+        threads = [t[::-1] for t in itertools.product(*map(range, block[::-1]))]
+
+        def run(mine):
+            for b in blocks:
+                for t in mine:
+                    self.here.places = (*t, *b, *block, *grid)
+                    self.function(*arguments)
+                if self.waits:
+                    self.barrier.wait()
+
+        if not self.waits:
+            run(threads)
+            return
+        self.barrier = threading.Barrier(len(threads), timeout=60)
+        running = [threading.Thread(target=run, args=([t],)) for t in threads]
+        for t in running:
+            t.start()
+        for t in running:
+            t.join()
 
 
-def _for_host(text, places):
-    """NVVM's text as today's LLVM takes it; registers are read from memory."""
+def _for_host(text, place, wait):
+    """NVVM's text as today's LLVM takes it; registers and barriers are functions of ours."""
     skipped = ("target ", "!", "declare i32 @llvm.nvvm", "declare void @llvm.nvvm")
     lines = [line for line in text.splitlines() if not line.startswith(skipped)]
     body = _POINTER.sub(r"ptr addrspace(\2)", "\n".join(lines)).replace("@llvm.nvvm.barrier0", "@barrier")
     body = _REGISTER.sub(r"@\1_\2", body)
     reads = [
-        f"define internal i32 @{name}() {{\n  %p = inttoptr i64 {places + 4 * k} to ptr\n"
-        "  %x = load volatile i32, ptr %p\n  ret i32 %x\n}"
+        f"define internal i32 @{name}() {{\n  %f = inttoptr i64 {place} to ptr\n"
+        f"  %x = call i32 %f(i32 {k})\n  ret i32 %x\n}}"
         for k, name in enumerate(_PLACES)
     ]
-    return "\n".join([body, *reads, "define internal void @barrier() {\n  ret void\n}"])
+    called = f"  %f = inttoptr i64 {wait} to ptr\n  call void %f()\n  ret void"
+    return "\n".join([body, *reads, f"define internal void @barrier() {{\n{called}\n}}"])

@@ -105,7 +105,10 @@ def elementwise():
         yield f"rows by vectors {d}", lambda d=d: whole(array(d, 8, 96)[:, :64] + array(d, 8, 64))
         yield f"three dimensions {d}", lambda d=d: whole(array(d, 4, 6, 8)[:, 1:5, 2:] * array(d, 4, 1, 6))
         yield f"tiles {d}", lambda d=d: whole(array(d, 64, 48).T + array(d, 48, 64))
-        yield f"tiles of three {d}", lambda d=d: whole(array(d, 3, 64, 48).transpose(0, 2, 1) * array(d, 3, 48, 64))
+        yield (
+            f"tiles of three {d}",
+            lambda d=d: whole(array(d, 3, 64, 48).transpose(0, 2, 1) * array(d, 3, 48, 64)),
+        )
         yield f"choice {d}", lambda x=x, y=y: whole(mb.where(x == y, x, y))
         yield f"written {d}", lambda x=x, y=y: operator.setitem(x, slice(1, 9), y[3:11])
         if number:
@@ -166,7 +169,10 @@ def users():
     yield "user of two results", lambda: every(mb.broadcast(lambda t: (t - 1, t + 1), x))
     yield "user with a loop", lambda: whole(mb.broadcast(newton, x))
     yield "user reduced", lambda: whole(mb.mapreduce(lambda t: t * t, mb.add, x))
-    yield "user combines", lambda: whole(mb.mapreduce(lambda t: t, lambda a, b: a if a > b else b, x, init=-1.0))
+    yield (
+        "user combines",
+        lambda: whole(mb.mapreduce(lambda t: t, lambda a, b: a if a > b else b, x, init=-1.0)),
+    )
 
 
 def newton(a):
@@ -189,7 +195,10 @@ def reductions():
             yield f"{name} of columns {d}", lambda f=f, m=m: whole(f(m, axis=0))
         yield f"sum of an outer and an inner {d}", lambda t=t: whole(mb.sum(t, axis=(0, 2)))
         yield f"sum of the middle {d}", lambda t=t: whole(mb.sum(t, axis=1))
-        yield f"sum of a tree {d}", lambda x=x: whole(mb.sum(mb.abs(x - x[:1] * 2) if x.dtype != bool else x & x))
+        yield (
+            f"sum of a tree {d}",
+            lambda x=x: whole(mb.sum(mb.abs(x - x[:1] * 2) if x.dtype != bool else x & x)),
+        )
         yield f"sum in parts {d}", lambda d=d: whole(mb.sum(array(d, 1 << 20)))
         yield f"sum of strided {d}", lambda x=x: whole(mb.sum(x[::3]))
         yield f"sum turned {d}", lambda m=m: whole(mb.sum(m.T * 2, axis=0))
@@ -233,7 +242,7 @@ def kernels_of_users():
     yield "saxpy", lambda: saxpy[x.shape](y, 2.0, x)
     yield "stencil", lambda: stencil[m.shape](m, array("f4", 33, 20))
     yield "histogram", lambda: histogram[x.shape](counts, x)
-    yield "block sums", lambda: block_sums[x.shape, 32](y, x)
+    yield "block sums", lambda: block_sums[(64,), (32,)](y, x)
 
 
 @mb.kernel

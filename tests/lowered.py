@@ -15,7 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 import llvmlite.binding as llvm
 import numpy as np
 
-from mirabelle.backends.gpu import simulator
+from mirabelle.backends.codegen.element import KernelText
+from mirabelle.backends.gpu import operations, simulator
+from mirabelle.backends.gpu.compiler import is_own
 from mirabelle.backends.gpu.lowering import lowered
 from mirabelle.backends.gpu.lowering_values import NotLowered
 from mirabelle.backends.host.compiler import _target_machine
@@ -26,9 +28,8 @@ _C = {
     "i4": ctypes.c_int32, "i8": ctypes.c_int64, "u4": ctypes.c_uint32, "u8": ctypes.c_uint64,
     "f4": ctypes.c_float, "f8": ctypes.c_double,
 }  # fmt: skip
-# What libdevice has and libm has not.
-_LIBM = {"__nv_sinpi", "__nv_cospi", "__nv_sinpif", "__nv_cospif"}
-
+# Exact functions, which libm has too; what else libdevice has is NumPy's here.
+_LIBM = ("ldexp", "frexp", "fmod", "nextafter")
 _barrier = None
 
 
@@ -51,17 +52,37 @@ def host_text(text):
         )
     wait = ctypes.cast(_wait, ctypes.c_void_p).value
     text = text.replace("call void @llvm.nvvm.barrier0()", f"call void inttoptr (i64 {wait} to ptr)()")
-    text = re.sub(r"@__nv_tgamma", "@__nv_tgamma", text)
-    return re.sub(r"@__nv_(\w+)", r"@\1", text)
+    text = re.sub(rf"@__nv_({'|'.join(_LIBM)})", r"@\1", text)
+    text = re.sub(r"^declare \w+ @__nv_.*$", "", text, flags=re.MULTILINE)
+    return re.sub(r"@__nv_(\w+)", _called, text)
+
+
+def _called(found):
+    address = ctypes.cast(_function(found[1]), ctypes.c_void_p).value
+    return f"inttoptr (i64 {address} to ptr)"
+
+
+@functools.cache
+def _function(name):
+    """NumPy's function under a name of libdevice's, for C."""
+    single = name[-1] == "f" and name != "erf"
+    stem = name[:-1] if single else name
+    made = operations._guarded({"tgamma": "gamma"}.get(stem, stem), 4 if single else 8)
+    t = np.float32 if single else np.float64
+
+    def call(*args):
+        with np.errstate(all="ignore"):
+            return float(np.ravel(made(*[np.array([x, x], t) for x in args]))[0])
+
+    c = ctypes.c_float if single else ctypes.c_double
+    return ctypes.CFUNCTYPE(c, *[c] * (2 if stem in ("pow", "atan2", "hypot") else 1))(call)
 
 
 class Kernel:
     """A lowered kernel as a function of the host. Raises NotLowered."""
 
-    def __init__(self, source):
-        text, _ = lowered(source, VERSION)
-        if any(name in text for name in _LIBM):
-            raise NotLowered("a function that libm has not")
+    def __init__(self, source, own=frozenset()):
+        text, _ = lowered(source, VERSION, own)
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.load_library_permanently("libm.so.6")
@@ -95,10 +116,8 @@ class Kernel:
 
 
 @functools.cache
-def _kernel(text, name, codes):
-    from mirabelle.backends.codegen.element import KernelText
-
-    return Kernel(KernelText(text, name, codes))
+def _kernel(text, name, codes, own):
+    return Kernel(KernelText(text, name, codes), own)
 
 
 # Names of kernels that ran lowered, and why others did not.
@@ -111,11 +130,12 @@ def use(monkeypatch):
     load = simulator.SimulatedDriver.load
 
     def loaded(self, source, functions, contract=False):
-        if functions:
+        own = frozenset(name for name, f in functions.items() if is_own(name, f))
+        if len(own) < len(functions):
             refused.append((source.name, "a user's function"))
             return load(self, source, functions, contract)
         try:
-            kernel = _kernel(source.text, source.name, source.codes)
+            kernel = _kernel(source.text, source.name, source.codes, own)
         except NotLowered as e:
             refused.append((source.name, str(e)))
             return load(self, source, functions, contract)

@@ -1,5 +1,8 @@
 """Linear algebra of a card's library, by a NumPy as strict as CuPy, compared with the host's routines."""
 
+import ctypes
+import types
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -267,19 +270,127 @@ def test_products(dtype):
         alike(found, expected, rtol=2e-2 if dtype == "f2" else 1e-5)
 
 
-def test_how_cublas_is_told_of_a_matrix():
-    from mirabelle.backends.gpu.lib_products import _step
+class CuBLAS:
+    """What cuBLAS does with addresses, by NumPy."""
 
-    x = np.zeros((6, 8))
-    assert _step(x) == (True, 8)
-    assert _step(x.T) == (False, 8)
-    assert _step(x[1:4, 2:5]) == (True, 8)
-    assert _step(x.T[1:4, 2:5]) == (False, 8)
-    assert _step(x[:, ::2]) is None
-    assert _step(x[::-1]) is None
-    assert _step(x[:1]) == (False, 1) or _step(x[:1])[0]
-    assert _step(np.broadcast_to(x[0], (6, 8))) is None
-    assert _step(x[:, :1])[1] >= 1
+    CUBLAS_POINTER_MODE_HOST = 0
+
+    def __init__(self, dtype):
+        self.dtype, self.calls = np.dtype(dtype), []
+
+    def getPointerMode(self, context):
+        return 1
+
+    def setPointerMode(self, context, mode):
+        pass
+
+    def at(self, address, shape, strides):
+        reach = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1
+        raw = (ctypes.c_char * (reach * self.dtype.itemsize)).from_address(address)
+        return np.ndarray(shape, self.dtype, raw, strides=tuple(s * self.dtype.itemsize for s in strides))
+
+    def matrix(self, turned, rows, columns, address, step):
+        assert step >= (columns if turned else rows)
+        return self.at(address, (rows, columns), (step, 1) if turned else (1, step))
+
+    def gemm(self, context, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
+        self.calls.append("gemm")
+        left, right, out = (
+            self.matrix(ta, m, k, a, lda),
+            self.matrix(tb, k, n, b, ldb),
+            self.matrix(0, m, n, c, ldc),
+        )
+        kept = out * self.at(beta, (1,), (1,))[0] if self.at(beta, (1,), (1,))[0] else 0
+        out[...] = self.at(alpha, (1,), (1,))[0] * (left @ right) + kept
+
+    def gemmStridedBatched(
+        self, context, ta, tb, m, n, k, alpha, a, lda, sa, b, ldb, sb, beta, c, ldc, sc, count
+    ):
+        size = self.dtype.itemsize
+        for i in range(count):
+            where = a + i * sa * size, lda, b + i * sb * size, ldb, beta, c + i * sc * size, ldc
+            self.gemm(context, ta, tb, m, n, k, alpha, *where)
+        self.calls = [*self.calls[:-count], "stack"]
+
+    def gemv(self, context, turned, m, n, alpha, a, lda, x, incx, beta, y, incy):
+        self.calls.append("gemv")
+        rows, columns = (n, m) if turned else (m, n)
+        vector, out = self.at(x, (columns,), (incx,)), self.at(y, (rows,), (incy,))
+        kept = out * self.at(beta, (1,), (1,))[0] if self.at(beta, (1,), (1,))[0] else 0
+        out[...] = self.at(alpha, (1,), (1,))[0] * (self.matrix(turned, rows, columns, a, lda) @ vector) + kept
+
+    def __getattr__(self, name):
+        assert name[0] == {"f": "s", "d": "d", "F": "c", "D": "z"}[self.dtype.char]
+        return getattr(self, name[1:])
+
+
+class Addressed(np.ndarray):
+    """An array that tells its address as CuPy's do."""
+
+    @property
+    def data(self):
+        return types.SimpleNamespace(ptr=self.ctypes.data)
+
+
+def cases():
+    wide = lambda *shape: matrices(shape[:-2], *shape[-2:], "f8")
+    a, b = wide(4, 5), wide(5, 3)
+    yield "gemm", a, b
+    yield "gemm", b.T, a.T
+    yield "gemm", wide(9, 11)[1:5, 2:7], wide(8, 9).T[2:7, 1:4]
+    yield "gemm", a[:, ::2], b[::2]
+    yield "gemm", a[::-1], b[:, ::-1]
+    yield "gemm", a[:1], b
+    yield "gemm", a[:, :1], b[:1]
+    yield "gemm", wide(1, 1), wide(1, 1)
+    yield "gemm", a, wide(6, 5)[:, :1].T.repeat(5, 0)[:5]
+    yield "gemm", wide(2, 4, 5), b
+    yield "gemm", wide(3, 2, 4, 5), b
+    yield "gemv", a, b[:, 0]
+    yield "gemv", a.T, np.ones(4)
+    yield "gemv", wide(9, 9)[2:6, 1:6], np.arange(10.0)[::2]
+    yield "gemv", a, np.arange(5.0)[::-1]
+    yield "gemv", a[:, ::-1], np.ones(5)
+    yield "gemv", np.ones(5), b
+    yield "stack", wide(2, 4, 5), wide(2, 5, 3)
+    yield "stack", wide(2, 5, 4).swapaxes(-1, -2), wide(2, 3, 5).swapaxes(-1, -2)
+    yield "stack", a, wide(6, 5, 3)
+    yield "stack", wide(6, 5, 4).swapaxes(-1, -2), b
+    yield "stack", wide(2, 3, 4, 5), wide(2, 3, 5, 2)
+    yield "stack", wide(1, 4, 5), wide(6, 5, 3)
+    yield "stack", wide(7, 4, 5)[::2], wide(4, 5, 3)
+    yield None, wide(3, 1, 4, 5), wide(1, 2, 5, 3)
+    yield None, wide(4, 4, 5)[::-1], wide(4, 5, 3)
+    yield None, np.ones(3), np.ones(3)
+    yield None, a[:0], b
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=lambda c: f"{c[0]}-{c[1].shape}-{c[2].shape}")
+@pytest.mark.parametrize("dtype", ["f8", "c8"])
+def test_cublas_reads_operands_where_they_lie(case, dtype, monkeypatch):
+    from mirabelle.backends.gpu import lib_blas
+
+    expects, a, b = case
+    if dtype != "f8":  # (whose layout NumPy may choose)
+        a, b = a.astype(dtype), b.astype(dtype)
+    fake = CuBLAS(dtype)
+    device = types.SimpleNamespace(get_cublas_handle=lambda: 0)
+    cuda = types.SimpleNamespace(cublas=fake, device=device)
+    monkeypatch.setattr(lib_blas.importlib, "import_module", lambda name: cuda)
+    xp = types.SimpleNamespace(
+        __name__="cupy", ascontiguousarray=lambda x: np.ascontiguousarray(x).view(Addressed)
+    )
+    expected = a @ b
+    for alpha, beta in ((1, 0), (2, 1), (0.5, -2)):
+        for order in "CF":
+            c = np.full(np.shape(expected), 3, dtype, order=order).view(Addressed)
+            done = lib_blas.multiply(xp, a.view(Addressed), b.view(Addressed), c, alpha, beta)
+            assert done == (expects is not None) or order == "F" or dtype != "f8"
+            if not done:
+                continue
+            np.testing.assert_allclose(c, alpha * expected + beta * np.full(c.shape, 3), rtol=1e-5, atol=1e-5)
+    if expects is not None and dtype == "f8":
+        assert expects in fake.calls
 
 
 # Structures

@@ -135,7 +135,7 @@ def test_limits():
         mb.set_memory_limit(np.int64(1 << 30), "cuda")
         assert mb.memory(mb.CuArray).limit == 1 << 30
         for wrong in (0, -1, 1.5, 0.0):
-            with pytest.raises(ValueError, match="limit|fraction"):
+            with pytest.raises(ValueError, match=r"limit|fraction"):
                 mb.set_memory_limit(wrong, mb.CuArray)
         with pytest.raises(ValueError, match="pool_bytes"):
             mb.set_memory_limit(100, mb.HostArray)

@@ -11,8 +11,6 @@ from mirabelle.arraytypes.random import onblocks
 from mirabelle.arraytypes.random.samplers import TABLE, Draw
 from mirabelle.backends.gpu import random as on_card
 
-pytestmark = pytest.mark.skipif(mb.settings.cuda != "simulated", reason="tests the simulated card")
-
 STREAM = (0x12345678, 0x9ABCDEF0, 7, 1)
 PARAMETERS = {
     "bounded_4": (5, 2**32 - 7, 2**32 % (2**32 - 7)),

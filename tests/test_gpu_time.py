@@ -207,7 +207,7 @@ def test_what_was_written_elsewhere_comes_back():
     expected = VALUES * 2
     reader = x + 1  # so that the next write goes to other memory
     x[...] = 7
-    z = z  # noqa: PLW0127
+    z = z
     g.replay()
     expected = expected + 7
     assert_same(z, expected)
@@ -256,7 +256,11 @@ def test_arrays_that_shared_a_version():
 def test_memory_of_a_graph_is_nobody_elses():
     x = card()
     with mb.capture(mb.CuArray) as g:
-        y = mb.sum(mb.sqrt(x * x) @ mb.ones((4, 3), device=mb.CuArray)) if False else mb.sum(mb.materialize(x * x))
+        y = (
+            mb.sum(mb.sqrt(x * x) @ mb.ones((4, 3), device=mb.CuArray))
+            if False
+            else mb.sum(mb.materialize(x * x))
+        )
     del x
     gc.collect()
     others = [mb.CuArray(np.full((3, 4), -1.0)) for _ in range(8)]
@@ -271,21 +275,45 @@ def test_memory_of_a_graph_is_nobody_elses():
 
 def test_values_cannot_be_read_in_the_block():
     x = card()
-    for read in (lambda: float(mb.sum(x * 2)), lambda: mb.to_numpy(x), lambda: print(x), lambda: mb.synchronize(),
-                 lambda: mb.adapt(mb.CuArray.on(1), x)):  # fmt: skip
-        mb.CuArray.on(1)([0.0])
-        with pytest.raises(mb.DeviceError, match=r"Inside mb\.capture\(\) nothing is computed yet"), mb.capture(mb.CuArray):
+    mb.CuArray.on(1)([0.0])
+    for read in (
+        lambda: float(mb.sum(x * 2)), lambda: mb.to_numpy(x), lambda: print(x), lambda: mb.synchronize(),
+        lambda: mb.adapt(mb.CuArray.on(1), x),
+    ):  # fmt: skip
+        with (
+            pytest.raises(mb.DeviceError, match=r"Inside mb\.capture\(\) nothing is computed yet"),
+            mb.capture(mb.CuArray),
+        ):
             read()
     assert_same(x, VALUES)
 
 
-def test_a_write_that_would_move_is_refused():
+def test_readers_of_old_contents_move_in_the_block():
     x, z = card(), card()
-    with pytest.raises(mb.DeviceError, match="old contents somebody still reads"), mb.capture(mb.CuArray):
-        reader = z * 2
+    where = mb.tree(mb.materialize(z)).view.ptr
+    with mb.capture(mb.CuArray) as g:
+        reader, part = z * 2, z[1:, 1]
+        kept = part + 0
         z[...] = x + 1
-    assert_same(z, VALUES)
+        z[z > 10] = -1
+        z[0] = kept[0]
+    expected = VALUES + 1
+    expected[expected > 10] = -1
+    expected[0] = VALUES[1, 1]
+    assert_same(z, expected)
     assert_same(reader, VALUES * 2)
+    g.replay()
+    assert_same(reader, expected * 2)
+    assert mb.tree(z).view.ptr == where
+
+
+def test_what_another_library_shows_is_not_written_in_the_block():
+    z = card()
+    shown = z.__dlpack__(max_version=(1, 0))
+    with pytest.raises(mb.DeviceError, match="another library still shows"), mb.capture(mb.CuArray):
+        z += 1
+    del shown
+    assert_same(z, VALUES)
 
 
 def test_a_block_that_fails_has_done_what_came_before():
@@ -333,7 +361,7 @@ def test_what_another_library_shows_is_not_overwritten():
         g.replay()
     del capsule
     g.replay()
-    z.__cuda_array_interface__  # noqa: B018 - from now on it is shared, and written in place
+    z.__cuda_array_interface__
     x[...] = 1
     g.replay()
     assert_same(z, np.full((3, 4), 2.0))

@@ -9,6 +9,7 @@ functions are `operation_code`, as in the thread frame; each target says what th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,6 +40,9 @@ class KernelText:
     codes: tuple[str, ...]
     functions: list[Op] = field(default_factory=list)
     threads: int = 0
+
+    # Is it a user's, whose variables have the types that Numba infers?
+    inferred: ClassVar[bool] = False
 
 
 def element_source(w: Writer, program: Program, results: tuple[int, ...] | None = None) -> list[Op]:

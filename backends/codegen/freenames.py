@@ -14,6 +14,7 @@ import functools
 import inspect
 import math
 import operator
+import re
 import types
 from typing import Any
 
@@ -27,10 +28,9 @@ from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import code
 
 _MODULES: dict[str, Any] = {"math": math, "cmath": cmath, "np": np, "operator": operator}
-_NUMBERS = (bool, int, float, complex, np.bool_, np.number)
 # Names of generated text that a variable of a user's cannot have.
-RESERVED = {"math", "cmath", "np", "operator", "barrier", "cuda", "outside"} | {
-    f"{kind}{size}" for kind in "iufc" for size in (1, 2, 4, 8, 16)
+RESERVED = {"math", "cmath", "np", "operator", "barrier", "cuda", "outside", "complex"} | {
+    f"{kind}{size}" for kind in "biufc" for size in (1, 2, 4, 8, 16)
 }
 
 
@@ -65,71 +65,30 @@ class FreeNames:
 
     def expression(self, value: Any, node: Any, function: Any) -> ast.expr:
         """What stands for a value in the text."""
-        found = self._constant(value, node)
+        found = _constant(value) or _of_module(value)
+        if found is None and isinstance(value, np.ndarray):
+            found = self._table(value, node, function)
         if found is None:
-            found = self._of_module(value)
-        if found is None:
-            found = self._function(value, node, function)
+            found = ast.Name(self._named(value, node, function), ast.Load())
         return ast.copy_location(found, node)
 
-    def _constant(self, value: Any, node: Any) -> ast.expr | None:
-        if value is None or isinstance(value, (str, bytes)):
-            return ast.Constant(value)
-        if isinstance(value, np.generic) and isinstance(value, _NUMBERS):
-            # np.float64 is Python's own kind of number.
-            if type(value) in (np.bool_, np.float64, np.int64, np.complex128):
-                return _literal(value.item())
-            return _call(code(value.dtype), _literal(value.item()))
-        if isinstance(value, _NUMBERS):
-            return _literal(value)
-        if type(value) is tuple:
-            parts = [self._constant(v, node) for v in value]
-            return None if any(p is None for p in parts) else ast.Tuple(parts, ast.Load())  # type: ignore[arg-type]
-        if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
-            try:
-                return ast.Name(code(np.dtype(value)), ast.Load())
-            except (KeyError, TypeError):
-                return None
-        return None
-
-    def _of_module(self, value: Any) -> ast.expr | None:
-        if getattr(builtins, getattr(value, "__name__", ""), None) is value:
-            return ast.Name(value.__name__, ast.Load())
-        op = (
-            _operations().get(value.__name__ if hasattr(value, "core") else value) if _hashable(value) else None
-        )
-        if op is not None:
-            return ast.Name(f"_k_op_{op}", ast.Load())
-        name = getattr(value, "__name__", None)
-        for module, known in _MODULES.items():
-            if isinstance(name, str) and getattr(known, name, None) is value:
-                return ast.Attribute(ast.Name(module, ast.Load()), name, ast.Load())
-        return None
-
-    def _function(self, value: Any, node: Any, function: Any) -> ast.expr:
+    def _named(self, value: Any, node: Any, function: Any) -> str:
+        """The name of a function in the text."""
         name = self._names.get(id(value))
-        if name is None:
-            if isinstance(value, types.ModuleType):
-                raise self.fail(function, node, f"the module {value.__name__} is no value.")
-            if isinstance(value, np.ndarray):
-                return self._table(value, node, function)
-            inner = value
-            for attribute in ("python", "py_func"):
-                inner = getattr(inner, attribute, inner)
-            name = f"user{len(self._names)}_{getattr(inner, '__name__', 'value')}".replace(
-                "<lambda>", "lambda_"
-            )
-            self._names[id(value)] = name
-            self._kept.append(value)
-            if not isinstance(inner, types.FunctionType) or not self._written(inner, name):
-                if not callable(value):
-                    raise self.fail(
-                        function,
-                        node,
-                        f"a {type(value).__name__} is nothing that compiled code takes. Pass numbers.",
-                    )
-                self.values[name] = value
-        return ast.Name(name, ast.Load())
+        if name is not None:
+            return name
+        inner = value
+        for attribute in ("python", "py_func"):
+            inner = getattr(inner, attribute, inner)
+        called = re.sub(r"\W", "_", getattr(inner, "__name__", "value"))
+        name = self._names[id(value)] = f"user{len(self._names)}_{called}"
+        self._kept.append(value)
+        if not isinstance(inner, types.FunctionType) or not self._written(inner, name):
+            if not callable(value):
+                kind = type(value).__name__
+                raise self.fail(function, node, f"a {kind} is nothing that compiled code takes. Pass numbers.")
+            self.values[name] = value
+        return name
 
     def _table(self, value: np.ndarray, node: Any, function: Any) -> ast.expr:
         if function is not self.function or value.dtype.kind not in "biufc" or not value.ndim:
@@ -243,8 +202,42 @@ def _operations() -> dict[Any, str]:
     return found
 
 
-def _hashable(value: Any) -> bool:
-    return isinstance(value, np.ufunc) or hasattr(value, "core")
+def _constant(value: Any) -> ast.expr | None:
+    """The literal of a value; None if it has none."""
+    if value is None or isinstance(value, (str, bytes)):
+        return ast.Constant(value)
+    if isinstance(value, np.generic):
+        if type(value) in (np.bool_, np.float64, np.int64, np.complex128):  # Python's own kinds of numbers
+            return _literal(value.item())
+        return _call(code(value.dtype), _literal(value.item())) if value.dtype.kind in "biufc" else None
+    if isinstance(value, (int, float, complex)):
+        return _literal(value)
+    if type(value) is tuple:
+        parts = [p for p in map(_constant, value) if p is not None]
+        return ast.Tuple(parts, ast.Load()) if len(parts) == len(value) else None
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        try:
+            return ast.Name(code(np.dtype(value)), ast.Load())
+        except (KeyError, TypeError):
+            return None
+    return None
+
+
+def _of_module(value: Any) -> ast.expr | None:
+    """What is known by the name of a module, or is an operation; None if it is neither."""
+    name = getattr(value, "__name__", None)
+    if not isinstance(name, str):
+        return None
+    if getattr(builtins, name, None) is value:
+        return ast.Name(name, ast.Load())
+    if isinstance(value, np.ufunc) or hasattr(value, "core"):
+        operation = _operations().get(value if isinstance(value, np.ufunc) else name)
+        if operation is not None:
+            return ast.Name(f"_k_op_{operation}", ast.Load())
+    for module, known in _MODULES.items():
+        if getattr(known, name, None) is value:
+            return ast.Attribute(ast.Name(module, ast.Load()), name, ast.Load())
+    return None
 
 
 def _call(name: str, *args: ast.expr) -> ast.expr:
@@ -253,12 +246,13 @@ def _call(name: str, *args: ast.expr) -> ast.expr:
 
 def _literal(value: Any) -> ast.expr:
     """A number as text that gives it back."""
+    if isinstance(value, bool):
+        return ast.Constant(value)
     if isinstance(value, complex):
         return _call("complex", _literal(value.real), _literal(value.imag))
-    if isinstance(value, float) and not math.isfinite(value):
-        name = "nan" if value != value else "inf"
-        found: ast.expr = ast.Attribute(ast.Name("math", ast.Load()), name, ast.Load())
-        return ast.UnaryOp(ast.USub(), found) if value < 0 else found
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and (value < 0 or str(value)[0] == "-"):
-        return ast.UnaryOp(ast.USub(), ast.Constant(-value))
-    return ast.Constant(bool(value) if isinstance(value, np.bool_) else value)
+    value = float(value) if isinstance(value, float) else int(value)
+    if value < 0 or str(value)[0] == "-":  # minus zero, too
+        return ast.UnaryOp(ast.USub(), _literal(-value))
+    if not math.isfinite(value):
+        return ast.Attribute(ast.Name("math", ast.Load()), "nan" if value != value else "inf", ast.Load())
+    return ast.Constant(value)

@@ -14,7 +14,7 @@ import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -89,6 +89,7 @@ class IndexKernelText(KernelText):
     the text names; `tables` NumPy's arrays from around the kernel, whose addresses come before sizes.
     """
 
+    inferred: ClassVar[bool] = True
     lines: list[tuple[str, int]] = field(default_factory=list)
     sites: list[tuple[Any, int]] = field(default_factory=list)
     ndim: int = 1

@@ -19,7 +19,7 @@ from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.cuda import modules
 from mirabelle.backends.cuda.streams import CudaStreams
-from mirabelle.backends.gpu.driver import Driver, Launcher
+from mirabelle.backends.gpu.driver import Driver, Launcher, stray_address
 from mirabelle.backends.gpu.recording import recording, refuse_reading
 from mirabelle.dispatch.errors import DeviceError
 
@@ -217,8 +217,8 @@ class CudaDriver(CudaStreams):
                 there = self.card_at(array.data.ptr)
                 if there != self.index:
                     raise DeviceError(
-                        f"The array lies on card {there}, and is said to be on card {self.index}. Share it where "
-                        f"it is, `mb.asarray(x, device=mb.CuArray.on({there}))`."
+                        f"The array lies on card {there}, and is said to be on card {self.index}. Share it "
+                        f"where it is, `mb.asarray(x, device=mb.CuArray.on({there}))`."
                     )
             return self.view(array, kind)
 
@@ -229,10 +229,7 @@ class CudaDriver(CudaStreams):
         except self._runtime.CUDARuntimeError:
             known = False
         if not known:
-            raise DeviceError(
-                f"The address {address:#x} is no memory of a card that lives: it is the host's, or was given back. "
-                "Hand over the array while its library holds it; what the host has is copied with `mb.CuArray(x)`."
-            )
+            raise stray_address(address)
         return int(said.device)
 
     def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:

@@ -18,8 +18,14 @@ _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy-cuda11x", "cupy")
 def lines() -> list[str]:
     """A line for each fact."""
     if settings.cuda == "simulated":
-        return [f"CuArray on {CuArray.cards()} simulated cards, in Python on the host (MIRABELLE_CUDA=simulated)"]
-    missing = [d for module, d in (("cupy", "CuPy"), ("numba_cuda", "numba-cuda")) if not importlib.util.find_spec(module)]
+        return [
+            f"CuArray on {CuArray.cards()} simulated cards, in Python on the host (MIRABELLE_CUDA=simulated)"
+        ]
+    missing = [
+        d
+        for module, d in (("cupy", "CuPy"), ("numba_cuda", "numba-cuda"))
+        if not importlib.util.find_spec(module)
+    ]
     if missing:
         return [f'CuArray needs {" and ".join(missing)}: pip install "mirabelle[cuda]"']
     libraries = ", ".join(_versions())
@@ -37,8 +43,8 @@ def _card(family: Any) -> str:
     figures = driver.figures()
     major, minor = driver.capability
     return (
-        f"{family.home}: {driver.name}, compute capability {major}.{minor}, {driver.multiprocessors} multiprocessors, "
-        f"{shown_bytes(figures['free'])} of {shown_bytes(figures['total'])} free"
+        f"{family.home}: {driver.name}, compute capability {major}.{minor}, "
+        f"{driver.multiprocessors} multiprocessors, {shown_bytes(figures['free'])} of {shown_bytes(figures['total'])} free"
     )
 
 

@@ -22,11 +22,12 @@ from mirabelle.backends.codegen.source import function_name
 from mirabelle.backends.codegen.userfunctions import captures
 from mirabelle.backends.gpu.lowering import lowered
 from mirabelle.backends.gpu.lowering_values import NotLowered
-from mirabelle.backends.gpu.nvvm import NvvmError, nvvm
 from mirabelle.backends.gpu.numpyfunctions import device_numpy
+from mirabelle.backends.gpu.nvvm import NvvmError, nvvm
 from mirabelle.backends.host.compiler import remember
 from mirabelle.dispatch.errors import DeviceError, UserFunctionError
 from mirabelle.dispatch.forks import ForkLock
+from mirabelle.dispatch.ops import TABLE
 
 _lock = ForkLock()
 
@@ -123,19 +124,28 @@ def ptx_of(
     exactly has the host's bits.
     """
     # A kernel of a user's has the types that Numba infers.
-    if functions or isinstance(source, IndexKernelText):
+    own = frozenset(name for name, f in functions.items() if is_own(name, f))
+    if len(own) < len(functions) or isinstance(source, IndexKernelText):
         return _ptx_by_numba(source, functions, capability, contract)
     with _lock:
         try:
-            return _ptx_by_lowering(source, capability, contract), source.name
+            return _ptx_by_lowering(source, own, capability, contract), source.name
         except (NotLowered, NvvmError) as e:
             not_lowered[f"{source.name}: {e}"] += 1
     return _ptx_by_numba(source, functions, capability, contract)
 
 
-def _ptx_by_lowering(source: KernelText, capability: tuple[int, int], contract: bool) -> str:
+def is_own(name: str, f: Any) -> bool:
+    """Is what generated source calls a user's function an operation of ours, such as erf?"""
+    op = TABLE.get(name.removeprefix("fn_"))
+    return op is not None and op.scalar is f
+
+
+def _ptx_by_lowering(
+    source: KernelText, own: frozenset[str], capability: tuple[int, int], contract: bool
+) -> str:
     library = nvvm()
-    text, with_libdevice = lowered(source, library.version)
+    text, with_libdevice = lowered(source, library.version, own)
     major, minor = capability
     options = [f"-arch=compute_{major}{minor}", "-opt=3", f"-fma={int(contract)}"]
     return library.ptx([text.encode()], with_libdevice, options)

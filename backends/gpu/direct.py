@@ -8,17 +8,20 @@ are open the ordinary way is taken, which counts.
 
 from __future__ import annotations
 
-import sys
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import VIEWS, DenseArray
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle
 from mirabelle.arraytypes.gpu import CuArray, GPUArray
+from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import View
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import Program, program_for
+from mirabelle.backends.gpu.reduce import planned
 from mirabelle.backends.gpu.run import make_plan
+from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import signature
@@ -32,32 +35,26 @@ _new = object.__new__
 # The references to a node, in `_walk`, that only its parent holds; to a leaf, in `write`, of its handle.
 _alone = 1 << 30
 _unshared = -1
+# To a view, of its leaf; to a tree, in `_reduced`, of its reduction.
+_viewed = 1 << 30
+_reduced_alone = 1 << 30
 _world = -1
 _usable = False
-_default: Any = None
+# What `copyto` does by default with trees and reductions.
+_defaults: dict[Any, Any] = {}
 
 
 class NotDirect(Exception):
     """The tree has something only the ordinary way knows."""
 
 
-class _Met:
-    """What a walk meets: leaves in order, and scalars."""
+def _walk(
+    node: Any, shape: tuple[int, ...], key: list[Any], leaves: list[Leaf], scalars: list[Any], apart: list[Any]
+) -> None:
+    """Write down what a tree is made of: the key of its plan, its leaves in order, and its scalars.
 
-    __slots__ = ("held", "key", "leaves", "pointers", "scalars", "valued")
-
-    def __init__(self) -> None:
-        self.key: list[Any] = []
-        self.leaves: list[Leaf] = []
-        self.pointers: list[int] = []
-        self.scalars: list[Any] = []
-        # Nodes that somebody else holds, and leaves that are values of nodes.
-        self.held: list[Any] = []
-        self.valued: list[Leaf] = []
-
-
-def _walk(node: Any, shape: tuple[int, ...], met: _Met) -> None:
-    key = met.key
+    `apart` gets the nodes that somebody else holds, and leaves that are values of nodes.
+    """
     key.append(node.sig.id)
     for a in node.args:
         t = type(a)
@@ -65,31 +62,29 @@ def _walk(node: Any, shape: tuple[int, ...], met: _Met) -> None:
             if a.value is None:
                 if a.shape != shape:
                     raise NotDirect
-                if sys.getrefcount(a) > _alone:
+                if getrefcount(a) > _alone:
                     # Somebody else holds it: the rule of `schedule` says whether it is stored.
                     if worth_storing(a):
                         raise NotDirect
-                    met.held.append(a)
-                _walk(a, shape, met)
+                    apart.append(a)
+                _walk(a, shape, key, leaves, scalars, apart)
                 continue
             a = a.value
-            met.valued.append(a)
+            apart.append(a)
         elif t is not Leaf:
             if t is float or t is int:
-                met.scalars.append(a)
+                scalars.append(a)
                 key.append(t)
                 continue
             if t is not Reduced or a.value is None:
                 raise NotDirect
             a = a.value
-            met.valued.append(a)
-        leaves = met.leaves
+            apart.append(a)
         if a in leaves:
             key.append(~leaves.index(a))
         else:
-            view = a.view
             leaves.append(a)
-            met.pointers.append(view.ptr)
+            view = a.view
             key.append(view._layout or view.layout)
 
 
@@ -105,58 +100,56 @@ class _Plan:
         slots = [(j, d.char) for j, d in program.scalar_slots]
         self.plain = slots == [(j, "d") for j in range(len(slots))]
 
-    def __call__(self, pointers: list[int], scalars: list[Any]) -> None:
-        if not scalars:
-            self.run(*pointers)
-        elif self.plain:
-            self.run(*pointers, *scalars)
-        else:
-            self.run(*pointers, *scalar_values(self.program, scalars))
+    def values(self, scalars: list[Any]) -> list[Any]:
+        return scalars if self.plain else scalar_values(self.program, scalars)
 
 
 _plans: dict[Any, Any] = {}
 
 
-def run(family: Any, node: Any, met: _Met, out: Any) -> bool:
-    """Write a tree that was walked into `out`; False where the ordinary way must be taken."""
-    key, pointers = met.key, met.pointers
-    pointers.insert(0, out.ptr)
-    odd = 0
-    for p in pointers:
-        odd |= p
+def _plan(root: Any, key: list[Any], leaves: list[Leaf], scalars: list[Any], out: Any) -> Any:
+    """The plan of a tree that was walked; False where the ordinary way must be taken."""
     key.append(out._layout or out.layout)
-    key.append(odd & 15 == 0)
-    key.append(family)
     found = _plans.get(tuple(key))
     if found is None:
-        found = _made(family, node, met, out, odd & 15 == 0)
-        if len(_plans) > 1 << 16:
-            _plans.clear()
-        _plans[tuple(key)] = found
-    if found is False:
+        found = _elementwise(root, leaves, scalars, out)
+        _keep(key, found)
+    return found
+
+
+def _keep(key: list[Any], plan: Any) -> None:
+    if len(_plans) > 1 << 16:
+        _plans.clear()
+    _plans[tuple(key)] = plan
+
+
+def _elementwise(root: Any, leaves: list[Leaf], scalars: list[Any], out: Any) -> Any:
+    program = _program(root, leaves, scalars, out.shape, (out.dtype,), 1)
+    if program is None:
         return False
-    found(pointers, met.scalars)
-    for held in met.held:
-        held.evaluations += 1
-    return True
+    operands = [out, *[leaf.view for leaf in leaves]]
+    aligned = not any(v.ptr & 15 for v in operands)
+    return _Plan(program, make_plan(out.family, program, operands, 1, aligned))
 
 
-def _made(family: Any, root: Any, met: _Met, out: Any, aligned: bool) -> Any:
-    """The plan of a tree; False if it is none for the short way."""
+def _program(
+    root: Any, leaves: list[Leaf], scalars: list[Any], shape: Any, dtypes: tuple[Any, ...], results: int
+) -> Program | None:
+    """The program of a tree whose leaves and scalars are numbered as they were met."""
     steps: list[tuple[int, ...]] = []
-    scalars = iter(range(len(met.scalars)))
+    numbers = iter(range(len(scalars)))
 
     def visit(node: Any) -> int:
-        refs = [node.sig.id]
         if node.sig.op.nout != 1 or node.sig.op.name.startswith("pick"):
             raise NotDirect
+        refs = [node.sig.id]
         for a in node.args:
             if type(a) is Broadcasted and a.value is None:
                 refs.append(visit(a))
             elif type(a) in (Leaf, Broadcasted, Reduced):
-                refs.append(-1 - met.leaves.index(a if type(a) is Leaf else a.value))
+                refs.append(-1 - leaves.index(a if type(a) is Leaf else a.value))
             else:
-                refs.append(SCALAR + next(scalars))
+                refs.append(SCALAR + next(numbers))
         step = tuple(refs)
         if step in steps:
             return steps.index(step)
@@ -164,44 +157,110 @@ def _made(family: Any, root: Any, met: _Met, out: Any, aligned: bool) -> Any:
         return len(steps) - 1
 
     try:
-        top = visit(root)
+        top = -1 if type(root) is Leaf else visit(root)
     except NotDirect:
-        return False
-    request = Request((tuple(steps), (top,)), met.leaves, met.scalars, out.shape, [])
-    program = program_for(request, (out.dtype,))
-    plan = make_plan(family, program, [out, *[leaf.view for leaf in met.leaves]], 1, aligned)
-    return _Plan(program, plan)
+        return None
+    request = Request((tuple(steps), (top,) * results), leaves, scalars, shape, [])
+    return program_for(request, dtypes)
 
 
 def evaluate(node: Any) -> Leaf | None:
     """The value of a pending tree, or None where the ordinary way must be taken."""
-    if type(node) is not Broadcasted or node.size > LARGEST or counters.active or not usable():
+    if counters.active or (generic._world != _world and not usable()) or not _usable:
         return None
-    met = _Met()
+    if type(node) is not Broadcasted:
+        return _reduced(node) if type(node) is Reduced else None
+    if node.size > LARGEST:
+        return None
     shape = node.shape
+    key: list[Any] = []
+    leaves: list[Leaf] = []
+    scalars: list[Any] = []
+    apart: list[Any] = []
     try:
-        _walk(node, shape, met)
+        _walk(node, shape, key, leaves, scalars, apart)
     except NotDirect:
         return None
-    if not met.leaves or 0 in shape:
+    if not leaves or 0 in shape:
         return None
-    family = type(met.leaves[0].view).family
-    first = met.leaves[0].view
-    if first.shape == shape:
-        order = "C" if first.contiguous or not first.flags.f_contiguous else "F"
-    else:
+    first = leaves[0].view
+    if first.shape != shape:
         return None
-    out = family._empty(shape, node.sig.out, order)
-    if not run(family, node, met, out):
+    order = "C" if first.contiguous or not first.flags.f_contiguous else "F"
+    out = first.family._empty(shape, node.sig.out, order)
+    plan = _plan(node, key, leaves, scalars, out)
+    if plan is False:
         return None
+    if scalars:
+        scalars = plan.values(scalars)
+    plan.run(out.ptr, *[leaf.view.ptr for leaf in leaves], *scalars)
+    if apart:
+        _again(apart)
+    return _settled(node, out)
+
+
+def _settled(node: Any, out: Any) -> Leaf:
     leaf = _new(Leaf)
     leaf.view = out
-    leaf.shape = shape
+    leaf.shape = out.shape
     leaf.dtype = out.dtype
-    node.value = leaf
-    node.args = None
-    node.size = 0
-    return leaf
+    return settle(node, leaf)
+
+
+def _again(apart: list[Any]) -> None:
+    for node in apart:
+        if type(node) is Broadcasted:
+            node.evaluations += 1
+
+
+def _reduced(node: Any) -> Leaf | None:
+    """The value of a pending reduction, or None."""
+    operand, reduction = node.operand, node.reduction
+    if reduction.scalar is not None or operand.size > LARGEST:
+        return None
+    if len(operand.reducers) > 1 and len(waiting(node)) > 1:
+        return None
+    shape = operand.shape
+    key: list[Any] = []
+    leaves: list[Leaf] = []
+    scalars: list[Any] = []
+    apart: list[Any] = []
+    if type(operand) is Leaf or operand.value is not None:
+        root: Any = operand if type(operand) is Leaf else operand.value
+        leaves.append(root)
+        key.append(root.view.layout)
+    else:
+        root = operand
+        if type(root) is not Broadcasted:
+            return None
+        if getrefcount(root) > _reduced_alone:
+            if worth_storing(root):
+                return None
+            apart.append(root)
+        try:
+            _walk(root, shape, key, leaves, scalars, apart)
+        except NotDirect:
+            return None
+    if not leaves or 0 in shape or reduction.neutral(node.dtype) is None:
+        return None
+    family = leaves[0].view.family
+    out = family._empty(node.shape, node.dtype)
+    key += (out._layout, reduction.name, node.axes, shape)
+    plan = _plans.get(tuple(key))
+    if plan is None:
+        program = _program(root, leaves, scalars, shape, (node.dtype,), 1)
+        if program is None:
+            plan = False
+        else:
+            operands = [out, *[leaf.view for leaf in leaves]]
+            plan = _Plan(program, planned(family, program, shape, node.axes, [node], operands, 1, 0))
+        _keep(key, plan)
+    if plan is False:
+        return None
+    plan.run([out.ptr, *[leaf.view.ptr for leaf in leaves]], plan.values(scalars), family)
+    if apart:
+        _again(apart)
+    return _settled(node, out)
 
 
 def usable() -> bool:
@@ -211,7 +270,7 @@ def usable() -> bool:
         core = verbs.copyto.core
         families = [f for f in set(VIEWS.values()) if issubclass(f, GPUArray)]
         _usable = not core.active_overrides and all(
-            core.resolve((f, Broadcasted)) is _default for f in families
+            core.resolve((f, t)) is default for f in families for t, default in _defaults.items()
         )
         _world = generic._world
     return _usable
@@ -222,38 +281,49 @@ def write(dest: Any, value: Any) -> bool:
     leaf, node = dest._node, value._node
     if (
         type(node) is not Broadcasted
-        or node.value is not None
         or type(leaf) is not Leaf
+        or node.value is not None
         or leaf.foreign
         or leaf.parts
         or leaf.root is not None
-        or node.size > LARGEST
-        or node.shape != leaf.shape
-        or node.sig.out != leaf.dtype
         or counters.active
-        or not usable()
+        or (generic._world != _world and not usable())
+        or not _usable
+        or node.size > LARGEST
     ):
         return False
-    met = _Met()
+    shape = leaf.shape
+    out = node.sig.out
+    if node.shape != shape or (out is not leaf.dtype and out != leaf.dtype):
+        return False
+    key: list[Any] = []
+    leaves: list[Leaf] = []
+    scalars: list[Any] = []
+    apart: list[Any] = []
     try:
-        _walk(node, leaf.shape, met)
+        _walk(node, shape, key, leaves, scalars, apart)
     except NotDirect:
         return False
     view = leaf.view
-    if not met.leaves or not view.size or leaf in met.valued:
-        return False  # (who holds the node of a value is for the ordinary way to find out)
-    # Each read of the array itself is held by a node, and the first of them by what was met.
-    reads = met.key.count(~met.leaves.index(leaf)) + 2 if leaf in met.leaves else 0
-    if sys.getrefcount(leaf) - reads > _unshared or sys.getrefcount(view) > _viewed:
+    # Each read of the array itself is held by a node, and the first of them by the list of leaves.
+    reads = key.count(~leaves.index(leaf)) + 2 if leaf in leaves else 0
+    if getrefcount(leaf) - reads > _unshared or getrefcount(view) > _viewed or not leaves or not view.size:
         return False
-    for other in met.leaves:
+    if reads and leaf in apart:
+        return False  # (who holds the node of a value is for the ordinary way to find out)
+    for other in leaves:
         if other.root is leaf:
             return False
-    if not run(type(dest).family, node, met, view):
+    plan = _plan(node, key, leaves, scalars, view)
+    if plan is False:
         return False
+    if scalars and not plan.plain:
+        scalars = plan.values(scalars)
+    plan.run(view.ptr, *[x.view.ptr for x in leaves], *scalars)
+    if apart:
+        _again(apart)
     leaf.writes += 1
-    leaf.reducers = None
-    leaf.known = None
+    leaf.reducers = leaf.known = None
     node.value = leaf
     node.args = None
     node.size = 0
@@ -279,26 +349,27 @@ def write_part(dest: Any, how: Any, value: Any) -> bool:
     target = leaf.view[how]
     if node.shape != target.shape or not target.size:
         return False
-    met = _Met()
+    key: list[Any] = []
+    leaves: list[Leaf] = []
+    scalars: list[Any] = []
+    apart: list[Any] = []
     try:
-        _walk(node, target.shape, met)
+        _walk(node, target.shape, key, leaves, scalars, apart)
     except NotDirect:
         return False
-    if (
-        not met.leaves
-        or leaf in met.leaves
-        or sys.getrefcount(leaf) > _unshared
-        or sys.getrefcount(leaf.view) >= _viewed
-    ):
+    if not leaves or leaf in leaves or getrefcount(leaf) > _unshared or getrefcount(leaf.view) >= _viewed:
         return False
-    for other in met.leaves:
+    for other in leaves:
         if other.root is leaf:
             return False
-    if not run(type(dest).family, node, met, target):
+    plan = _plan(node, key, leaves, scalars, target)
+    if plan is False:
         return False
+    plan.run(target.ptr, *[x.view.ptr for x in leaves], *plan.values(scalars))
+    if apart:
+        _again(apart)
     leaf.writes += 1
-    leaf.reducers = None
-    leaf.known = None
+    leaf.reducers = leaf.known = None
     node.evaluations += 1
     return True
 
@@ -359,10 +430,6 @@ def _(array: Any, index: type, _value: Any) -> Any:
     return setitem
 
 
-# The references to a view that only its leaf holds, in `write`.
-_viewed = 1 << 30
-
-
 @verbs.assign.generated(signature=(GPUArray, GPUArray))
 def _(array: Any, values: Any) -> Any:
     general = verbs.assign.core.resolve((DenseArray, DenseArray)).implementation
@@ -391,8 +458,9 @@ def _(array: Any, _index: type, values: Any) -> Any:
 
 def install() -> None:
     """Once all methods are registered: measure reference counts, and be asked."""
-    global _default, _alone, _unshared, _viewed
-    _default = verbs.copyto.core.resolve((CuArray, Broadcasted))
+    global _alone, _unshared, _viewed, _reduced_alone
+    for t in (Broadcasted, Reduced):
+        _defaults[t] = verbs.copyto.core.resolve((CuArray, t))
     seen: list[int] = []
     measured: list[int] = []
 
@@ -420,8 +488,16 @@ def install() -> None:
     other: Any = Leaf(Nowhere())
     _alone = Probe(0)
     for _ in range(3):
-        _walk(tree(other)._node, (2,), _Met())
+        _walk(tree(other)._node, (2,), [], [], [], [])
     _alone = min(seen)
+    refused: list[int] = []
+    _reduced_alone = _Refusing(refused)
+    for _ in range(3):
+        node = Reduced(REDUCTIONS["sum"], tree(other)._node, (0,), False, (), Nowhere.dtype)
+        # Of little cost, but computed once already: worth storing, which ends the attempt.
+        node.operand.evaluations = 1  # type: ignore[union-attr]
+        _reduced(node)
+    _reduced_alone = min(refused)
     # The comparison that says "too many" ends the attempt, before anything is launched.
     for name in ("_unshared", "_viewed"):
         counts: list[int] = []

@@ -89,7 +89,8 @@ def _built(context: Any, builder: Any, kind: Any, args: Any, shape: Any, steps: 
     made = context.make_array(kind)(context, builder)
     sizes = context.cast(builder, args[1], shape, types.UniTuple(types.int64, kind.ndim))
     itemsize = ir.Constant(_I64, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    count, dense = ir.Constant(_I64, 1), []
+    count: Any = ir.Constant(_I64, 1)
+    dense: list[Any] = []
     for n in reversed(cgutils.unpack_tuple(builder, sizes, kind.ndim)):
         dense.insert(0, builder.mul(count, itemsize))
         count = builder.mul(count, n)

@@ -15,6 +15,7 @@ import numpy as np
 
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
 from mirabelle.arraytypes.kernels import GROUPS, Kernel, diverged, launcher, out_of_range
+from mirabelle.arraytypes.lending import WRITTEN
 from mirabelle.backends.codegen.gridkernel import (
     DEEPEST,
     THREADS,
@@ -92,7 +93,7 @@ class _Plan:
         self.driver = self.family.driver()
         how, block, grid = _geometry(kernel, shape, group, views)
         forms = [
-            _form(kernel.source.name, name, x, bool(kernel.source.effects[name]))
+            _form(kernel.source.name, name, x, kernel.source.effects[name] == WRITTEN)
             for name, x in self.arguments.items()
         ]
         self.text, loaded = self._loaded(how, forms)
@@ -310,7 +311,8 @@ def _turned(sizes: Any) -> tuple[int, int, int]:
 
 def _rows(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Blocks for a kernel to which they make no difference: along the last dimension."""
-    group, room = [], THREADS
+    group: list[int] = []
+    room = THREADS
     for n in reversed(shape):
         g = 1
         while g < room and g < n:

@@ -44,7 +44,7 @@ def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "") -> None
     count = indices[0].size
     if not count or not into.size:
         return
-    where = tuple(i.reshape(-1).astype(np.int64, copy=False) for i in indices)
+    where: tuple[Any, ...] = tuple(i.reshape(-1).astype(np.int64, copy=False) for i in indices)
     values = value if isinstance(value, xp.ndarray) else xp.asarray(value, dtype=into.dtype)
     values = xp.broadcast_to(values, (*indices[0].shape, *rest)).reshape(count, *rest)
     if op and _atomically(xp, into, values, where, op):
@@ -94,7 +94,7 @@ def _atomically(xp: Any, into: Any, values: Any, where: tuple[Any, ...], op: str
         into, values = into.view(unsigned), values.view(unsigned)
     if op == "subtract":
         op, values = "add", xp.negative(values)
-    getattr(xp, op).at(into, where if len(where) > 1 else where[0], values)
+    getattr(xp, op).at(into, where, values)
     return True
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from mirabelle.backends.gpu.lib_segments import lengths_of
-from mirabelle.backends.gpu.lib_sorting import argsort, lexicographic, searchsorted, sort
+from mirabelle.backends.gpu.lib_sorting import argsort, lexicographic, nonzero, searchsorted, sort
 from mirabelle.backends.gpu.library import routine
 
 
@@ -19,46 +20,41 @@ def unique(
     shape = x.shape
     if axis is None:
         x = x.reshape(-1)
-        rows = None
+        order = argsort(xp, x) if return_index or return_inverse else None
+        ordered: Any = sort(xp, x) if order is None else x[order]
+        changes = _changes(xp, ordered, equal_nan)
     else:
         axis = axis % x.ndim if -x.ndim <= axis < x.ndim else _no_axis(axis, x.ndim)
         x = xp.moveaxis(x, axis, 0)
-        rows = x.reshape(x.shape[0], -1) if x.size else xp.zeros((x.shape[0], 0), x.dtype)
-    n = x.shape[0]
-    needs_order = rows is not None or return_index or return_inverse
-    order: Any = _order(xp, x if rows is None else rows, rows is not None) if needs_order else None
-    if rows is not None:
+        rows = x.reshape(x.shape[0], math.prod(x.shape[1:]))
+        order = _order_of_rows(xp, rows)
+        ordered = x[order]
         changes = _row_changes(xp, rows[order])
-    else:
-        ordered = x[order] if order is not None else sort(xp, x)
-        changes = _changes(xp, ordered, equal_nan)
-    first = xp.nonzero(changes)[0] if n else xp.empty(0, np.int64)
-    if rows is None:
-        values = ordered[first]
-    else:
-        values = xp.moveaxis(x[order[first]], 0, axis)
-    found: list[Any] = [values]
+    n = x.shape[0]
+    first = nonzero(xp, changes)[0]
+    values = ordered[first]
+    found: list[Any] = [values if axis is None else xp.moveaxis(values, 0, axis)]
+    places: Any = order
     if return_index:
-        found.append(order[first])
+        found.append(places[first])
     if return_inverse:
         inverse = xp.empty(n, np.int64)
-        inverse[order] = xp.cumsum(changes.astype(np.int64)) - 1
+        inverse[places] = xp.cumsum(changes.astype(np.int64)) - 1
         found.append(inverse.reshape(shape) if axis is None else inverse)
     if return_counts:
         found.append(lengths_of(xp, first, n) if n else xp.empty(0, np.int64))
-    return tuple(found) if len(found) > 1 else values
+    return tuple(found) if len(found) > 1 else found[0]
 
 
 def _no_axis(axis: int, ndim: int) -> int:
     raise np.exceptions.AxisError(axis, ndim)
 
 
-def _order(xp: Any, x: Any, rows: bool) -> Any:
-    if not rows:
-        return argsort(xp, x)
-    if not x.shape[1]:
-        return xp.arange(x.shape[0], dtype=np.int64)
-    return lexicographic(xp, *(x[:, j] for j in range(x.shape[1])))
+def _order_of_rows(xp: Any, rows: Any) -> Any:
+    """The order of rows by their first elements, then by the next."""
+    if not rows.shape[1]:
+        return xp.arange(rows.shape[0], dtype=np.int64)
+    return lexicographic(xp, *(rows[:, j] for j in range(rows.shape[1])))
 
 
 def _changes(xp: Any, ordered: Any, equal_nan: bool) -> Any:
@@ -95,22 +91,21 @@ def _(xp: Any, a: Any, b: Any) -> Any:
 
 @routine("intersect1d")
 def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    shapes = a, b
+    from_a: Any = None
+    from_b: Any = None
     if return_indices and not assume_unique:
         a, from_a = unique(xp, a.reshape(-1), return_index=True)
         b, from_b = unique(xp, b.reshape(-1), return_index=True)
-        a, b = _vectors(xp, a, b, assume_unique=True)
-    else:
-        a, b = _vectors(xp, a, b, assume_unique)
-        from_a = from_b = None
+        assume_unique = True
+    a, b = _vectors(xp, a, b, assume_unique)
     both = xp.concatenate([a, b])
     order = argsort(xp, both)
     both = both[order]
-    shared = xp.nonzero(both[1:] == both[:-1])[0] if both.size > 1 else xp.empty(0, np.int64)
+    shared = nonzero(xp, both[1:] == both[:-1])[0]
     found = both[shared]
     if not return_indices:
         return found
-    first, second = order[shared], order[shared + 1] - a.size if shapes[0].size else order[shared]
+    first, second = order[shared], order[shared + 1] - a.size
     if from_a is not None:
         first, second = from_a[first], from_b[second]
     return found, first, second

@@ -44,8 +44,10 @@ _RING = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)
 class Module:
     """The functions of a kernel: what is declared, defined and shared."""
 
-    def __init__(self, source: KernelText) -> None:
+    def __init__(self, source: KernelText, own: frozenset[str] = frozenset()) -> None:
         self.source = source
+        # What the source calls operations that are written as users' functions are: `fn_erf`.
+        self.own = own
         self.declared: dict[str, str] = {}
         self.defined: list[str] = []
         self.shared: list[str] = []
@@ -453,6 +455,8 @@ class Body(Writer):
 
     def operation(self, name: str, args: list[Any]) -> Any:
         """`sin_f8`: an operation by its name and the dtype of its operands."""
+        if name in self.module.own:
+            name = f"{name.removeprefix('fn_')}_{args[0].code}"
         stem, _, code = name.rpartition("_")
         if code not in LLVM or not stem:
             raise NotLowered(f"the function {name}")
@@ -561,10 +565,15 @@ def syntax(function: Any) -> ast.FunctionDef:
     return found
 
 
-def lowered(source: KernelText, version: tuple[int, int, int, int]) -> tuple[str, bool]:
-    """The LLVM text of a kernel, and whether it needs libdevice. Raises NotLowered."""
+def lowered(
+    source: KernelText, version: tuple[int, int, int, int], own: frozenset[str] = frozenset()
+) -> tuple[str, bool]:
+    """The LLVM text of a kernel, and whether it needs libdevice. Raises NotLowered.
+
+    `own`: which of the functions that it calls as users' are operations of ours.
+    """
     try:
-        module = Module(source)
+        module = Module(source, own)
         text = module.text(version)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         raise NotLowered(f"something unforeseen ({type(e).__name__}: {e})") from e

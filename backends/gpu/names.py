@@ -213,7 +213,7 @@ def _rounded(intrinsic: Any, llvm_name: str) -> Any:
 
 
 def atomic_function(intrinsic: Any, name: str) -> Any:
-    """What `atomic_add_f8(address, index, value)` means, which returns what was there; None if it is no such."""
+    """What `atomic_add_f8(address, index, value)` means, which returns what was there; else None."""
     found = _ATOMIC.match(name)
     if found is None:
         return None

@@ -293,15 +293,20 @@ def unsigned_right_shift(x: Any, y: Any) -> Any:
     return T(x >> y) if y < WIDTH else ZERO
 
 
-def unsigned_gcd(x: Any, y: Any) -> Any:
+def divisor(x: Any, y: Any) -> Any:
+    """The greatest common divisor in the unsigned dtype."""
     a, b = U(x), U(y)
     while a != ZERO_U:
         a, b = U(b % a), a
-    return T(b)
+    return b
+
+
+def unsigned_gcd(x: Any, y: Any) -> Any:
+    return T(divisor(x, y))
 
 
 def unsigned_lcm(x: Any, y: Any) -> Any:
-    g = U(unsigned_gcd(x, y))
+    g = divisor(x, y)
     return ZERO if g == ZERO_U else T(U(U(U(x) // g) * U(y)))
 
 

@@ -77,11 +77,25 @@ def _by_library(family: Any, target: Any, src: Reduced, dest: Any) -> Any:
 class _Plan:
     """All of a reduction that does not depend on addresses and scalars."""
 
-    def __init__(self, first: Any, neutrals: list[Any], partial: Any, second: Any) -> None:
+    __slots__ = ("dtypes", "first", "neutrals", "partial", "second")
+
+    def __init__(self, first: Any, neutrals: list[Any], partial: Any, second: Any, dtypes: list[Any]) -> None:
         self.first = first
         self.neutrals = neutrals
         self.partial = partial
         self.second = second
+        self.dtypes = dtypes
+
+    def __call__(self, addresses: list[int], scalars: list[Any], family: Any) -> None:
+        """`addresses` are those of results, of stored values, and of leaves."""
+        if self.partial is None:
+            self.first(*addresses, *scalars, *self.neutrals)
+            return
+        n = len(self.dtypes)
+        partials = [family._empty(self.partial, d) for d in self.dtypes]
+        places = [p.ptr for p in partials]
+        self.first(*places, *addresses[n:], *scalars, *self.neutrals)
+        self.second(*addresses[:n], *places, *self.neutrals)
 
 
 def reduce(
@@ -96,25 +110,16 @@ def reduce(
 ) -> None:
     """Evaluate the tree of a request and combine it along axes."""
     operands = [*outs, *stored, *views]
-    addresses = [v.ptr for v in operands]
-    aligned = not any(a & 15 for a in addresses)
     names = tuple([r.reduction.name if r.reduction.scalar is None else id(r.reduction.scalar) for r in together])
-    how = ("reduce", family, aligned, request.shape, axes, names, *[v.layout for v in operands])
+    how = ("reduce", family, request.shape, axes, names, *[v.layout for v in operands])
     plan = program.plans.get(how)
     if plan is None:
-        plan = _planned(family, program, request.shape, axes, together, operands, len(outs), len(stored), aligned)
+        plan = planned(family, program, request.shape, axes, together, operands, len(outs), len(stored))
         program.keep(how, plan)
-    values = [*scalar_values(program, request.scalars), *plan.neutrals] if request.scalars else plan.neutrals
-    if plan.partial is None:
-        plan.first(*addresses, *values)
-        return
-    partials = [family._empty(plan.partial, o.dtype) for o in outs]
-    n = len(outs)
-    plan.first(*[p.ptr for p in partials], *addresses[n:], *values)
-    plan.second(*addresses[:n], *[p.ptr for p in partials], *plan.neutrals)
+    plan([v.ptr for v in operands], scalar_values(program, request.scalars), family)
 
 
-def _planned(
+def planned(
     family: Any,
     program: Program,
     shape: tuple[int, ...],
@@ -123,8 +128,9 @@ def _planned(
     operands: list[Any],
     n_red: int,
     n_stored: int,
-    aligned: bool,
 ) -> _Plan:
+    """The launches of a reduction: `operands` are results, stored values and leaves."""
+    aligned = not any(v.ptr & 15 for v in operands)
     strides = [_spread(o, shape, axes) for o in operands[:n_red]]
     strides += [stretched_strides(v, shape) for v in operands[n_red:]]
     leaders = strides[n_red:]
@@ -158,7 +164,7 @@ def _planned(
         names, user, aligned, True,
     )  # fmt: skip
     if splits == 1:
-        return _Plan(first, neutrals, None, None)
+        return _Plan(first, neutrals, None, None, [])
     # The second pass combines the parts, which lie one after the other.
     dtypes = tuple([o.dtype for o in operands[:n_red]])
     again = Request(((), tuple(-1 - j for j in range(n_red))), [_Typed(d) for d in dtypes], [], (), [])  # type: ignore[misc]
@@ -169,7 +175,7 @@ def _planned(
         family, copy, outputs == 1, kept_sizes, [*kept_strides[:n_red], *[p[1:] for p in parts]], [splits],
         [[0]] * n_red + [p[:1] for p in parts], [*itemsizes[:n_red]] * 2, n_red, 0, names, user, True, False,
     )  # fmt: skip
-    return _Plan(first, neutrals, (splits, outputs), second)
+    return _Plan(first, neutrals, (splits, outputs), second, list(dtypes))
 
 
 class _Typed:

@@ -63,13 +63,10 @@ def launch(family: Any, program: Program, views: list[Any], scalars: list[Any], 
     """Run a program over arrays of any layout."""
     operands = [*outs, *views]
     addresses = [v.ptr for v in operands]
-    aligned = True
-    for a in addresses:
-        if a & 15:
-            aligned = False
-    how = (family, aligned, *[v.layout for v in operands])
+    how = (family, *[v.layout for v in operands])
     plan = program.plans.get(how)
     if plan is None:
+        aligned = not any(a & 15 for a in addresses)
         plan = make_plan(family, program, operands, len(outs), aligned)
         program.keep(how, plan)
     if scalars:

@@ -73,13 +73,12 @@ def _functions() -> dict[str, str]:
 
 def literal(x: Any) -> str:
     """A constant of one of NumPy's dtypes, in source."""
-    if isinstance(x, np.uint64) and x >= 1 << 63:  # no literal is longer than 63 bits
+    dtype = np.dtype(getattr(x, "dtype", "f8"))
+    if dtype == np.float64:
+        return "1e999" if math.isinf(x) else repr(float(x))
+    if dtype == np.uint64 and int(x) >= 1 << 63:  # no literal is longer than 63 bits
         return f"((u8({int(x) >> 32}) << u8(32)) | u8({int(x) & 0xFFFFFFFF}))"
-    if isinstance(x, np.floating) and not isinstance(x, float):
-        return f"f4({float(x)!r})"
-    if isinstance(x, np.integer):
-        return f"{x.dtype.kind}{x.dtype.itemsize}({int(x)})"
-    return "1e999" if math.isinf(x) else repr(float(x))
+    return f"{dtype.kind}{dtype.itemsize}({x.item()!r})"
 
 
 def _counted(m: re.Match[str]) -> str:

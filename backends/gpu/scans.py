@@ -82,7 +82,7 @@ def _by_library(view: Any, result: np.dtype, run: Callable[..., Any]) -> Any:
     driver = family.driver()
     if counters.active:
         counters.add(library_calls=1, bytes_read=view.nbytes, bytes_written=view.size * result.itemsize)
-    with np.errstate(all="ignore"):
+    with driver.using(), np.errstate(all="ignore"):
         return driver.view(run(driver.array(view)), family.view_type)
 
 

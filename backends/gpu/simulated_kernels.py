@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.backends.codegen.gridkernel import IndexKernelText
-from mirabelle.backends.gpu.simulator import SimulatedDriver, _Machine, _Names, _shuffled
+from mirabelle.backends.gpu.simulator import UPDATES, SimulatedDriver, _Machine, _Names, _shuffled
 from mirabelle.backends.host.compiler import remember
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
@@ -208,7 +208,7 @@ class _Scope(_Names):
 
     def access(self, what: str, checked: bool) -> Callable[..., Any]:
         """Reading, writing or changing an element; a checked one is told of a record, a site and the thread."""
-        f = {"get": _get, "put": _put}.get(what) or _UPDATES[what.partition("_")[2]]
+        f: Any = {"get": _get, "put": _put}.get(what) or _UPDATES[what.partition("_")[2]]
         if not checked:
             return f
 
@@ -238,7 +238,9 @@ class _Scope(_Names):
 class _Array:
     """An array of the card's memory as a kernel sees it."""
 
-    def __init__(self, machine: _Machine, dtype: np.dtype, address: Any, shape: Any, strides: Any = None) -> None:
+    def __init__(
+        self, machine: _Machine, dtype: np.dtype, address: Any, shape: Any, strides: Any = None
+    ) -> None:
         self.machine = machine
         self.dtype = dtype
         self.address = int(address)
@@ -325,10 +327,4 @@ def _update(f: Callable[..., Any]) -> Callable[..., Any]:
     return update
 
 
-_UPDATES = {
-    "add": _update(lambda old, value: old + value),
-    "max": _update(lambda old, value: value if value > old or old != old else old),
-    "min": _update(lambda old, value: value if value < old or old != old else old),
-    "exchange": _update(lambda old, value: value),
-    "cas": _update(lambda old, expected, value: value if old == expected else old),
-}
+_UPDATES = {name: _update(f) for name, f in UPDATES.items()}

@@ -24,7 +24,7 @@ import numpy as np
 from mirabelle.arraytypes.gpu import view_at
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.gridkernel import IndexKernelText
-from mirabelle.backends.gpu.driver import Driver, Launcher
+from mirabelle.backends.gpu.driver import Driver, Launcher, stray_address
 from mirabelle.backends.gpu.memory import exhausted
 from mirabelle.backends.gpu.recording import recording, refuse_reading
 from mirabelle.backends.gpu.simulated_streams import SimulatedRecorder, SimulatedStream, Time
@@ -36,6 +36,7 @@ from mirabelle.dispatch.promotion import Sig
 
 _CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16")
 _MEMORY = re.compile(r"(load|store)(\d*)_([biufc]\d+)$")
+_ATOMIC = re.compile(r"atomic_(add|max|min|exchange|cas)_([iuf][48])$")
 _ALIGNMENT = 256
 # The simulated machine: so many cards, each with so many bytes.
 CARDS = 2
@@ -270,7 +271,12 @@ class SimulatedDriver(Driver):
         return np.asarray(_Lent(view.proxy.__array_interface__, holder))
 
     def borrowed(self, array: Any, kind: Any) -> Any:
-        said = array.__cuda_array_interface__
+        said = getattr(array, "__cuda_array_interface__", None)
+        if said is None:
+            raise DeviceError(
+                f"A {type(array).__name__} on a real card cannot be shared with a simulated one. Copy it to the "
+                "host first, or unset MIRABELLE_CUDA."
+            )
         dtype, shape, strides = np.dtype(said["typestr"]), tuple(said["shape"]), said.get("strides")
         view = view_at(kind, array, said["data"][0], shape, dtype, strides)
         if view.size and self.card_at(view.ptr) != self.index:
@@ -281,10 +287,7 @@ class SimulatedDriver(Driver):
         for index, driver in _cards.items():
             if driver.memory.owns(address):
                 return index
-        raise DeviceError(
-            f"The address {address:#x} is no memory of a card that lives: it is the host's, or was given back. "
-            "Hand over the array while its library holds it; what the host has is copied with `mb.CuArray(x)`."
-        )
+        raise stray_address(address)
 
     def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:
         if isinstance(source, IndexKernelText):
@@ -434,6 +437,22 @@ class _Machine:
                 raise DeviceError(f"a {type(x).__name__} is stored as {dtype.name}.")
         self.memory.at(at, size, "a store").view(dtype)[...] = value
 
+    def update(self, dtype: np.dtype, name: str, address: int, index: int, *values: Any) -> Any:
+        """An atomic operation; returns what was there."""
+        old = self.load(dtype, 1, address, index)
+        self.store(dtype, 1, address, index, dtype.type(UPDATES[name](old, *map(dtype.type, values))))
+        return old
+
+
+# What an atomic operation puts in the place of what is there (a NaN loses).
+UPDATES: dict[str, Any] = {
+    "add": lambda old, value: old + value,
+    "max": lambda old, value: value if value > old or old != old else old,
+    "min": lambda old, value: value if value < old or old != old else old,
+    "exchange": lambda old, value: value,
+    "cas": lambda old, expected, value: value if old == expected else old,
+}
+
 
 def _scalar_alignment(dtype: np.dtype) -> int:
     return dtype.itemsize // 2 if dtype.kind == "c" else dtype.itemsize
@@ -479,6 +498,8 @@ class _Names(dict[str, Any]):
             what, lanes, c = found.groups()
             run = getattr(self.machine, what)
             made = functools.partial(run, np.dtype(c), int(lanes or 1))
+        elif atomic := _ATOMIC.match(name):
+            made = functools.partial(self.machine.update, np.dtype(atomic[2]), atomic[1])
         else:
             stem, _, c = name.rpartition("_")
             if c not in _CODES:

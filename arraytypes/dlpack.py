@@ -47,7 +47,7 @@ def export(x: AbstractArray, stream: Any, max_version: Any, dl_device: Any, copy
     if x.place != HOST:
         # Only who asks for the host by name gets a copy there.
         if wanted != CPU or copy is False or dl_device is None:
-            why = "and another device was asked for" if dl_device else "whose memory no library of the host reads"
+            why = "and another device was asked for" if dl_device else "whose memory no other library reads"
             raise BufferError(
                 f"{type(x).__name__} lives on {x.place}, {why}. Ask for a copy on the host, "
                 "`from_dlpack(x, device='cpu')`, or hand over `mb.adapt(mb.HostArray, x)`."

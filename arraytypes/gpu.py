@@ -43,12 +43,16 @@ class GPUView:
     __slots__ = ("_layout", "_parts", "_proxy", "contiguous", "dtype", "owner", "ptr", "shape", "size", "strides")
 
     family: Any = None
+    owner: Any
     ptr: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: np.dtype
     size: int
     contiguous: bool
+    _layout: Any
+    _parts: Any
+    _proxy: Any
 
     @property
     def proxy(self) -> np.ndarray:

@@ -5,8 +5,8 @@ Three ways out, and two in:
 - `__cuda_array_interface__` (`cupy.asarray(x)`, `numba.cuda.as_cuda_array(x)`) *shares*: writes go both
   ways, and from then on expressions over `x` are evaluated at once, because others may write to it at any time.
 - DLPack (`cupy.from_dlpack(x)`, `torch.from_dlpack(x)`, `jax.dlpack.from_dlpack(x)`) shows the contents as they
-  are now: as long as somebody holds what was made of it, a write to `x` goes to other memory. Who imports it must
-  not write to it; `torch.from_dlpack(mb.copy(x))` is for who wants to.
+  are now: as long as somebody holds what was made of it, a write to `x` goes to other memory. Who imports it
+  must not write to it; `torch.from_dlpack(mb.copy(x))` is for who wants to.
 - `mb.asarray(c)` and `mb.from_dlpack(c)` share an array of another library; `mb.CuArray(c)` copies it, on
   the card.
 

@@ -115,7 +115,8 @@ class Graph:
         self._run()
 
     def __repr__(self) -> str:
-        state = f"{self.kernels} kernels, {len(self._arrays)} arrays" if self._run else "not recorded"
+        kernels = f"{self.kernels} kernel{'s' * (self.kernels != 1)}"
+        state = f"{kernels}, {len(self._arrays)} arrays" if self._run else "not recorded"
         return f"<graph on {self.place}: {state}>"
 
 

@@ -111,6 +111,10 @@ def kernel(function: Any = None, /, *, padded: bool = False, boundscheck: bool =
     **Barriers** are for all threads of a group: a loop or branch around one must go the same way for
     all, and `return` cannot come before one. Arrays of `k.shared` and `k.private` start undefined.
 
+    **On a card** a group is a block of threads, whose last dimension is the fastest: neighbours along it
+    should touch neighbouring elements. A launch waits for nothing, unless the kernel raises errors or
+    checks its indices. Elements of float16 are computed with as float32.
+
     Arrays that a kernel writes to follow the rule of every write: what was said before keeps its
     values. The reference device reports races (two threads at one element, one writing, without a
     barrier or an atomic operation between them), threads that part at a barrier, and local

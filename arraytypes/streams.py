@@ -86,7 +86,10 @@ class Stream:
         self._driver.order(self._driver.current_stream(), self._handle)
 
     def wait(self, other: Stream | None = None) -> None:
-        """Have what the stream is given from now on come after all that another (or the current one) was given."""
+        """Have what the stream is given from now on come after all that `other` was given.
+
+        Without `other`, after what the current stream was given.
+        """
         self._driver.order(self._handle, self._driver.current_stream() if other is None else other._handle)
 
     def synchronize(self) -> None:

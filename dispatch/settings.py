@@ -118,6 +118,12 @@ TABLE: tuple[Setting, ...] = (
         "in Python on the host (simulated). Read when the first CuArray is made.",
     ),
     Setting(
+        "hip",
+        _one_of("auto", "simulated"),
+        "auto",
+        "The same for ROCArray: on an AMD card (auto), or in Python on the host (simulated).",
+    ),
+    Setting(
         "dense_fallback",
         _one_of("warn", "error", "silent"),
         "warn",
@@ -143,6 +149,7 @@ class Settings:
     pool_bytes: int
     allow_scalar: bool | None
     cuda: str
+    hip: str
     dense_fallback: str
     # `tree_limit`, or less than any size while an eager block is open: what building reads.
     node_limit: int

@@ -40,6 +40,7 @@ from numpy import (
 import mirabelle.arraytypes
 import mirabelle.backends.cuda
 import mirabelle.backends.gpu
+import mirabelle.backends.hip
 import mirabelle.backends.host
 import mirabelle.backends.reference
 import mirabelle.fft

@@ -9,6 +9,7 @@ generation of cards and assembled, which tells its registers and whether they sp
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import operator
 import re
@@ -282,6 +283,7 @@ RUN = (gathers,)
 IDLE = (elementwise, operations, scalars, users, reductions, functions, kernels_of_users)
 
 
+@functools.cache
 def kernels() -> tuple[list[Kernel], dict[str, str]]:
     """Every kernel the programs generate; and the programs that were refused, with the reason."""
     refused: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Lowered kernels run on the host: LLVM's text, with registers and memory spaces put in.
 
-`use(monkeypatch)` makes simulated cards run kernels in this way, so that every test of theirs is one
-of the lowering; what is not lowered they run as ever. Threads of kernels with barriers are threads here.
+`card(9)` is a simulated card that runs its kernels in this way. Threads of kernels with barriers are
+threads here.
 """
 
 import contextlib
@@ -15,11 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 import llvmlite.binding as llvm
 import numpy as np
 
-from mirabelle.backends.codegen.element import KernelText
+import mirabelle as mb
 from mirabelle.backends.gpu import operations, simulator
 from mirabelle.backends.gpu.compiler import is_own
 from mirabelle.backends.gpu.lowering import lowered
-from mirabelle.backends.gpu.lowering_values import NotLowered
 from mirabelle.backends.host.compiler import _target_machine
 
 VERSION = (2, 0, 3, 2)
@@ -38,8 +37,18 @@ def _wait():
     _barrier.wait(60)
 
 
+@ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_double)
+def _half(x):
+    """A double rounded to a half, for which processors have no instruction."""
+    with np.errstate(all="ignore"):
+        return int(np.array(x).astype(np.float16).view(np.uint16))
+
+
 def host_text(text):
     """NVVM's text as the host's: pointers without types and spaces, registers from memory."""
+    for name, plain in (("fabs", "fabs"), ("round", "rint")):
+        for kind, bits in (("d", 64), ("f", 32)):
+            text = text.replace(f"@llvm.nvvm.{name}.{kind}(", f"@llvm.{plain}.f{bits}(")
     text = re.sub(r"^(target|!|declare \w+ @llvm\.nvvm\.).*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"(\w+|<\d+ x \w+>|\[\d+ x \w+\])( addrspace\(\d\))?\*", "ptr", text)
     text = text.replace("internal addrspace(3) global", "internal global")
@@ -52,6 +61,12 @@ def host_text(text):
         )
     wait = ctypes.cast(_wait, ctypes.c_void_p).value
     text = text.replace("call void @llvm.nvvm.barrier0()", f"call void inttoptr (i64 {wait} to ptr)()")
+    half = ctypes.cast(_half, ctypes.c_void_p).value
+    text = re.sub(
+        r"  (%\w+) = fptrunc double (\S+) to half",
+        rf"  \1.bits = call i16 inttoptr (i64 {half} to ptr)(double \2)\n  \1 = bitcast i16 \1.bits to half",
+        text,
+    )
     text = re.sub(rf"@__nv_({'|'.join(_LIBM)})", r"@\1", text)
     text = re.sub(r"^declare \w+ @__nv_.*$", "", text, flags=re.MULTILINE)
     return re.sub(r"@__nv_(\w+)", _called, text)
@@ -115,31 +130,23 @@ class Kernel:
                         run(at)
 
 
-@functools.cache
-def _kernel(text, name, codes, own):
-    return Kernel(KernelText(text, name, codes), own)
+class LoweredDriver(simulator.SimulatedDriver):
+    """A simulated card that runs kernels lowered, and keeps their sources."""
 
+    def __init__(self, index):
+        super().__init__(0)
+        self.index = index
+        self.sources = []
 
-# Names of kernels that ran lowered, and why others did not.
-ran = []
-refused = []
-
-
-def use(monkeypatch):
-    """Run the kernels of simulated cards lowered."""
-    load = simulator.SimulatedDriver.load
-
-    def loaded(self, source, functions, contract=False):
+    def load(self, source, functions, contract=False):
         own = frozenset(name for name, f in functions.items() if is_own(name, f))
-        if len(own) < len(functions):
-            refused.append((source.name, "a user's function"))
-            return load(self, source, functions, contract)
-        try:
-            kernel = _kernel(source.text, source.name, source.codes, own)
-        except NotLowered as e:
-            refused.append((source.name, str(e)))
-            return load(self, source, functions, contract)
-        ran.append(source.name)
-        return kernel
+        self.sources.append(source)
+        return Kernel(source, own)
 
-    monkeypatch.setattr(simulator.SimulatedDriver, "load", loaded)
+
+@functools.cache
+def card(index):
+    """The type of arrays on a card of this kind, of which other tests know nothing."""
+    family = mb.CuArray.on(index)
+    family._made_driver = LoweredDriver(index)
+    return family

@@ -8,6 +8,8 @@ from compare import assert_same
 
 import mirabelle as mb
 
+pytestmark = pytest.mark.skipif(mb.settings.cuda != "simulated", reason="needs simulated cards")
+
 VALUES = np.arange(12.0).reshape(3, 4)
 
 

@@ -3,6 +3,7 @@
 That kernels do the same as on the host is in test_kernel.py, which runs on a simulated card too.
 """
 
+import cmath
 import importlib.util
 import math
 import re
@@ -16,7 +17,7 @@ import mirabelle as mb
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.gridkernel import IndexKernelText
-from mirabelle.backends.gpu import indexkernels
+from mirabelle.backends.gpu import kernelplan
 from mirabelle.backends.gpu.simulator import SimulatedDriver
 from mirabelle.dispatch.settings import settings
 
@@ -357,15 +358,6 @@ def texts(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__[3:])
-def test_kernels_give_what_they_say(case):
-    out, expected = case()
-    assert_same(out, expected, rtol=RTOL.get(case, 1e-13))
-
-
-# What the compiler makes of their text
-
-
 compiles = pytest.mark.skipif(
     importlib.util.find_spec("numba_cuda") is None or assembler() is None, reason="needs numba-cuda and ptxas"
 )
@@ -376,6 +368,110 @@ def compiled(source):
     from mirabelle.backends.gpu.compiler import ptx_of
 
     return ptx_of(source, getattr(source, "values", {}), (9, 0), contract=True)[0]
+
+
+# What else one may write
+
+
+def complex_numbers(k, y, x):
+    i = k.index(0)
+    z = complex(x[i], 1.0)
+    y[i] = abs(z / (z + 1j) + z.conjugate() ** 2 - np.exp(z)) + cmath.phase(z)
+
+
+def of_the_module_math(k, y, x):
+    v = x[k.index(0)]
+    y[k.index(0)] = math.sin(v) + math.erf(v) + math.pow(v, 1.5) + math.atan2(v, 2.0) + math.copysign(v, -1.0)
+
+
+def of_numpy(k, y, x):
+    v = x[k.index(0)]
+    y[k.index(0)] = np.floor(v) + np.sign(v) + np.power(v, 2) + np.log2(v) + np.minimum(v, 1) + np.isnan(v)
+
+
+def of_ours(k, y, x):
+    v = x[k.index(0)]
+    y[k.index(0)] = mb.where(v > 1, mb.sin(v), 0.0) + mb.hypot(v, 2) + mb.sqrt(4) + mb.float32(v) + mb.int32(v)
+
+
+def rounding_and_whole_numbers(k, y, x):
+    i = k.index(0)
+    a, b = divmod(x[i], 0.7)
+    n = (i + 3) ** 3 ^ 5 | (i << 2)
+    y[i] = round(x[i]) + int(x[i]) + a + b + n % 7 - n // -4
+
+
+def loops_and_branches(k, y, x):
+    n = 0
+    for weight, v in enumerate((1.0, 2.0, 3.0)):
+        y[k.index(0)] += v * weight
+    while n < x[0]:
+        n += 1
+        if n == 3:
+            break
+    else:
+        n = 100
+    y[k.index(0)] += n if 0.5 < x[k.index(0)] <= 2 else -n
+
+
+def arrays_and_tuples(k, y, x):
+    i = k.index(0)
+    pair = (x[0], x[1])
+    mine = k.private((2, 2), mb.float64)
+    for a in range(2):
+        for b in range(2):
+            mine[a, b] = a * 2 + b
+    y[i] = pair[0] + min(pair[1], x[i]) + mine[i % 2, 1] + len(x) + x.size + total(x)
+
+
+@mb.jit
+def total(x):
+    s = 0.0
+    for v in x:
+        s += v
+    return s
+
+
+LANGUAGE = [
+    complex_numbers, of_the_module_math, of_numpy, of_ours, rounding_and_whole_numbers, loops_and_branches,
+    arrays_and_tuples,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("f", LANGUAGE, ids=lambda f: f.__name__)
+def test_the_language_is_the_hosts(f):
+    x = np.array([0.5, 1.5, 2.5, 0.25])
+    results = []
+    for family in (mb.HostArray, mb.CuArray):
+        y = family(np.zeros(4))
+        mb.kernel(f)[4](y, family(x))
+        results.append(contents(y))
+    np.testing.assert_allclose(results[1], results[0], rtol=1e-14)
+
+
+@compiles
+@pytest.mark.parametrize("f", LANGUAGE, ids=lambda f: f.__name__)
+def test_the_language_compiles(f, texts):
+    mb.kernel(f)[4](cu(np.zeros(4)), cu(np.ones(4)))
+    assert ".entry" in compiled(texts[0])
+
+
+def test_functions_of_arrays_are_refused():
+    @mb.kernel
+    def f(k, y):
+        y[k.index(0)] = mb.clip(y[k.index(0)], 0, 1)
+
+    with pytest.raises(mb.UserFunctionError, match=r"line \d+: mb\.clip is no function of numbers"):
+        f[1](cu([1.0]))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda f: f.__name__[3:])
+def test_kernels_give_what_they_say(case):
+    out, expected = case()
+    assert_same(out, expected, rtol=RTOL.get(case, 1e-13))
+
+
+# What the compiler makes of their text
 
 
 @compiles
@@ -474,14 +570,14 @@ class Wide:
 
 
 def test_index_spaces_of_more_than_31_bits_are_counted_in_64():
-    how, block, grid = indexkernels._geometry(saxpy, (2**33,), (256,), [])
+    how, block, grid = kernelplan._geometry(saxpy, (2**33,), (256,), [])
     assert how.wide and block == (256, 1, 1) and grid == (2**25, 1, 1)
-    how, block, grid = indexkernels._geometry(life, (10**6, 10**4), (16, 16), [])
+    how, block, grid = kernelplan._geometry(life, (10**6, 10**4), (16, 16), [])
     assert block == (256, 1, 1) and grid == (40 * 10**6, 1, 1) and how.linear
-    how, *_ = indexkernels._geometry(saxpy, (100,), (256,), [Wide])
+    how, *_ = kernelplan._geometry(saxpy, (100,), (256,), [Wide])
     assert how.wide
     with pytest.raises(ValueError, match=r"groups, and a card takes.*Launch over fewer"):
-        indexkernels._geometry(saxpy, (2**40,), (256,), [])
+        kernelplan._geometry(saxpy, (2**40,), (256,), [])
 
 
 def test_blocks_follow_the_shape_where_the_kernel_does_not_ask():
@@ -492,11 +588,11 @@ def test_blocks_follow_the_shape_where_the_kernel_does_not_ask():
         ((9, 5, 30), (32, 8, 1), (1, 1, 9)),
         ((500, 1, 1), (1, 1, 64), (1, 1, 8)),
     ):
-        group = indexkernels.GROUPS[len(shape)]
-        how, *got = indexkernels._geometry(saxpy, shape, group, [])
+        group = kernelplan.GROUPS[len(shape)]
+        how, *got = kernelplan._geometry(saxpy, shape, group, [])
         assert got == [block, grid] and how.group == ()
     # What a user asks for, he gets.
-    how, *got = indexkernels._geometry(saxpy, (100, 100), (2, 64), [])
+    how, *got = kernelplan._geometry(saxpy, (100, 100), (2, 64), [])
     assert got == [(64, 2, 1), (2, 50, 1)] and how.group == (2, 64)
 
 

@@ -8,6 +8,8 @@ from compare import assert_same
 
 import mirabelle as mb
 
+pytestmark = pytest.mark.skipif(mb.settings.cuda != "simulated", reason="needs simulated cards")
+
 
 @pytest.fixture
 def limited():

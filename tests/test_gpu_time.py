@@ -10,6 +10,7 @@ from compare import assert_same
 import mirabelle as mb
 
 VALUES = np.arange(1.0, 13.0).reshape(3, 4)
+simulated = pytest.mark.skipif(mb.settings.cuda != "simulated", reason="needs simulated cards")
 
 
 def card(values=VALUES):
@@ -50,6 +51,7 @@ def test_values_that_are_let_go_of_in_a_block():
     assert_same(x, VALUES + 4)
 
 
+@simulated
 def test_without_join_the_block_does_not_hold_up_what_follows():
     x, z = card(), card()
     mb.materialize(x), mb.materialize(z)
@@ -80,6 +82,7 @@ def test_synchronize_waits_for_all_streams():
     mb.synchronize(mb.HostArray)
 
 
+@simulated
 def test_streams_are_left_when_something_fails():
     with pytest.raises(ZeroDivisionError), mb.stream(mb.CuArray):
         raise ZeroDivisionError
@@ -122,7 +125,7 @@ def test_a_replay_does_the_block_again():
         g.replay()
     assert_same(z, np.full((3, 4), 11.0))
     assert (c.launches, g.kernels) == (0, 1)
-    assert "1 kernels" in repr(g) or "1 kernel" in repr(g)
+    assert "1 kernel," in repr(g)
 
 
 def test_a_recurrence():
@@ -273,6 +276,7 @@ def test_memory_of_a_graph_is_nobody_elses():
     assert mb.memory(mb.CuArray).used < used
 
 
+@simulated
 def test_values_cannot_be_read_in_the_block():
     x = card()
     mb.CuArray.on(1)([0.0])
@@ -367,6 +371,7 @@ def test_what_another_library_shows_is_not_overwritten():
     assert_same(z, np.full((3, 4), 2.0))
 
 
+@simulated
 def test_a_graph_on_the_second_card():
     second = mb.CuArray.on(1)
     x = second(VALUES)
@@ -377,6 +382,7 @@ def test_a_graph_on_the_second_card():
     assert g.place == second.home
 
 
+@simulated
 def test_replays_go_to_the_current_stream():
     x = card()
     with mb.capture(mb.CuArray) as g:

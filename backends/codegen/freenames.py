@@ -80,6 +80,13 @@ class FreeNames:
         inner = value
         for attribute in ("python", "py_func"):
             inner = getattr(inner, attribute, inner)
+        if (getattr(inner, "__module__", None) or "").startswith("mirabelle."):
+            raise self.fail(
+                function,
+                node,
+                f"mb.{getattr(inner, '__name__', 'this')} is no function of numbers. Inside a kernel there are "
+                "arithmetic, the functions of `math`, and those of `mb` and `np` that work element by element.",
+            )
         called = re.sub(r"\W", "_", getattr(inner, "__name__", "value"))
         name = self._names[id(value)] = f"user{len(self._names)}_{called}"
         self._kept.append(value)

@@ -3,7 +3,7 @@
 *flat*: all operands step evenly, and a thread computes `lanes` neighbouring elements, which it
 reads and writes as one vector where they lie together. *rows*: the innermost dimension along the
 threads of a row, the others over the rest of the grid. *tiles*: operands whose fast dimension is
-not the innermost pass through shared memory, a tile of 32 by 32 at a time.
+not the innermost pass through shared memory, a square tile at a time.
 
 Parameters: the addresses of results and leaves, scalars, then sizes and strides in bytes.
 """
@@ -23,7 +23,6 @@ from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.codegen.source import CONTIGUOUS, STRETCHED, Writer, gathered_leaves
 from mirabelle.dispatch.promotion import code
 
-TILE = 32
 # How many rows of a tile the threads of a block take at a time.
 TILE_ROWS = 8
 # An operand whose fast dimension is the last but one.
@@ -34,7 +33,7 @@ TURNED = "t"
 class GridLayout:
     """How operands lie: which frame, the rank after merging, and how each steps innermost.
 
-    `classes` has results first. `wide` asks for indices of 64 bits.
+    `classes` has results first. A thread computes `lanes` elements. `wide` asks for indices of 64 bits.
     """
 
     frame: str
@@ -42,6 +41,9 @@ class GridLayout:
     classes: str
     lanes: int = 1
     wide: bool = False
+    tile: int = 32
+    # How far the elements of a thread are apart: 1, or the width of a block where no vectors can be read.
+    gap: int = 1
 
 
 class _Frame:
@@ -135,8 +137,11 @@ class _Frame:
     def several(
         self, at: str, addresses: dict[str, str], strides: dict[str, str], held: dict[str, str]
     ) -> None:
-        """Compute `lanes` neighbouring elements, the first at index `at`."""
+        """Compute `lanes` elements, the first at index `at`: all are read before any is written."""
         w, lanes = self.w, self.how.lanes
+        if self.how.gap > 1:
+            self.spread(at, addresses, strides, held)
+            return
         values: list[dict[str, str]] = [{} for _ in range(lanes)]
         for label in self.leaves:
             if label in held:
@@ -163,6 +168,61 @@ class _Frame:
                     place = f"{addresses[label]} + (i8({at}) + i8({lane})) * {strides[label]}"
                     w(f"store_{self.codes[label]}({place}, 0, {value})")
 
+    def spread(
+        self, at: str, addresses: dict[str, str], strides: dict[str, str], held: dict[str, str]
+    ) -> None:
+        """As `several`, for elements a block's width apart."""
+        w, how, ix = self.w, self.how, self.index
+        places = [at if not k else f"{ix}({at} + {ix}({k * how.gap}))" for k in range(how.lanes)]
+        values: list[dict[str, str]] = [{} for _ in places]
+        for label in self.leaves:
+            for k, (place, v) in enumerate(zip(places, values, strict=True)):
+                if label in held:
+                    v[label] = held[label]
+                    continue
+                if self.classes[label] == CONTIGUOUS:
+                    w(f"a{k}_{label} = {self.loaded(label, addresses[label], place)}")
+                else:
+                    where = f"{addresses[label]} + i8({place}) * {strides[label]}"
+                    w(f"a{k}_{label} = {self.loaded(label, where, '0')}")
+                v[label] = f"a{k}_{label}"
+        for k, v in enumerate(values):
+            w(f"r{k} = {self.call(v)}")
+        for k, place in enumerate(places):
+            where = {
+                label: (addresses[label], place)
+                if self.classes[label] == CONTIGUOUS
+                else (f"{addresses[label]} + i8({place}) * {strides[label]}", "0")
+                for label in self.outs
+            }
+            self.write_results(f"r{k}", where)
+
+    def begin_index(self) -> None:
+        """The index of the first element of a thread."""
+        w, lanes, ix = self.w, self.how.lanes, self.index
+        if self.how.gap > 1:
+            w(f"i = {ix}({ix}(block_x()) * {ix}({lanes * self.how.gap}) + {ix}(thread_x()))")
+        else:
+            w(f"i = {ix}({ix}({ix}(block_x()) * {ix}(threads_x()) + {ix}(thread_x())) * {ix}({lanes}))")
+
+    def whole_or_rest(
+        self, end: str, addresses: dict[str, str], strides: dict[str, str], held: dict[str, str]
+    ) -> None:
+        """All elements of a thread at once, or those before the end one by one."""
+        w, how, ix = self.w, self.how, self.index
+        w(f"if {end} - i >= {ix}({(how.lanes - 1) * how.gap + 1}):")
+        w.depth += 1
+        self.several("i", addresses, strides, held)
+        w.depth -= 1
+        w("else:")
+        w.depth += 1
+        w("k = i")
+        w(f"while k < {end}:")
+        w.depth += 1
+        self.one("k", addresses, strides, held)
+        w(f"k = {ix}(k + {ix}({how.gap}))")
+        w.depth -= 2
+
     def hold(self, label: str, address: str) -> str:
         """Read once what is the same for all elements of a row."""
         if self.is_table(label):
@@ -180,7 +240,7 @@ class Flat(_Frame):
         self.begin(f"flat_{self.program.name}", ["n", *[f"t_{x}" for x in strided]])
         strides = {x: f"t_{x}" for x in strided}
         w(f"n = {ix}(n)")
-        w(f"i = {ix}({ix}({ix}(block_x()) * {ix}(threads_x()) + {ix}(thread_x())) * {ix}({lanes}))")
+        self.begin_index()
         w("if i >= n:")
         w("    return")
         addresses = {x: x for x in self.labels}
@@ -188,23 +248,13 @@ class Flat(_Frame):
         if lanes == 1:
             self.one("i", addresses, strides, held)
             return
-        w(f"if n - i >= {ix}({lanes}):")
-        w.depth += 1
-        self.several("i", addresses, strides, held)
-        w.depth -= 1
-        w("else:")
-        w.depth += 1
-        w("while i < n:")
-        w.depth += 1
-        self.one("i", addresses, strides, held)
-        w(f"i = {ix}(i + {ix}(1))")
-        w.depth -= 2
+        self.whole_or_rest("n", addresses, strides, held)
 
 
 class Rows(_Frame):
     """Two and more dimensions: threads along the innermost, rows over the rest of the grid.
 
-    With several lanes, the innermost size is a multiple of them.
+    Where neighbours are read as vectors, the innermost size is a multiple of the lanes.
     """
 
     def write(self) -> None:
@@ -214,7 +264,9 @@ class Rows(_Frame):
         sizes = [f"n{d}" for d in range(outer)] + ["n"]
         strides = [f"t_{x}_{d}" for x in self.labels for d in range(outer)] + [f"t_{x}" for x in self.stepped]
         self.begin(f"rows_{self.program.name}", [*sizes, *strides])
-        w(f"i = {ix}({ix}({ix}(block_x()) * {ix}(threads_x()) + {ix}(thread_x())) * {ix}({how.lanes}))")
+        self.begin_index()
+        if how.gap > 1:
+            w(f"n = {ix}(n)")
         w(f"if i >= {ix}(n):")
         w("    return")
         w(f"rows = {ix}({' * '.join(sizes[:-1])})")
@@ -229,7 +281,9 @@ class Rows(_Frame):
         addresses = {x: f"{x}_" for x in self.labels}
         steps = {x: f"t_{x}" for x in self.stepped}
         held = {x: self.hold(x, f"{x}_") for x in self.leaves if self.classes[x] == STRETCHED}
-        if how.lanes > 1:
+        if how.gap > 1:
+            self.whole_or_rest("n", addresses, steps, held)
+        elif how.lanes > 1:
             self.several("i", addresses, steps, held)
         else:
             self.one("i", addresses, steps, held)
@@ -241,7 +295,7 @@ class Tiles(_Frame):
     """Two innermost dimensions in tiles, so that operands fast along either are read in lines."""
 
     def write(self) -> None:
-        w, how, ix = self.w, self.how, self.index
+        w, how, ix, tile = self.w, self.how, self.index, self.how.tile
         outer = how.rank - 2
         turned = [x for x in self.leaves if self.classes[x] == TURNED and not self.is_table(x)]
         stepped = [x for x in self.labels if self.classes[x] not in (CONTIGUOUS, STRETCHED)]
@@ -250,16 +304,16 @@ class Tiles(_Frame):
         strides += [f"t_{x}" for x in stepped]
         self.begin(f"tiles_{self.program.name}", [*sizes, *strides])
         for x in turned:
-            w(f"tile_{x} = cuda.shared.array({TILE * (TILE + 1)}, {self.codes[x]})")
+            w(f"tile_{x} = cuda.shared.array({tile * (tile + 1)}, {self.codes[x]})")
         w("tx = i4(thread_x())")
         w("ty = i4(thread_y())")
-        w(f"across = {ix}({ix}(block_x()) * {ix}({TILE}))")
-        w(f"high = {ix}(div_i8(m + i8({TILE - 1}), i8({TILE})))")
+        w(f"across = {ix}({ix}(block_x()) * {ix}({tile}))")
+        w(f"high = {ix}(div_i8(m + i8({tile - 1}), i8({tile})))")
         w(f"tiles = {ix}({' * '.join(['i8(high)', *sizes[:outer]])})")
         w(f"block = {ix}(block_y())")
         w("while block < tiles:")
         w.depth += 1
-        w(f"down = {ix}(rem_{ix}(block, high) * {ix}({TILE}))" if outer else f"down = {ix}(block * {ix}({TILE}))")
+        w(f"down = {ix}(rem_{ix}(block, high) * {ix}({tile}))" if outer else f"down = {ix}(block * {ix}({tile}))")
         if outer:
             w(f"rest = div_{ix}(block, high)")
             coordinates(w, "rest", sizes[:outer], ix)
@@ -269,7 +323,7 @@ class Tiles(_Frame):
         if turned:
             # Read along their own fast dimension: thread x goes down, thread y across.
             w("k = i4(0)")
-            w(f"while k < i4({TILE}):")
+            w(f"while k < i4({tile}):")
             w.depth += 1
             w(f"a = {ix}(down + {ix}(tx))")
             w(f"b = {ix}(across + {ix}(ty + k))")
@@ -277,21 +331,21 @@ class Tiles(_Frame):
             w.depth += 1
             for x in turned:
                 place = f"{x}_ + i8(a) * t_{x}_{outer} + i8(b) * t_{x}"
-                w(f"tile_{x}[i4(ty + k) * i4({TILE + 1}) + tx] = load_{self.codes[x]}({place}, 0)")
+                w(f"tile_{x}[i4(ty + k) * i4({tile + 1}) + tx] = load_{self.codes[x]}({place}, 0)")
             w.depth -= 1
             w(f"k = i4(k + i4({TILE_ROWS}))")
             w.depth -= 1
             w("barrier()")
         w(f"i = {ix}(across + {ix}(tx))")
         w("k = i4(0)")
-        w(f"while k < i4({TILE}):")
+        w(f"while k < i4({tile}):")
         w.depth += 1
         w(f"j = {ix}(down + {ix}(ty + k))")
         w(f"if j < {ix}(m) and i < {ix}(n):")
         w.depth += 1
         for x in self.labels:
             w(f"{x}__ = {x}_ + i8(j) * t_{x}_{outer}")
-        held = {x: f"tile_{x}[tx * i4({TILE + 1}) + i4(ty + k)]" for x in turned}
+        held = {x: f"tile_{x}[tx * i4({tile + 1}) + i4(ty + k)]" for x in turned}
         held |= {x: self.hold(x, f"{x}__") for x in self.leaves if self.classes[x] == STRETCHED}
         self.one("i", {x: f"{x}__" for x in self.labels}, {x: f"t_{x}" for x in stepped}, held)
         w.depth -= 1

@@ -44,7 +44,8 @@ def _card(family: Any) -> str:
     major, minor = driver.capability
     return (
         f"{family.home}: {driver.name}, compute capability {major}.{minor}, "
-        f"{driver.multiprocessors} multiprocessors, {shown_bytes(figures['free'])} of {shown_bytes(figures['total'])} free"
+        f"{driver.multiprocessors} multiprocessors, "
+        f"{shown_bytes(figures['free'])} of {shown_bytes(figures['total'])} free"
     )
 
 

@@ -103,9 +103,9 @@ class CudaRecorder(Recorder):
                 graph = self.stream.end_capture()
         except Exception as e:
             raise DeviceError(
-                f"This block cannot be captured as a graph ({e}). The usual cause is a routine that waits for the "
-                "card, to learn a size or whether it succeeded, or a library that uses a stream of its own. Leave it "
-                "out of the block. Arrays that were there before are what they were."
+                f"This block cannot be captured as a graph ({e}). The usual cause is a routine that waits for "
+                "the card, to learn a size or whether it succeeded, or a library that has a stream of its own. "
+                "Leave it out of the block. Arrays that were there before are what they were."
             ) from None
         finally:
             self._entered.close()

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from mirabelle.backends.codegen.element import KernelText
-from mirabelle.backends.codegen.gridkernel import IndexKernelText
 from mirabelle.backends.codegen.source import function_name
 from mirabelle.backends.codegen.userfunctions import captures
 from mirabelle.backends.gpu.lowering import lowered
@@ -123,9 +122,8 @@ def ptx_of(
     Products and sums are not contracted to fused multiply-adds unless asked: so what IEEE 754 rounds
     exactly has the host's bits.
     """
-    # A kernel of a user's has the types that Numba infers.
     own = frozenset(name for name, f in functions.items() if is_own(name, f))
-    if len(own) < len(functions) or isinstance(source, IndexKernelText):
+    if len(own) < len(functions) or source.inferred:
         return _ptx_by_numba(source, functions, capability, contract)
     with _lock:
         try:

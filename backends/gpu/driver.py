@@ -22,8 +22,8 @@ Launcher = Callable[..., None]
 def stray_address(address: int) -> DeviceError:
     """The error for an address that is said to be a card's, and is not."""
     return DeviceError(
-        f"The address {address:#x} is no memory of a card that lives: it is the host's, or was given back. Hand over "
-        "the array while its library holds it; what the host has is copied with `mb.CuArray(x)`."
+        f"The address {address:#x} is no memory of a card that lives: it is the host's, or was given back. "
+        "Hand over the array while its library holds it; what the host has is copied with `mb.CuArray(x)`."
     )
 
 

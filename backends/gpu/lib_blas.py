@@ -15,14 +15,14 @@ import numpy as np
 
 from mirabelle.backends.gpu.library import on_card
 
-_PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
+PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 # cuBLAS counts in 32 bits.
 _LARGEST = 2**31 - 1
 
 
 def multiply(xp: Any, a: Any, b: Any, c: Any, alpha: Any = 1, beta: Any = 0) -> bool:
     """c = alpha * a @ b + beta * c by one call of cuBLAS; False where it takes more. `c` overlaps neither."""
-    if not on_card(xp) or not a.dtype == b.dtype == c.dtype or c.dtype.char not in _PREFIX:
+    if not on_card(xp) or not a.dtype == b.dtype == c.dtype or c.dtype.char not in PREFIX:
         return False
     if not (a.size and b.size) or max(*a.shape, *b.shape, *c.shape) > _LARGEST or 1 == a.ndim == b.ndim:
         return False
@@ -130,7 +130,7 @@ def _call(name: str, dtype: np.dtype, *arguments: Any) -> None:
     if mode != cublas.CUBLAS_POINTER_MODE_HOST:
         cublas.setPointerMode(context, cublas.CUBLAS_POINTER_MODE_HOST)
     try:
-        getattr(cublas, _PREFIX[dtype.char] + name)(context, *arguments)
+        getattr(cublas, PREFIX[dtype.char] + name)(context, *arguments)
     finally:
         if mode != cublas.CUBLAS_POINTER_MODE_HOST:
             cublas.setPointerMode(context, mode)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.library import routine
+from mirabelle.backends.gpu.library import on_card, routine
 
 # From this many products on, and with a filter of this length, transforms are quicker than sums.
 _MANY, _LONG = 1 << 28, 1 << 9
 # The most products that are formed at a time.
-_BLOCK = 1 << 24
+_BLOCK = 1 << 22
+# A thread adds up filters of this length; longer ones too, if there are this many places.
+_SHORT, _THREADS = 1 << 10, 1 << 15
 
 
 @routine("convolve")
@@ -53,11 +56,41 @@ def _slid(xp: Any, a: Any, v: Any, mode: Any) -> Any:
         out = _transformed(xp, a, v)[m - 1 - left : m - 1 - left + length]
         if bool(xp.isfinite(out).all()):  # one infinity would spread over all of a transform
             return out
+    if on_card(xp) and (m <= _SHORT or length >= _THREADS):
+        return _by_threads(xp, a, v, -left, length)
     out = xp.empty(length, a.dtype)
     count = max(1, _BLOCK // m)
     for start in range(0, length, count):
         out[start : start + count] = _sums(xp, a, v, start - left, min(count, length - start))
     return out
+
+
+_LOOP = """
+    long long place = start + i;
+    long long stop = size_a - place < size_v ? size_a - place : size_v;
+    T sum = T(0);
+    for (long long j = place < 0 ? -place : 0; j < stop; ++j) {
+        sum += a[place + j] * v[j];
+    }
+    out = sum;
+"""
+
+
+@functools.cache
+def _kernel(xp: Any) -> Any:
+    return xp.ElementwiseKernel(
+        "raw T a, raw T v, int64 size_a, int64 size_v, int64 start", "T out", _LOOP, "mirabelle_slide"
+    )
+
+
+def _by_threads(xp: Any, a: Any, v: Any, start: int, length: int) -> Any:
+    """One thread adds up for each place."""
+    worked = {"b": np.dtype(np.int32)}.get(a.dtype.kind, a.dtype)
+    worked = np.dtype(np.float32) if worked == np.float16 else worked
+    out = xp.empty(length, worked)
+    x, y = (xp.ascontiguousarray(z.astype(worked, copy=False)) for z in (a, v))
+    _kernel(xp)(x, y, x.size, y.size, start, out)
+    return out != 0 if a.dtype.kind == "b" else out.astype(a.dtype, copy=False)
 
 
 def _sums(xp: Any, a: Any, v: Any, start: int, count: int) -> Any:

@@ -1,4 +1,4 @@
-"""Matrix products and scans of a card, by dtype: cuBLAS, CuPy's kernels for integers, and our scans."""
+"""Matrix products of a card by dtype (cuBLAS, CuPy's kernels for integers), and ufuncs' `accumulate`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library
-from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.gpu import GPUArray, handle
-from mirabelle.backends.gpu.lib_blas import multiply
+from mirabelle.backends.gpu.lib_blas import PREFIX, multiply
 from mirabelle.backends.gpu.lib_segments import ASSOCIATIVE
-from mirabelle.backends.gpu.library import absent, on_card, routine, uncounted
-from mirabelle.dispatch import counters, verbs
-from mirabelle.dispatch.tree import Leaf
+from mirabelle.backends.gpu.library import absent, on_card, routine
+from mirabelle.dispatch import verbs
 
 
 @routine("matmul")
@@ -27,7 +25,9 @@ def matmul(xp: Any, a: Any, b: Any) -> Any:
     if dtype == np.float16 and not on_card(xp):  # accumulated in single precision, as cuBLAS does
         return xp.matmul(a.astype(np.float32), b.astype(np.float32)).astype(dtype)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-    if on_card(xp) and max(a.ndim, b.ndim) > 1:
+    if not a.size or not b.size:
+        return xp.zeros(_shape(a, b), dtype)
+    if on_card(xp) and dtype.char in PREFIX and max(a.ndim, b.ndim) > 1:
         out = xp.empty(_shape(a, b), dtype)
         if multiply(xp, a, b, out):
             return out
@@ -53,32 +53,10 @@ def gemm(xp: Any, a: Any, b: Any, c: Any, *, alpha: Any = 1, beta: Any = 0) -> N
     c[...] = made.astype(c.dtype, copy=False)
 
 
-def gpu_matmul(x1: Any, x2: Any) -> Any:
-    a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
-    family = a.family
-    made = uncounted(family, "matmul")(a, b)
-    if counters.active:
-        counters.add(launches=1, bytes_read=a.nbytes + b.nbytes, bytes_written=made.nbytes)
-    return wrap(family, Leaf(made))
-
-
-GPUArray._matmul = staticmethod(gpu_matmul)  # type: ignore[method-assign, assignment]
-
-
 absent("vecdot", "Inner products of lines are a fused reduction on a card: mb.sum(x * y, axis=-1).")
 
 
 # Scans
-
-
-def gpu_accumulate(x: Any, op: Any, axis: int) -> Any:
-    from mirabelle.backends.gpu import scans
-
-    view = verbs.leaf_of(x).view
-    return wrap(view.family, Leaf(scans.scan(view, op, axis)))
-
-
-GPUArray._accumulate = staticmethod(gpu_accumulate)  # type: ignore[method-assign, assignment]
 
 
 def _accumulation(name: str) -> Any:

@@ -1,19 +1,21 @@
 """Reductions of segments: of runs of elements that lie one after another.
 
 CuPy adds up repeated places with atomic operations, whose order, and so whose last bits, change from
-run to run. Here neighbours are combined over doubling distances within their segment: always in one
-order, with errors that grow with the logarithm of its length, and without waiting for the card.
+run to run. Here the order is always the same: short segments are added up by one thread each; in long
+ones neighbours are combined over doubling distances, with errors that grow with the logarithm.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.backends.gpu.lib_sorting import argsort
-from mirabelle.backends.gpu.library import routine
+from mirabelle.backends.gpu.library import on_card, routine
 
 # Operations whose order of evaluation is free.
 ASSOCIATIVE = {
@@ -45,9 +47,47 @@ def reduce_segments(xp: Any, combine: Any, values: Any, first: Any, lengths: Any
     longest = int(lengths.max())
     if longest <= 1:
         return values[first]
+    if longest <= _SHORT and _loops(xp, combine):
+        return _one_by_one(xp, combine, values, first, first + lengths)
     which = xp.searchsorted(first, xp.arange(total, dtype=np.int64), side="right") - 1
     found = running_segments(xp, combine, values, first[which], longest)
     return found[first + lengths - 1]
+
+
+# Segments of up to so many elements are one thread's each.
+_SHORT = 512
+
+_LOOP = """
+    long long row = i / width, column = i % width, stop = last[row];
+    T found = values[first[row] * width + column];
+    for (long long j = first[row] + 1; j < stop; ++j) {
+        found = found OP values[j * width + column];
+    }
+    out = found;
+"""
+
+
+def _loops(xp: Any, combine: Any) -> bool:
+    return on_card(xp) and (combine is xp.add or combine is xp.multiply)
+
+
+@functools.cache
+def _kernel(xp: Any, sign: str, name: str) -> Any:
+    return xp.ElementwiseKernel(
+        "raw T values, raw int64 first, raw int64 last, int64 width", "T out", _LOOP.replace("OP", sign), name
+    )
+
+
+def _one_by_one(xp: Any, combine: Any, values: Any, first: Any, last: Any) -> Any:
+    """The elements of each segment combined from the first to the last."""
+    rest = values.shape[1:]
+    out = xp.empty((first.size, math.prod(rest)), values.dtype)
+    if out.size:
+        adds = combine is xp.add
+        kernel = _kernel(xp, "+" if adds else "*", "mirabelle_sums" if adds else "mirabelle_products")
+        values, first, last = (xp.ascontiguousarray(x) for x in (values, first, last))
+        kernel(values, first, last, out.shape[1], out)
+    return out.reshape(first.size, *rest)
 
 
 def runs(xp: Any, keys: Any) -> tuple[Any, Any]:
@@ -70,7 +110,14 @@ def totals_of_runs(xp: Any, combine: Any, keys: Any, values: Any) -> Any:
     """For each element, its whole run of equal keys combined; the keys are sorted."""
     starts = xp.searchsorted(keys, keys, side="left")
     ends = xp.searchsorted(keys, keys, side="right")
-    return running_segments(xp, combine, values, starts, int((ends - starts).max()))[ends - 1]
+    longest = int((ends - starts).max())
+    if longest <= 1:
+        return values
+    if longest <= _SHORT and _loops(xp, combine):
+        # Only the first thread of a run has something to do.
+        leads = starts == xp.arange(keys.size, dtype=np.int64)
+        return _one_by_one(xp, combine, values, starts, xp.where(leads, ends, 0))[starts]
+    return running_segments(xp, combine, values, starts, longest)[ends - 1]
 
 
 def combined_by_key(xp: Any, combine: Any, keys: Any, values: Any) -> tuple[Any, Any]:

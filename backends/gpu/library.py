@@ -19,9 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
 from mirabelle.arraytypes.library import arrays_in
-from mirabelle.dispatch import counters
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.tree import Leaf
 
 # Routines of the library's arrays, by name: `run(module, *arrays, **options)`.
 ROUTINES: dict[str, Callable[..., Any]] = {}
@@ -82,6 +84,26 @@ def uncounted(cls: Any, name: str) -> Callable[..., Any]:
 _made: dict[tuple[Any, str], tuple[Any, Callable[..., Any]]] = {}
 
 GPUArray._routine = classmethod(gpu_routine)  # type: ignore[method-assign, assignment]
+
+
+def gpu_matmul(x1: Any, x2: Any) -> Any:
+    a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
+    family = a.family
+    made = uncounted(family, "matmul")(a, b)
+    if counters.active:
+        counters.add(launches=1, bytes_read=a.nbytes + b.nbytes, bytes_written=made.nbytes)
+    return wrap(family, Leaf(made))
+
+
+def gpu_accumulate(x: Any, op: Any, axis: int) -> Any:
+    from mirabelle.backends.gpu import scans
+
+    view = verbs.leaf_of(x).view
+    return wrap(view.family, Leaf(scans.scan(view, op, axis)))
+
+
+GPUArray._matmul = staticmethod(gpu_matmul)  # type: ignore[method-assign, assignment]
+GPUArray._accumulate = staticmethod(gpu_accumulate)  # type: ignore[method-assign, assignment]
 
 
 def _found(cls: Any, driver: Any, name: str) -> Callable[..., Any]:

@@ -66,7 +66,10 @@ class Module:
         name, codes = self.source.name, self.source.codes
         node = self.scope[name]
         self.kernel(node, codes)
-        annotated = f"void ({', '.join(LLVM[c] for c in codes)})* @{name}"
+        kernel = f"void ({', '.join(LLVM[c] for c in codes)})* @{name}"
+        notes = [f'!{{{kernel}, !"kernel", i32 1}}']
+        if self.source.threads:
+            notes.append(f'!{{{kernel}, !"maxntidx", i32 {self.source.threads}}}')
         return "\n".join(
             [
                 'target triple = "nvptx64-nvidia-cuda"',
@@ -74,10 +77,10 @@ class Module:
                 *self.shared,
                 *self.declared.values(),
                 *self.defined,
-                "!nvvm.annotations = !{!0}",
-                f'!0 = !{{{annotated}, !"kernel", i32 1}}',
-                "!nvvmir.version = !{!1}",
-                f"!1 = !{{{', '.join(f'i32 {v}' for v in version)}}}",
+                f"!nvvm.annotations = !{{{', '.join(f'!{k}' for k in range(1, 1 + len(notes)))}}}",
+                "!nvvmir.version = !{!0}",
+                f"!0 = !{{{', '.join(f'i32 {v}' for v in version)}}}",
+                *[f"!{k} = {note}" for k, note in enumerate(notes, 1)],
                 "",
             ]
         )

@@ -23,8 +23,12 @@ _MEMORY = re.compile(r"(load|store)(\d*)_([biufc]\d+)$")
 _DIVISION = re.compile(r"(div|rem)_(i[48])$")
 _REGISTER = re.compile(r"(threads?|blocks?)_([xyz])$")
 _REGISTERS = {"thread": "tid", "block": "ctaid", "threads": "ntid", "blocks": "nctaid"}
-# Functions that LLVM has itself.
-_INTRINSIC = {"fabs": 1, "sqrt": 1, "floor": 1, "ceil": 1, "trunc": 1, "rint": 1, "copysign": 2, "fma": 3}
+# Functions that are instructions: in LLVM's words, as far as libNVVM takes them, with doubles and singles.
+_INSTRUCTIONS = {
+    **{name: (f"llvm.{name}.f64", f"llvm.{name}.f32") for name in ("sqrt", "floor", "ceil", "trunc", "fma")},
+    "fabs": ("llvm.nvvm.fabs.d", "llvm.nvvm.fabs.f"),
+    "rint": ("llvm.nvvm.round.d", "llvm.nvvm.round.f"),
+}
 _LIBDEVICE = {
     **dict.fromkeys(
         ("cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
@@ -219,8 +223,10 @@ def real_function(w: Any, module: Any, name: str, args: list[Any]) -> Any:
     if code not in ("f4", "f8"):
         raise NotLowered(f"{name} of {code}")
     t = LLVM[code]
-    if name in _INTRINSIC and _INTRINSIC[name] == len(args):
-        function = f"llvm.{name}.{'f32' if code == 'f4' else 'f64'}"
+    if name == "copysign" and len(args) == 2:
+        return signed_as(w, *args)
+    if name in _INSTRUCTIONS and len(args) == (3 if name == "fma" else 1):
+        function = _INSTRUCTIONS[name][code == "f4"]
     elif _LIBDEVICE.get(name) == len(args):
         function = libdevice(name, code)
     elif name == "ldexp":
@@ -239,6 +245,18 @@ def real_function(w: Any, module: Any, name: str, args: list[Any]) -> Any:
     if any(x.code != code for x in args):
         raise NotLowered(f"{name} of different dtypes")
     return Value(code, (module.call(w, function, t, [t] * len(args), [x.parts[0] for x in args]),))
+
+
+def signed_as(w: Any, x: Value, y: Value) -> Value:
+    """The magnitude of one number with the sign of another."""
+    if x.code != y.code:
+        raise NotLowered("a sign of another dtype")
+    t, bits = LLVM[x.code], 8 * int(x.code[1:])
+    sign = 1 << bits - 1
+    a, b = (w.emit(f"bitcast {t} {v.parts[0]} to i{bits}") for v in (x, y))
+    a, b = w.emit(f"and i{bits} {a}, {sign - 1}"), w.emit(f"and i{bits} {b}, {-sign}")
+    both = w.emit(f"or i{bits} {a}, {b}")
+    return Value(x.code, (w.emit(f"bitcast i{bits} {both} to {t}"),))
 
 
 def libdevice(name: str, code: str) -> str:

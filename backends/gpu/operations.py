@@ -6,7 +6,7 @@ library of real functions as the module `library`, and further plain functions o
 the compiler has to make device functions of (`calls` of the function names them). Some are the
 library's own: `math.sin`, which a compiler knows already.
 
-Three *targets* are there for one meaning: "cuda"; "host", for `numba.njit`; and "numpy", plain Python
+Four *targets* are there for one meaning: "cuda"; "hip"; "host", for `numba.njit`; and "numpy", plain Python
 on NumPy's numbers. On a simulated card `simulated_function` takes NumPy's ufuncs where there are any.
 
 >>> import numpy as np
@@ -248,7 +248,7 @@ def _constants(code: str, target: str) -> dict[str, Any]:
         }  # fmt: skip
         scope |= {name: number(value) for name, value in values.items()}
         scope["library"] = _library(target, np.dtype(number).itemsize)
-    if kind in "iu" and target == "cuda":
+    if kind in "iu" and target in ("cuda", "hip"):
         scope["popcount"] = _of_library("popcount", code, target)
     return scope
 
@@ -275,6 +275,15 @@ def _library(target: str, itemsize: int) -> types.ModuleType:
             name: getattr(np, name) for name in ("floor", "ceil", "trunc", "rint", "cbrt", "exp2", "fmod")
         }
         known |= {"sinpi": ops.sinpi, "cospi": ops.cospi}
+    elif target == "hip":
+        from numba import hip
+
+        # HIP's device functions, by their names in C: at single precision `math`'s may be those of doubles.
+        suffix = "f" if itemsize == 4 else ""
+        for name in (*_MATH, "cbrt", "rint", "sinpi", "cospi", "fma"):
+            if name not in ("ldexp", "frexp"):  # (which take pointers or integers: left to numba-hip)
+                known[name] = getattr(hip, {"gamma": "tgamma"}.get(name, name) + suffix)
+        known["popcount"] = hip.popcll
     else:
         from numba.cuda import libdevice
 

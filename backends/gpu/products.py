@@ -132,7 +132,8 @@ def _planned(
     columns = shape_b[-1]
     stack = shape_a[:-2]
     count = math.prod(stack)
-    down, over = _tile(rows), _tile(columns)
+    most = 2 if dtype.kind == "c" else 4  # (registers)
+    down, over = min(_tile(rows), most), min(_tile(columns), most)
     # Rather smaller tiles than too few of them.
     while max(down, over) > 1 and _tiles(rows, down) * _tiles(columns, over) * count < BLOCKS // 2:
         down, over = (down // 2, over) if down >= over else (down, over // 2)

@@ -104,6 +104,7 @@ def recording(driver: Any) -> Any:
 def refuse_reading(what: str) -> DeviceError:
     """The error for what needs values while they are only recorded."""
     return DeviceError(
-        f"Inside mb.capture() nothing is computed yet, and {what}. Read values before or after the block. What "
-        "must be known of an array once (the bounds of an index, say) is kept with it: run the statement once before."
+        f"Inside mb.capture() nothing is computed yet, and {what}. Read values before or after the block. "
+        "What must be known of an array (the bounds of an index, say) is kept with it: run the statement once "
+        "before."
     )

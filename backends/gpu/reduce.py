@@ -30,6 +30,8 @@ from mirabelle.dispatch.tree import Leaf, Reduced
 THREADS = 256
 # So many blocks keep a large card busy; more parts than that only make more partial results.
 BLOCKS = 1024
+# Bytes that a thread asks for at a time.
+IN_FLIGHT = 64
 # A part has at least so many elements for each of its threads.
 LEAST_WORK = 16
 
@@ -238,7 +240,7 @@ def _launcher(
     layout = ReduceLayout(
         across, len(kept_sizes), len(red_sizes), names, lanes, vectors,
         max(outputs + teams, length + 8 * members * lanes) >= WIDE,
-        wide * high, 4 if lanes <= 2 else 2,
+        wide * high, max(1, min(8, IN_FLIGHT // (lanes * max(itemsizes[first:], default=8)))) if across else 4,
     )  # fmt: skip
     driver = family.driver()
     key = (family, layout)

@@ -9,7 +9,7 @@ from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import force_temporary, settle
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.backends.codegen.element import scalar_values
-from mirabelle.backends.codegen.gridframe import TILE, TILE_ROWS, TURNED, GridLayout, grid_source
+from mirabelle.backends.codegen.gridframe import TILE_ROWS, TURNED, GridLayout, grid_source
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.source import CONTIGUOUS, REVERSED, STRETCHED, STRIDED, UNEVEN
 from mirabelle.backends.gpu.compiler import compiled_names
@@ -21,6 +21,10 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf
 
 # Threads of a block in elementwise kernels.
 THREADS = 256
+# Of these, along the innermost dimension at most.
+ACROSS = 64
+# So many threads keep a large card busy.
+BUSY = 1 << 17
 # The most blocks a grid has along its second dimension.
 MOST_ROWS = 65535
 # Sizes from here on are counted in 64 bits.
@@ -83,7 +87,15 @@ def make_plan(family: Any, program: Program, operands: list[Any], n_out: int, al
     frame = "flat" if len(sizes) == 1 else "tiles" if TURNED in classes else "rows"
     wide = math.prod(sizes) >= WIDE
     lanes = 1 if frame == "tiles" or not aligned else _lanes(sizes, strides, classes, operands, n_out)
-    how = GridLayout(frame, len(sizes), classes, lanes, wide)
+    gap = 1
+    if lanes == 1 and frame != "tiles":
+        # Several elements for what a thread has to find out first; not where that leaves cards idle.
+        gap = _across(frame, sizes[-1])
+        lanes = 4
+        while lanes > 1 and (lanes * gap > sizes[-1] or math.prod(sizes) < lanes * BUSY):
+            lanes //= 2
+        gap = gap if lanes > 1 else 1
+    how = GridLayout(frame, len(sizes), classes, lanes, wide, gap=gap)
     driver = family.driver()
     key = (family, how)
     entry = program.plans.get(key)
@@ -92,7 +104,7 @@ def make_plan(family: Any, program: Program, operands: list[Any], n_out: int, al
         kernel = driver.load(source, compiled_names(source.functions))
         entry = program.plans[key] = source, kernel
     source, kernel = entry
-    fixed, grid, block = _geometry(frame, sizes, strides, classes, lanes)
+    fixed, grid, block = _geometry(how, sizes, strides)
     return driver.launcher(kernel, source.codes, grid, block, fixed)
 
 
@@ -140,10 +152,21 @@ def _lanes(
     return max(lanes, 1)
 
 
+def _across(frame: str, inner: int) -> int:
+    """How many threads of a block stand along the innermost dimension."""
+    if frame == "flat":
+        return THREADS
+    across = 1
+    while across < ACROSS and across < inner:
+        across *= 2
+    return across
+
+
 def _geometry(
-    frame: str, sizes: list[int], strides: list[list[int]], classes: str, lanes: int
+    how: GridLayout, sizes: list[int], strides: list[list[int]]
 ) -> tuple[tuple[int, ...], tuple[int, int, int], tuple[int, int, int]]:
     """The sizes and strides a kernel gets, its grid and its blocks."""
+    frame, classes, lanes = how.frame, how.classes, how.lanes
     inner = sizes[-1]
     last = [s[-1] for s, c in zip(strides, classes, strict=True) if c not in (CONTIGUOUS, STRETCHED)]
     if frame == "flat":
@@ -151,11 +174,12 @@ def _geometry(
     outer = [x for s in strides for x in s[:-1]]
     fixed = (*sizes, *outer, *last)
     if frame == "tiles":
-        rest = math.prod(sizes[:-2]) * -(-sizes[-2] // TILE)
-        return fixed, (-(-inner // TILE), min(rest, MOST_ROWS), 1), (TILE, TILE_ROWS, 1)
-    across = 1
-    while across < THREADS and across * lanes < inner:
-        across *= 2
+        rest = math.prod(sizes[:-2]) * -(-sizes[-2] // how.tile)
+        return fixed, (-(-inner // how.tile), min(rest, MOST_ROWS), 1), (how.tile, TILE_ROWS, 1)
+    across = how.gap
+    if across == 1:
+        while across < ACROSS and across * lanes < inner:
+            across *= 2
     down = THREADS // across
     rows = math.prod(sizes[:-1])
     grid = (-(-inner // (across * lanes)), min(-(-rows // down), MOST_ROWS), 1)

@@ -254,6 +254,11 @@ class _Array:
     def __len__(self) -> int:
         return int(self.shape[0])
 
+    def __iter__(self) -> Iterator[Any]:
+        if self.ndim != 1:
+            raise TypeError("a simulated card runs loops over arrays of one dimension. Loop over a range.")
+        return (_get(self, i) for i in range(len(self)))
+
     def at(self, parts: tuple[int, ...]) -> int:
         return self.address + sum(i * int(s) for i, s in zip(parts, self.strides, strict=True))
 

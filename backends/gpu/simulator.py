@@ -23,7 +23,6 @@ import numpy as np
 
 from mirabelle.arraytypes.gpu import view_at
 from mirabelle.backends.codegen.element import KernelText
-from mirabelle.backends.codegen.gridkernel import IndexKernelText
 from mirabelle.backends.gpu.driver import Driver, Launcher, stray_address
 from mirabelle.backends.gpu.memory import exhausted
 from mirabelle.backends.gpu.recording import recording, refuse_reading
@@ -102,10 +101,6 @@ class Memory:
         return block.data[offset : offset + nbytes]  # type: ignore[no-any-return]
 
 
-# The cards that have been started, by number.
-_cards: dict[int, SimulatedDriver] = {}
-
-
 class _Lent:
     """What NumPy is told of memory handed to somebody else: where it is, and what must live for it."""
 
@@ -123,14 +118,17 @@ class SimulatedDriver(Driver):
     name = "simulated"
     multiprocessors = 4
     capability = (9, 0)
+    # The cards of this kind that have been started, by number; and what their arrays are called.
+    cards: dict[int, Any] = {}  # noqa: RUF012
+    family = "mb.CuArray"
 
     def __init__(self, index: int = 0) -> None:
         if not 0 <= index < CARDS:
             raise DeviceError(
                 f"Card {index} was asked for, and the simulated machine has {CARDS}, numbered from 0. Use "
-                "`mb.CuArray.on(0)`."
+                f"`{self.family}.on(0)`."
             )
-        _cards[index] = self
+        self.cards[index] = self
         self.index = index
         self.memory = Memory()
         self.limit: int | None = None
@@ -274,8 +272,8 @@ class SimulatedDriver(Driver):
         said = getattr(array, "__cuda_array_interface__", None)
         if said is None:
             raise DeviceError(
-                f"A {type(array).__name__} on a real card cannot be shared with a simulated one. Copy it to the "
-                "host first, or unset MIRABELLE_CUDA."
+                f"A {type(array).__name__} on a real card cannot be shared with a simulated one. Copy it to "
+                "the host first, or unset MIRABELLE_CUDA."
             )
         dtype, shape, strides = np.dtype(said["typestr"]), tuple(said["shape"]), said.get("strides")
         view = view_at(kind, array, said["data"][0], shape, dtype, strides)
@@ -284,13 +282,13 @@ class SimulatedDriver(Driver):
         return view
 
     def card_at(self, address: int) -> int:
-        for index, driver in _cards.items():
+        for index, driver in self.cards.items():
             if driver.memory.owns(address):
                 return index
         raise stray_address(address)
 
     def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:
-        if isinstance(source, IndexKernelText):
+        if source.inferred:
             from mirabelle.backends.gpu.simulated_kernels import SimulatedIndexKernel
 
             return SimulatedIndexKernel(self, source, functions)

@@ -1,7 +1,7 @@
 """CuPy: its arrays as operands beside ours, over the same memory.
 
-`x + c`, `mb.add(c, x)`, `mb.sum(c)` and `x @ c` are ours. `c + x` asks CuPy first, which takes part by itself: the
-result is a CuPy array.
+`x + c`, `mb.add(c, x)`, `mb.sum(c)` and `x @ c` are ours. `c + x` asks CuPy first, which takes part by
+itself: the result is a CuPy array.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ for _verb in verbs.ELEMENTWISE.values():
 
 for _verb in (
     verbs.sum, verbs.prod, verbs.min, verbs.max, verbs.any, verbs.all, verbs.count_nonzero, verbs.mean,
-    verbs.var, verbs.std, verbs.norm, verbs.clip, verbs.astype, verbs.reshape, verbs.permute_dims, verbs.broadcast_to,
-    verbs.accumulate, verbs.copy,
+    verbs.var, verbs.std, verbs.norm, verbs.clip, verbs.astype, verbs.reshape, verbs.permute_dims,
+    verbs.broadcast_to, verbs.accumulate, verbs.copy,
 ):  # fmt: skip
     _verb.core.register(_taking(_verb), (cupy.ndarray, *[object] * (_verb.core.arity - 1)))
 

@@ -18,6 +18,7 @@ _WIDTHS = {"d": "f64", "f": "f32"}
 def amd_text(text, name):
     """LLVM's text of a kernel for `amdgcn-amd-amdhsa`."""
     text = re.sub(r"^(target|!).*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r"(, ![\w.]+ !\d+)+$", "", text, flags=re.MULTILINE)
     text = re.sub(r"(\w+|<\d+ x \w+>|\[\d+ x \w+\]) addrspace\((\d)\)\*", r"ptr addrspace(\2)", text)
     # What is left are places on a thread's stack, which has a space of its own here.
     text = re.sub(r"\w+\*", "ptr addrspace(5)", text)

@@ -18,7 +18,7 @@ import numpy as np
 import mirabelle as mb
 from mirabelle.backends.gpu import operations, simulator
 from mirabelle.backends.gpu.compiler import is_own
-from mirabelle.backends.gpu.lowering import lowered
+from mirabelle.backends.gpu.lowering import LOOP, lowered
 from mirabelle.backends.host.compiler import _target_machine
 
 VERSION = (2, 0, 3, 2)
@@ -49,6 +49,7 @@ def host_text(text):
     for name, plain in (("fabs", "fabs"), ("round", "rint")):
         for kind, bits in (("d", 64), ("f", 32)):
             text = text.replace(f"@llvm.nvvm.{name}.{kind}(", f"@llvm.{plain}.f{bits}(")
+    text = text.replace(f", !llvm.loop !{LOOP}", "")
     text = re.sub(r"^(target|!|declare \w+ @llvm\.nvvm\.).*$", "", text, flags=re.MULTILINE)
     text = re.sub(r"(\w+|<\d+ x \w+>|\[\d+ x \w+\])( addrspace\(\d\))?\*", "ptr", text)
     text = text.replace("internal addrspace(3) global", "internal global")
@@ -97,7 +98,7 @@ class Kernel:
     """A lowered kernel as a function of the host. Raises NotLowered."""
 
     def __init__(self, source, own=frozenset()):
-        text, _ = lowered(source, VERSION, own)
+        text = lowered(source, VERSION, own).text
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.load_library_permanently("libm.so.6")

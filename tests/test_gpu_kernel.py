@@ -615,7 +615,7 @@ def test_one_text_serves_all_sizes(texts):
     shifted[50](y, cu(x)[::-1], 2.0)  # other strides, the same text
     assert_same(y, x[::-1] + 2)
     assert len(texts) == 2 and texts[0].text != texts[1].text
-    assert "_k_x_s0" in texts[1].text and "_k_x_s0" not in texts[0].text
+    assert "_p_x_s0" in texts[1].text and "_p_x_s0" not in texts[0].text
     shifted[50](y, cu(x), 1)  # an integer
     assert len(texts) == 3
     found = shifted.compiled[GPUArray]
@@ -640,12 +640,17 @@ def test_launches_wait_for_nothing_unless_they_are_checked(texts, monkeypatch):
 
 
 def test_variables_may_be_called_as_generated_names_are():
+    one = np.int32(1)
+
+    def same(i4):
+        return i4 * 0 + one
+
     @mb.kernel
     def f(k, cuda, f8):
         np = k.index(0)
         barrier = f8[np] + math.inf * 0 if f8[np] > 100 else f8[np]
         i8 = 2.0
-        math_ = mb.float32(i8)
+        math_ = mb.float32(i8) * same(np)
         outside = k.private(1, mb.float64)
         outside[0] = barrier * math_
         cuda[np] = outside[0]
@@ -653,6 +658,17 @@ def test_variables_may_be_called_as_generated_names_are():
     x, y = cu([1.0, 2.0]), cu([0.0, 0.0])
     f[2](y, x)
     assert_same(y, np.array([2.0, 4.0]))
+
+
+def test_parameters_may_be_called_as_parts_of_the_text_are():
+    @mb.kernel
+    def f(k, get, n0, size0, record):
+        i = k.index(0)
+        get[i] = get[i] * n0 + size0 + record[i]
+
+    y = cu([1.0, 2.0])
+    f.checked[2](y, 3.0, 1, cu([10.0, 20.0]))
+    assert_same(y, np.array([14.0, 27.0]))
 
 
 def test_functions_without_source_and_what_they_see():

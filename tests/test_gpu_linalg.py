@@ -92,7 +92,6 @@ def test_systems(dtype, stack, n):
     check("linalg.inv", a, rtol=tol)
     check("linalg.det", a, rtol=tol)
     check("linalg.slogdet", a, rtol=tol)
-    check("linalg.pinv", a[..., :2], rtol=tol, dtypes=False) if n > 2 else None
     for p in (None, -2, 1, -1, np.inf, -np.inf, "fro", "nuc"):
         check("linalg.cond", a, p=p, rtol=10 * tol)
 
@@ -263,9 +262,10 @@ def test_products(dtype):
             continue
         c = matrices((), 4, 3, dtype)
         expected, found = c.copy(), card(c.copy())
-        host("gemm", a, b, expected, alpha=alpha, beta=beta) if dtype[0] in "fc" else np.copyto(
-            expected, (alpha * (a @ b) + beta * c), casting="unsafe"
-        )
+        if np.dtype(dtype).kind in "fc":
+            host("gemm", a, b, expected, alpha=alpha, beta=beta)
+        else:
+            expected = (alpha * (a @ b) + beta * c).astype(dtype)
         library.ROUTINES["gemm"](XP, card(a), card(b), found, alpha=alpha, beta=beta)
         alike(found, expected, rtol=2e-2 if dtype == "f2" else 1e-5)
 

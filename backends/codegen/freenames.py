@@ -52,10 +52,11 @@ class FreeNames:
 
     def settled(self, statements: list[ast.stmt], function: Any, given: set[str]) -> list[ast.stmt]:
         """Statements of a function without names from around it. `given` are names it has itself."""
-        local = given | stored_names(statements)
-        made = [_Settling(self, function, local).visit(s) for s in statements]
-        clashes = {n for n in local if n in RESERVED}
-        return [_Apart(clashes).visit(s) for s in made] if clashes else made
+        renaming = _Apart((given | stored_names(statements)) & RESERVED)
+        statements = [renaming.visit(s) for s in statements]
+        local = {apart(n) for n in given} | stored_names(statements)
+        settling = _Settling(self, function, local)
+        return [settling.visit(s) for s in statements]
 
     def fail(self, function: Any, node: ast.AST, why: str) -> UserFunctionError:
         return UserFunctionError(
@@ -123,11 +124,9 @@ class FreeNames:
         if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
             return False
         given = [p.name for p in parameters]
-        if set(given) & RESERVED:
-            return False
         body = self.settled(copy.deepcopy(body), f, set(given))
         defaults = [self.expression(v, tree, f) for v in f.__defaults__ or ()]
-        arguments = ast.arguments([], [ast.arg(n) for n in given], None, [], [], None, defaults)
+        arguments = ast.arguments([], [ast.arg(apart(n)) for n in given], None, [], [], None, defaults)
         definition = ast.FunctionDef(name, arguments, body, [])
         definition.lineno = f.__code__.co_firstlineno
         for statement in ast.walk(definition):
@@ -185,6 +184,11 @@ class _Settling(ast.NodeTransformer):
         return value
 
 
+def apart(name: str) -> str:
+    """What a variable of the user's is called in the text."""
+    return f"{name}_" if name in RESERVED else name
+
+
 class _Apart(ast.NodeTransformer):
     """Gives variables of the user's other names than those of generated text."""
 
@@ -193,7 +197,7 @@ class _Apart(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> Any:
         if node.id in self.names:
-            node.id = f"{node.id}_"
+            node.id = apart(node.id)
         return node
 
 

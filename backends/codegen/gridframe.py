@@ -320,41 +320,67 @@ class Tiles(_Frame):
         for x in self.labels:
             terms = "".join(f" + i8(c{d}) * t_{x}_{d}" for d in range(outer))
             w(f"{x}_ = {x}{terms}")
-        if turned:
-            # Read along their own fast dimension: thread x goes down, thread y across.
-            w("k = i4(0)")
-            w(f"while k < i4({tile}):")
-            w.depth += 1
-            w(f"a = {ix}(down + {ix}(tx))")
-            w(f"b = {ix}(across + {ix}(ty + k))")
+        # Read along their own fast dimension: thread x goes down, thread y across. All that a thread
+        # reads is on its way before it waits for the others.
+        steps = range(0, tile, TILE_ROWS)
+        w(f"a = {ix}(down + {ix}(tx))")
+        for k in steps:
+            w(f"b = {ix}(across + {ix}(ty + i4({k})))")
             w(f"if a < {ix}(m) and b < {ix}(n):")
             w.depth += 1
             for x in turned:
                 place = f"{x}_ + i8(a) * t_{x}_{outer} + i8(b) * t_{x}"
-                w(f"tile_{x}[i4(ty + k) * i4({tile + 1}) + tx] = load_{self.codes[x]}({place}, 0)")
+                w(f"tile_{x}[i4(ty + i4({k})) * i4({tile + 1}) + tx] = load_{self.codes[x]}({place}, 0)")
             w.depth -= 1
-            w(f"k = i4(k + i4({TILE_ROWS}))")
-            w.depth -= 1
-            w("barrier()")
         w(f"i = {ix}(across + {ix}(tx))")
-        w("k = i4(0)")
-        w(f"while k < i4({tile}):")
-        w.depth += 1
-        w(f"j = {ix}(down + {ix}(ty + k))")
-        w(f"if j < {ix}(m) and i < {ix}(n):")
-        w.depth += 1
-        for x in self.labels:
-            w(f"{x}__ = {x}_ + i8(j) * t_{x}_{outer}")
-        held = {x: f"tile_{x}[tx * i4({tile + 1}) + i4(ty + k)]" for x in turned}
-        held |= {x: self.hold(x, f"{x}__") for x in self.leaves if self.classes[x] == STRETCHED}
-        self.one("i", {x: f"{x}__" for x in self.labels}, {x: f"t_{x}" for x in stepped}, held)
-        w.depth -= 1
-        w(f"k = i4(k + i4({TILE_ROWS}))")
-        w.depth -= 1
+        straight = [x for x in self.leaves if x not in turned and not self.is_table(x)]
+        for k in steps:
+            w(f"j{k} = {ix}(down + {ix}(ty + i4({k})))")
+            for x in straight:
+                w(f"a{k}_{x} = {_zero(self.codes[x])}")
+            if straight:
+                w(f"if j{k} < {ix}(m) and i < {ix}(n):")
+                w.depth += 1
+                for x in straight:
+                    w(f"a{k}_{x} = {self.at_row(x, f'i8(j{k})', outer)}")
+                w.depth -= 1
+        if turned:
+            w("barrier()")
+        for k in steps:
+            w(f"if j{k} < {ix}(m) and i < {ix}(n):")
+            w.depth += 1
+            values = {x: f"a{k}_{x}" for x in straight}
+            values |= {x: f"tile_{x}[tx * i4({tile + 1}) + i4(ty + i4({k}))]" for x in turned}
+            values |= {x: self.at_row(x, f"i8(j{k})", outer) for x in self.leaves if self.is_table(x)}
+            w(f"r = {self.call(values)}")
+            where = {x: self.row_place(x, f"i8(j{k})", outer) for x in self.outs}
+            self.write_results("r", where)
+            w.depth -= 1
         if turned:
             w("barrier()")
         w(f"block = {ix}(block + {ix}(blocks_y()))")
         w.depth -= 1
+
+
+    def row_place(self, label: str, row: str, outer: int) -> tuple[str, str]:
+        """The address and index of an operand's element in a row, at the thread's place across."""
+        address = f"{label}_ + {row} * t_{label}_{outer}"
+        if self.classes[label] == CONTIGUOUS:
+            return address, "i"
+        if self.classes[label] == STRETCHED:
+            return address, "0"
+        return f"{address} + i8(i) * t_{label}", "0"
+
+    def at_row(self, label: str, row: str, outer: int) -> str:
+        return self.loaded(label, *self.row_place(label, row, outer))
+
+
+def _zero(c: str) -> str:
+    """Nothing, of a dtype."""
+    if c[0] == "c":
+        part = f"f{int(c[1:]) // 2}"
+        return f"{c}(complex({part}(0), {part}(0)))"
+    return "i4(0) != i4(0)" if c == "b1" else f"{c}(0)"
 
 
 def coordinates(w: Writer, flat: str, sizes: list[str], index: str) -> None:

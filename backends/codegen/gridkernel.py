@@ -21,7 +21,7 @@ import numpy as np
 from mirabelle.backends.codegen import kernelsource
 from mirabelle.backends.codegen.effects import scope_of
 from mirabelle.backends.codegen.element import KernelText
-from mirabelle.backends.codegen.freenames import RESERVED, FreeNames
+from mirabelle.backends.codegen.freenames import FreeNames, apart
 from mirabelle.backends.codegen.kernelnames import Names, at
 from mirabelle.backends.codegen.kernelsource import KernelSource
 from mirabelle.backends.codegen.variables import names
@@ -192,7 +192,7 @@ class _GridKernel:
         start = [*self.grid(used), *begun, *self.local_arrays()]
         name = f"kernel_{source.name}"
         arguments = ast.arguments([], [ast.arg(p) for p in self.parameters], None, [], [], None, [])
-        definition = ast.FunctionDef(name, arguments, [*self.parsed(start), *body] or [ast.Pass()], [])
+        definition = ast.FunctionDef(name, arguments, [*self.parsed(start), *body], [])
         tree = ast.Module([*free.helpers, definition], [])
         text = ast.unparse(ast.fix_missing_locations(tree)).replace("_k_barrier()", "barrier()") + "\n"
         lines = self.lines_of(text, tree)
@@ -211,7 +211,11 @@ class _GridKernel:
         )
 
     def parsed(self, lines: list[str]) -> list[ast.stmt]:
-        return ast.parse("\n".join(lines)).body
+        tree = ast.parse("\n".join(lines))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.stmt):
+                node.lineno = self.first
+        return tree.body
 
     def lines_of(self, text: str, tree: ast.Module) -> list[tuple[str, int]]:
         """For each line of the text, the file and line of the user's that it is of."""
@@ -219,10 +223,9 @@ class _GridKernel:
         lines = [(mine, self.first)] * (text.count("\n") + 1)
         here = self.first
         for old, new in zip(_statements(tree.body), _statements(ast.parse(text).body), strict=False):
-            file = getattr(old, "filename", mine)
-            here = getattr(old, "lineno", here) if file == mine or hasattr(old, "lineno") else here
+            here = getattr(old, "lineno", here)
             for k in range(new.lineno, (new.end_lineno or new.lineno) + 1):
-                lines[k - 1] = file, here
+                lines[k - 1] = getattr(old, "filename", mine), here
         return lines
 
     # The beginning: parameters, and where this thread is
@@ -234,7 +237,7 @@ class _GridKernel:
 
     def arguments(self, free: FreeNames) -> list[str]:
         """The lines that make the user's parameters of the kernel's: addresses and numbers come first."""
-        return [f"{_mine(name)} = {self.made(form, f'_k_{name}', free)}" for name, form in self.forms.items()]
+        return [f"{apart(name)} = {self.made(form, f'_p_{name}', free)}" for name, form in self.forms.items()]
 
     def made(self, form: Form, name: str, free: FreeNames) -> str:
         """The expression of an argument. Its sizes and strides, which stay the same, are parameters later."""
@@ -341,12 +344,8 @@ class _GridKernel:
         for a in self.source.locals.values():
             space = "shared" if a.shared else "local"
             # Aligned, so that neighbours may be read as vectors.
-            lines.append(f"{_mine(a.name)} = cuda.{space}.array({a.shape}, {code(a.dtype)}, 16)")
+            lines.append(f"{apart(a.name)} = cuda.{space}.array({a.shape}, {code(a.dtype)}, 16)")
         return lines
-
-
-def _mine(name: str) -> str:
-    return f"{name}_" if name in RESERVED else name
 
 
 def _apart(name: str, number: str, sizes: list[str]) -> list[str]:

@@ -40,7 +40,7 @@ def infer(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
         lines = [line.strip() for line in str(e).splitlines() if line.strip()]
         reason = next((x for x in lines if not x.startswith(("Failed", "[1"))), lines[0] if lines else "")
         raise UserFunctionError(
-            f"{name}() cannot be compiled for scalars ({shown}): {reason} A function that is "
+            f"{name}() cannot be compiled for scalars ({shown}): {reason.rstrip('.:')}. A function that is "
             "broadcast sees one element of each operand, may use arithmetic, math.* and np.* "
             "functions of scalars, and returns a number. If it is meant for whole arrays, call it "
             f"directly: `{name}(x)`."

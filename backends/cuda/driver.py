@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import struct
 import threading
 import weakref
@@ -45,6 +46,10 @@ class CudaDriver(CudaStreams):
     def __init__(self, index: int = 0) -> None:
         cupy = cupy_module()
         _check_card(cupy, index)
+        self._start(cupy, index)
+
+    def _start(self, cupy: Any, index: int) -> None:
+        """What CuPy says and gives, of the cards of either maker."""
         self.library = cupy
         self.index = index
         self.device = cupy.cuda.Device(index)
@@ -71,14 +76,14 @@ class CudaDriver(CudaStreams):
                 return self.allocate(nbytes)
         try:
             memory = self._pool_alloc(nbytes)
-        except self.library.cuda.memory.OutOfMemoryError as e:
-            return self._allocate_again(nbytes, e)
-        return memory, memory.ptr
+        except self.library.cuda.memory.OutOfMemoryError:
+            pass
+        else:
+            return memory, memory.ptr
+        return self._allocate_again(nbytes)
 
-    def _allocate_again(self, nbytes: int, error: Any) -> tuple[Any, int]:
+    def _allocate_again(self, nbytes: int) -> tuple[Any, int]:
         """Once more, after what the pool holds unused and what only cycles hold is given back."""
-        import gc
-
         gc.collect()
         self.release()
         try:
@@ -195,6 +200,15 @@ class CudaDriver(CudaStreams):
     def using(self) -> Any:
         return _Using(self)
 
+    def attempt(self, run: Any, arrays: list[Any], options: dict[str, Any]) -> Any:
+        try:
+            return run(*arrays, **options)
+        except self.library.cuda.memory.OutOfMemoryError:
+            pass
+        gc.collect()
+        self.release()
+        return run(*arrays, **options)
+
     def stream_number(self) -> int:
         with self.device:
             # The legacy default stream is 0 to CUDA, and 1 to others.
@@ -308,7 +322,6 @@ class _Using:
         if isinstance(error, self.driver.library.cuda.memory.OutOfMemoryError):
             from mirabelle.backends.gpu.memory import exhausted
 
-            self.driver.release()  # a second try may find room
             raise exhausted(self.driver, int(getattr(error, "_size", 0))) from None
         if error is not None and self.driver.recorders and "StreamCapture" in str(error):
             raise refuse_reading(f"a routine of CuPy waits for the card ({error})") from None

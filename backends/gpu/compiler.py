@@ -143,10 +143,10 @@ def _ptx_by_lowering(
     source: KernelText, own: frozenset[str], capability: tuple[int, int], contract: bool
 ) -> str:
     library = nvvm()
-    text, with_libdevice = lowered(source, library.version, own)
+    made = lowered(source, library.version, own)
     major, minor = capability
-    options = [f"-arch=compute_{major}{minor}", "-opt=3", f"-fma={int(contract)}"]
-    return library.ptx([text.encode()], with_libdevice, options)
+    options = [f"-arch=compute_{major}{minor}", f"-opt={0 if made.plain else 3}", f"-fma={int(contract)}"]
+    return library.ptx(made.text.encode(), made.libdevice, options)
 
 
 def _ptx_by_numba(
@@ -201,9 +201,9 @@ def _shortened(e: Exception, name: str) -> str:
     lines = [line.strip() for line in str(e).splitlines() if line.strip()]
     at = next((line for line in lines if line.startswith("File ") and "mirabelle kernel" not in line), "")
     reason = next((x for x in lines if not x.startswith(("Failed", "[1", "During", "File"))), str(e)[:200])
-    where = f" ({at})" if at else ""
+    where = f" ({at.rstrip(':')})" if at else ""
     return (
-        f"{name}() cannot be compiled for the card{where}: {reason} A function that is broadcast sees one "
+        f"{name}() cannot be compiled for the card{where}: {reason.rstrip('.:')}. A function that is broadcast sees one "
         "element of each operand, and may use arithmetic and math.* functions."
     )
 

@@ -83,6 +83,10 @@ class Driver:
         """A block in which the library works on this card, and its errors are ours."""
         return contextlib.nullcontext()
 
+    def attempt(self, run: Callable[..., Any], arrays: list[Any], options: dict[str, Any]) -> Any:
+        """Run a routine of the library; once more, if memory that is held for reuse was missing."""
+        return run(*arrays, **options)
+
     # The recordings that are open (see backends/gpu/recording.py), and streams that nobody uses.
     recorders: list[Any]
     idle_streams: list[Any]

@@ -12,7 +12,8 @@ import numpy as np
 
 from mirabelle.backends.gpu.lib_factors import lu_factor, lu_solve
 from mirabelle.backends.gpu.lib_linalg import refusing
-from mirabelle.backends.gpu.lib_sparse import dense, matrix, routine
+from mirabelle.backends.gpu.lib_sparse import dense, routine
+from mirabelle.backends.gpu.lib_sparseproducts import matrix
 from mirabelle.backends.gpu.lib_systems import det, slogdet
 from mirabelle.backends.gpu.library import scipy_module
 

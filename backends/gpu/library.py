@@ -34,7 +34,7 @@ ABSENT: dict[str, str] = {}
 _CHAPTERS = (
     "convolution", "counting", "elements", "factors", "fourier", "indices", "joining", "linalg", "matrices",
     "polynomials", "products", "quantiles", "scattering", "segments", "sets", "sorting", "sparse",
-    "sparsesolve", "structured", "symmetric", "systems", "toeplitz",
+    "sparseproducts", "sparsesolve", "structured", "symmetric", "systems", "toeplitz",
 )  # fmt: skip
 
 
@@ -167,14 +167,13 @@ def _counted(run: Callable[..., Any]) -> Callable[..., Any]:
 
 def _on_arrays(family: Any, driver: Any, run: Any) -> Callable[..., Any]:
     """A routine of the library's arrays as one of views."""
-    card = getattr(driver, "device", None) or contextlib.nullcontext()
 
     def call(*views: Any, **options: Any) -> Any:
-        with card, np.errstate(all="ignore"):
+        with driver.using(), np.errstate(all="ignore"):
             given: list[Any] = []
             arrays = [_arrays(driver, v, given) for v in views]
             named = {key: _arrays(driver, v, given) for key, v in options.items()}
-            return _views(family, driver, run(*arrays, **named), given)
+            return _views(family, driver, driver.attempt(run, arrays, named), given)
 
     return call
 

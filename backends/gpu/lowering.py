@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import linecache
 import types
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,8 @@ DATA_LAYOUT = (
     "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
     "v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
 )
+# The number of the note that loops have.
+LOOP = 10
 _RING = (ast.Add, ast.Sub, ast.Mult, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 
@@ -53,6 +56,9 @@ class Module:
         self.shared: list[str] = []
         self._made: dict[Any, Any] = {}
         self.uses_libdevice = False
+        # Is it nothing but arithmetic on whole words, of which an optimizer makes nothing better than the
+        # assembler does by itself?
+        self.plain = True
         tree = ast.parse(source.text)
         self.scope: dict[str, Any] = {}
         for node in tree.body:
@@ -81,6 +87,8 @@ class Module:
                 "!nvvmir.version = !{!0}",
                 f"!0 = !{{{', '.join(f'i32 {v}' for v in version)}}}",
                 *[f"!{k} = {note}" for k, note in enumerate(notes, 1)],
+                f"!{LOOP} = distinct !{{!{LOOP}, !{LOOP + 1}}}",
+                f'!{LOOP + 1} = !{{!"llvm.loop.unroll.disable"}}',
                 "",
             ]
         )
@@ -95,7 +103,8 @@ class Module:
         """Call a function of LLVM or of libdevice."""
         if name not in self.declared:
             self.declared[name] = f"declare {t} @{name}({', '.join(types)})"
-            self.uses_libdevice |= name.startswith("__nv_")
+            if name.startswith("__nv_"):
+                self.uses_libdevice, self.plain = True, False
         given = ", ".join([f"{t} {a}" for t, a in zip(types, args, strict=True)])
         if t == "void":
             w.lines.append(f"  call void @{name}({given})")
@@ -110,6 +119,7 @@ class Module:
             if key in self._made:
                 raise NotLowered(f"{node.name}() calls itself")
             self._made[key] = None
+            self.plain &= node.name == "element"
             name = f"{node.name}.{len(self._made)}"
             body = Body(self, scope, bound)
             body.define(node, forms, name, how)
@@ -262,7 +272,11 @@ class Body(Writer):
         back = None
         if self.alive:
             back = self.block
-            self.jump(head)
+            # Frames unroll what is worth it, but for loops that are known to be short.
+            short = _short(node.test)
+            self.module.plain &= not short
+            self.lines.append(f"  br label %{head}" + ("" if short else f", !llvm.loop !{LOOP}"))
+            self.alive = False
         phis = []
         for n in carried:
             if back is not None and (n not in inner or shape(inner[n]) != forms[n]):
@@ -535,6 +549,14 @@ def _assigned(nodes: list[ast.stmt]) -> set[str]:
     return out
 
 
+def _short(test: ast.expr) -> bool:
+    """Does a loop end at a constant?"""
+    if not isinstance(test, ast.Compare):
+        return False
+    end = test.comparators[0]
+    return isinstance(end, ast.Call) and isinstance(end.args[0], ast.Constant)
+
+
 def _simple(node: ast.expr) -> bool:
     """Is computing it for nothing cheap? Casts are; other functions and divisions are not."""
     for part in ast.walk(node):
@@ -568,10 +590,19 @@ def syntax(function: Any) -> ast.FunctionDef:
     return found
 
 
+@dataclass(frozen=True)
+class Lowered:
+    """The LLVM text of a kernel, whether it needs libdevice, and whether an optimizer."""
+
+    text: str
+    libdevice: bool
+    plain: bool
+
+
 def lowered(
     source: KernelText, version: tuple[int, int, int, int], own: frozenset[str] = frozenset()
-) -> tuple[str, bool]:
-    """The LLVM text of a kernel, and whether it needs libdevice. Raises NotLowered.
+) -> Lowered:
+    """A kernel as LLVM's text. Raises NotLowered.
 
     `own`: which of the functions that it calls as users' are operations of ours.
     """
@@ -580,4 +611,4 @@ def lowered(
         text = module.text(version)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         raise NotLowered(f"something unforeseen ({type(e).__name__}: {e})") from e
-    return text, module.uses_libdevice
+    return Lowered(text, module.uses_libdevice, module.plain)

@@ -57,6 +57,8 @@ def word(w: Any, module: Any, name: str, args: list[Any]) -> Any:
     found = _MEMORY.match(name)
     if found is not None:
         what, lanes, code = found.groups()
+        if part_size(code) < 4:
+            module.plain = False
         if what == "load":
             return load(w, code, int(lanes or 1), *args)
         store(w, code, int(lanes or 1), *args)

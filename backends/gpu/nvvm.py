@@ -38,24 +38,20 @@ class Nvvm:
         except (OSError, RuntimeError) as e:
             raise NvvmError(f"libdevice is not to be found: {e}") from None
 
-    def ptx(self, modules: list[bytes], with_libdevice: bool, options: list[str]) -> str:
-        """Modules, together, as PTX."""
+    def ptx(self, text: bytes, with_libdevice: bool, options: list[str]) -> str:
+        """A module as PTX."""
         library, program = self.library, ctypes.c_void_p()
         given = (ctypes.c_char_p * len(options))(*[x.encode() for x in options])
         self.check(library.nvvmCreateProgram(ctypes.byref(program)), None)
         try:
-            for text in modules:
-                added = library.nvvmAddModuleToProgram(program, text, ctypes.c_size_t(len(text)), b"kernel")
-                self.check(added, program)
+            size = ctypes.c_size_t(len(text))
+            self.check(library.nvvmAddModuleToProgram(program, text, size, b"kernel"), program)
             self.check(library.nvvmVerifyProgram(program, len(options), given), program)
             if with_libdevice:
                 bits = self.libdevice
-                self.check(
-                    library.nvvmLazyAddModuleToProgram(program, bits, ctypes.c_size_t(len(bits)), b"libdevice"),
-                    program,
-                )
+                size = ctypes.c_size_t(len(bits))
+                self.check(library.nvvmLazyAddModuleToProgram(program, bits, size, b"libdevice"), program)
             self.check(library.nvvmCompileProgram(program, len(options), given), program)
-            size = ctypes.c_size_t()
             self.check(library.nvvmGetCompiledResultSize(program, ctypes.byref(size)), program)
             out = ctypes.create_string_buffer(size.value)
             self.check(library.nvvmGetCompiledResult(program, out), program)

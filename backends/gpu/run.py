@@ -91,7 +91,7 @@ def make_plan(family: Any, program: Program, operands: list[Any], n_out: int, al
     if lanes == 1 and frame != "tiles":
         # Several elements for what a thread has to find out first; not where that leaves cards idle.
         gap = _across(frame, sizes[-1])
-        lanes = 4
+        lanes = 4 if max(v.itemsize for v in operands) < 16 else 1
         while lanes > 1 and (lanes * gap > sizes[-1] or math.prod(sizes) < lanes * BUSY):
             lanes //= 2
         gap = gap if lanes > 1 else 1
@@ -133,11 +133,11 @@ def _classes(arrangement: Any, operands: list[Any]) -> str:
 def _lanes(
     sizes: list[int], strides: list[list[int]], classes: str, operands: list[Any], n_out: int
 ) -> int:
-    """How many neighbouring elements a thread computes: 16 bytes of the narrowest operand, at most 8."""
+    """How many neighbouring elements a thread computes: 16 bytes of the widest operand, at most 8."""
     moving = [v.itemsize for v, c in zip(operands, classes, strict=True) if c == CONTIGUOUS]
     if not moving or any(c not in (CONTIGUOUS, STRETCHED) for c in classes[:n_out]):
         return 1
-    lanes = min(16 // min(moving), 8 if max(moving) <= 2 else 4, 64 // max(moving))
+    lanes = min(8, max(1, 16 // max(moving)))
     inner = sizes[-1]
     if len(sizes) > 1:
         # Rows begin where a vector may, and have no rest.

@@ -163,6 +163,7 @@ class _Mathematics:
             return np.float64(f)
 
         def of(*args: Any) -> Any:
+            result: Any
             try:
                 result = f(*args)
             except ValueError:

@@ -535,12 +535,27 @@ _register()
 _pow = elementwise_method(TABLE["pow"])
 
 
+def refuse_negative_power(n: int) -> Any:
+    raise ValueError(
+        "Integers to negative integer powers are not allowed. Convert the base first: "
+        f"`x.astype(float) ** {n}`."
+    )
+
+
 @verbs.pow.generated(signature=(Operand, Operand))
 def power_method(base: type, exponent: type) -> Any:
     build = _pow(base, exponent)
-    if build is NotImplemented or exponent is not int or not issubclass(base, AbstractArray):
+    if build is NotImplemented or not issubclass(base, AbstractArray):
         return build
     kind = base.dtype.kind
+    if issubclass(exponent, np.signedinteger) and np.result_type(base.dtype, exponent).kind in "biu":
+
+        def of_number(x: Any, n: Any) -> Any:
+            return build(x, n) if n >= 0 else refuse_negative_power(int(n))
+
+        return of_number
+    if exponent is not int:
+        return build
 
     def power(x: Any, n: int) -> Any:
         # A literal small power is multiplications: faster, and as exact as pow.
@@ -556,10 +571,7 @@ def power_method(base: type, exponent: type) -> Any:
             return verbs.positive(x)
         if n < 0 and kind in "biu":
             check_scalar(n, x.dtype if kind != "b" else np.dtype(np.int8))
-            raise ValueError(
-                "Integers to negative integer powers are not allowed. Convert the base first: "
-                f"`x.astype(float) ** {n}`."
-            )
+            refuse_negative_power(n)
         if n == -1:
             return verbs.reciprocal(x)
         return build(x, n)

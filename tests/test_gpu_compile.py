@@ -79,3 +79,10 @@ def test_kernels_compile_and_do_not_spill(compiler, found, capability, tmp_path)
         if time.monotonic() > end:
             break
     assert done >= 10
+
+
+def test_kernels_run_under_numbas_simulator():
+    """Threads and barriers are real ones there; results are NumPy's, or the process fails."""
+    pytest.importorskip("numba.cuda.extending", reason="needs numba-cuda")
+    ran = answer("import cudasim; cudasim.main()", cuda="simulated")
+    assert all(ran[frame] for frame in ("flat", "rows", "tiles", "reduce"))

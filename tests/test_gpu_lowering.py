@@ -231,7 +231,11 @@ def _assembler():
 
 def test_products_are_contracted_only_if_asked(library):
     source = kernel_of("store_f8(p0, 0, x4 * x4 + x4)")
-    assert "fma" not in compiler.ptx_of(source, {}, (9, 0))[0]
+    for capability in ((7, 5), (9, 0), (10, 0)):
+        ptx = compiler.ptx_of(source, {}, capability)[0]
+        assert "fma" not in ptx
+        # An assembler may contract what does not say how it is rounded.
+        assert "mul.rn.f64" in ptx and "add.rn.f64" in ptx
     assert "fma.rn.f64" in compiler.ptx_of(source, {}, (9, 0), True)[0]
 
 

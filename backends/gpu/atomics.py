@@ -57,6 +57,9 @@ def emit(name: str, builder: Any, nt: Any, pointer: Any, values: list[Any], spac
 
 
 def _real_add(builder: Any, nt: Any, pointer: Any, value: Any, space: int) -> Any:
+    if "nvptx" not in str(builder.module.triple):
+        return builder.atomic_rmw("fadd", pointer, value, "monotonic")
+    # NVVM's LLVM is older than that instruction.
     kind = f"f{nt.bitwidth}"
     name = f"llvm.nvvm.atomic.load.add.{kind}.p{space}{kind}"
     f = builder.module.globals.get(name)

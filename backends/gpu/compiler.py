@@ -145,7 +145,8 @@ def _ptx_by_lowering(
     library = nvvm()
     made = lowered(source, library.version, own)
     major, minor = capability
-    options = [f"-arch=compute_{major}{minor}", f"-opt={0 if made.plain else 3}", f"-fma={int(contract)}"]
+    level = 0 if made.plain and not contract else 3
+    options = [f"-arch=compute_{major}{minor}", f"-opt={level}", f"-fma={int(contract)}"]
     return library.ptx(made.text.encode(), made.libdevice, options)
 
 

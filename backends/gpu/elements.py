@@ -149,7 +149,9 @@ class _Element:
             # (a negative index is a large one of unsigned numbers)
             with builder.if_then(builder.icmp_unsigned(">=", i, n), likely=False):
                 record(ir.Constant(_I64, d), i)
-                context.fndesc.call_conv.return_user_exc(builder, IndexError, ())
+                # (older compilers have it of the context)
+                convention = getattr(context.fndesc, "call_conv", None) or context.call_conv
+                convention.return_user_exc(builder, IndexError, ())
 
     def pointer(self) -> Any:
         builder, data = self.builder, self.made.data

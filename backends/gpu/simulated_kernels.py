@@ -170,7 +170,7 @@ class _Mathematics:
                 result = math.nan
             except (OverflowError, ZeroDivisionError):
                 result = math.inf
-            single = all(isinstance(x, np.float32) for x in args) and isinstance(result, float)
+            single = isinstance(result, float) and all(getattr(x, "dtype", None) == np.float32 for x in args)
             return np.float32(result) if single else _KINDS.get(type(result), lambda x: x)(result)
 
         return of

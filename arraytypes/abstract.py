@@ -123,7 +123,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         from mirabelle.arraytypes.creation import asarray
 
         if stream is not None:
-            raise ValueError(f"{self.place} has no streams. Leave stream= away.")
+            raise ValueError("to_device takes no stream. Enter one, `with mb.stream():`, or leave stream= away.")
         return asarray(self, device=device)
 
     # Elementwise operators: the generic functions, bound as they are.

@@ -122,8 +122,9 @@ def check_writable(dest: Any) -> None:
     leaf = x._node
     if type(leaf) is Leaf and leaf.foreign and not leaf.view.flags.writeable:
         raise ValueError(
-            "assignment destination is read-only: it shares the memory of a read-only NumPy array. "
-            "Copy it first: `x = mb.copy(x)`."
+            "assignment destination is read-only: it shares the memory of a read-only array of "
+            f"{'NumPy' if isinstance(leaf.view, np.ndarray) else 'another library'}. Copy it first: "
+            "`x = mb.copy(x)`."
         )
 
 
@@ -521,7 +522,7 @@ def _distance(whole: Any, part: Any) -> int:
 
 
 def write_foreign(family: Any, dest: Any, leaf: Leaf, source: Any) -> None:
-    """Write into memory that is shared with NumPy: always in place, through a copy if it overlaps."""
+    """Write into memory that is shared with others: always in place, through a copy if it overlaps."""
     target = leaf if dest is root_of(dest) else shown_leaf(dest, leaf)
     tree = as_tree(source)
     if overlaps(tree, target):

@@ -122,7 +122,9 @@ def _state(x: Any) -> str:
     version = waiting(x)
     if version is None:
         leaf = getattr(root_of(x), "_node", None)
-        return "memory shared with NumPy" if isinstance(leaf, Leaf) and leaf.foreign else "in memory"
+        if not isinstance(leaf, Leaf) or not leaf.foreign:
+            return "in memory"
+        return f"memory shared with {'NumPy' if isinstance(leaf.view, np.ndarray) else 'another library'}"
     return _waits(version)
 
 

@@ -124,8 +124,10 @@ def capture(device: Any = None) -> Graph:
     """Record the statements of a `with` block as a graph of a card, to be replayed with `g.replay()`.
 
     The block is done once, when it ends. Results that names hold then are evaluated in it, and every replay
-    evaluates them anew. Memory that it needs is kept for as long as the graph lives. Values cannot be
-    read in the block, and numbers of the host are recorded as they are: put what changes in an array.
+    evaluates them anew. What a replay shall go on from is written in place: `u[...] = f(u)`, not `u = f(u)`.
+    Memory that the graph needs is kept for as long as it lives. Values cannot be read in the block; what
+    the host does in it (numbers, copies to the card, random numbers' states) is recorded as it was, and
+    work on other cards is not recorded. Meanwhile no other thread should make arrays on the card.
 
     >>> import mirabelle as mb
     >>> x, z = mb.CuArray([1.0]), mb.CuArray([0.0])   # doctest: +SKIP
@@ -152,9 +154,7 @@ class _Home:
     def fetch(self) -> None:
         """Bring the array's present contents where the graph expects them."""
         x = self._array()
-        if x is None:
-            return
-        if _is_at(evaluated(x).view, self._view):
+        if x is None or x._node is self._leaf() or _is_at(evaluated(x).view, self._view):
             return
         self._leave_to_readers()
         view = twin(self._view)

@@ -107,6 +107,9 @@ def explain(x: Any) -> Explanation:
     facts["bytes written"] = shown_bytes(written)
     facts["one operation at a time"] = f"{shown_bytes(unfused)} in {len(request.key[0])} launches"
     program = program_for(request, (version.dtype,))
+    if hasattr(family, "_described"):
+        facts["runs as"], text = family._described(program, request.shape, version, empty, views)
+        return Explanation(facts, format_tree(version), text, picture)
     if family is not HostArray:
         source = thread_source(program, len(request.shape))
         facts["runs as"] = "a device kernel, one thread an element"

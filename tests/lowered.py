@@ -109,7 +109,9 @@ class Kernel:
         self.name = source.name
         self.waits = "llvm.nvvm.barrier0" in text
         types = [_C[c] for c in source.codes]
-        self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *types)(self.engine.get_function_address(source.name))
+        self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *types)(
+            self.engine.get_function_address(source.name)
+        )
 
     def run(self, arguments, grid, block):
         global _barrier

@@ -752,6 +752,18 @@ def test_assertions_and_errors_come_out_after_the_launch():
     with pytest.raises(mb.UserFunctionError, match="an error of constants"):
         g[1](x)
 
+    def root(v):
+        if v < 0:
+            raise ValueError("negative")
+        return math.sqrt(v)
+
+    @mb.kernel
+    def h(k, x):
+        x[k.index(0)] = root(x[k.index(0)])
+
+    with pytest.raises(mb.UserFunctionError, match=r"root\(\), line \d+: .*raise in the kernel"):
+        h[1](x)
+
 
 def test_numbers_that_no_register_holds():
     @mb.kernel

@@ -141,7 +141,8 @@ def test_arrays_of_every_kind_pickle_into_another_process(tmp_path):
             if not np.allclose(mb.to_numpy(x + 1), expected + 1):
                 wrong.append(name + " + 1")
         print(json.dumps(wrong))
-        """
+        """,
+        cuda=mb.settings.cuda,
     )
     assert wrong == []
 

@@ -173,6 +173,17 @@ class _Settling(ast.NodeTransformer):
             return ast.copy_location(ast.Pass(), node)
         return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
 
+    def visit_Raise(self, node: ast.Raise) -> Any:
+        raise self.free.fail(
+            self.function,
+            node,
+            "a card passes on errors of the kernel itself, and this function is called by it. Return a number "
+            "that tells, and raise in the kernel.",
+        )
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        return self.visit_Raise(ast.copy_location(ast.Raise(), node))
+
     def value(self, node: ast.Name) -> Any:
         value = self.look_up(node.id)
         if value is NO_VALUE:

@@ -10,7 +10,6 @@ told the size of blocks at launch, else this is part of the text.
 from __future__ import annotations
 
 import ast
-import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mirabelle.backends.codegen import kernelsource
-from mirabelle.backends.codegen.effects import scope_of
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.freenames import FreeNames, apart
-from mirabelle.backends.codegen.kernelnames import Names, at
+from mirabelle.backends.codegen.gridnames import GridNames
 from mirabelle.backends.codegen.kernelsource import KernelSource
 from mirabelle.backends.codegen.variables import names
 from mirabelle.dispatch.promotion import code
@@ -69,7 +66,8 @@ class GridForm:
     """What a kernel's text depends on: the rank of the index space, and how groups lie in the grid.
 
     `group` is empty where the text does not name it. `linear`: blocks are counted along one
-    dimension of the grid, since there are too many for the others. `wide` asks for 64 bits.
+    dimension of the grid, since there are too many for the others. `wide` asks for 64 bits. `aligned`:
+    arrays of the kernel's own begin where vectors do.
     """
 
     ndim: int
@@ -78,6 +76,7 @@ class GridForm:
     wide: bool
     padded: bool
     checked: bool
+    aligned: bool = True
 
 
 @dataclass
@@ -102,67 +101,6 @@ def kernel_source(source: KernelSource, forms: Sequence[Form], how: GridForm) ->
     return _GridKernel(source, forms, how).text()
 
 
-class _GridNames(Names):
-    """Names for a grid: every thread has its own private arrays, and shared ones have atomic operations."""
-
-    def element(self, array: Any, index: ast.expr, node: ast.AST) -> ast.expr:
-        return index
-
-    def whereabouts(self, array: Any, node: Any) -> list[ast.expr]:
-        return [at(node, ast.Name("_k_record", ast.Load())), *self.site(array.id, node)]
-
-    def site(self, what: Any, node: Any) -> list[ast.expr]:
-        self.sites.append((what, node.lineno, 0))
-        index = [at(node, ast.Name(f"_k_index{d}", ast.Load())) for d in range(self.ndim)]
-        return [at(node, ast.Constant(len(self.sites) - 1)), at(node, ast.Tuple(index, ast.Load()))]
-
-    def visit_Call(self, node: ast.Call) -> Any:
-        made = super().visit_Call(node)
-        if (
-            isinstance(made, ast.Call)
-            and isinstance(made.func, ast.Name)
-            and made.func.id.startswith("_k_own_")
-        ):
-            local = self.source.locals[made.args[0].id]  # type: ignore[attr-defined]
-            if local.shared:
-                made.func.id = made.func.id.replace("_k_own_", "_k_shared_")
-        return made
-
-    def visit_Expr(self, node: ast.Expr) -> Any:
-        if kernelsource.is_barrier(node, self.k):
-            return at(node, ast.Expr(at(node, ast.Call(at(node, ast.Name("_k_barrier", ast.Load())), [], []))))
-        return self.generic_visit(node)
-
-    def visit_Raise(self, node: ast.Raise) -> Any:
-        """An error is recorded, and raised by whoever launched the kernel."""
-        error = self.error_of(node)
-        where = [at(node, ast.Name("_k_record", ast.Load())), *self.site(error, node)]
-        return [at(node, ast.Expr(self.call("_k_fail", where, node))), at(node, ast.Return())]
-
-    def visit_Assert(self, node: ast.Assert) -> Any:
-        error: ast.expr = at(node, ast.Name("AssertionError", ast.Load()))
-        if node.msg is not None:
-            error = at(node, ast.Call(error, [node.msg], []))
-        test = at(node, ast.UnaryOp(ast.Not(), self.visit(node.test)))
-        return at(node, ast.If(test, self.visit_Raise(at(node, ast.Raise(error))), []))
-
-    def error_of(self, node: ast.Raise) -> BaseException:
-        look_up = scope_of(self.source.function)
-        made: Any = None
-        if node.exc is not None and node.cause is None:
-            found = {n.id: look_up(n.id) for n in ast.walk(node.exc) if isinstance(n, ast.Name)}
-            tree = ast.fix_missing_locations(ast.Expression(copy.deepcopy(node.exc)))
-            try:
-                made = eval(compile(tree, "<raise>", "eval"), {}, found)
-            except Exception:
-                pass
-        if isinstance(made, type) and issubclass(made, BaseException):
-            made = made()
-        if not isinstance(made, BaseException):
-            self.fail(node, 'a kernel raises an error of constants: `raise ValueError("negative")`')
-        return made
-
-
 class _GridKernel:
     def __init__(self, source: KernelSource, forms: Sequence[Form], how: GridForm) -> None:
         self.source = source
@@ -170,7 +108,7 @@ class _GridKernel:
         self.dims = range(how.ndim)
         self.forms = dict(zip(source.parameters, forms, strict=True))
         arrays = {n for n, f in self.forms.items() if isinstance(f, ArrayForm)} | set(source.locals)
-        self.names = _GridNames(source, how.ndim, arrays, how.checked)
+        self.names = GridNames(source, how.ndim, arrays, how.checked)
         self.first = source.function.__code__.co_firstlineno
         self.parameters: list[str] = []
         self.codes: list[str] = []
@@ -344,7 +282,8 @@ class _GridKernel:
         for a in self.source.locals.values():
             space = "shared" if a.shared else "local"
             # Aligned, so that neighbours may be read as vectors.
-            lines.append(f"{apart(a.name)} = cuda.{space}.array({a.shape}, {code(a.dtype)}, 16)")
+            alignment = ", 16" if self.how.aligned else ""
+            lines.append(f"{apart(a.name)} = cuda.{space}.array({a.shape}, {code(a.dtype)}{alignment})")
         return lines
 
 

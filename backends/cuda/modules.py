@@ -107,7 +107,7 @@ def _versions() -> tuple[str, ...]:
 
         digest = hashlib.sha256()
         for path in sorted(Path(gpu.__path__[0]).glob("*.py")):
-            if path.name.startswith(("names", "elements", "atomics", "operations", "compiler")):
+            if path.name.startswith(("names", "elements", "atomics", "operations", "compiler", "lowering", "nvvm")):
                 digest.update(path.read_bytes())
         _known = (_numba_version(), _numba_cuda_version(), digest.hexdigest(), str(ctypes.sizeof(ctypes.c_void_p)))
     return _known

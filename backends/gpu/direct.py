@@ -8,6 +8,7 @@ are open the ordinary way is taken, which counts.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from sys import getrefcount
 from typing import Any
 
@@ -38,6 +39,9 @@ _unshared = -1
 # To a view, of its leaf; to a tree, in `_reduced`, of its reduction.
 _viewed = 1 << 30
 _reduced_alone = 1 << 30
+# In `_dying`: to a leaf that one node reads and nobody holds, and to its view.
+_reading = -1
+_shown = -1
 _world = -1
 _usable = False
 # What `copyto` does by default with trees and reductions.
@@ -137,31 +141,32 @@ def _program(
 ) -> Program | None:
     """The program of a tree whose leaves and scalars are numbered as they were met."""
     steps: list[tuple[int, ...]] = []
-    numbers = iter(range(len(scalars)))
-
-    def visit(node: Any) -> int:
-        if node.sig.op.nout != 1 or node.sig.op.name.startswith("pick"):
-            raise NotDirect
-        refs = [node.sig.id]
-        for a in node.args:
-            if type(a) is Broadcasted and a.value is None:
-                refs.append(visit(a))
-            elif type(a) in (Leaf, Broadcasted, Reduced):
-                refs.append(-1 - leaves.index(a if type(a) is Leaf else a.value))
-            else:
-                refs.append(SCALAR + next(numbers))
-        step = tuple(refs)
-        if step in steps:
-            return steps.index(step)
-        steps.append(step)
-        return len(steps) - 1
-
     try:
-        top = -1 if type(root) is Leaf else visit(root)
+        top = -1 if type(root) is Leaf else _step(root, leaves, steps, iter(range(len(scalars))))
     except NotDirect:
         return None
     request = Request((tuple(steps), (top,) * results), leaves, scalars, shape, [])
     return program_for(request, dtypes)
+
+
+# (No closure: one that calls itself is a cycle, and would go on holding the leaves.)
+def _step(node: Any, leaves: list[Leaf], steps: list[tuple[int, ...]], numbers: Iterator[int]) -> int:
+    """The number of the step that computes a node, written down after those it needs."""
+    if node.sig.op.nout != 1 or node.sig.op.name.startswith("pick"):
+        raise NotDirect
+    refs = [node.sig.id]
+    for a in node.args:
+        if type(a) is Broadcasted and a.value is None:
+            refs.append(_step(a, leaves, steps, numbers))
+        elif type(a) in (Leaf, Broadcasted, Reduced):
+            refs.append(-1 - leaves.index(a if type(a) is Leaf else a.value))
+        else:
+            refs.append(SCALAR + next(numbers))
+    step = tuple(refs)
+    if step in steps:
+        return steps.index(step)
+    steps.append(step)
+    return len(steps) - 1
 
 
 def evaluate(node: Any) -> Leaf | None:
@@ -183,11 +188,13 @@ def evaluate(node: Any) -> Leaf | None:
         return None
     if not leaves or 0 in shape:
         return None
-    first = leaves[0].view
-    if first.shape != shape:
+    if leaves[0].shape != shape:
         return None
-    order = "C" if first.contiguous or not first.flags.f_contiguous else "F"
-    out = first.family._empty(shape, node.sig.out, order)
+    out = None if apart else _dying(leaves, key, shape, node.sig.out)
+    if out is None:
+        first = leaves[0].view
+        order = "C" if first.contiguous or not first.flags.f_contiguous else "F"
+        out = first.family._empty(shape, node.sig.out, order)
     plan = _plan(node, key, leaves, scalars, out)
     if plan is False:
         return None
@@ -197,6 +204,23 @@ def evaluate(node: Any) -> Leaf | None:
     if apart:
         _again(apart)
     return _settled(node, out)
+
+
+def _dying(leaves: list[Leaf], key: list[Any], shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """The memory of an operand that goes with the tree: the result is written over it."""
+    for i, leaf in enumerate(leaves):
+        # Held by this list and by each node that reads it; and its view by nobody but it.
+        if getrefcount(leaf) <= _reading + key.count(~i):
+            view = leaf.view
+            if (
+                leaf.shape == shape
+                and leaf.dtype == dtype
+                and view.contiguous
+                and not (leaf.foreign or leaf.table or leaf.parts or leaf.root is not None)
+                and getrefcount(view) <= _shown
+            ):
+                return view
+    return None
 
 
 def _settled(node: Any, out: Any) -> Leaf:
@@ -458,7 +482,7 @@ def _(array: Any, _index: type, values: Any) -> Any:
 
 def install() -> None:
     """Once all methods are registered: measure reference counts, and be asked."""
-    global _alone, _unshared, _viewed, _reduced_alone
+    global _alone, _unshared, _viewed, _reduced_alone, _reading, _shown
     for t in (Broadcasted, Reduced):
         _defaults[t] = verbs.copyto.core.resolve((CuArray, t))
     seen: list[int] = []
@@ -475,12 +499,16 @@ def install() -> None:
         size = 2
         ptr = 0
         layout = _layout = 1
+        contiguous = True
 
     square, add = signature(TABLE["square"], (Nowhere.dtype,)), signature(TABLE["add"], (Nowhere.dtype,) * 2)
 
     class Handle:
         def __init__(self, node: Any) -> None:
             self._node = node
+
+    def _tree_of_one(sig: Any, leaf: Leaf) -> Any:
+        return Handle(Broadcasted(sig, (leaf,), (2,)))
 
     def tree(leaf: Leaf) -> Any:
         return Handle(Broadcasted(add, (Broadcasted(square, (leaf,), (2,)), leaf), (2,)))
@@ -498,6 +526,18 @@ def install() -> None:
         node.operand.evaluations = 1  # type: ignore[union-attr]
         _reduced(node)
     _reduced_alone = min(refused)
+    for name in ("_reading", "_shown"):
+        fewest: list[int] = []
+        _reading = 1 << 30
+        globals()[name] = _Least(fewest)
+        for _ in range(3):
+            leaves: list[Leaf] = []
+            held = _tree_of_one(square, Leaf(Nowhere()))
+            _walk(held._node, (2,), [], leaves, [], [])
+            _dying(leaves, [], (2,), Nowhere.dtype)
+        measured.append(min(fewest))
+    _reading, _shown = measured
+    measured.clear()
     # The comparison that says "too many" ends the attempt, before anything is launched.
     for name in ("_unshared", "_viewed"):
         counts: list[int] = []
@@ -508,6 +548,24 @@ def install() -> None:
         measured.append(min(counts))
     _unshared, _viewed = measured
     GPUArray._direct = staticmethod(evaluate)  # type: ignore[assignment]
+
+
+class _Least(int):
+    """A limit that notes what is compared with it, and that nothing exceeds."""
+
+    _seen: list[int]
+
+    def __new__(cls, seen: list[int]) -> Any:
+        made = super().__new__(cls, 0)
+        made._seen = seen
+        return made
+
+    def __ge__(self, count: object) -> bool:  # `count <= limit` asks the subclass first
+        self._seen.append(count)  # type: ignore[arg-type]
+        return True
+
+    def __add__(self, other: object) -> Any:
+        return self
 
 
 class _Refusing(int):

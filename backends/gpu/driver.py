@@ -39,6 +39,8 @@ class Driver:
     simulated = False
     # Threads of a warp.
     width = 32
+    # Does its compiler let a block's and a thread's own arrays be aligned?
+    aligns_arrays = True
 
     def allocate(self, nbytes: int) -> tuple[Any, int]:
         """New memory: what keeps it alive, and its address (aligned to 256 bytes)."""

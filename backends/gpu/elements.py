@@ -1,8 +1,7 @@
-"""What arrays and their elements are to index-space kernels on cards, for Numba's compilers.
+"""What elements of arrays are to index-space kernels on cards, for Numba's compilers.
 
-A kernel's array is made of its address, sizes and strides: a value of registers, which functions can
-be given. Its elements are read and written without NumPy's negative indices, or with every index
-checked. Imported only where a kernel is compiled.
+They are read and written without NumPy's negative indices, or with every index checked. Imported
+only where a kernel is compiled.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.np.numpy_support import as_dtype
 
-from mirabelle.backends.gpu import atomics
+from mirabelle.backends.gpu import atomics, elements_arrays
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import code, signature
 
@@ -34,7 +33,7 @@ def meaning(intrinsic: Any, known: Any, name: str) -> Any:
     """
     made = _ARRAY.match(name)
     if made is not None:
-        make = _whole if made[1] == "whole" else _array
+        make = elements_arrays.whole if made[1] == "whole" else elements_arrays.array
         return make(intrinsic, known[made[2]], int(made[3]))
     if name.startswith("_k_get"):
         return _get(intrinsic, name.endswith("_checked"))
@@ -50,59 +49,6 @@ def meaning(intrinsic: Any, known: Any, name: str) -> Any:
     if update is not None and update[2] in atomics.OPERATIONS:
         return _update(intrinsic, update[2], _SPACES.get(update[1]), bool(update[3]))
     return None
-
-
-def _array(intrinsic: Any, nt: Any, ndim: int) -> Any:
-    """An array of global memory: `_k_array_f8_2(address, (n, m), (s, t))`, strides in bytes."""
-
-    @intrinsic
-    def array(typingctx: Any, address: Any, shape: Any, strides: Any) -> Any:
-        kind = types.Array(nt, ndim, "A")
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            parts = types.UniTuple(types.int64, ndim)
-            steps = cgutils.unpack_tuple(builder, context.cast(builder, args[2], strides, parts), ndim)
-            return _built(context, builder, kind, args, shape, steps)
-
-        return kind(types.int64, shape, strides), generate
-
-    return array
-
-
-def _whole(intrinsic: Any, nt: Any, ndim: int) -> Any:
-    """One whose elements lie together, in C order: `_k_whole_f8_2(address, (n, m))`."""
-
-    @intrinsic
-    def array(typingctx: Any, address: Any, shape: Any) -> Any:
-        kind = types.Array(nt, ndim, "C")
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return _built(context, builder, kind, args, shape, None)
-
-        return kind(types.int64, shape), generate
-
-    return array
-
-
-def _built(context: Any, builder: Any, kind: Any, args: Any, shape: Any, steps: Any) -> Any:
-    """Numba's array over memory at an address."""
-    made = context.make_array(kind)(context, builder)
-    sizes = context.cast(builder, args[1], shape, types.UniTuple(types.int64, kind.ndim))
-    itemsize = ir.Constant(_I64, context.get_abi_sizeof(context.get_data_type(kind.dtype)))
-    count: Any = ir.Constant(_I64, 1)
-    dense: list[Any] = []
-    for n in reversed(cgutils.unpack_tuple(builder, sizes, kind.ndim)):
-        dense.insert(0, builder.mul(count, itemsize))
-        count = builder.mul(count, n)
-    generic = made.data.type
-    # Said to be global memory, once for all accesses.
-    data = builder.inttoptr(args[0], ir.PointerType(generic.pointee, atomics.GLOBAL))
-    made.data = builder.addrspacecast(data, generic)
-    made.shape, made.nitems, made.itemsize = sizes, count, itemsize
-    made.strides = cgutils.pack_array(builder, dense if steps is None else steps, _I64)
-    made.meminfo = cgutils.get_null_value(made.meminfo.type)
-    made.parent = cgutils.get_null_value(made.parent.type)
-    return made._getvalue()
 
 
 # Single elements

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -48,6 +49,7 @@ class Plan:
         self.family = type(views[0]).family
         self.driver = self.family.driver()
         how, block, grid = _geometry(kernel, shape, group, views)
+        how = replace(how, aligned=self.driver.aligns_arrays)
         forms = [
             _form(kernel.source.name, name, x, kernel.source.effects[name] == WRITTEN)
             for name, x in self.arguments.items()

@@ -30,7 +30,6 @@ from mirabelle.backends.gpu.lowering_values import (
     flat,
     flat_codes,
     of_numpy,
-    parts_of,
     rebuilt,
     shape,
 )
@@ -56,8 +55,8 @@ class Module:
         self.shared: list[str] = []
         self._made: dict[Any, Any] = {}
         self.uses_libdevice = False
-        # Is it nothing but arithmetic on whole words, of which an optimizer makes nothing better than the
-        # assembler does by itself?
+        # Is it nothing but arithmetic on whole words and calls of libdevice, of which an optimizer makes
+        # hardly anything better than the assembler does by itself, in a multiple of the time?
         self.plain = True
         tree = ast.parse(source.text)
         self.scope: dict[str, Any] = {}
@@ -103,15 +102,16 @@ class Module:
         """Call a function of LLVM or of libdevice."""
         if name not in self.declared:
             self.declared[name] = f"declare {t} @{name}({', '.join(types)})"
-            if name.startswith("__nv_"):
-                self.uses_libdevice, self.plain = True, False
+            self.uses_libdevice |= name.startswith("__nv_")
         given = ", ".join([f"{t} {a}" for t, a in zip(types, args, strict=True)])
         if t == "void":
             w.lines.append(f"  call void @{name}({given})")
             return ""
         return w.emit(f"call {t} @{name}({given})")
 
-    def function(self, key: Any, node: ast.FunctionDef, scope: Any, bound: Any, forms: list[Any], how: str) -> Any:
+    def function(
+        self, key: Any, node: ast.FunctionDef, scope: Any, bound: Any, forms: list[Any], how: str
+    ) -> Any:
         """A function of the source at operands of these shapes: its name in LLVM, and its result's shape."""
         key = (key, *forms)
         found = self._made.get(key)
@@ -409,9 +409,9 @@ class Body(Writer):
         whole = self.expression(node.value, env)
         if isinstance(whole, words.Shared):
             return whole.get(self, self.number(node.slice, env))
-        if isinstance(whole, tuple) and isinstance(node.slice, ast.Constant):
-            if type(node.slice.value) is int and 0 <= node.slice.value < len(whole):
-                return whole[node.slice.value]
+        at = node.slice.value if isinstance(node.slice, ast.Constant) else None
+        if isinstance(whole, tuple) and type(at) is int and 0 <= at < len(whole):
+            return whole[at]
         raise NotLowered("an index")
 
     # Calls
@@ -449,11 +449,10 @@ class Body(Writer):
             return words.real_function(self, self.module, f.attr, [self.number(a, env) for a in node.args])
         if ast.unparse(f) == "cuda.shared.array" and len(node.args) == 2 and self.kernel:
             length, of = node.args
-            if isinstance(length, ast.Constant) and type(length.value) is int:
-                if isinstance(of, ast.Name) and of.id in LLVM:
-                    array = words.Shared(f"shared{len(self.module.shared)}", of.id, length.value)
-                    self.module.shared.append(array.declaration())
-                    return array
+            if isinstance(length, ast.Constant) and isinstance(of, ast.Name) and of.id in LLVM:
+                array = words.Shared(f"shared{len(self.module.shared)}", of.id, int(length.value))
+                self.module.shared.append(array.declaration())
+                return array
         raise NotLowered(f"a call of {ast.unparse(f)}")
 
     def called(self, made: tuple[str, Any], args: list[Any]) -> Any:
@@ -550,8 +549,8 @@ def _assigned(nodes: list[ast.stmt]) -> set[str]:
 
 
 def _short(test: ast.expr) -> bool:
-    """Does a loop end at a constant?"""
-    if not isinstance(test, ast.Compare):
+    """Does a loop count up to a constant?"""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Lt):
         return False
     end = test.comparators[0]
     return isinstance(end, ast.Call) and isinstance(end.args[0], ast.Constant)

@@ -199,7 +199,9 @@ class Writer:
             raise NotLowered("a complex number as a condition")
         if x.code[0] in "iu":
             return Value("b1", (self.emit(f"icmp ne {LLVM[x.code]} {x.parts[0]}, 0"),))
-        return Value("b1", (self.emit(f"fcmp une {LLVM[x.code]} {x.parts[0]}, {constant(x.code, 0).parts[0]}"),))
+        return Value(
+            "b1", (self.emit(f"fcmp une {LLVM[x.code]} {x.parts[0]}, {constant(x.code, 0).parts[0]}"),)
+        )
 
     # Arithmetic
 
@@ -347,9 +349,9 @@ class Writer:
 
     def unified(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Two values as one dtype, where a choice between them is certain."""
-        if isinstance(x, Value) and isinstance(y, Value) and x.code != y.code:
-            if x.code[0] == y.code[0] == "i":
-                return self.cast(x, "i8"), self.cast(y, "i8")
+        codes = {v.code for v in (x, y) if isinstance(v, Value)}
+        if len(codes) == 2 and codes <= {"i1", "i2", "i4", "i8"}:
+            return self.cast(x, "i8"), self.cast(y, "i8")
         return x, y
 
 

@@ -189,8 +189,8 @@ class _Scope(_Names):
         self["float"] = lambda x: np.float64(float(x))
         self["outside"] = kernel.leave
         self["_k_fail"] = self.fail
-        shared = types.SimpleNamespace(array=lambda shape, dtype, _: kernel.machine.shared(shape, dtype))
-        local = types.SimpleNamespace(array=lambda shape, dtype, _: np.zeros(shape, dtype))
+        shared = types.SimpleNamespace(array=lambda shape, dtype, *_: kernel.machine.shared(shape, dtype))
+        local = types.SimpleNamespace(array=lambda shape, dtype, *_: np.zeros(shape, dtype))
         self["cuda"] = types.SimpleNamespace(shared=shared, local=local)
         self.update(math=_Mathematics(math), cmath=cmath, np=np, operator=operator)
 

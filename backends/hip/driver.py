@@ -38,6 +38,8 @@ def cupy_for_rocm() -> Any:
 class HipDriver(CudaDriver):
     """One AMD card."""
 
+    aligns_arrays = False
+
     def __init__(self, index: int = 0) -> None:
         cupy = cupy_for_rocm()
         _check_card(cupy, index)

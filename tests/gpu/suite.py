@@ -123,7 +123,7 @@ def run(out: Path, seconds: float, simulated: bool, arguments: list[str]) -> int
 
     given = [
         "-p", "tests.gpu.plugin", "-p", "no:cacheprovider", "-p", "no:benchmark",
-        "-q", "--tb=short", "--ignore=tests/clients", "--continue-on-collection-errors",
+        "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-q", "--tb=short", "--ignore=tests/clients", "--continue-on-collection-errors",
         "-o", "filterwarnings=" + "\n".join(WARNINGS),
     ]  # fmt: skip
     if importlib.util.find_spec("xdist") and not any(a.startswith("-n") for a in arguments):

@@ -22,6 +22,7 @@ import mirabelle as mb
 NAMESPACES = {
     "host": mb,
     "ref": mb.namespace(mb.RefArray),
+    "cuda": mb.namespace(mb.CuArray),
     "transposed": mb.namespace(mb.Transpose[mb.HostArray]),
     "pending": mb.namespace(lambda x: mb.where(True, x, x)),
     "transposed ref": mb.namespace(mb.Transpose[mb.RefArray]),

@@ -1,15 +1,13 @@
 """What tests of kernels for cards stand on: PTX, what NVIDIA's assembler says of it, runs of lowered text."""
 
-import ctypes
 import importlib.util
-import itertools
 import re
 import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
+from lowered import Kernel
 
 
 def ptx(source, functions=None, capability=(8, 0)):
@@ -55,84 +53,11 @@ def resources(text, directory, capability=(8, 0)):
 # Lowered kernels on this processor
 
 
-_POINTER = re.compile(r"(<[^<>]*>|\[[^\[\]]*\]|\w+) addrspace\((\d)\)\*")
-_REGISTER = re.compile(r"@llvm\.nvvm\.read\.ptx\.sreg\.(\w+)\.([xyz])")
-_PLACES = [f"{what}_{axis}" for what in ("tid", "ctaid", "ntid", "nctaid") for axis in "xyz"]
-
-
-class OnHost:
+class OnHost(Kernel):
     """A kernel as it is lowered for a card, compiled for this processor.
 
-    `kernel((blocks, 1, 1), (threads, 1, 1), *arguments)` runs the blocks one after the other; the threads
-    of a block likewise, or, where there are barriers, each as a thread of ours.
+    `kernel((blocks, 1, 1), (threads, 1, 1), *arguments)` runs the blocks one after the other.
     """
 
-    def __init__(self, source):
-        from llvmlite import binding
-
-        from mirabelle.backends.gpu.lowering import lowered
-
-        binding.initialize_native_target()
-        binding.initialize_native_asmprinter()
-        text, with_libdevice = lowered(source, (2, 0, 3, 2))
-        assert not with_libdevice
-        self.waits = "barrier0" in text
-        self.here = threading.local()
-        self.barrier = None
-        self.callbacks = (
-            ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(lambda k: self.here.places[k]),
-            ctypes.CFUNCTYPE(None)(lambda: self.barrier.wait() and None),
-        )
-        target = binding.Target.from_default_triple()
-        module = binding.parse_assembly(
-            _for_host(text, *[ctypes.cast(f, ctypes.c_void_p).value for f in self.callbacks])
-        )
-        module.triple = target.triple
-        module.verify()
-        # (Halves are converted by instructions, where there are any.)
-        features = binding.get_host_cpu_features()
-        if "half" in text and not features.get("f16c"):
-            pytest.skip("needs a processor that knows halves")
-        machine = target.create_target_machine(binding.get_host_cpu_name(), features.flatten(), opt=2)
-        self.engine = binding.create_mcjit_compiler(module, machine)
-        self.engine.finalize_object()
-        kinds = {"i8": ctypes.c_int64, "u8": ctypes.c_uint64, "f8": ctypes.c_double, "f4": ctypes.c_float}
-        prototype = ctypes.CFUNCTYPE(None, *[kinds[c] for c in source.codes])
-        self.function = prototype(self.engine.get_function_address(source.name))
-
     def __call__(self, grid, block, *arguments):
-        blocks = [b[::-1] for b in itertools.product(*map(range, grid[::-1]))]
-        threads = [t[::-1] for t in itertools.product(*map(range, block[::-1]))]
-
-        def run(mine):
-            for b in blocks:
-                for t in mine:
-                    self.here.places = (*t, *b, *block, *grid)
-                    self.function(*arguments)
-                if self.waits:
-                    self.barrier.wait()
-
-        if not self.waits:
-            run(threads)
-            return
-        self.barrier = threading.Barrier(len(threads), timeout=60)
-        running = [threading.Thread(target=run, args=([t],)) for t in threads]
-        for t in running:
-            t.start()
-        for t in running:
-            t.join()
-
-
-def _for_host(text, place, wait):
-    """NVVM's text as today's LLVM takes it; registers and barriers are functions of ours."""
-    skipped = ("target ", "!", "declare i32 @llvm.nvvm", "declare void @llvm.nvvm")
-    lines = [line for line in text.splitlines() if not line.startswith(skipped)]
-    body = _POINTER.sub(r"ptr addrspace(\2)", "\n".join(lines)).replace("@llvm.nvvm.barrier0", "@barrier")
-    body = _REGISTER.sub(r"@\1_\2", body)
-    reads = [
-        f"define internal i32 @{name}() {{\n  %f = inttoptr i64 {place} to ptr\n"
-        f"  %x = call i32 %f(i32 {k})\n  ret i32 %x\n}}"
-        for k, name in enumerate(_PLACES)
-    ]
-    called = f"  %f = inttoptr i64 {wait} to ptr\n  call void %f()\n  ret void"
-    return "\n".join([body, *reads, f"define internal void @barrier() {{\n{called}\n}}"])
+        self.run(arguments, grid, block)

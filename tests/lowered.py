@@ -18,7 +18,8 @@ import numpy as np
 import mirabelle as mb
 from mirabelle.backends.gpu import operations, simulator
 from mirabelle.backends.gpu.compiler import is_own
-from mirabelle.backends.gpu.lowering import LOOP, lowered
+from mirabelle.backends.gpu.lowering import lowered
+from mirabelle.backends.gpu.lowering_body import LOOP
 from mirabelle.backends.host.compiler import _target_machine
 
 VERSION = (2, 0, 3, 2)
@@ -37,16 +38,24 @@ def _wait():
     _barrier.wait(60)
 
 
-@ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_double)
-def _half(x):
-    """A double rounded to a half, for which processors have no instruction."""
+def _rounded_half(x):
     with np.errstate(all="ignore"):
         return int(np.array(x).astype(np.float16).view(np.uint16))
 
 
+# Conversions of halves, for which not all processors have instructions.
+_HALVES = {
+    "cvt.f32.f16": ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_uint16)(
+        lambda bits: float(np.uint16(bits).view(np.float16))
+    ),
+    "cvt.rn.f16.f32": ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_float)(_rounded_half),
+    "cvt.rn.f16.f64": ctypes.CFUNCTYPE(ctypes.c_uint16, ctypes.c_double)(_rounded_half),
+}
+
+
 def host_text(text):
     """NVVM's text as the host's: pointers without types and spaces, registers from memory."""
-    for name, plain in (("fabs", "fabs"), ("round", "rint")):
+    for name, plain in (*[(name, name) for name in ("fabs", "floor", "ceil", "trunc")], ("round", "rint")):
         for kind, bits in (("d", 64), ("f", 32)):
             text = text.replace(f"@llvm.nvvm.{name}.{kind}(", f"@llvm.{plain}.f{bits}(")
     text = text.replace(f", !llvm.loop !{LOOP}", "")
@@ -62,12 +71,9 @@ def host_text(text):
         )
     wait = ctypes.cast(_wait, ctypes.c_void_p).value
     text = text.replace("call void @llvm.nvvm.barrier0()", f"call void inttoptr (i64 {wait} to ptr)()")
-    half = ctypes.cast(_half, ctypes.c_void_p).value
-    text = re.sub(
-        r"  (%\w+) = fptrunc double (\S+) to half",
-        rf"  \1.bits = call i16 inttoptr (i64 {half} to ptr)(double \2)\n  \1 = bitcast i16 \1.bits to half",
-        text,
-    )
+    for name, function in _HALVES.items():
+        address = ctypes.cast(function, ctypes.c_void_p).value
+        text = re.sub(rf'asm "{name} [^"]*", "[^"]*"', f"inttoptr (i64 {address} to ptr)", text)
     text = re.sub(rf"@__nv_({'|'.join(_LIBM)})", r"@\1", text)
     text = re.sub(r"^declare \w+ @__nv_.*$", "", text, flags=re.MULTILINE)
     return re.sub(r"@__nv_(\w+)", _called, text)
@@ -98,7 +104,7 @@ class Kernel:
     """A lowered kernel as a function of the host. Raises NotLowered."""
 
     def __init__(self, source, own=frozenset()):
-        text = lowered(source, VERSION, own).text
+        text, _ = lowered(source, VERSION, own)
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.load_library_permanently("libm.so.6")

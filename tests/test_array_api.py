@@ -20,6 +20,7 @@ import mirabelle as mb
 NAMESPACES = {
     "host": mb,
     "ref": mb.namespace(mb.RefArray),
+    "cuda": mb.namespace(mb.CuArray),
     "transposed": mb.namespace(mb.Transpose[mb.HostArray]),
 }
 # Half precision is ours, not the standard's.

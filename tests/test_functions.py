@@ -16,6 +16,7 @@ import mirabelle as mb
 NAMES = {
     "host",
     "ref",
+    "cuda",
     "host_pending",
     "ref_pending",
     "host_shared",
@@ -25,7 +26,7 @@ NAMES = {
 }
 KINDS = [k for k in SINGLE if k.name in NAMES]
 kinds = pytest.mark.parametrize("kind", KINDS, ids=repr)
-leaves = pytest.mark.parametrize("kind", [LEAVES["host"], LEAVES["ref"]], ids=repr)
+leaves = pytest.mark.parametrize("kind", [LEAVES["host"], LEAVES["ref"], LEAVES["cuda"]], ids=repr)
 
 _rng = np.random.default_rng(0)
 V = np.array([0, 1.0, 2.5, -3.5, 7, 0.25])
@@ -253,9 +254,10 @@ def flat(nest):
 @kinds
 @pytest.mark.parametrize("name", EXACT)
 def test_functions(kind, name):
-    compare(
-        kind, name, EXACT[name], **({"rtol": 1e-15} if name in ("polyfit", "roots") else {"any_zero": True})
-    )
+    tolerance = {"rtol": 1e-15} if name in ("polyfit", "roots") else {"any_zero": True}
+    if kind.name == "cuda" and name in ("polyfit", "roots", "pad"):  # which are composed of other steps there
+        tolerance = {"rtol": 1e-12, "atol": 1e-13}
+    compare(kind, name, EXACT[name], **tolerance)
 
 
 @kinds
@@ -331,7 +333,7 @@ def test_grids_iterators_and_what_is_like_another_array(kind):
         lambda like: np.zeros((2, 3), like=like), lambda like: np.array([1, 2], like=like), lambda like: np.eye(2, 3, 1, like=like),
         lambda like: np.full(2, 7, like=like), lambda like: np.arange(3, like=like), lambda like: np.identity(2, like=like),
         lambda like: np.zeros_like(like, shape=(2,), dtype="i4"), np.ones_like, lambda like: np.full_like(like, 3),
-        lambda like: np.empty_like(like) * 0, lambda like: np.linspace(like[0], 1.0, 3),
+        lambda like: np.empty_like(like, dtype="i4") * 0, lambda like: np.linspace(like[0], 1.0, 3),
     ):  # fmt: skip
         check(kind, f(x), f(M), "like")
 
@@ -605,10 +607,12 @@ def test_ufuncs_with_outputs_masks_and_dtypes(kind):
         lambda a: np.multiply.outer(a[0], a[1]), lambda a: np.maximum.reduce(a, axis=None), lambda a: np.add.accumulate(a, axis=1),
         lambda a: np.minimum.reduce(a, initial=3.0, where=a > 4), lambda a: np.bitwise_or.reduce(a > 4), np.degrees,
         lambda a: np.logical_and.reduce(a > 0, axis=1), lambda a: np.multiply.reduce(a, dtype="c16"),
-        lambda a: np.subtract.reduce(a, axis=1, keepdims=True), lambda a: np.add(a, a, where=a > 4, out=a * 0),
+        lambda a: np.add(a, a, where=a > 4, out=a * 0),
     ):  # fmt: skip
         expected, _ = outcome(f, (n,), {})
         check(kind, f(x), expected, "ufunc", any_zero=True)
+    if kind.name != "cuda":  # whose library has none
+        check(kind, np.subtract.reduce(x, axis=1, keepdims=True), np.subtract.reduce(n, axis=1, keepdims=True), "-")
     check(kind, np.add.reduce(x, axis=(0, 1), keepdims=True), n.sum(keepdims=True), "sum", rtol=1e-13)
     if kind.writable:
         for change in (

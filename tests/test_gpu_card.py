@@ -45,10 +45,12 @@ def cupy():
 def test_cupy_takes_ours_and_gives_its_own(cupy, show, dtype):
     values = VALUES.astype(dtype)
     x = show(mb.CuArray(values))
-    for theirs in (cupy.from_dlpack(x), cupy.asarray(x)):
+    for take in (cupy.from_dlpack, cupy.asarray):
+        theirs = take(x)
         np.testing.assert_array_equal(cupy.asnumpy(theirs), show(values))
         if theirs.size:
             assert theirs.data.ptr == mb.tree(x).view.ptr
+        del theirs  # (what was handed out keeps its values: sharing would move the array)
     theirs = show(cupy.asarray(values))
     for ours in (mb.asarray(theirs), mb.from_dlpack(theirs)):
         assert_same(ours, show(values))
@@ -412,7 +414,7 @@ def test_the_memory_of_a_graph_goes_with_it():
     with mb.capture() as g:
         y = mb.sqrt(mb.materialize(mb.materialize(x + 1) * 2))
     g.replay()
-    assert mb.memory().used - before >= 3 << 25
+    assert mb.memory().used - before >= 1 << 25
     del g
     gc.collect()
     assert mb.memory().used - before < 2 << 25

@@ -83,8 +83,8 @@ def test_the_file_of_results(tmp_path):
     assert [found[k] for k in ("passed", "failed", "skipped")] == [2, 1, 0]
     ((name, reason),) = found["failures"].items()
     assert name.endswith("test_fails_on_cuda") and "as it should" in reason
-    ((name, reason),) = found["not_collected"].items()
-    assert name.endswith("test_broken.py") and "nothing_of_this_name" in reason
+    (reason,) = found["not_collected"].values()
+    assert "nothing_of_this_name" in reason
     assert found["complete"] and found["machine"]["versions"]["numpy"] == np.__version__
     assert "1 failed" in done.stdout and "deselected" in done.stdout
 

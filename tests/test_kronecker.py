@@ -15,7 +15,7 @@ import mirabelle as mb
 from mirabelle.arraytypes.structured import fallback
 
 la, nla = mb.linalg, np.linalg
-FAMILY = pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray])
+FAMILY = pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray, mb.CuArray])
 INF = np.inf
 
 

@@ -14,7 +14,7 @@ from kinds import LEAVES
 import mirabelle as mb
 from mirabelle.arraytypes.structured import fallback
 
-KINDS = [LEAVES["host"], LEAVES["ref"]]
+KINDS = [LEAVES["host"], LEAVES["ref"], LEAVES["cuda"]]
 KIND = pytest.mark.parametrize("kind", KINDS, ids=repr)
 RNG = np.random.default_rng(5)
 la = mb.linalg

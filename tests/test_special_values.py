@@ -19,7 +19,7 @@ from special_values import (
 
 import mirabelle as mb
 
-PLACES = (mb.HostArray, mb.RefArray)
+PLACES = (mb.HostArray, mb.RefArray, mb.CuArray)
 OPERATORS = {
     "abs": (abs,),
     "add": (operator.add, operator.iadd),

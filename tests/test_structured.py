@@ -25,7 +25,7 @@ def tell_again():
     fallback.forget()
 
 
-FAMILIES = [mb.HostArray, mb.RefArray]
+FAMILIES = [mb.HostArray, mb.RefArray, mb.CuArray]
 RNG = np.random.default_rng(3)
 V, U, W = RNG.uniform(0.5, 2, N), RNG.uniform(0.5, 2, N - 1), RNG.uniform(-2, -0.5, N - 1)
 A, B = RNG.uniform(0.5, 2, (N, N)), RNG.uniform(0.5, 2, (N, N))

@@ -17,7 +17,7 @@ import mirabelle as mb
 from mirabelle.arraytypes.structured import fallback
 
 la = mb.linalg
-FAMILIES = [mb.HostArray, mb.RefArray]
+FAMILIES = [mb.HostArray, mb.RefArray, mb.CuArray]
 FAMILY = pytest.mark.parametrize("family", FAMILIES)
 # Equal in all that matters here to others that are there.
 KIND_NAMES = [

@@ -320,42 +320,72 @@ class Tiles(_Frame):
         for x in self.labels:
             terms = "".join(f" + i8(c{d}) * t_{x}_{d}" for d in range(outer))
             w(f"{x}_ = {x}{terms}")
-        # Read along their own fast dimension: thread x goes down, thread y across. All that a thread
-        # reads is on its way before it waits for the others.
+        # Turned operands are read along their own fast dimension (thread x goes down, thread y across).
+        # All that a thread reads is on its way before it waits for the others. A tile that is whole, as
+        # nearly all are, needs no questions in between.
         steps = range(0, tile, TILE_ROWS)
-        w(f"a = {ix}(down + {ix}(tx))")
-        for k in steps:
-            w(f"b = {ix}(across + {ix}(ty + i4({k})))")
-            w(f"if a < {ix}(m) and b < {ix}(n):")
-            w.depth += 1
-            for x in turned:
-                place = f"{x}_ + i8(a) * t_{x}_{outer} + i8(b) * t_{x}"
-                w(f"tile_{x}[i4(ty + i4({k})) * i4({tile + 1}) + tx] = load_{self.codes[x]}({place}, 0)")
-            w.depth -= 1
-        w(f"i = {ix}(across + {ix}(tx))")
         straight = [x for x in self.leaves if x not in turned and not self.is_table(x)]
+        w(f"whole = (i8(down) + i8({tile}) <= m) & (i8(across) + i8({tile}) <= n)")
+        w(f"a = {ix}(down + {ix}(tx))")
+        w(f"i = {ix}(across + {ix}(tx))")
         for k in steps:
+            w(f"b{k} = {ix}(across + {ix}(ty + i4({k})))")
             w(f"j{k} = {ix}(down + {ix}(ty + i4({k})))")
-            for x in straight:
-                w(f"a{k}_{x} = {_zero(self.codes[x])}")
-            if straight:
-                w(f"if j{k} < {ix}(m) and i < {ix}(n):")
-                w.depth += 1
-                for x in straight:
-                    w(f"a{k}_{x} = {self.at_row(x, f'i8(j{k})', outer)}")
-                w.depth -= 1
+
+        def read(k: int, labels: list[str]) -> None:
+            for x in labels:
+                place = f"{x}_ + i8(a) * t_{x}_{outer} + i8(b{k}) * t_{x}"
+                load = f"load_{self.codes[x]}({place}, 0)" if x in turned else self.at_row(x, f"i8(j{k})", outer)
+                w(f"a{k}_{x} = {load}")
+
+        w("if whole:")
+        w.depth += 1
+        for k in steps:
+            read(k, [*turned, *straight])
+        if not turned and not straight:
+            w("r = i4(0)")
+        w.depth -= 1
+        if turned or straight:
+            w("else:")
+            w.depth += 1
+            for k in steps:
+                for x in [*turned, *straight]:
+                    w(f"a{k}_{x} = {_zero(self.codes[x])}")
+                for labels, inside in (
+                    (turned, f"a < {ix}(m) and b{k} < {ix}(n)"), (straight, f"j{k} < {ix}(m) and i < {ix}(n)")
+                ):  # fmt: skip
+                    if labels:
+                        w(f"if {inside}:")
+                        w.depth += 1
+                        read(k, labels)
+                        w.depth -= 1
+            w.depth -= 1
+        for k in steps:
+            for x in turned:
+                w(f"tile_{x}[i4(ty + i4({k})) * i4({tile + 1}) + tx] = a{k}_{x}")
         if turned:
             w("barrier()")
-        for k in steps:
-            w(f"if j{k} < {ix}(m) and i < {ix}(n):")
-            w.depth += 1
+
+        def compute(k: int) -> None:
             values = {x: f"a{k}_{x}" for x in straight}
             values |= {x: f"tile_{x}[tx * i4({tile + 1}) + i4(ty + i4({k}))]" for x in turned}
             values |= {x: self.at_row(x, f"i8(j{k})", outer) for x in self.leaves if self.is_table(x)}
             w(f"r = {self.call(values)}")
-            where = {x: self.row_place(x, f"i8(j{k})", outer) for x in self.outs}
-            self.write_results("r", where)
+            self.write_results("r", {x: self.row_place(x, f"i8(j{k})", outer) for x in self.outs})
+
+        w("if whole:")
+        w.depth += 1
+        for k in steps:
+            compute(k)
+        w.depth -= 1
+        w("else:")
+        w.depth += 1
+        for k in steps:
+            w(f"if j{k} < {ix}(m) and i < {ix}(n):")
+            w.depth += 1
+            compute(k)
             w.depth -= 1
+        w.depth -= 1
         if turned:
             w("barrier()")
         w(f"block = {ix}(block + {ix}(blocks_y()))")

@@ -205,6 +205,13 @@ class CudaDriver(CudaStreams):
             return run(*arrays, **options)
         except self.library.cuda.memory.OutOfMemoryError:
             pass
+        except (NotImplementedError, RuntimeError) as e:
+            if "captur" not in str(e):
+                raise
+            raise DeviceError(
+                f"This routine of CuPy's cannot be recorded in a block of mb.capture(): {str(e).rstrip('.')}. Call "
+                "it before the block or after it."
+            ) from None
         gc.collect()
         self.release()
         return run(*arrays, **options)
@@ -239,10 +246,9 @@ class CudaDriver(CudaStreams):
     def card_at(self, address: int) -> int:
         try:
             said = self._runtime.pointerGetAttributes(address)
-            known = said.type in (2, 3)  # a card's memory, or managed memory
         except self._runtime.CUDARuntimeError:
-            known = False
-        if not known:
+            raise stray_address(address) from None
+        if said.type not in (2, 3):  # neither a card's memory nor managed memory
             raise stray_address(address)
         return int(said.device)
 

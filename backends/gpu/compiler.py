@@ -19,7 +19,7 @@ import numpy as np
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.source import function_name
 from mirabelle.backends.codegen.userfunctions import captures
-from mirabelle.backends.gpu.lowering import lowered
+from mirabelle.backends.gpu.lowering import lowered_module
 from mirabelle.backends.gpu.lowering_values import NotLowered
 from mirabelle.backends.gpu.numpyfunctions import device_numpy
 from mirabelle.backends.gpu.nvvm import NvvmError, nvvm
@@ -143,11 +143,11 @@ def _ptx_by_lowering(
     source: KernelText, own: frozenset[str], capability: tuple[int, int], contract: bool
 ) -> str:
     library = nvvm()
-    made = lowered(source, library.version, own)
+    module = lowered_module(source, library.version, own)
     major, minor = capability
-    level = 0 if made.plain and not contract else 3
+    level = 0 if module.plain and not contract else 3
     options = [f"-arch=compute_{major}{minor}", f"-opt={level}", f"-fma={int(contract)}"]
-    return library.ptx(made.text.encode(), made.libdevice, options)
+    return library.ptx(module.text.encode(), module.uses_libdevice, options)
 
 
 def _ptx_by_numba(

@@ -39,6 +39,9 @@ def _(xp: Any, index: Any) -> tuple[int, int]:
 @routine("scatter")
 def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "") -> None:
     """into[indices] = value, or combined with what is there; the indices are of one shape, and within."""
+    if not indices:  # slices and numbers name each place once
+        into[...] = getattr(xp, op)(into, value).astype(into.dtype, copy=False) if op else value
+        return
     shape = into.shape[: len(indices)]
     rest = into.shape[len(indices) :]
     count = indices[0].size

@@ -133,8 +133,9 @@ def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False) -> Any:
 
 @routine("isin")
 def isin(xp: Any, x: Any, among: Any, *, invert: bool = False) -> Any:
-    dtype = np.result_type(x.dtype, among.dtype)
-    x, among = x.astype(dtype, copy=False), among.reshape(-1).astype(dtype, copy=False)
+    # (either may be a number, which takes the other's dtype if it fits)
+    dtype = np.result_type(*[a.dtype if hasattr(a, "dtype") else a for a in (x, among)])
+    x, among = xp.asarray(x, dtype), xp.asarray(among, dtype).reshape(-1)
     if not among.size or not x.size:
         return xp.full(x.shape, bool(invert))
     among = sort(xp, among)

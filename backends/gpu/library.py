@@ -22,6 +22,7 @@ import numpy as np
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
 from mirabelle.arraytypes.library import arrays_in
+from mirabelle.backends.gpu.recording import recording
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -89,7 +90,7 @@ GPUArray._routine = classmethod(gpu_routine)  # type: ignore[method-assign, assi
 def gpu_matmul(x1: Any, x2: Any) -> Any:
     a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
     family = a.family
-    if a.dtype.kind in "biu" and b.dtype.kind in "biu":  # no library's: NumPy's meaning, in tiles
+    if _by_tiles(family.driver(), np.result_type(a.dtype, b.dtype)):
         from mirabelle.backends.gpu import products
 
         return wrap(family, Leaf(products.product(a, b)))
@@ -97,6 +98,17 @@ def gpu_matmul(x1: Any, x2: Any) -> Any:
     if counters.active:
         counters.add(launches=1, bytes_read=a.nbytes + b.nbytes, bytes_written=made.nbytes)
     return wrap(family, Leaf(made))
+
+
+def _by_tiles(driver: Any, dtype: np.dtype) -> bool:
+    """Is a product made by our own kernel?
+
+    BLAS knows no integers (CuPy's kernel for narrow ones is quicker than ours, for wide ones slower),
+    and CuPy lets nobody call BLAS while a graph is recorded.
+    """
+    if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize == 8):
+        return True
+    return bool(driver.recorders) and recording(driver) is not None
 
 
 def gpu_accumulate(x: Any, op: Any, axis: int) -> Any:

@@ -12,14 +12,21 @@ from typing import Any
 
 import numpy as np
 
-# Code → LLVM's type of a part, in registers. (A truth value is a byte in memory.)
+# Code → LLVM's type of a part, in registers. (A truth value is a byte in memory; halves are their bits,
+# because libNVVM of CUDA 12 has no type for them.)
 LLVM = {
     "b1": "i1", "i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "i8", "u2": "i16", "u4": "i32",
-    "u8": "i64", "f2": "half", "f4": "float", "f8": "double", "c8": "float", "c16": "double",
+    "u8": "i64", "f2": "i16", "f4": "float", "f8": "double", "c8": "float", "c16": "double",
 }  # fmt: skip
 _PART = {"c8": "f4", "c16": "f8"}
 _RING = {"Add": "add", "Sub": "sub", "Mult": "mul", "BitAnd": "and", "BitOr": "or", "BitXor": "xor"}
 _REAL = {"Add": "fadd", "Sub": "fsub", "Mult": "fmul", "Div": "fdiv"}
+# Conversions of halves, which have no other instruction.
+_OF_HALF = 'float asm "cvt.f32.f16 $0, $1;", "=f,h"(i16 {})'
+_TO_HALF = {
+    "f4": 'i16 asm "cvt.rn.f16.f32 $0, $1;", "=h,f"(float {})',
+    "f8": 'i16 asm "cvt.rn.f16.f64 $0, $1;", "=h,d"(double {})',
+}
 _INTEGER_TEST = {"Eq": "eq", "NotEq": "ne", "Lt": "lt", "LtE": "le", "Gt": "gt", "GtE": "ge"}
 _REAL_TEST = {"Eq": "oeq", "NotEq": "une", "Lt": "olt", "LtE": "ole", "Gt": "ogt", "GtE": "oge"}
 
@@ -66,8 +73,7 @@ def constant(code: str, number: Any) -> Value:
     with np.errstate(all="ignore"):
         number = float(np.dtype(code).type(number))
     if code == "f2":
-        (half,) = struct.unpack("<H", struct.pack("<e", number))
-        return Value(code, (f"0xH{half:04X}",), number)
+        return Value(code, (str(int(np.float16(number).view(np.int16))),), number)
     # LLVM writes singles as the double of the same value.
     (bits,) = struct.unpack("<Q", struct.pack("<d", number))
     return Value(code, (f"0x{bits:016X}",), number)
@@ -176,6 +182,12 @@ class Writer:
             raise NotLowered("a complex number as a real one")
         if to == "b1":
             return self.truth(x)
+        if source == "f2":
+            return self.cast(Value("f4", (self.emit(f"call {_OF_HALF.format(x.parts[0])}"),)), to)
+        if to == "f2":
+            # Integers that a single rounds are infinite as halves.
+            x = x if source == "f8" else self.cast(x, "f4")
+            return Value(to, (self.emit(f"call {_TO_HALF[x.code].format(x.parts[0])}"),))
         a, b = LLVM[source], LLVM[to]
         (name,) = x.parts
         if source[0] in "iub" and to[0] in "iu":
@@ -199,6 +211,7 @@ class Writer:
             raise NotLowered("a complex number as a condition")
         if x.code[0] in "iu":
             return Value("b1", (self.emit(f"icmp ne {LLVM[x.code]} {x.parts[0]}, 0"),))
+        x = self.cast(x, "f4") if x.code == "f2" else x
         return Value(
             "b1", (self.emit(f"fcmp une {LLVM[x.code]} {x.parts[0]}, {constant(x.code, 0).parts[0]}"),)
         )

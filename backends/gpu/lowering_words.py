@@ -25,8 +25,8 @@ _REGISTER = re.compile(r"(threads?|blocks?)_([xyz])$")
 _REGISTERS = {"thread": "tid", "block": "ctaid", "threads": "ntid", "blocks": "nctaid"}
 # Functions that are instructions: in LLVM's words, as far as libNVVM takes them, with doubles and singles.
 _INSTRUCTIONS = {
-    **{name: (f"llvm.{name}.f64", f"llvm.{name}.f32") for name in ("sqrt", "floor", "ceil", "trunc", "fma")},
-    "fabs": ("llvm.nvvm.fabs.d", "llvm.nvvm.fabs.f"),
+    **{name: (f"llvm.{name}.f64", f"llvm.{name}.f32") for name in ("sqrt", "fma")},
+    **{name: (f"llvm.nvvm.{name}.d", f"llvm.nvvm.{name}.f") for name in ("fabs", "floor", "ceil", "trunc")},
     "rint": ("llvm.nvvm.round.d", "llvm.nvvm.round.f"),
 }
 _LIBDEVICE = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from pathlib import Path
 from typing import Any
 
 from mirabelle.dispatch.errors import DeviceError
@@ -20,10 +21,10 @@ class Nvvm:
     """The library, where it is installed."""
 
     def __init__(self) -> None:
-        from cuda.pathfinder import find_bitcode_lib, load_nvidia_dynamic_lib
+        import cuda.pathfinder as finder  # type: ignore[import-untyped]
 
-        self.library = ctypes.CDLL(load_nvidia_dynamic_lib("nvvm").abs_path)
-        self._find_libdevice = lambda: find_bitcode_lib("device")
+        self.library = ctypes.CDLL(finder.load_nvidia_dynamic_lib("nvvm").abs_path)
+        self._find_libdevice: Any = lambda: finder.find_bitcode_lib("device")
         numbers = [ctypes.c_int() for _ in range(4)]
         self.check(self.library.nvvmIRVersion(*[ctypes.byref(n) for n in numbers]), None)
         # The version of NVVM IR that modules are marked with.
@@ -33,9 +34,8 @@ class Nvvm:
     def libdevice(self) -> bytes:
         """The library of real functions, as LLVM's bit code."""
         try:
-            with open(self._find_libdevice(), "rb") as f:
-                return f.read()
-        except (OSError, RuntimeError) as e:
+            return Path(self._find_libdevice()).read_bytes()
+        except (AttributeError, OSError, RuntimeError) as e:
             raise NvvmError(f"libdevice is not to be found: {e}") from None
 
     def ptx(self, text: bytes, with_libdevice: bool, options: list[str]) -> str:
@@ -77,5 +77,5 @@ def nvvm() -> Nvvm:
     """The library. Raises NvvmError where there is none."""
     try:
         return Nvvm()
-    except (ImportError, OSError, RuntimeError) as e:  # among them the finder's own
+    except (AttributeError, ImportError, OSError, RuntimeError) as e:  # among them the finder's own
         raise NvvmError(f"libNVVM is not to be found: {e}") from None

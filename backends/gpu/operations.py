@@ -149,6 +149,12 @@ def scalar_function(stem: str, code: str, target: str = "cuda") -> Callable[...,
     return _made(stem, code, target)  # type: ignore[no-any-return]
 
 
+_SHORT: dict[str, Any] = {
+    "floor_divide": _I.short_floor_divide, "remainder": _I.short_remainder, "fmod": _I.short_fmod,
+    "divmod": _I.short_divmod,
+}  # fmt: skip
+
+
 def library_function(stem: str, code: str) -> str | None:
     """The name of the real function that an operation is by itself; None if it is more than that."""
     pattern = _PATTERNS[np.dtype(code).kind][stem]
@@ -164,6 +170,8 @@ def _made(stem: str, code: str, target: str) -> Any:
     of: Any = None
     if stem in _I.MIXED and code in ("i8", "u8"):
         pattern = _I.MIXED[stem]
+    elif code in ("i1", "i2") and stem in _SHORT:
+        pattern = _SHORT[stem]
     elif code == "f2":
         pattern = _HALF.get(stem) or (_R.half_binary if TABLE[stem].nin == 2 else _R.half_unary)
         of = _made(stem, "f4", target)

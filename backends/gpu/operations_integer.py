@@ -16,6 +16,7 @@ T: Any = np.int64
 U: Any = np.uint64
 u1: Any = np.uint8
 u8: Any = np.uint64
+i8: Any = np.int64
 # Constants of the dtype, and the number of its bits.
 ZERO: Any = np.int64(0)
 ONE: Any = np.int64(1)
@@ -240,6 +241,29 @@ def signed_fmod(x: Any, y: Any) -> Any:
         return ZERO
     r = U(magnitude(x) % magnitude(y))
     return T(-r) if x < ZERO else T(r)
+
+
+# Short numbers in 64 bits. (Compilers make 16 bits of what could be done so, and ptxas then takes
+# -32768 // 1 for 32767.)
+
+
+def short_floor_divide(x: Any, y: Any) -> Any:
+    return ZERO if y == ZERO else T(i8(x) // i8(y))
+
+
+def short_remainder(x: Any, y: Any) -> Any:
+    return ZERO if y == ZERO else T(i8(x) % i8(y))
+
+
+def short_fmod(x: Any, y: Any) -> Any:
+    if y == ZERO:
+        return ZERO
+    r = i8(x) % i8(y)
+    return T(r - i8(y)) if r != 0 and (x < ZERO) != (y < ZERO) else T(r)
+
+
+def short_divmod(x: Any, y: Any) -> Any:
+    return short_floor_divide(x, y), short_remainder(x, y)
 
 
 def unsigned_floor_divide(x: Any, y: Any) -> Any:

@@ -12,7 +12,7 @@ def pytest_collection_modifyitems(config, items):
     """The tests of the kinds on a card, and those marked `card`."""
     chosen, others = [], []
     for item in items:
-        wanted = "cuda" in item.nodeid.lower() or item.get_closest_marker("card")
+        wanted = any(name in item.nodeid.lower() for name in ("cuda", "cuarray")) or item.get_closest_marker("card")
         (chosen if wanted else others).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = chosen

@@ -122,10 +122,11 @@ def run(out: Path, seconds: float, simulated: bool, arguments: list[str]) -> int
     import pytest
 
     given = [
-        "-p", "tests.gpu.plugin", "-p", "no:cacheprovider", "-p", "no:benchmark",
-        "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT), "-q", "--tb=short", "--ignore=tests/clients", "--continue-on-collection-errors",
-        "-o", "filterwarnings=" + "\n".join(WARNINGS),
-    ]  # fmt: skip
+        *("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)),
+        *("-p", "tests.gpu.plugin", "-p", "no:cacheprovider", "-p", "no:benchmark"),
+        *("-q", "--tb=short", "--ignore=tests/clients", "--continue-on-collection-errors"),
+        *("-o", "filterwarnings=" + "\n".join(WARNINGS)),
+    ]
     if importlib.util.find_spec("xdist") and not any(a.startswith("-n") for a in arguments):
         processes = min(os.cpu_count() or 1, MOST_PROCESSES)
         given += ["-n", str(processes), "--max-worker-restart", "100"]

@@ -123,7 +123,9 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         from mirabelle.arraytypes.creation import asarray
 
         if stream is not None:
-            raise ValueError("to_device takes no stream. Enter one, `with mb.stream():`, or leave stream= away.")
+            raise ValueError(
+                "to_device takes no stream. Enter one, `with mb.stream():`, or leave stream= away."
+            )
         return asarray(self, device=device)
 
     # Elementwise operators: the generic functions, bound as they are.

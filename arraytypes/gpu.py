@@ -40,7 +40,18 @@ class GPUView:
     an array at the card's address, `proxy`, which is never read.
     """
 
-    __slots__ = ("_layout", "_parts", "_proxy", "contiguous", "dtype", "owner", "ptr", "shape", "size", "strides")
+    __slots__ = (
+        "_layout",
+        "_parts",
+        "_proxy",
+        "contiguous",
+        "dtype",
+        "owner",
+        "ptr",
+        "shape",
+        "size",
+        "strides",
+    )
 
     family: Any = None
     owner: Any
@@ -315,7 +326,7 @@ class GPUArray(DenseArray):
     @classmethod
     def _upload(cls, data: np.ndarray) -> Any:
         dtype = checked_dtype(data.dtype)
-        order = "F" if data.flags.f_contiguous and not data.flags.c_contiguous else "C"
+        order: Any = "F" if data.flags.f_contiguous and not data.flags.c_contiguous else "C"
         view = cls._empty(data.shape, dtype, order)
         if counters.active:
             counters.add(transfers=1)
@@ -328,7 +339,7 @@ class GPUArray(DenseArray):
     def _download(cls, view: Any) -> np.ndarray:
         if counters.active:
             counters.add(transfers=1)
-        order = "C"
+        order: Any = "C"
         if not view.contiguous:
             order = "F" if view.flags.f_contiguous else "C"
             if order == "C":

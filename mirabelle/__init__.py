@@ -358,6 +358,8 @@ from mirabelle.arraytypes.functions.vectors import (
     matvec,
     vecmat,
 )
+from mirabelle.arraytypes.gpu import CuArray, GPUArray, ROCArray
+from mirabelle.arraytypes.graphs import Graph, capture
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.io import load, save, savez, savez_compressed
 from mirabelle.arraytypes.jit import jit
@@ -372,8 +374,6 @@ from mirabelle.arraytypes.parts import (
     sliding_window_view,
 )
 from mirabelle.arraytypes.reductions import mapreduce, reduce
-from mirabelle.arraytypes.gpu import CuArray, GPUArray, ROCArray
-from mirabelle.arraytypes.graphs import Graph, capture
 from mirabelle.arraytypes.reference import RefArray
 from mirabelle.arraytypes.streams import Stream, stream, synchronize
 from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal, band
@@ -407,8 +407,8 @@ from mirabelle.arraytypes.wrappers import (
     Wrapper,
 )
 from mirabelle.backends.explain import Explanation, broadcasted, explain
-from mirabelle.backends.host.compiler import prepare as _prepare_kernels
 from mirabelle.backends.gpu.direct import install as _install_direct_gpu
+from mirabelle.backends.host.compiler import prepare as _prepare_kernels
 from mirabelle.backends.host.direct import install as _install_direct
 from mirabelle.backends.partners import watch as _watch_partners
 from mirabelle.dispatch.counters import Counters, count

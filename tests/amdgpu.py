@@ -14,7 +14,9 @@ _NAMES = {
 }
 # Halves are their bits, which NVIDIA's instructions convert.
 _HALVES = {
-    r"(%\w+) = call float asm .*\(i16 (\S+)\)": r"\1.h = bitcast i16 \2 to half\n  \1 = fpext half \1.h to float",
+    r"(%\w+) = call float asm .*\(i16 (\S+)\)": (
+        r"\1.h = bitcast i16 \2 to half\n  \1 = fpext half \1.h to float"
+    ),
     r"(%\w+) = call i16 asm .*\((float|double) (\S+)\)": (
         r"\1.h = fptrunc \2 \3 to half\n  \1 = bitcast half \1.h to i16"
     ),

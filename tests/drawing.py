@@ -28,7 +28,7 @@ NAMESPACES = {
     "transposed ref": mb.namespace(mb.Transpose[mb.RefArray]),
 }
 # How many examples each test draws: the reference device is slow.
-EXAMPLES = {"host": 15, "ref": 4, "transposed": 6, "pending": 6, "transposed ref": 3}
+EXAMPLES = {"host": 15, "ref": 4, "cuda": 4, "transposed": 6, "pending": 6, "transposed ref": 3}
 
 KINDS = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 INTEGERS = [f"{k}{bits}" for k in ("int", "uint") for bits in (8, 16, 32, 64)]

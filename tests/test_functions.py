@@ -612,7 +612,12 @@ def test_ufuncs_with_outputs_masks_and_dtypes(kind):
         expected, _ = outcome(f, (n,), {})
         check(kind, f(x), expected, "ufunc", any_zero=True)
     if kind.name != "cuda":  # whose library has none
-        check(kind, np.subtract.reduce(x, axis=1, keepdims=True), np.subtract.reduce(n, axis=1, keepdims=True), "-")
+        check(
+            kind,
+            np.subtract.reduce(x, axis=1, keepdims=True),
+            np.subtract.reduce(n, axis=1, keepdims=True),
+            "-",
+        )
     check(kind, np.add.reduce(x, axis=(0, 1), keepdims=True), n.sum(keepdims=True), "sum", rtol=1e-13)
     if kind.writable:
         for change in (

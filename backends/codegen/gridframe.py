@@ -58,9 +58,7 @@ class _Frame:
         self.n_out = len(program.outs)
         self.tables = {-1 - r for r in gathered_leaves(program)}
         dtypes = [*program.out_dtypes, *program.leaf_dtypes]
-        self.labels = [f"y{j}" for j in range(self.n_out)] + [
-            f"x{j}" for j in range(len(program.leaf_dtypes))
-        ]
+        self.labels = [f"y{j}" for j in range(self.n_out)] + [f"x{j}" for j in range(len(program.leaf_dtypes))]
         self.codes = dict(zip(self.labels, map(code, dtypes), strict=True))
         self.classes = dict(zip(self.labels, how.classes, strict=True))
 
@@ -168,9 +166,7 @@ class _Frame:
                     place = f"{addresses[label]} + (i8({at}) + i8({lane})) * {strides[label]}"
                     w(f"store_{self.codes[label]}({place}, 0, {value})")
 
-    def spread(
-        self, at: str, addresses: dict[str, str], strides: dict[str, str], held: dict[str, str]
-    ) -> None:
+    def spread(self, at: str, addresses: dict[str, str], strides: dict[str, str], held: dict[str, str]) -> None:
         """As `several`, for elements a block's width apart."""
         w, how, ix = self.w, self.how, self.index
         places = [at if not k else f"{ix}({at} + {ix}({k * how.gap}))" for k in range(how.lanes)]
@@ -189,13 +185,13 @@ class _Frame:
         for k, v in enumerate(values):
             w(f"r{k} = {self.call(v)}")
         for k, place in enumerate(places):
-            where = {
+            spots = {
                 label: (addresses[label], place)
                 if self.classes[label] == CONTIGUOUS
                 else (f"{addresses[label]} + i8({place}) * {strides[label]}", "0")
                 for label in self.outs
             }
-            self.write_results(f"r{k}", where)
+            self.write_results(f"r{k}", spots)
 
     def begin_index(self) -> None:
         """The index of the first element of a thread."""
@@ -313,7 +309,11 @@ class Tiles(_Frame):
         w(f"block = {ix}(block_y())")
         w("while block < tiles:")
         w.depth += 1
-        w(f"down = {ix}(rem_{ix}(block, high) * {ix}({tile}))" if outer else f"down = {ix}(block * {ix}({tile}))")
+        w(
+            f"down = {ix}(rem_{ix}(block, high) * {ix}({tile}))"
+            if outer
+            else f"down = {ix}(block * {ix}({tile}))"
+        )
         if outer:
             w(f"rest = div_{ix}(block, high)")
             coordinates(w, "rest", sizes[:outer], ix)
@@ -335,7 +335,9 @@ class Tiles(_Frame):
         def read(k: int, labels: list[str]) -> None:
             for x in labels:
                 place = f"{x}_ + i8(a) * t_{x}_{outer} + i8(b{k}) * t_{x}"
-                load = f"load_{self.codes[x]}({place}, 0)" if x in turned else self.at_row(x, f"i8(j{k})", outer)
+                load = (
+                    f"load_{self.codes[x]}({place}, 0)" if x in turned else self.at_row(x, f"i8(j{k})", outer)
+                )
                 w(f"a{k}_{x} = {load}")
 
         w("if whole:")
@@ -390,7 +392,6 @@ class Tiles(_Frame):
             w("barrier()")
         w(f"block = {ix}(block + {ix}(blocks_y()))")
         w.depth -= 1
-
 
     def row_place(self, label: str, row: str, outer: int) -> tuple[str, str]:
         """The address and index of an operand's element in a row, at the thread's place across."""

@@ -32,8 +32,8 @@ from mirabelle.dispatch.promotion import code
 _COMBINE = {
     "sum": {"f": "{0} + {1}", "i": "{c}({0} + {1})", "u": "{c}({0} + {1})", "c": "{0} + {1}"},
     "prod": {"f": "{0} * {1}", "i": "{c}({0} * {1})", "u": "{c}({0} * {1})"},
-    "min": {k: "minimum_{c}({0}, {1})" for k in "fiub"},
-    "max": {k: "maximum_{c}({0}, {1})" for k in "fiub"},
+    "min": dict.fromkeys("fiub", "minimum_{c}({0}, {1})"),
+    "max": dict.fromkeys("fiub", "maximum_{c}({0}, {1})"),
     "any": {"b": "{0} | {1}"},
     "all": {"b": "{0} & {1}"},
 }
@@ -78,7 +78,9 @@ def reduce_source(program: Program, how: ReduceLayout, user: dict[int, Op]) -> K
     reds = [f"y{j}" for j in range(n_red)]
     stored = [f"z{j}" for j in range(n_red, n_out)]
     leaves = [f"x{j}" for j in range(len(program.leaf_dtypes))]
-    codes = dict(zip([*reds, *stored, *leaves], map(code, [*program.out_dtypes, *program.leaf_dtypes]), strict=True))
+    codes = dict(
+        zip([*reds, *stored, *leaves], map(code, [*program.out_dtypes, *program.leaf_dtypes]), strict=True)
+    )
     dtypes = program.out_dtypes[:n_red]
     kept, reduced = range(how.kept), range(how.reduced)
     ix = "i8" if how.wide else "i4"

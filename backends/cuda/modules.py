@@ -35,7 +35,13 @@ def _made(driver: Any, source: KernelText, functions: dict[str, Any], contract: 
     name = None
     if not functions:  # what a user's function reads from around it is not in the source
         name = diskcache.entry_key(
-            ["cuda", source.text, *source.codes, f"{contract} {source.threads} {driver.capability}", *_versions()]
+            [
+                "cuda",
+                source.text,
+                *source.codes,
+                f"{contract} {source.threads} {driver.capability}",
+                *_versions(),
+            ]
         )
         kept = diskcache.read(name)
         if kept is not None:
@@ -107,9 +113,16 @@ def _versions() -> tuple[str, ...]:
 
         digest = hashlib.sha256()
         for path in sorted(Path(gpu.__path__[0]).glob("*.py")):
-            if path.name.startswith(("names", "elements", "atomics", "operations", "compiler", "lowering", "nvvm")):
+            if path.name.startswith(
+                ("names", "elements", "atomics", "operations", "compiler", "lowering", "nvvm")
+            ):
                 digest.update(path.read_bytes())
-        _known = (_numba_version(), _numba_cuda_version(), digest.hexdigest(), str(ctypes.sizeof(ctypes.c_void_p)))
+        _known = (
+            _numba_version(),
+            _numba_cuda_version(),
+            digest.hexdigest(),
+            str(ctypes.sizeof(ctypes.c_void_p)),
+        )
     return _known
 
 

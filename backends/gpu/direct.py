@@ -150,7 +150,7 @@ def _program(
 
 
 # (No closure: one that calls itself is a cycle, and would go on holding the leaves.)
-def _step(node: Any, leaves: list[Leaf], steps: list[tuple[int, ...]], numbers: Iterator[int]) -> int:
+def _step(node: Any, leaves: list[Any], steps: list[tuple[int, ...]], numbers: Iterator[int]) -> int:
     """The number of the step that computes a node, written down after those it needs."""
     if node.sig.op.nout != 1 or node.sig.op.name.startswith("pick"):
         raise NotDirect
@@ -270,7 +270,7 @@ def _reduced(node: Any) -> Leaf | None:
     family = leaves[0].view.family
     out = family._empty(node.shape, node.dtype)
     key += (out._layout, reduction.name, node.axes, shape)
-    plan = _plans.get(tuple(key))
+    plan: Any = _plans.get(tuple(key))
     if plan is None:
         program = _program(root, leaves, scalars, shape, (node.dtype,), 1)
         if program is None:
@@ -581,5 +581,3 @@ class _Refusing(int):
     def __lt__(self, count: object) -> bool:  # `count > limit` asks the subclass first
         self._seen.append(count)  # type: ignore[arg-type]
         return True
-
-

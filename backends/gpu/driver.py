@@ -1,6 +1,6 @@
 """What a card offers: memory, copies, kernels, launches, and its library of array functions.
 
-`Driver` says what a backend needs. `backends/cuda/driver.py` is one over CuPy; `simulator.py`
+`Driver` says what a backend needs. `cupydriver.py` is one over CuPy; `simulator.py`
 another, over the host's memory, that executes kernels' source in Python.
 """
 

@@ -114,9 +114,7 @@ def _store(intrinsic: Any, nt: Any, lanes: int, itemsize: int) -> Any:
         taken = types.UniTuple(nt, lanes) if lanes > 1 else nt
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            given = (
-                [builder.extract_value(args[2], k) for k in range(lanes)] if lanes > 1 else [args[2]]
-            )
+            given = [builder.extract_value(args[2], k) for k in range(lanes)] if lanes > 1 else [args[2]]
             parts = [p for x in given for p in _taken(context, builder, nt, x)]
             size = itemsize * lanes // len(parts)
             vectors, length = _pieces(len(parts), size)

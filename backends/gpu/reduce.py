@@ -112,7 +112,9 @@ def reduce(
 ) -> None:
     """Evaluate the tree of a request and combine it along axes."""
     operands = [*outs, *stored, *views]
-    names = tuple([r.reduction.name if r.reduction.scalar is None else id(r.reduction.scalar) for r in together])
+    names = tuple(
+        [r.reduction.name if r.reduction.scalar is None else id(r.reduction.scalar) for r in together]
+    )
     how = ("reduce", family, request.shape, axes, names, *[v.layout for v in operands])
     plan = program.plans.get(how)
     if plan is None:
@@ -224,9 +226,7 @@ def _launcher(
     first = n_red + n_stored
     lanes, vectors = 1, ""
     if across and aligned and len(red_sizes) == 1 and not n_stored:
-        lanes, vectors = _lanes(
-            length, kept_strides[first:], red_strides[first:], itemsizes[first:]
-        )
+        lanes, vectors = _lanes(length, kept_strides[first:], red_strides[first:], itemsizes[first:])
     wide, high = _block(across, outputs, kept_sizes, length, lanes)
     teams, members = (high, wide) if across else (wide, high)
     columns = -(-outputs // teams)

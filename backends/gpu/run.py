@@ -111,9 +111,7 @@ def make_plan(family: Any, program: Program, operands: list[Any], n_out: int, al
 def _classes(arrangement: Any, operands: list[Any]) -> str:
     """How each operand steps along the innermost dimension, as the frames tell it."""
     classes = []
-    for j, (c, strides, v) in enumerate(
-        zip(arrangement.classes, arrangement.strides, operands, strict=True)
-    ):
+    for j, (c, strides, v) in enumerate(zip(arrangement.classes, arrangement.strides, operands, strict=True)):
         if c in (REVERSED, UNEVEN):
             c = STRIDED
         if (
@@ -130,9 +128,7 @@ def _classes(arrangement: Any, operands: list[Any]) -> str:
     return "".join(classes)
 
 
-def _lanes(
-    sizes: list[int], strides: list[list[int]], classes: str, operands: list[Any], n_out: int
-) -> int:
+def _lanes(sizes: list[int], strides: list[list[int]], classes: str, operands: list[Any], n_out: int) -> int:
     """How many neighbouring elements a thread computes: 16 bytes of the widest operand, at most 8."""
     moving = [v.itemsize for v, c in zip(operands, classes, strict=True) if c == CONTIGUOUS]
     if not moving or any(c not in (CONTIGUOUS, STRETCHED) for c in classes[:n_out]):
@@ -143,9 +139,7 @@ def _lanes(
         # Rows begin where a vector may, and have no rest.
         for v, c, s in zip(operands, classes, strides, strict=True):
             if c == CONTIGUOUS:
-                while lanes > 1 and (
-                    inner % lanes or any(x % min(16, lanes * v.itemsize) for x in s[:-1])
-                ):
+                while lanes > 1 and (inner % lanes or any(x % min(16, lanes * v.itemsize) for x in s[:-1])):
                     lanes //= 2
     while lanes > 1 and inner < lanes:
         lanes //= 2

@@ -1,15 +1,11 @@
-"""AMD cards through CuPy's build for ROCm.
-
-CuPy has one interface for both: its `cuda.runtime` and `cuda.driver` are HIP's there. So this is the
-driver of NVIDIA's cards, but for what it asks of a card and for how kernels are made.
-"""
+"""AMD cards through CuPy's build for ROCm: how kernels are made, and what is said where no card is."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mirabelle.backends.codegen.element import KernelText
-from mirabelle.backends.cuda.driver import CudaDriver
+from mirabelle.backends.gpu.cupydriver import CupyDriver
 from mirabelle.backends.hip import modules
 from mirabelle.dispatch.errors import DeviceError
 
@@ -29,13 +25,13 @@ def cupy_for_rocm() -> Any:
         ) from None
     if not cupy.cuda.runtime.is_hip:
         raise DeviceError(
-            "mb.ROCArray needs CuPy's build for ROCm and numba-hip, and the CuPy that is installed is built for "
-            f"CUDA. Uninstall that one; the two cannot be there together. {_CURE}"
+            "mb.ROCArray needs CuPy's build for ROCm and numba-hip, and the CuPy that is installed is built "
+            f"for CUDA. Uninstall that one; the two cannot be there together. {_CURE}"
         )
     return cupy
 
 
-class HipDriver(CudaDriver):
+class HipDriver(CupyDriver):
     """One AMD card."""
 
     aligns_arrays = False
@@ -60,8 +56,9 @@ def _check_card(cupy: Any, index: int) -> None:
         count = cupy.cuda.runtime.getDeviceCount()
     except Exception as e:
         raise DeviceError(
-            f"mb.ROCArray needs an AMD card, and ROCm shows none: {str(e).rstrip('.')}. Check `rocminfo`; install the "
-            "CuPy that fits the ROCm on this machine. To try programs without a card, set MIRABELLE_HIP=simulated."
+            f"mb.ROCArray needs an AMD card, and ROCm shows none: {str(e).rstrip('.')}. Check `rocminfo`; "
+            "install the CuPy that fits the ROCm on this machine. To try programs without a card, set "
+            "MIRABELLE_HIP=simulated."
         ) from None
     if not 0 <= index < count:
         raise DeviceError(

@@ -12,7 +12,9 @@ def pytest_collection_modifyitems(config, items):
     """The tests of the kinds on a card, and those marked `card`."""
     chosen, others = [], []
     for item in items:
-        wanted = any(name in item.nodeid.lower() for name in ("cuda", "cuarray")) or item.get_closest_marker("card")
+        wanted = any(name in item.nodeid.lower() for name in ("cuda", "cuarray")) or item.get_closest_marker(
+            "card"
+        )
         (chosen if wanted else others).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = chosen

@@ -1,4 +1,4 @@
-"""Streams and graphs of an NVIDIA card, through CuPy.
+"""Streams and graphs of a card, through CuPy.
 
 CuPy's pool gives memory out again in the order of the stream that asked for it first. A block in a
 stream begins after what was queued before, and what follows waits for it (see arraytypes/streams.py): so what a
@@ -16,7 +16,7 @@ from mirabelle.backends.gpu.recording import Recorder, recording, refuse_reading
 from mirabelle.dispatch.errors import DeviceError
 
 
-class CudaStreams(Driver):
+class CupyStreams(Driver):
     """What a driver knows of streams."""
 
     device: Any
@@ -53,11 +53,11 @@ class CudaStreams(Driver):
             raise refuse_reading("the card is waited for")
         self.device.synchronize()
 
-    def recorder(self, family: Any) -> CudaRecorder:
-        return CudaRecorder(self, family)
+    def recorder(self, family: Any) -> CupyRecorder:
+        return CupyRecorder(self, family)
 
 
-class CudaRecorder(Recorder):
+class CupyRecorder(Recorder):
     """Lets CUDA capture what goes to a stream of the recording's own.
 
     The mode is CuPy's default, the relaxed one: kernels may be loaded, and memory be asked for, meanwhile.

@@ -1,6 +1,6 @@
 """Kernels for cards: the texts that a representative run generates, and what assemblers say of them.
 
-`kernels()` runs programs on a simulated card whose launches do nothing, and keeps each kernel's text:
+`kernels()` runs programs on a simulated card that mostly launches nothing, and keeps each kernel's text:
 every dtype in every frame, lanes, gathers, scatters, users' functions, reductions of every plan,
 scalars of each dtype, scans, random numbers, kernels of users. Each is compiled to PTX for a
 generation of cards and assembled, which tells its registers and whether they spill.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import operator
 import re
 import subprocess
@@ -60,29 +61,46 @@ class Recording:
 
 
 @contextlib.contextmanager
-def recording(launching=True):
-    """Keep what simulated cards load; without `launching`, run none of it."""
+def recording():
+    """Keep what simulated cards load."""
     kept = Recording()
-    load, launcher = SimulatedDriver.load, SimulatedDriver.launcher
+    load = SimulatedDriver.load
 
     def noting(self, source, functions, contract=False):
         kept.keep(source, functions, contract)
-        return load(self, source, functions, contract) if launching else source
+        return load(self, source, functions, contract)
 
-    def idle(self, kernel, codes, grid, block, fixed):
-        return launcher(self, kernel, codes, grid, block, fixed) if launching else lambda *values: None
-
-    SimulatedDriver.load, SimulatedDriver.launcher = noting, idle
+    SimulatedDriver.load = noting
     try:
         yield kept
     finally:
-        SimulatedDriver.load, SimulatedDriver.launcher = load, launcher
+        SimulatedDriver.load = load
+
+
+class Idle(SimulatedDriver):
+    """A simulated card that keeps what it loads, and runs it or does not."""
+
+    cards: dict[int, Any] = {}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = Recording()
+        self.runs = True
+
+    def load(self, source, functions, contract=False):
+        self.kept.keep(source, functions, contract)
+        return super().load(source, functions, contract)
+
+    def launcher(self, kernel, codes, grid, block, fixed):
+        run = super().launcher(kernel, codes, grid, block, fixed)
+        return lambda *values: run(*values) if self.runs else None
 
 
 # Programs
 
-# A card of its own, so that plans that other tests made are not found again.
-CARD = mb.CuArray.on(1)
+# A card of its own: plans that are made here are nobody else's, and those of others are not found here.
+CARD = mb.CuArray.on(63)
+CARD._made_driver = Idle()
 
 
 def array(dtype, *shape):
@@ -287,19 +305,17 @@ IDLE = (elementwise, operations, scalars, users, reductions, functions, kernels_
 def kernels() -> tuple[list[Kernel], dict[str, str]]:
     """Every kernel the programs generate; and the programs that were refused, with the reason."""
     refused: dict[str, str] = {}
-    found: dict[str, Kernel] = {}
-    for chapters, launching in ((RUN, True), (IDLE, False)):
-        with recording(launching) as kept, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # (complex numbers made real, and divisions by zero)
-            for chapter in chapters:
-                for name, program in chapter():
-                    kept.program = name
-                    try:
-                        program()
-                    except Exception as e:
-                        refused[name] = f"{type(e).__name__}: {str(e).splitlines()[0][:200] if str(e) else ''}"
-        found |= {k: v for k, v in kept.kernels.items() if k not in found}
-    return list(found.values()), refused
+    driver = CARD.driver()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # (complex numbers made real, and divisions by zero)
+        for chapters, driver.runs in ((RUN, True), (IDLE, False)):
+            for name, program in itertools.chain(*(chapter() for chapter in chapters)):
+                driver.kept.program = name
+                try:
+                    program()
+                except Exception as e:
+                    refused[name] = f"{type(e).__name__}: {str(e).splitlines()[0][:200] if str(e) else ''}"
+    return list(driver.kept.kernels.values()), refused
 
 
 # Compilers

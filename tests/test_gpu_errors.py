@@ -144,7 +144,7 @@ def text_of(f):
     """A kernel that calls a function of a user's, and the function."""
     from kernelcatalogue import recording
 
-    with recording(launching=False) as kept:
+    with recording() as kept:
         mb.materialize(mb.broadcast(f, mb.CuArray([1.0, 2.0])))
     (kernel,) = kept.kernels.values()
     return kernel.source, dict(kernel.functions)

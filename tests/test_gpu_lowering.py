@@ -1,6 +1,7 @@
 """Kernels lowered to LLVM's text: run on the host they give NumPy's values; NVIDIA's compilers take them."""
 
 import functools
+import math
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import mirabelle as mb
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.gpu import compiler, lowering, nvvm, operations
 from mirabelle.backends.gpu.lowering_values import NotLowered
+from mirabelle.dispatch.ops import TABLE
 
 VERSION = lowered.VERSION
 
@@ -257,3 +259,35 @@ def test_numba_is_not_imported(library):
         assert not [m for m in sys.modules if m.partition(".")[0] == "numba"]
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True)
+
+
+# Functions of users
+
+
+@pytest.fixture
+def numba_cuda(library):
+    pytest.importorskip("numba.cuda.compiler", reason="needs numba-cuda")
+
+
+def test_a_users_function_is_compiled_alone(numba_cuda):
+    source = kernel_of("store_f8(p0, 0, f8(fn_f(x4, fn_erf(x4))))")
+    before = compiler.not_lowered.total()
+    functions = {"fn_f": lambda x, y: math.sin(x) * x + y, "fn_erf": TABLE["erf"].scalar}
+    ptx, entry = compiler.ptx_of(source, functions, (9, 0))
+    assert compiler.not_lowered.total() == before
+    assert entry == "kernel" and "mul.rn.f64" in ptx and "user_" not in ptx
+
+
+@pytest.mark.parametrize(
+    ("expression", "function"),
+    [
+        ("fn_f(x4)[1]", lambda x: (x, x + 1)),  # results of several dtypes
+        ("f8(fn_f(x4 < x4))", lambda x: 2.0 if x else 1.0),  # a truth value
+    ],
+)
+def test_other_functions_of_users_are_left_to_numba(expression, function, numba_cuda):
+    source = kernel_of(f"store_f8(p0, 0, {expression})")
+    before = compiler.not_lowered.total()
+    ptx, entry = compiler.ptx_of(source, {"fn_f": function}, (9, 0))
+    assert f".entry {entry}" in ptx
+    assert compiler.not_lowered.total() == before + 1

@@ -73,6 +73,11 @@ def test_on_the_reference_device(kernel):
     check(kernel, mb.RefArray)
 
 
+@each_lazy
+def test_on_a_card_cuda(kernel):
+    check(kernel, mb.CuArray)
+
+
 @each_jitted
 def test_loops_over_elements_are_refused_on_a_device(kernel):
     arguments = convert(kernel.inputs(kernel.tiny), mb.RefArray)

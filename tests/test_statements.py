@@ -7,7 +7,7 @@ import pytest
 
 import mirabelle as mb
 
-ARRAYS = pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+ARRAYS = pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray, mb.CuArray])
 
 
 def held(x):

@@ -50,9 +50,9 @@ def _check_card(cupy: Any, index: int) -> None:
         else:
             cause = "CUDA does not start"
         raise DeviceError(
-            f"mb.CuArray needs an NVIDIA card: {cause}: {text.rstrip('.')}. Check `nvidia-smi`; install the "
-            "CuPy that fits the driver (`pip install cupy-cuda12x` or `cupy-cuda13x`). To try programs without a "
-            "card, set MIRABELLE_CUDA=simulated."
+            f"mb.CuArray needs an NVIDIA card: {cause}: {text.rstrip('.')}. Check `nvidia-smi`; "
+            "install the CuPy that fits the driver (`pip install cupy-cuda12x` or `cupy-cuda13x`). To try "
+            "programs without a card, set MIRABELLE_CUDA=simulated."
         ) from None
     if not 0 <= index < count:
         raise DeviceError(

@@ -23,6 +23,7 @@ from mirabelle.backends.gpu.lowering import lowered_module
 from mirabelle.backends.gpu.lowering_values import NotLowered
 from mirabelle.backends.gpu.numpyfunctions import device_numpy
 from mirabelle.backends.gpu.nvvm import NvvmError, nvvm
+from mirabelle.backends.gpu.usercode import UserCode
 from mirabelle.backends.host.compiler import remember
 from mirabelle.dispatch.errors import DeviceError, UserFunctionError
 from mirabelle.dispatch.forks import ForkLock
@@ -122,14 +123,13 @@ def ptx_of(
     Products and sums are not contracted to fused multiply-adds unless asked: so what IEEE 754 rounds
     exactly has the host's bits.
     """
-    own = frozenset(name for name, f in functions.items() if is_own(name, f))
-    if len(own) < len(functions) or source.inferred:
-        return _ptx_by_numba(source, functions, capability, contract)
-    with _lock:
-        try:
-            return _ptx_by_lowering(source, own, capability, contract), source.name
-        except (NotLowered, NvvmError) as e:
-            not_lowered[f"{source.name}: {e}"] += 1
+    # (A kernel of a user's has the types that Numba infers.)
+    if not source.inferred:
+        with _lock:
+            try:
+                return _ptx_by_lowering(source, functions, capability, contract), source.name
+            except (NotLowered, NvvmError) as e:
+                not_lowered[f"{source.name}: {e}"] += 1
     return _ptx_by_numba(source, functions, capability, contract)
 
 
@@ -140,14 +140,16 @@ def is_own(name: str, f: Any) -> bool:
 
 
 def _ptx_by_lowering(
-    source: KernelText, own: frozenset[str], capability: tuple[int, int], contract: bool
+    source: KernelText, functions: dict[str, Any], capability: tuple[int, int], contract: bool
 ) -> str:
     library = nvvm()
-    module = lowered_module(source, library.version, own)
+    own = frozenset(name for name, f in functions.items() if is_own(name, f))
+    users = UserCode({name: f for name, f in functions.items() if name not in own}, capability)
+    module = lowered_module(source, library.version, own, users)
     major, minor = capability
     level = 0 if module.plain and not contract else 3
     options = [f"-arch=compute_{major}{minor}", f"-opt={level}", f"-fma={int(contract)}"]
-    return library.ptx(module.text.encode(), module.uses_libdevice, options)
+    return library.ptx([module.text.encode(), *users.modules], module.uses_libdevice, options)
 
 
 def _ptx_by_numba(

@@ -8,16 +8,18 @@ are open the ordinary way is taken, which counts.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.assign import apart as are_apart
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle
 from mirabelle.arraytypes.gpu import CuArray, GPUArray
 from mirabelle.arraytypes.reductions import REDUCTIONS
-from mirabelle.arraytypes.wrappers import View
+from mirabelle.arraytypes.wrappers import View, shown_part
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.gpu.reduce import planned
@@ -25,7 +27,7 @@ from mirabelle.backends.gpu.run import make_plan
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.ops import TABLE
-from mirabelle.dispatch.promotion import signature
+from mirabelle.dispatch.promotion import intern, signature
 from mirabelle.dispatch.schedule import SCALAR, Request, worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
@@ -42,10 +44,18 @@ _reduced_alone = 1 << 30
 # In `_dying`: to a leaf that one node reads and nobody holds, and to its view.
 _reading = -1
 _shown = -1
+# In `_shared_part`: to a part that one node reads, with the two lists it is in.
+_read_once = -1
 _world = -1
 _usable = False
 # What `copyto` does by default with trees and reductions.
 _defaults: dict[Any, Any] = {}
+
+
+# What takes part by value.
+_NUMBERS = frozenset((float, int, bool, complex)) | {
+    t for t in np.sctypeDict.values() if issubclass(t, (np.bool_, np.number))
+}
 
 
 class NotDirect(Exception):
@@ -76,7 +86,7 @@ def _walk(
             a = a.value
             apart.append(a)
         elif t is not Leaf:
-            if t is float or t is int:
+            if t in _NUMBERS:
                 scalars.append(a)
                 key.append(t)
                 continue
@@ -308,7 +318,6 @@ def write(dest: Any, value: Any) -> bool:
         or type(leaf) is not Leaf
         or node.value is not None
         or leaf.foreign
-        or leaf.parts
         or leaf.root is not None
         or counters.active
         or (generic._world != _world and not usable())
@@ -331,13 +340,20 @@ def write(dest: Any, value: Any) -> bool:
     view = leaf.view
     # Each read of the array itself is held by a node, and the first of them by the list of leaves.
     reads = key.count(~leaves.index(leaf)) + 2 if leaf in leaves else 0
-    if getrefcount(leaf) - reads > _unshared or getrefcount(view) > _viewed or not leaves or not view.size:
-        return False
-    if reads and leaf in apart:
+    if not leaves or not view.size or (reads and leaf in apart):
         return False  # (who holds the node of a value is for the ordinary way to find out)
+    shown = False
     for other in leaves:
         if other.root is leaf:
-            return False
+            shown = True
+    other = None  # type: ignore[assignment] # (it is counted who refers to the leaf)
+    if (
+        shown
+        or getrefcount(leaf) - reads > _unshared
+        or getrefcount(view) > _viewed
+        or (leaf.parts and leaf.living_parts())
+    ):
+        return _swapped(dest, leaf, node)
     plan = _plan(node, key, leaves, scalars, view)
     if plan is False:
         return False
@@ -354,38 +370,54 @@ def write(dest: Any, value: Any) -> bool:
     return True
 
 
+def _swapped(dest: Any, leaf: Leaf, node: Any) -> bool:
+    """Write a tree to other memory, which the array has from then on: somebody still reads its own."""
+    if type(dest).family.driver().recorders:
+        return False  # what a graph replays stays where it is
+    made = evaluate(node)
+    if made is None or made.view.strides != leaf.view.strides:
+        return False
+    dest._node = made
+    return True
+
+
 def write_part(dest: Any, how: Any, value: Any) -> bool:
-    """Write a tree over a part of an array, in place, if nobody else reads what was there."""
-    leaf, node = dest._node, value._node
+    """Write a value over a part of an array, in place, if nobody else reads what was there."""
+    leaf = dest._node
     if (
-        type(node) is not Broadcasted
-        or node.value is not None
-        or type(leaf) is not Leaf
+        type(leaf) is not Leaf
         or leaf.foreign
         or leaf.root is not None
-        or node.size > LARGEST
-        or node.sig.out != leaf.dtype
         or counters.active
-        or not usable()
-        or (leaf.parts and leaf.living_parts())
+        or (generic._world != _world and not usable())
+        or not _usable
     ):
         return False
     target = leaf.view[how]
-    if node.shape != target.shape or not target.size:
+    shape = target.shape
+    node = _source(value, type(dest).family, leaf.dtype, shape)
+    if node is None or node.size > LARGEST or not target.size:
         return False
     key: list[Any] = []
     leaves: list[Leaf] = []
     scalars: list[Any] = []
     apart: list[Any] = []
     try:
-        _walk(node, target.shape, key, leaves, scalars, apart)
+        _walk(node, shape, key, leaves, scalars, apart)
     except NotDirect:
         return False
-    if not leaves or leaf in leaves or getrefcount(leaf) > _unshared or getrefcount(leaf.view) >= _viewed:
+    parts = leaf.living_parts() if leaf.parts else []
+    if leaf in leaves or getrefcount(leaf) - len(parts) > _unshared or getrefcount(leaf.view) >= _viewed:
         return False
-    for other in leaves:
-        if other.root is leaf:
+    # Who reads other parts goes on to find what it reads; the tree itself may read what it writes.
+    for part in parts:
+        view = part.view
+        if part.table or not (
+            are_apart(view, target) or (part in leaves and view.ptr == target.ptr and view.layout == target.layout)
+        ):
             return False
+    if parts and _shared_part(parts, leaves, target):
+        return False
     plan = _plan(node, key, leaves, scalars, target)
     if plan is False:
         return False
@@ -396,6 +428,53 @@ def write_part(dest: Any, how: Any, value: Any) -> bool:
     leaf.reducers = leaf.known = None
     node.evaluations += 1
     return True
+
+
+def _shared_part(parts: list[Leaf], leaves: list[Leaf], target: Any) -> bool:
+    """Is one of the parts that are read where they are written held by another tree, too?"""
+    for x in leaves:
+        if x in parts and x.view.ptr == target.ptr and getrefcount(x) > _read_once:
+            return True
+    return False
+
+
+def _source(value: Any, family: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
+    """What is written, as a tree of the target's shape and dtype; None for what is not as simple."""
+    t = type(value)
+    if t is float or t is int:
+        if dtype.kind == "f":
+            if t is int and not -(1 << 53) <= value <= 1 << 53:
+                return None
+        elif t is float or dtype.kind not in "iu" or not _LIMITS[dtype][0] <= value <= _LIMITS[dtype][1]:
+            return None
+        return Broadcasted(_copy(dtype), (value,), shape, 1)
+    if issubclass(t, GPUArray):
+        if t.family is not family:
+            return None
+        node = value._node
+        if type(node) is Broadcasted and node.value is None:
+            return node if node.shape == shape and node.sig.out == dtype else None
+        node = verbs.leaf_of(value) if type(node) is not Leaf else node
+    elif issubclass(t, View) and isinstance(value._parent, GPUArray) and type(value._parent).family is family:
+        node = shown_part(value)
+        if type(node) is not Leaf:
+            return None
+    else:
+        return None
+    if node.shape != shape or node.dtype != dtype or node.foreign:
+        return None
+    return Broadcasted(_copy(dtype), (node,), shape, 1)
+
+
+_LIMITS = {
+    np.dtype(c): (int(np.iinfo(c).min), int(np.iinfo(c).max))
+    for c in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+}
+
+
+@functools.cache
+def _copy(dtype: np.dtype) -> Any:
+    return intern(TABLE["copy"], (dtype,), (dtype,))
 
 
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
@@ -433,7 +512,7 @@ def _(array: Any, index: type) -> Any:
     return getitem
 
 
-@verbs.setitem.generated(signature=(GPUArray, int | slice | tuple, GPUArray))
+@verbs.setitem.generated(signature=(GPUArray, int | slice | tuple, object))
 def _(array: Any, index: type, _value: Any) -> Any:
     general = verbs.setitem.core.resolve((DenseArray, object, object)).implementation
     if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
@@ -447,6 +526,8 @@ def _(array: Any, index: type, _value: Any) -> Any:
             how = index if Ellipsis in index else (*index, Ellipsis)
         else:
             how = (index, Ellipsis)
+        if isinstance(value, View) and value._parent is x and value._how == how:
+            return None  # x[i] += v ends in x[i] = x[i]
         if not write_part(x, how, value):
             general(x, index, value)
         return None
@@ -468,21 +549,40 @@ def _(array: Any, values: Any) -> Any:
     return assign
 
 
-@verbs.setitem.generated(signature=(GPUArray, type(Ellipsis), GPUArray))
-def _(array: Any, _index: type, values: Any) -> Any:
-    if array is not values:
-        return verbs.setitem.core.resolve((DenseArray, object, object)).implementation
+@verbs.assign.generated(signature=(View, GPUArray))
+def _(array: Any, _values: Any) -> Any:
+    general = verbs.assign.core.resolve((DenseArray, DenseArray)).implementation
+    if not issubclass(array.parent_type, GPUArray):
+        return general
 
-    def setitem(x: Any, index: Any, value: Any) -> None:
-        if not write(x, value):
-            verbs.assign(x, value)
+    def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
+        if write_part(dest._parent, dest._how, value):
+            return dest
+        return general(dest, value, casting=casting)
+
+    return assign
+
+
+@verbs.setitem.generated(signature=(GPUArray, type(Ellipsis), object))
+def _(array: Any, _index: type, values: Any) -> Any:
+    if array is values:
+
+        def setitem(x: Any, index: Any, value: Any) -> None:
+            if not write(x, value):
+                verbs.assign(x, value)
+
+    else:
+
+        def setitem(x: Any, index: Any, value: Any) -> None:
+            if not write_part(x, (Ellipsis,), value):
+                verbs.assign(x, value)
 
     return setitem
 
 
 def install() -> None:
     """Once all methods are registered: measure reference counts, and be asked."""
-    global _alone, _unshared, _viewed, _reduced_alone, _reading, _shown
+    global _alone, _unshared, _viewed, _reduced_alone, _reading, _shown, _read_once
     for t in (Broadcasted, Reduced):
         _defaults[t] = verbs.copyto.core.resolve((CuArray, t))
     seen: list[int] = []
@@ -506,6 +606,10 @@ def install() -> None:
     class Handle:
         def __init__(self, node: Any) -> None:
             self._node = node
+
+        class family:
+            class driver:
+                recorders = True
 
     def _tree_of_one(sig: Any, leaf: Leaf) -> Any:
         return Handle(Broadcasted(sig, (leaf,), (2,)))
@@ -538,6 +642,14 @@ def install() -> None:
         measured.append(min(fewest))
     _reading, _shown = measured
     measured.clear()
+    once: list[int] = []
+    _read_once = _Refusing(once)
+    for _ in range(3):
+        leaves = []
+        held = _tree_of_one(square, Leaf(Nowhere()))
+        _walk(held._node, (2,), [], leaves, [], [])
+        _shared_part(list(leaves), leaves, Nowhere)
+    _read_once = min(once)
     # The comparison that says "too many" ends the attempt, before anything is launched.
     for name in ("_unshared", "_viewed"):
         counts: list[int] = []

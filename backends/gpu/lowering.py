@@ -17,6 +17,7 @@ from typing import Any
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.gpu.lowering_body import LOOP, Body
 from mirabelle.backends.gpu.lowering_values import LLVM, NotLowered, Writer
+from mirabelle.backends.gpu.usercode import UserCode
 
 DATA_LAYOUT = (
     "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
@@ -27,11 +28,14 @@ DATA_LAYOUT = (
 class Module:
     """The functions of a kernel: what is declared, defined and shared."""
 
-    def __init__(self, source: KernelText, own: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, source: KernelText, own: frozenset[str] = frozenset(), users: UserCode | None = None
+    ) -> None:
         self.source = source
         self.text = ""
         # What the source calls operations that are written as users' functions are: `fn_erf`.
         self.own = own
+        self.users = users
         self.declared: dict[str, str] = {}
         self.defined: list[str] = []
         self.shared: list[str] = []
@@ -115,15 +119,18 @@ def _skipped(node: ast.stmt) -> bool:
 
 
 def lowered_module(
-    source: KernelText, version: tuple[int, int, int, int], own: frozenset[str] = frozenset()
+    source: KernelText,
+    version: tuple[int, int, int, int],
+    own: frozenset[str] = frozenset(),
+    users: UserCode | None = None,
 ) -> Module:
     """A kernel as a module of LLVM. Raises NotLowered.
 
     `version` is the compiler's of NVVM IR; `own` names which of the functions that the source calls as
-    users' are operations of ours.
+    users' are operations of ours, and `users` has the others.
     """
     try:
-        module = Module(source, own)
+        module = Module(source, own, users)
         module.write(version)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as e:
         raise NotLowered(f"something unforeseen ({type(e).__name__}: {e})") from e

@@ -217,6 +217,12 @@ class Expressions(Writer):
         """`sin_f8`: an operation by its name and the dtype of its operands."""
         if name in self.module.own:
             name = f"{name.removeprefix('fn_')}_{args[0].code}"
+        users = self.module.users
+        if users is not None and name in users.functions:
+            symbol, made = users.called(name, tuple([shape(a) for a in args]))
+            self.module.uses_libdevice, self.module.plain = True, False
+            types = [LLVM[a.code] for a in args]
+            return Value(made, (self.module.call(self, symbol, LLVM[made], types, flat(tuple(args))),))
         stem, _, code = name.rpartition("_")
         if code not in LLVM or not stem:
             raise NotLowered(f"the function {name}")

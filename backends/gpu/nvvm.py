@@ -38,14 +38,15 @@ class Nvvm:
         except (AttributeError, OSError, RuntimeError) as e:
             raise NvvmError(f"libdevice is not to be found: {e}") from None
 
-    def ptx(self, text: bytes, with_libdevice: bool, options: list[str]) -> str:
-        """A module as PTX."""
+    def ptx(self, modules: list[bytes], with_libdevice: bool, options: list[str]) -> str:
+        """Modules, together, as PTX."""
         library, program = self.library, ctypes.c_void_p()
         given = (ctypes.c_char_p * len(options))(*[x.encode() for x in options])
         self.check(library.nvvmCreateProgram(ctypes.byref(program)), None)
         try:
-            size = ctypes.c_size_t(len(text))
-            self.check(library.nvvmAddModuleToProgram(program, text, size, b"kernel"), program)
+            for text in modules:
+                size = ctypes.c_size_t(len(text))
+                self.check(library.nvvmAddModuleToProgram(program, text, size, b"kernel"), program)
             self.check(library.nvvmVerifyProgram(program, len(options), given), program)
             if with_libdevice:
                 bits = self.libdevice

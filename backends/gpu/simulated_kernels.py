@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.codegen.gridkernel import IndexKernelText
+from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.gpu.simulator import UPDATES, SimulatedDriver, _Machine, _Names, _shuffled
 from mirabelle.backends.host.compiler import remember
 from mirabelle.backends.host.interpreter import numpy_callable
@@ -46,7 +46,7 @@ class _Ended(Exception):
 class SimulatedIndexKernel:
     """A kernel's text, made to run in Python."""
 
-    def __init__(self, driver: SimulatedDriver, source: IndexKernelText, values: dict[str, Any]) -> None:
+    def __init__(self, driver: SimulatedDriver, source: KernelText, values: dict[str, Any]) -> None:
         self.name = source.name
         self.machine = _Machine(driver.memory)
         self.left = False

@@ -495,7 +495,7 @@ class _Names(dict[str, Any]):
         if found is not None:
             what, lanes, c = found.groups()
             run = getattr(self.machine, what)
-            made = functools.partial(run, np.dtype(c), int(lanes or 1))
+            made: Any = functools.partial(run, np.dtype(c), int(lanes or 1))
         elif atomic := _ATOMIC.match(name):
             made = functools.partial(self.machine.update, np.dtype(atomic[2]), atomic[1])
         else:

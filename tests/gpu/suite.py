@@ -123,7 +123,7 @@ def run(out: Path, seconds: float, simulated: bool, arguments: list[str]) -> int
 
     given = [
         *("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)),
-        *("-p", "tests.gpu.plugin", "-p", "no:cacheprovider", "-p", "no:benchmark"),
+        *("-p", "gpu.plugin", "-p", "no:cacheprovider", "-p", "no:benchmark"),
         *("-q", "--tb=short", "--ignore=tests/clients", "--continue-on-collection-errors"),
         *("-o", "filterwarnings=" + "\n".join(WARNINGS)),
     ]

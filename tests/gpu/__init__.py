@@ -1,0 +1,1 @@
+"""The test-suite on a real card: `python -m tests.gpu`, or `python tests/gpu`."""

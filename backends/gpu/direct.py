@@ -413,7 +413,8 @@ def write_part(dest: Any, how: Any, value: Any) -> bool:
     for part in parts:
         view = part.view
         if part.table or not (
-            are_apart(view, target) or (part in leaves and view.ptr == target.ptr and view.layout == target.layout)
+            are_apart(view, target)
+            or (part in leaves and view.ptr == target.ptr and view.layout == target.layout)
         ):
             return False
     if parts and _shared_part(parts, leaves, target):

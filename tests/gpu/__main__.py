@@ -11,14 +11,15 @@ import argparse
 import sys
 from pathlib import Path
 
-# (by this name, because other packages leave a `tests` of theirs beside them)
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
-
-from gpu.suite import RESULTS, run
-
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.gpu", description=__doc__.splitlines()[0])
+    # (`gpu` by itself, because other packages leave a `tests` of theirs beside them)
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+    from gpu.suite import RESULTS, run
+
+    parser = argparse.ArgumentParser(
+        "python -m tests.gpu", description=__doc__.splitlines()[0], allow_abbrev=False
+    )
     parser.add_argument("--out", type=Path, help="the file of results (default: in benchmarks/results/)")
     parser.add_argument(
         "--seconds", type=float, default=1e9, help="stop after so long, and write what is known"

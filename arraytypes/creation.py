@@ -169,7 +169,8 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
     """An array, number, (nested) list or any other array's data as an array, without a copy where possible.
 
     A NumPy array is shared, and so is another library's on a card, which becomes one of that card's type:
-    writes go both ways, and expressions over it are evaluated at once, because NumPy may write to it at any time. `HostArray(data)` copies once and lets them fuse.
+    writes go both ways, and expressions over it are evaluated at once, because NumPy may write to it at any
+    time. `HostArray(data)` copies once and lets them fuse.
     `copy=True` always copies; `copy=False` raises where a copy would be needed.
 
     >>> import mirabelle as mb, numpy as np

@@ -79,6 +79,10 @@ def has(family: Any, routine: str) -> bool:
     return True
 
 
+# How often a family was given a routine: what was found out about routines before may be wrong since.
+additions = 0
+
+
 def routine(family: Any, name: str) -> Callable[[Any], Any]:
     """Give a family a routine: a function of views that returns new memory.
 
@@ -91,9 +95,11 @@ def routine(family: Any, name: str) -> Callable[[Any], Any]:
     """
 
     def register(f: Any) -> Any:
+        global additions
         if "_routines" not in family.__dict__:
             family._routines = {}
         family._routines[name] = f
+        additions += 1
         return f
 
     return register

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.reducing import _given
+from mirabelle.dispatch import verbs
 
 
 def _list(result: Any) -> tuple[Any, list[Any]]:
@@ -29,7 +32,29 @@ def histogram(
     >>> print(counts, edges)
     [0 2 1] [0 1 2 3]
     """
+    if range is None:
+        range = _span(a, bins)
     return library.call("histogram", a, bins=bins, range=range, density=density, weights=weights)  # type: ignore[no-any-return]
+
+
+def _span(a: Any, bins: Any) -> tuple[Any, Any] | None:
+    """What equal bins of data far from the host span: found once for each version of its contents."""
+    if (
+        isinstance(bins, (bool, np.bool_))
+        or not isinstance(bins, (int, np.integer))
+        or bins < 1
+        or not a.size
+        or a.dtype.kind not in "iuf"
+        or leaf_family(type(a)).home.rank < 2
+    ):
+        return None
+    leaf = verbs.leaf_of(a)
+    known = leaf.recalled("extremes")
+    if known is None:
+        low, high = verbs.min(a), verbs.max(a)  # (one pass finds both)
+        known = np.asarray(verbs.fetch(low))[()], np.asarray(verbs.fetch(high))[()]
+        leaf.remember("extremes", known)
+    return known if math.isfinite(known[0]) and math.isfinite(known[1]) else None
 
 
 @array_function

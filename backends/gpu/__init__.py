@@ -4,6 +4,7 @@ from mirabelle.backends.gpu import (  # noqa: F401 - they add methods
     described,
     indexkernels,
     library,
+    matmul,
     random,
     reduce,
     run,

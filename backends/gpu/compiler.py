@@ -206,8 +206,8 @@ def _shortened(e: Exception, name: str) -> str:
     reason = next((x for x in lines if not x.startswith(("Failed", "[1", "During", "File"))), str(e)[:200])
     where = f" ({at.rstrip(':')})" if at else ""
     return (
-        f"{name}() cannot be compiled for the card{where}: {reason.rstrip('.:')}. A function that is broadcast sees one "
-        "element of each operand, and may use arithmetic and math.* functions."
+        f"{name}() cannot be compiled for the card{where}: {reason.rstrip('.:')}. A function that is "
+        "broadcast sees one element of each operand, and may use arithmetic and math.* functions."
     )
 
 

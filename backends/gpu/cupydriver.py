@@ -175,8 +175,12 @@ class CupyDriver(CupyStreams):
         from mirabelle.arraytypes.gpu import view_at
 
         cupy = self.library
-        array = cupy.asarray(array)
+        if not isinstance(array, cupy.ndarray):
+            array = cupy.asarray(array)
         return view_at(kind, array.data, array.data.ptr, array.shape, array.dtype, array.strides)
+
+    def is_current(self) -> bool:
+        return bool(self._here() == self.index)
 
     def using(self) -> Any:
         return _Using(self)

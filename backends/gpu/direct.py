@@ -247,8 +247,12 @@ def _again(apart: list[Any]) -> None:
             node.evaluations += 1
 
 
-def _reduced(node: Any) -> Leaf | None:
-    """The value of a pending reduction, or None."""
+def _reduced(node: Any, target: Any = None, owner: Any = None) -> Any:
+    """The value of a pending reduction, or None.
+
+    With a `target`, part of the memory of the leaf `owner`, the value goes there, and the answer is
+    whether it did.
+    """
     operand, reduction = node.operand, node.reduction
     if reduction.scalar is not None or operand.size > LARGEST:
         return None
@@ -278,8 +282,14 @@ def _reduced(node: Any) -> Leaf | None:
     if not leaves or 0 in shape or reduction.neutral(node.dtype) is None:
         return None
     family = leaves[0].view.family
-    out = family._empty(node.shape, node.dtype)
-    key += (out._layout, reduction.name, node.axes, shape)
+    if target is None:
+        out = family._empty(node.shape, node.dtype)
+    else:
+        out = target
+        for x in leaves:
+            if x is owner or x.root is owner:
+                return None
+    key += (out._layout or out.layout, reduction.name, node.axes, shape)
     plan: Any = _plans.get(tuple(key))
     if plan is None:
         program = _program(root, leaves, scalars, shape, (node.dtype,), 1)
@@ -294,7 +304,7 @@ def _reduced(node: Any) -> Leaf | None:
     plan.run([out.ptr, *[leaf.view.ptr for leaf in leaves]], plan.values(scalars), family)
     if apart:
         _again(apart)
-    return _settled(node, out)
+    return _settled(node, out) if target is None else True
 
 
 def usable() -> bool:
@@ -395,6 +405,23 @@ def write_part(dest: Any, how: Any, value: Any) -> bool:
         return False
     target = leaf.view[how]
     shape = target.shape
+    if issubclass(type(value), GPUArray):
+        waits = value._node
+        if (
+            type(waits) is Reduced
+            and waits.value is None
+            and waits.shape == shape
+            and waits.dtype == leaf.dtype
+            and not leaf.parts
+            and getrefcount(leaf) <= _unshared
+            and getrefcount(leaf.view) < _viewed
+            and target.size
+            and type(value).family is type(dest).family
+            and _reduced(waits, target, leaf)
+        ):
+            leaf.writes += 1
+            leaf.reducers = leaf.known = None
+            return True
     node = _source(value, type(dest).family, leaf.dtype, shape)
     if node is None or node.size > LARGEST or not target.size:
         return False
@@ -433,7 +460,7 @@ def write_part(dest: Any, how: Any, value: Any) -> bool:
 
 def _shared_part(parts: list[Leaf], leaves: list[Leaf], target: Any) -> bool:
     """Is one of the parts that are read where they are written held by another tree, too?"""
-    for x in leaves:
+    for x in leaves:  # noqa: SIM110 - a loop's references are counted
         if x in parts and x.view.ptr == target.ptr and getrefcount(x) > _read_once:
             return True
     return False
@@ -487,7 +514,7 @@ def _(array: Any, index: type) -> Any:
     if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
         return general
     view_type: Any = View
-    views: Any = {n: view_type[array, n] for n in range(1, array.ndim + 1)}
+    views: dict[int, Any] = {}
 
     def getitem(x: Any, index: Any) -> Any:
         node = x._node
@@ -503,7 +530,9 @@ def _(array: Any, index: type) -> Any:
         shape = node.view[how].shape
         cls = views.get(len(shape))
         if cls is None:
-            return general(x, index)  # one element, or more dimensions than the array has
+            if not shape:
+                return general(x, index)  # one element
+            cls = views[len(shape)] = view_type[array, len(shape)]
         view = _new(cls)
         view._parent = x
         view._how = how

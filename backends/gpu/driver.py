@@ -81,6 +81,10 @@ class Driver:
         """An array of the library as a view of type `kind`, over the same memory."""
         raise NotImplementedError
 
+    def is_current(self) -> bool:
+        """Is it the card that this thread's calls of the library go to?"""
+        return True
+
     def using(self) -> Any:
         """A block in which the library works on this card, and its errors are ours."""
         return contextlib.nullcontext()

@@ -2,6 +2,7 @@
 
 cuBLAS reads matrices whose rows or columns are contiguous, transposed or cut out of larger ones. CuPy
 copies what is cut out, and what is transposed in a stack; so these products go to cuBLAS directly.
+What a call is told but for addresses follows from how its operands lie: a `Call` is made once for it.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirabelle.arraytypes.gpu import dense_strides
 from mirabelle.backends.gpu.library import on_card
 
 PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
@@ -20,26 +22,145 @@ PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 _LARGEST = 2**31 - 1
 
 
+class Lying(NamedTuple):
+    """How an array lies in memory."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def turned(self) -> Lying:
+        """Matrices, transposed."""
+        *shape, rows, columns = self.shape
+        *strides, down, across = self.strides
+        return Lying((*shape, columns, rows), (*strides, across, down), self.itemsize)
+
+    @property
+    def row(self) -> Lying:
+        """A vector (or a stack of them) as a matrix of one row."""
+        step = self.itemsize
+        return Lying(
+            (*self.shape[:-1], 1, self.shape[-1]), (*self.strides[:-1], step, self.strides[-1]), self.itemsize
+        )
+
+    @property
+    def tall(self) -> Lying | None:
+        """A stack without gaps as one matrix."""
+        dense = dense_strides(self.shape, self.itemsize, "C")[0]
+        if any(n > 1 and s != d for n, s, d in zip(self.shape, self.strides, dense, strict=True)):
+            return None
+        rows, columns = math.prod(self.shape[:-1]), self.shape[-1]
+        return Lying((rows, columns), (columns * self.itemsize, self.itemsize), self.itemsize)
+
+
+def lying(x: Any) -> Lying:
+    return Lying(x.shape, x.strides, x.dtype.itemsize)
+
+
+def packed(shape: tuple[int, ...], itemsize: int) -> Lying:
+    """How a new array lies."""
+    return Lying(shape, dense_strides(shape, itemsize, "C")[0], itemsize)
+
+
+class Call:
+    """A call of cuBLAS, of which addresses alone are missing."""
+
+    __slots__ = ("_arguments", "_blas", "_function", "_handle", "_mode", "_numbers", "_places")
+
+    def __init__(self, name: str, dtype: np.dtype, arguments: list[Any], operands: tuple[str, ...]) -> None:
+        """`arguments` follow the handle; names of operands stand for addresses, arrays for numbers."""
+        cuda = importlib.import_module("cupy.cuda")
+        self._blas = cuda.cublas
+        self._function = getattr(cuda.cublas, PREFIX[dtype.char] + name)
+        self._handle = cuda.device.get_cublas_handle
+        # Where numbers are read, and results of inner products written: on the host, or on the card.
+        blas = self._blas
+        self._mode = blas.CUBLAS_POINTER_MODE_DEVICE if name in ON_CARD else blas.CUBLAS_POINTER_MODE_HOST
+        self._numbers = [x for x in arguments if isinstance(x, np.ndarray)]  # (addresses keep nothing alive)
+        self._arguments = [0, *[x.ctypes.data if isinstance(x, np.ndarray) else x for x in arguments]]
+        self._places = [self._arguments.index(name) for name in operands]
+
+    def __call__(self, *addresses: int) -> None:
+        """Do it on the current stream."""
+        arguments = self._arguments.copy()
+        arguments[0] = handle = self._handle()
+        for place, address in zip(self._places, addresses):  # noqa: B905 (one each, and it costs time)
+            arguments[place] = address
+        blas, wanted = self._blas, self._mode
+        mode = blas.getPointerMode(handle)
+        if mode == wanted:
+            self._function(*arguments)
+            return
+        blas.setPointerMode(handle, wanted)
+        try:
+            self._function(*arguments)
+        finally:
+            blas.setPointerMode(handle, mode)
+
+
+# The functions that write a number.
+ON_CARD = frozenset(("dot", "dotu"))
+
+
 def multiply(xp: Any, a: Any, b: Any, c: Any, alpha: Any = 1, beta: Any = 0) -> bool:
     """c = alpha * a @ b + beta * c by one call of cuBLAS; False where it takes more. `c` overlaps neither."""
     if not on_card(xp) or not a.dtype == b.dtype == c.dtype or c.dtype.char not in PREFIX:
         return False
-    if not (a.size and b.size) or max(*a.shape, *b.shape, *c.shape) > _LARGEST or 1 == a.ndim == b.ndim:
+    if not (a.size and b.size):
         return False
+    a, b = (x if readable(lying(x)) else xp.ascontiguousarray(x) for x in (a, b))
+    call = planned(lying(a), lying(b), lying(c), c.dtype, alpha, beta)
+    if call is None:
+        return False
+    call(a.data.ptr, b.data.ptr, c.data.ptr)
+    return True
+
+
+def planned(a: Lying, b: Lying, c: Lying, dtype: np.dtype, alpha: Any = 1, beta: Any = 0) -> Call | None:
+    """The call for c = alpha * a @ b + beta * c, of the addresses of a, b and c. Nothing is empty."""
+    if max(*a.shape, *b.shape, *c.shape, 1) > _LARGEST or 1 == a.ndim == b.ndim:
+        return None
+    numbers = _held(complex(alpha), dtype), _held(complex(beta), dtype)
     if b.ndim == 1 and a.ndim == 2:
-        return _vector(xp, a, b, c, alpha, beta)
+        return _vector("a", a, "b", b, c, dtype, *numbers)
     if a.ndim == 1 and b.ndim == 2:
-        return _vector(xp, b.T, a, c, alpha, beta)
-    if min(a.ndim, b.ndim) < 2 or step_of(c) is None:
-        return False
-    if a.ndim > 2 and b.ndim == 2 and a.flags.c_contiguous and c.flags.c_contiguous:
+        return _vector("b", b.turned, "a", a, c, dtype, *numbers)
+    if b.ndim == 1:
+        b, c = b.row.turned, c.row.turned
+    elif a.ndim == 1:
+        a, c = a.row, c.row
+    if step_of(c) is None:
+        return None
+    if a.ndim > 2 and b.ndim == 2:
         # A stack that meets one matrix is one tall matrix.
-        tall, flat = a.reshape(-1, a.shape[-1]), c.reshape(-1, c.shape[-1])
-        return len(tall) <= _LARGEST and _matrices(xp, tall, b, flat, alpha, beta)
-    return _matrices(xp, a, b, c, alpha, beta)
+        tall, flat = a.tall, c.tall
+        if tall is not None and flat is not None:
+            return _matrices(tall, b, flat, dtype, *numbers) if tall.shape[0] <= _LARGEST else None
+    return _matrices(a, b, c, dtype, *numbers)
 
 
-def step_of(x: Any) -> tuple[bool, int] | None:
+def inner(a: Lying, b: Lying, dtype: np.dtype) -> Call | None:
+    """The call for the inner product of two vectors, of their addresses and of the result's."""
+    n = a.shape[0]
+    if n > _LARGEST:
+        return None
+    name = "dotu" if dtype.kind == "c" else "dot"
+    return Call(name, dtype, [n, "a", _along(a), "b", _along(b), "c"], ("a", "b", "c"))
+
+
+def readable(x: Lying) -> bool:
+    """Can cuBLAS read a vector or matrices where they lie?"""
+    if x.ndim == 1:
+        return x.strides[0] > 0 and x.strides[0] % x.itemsize == 0
+    return step_of(x) is not None
+
+
+def step_of(x: Lying) -> tuple[bool, int] | None:
     """How cuBLAS, which counts down columns, is told of matrices: are they transposed, and their step."""
     size = x.itemsize
     rows, columns = x.shape[-2:]
@@ -51,7 +172,7 @@ def step_of(x: Any) -> tuple[bool, int] | None:
     return None
 
 
-def apart_in_stack(x: Any, stack: tuple[int, ...]) -> int | None:
+def apart_in_stack(x: Lying, stack: tuple[int, ...]) -> int | None:
     """How far the matrices of a stack are from each other; 0 for one that is repeated, None if unevenly."""
     steps = [0] * (len(stack) - x.ndim + 2) + [
         s if n > 1 else 0 for n, s in zip(x.shape[:-2], x.strides[:-2], strict=True)
@@ -70,67 +191,55 @@ def apart_in_stack(x: Any, stack: tuple[int, ...]) -> int | None:
     return first // x.itemsize if first >= 0 and first % x.itemsize == 0 else None
 
 
-def _matrices(xp: Any, a: Any, b: Any, c: Any, alpha: Any, beta: Any) -> bool:
+def _matrices(
+    a: Lying, b: Lying, c: Lying, dtype: np.dtype, alpha: np.ndarray, beta: np.ndarray
+) -> Call | None:
     turned, _ = step_of(c) or (False, 1)
+    first, second = "a", "b"
     if turned:  # of contiguous rows: its transpose is what cuBLAS writes
-        a, b, c = b.swapaxes(-1, -2), a.swapaxes(-1, -2), c.swapaxes(-1, -2)
-    a, b = (x if step_of(x) is not None else xp.ascontiguousarray(x) for x in (a, b))
-    steps = [step_of(x) or (False, 1) for x in (a, b, c)]
+        a, b, c = b.turned, a.turned, c.turned
+        first, second = second, first
+    steps = [step_of(x) for x in (a, b, c)]
     stack = c.shape[:-2]
     apart = [apart_in_stack(x, stack) for x in (a, b, c)]
     count = math.prod(stack)
-    if None in apart or count > _LARGEST or (count > 1 and not apart[2]):
-        return False
-    (turned_a, step_a), (turned_b, step_b), (_, step_c) = steps
-    how = int(turned_a), int(turned_b), c.shape[-2], c.shape[-1], a.shape[-1], _number(alpha, c.dtype)
-    where = a.data.ptr, b.data.ptr, c.data.ptr
-    scale = _number(beta, c.dtype)
+    if None in apart or None in steps or count > _LARGEST or (count > 1 and not apart[2]):
+        return None
+    (turned_a, step_a), (turned_b, step_b), (_, step_c) = (s or (False, 1) for s in steps)
+    how = int(turned_a), int(turned_b), c.shape[-2], c.shape[-1], a.shape[-1], alpha
+    arguments: list[Any]
     if not stack:
-        _call("gemm", c.dtype, *how, where[0], step_a, where[1], step_b, scale, where[2], step_c)
+        name = "gemm"
+        arguments = [*how, first, step_a, second, step_b, beta, "c", step_c]
     else:
-        _call(
-            "gemmStridedBatched", c.dtype, *how, where[0], step_a, apart[0], where[1], step_b, apart[1], scale,
-            where[2], step_c, apart[2], count,
-        )  # fmt: skip
-    return True
+        name = "gemmStridedBatched"
+        arguments = [
+            *how, first, step_a, apart[0], second, step_b, apart[1], beta, "c", step_c, apart[2], count
+        ]  # fmt: skip
+    return Call(name, dtype, arguments, ("a", "b", "c"))
 
 
-def _vector(xp: Any, a: Any, x: Any, y: Any, alpha: Any, beta: Any) -> bool:
+def _vector(
+    matrix: str, a: Lying, vector: str, x: Lying, y: Lying, dtype: np.dtype, alpha: np.ndarray, beta: np.ndarray
+) -> Call | None:
     """y = alpha * a @ x + beta * y: each element of the matrix is read once."""
-    if y.strides[0] <= 0 or y.strides[0] % y.itemsize:
-        return False
-    a = a if step_of(a) is not None else xp.ascontiguousarray(a)
-    x = x if x.strides[0] > 0 and x.strides[0] % x.itemsize == 0 else xp.ascontiguousarray(x)
-    turned, step = step_of(a) or (True, a.shape[1])
+    how = step_of(a)
+    if how is None or not readable(x) or not readable(y):
+        return None
+    turned, step = how
     rows, columns = a.shape[::-1] if turned else a.shape
-    along = [v.strides[0] // v.itemsize if v.size > 1 else 1 for v in (x, y)]
-    _call(
-        "gemv", y.dtype, int(turned), rows, columns, _number(alpha, y.dtype), a.data.ptr, step, x.data.ptr,
-        along[0], _number(beta, y.dtype), y.data.ptr, along[1],
-    )  # fmt: skip
-    return True
+    arguments = [
+        int(turned), rows, columns, alpha, matrix, step, vector, _along(x), beta, "c", _along(y)
+    ]  # fmt: skip
+    return Call("gemv", dtype, arguments, ("a", "b", "c"))
 
 
-def _number(value: Any, dtype: np.dtype) -> int:
-    """The address of a number, which lives as long as the process."""
-    return int(_held(complex(value), dtype).ctypes.data)
+def _along(x: Lying) -> int:
+    """The step of a vector."""
+    return x.strides[0] // x.itemsize if x.shape[0] > 1 else 1
 
 
 @functools.lru_cache(maxsize=1024)
 def _held(value: complex, dtype: np.dtype) -> np.ndarray:
+    """A number in memory."""
     return np.array(value if dtype.kind == "c" else value.real, dtype)
-
-
-def _call(name: str, dtype: np.dtype, *arguments: Any) -> None:
-    """A call on the current stream, with its numbers on the host."""
-    cuda = importlib.import_module("cupy.cuda")
-    cublas = cuda.cublas
-    context = cuda.device.get_cublas_handle()
-    mode = cublas.getPointerMode(context)
-    if mode != cublas.CUBLAS_POINTER_MODE_HOST:
-        cublas.setPointerMode(context, cublas.CUBLAS_POINTER_MODE_HOST)
-    try:
-        getattr(cublas, PREFIX[dtype.char] + name)(context, *arguments)
-    finally:
-        if mode != cublas.CUBLAS_POINTER_MODE_HOST:
-            cublas.setPointerMode(context, mode)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.backends.gpu import histograms as histograms  # (equal bins: kernels of our own)
 from mirabelle.backends.gpu.lib_quantiles import quantile
 from mirabelle.backends.gpu.lib_segments import combined_by_key
 from mirabelle.backends.gpu.lib_sorting import searchsorted

@@ -22,7 +22,6 @@ import numpy as np
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
 from mirabelle.arraytypes.library import arrays_in
-from mirabelle.backends.gpu.recording import recording
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -73,6 +72,11 @@ def uncounted(cls: Any, name: str) -> Callable[..., Any]:
         own = family.__dict__.get("_routines", {}).get(name)
         if own is not None:
             return own  # type: ignore[no-any-return]
+    return by_arrays(cls, name)
+
+
+def by_arrays(cls: Any, name: str) -> Callable[..., Any]:
+    """A routine of the library's arrays, for what a family's own one of that name leaves to it."""
     driver = cls.driver()
     key = (cls.family, name)
     made = _made.get(key)
@@ -87,30 +91,6 @@ _made: dict[tuple[Any, str], tuple[Any, Callable[..., Any]]] = {}
 GPUArray._routine = classmethod(gpu_routine)  # type: ignore[method-assign, assignment]
 
 
-def gpu_matmul(x1: Any, x2: Any) -> Any:
-    a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
-    family = a.family
-    if _by_tiles(family.driver(), np.result_type(a.dtype, b.dtype)):
-        from mirabelle.backends.gpu import products
-
-        return wrap(family, Leaf(products.product(a, b)))
-    made = uncounted(family, "matmul")(a, b)
-    if counters.active:
-        counters.add(launches=1, bytes_read=a.nbytes + b.nbytes, bytes_written=made.nbytes)
-    return wrap(family, Leaf(made))
-
-
-def _by_tiles(driver: Any, dtype: np.dtype) -> bool:
-    """Is a product made by our own kernel?
-
-    BLAS knows no integers (CuPy's kernel for narrow ones is quicker than ours, for wide ones slower),
-    and CuPy lets nobody call BLAS while a graph is recorded.
-    """
-    if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize == 8):
-        return True
-    return bool(driver.recorders) and recording(driver) is not None
-
-
 def gpu_accumulate(x: Any, op: Any, axis: int) -> Any:
     from mirabelle.backends.gpu import scans
 
@@ -118,7 +98,6 @@ def gpu_accumulate(x: Any, op: Any, axis: int) -> Any:
     return wrap(view.family, Leaf(scans.scan(view, op, axis)))
 
 
-GPUArray._matmul = staticmethod(gpu_matmul)  # type: ignore[method-assign, assignment]
 GPUArray._accumulate = staticmethod(gpu_accumulate)  # type: ignore[method-assign, assignment]
 
 

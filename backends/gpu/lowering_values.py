@@ -245,15 +245,15 @@ class Writer:
             return Value(code, (self.emit(f"{_RING[op]} {LLVM[code]} {x.parts[0]}, {y.parts[0]}"),))
         if op in ("LShift", "RShift"):
             code = f"{x.code[0]}8"
-            if x.code == want and y.number is not None and 0 <= y.number < 8 * int(want[1:]):
+            if want is not None and x.code == want and y.number is not None and 0 <= y.number < 8 * int(want[1:]):
                 code = want
             how = "shl" if op == "LShift" else "ashr" if code[0] == "i" else "lshr"
             x, y = self.cast(x, code), self.cast(y, code)
             return Value(code, (self.emit(f"{how} {LLVM[code]} {x.parts[0]}, {y.parts[0]}"),))
         if op in ("FloorDiv", "Mod") and x.code == y.code:
-            code = want if x.code == want and int(want[1:]) >= 4 else f"{x.code[0]}8"
-            if x.code == want and int(want[1:]) < 4:
-                code = f"{x.code[0]}4"
+            code = f"{x.code[0]}8"
+            if want is not None and x.code == want:
+                code = want if int(want[1:]) >= 4 else f"{x.code[0]}4"
             return self.divided(op, self.cast(x, code), self.cast(y, code))
         raise NotLowered(f"{op} of {x.code} and {y.code}")
 

@@ -459,6 +459,11 @@ def _scalar_alignment(dtype: np.dtype) -> int:
 _INTEGER = np.dtype(np.int64)
 
 
+def _seen_as(taken: Any, made: str, x: Any) -> Any:
+    """The bits of a number as another one."""
+    return taken(x).view(made)
+
+
 def _integer(x: Any) -> Any:
     """int64, but addresses and indices stay Python's integers."""
     return int(x) if type(x) in (int, bool) else _INTEGER.type(x)
@@ -486,9 +491,9 @@ class _Names(dict[str, Any]):
         # The words of random numbers' samplers (see `names`).
         self.update(sqrt=np.sqrt, floor=np.floor)
         for word, taken, made in (("bits", "f8", "u8"), ("number", "u8", "f8")):
-            self[word] = lambda x, t=np.dtype(taken).type, d=made: t(x).view(d)
+            self[word] = functools.partial(_seen_as, np.dtype(taken).type, made)
         for word, taken, made in (("bits4", "f4", "u4"), ("number4", "u4", "f4")):
-            self[word] = lambda x, t=np.dtype(taken).type, d=made: t(x).view(d)
+            self[word] = functools.partial(_seen_as, np.dtype(taken).type, made)
 
     def __missing__(self, name: str) -> Any:
         found = _MEMORY.match(name)

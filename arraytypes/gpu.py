@@ -140,8 +140,18 @@ class GPUView:
             known[key] = part
         return part
 
-    def transpose(self, axes: Any) -> Any:
-        return self._shown(self.proxy.transpose(axes))
+    def transpose(self, axes: tuple[int, ...]) -> Any:
+        known = self._parts
+        if known is None:
+            known = self._parts = {}
+        key = "transpose", *axes
+        part = known.get(key)
+        if part is None:
+            part = self._shown(self.proxy.transpose(axes))
+            if len(known) >= 64:
+                known.clear()
+            known[key] = part
+        return part
 
     def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
         return self._shown(self.proxy.reshape(shape, copy=False))
@@ -234,10 +244,12 @@ def view_at(
     view.ptr = ptr
     view.shape = shape
     view.dtype = dtype
-    view.strides, view.size, view.contiguous = dense_strides(shape, dtype.itemsize, "C")
-    view._proxy = view._layout = view._parts = None
+    view.strides, view.size, view.contiguous, layout = dense_layout(kind, shape, dtype, "C")
+    view._layout = None if ptr & 15 else layout
+    view._proxy = view._parts = None
     if strides is not None and strides != view.strides:
         view.strides = strides
+        view._layout = None
         view.contiguous = bool(view.proxy.flags.c_contiguous)
     return view
 

@@ -32,6 +32,29 @@ def call(routine: str, *operands: Any, **options: Any) -> Any:
     Arrays are found among operands and options, and in lists and tuples of these; what else
     there is goes to the routine as it is.
     """
+    family: Any = None
+    for x in operands:
+        if isinstance(x, AbstractArray):
+            other = leaf_family(type(x))
+            if family is None:
+                family = other
+            elif family is not other:
+                break
+        elif type(x) not in _PLAIN:
+            break
+    else:
+        if family is not None and (not options or _PLAIN.issuperset(map(type, options.values()))):
+            views = [x if type(x) in _PLAIN else view(family, x) for x in operands]
+            return _wrapped(family, family._routine(routine)(*views, **options))
+    return _call(routine, operands, options)
+
+
+# What holds no arrays.
+_PLAIN = frozenset((int, float, complex, bool, str, type(None)))
+
+
+def _call(routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """The same, whatever the operands are."""
     arrays = arrays_in(operands)
     if options:
         arrays += arrays_in(options)
@@ -124,6 +147,8 @@ def view(family: Any, x: Any) -> Any:
 
 def _wrapped(family: Any, result: Any) -> Any:
     """What a routine returned, as arrays."""
+    if type(result) in _PLAIN:
+        return result
     if isinstance(result, (tuple, list)):
         return tuple(_wrapped(family, r) for r in result)
     if isinstance(result, np.generic):  # (NumPy's float64 is a Python float, too)

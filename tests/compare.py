@@ -88,6 +88,11 @@ def assert_near(got, expected, any_zero=False):
     )
     for a, b in parts:
         np.testing.assert_array_equal(np.isnan(a), np.isnan(b))
+        # (the last bits of the largest number make infinity)
+        count, unit = ulps(expected.dtype)
+        top = float(np.finfo(b.dtype).max)
+        over = np.isinf(a) & np.isfinite(b) & (np.abs(b) > top * (1 - count * unit)) & ((a > 0) == (b > 0))
+        a = np.where(over, b, a)
         np.testing.assert_array_equal(np.where(np.isinf(a), a, 0), np.where(np.isinf(b), b, 0))
         finite = np.isfinite(b)
         x, y, room = (np.asarray(v)[finite] for v in (a, b, allowed))

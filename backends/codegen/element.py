@@ -45,12 +45,19 @@ class KernelText:
     inferred: ClassVar[bool] = False
 
 
+def card_cast(value: str, source: np.dtype, target: np.dtype) -> str:
+    """As on processors, reals too large for a short integer wrap around; cards would take the nearest."""
+    if source.kind == "f" and target.kind in "iu" and target.itemsize < 8:
+        return zero_cast(f"i8({value})", np.dtype(np.int64), target)
+    return zero_cast(value, source, target)
+
+
 def element_source(w: Writer, program: Program, results: tuple[int, ...] | None = None) -> list[Op]:
     """Write the function `element`; returns the users' functions that it calls.
 
     `results` are the numbers of the outputs it returns (all of them, unless said).
     """
-    body = Body(program)
+    body = Body(program, card_cast)
     tables = gathered_leaves(program)
     value: dict[int, str] = {}
     parameters = []
@@ -67,7 +74,7 @@ def element_source(w: Writer, program: Program, results: tuple[int, ...] | None 
     for k, (sig, refs) in enumerate(program.steps):
         if inline(sig) is None and not sig.op.name.startswith("pick"):
             names = [
-                body.scalar_name(r, t) if r >= SCALAR else zero_cast(value[r], program.dtype_of(r), t)
+                body.scalar_name(r, t) if r >= SCALAR else card_cast(value[r], program.dtype_of(r), t)
                 for r, t in zip(refs, sig.ins, strict=True)
             ]
             w(f"v{k} = {sig.op.name}_{code(sig.ins[0])}({', '.join(names)})")
@@ -76,7 +83,7 @@ def element_source(w: Writer, program: Program, results: tuple[int, ...] | None 
         value[k] = f"v{k}"
     chosen = range(len(program.outs)) if results is None else results
     made = [
-        zero_cast(value[program.outs[j]], program.dtype_of(program.outs[j]), program.out_dtypes[j])
+        card_cast(value[program.outs[j]], program.dtype_of(program.outs[j]), program.out_dtypes[j])
         for j in chosen
     ]
     w(f"return {made[0]}" if len(made) == 1 else f"return ({', '.join(made)})")

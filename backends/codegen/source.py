@@ -11,6 +11,7 @@ these names mean.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -179,8 +180,9 @@ def zero_cast(value: str, source: np.dtype, target: np.dtype) -> str:
 class Body:
     """The statements of a program, for a frame that says how leaves and results are named."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, cast: Callable[[str, np.dtype, np.dtype], str] = zero_cast) -> None:
         self.program = program
+        self.cast = cast
         self.functions: list[Op] = []
 
     def scalar_name(self, ref: int, dtype: np.dtype) -> str:
@@ -199,9 +201,9 @@ class Body:
             if ref >= SCALAR:
                 names.append(self.scalar_name(ref, wanted))
             else:
-                names.append(zero_cast(value[ref], self.program.dtype_of(ref), wanted))
+                names.append(self.cast(value[ref], self.program.dtype_of(ref), wanted))
         if sig.op.name == "cast":
-            return zero_cast(names[0], sig.ins[0], sig.out)
+            return self.cast(names[0], sig.ins[0], sig.out)
         if sig.op.name.startswith("pick"):
             return f"{value[refs[0]]}[{int(sig.op.name[4:])}]"
         form = inline(sig)

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.gpu import view_at
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.backends.gpu.cupystreams import CupyStreams
 from mirabelle.backends.gpu.driver import Driver, Launcher, stray_address
@@ -40,6 +41,7 @@ class CupyDriver(CupyStreams):
         self.name = properties["name"].decode()
         self.multiprocessors = int(properties["multiProcessorCount"])
         self.capability = int(properties["major"]), int(properties["minor"])
+        self._pointer, self._array = cupy.cuda.MemoryPointer, cupy.ndarray
         self._pool_alloc = cupy.cuda.memory.alloc
         self._runtime = cupy.cuda.runtime
         self._stream = cupy.cuda.get_current_stream
@@ -157,27 +159,25 @@ class CupyDriver(CupyStreams):
                     self._runtime._deviceEnsurePeerAccess(there)
 
     def array(self, view: Any) -> Any:
-        cupy = self.library
         if not view.size:
             with self.device:
-                return cupy.empty(view.shape, view.dtype)
-        owner = view.owner
+                return self.library.empty(view.shape, view.dtype)
+        owner, start = view.owner, view.ptr
         if self.recorders and (recorder := recording(self)) is not None:
-            recorder.named((view.ptr,))
-        if type(owner) is cupy.cuda.MemoryPointer:
-            pointer = owner if owner.ptr == view.ptr else owner + (view.ptr - owner.ptr)
+            recorder.named((start,))
+        if type(owner) is self._pointer:
+            first = owner.ptr
+            pointer = owner if first == start else owner + (start - first)
         else:
-            memory = cupy.cuda.UnownedMemory(view.ptr, view.nbytes, owner, self.index)
-            pointer = cupy.cuda.MemoryPointer(memory, 0)
-        return cupy.ndarray(view.shape, view.dtype, pointer, view.strides)
+            memory = self.library.cuda.UnownedMemory(start, view.nbytes, owner, self.index)
+            pointer = self._pointer(memory, 0)
+        return self._array(view.shape, view.dtype, pointer, view.strides)
 
     def view(self, array: Any, kind: Any) -> Any:
-        from mirabelle.arraytypes.gpu import view_at
-
-        cupy = self.library
-        if not isinstance(array, cupy.ndarray):
-            array = cupy.asarray(array)
-        return view_at(kind, array.data, array.data.ptr, array.shape, array.dtype, array.strides)
+        if not isinstance(array, self._array):
+            array = self.library.asarray(array)
+        pointer = array.data
+        return view_at(kind, pointer, pointer.ptr, array.shape, array.dtype, array.strides)
 
     def is_current(self) -> bool:
         return bool(self._here() == self.index)
@@ -294,19 +294,25 @@ class CupyDriver(CupyStreams):
 class _Using:
     """A block on a card, out of which CuPy's "out of memory" comes as ours."""
 
-    __slots__ = ("driver",)
+    __slots__ = ("driver", "entered")
 
     def __init__(self, driver: CupyDriver) -> None:
         self.driver = driver
+        self.entered = False
 
     def __enter__(self) -> None:
-        self.driver.device.__enter__()
+        if not self.driver.is_current():
+            self.driver.device.__enter__()
+            self.entered = True
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        self.driver.device.__exit__()
+        if self.entered:
+            self.driver.device.__exit__()
+        if error is None:
+            return
         if isinstance(error, self.driver.library.cuda.memory.OutOfMemoryError):
             from mirabelle.backends.gpu.memory import exhausted
 
             raise exhausted(self.driver, int(getattr(error, "_size", 0))) from None
-        if error is not None and self.driver.recorders and "StreamCapture" in str(error):
+        if self.driver.recorders and "StreamCapture" in str(error):
             raise refuse_reading(f"a routine of CuPy waits for the card ({error})") from None

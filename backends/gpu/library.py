@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
 from mirabelle.arraytypes.library import arrays_in
@@ -67,12 +68,26 @@ def gpu_routine(cls: Any, name: str) -> Callable[..., Any]:
 
 def uncounted(cls: Any, name: str) -> Callable[..., Any]:
     """The same, for a caller that counts itself."""
+    found = _known.get((cls, name))
+    if found is not None and found[0] is cls.driver() and found[1] == library.additions:
+        return found[2]
     _chapters()
+    made = own_routine(cls, name) or by_arrays(cls, name)
+    _known[cls, name] = cls.driver(), library.additions, made
+    return made
+
+
+def own_routine(cls: Any, name: str) -> Callable[..., Any] | None:
+    """A routine that was registered for a family itself."""
     for family in cls.__mro__:
         own = family.__dict__.get("_routines", {}).get(name)
         if own is not None:
             return own  # type: ignore[no-any-return]
-    return by_arrays(cls, name)
+    return None
+
+
+# By type and name, what was found: for which driver, and after how many additions.
+_known: dict[Any, tuple[Any, int, Callable[..., Any]]] = {}
 
 
 def by_arrays(cls: Any, name: str) -> Callable[..., Any]:
@@ -164,13 +179,24 @@ def _on_arrays(family: Any, driver: Any, run: Any) -> Callable[..., Any]:
     """A routine of the library's arrays as one of views."""
 
     def call(*views: Any, **options: Any) -> Any:
-        with driver.using(), np.errstate(all="ignore"):
-            given: list[Any] = []
+        given: list[Any] = []
+        with driver.using():
             arrays = [_arrays(driver, v, given) for v in views]
-            named = {key: _arrays(driver, v, given) for key, v in options.items()}
-            return _views(family, driver, driver.attempt(run, arrays, named), given)
+            if options:
+                options = {key: _arrays(driver, v, given) for key, v in options.items()}
+            return _views(family, driver, driver.attempt(run, arrays, options), given)
 
-    return call
+    if on_card(driver.library):
+        return call
+
+    def quiet(*views: Any, **options: Any) -> Any:
+        with np.errstate(all="ignore"):  # NumPy stands for CuPy, which never warns
+            return call(*views, **options)
+
+    return quiet
+
+
+_PLAIN = frozenset((int, float, bool, str, type(None)))
 
 
 def _arrays(driver: Any, x: Any, given: list[Any]) -> Any:
@@ -179,6 +205,8 @@ def _arrays(driver: Any, x: Any, given: list[Any]) -> Any:
         made = driver.array(x)
         given.append(made)
         return made
+    if type(x) in _PLAIN:
+        return x
     if isinstance(x, (list, tuple)):
         nest = [_arrays(driver, item, given) for item in x]
         return tuple(nest) if isinstance(x, tuple) else nest
@@ -187,11 +215,15 @@ def _arrays(driver: Any, x: Any, given: list[Any]) -> Any:
 
 def _views(family: Any, driver: Any, result: Any, given: list[Any]) -> Any:
     """Results as views of memory that nobody else holds."""
+    if type(result) in _PLAIN:
+        return result
     if isinstance(result, (tuple, list)):
         return tuple(_views(family, driver, r, given) for r in result)
     if isinstance(result, driver.library.ndarray):
-        if any(driver.library.may_share_memory(result, x) for x in given):
-            result = result.copy()
+        for x in given:
+            if driver.library.may_share_memory(result, x):
+                result = result.copy()
+                break
         return driver.view(result, family.view_type)
     if isinstance(result, np.generic):
         return family._upload(np.asarray(result))

@@ -17,7 +17,7 @@ from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.gpu import GPUArray, handle
 from mirabelle.backends.gpu.lib_blas import PREFIX, Call, inner, lying, packed, planned, readable
-from mirabelle.backends.gpu.library import on_card, uncounted
+from mirabelle.backends.gpu.library import on_card, own_routine, uncounted
 from mirabelle.backends.gpu.products import product
 from mirabelle.backends.gpu.recording import recording
 from mirabelle.backends.host.matmul import result_shape
@@ -52,8 +52,7 @@ GPUArray._matmul = staticmethod(gpu_matmul)  # type: ignore[method-assign, assig
 
 def _way(driver: Any, family: Any, a: Any, b: Any) -> Callable[[Any, Any], Any]:
     dtype = np.result_type(a.dtype, b.dtype)
-    own = any("matmul" in base.__dict__.get("_routines", {}) for base in family.__mro__)
-    if not own:
+    if own_routine(family, "matmul") is None:
         # BLAS knows no integers (CuPy's kernel for narrow ones is quicker than ours, for wide ones slower).
         if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize == 8):
             return product

@@ -280,7 +280,7 @@ def test_free_memory_gives_it_back():
     assert mb.memory(mb.CuArray).held >= 1 << 27
     mb.free_memory(mb.CuArray)
     after = mb.memory(mb.CuArray)
-    assert after.held < 1 << 27 and after.free > before.free
+    assert after.held < 1 << 27  # (what is free, other processes change, too)
     print(repr(after))
 
 

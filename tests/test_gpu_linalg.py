@@ -273,16 +273,16 @@ def test_products(dtype):
 class CuBLAS:
     """What cuBLAS does with addresses, by NumPy."""
 
-    CUBLAS_POINTER_MODE_HOST = 0
+    CUBLAS_POINTER_MODE_HOST, CUBLAS_POINTER_MODE_DEVICE = 0, 1
 
     def __init__(self, dtype):
-        self.dtype, self.calls = np.dtype(dtype), []
+        self.dtype, self.calls, self.mode = np.dtype(dtype), [], 1
 
     def getPointerMode(self, context):
-        return 1
+        return self.mode
 
     def setPointerMode(self, context, mode):
-        pass
+        self.mode = mode
 
     def at(self, address, shape, strides):
         reach = sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1
@@ -293,7 +293,15 @@ class CuBLAS:
         assert step >= (columns if turned else rows)
         return self.at(address, (rows, columns), (step, 1) if turned else (1, step))
 
+    def dot(self, context, n, x, incx, y, incy, result):
+        assert self.mode == self.CUBLAS_POINTER_MODE_DEVICE
+        self.calls.append("dot")
+        self.at(result, (1,), (1,))[0] = self.at(x, (n,), (incx,)) @ self.at(y, (n,), (incy,))
+
+    dotu = dot
+
     def gemm(self, context, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc):
+        assert self.mode == self.CUBLAS_POINTER_MODE_HOST
         self.calls.append("gemm")
         left, right, out = (
             self.matrix(ta, m, k, a, lda),
@@ -330,6 +338,17 @@ class Addressed(np.ndarray):
     @property
     def data(self):
         return types.SimpleNamespace(ptr=self.ctypes.data)
+
+
+def fake_cublas(dtype, monkeypatch):
+    """NumPy's model instead of cuBLAS."""
+    from mirabelle.backends.gpu import lib_blas
+
+    fake = CuBLAS(dtype)
+    device = types.SimpleNamespace(get_cublas_handle=lambda: 7)
+    cuda = types.SimpleNamespace(cublas=fake, device=device)
+    monkeypatch.setattr(lib_blas.importlib, "import_module", lambda name: cuda)
+    return fake
 
 
 def cases():
@@ -373,10 +392,7 @@ def test_cublas_reads_operands_where_they_lie(case, dtype, monkeypatch):
     expects, a, b = case
     if dtype != "f8":  # (whose layout NumPy may choose)
         a, b = a.astype(dtype), b.astype(dtype)
-    fake = CuBLAS(dtype)
-    device = types.SimpleNamespace(get_cublas_handle=lambda: 0)
-    cuda = types.SimpleNamespace(cublas=fake, device=device)
-    monkeypatch.setattr(lib_blas.importlib, "import_module", lambda name: cuda)
+    fake = fake_cublas(dtype, monkeypatch)
     xp = types.SimpleNamespace(
         __name__="cupy", ascontiguousarray=lambda x: np.ascontiguousarray(x).view(Addressed)
     )
@@ -391,6 +407,41 @@ def test_cublas_reads_operands_where_they_lie(case, dtype, monkeypatch):
             np.testing.assert_allclose(c, alpha * expected + beta * np.full(c.shape, 3), rtol=1e-5, atol=1e-5)
     if expects is not None and dtype == "f8":
         assert expects in fake.calls
+    assert fake.mode == 1  # as it was
+
+
+@pytest.mark.parametrize("case", list(cases()), ids=lambda c: f"{c[0]}-{c[1].shape}-{c[2].shape}")
+@pytest.mark.parametrize("dtypes", [("f8", "f8"), ("c8", "c8"), ("f4", "f8"), ("i4", "f4"), ("c16", "f4")])
+def test_products_of_views_by_cublas(case, dtypes, monkeypatch):
+    """Calls are planned by how operands lie; what cuBLAS cannot read, or in that dtype, is copied first."""
+    from mirabelle.backends.gpu import matmul
+
+    a, b = (x.astype(d, order="K") for x, d in zip(case[1:], dtypes, strict=True))
+    if not a.size or not b.size:
+        return
+    dtype = np.result_type(a, b)
+    fake = fake_cublas(dtype, monkeypatch)
+    # In memory that is wider than the operands, and from another element on.
+    shown = []
+    for x in (a, b):
+        whole = mb.CuArray(np.zeros([n + 1 for n in x.shape], x.dtype))
+        whole[tuple(slice(1, None) for _ in x.shape)] = mb.CuArray(x)
+        shown += [whole[tuple(slice(1, None) for _ in x.shape)], mb.CuArray(x)]
+    shown += [mb.CuArray(a.T.copy()).T, mb.CuArray(np.ascontiguousarray(b[::-1]))[::-1]]
+    for x, y in ((0, 1), (0, 3), (2, 1), (2, 3), (4, 5), (2, 5)):
+        x, y = shown[x], shown[y]
+        if x.shape != a.shape or y.shape != b.shape:
+            x, y = shown[0], shown[2]
+        views = [verbs.leaf_of(v).view for v in (x, y)]
+        way = matmul.by_address(mb.CuArray.driver(), mb.CuArray, *views, dtype)
+        if way is None:
+            assert case[0] is None
+            continue
+        for _ in range(2):
+            made = mb.to_numpy(handle(mb.CuArray, way(*views)))
+            np.testing.assert_allclose(made, mb.to_numpy(x) @ mb.to_numpy(y), rtol=1e-4, atol=1e-4)
+            assert made.dtype == dtype
+    assert fake.mode == 1
 
 
 # Structures

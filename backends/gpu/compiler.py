@@ -98,13 +98,15 @@ def _is_function(x: Any) -> bool:
 @contextlib.contextmanager
 def targeting(capability: tuple[int, int]) -> Iterator[None]:
     """Compile device functions for a capability, also where there is no card to ask."""
-    from numba.cuda import dispatcher
+    from numba.cuda import dispatcher as numba_dispatcher
+
+    dispatcher: Any = numba_dispatcher
 
     class Card:
         compute_capability = capability
 
     before = dispatcher.get_current_device
-    dispatcher.get_current_device = lambda: Card  # type: ignore[assignment]
+    dispatcher.get_current_device = lambda: Card
     try:
         yield
     finally:

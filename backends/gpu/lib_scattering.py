@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.backends.gpu import masks as masks  # (places that are named once: a kernel of our own)
 from mirabelle.backends.gpu.lib_segments import ASSOCIATIVE, totals_of_runs
 from mirabelle.backends.gpu.lib_sorting import argsort
 from mirabelle.backends.gpu.library import absent, routine
@@ -37,8 +38,13 @@ def _(xp: Any, index: Any) -> tuple[int, int]:
 
 
 @routine("scatter")
-def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "") -> None:
-    """into[indices] = value, or combined with what is there; the indices are of one shape, and within."""
+def scatter(
+    xp: Any, into: Any, value: Any, *indices: Any, op: str = "", distinct: bool = False
+) -> None:
+    """into[indices] = value, or combined with what is there; the indices are of one shape, and within.
+
+    `distinct`: no place is named twice.
+    """
     if not indices:  # slices and numbers name each place once
         into[...] = getattr(xp, op)(into, value).astype(into.dtype, copy=False) if op else value
         return
@@ -51,6 +57,9 @@ def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "") -> None
     values = value if isinstance(value, xp.ndarray) else xp.asarray(value, dtype=into.dtype)
     values = xp.broadcast_to(values, (*indices[0].shape, *rest)).reshape(count, *rest)
     if op and _atomically(xp, into, values, where, op):
+        return
+    if not op and (distinct or (values.strides and not any(values.strides))):
+        into[where] = values  # (one value has no last writer)
         return
     flat = _flat(where, shape)
     if not op:

@@ -78,7 +78,7 @@ def _(index: np.ndarray) -> tuple[int, int]:
 
 
 @library.routine(HostArray, "scatter")
-def _(into: np.ndarray, value: Any, *indices: np.ndarray, op: str = "") -> None:
+def _(into: np.ndarray, value: Any, *indices: np.ndarray, op: str = "", distinct: bool = False) -> None:
     if op:
         getattr(np, op).at(into, indices, value)
     else:

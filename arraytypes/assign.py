@@ -297,10 +297,10 @@ def scatter_into(dest: Any, how: Any, value: Any, op: str) -> None:
         value = verbs.broadcast_to(value, full)
         block = range(first, first + len(shape))
         value = verbs.permute_dims(value, (*block, *(d for d in range(len(full)) if d not in block)))
-    scatter(target, value, [verbs.broadcast_to(a, shape) for a in used], op)
+    scatter(target, value, [verbs.broadcast_to(a, shape) for a in used], op, how.distinct)
 
 
-def scatter(target: Any, value: Any, indices: list[Any], op: str) -> None:
+def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool = False) -> None:
     """The write itself: in place, or in a copy if somebody still reads the old contents."""
     root: DenseArray = root_of(target)
     family = type(root).family
@@ -320,7 +320,8 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str) -> None:
     written(leaf)
     leaf.reducers = None
     views = [verbs.leaf_of(v).view for v in (value, *indices)]
-    family._routine("scatter")(verbs.lower(target, leaf), *views, op=op)
+    options = {"distinct": True} if distinct else {}
+    family._routine("scatter")(verbs.lower(target, leaf), *views, op=op, **options)
 
 
 def fallible(source: Any) -> bool:

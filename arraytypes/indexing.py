@@ -25,13 +25,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import as_numpy, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_numpy, wrap
 from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
 from mirabelle.arraytypes.wrappers import view_of
 from mirabelle.dispatch import counters, policy, promotion, verbs
@@ -49,15 +50,16 @@ class Advanced:
     `basic` is the basic index that comes first: full slices where arrays index, integers where
     there are integers. `arrays` holds, for each dimension of what remains, an index array or None.
     `front` tells whether the dimensions of the arrays come first in the result; else they stand
-    where the arrays do.
+    where the arrays do. `distinct` says that no place is named twice, as far as that is known.
     """
 
-    __slots__ = ("arrays", "basic", "front")
+    __slots__ = ("arrays", "basic", "distinct", "front")
 
-    def __init__(self, basic: tuple[Any, ...], arrays: list[Any], front: bool) -> None:
+    def __init__(self, basic: tuple[Any, ...], arrays: list[Any], front: bool, distinct: bool = False) -> None:
         self.basic = basic
         self.arrays = arrays
         self.front = front
+        self.distinct = distinct
 
     @property
     def used(self) -> list[Any]:
@@ -120,7 +122,7 @@ def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
             basic.append(e)
             axis += 1
     front = any(b - a != 1 for a, b in itertools.pairwise(advanced_at))
-    return Advanced(tuple(basic), arrays, front)
+    return Advanced(tuple(basic), arrays, front, len(advanced_at) == 1 and _names_once(entries[advanced_at[0]]))
 
 
 def _consumes(e: Any) -> int:
@@ -194,23 +196,113 @@ def _check_mask(mask: Any, shape: tuple[int, ...], axis: int) -> None:
             )
 
 
-def positions_of(mask: Any) -> tuple[Any, ...]:
-    """Where a mask holds: an array of indices for each dimension, kept with its contents."""
-    leaf = verbs.leaf_of(mask)
-    known = leaf.recalled("positions")
-    if known is None:
-        known = tuple(verbs.leaf_of(p) for p in library.call("nonzero", mask))
-        for p, n in zip(known, mask.shape, strict=True):
-            p.remember("bounds", (0, n - 1))
-        leaf.remember("positions", known)
+def positions_of(mask: Any, flat: bool = False) -> tuple[Any, ...]:
+    """Where a mask holds: an array of indices for each dimension, kept with its contents.
+
+    `flat`: one array, of places among all elements in C's order.
+
+    `x[x > 0] = f(x[x > 0])` asks the same of the same contents twice: the last answer is kept with those.
+    """
     family = leaf_family(type(mask))
+    key, operand = _question(mask)
+    asked = valued_leaf(operand)
+    if asked is not None:
+        answer = asked.recalled("answer")
+        if answer is not None and answer[0] == (key, flat):
+            return tuple(wrap(family, p) for p in answer[1])
+    leaf = verbs.leaf_of(mask)
+    what = "places" if flat else "positions"
+    known = leaf.recalled(what)
+    if known is None:
+        looked: Any = wrap(family, leaf)
+        looked = verbs.reshape(looked, (mask.size,)) if flat else looked
+        known = tuple(verbs.leaf_of(p) for p in library.call("nonzero", looked))
+        for p, n in zip(known, looked.shape, strict=True):
+            p.remember("bounds", (0, n - 1))
+            if len(known) == 1:
+                p.remember("entries", (0, n - 1, True))
+        leaf.remember(what, known)
+    asked = valued_leaf(operand)
+    if asked is not None:
+        asked.remember("answer", ((key, flat), known))
     return tuple(wrap(family, p) for p in known)
+
+
+# The references to an operand, in `_question`, that only its node holds: the tuple, the loop, the call.
+_HELD_BY_NODE = 3
+# The positions of larger masks are not kept with what the mask was made from: they would fill memory.
+_SMALL_MASK = 1 << 20
+
+
+def _question(mask: Any) -> tuple[Any, Any]:
+    """What a pending mask asks of one array, such as x > 0, and that array; two times None for others."""
+    node = mask._node if isinstance(mask, DenseArray) else None
+    if type(node) is not Broadcasted or node.value is not None or mask.size > _SMALL_MASK:
+        return None, None
+    key: list[Any] = [node.sig.id]
+    operand = None
+    for i, a in enumerate(node.args):
+        if type(a) in (int, float, bool):
+            key.append((type(a), a))
+        elif operand is None and type(a) in (Leaf, Broadcasted) and a.shape == node.shape:
+            if type(a) is Broadcasted and sys.getrefcount(a) <= _HELD_BY_NODE:
+                return None, None  # (its value is not kept: it must not look as if somebody held it)
+            operand = a
+            key.append(i)
+        else:
+            return None, None
+    return tuple(key), operand
+
+
+def valued_leaf(version: Any) -> Leaf | None:
+    """The leaf that a version is, or has as its value."""
+    found = version.value if type(version) is Broadcasted else version
+    return found if type(found) is Leaf else None
+
+
+def _names_once(index: Any) -> bool:
+    """Is no place named twice, as far as that is known?"""
+    if index.dtype.kind == "b":
+        return True
+    known = _entries(index)
+    return known is not None and known[2] and known[0] >= 0
+
+
+def _entries(index: Any) -> tuple[int, int, bool] | None:
+    """Between which numbers the entries of an index array lie, and whether they differ, if that is known.
+
+    What is picked from an array lies where its elements do, and differs where it is picked once.
+    """
+    node = index._node if isinstance(index, DenseArray) else None
+    if type(node) is Broadcasted and node.value is not None:
+        node = node.value
+    if type(node) is Leaf:
+        return node.recalled("entries")  # type: ignore[no-any-return]
+    if type(node) is not Broadcasted or node.sig.op is not TABLE["gather"]:
+        return None
+    base, offset = node.args
+    known = base.root.recalled("entries") if base.root is not None else None
+    if known is None:
+        return None
+    low, high, distinct = known
+    if distinct:
+        places = valued_leaf(offset)
+        picked = places.recalled("entries") if places is not None else None
+        once = picked is not None and picked[2]
+        distinct = once and len(base.root.shape) == 1 and base.root.root is None
+    return low, high, distinct
 
 
 def within(index: Any, axis: int, n: int) -> Any:
     """An index array whose entries lie in 0 to n - 1, or an IndexError."""
     if not index.size:
         return index
+    known = _entries(index)
+    if known is not None:
+        leaf = verbs.leaf_of(index)
+        leaf.remember("entries", known)
+        if known[0] >= 0 and known[1] < n:
+            return index
     low, high = bounds(index)
     if low < -n or high >= n:
         raise IndexError(f"index {low if low < -n else high} is out of bounds for axis {axis} with size {n}")
@@ -226,6 +318,8 @@ def bounds(index: Any) -> tuple[int, int]:
     if known is None:
         known = library.call("bounds", index)
         leaf.remember("bounds", known)
+        if leaf.recalled("entries") is None:
+            leaf.remember("entries", (*known, False))
     return known  # type: ignore[no-any-return]
 
 
@@ -256,7 +350,10 @@ def gathered(x: Any, how: Advanced) -> Any:
     family = leaf_family(type(x))
     if not math.prod(result):
         return wrap(family, Leaf(family._empty(result, x.dtype)))
+    known = _entries(shown) if x.dtype.kind in "iu" else None
     leaf = verbs.leaf_of(shown)
+    if known is not None:
+        leaf.remember("entries", known)
     view, itemsize = leaf.view, leaf.dtype.itemsize
     if any(s % itemsize for s in view.strides):
         leaf = verbs.leaf_of(verbs.copy(shown))
@@ -298,8 +395,24 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
     quick = _at_once(x, index)
     if quick is not None:
         return quick
+    if _is_flat(x, index):
+        return gathered(verbs.reshape(x, (x.size,)), _flat_places(x, index[0]))
     how = parsed(x, index)
     return gathered(x, how) if isinstance(how, Advanced) else verbs.getitem(x, how)
+
+
+def _is_flat(x: Any, index: tuple[Any, ...]) -> bool:
+    """Is it a mask over all elements, which lie one after another? One array of places says it all then."""
+    if len(index) != 1 or x.ndim < 2 or not isinstance(x, DenseArray) or not _is_mask_of(x, index[0]):
+        return False
+    if not isinstance(index[0], DenseArray) or leaf_family(type(index[0])) is not leaf_family(type(x)):
+        return False
+    leaf = valued_leaf(x._node)
+    return leaf is None or bool(leaf.view.flags.c_contiguous)
+
+
+def _flat_places(x: Any, mask: Any) -> Advanced:
+    return Advanced((slice(None),), list(positions_of(mask, flat=True)), False, True)
 
 
 def _at_once(x: Any, index: tuple[Any, ...]) -> Any:
@@ -324,6 +437,9 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
     if not op and len(index) == 1 and _is_mask_of(x, index[0]) and _is_single(value):
         mask = _entry(leaf_family(type(x)), x, index[0])
         verbs.assign(x, verbs.where(mask, assigned_value(x, value), x))
+        return
+    if _is_flat(x, index) and valued_leaf(x._node) is not None:
+        scatter_into(verbs.reshape(x, (x.size,)), _flat_places(x, index[0]), value, op)
         return
     how = parsed(x, index)
     if not isinstance(how, Advanced):

@@ -10,7 +10,9 @@ import scipy.sparse
 from cupy_like import Card, card, strict
 
 import mirabelle as mb
+from mirabelle.arraytypes.gpu import handle
 from mirabelle.backends.gpu import library
+from mirabelle.dispatch import verbs
 
 XP = strict()
 library._chapters()
@@ -347,7 +349,7 @@ def fake_cublas(dtype, monkeypatch):
     fake = CuBLAS(dtype)
     device = types.SimpleNamespace(get_cublas_handle=lambda: 7)
     cuda = types.SimpleNamespace(cublas=fake, device=device)
-    monkeypatch.setattr(lib_blas.importlib, "import_module", lambda name: cuda)
+    monkeypatch.setattr(lib_blas, "_cuda", lambda: cuda)
     return fake
 
 
@@ -410,6 +412,19 @@ def test_cublas_reads_operands_where_they_lie(case, dtype, monkeypatch):
     assert fake.mode == 1  # as it was
 
 
+def laid_out(x):
+    """The same values on a card: dense, transposed, from the end, and cut out of something larger."""
+    inner = tuple(slice(1, None) for _ in x.shape)
+    whole = np.zeros([n + 1 for n in x.shape], x.dtype)
+    whole[inner] = x
+    return [
+        mb.CuArray(np.ascontiguousarray(x)),
+        mb.permute_dims(mb.CuArray(np.ascontiguousarray(x.T)), tuple(reversed(range(x.ndim)))),
+        mb.CuArray(np.ascontiguousarray(x[::-1]))[::-1],
+        mb.CuArray(whole)[inner],
+    ]
+
+
 @pytest.mark.parametrize("case", list(cases()), ids=lambda c: f"{c[0]}-{c[1].shape}-{c[2].shape}")
 @pytest.mark.parametrize("dtypes", [("f8", "f8"), ("c8", "c8"), ("f4", "f8"), ("i4", "f4"), ("c16", "f4")])
 def test_products_of_views_by_cublas(case, dtypes, monkeypatch):
@@ -421,17 +436,7 @@ def test_products_of_views_by_cublas(case, dtypes, monkeypatch):
         return
     dtype = np.result_type(a, b)
     fake = fake_cublas(dtype, monkeypatch)
-    # In memory that is wider than the operands, and from another element on.
-    shown = []
-    for x in (a, b):
-        whole = mb.CuArray(np.zeros([n + 1 for n in x.shape], x.dtype))
-        whole[tuple(slice(1, None) for _ in x.shape)] = mb.CuArray(x)
-        shown += [whole[tuple(slice(1, None) for _ in x.shape)], mb.CuArray(x)]
-    shown += [mb.CuArray(a.T.copy()).T, mb.CuArray(np.ascontiguousarray(b[::-1]))[::-1]]
-    for x, y in ((0, 1), (0, 3), (2, 1), (2, 3), (4, 5), (2, 5)):
-        x, y = shown[x], shown[y]
-        if x.shape != a.shape or y.shape != b.shape:
-            x, y = shown[0], shown[2]
+    for x, y in zip(laid_out(a), laid_out(b)[::-1], strict=True):
         views = [verbs.leaf_of(v).view for v in (x, y)]
         way = matmul.by_address(mb.CuArray.driver(), mb.CuArray, *views, dtype)
         if way is None:

@@ -74,7 +74,7 @@ class Call:
 
     def __init__(self, name: str, dtype: np.dtype, arguments: list[Any], operands: tuple[str, ...]) -> None:
         """`arguments` follow the handle; names of operands stand for addresses, arrays for numbers."""
-        cuda = importlib.import_module("cupy.cuda")
+        cuda = _cuda()
         self._blas = cuda.cublas
         self._function = getattr(cuda.cublas, PREFIX[dtype.char] + name)
         self._handle = cuda.device.get_cublas_handle
@@ -101,6 +101,10 @@ class Call:
             self._function(*arguments)
         finally:
             blas.setPointerMode(handle, mode)
+
+
+def _cuda() -> Any:
+    return importlib.import_module("cupy.cuda")
 
 
 # The functions that write a number.

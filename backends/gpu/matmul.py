@@ -14,12 +14,12 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
-from mirabelle.arraytypes.elementwise import cast_to
-from mirabelle.arraytypes.gpu import GPUArray, handle
+from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.backends.gpu.lib_blas import PREFIX, Call, inner, lying, packed, planned, readable
 from mirabelle.backends.gpu.library import on_card, own_routine, uncounted
 from mirabelle.backends.gpu.products import product
 from mirabelle.backends.gpu.recording import recording
+from mirabelle.backends.gpu.run import copy_strided
 from mirabelle.backends.host.matmul import result_shape
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
@@ -66,16 +66,20 @@ def _way(driver: Any, family: Any, a: Any, b: Any) -> Callable[[Any, Any], Any]:
 def by_address(driver: Any, family: Any, a: Any, b: Any, dtype: np.dtype) -> Product | None:
     """The product by one call of BLAS, of operands that are copied first where it cannot read them."""
     how = [lying(x) for x in (a, b)]
-    copied = [x.dtype != dtype or not readable(lies) for x, lies in zip((a, b), how, strict=True)]
-    first, second = (
-        packed(lies.shape, dtype.itemsize) if c else lies for lies, c in zip(how, copied, strict=True)
-    )
+    needed = [x.dtype != dtype or not readable(lies) for x, lies in zip((a, b), how, strict=True)]
     shape = result_shape(a, b)
-    if a.ndim == 1 == b.ndim:
-        call = inner(first, second, dtype)
-    else:
-        call = planned(first, second, packed(shape, dtype.itemsize), dtype)
-    return None if call is None else Product(driver, family, call, shape, dtype, copied)
+    # (a stack whose matrices lie unevenly is read as a copy, too)
+    for copied in (needed, [True, True]):
+        first, second = (
+            packed(lies.shape, dtype.itemsize) if c else lies for lies, c in zip(how, copied, strict=True)
+        )
+        if a.ndim == 1 == b.ndim:
+            call = inner(first, second, dtype)
+        else:
+            call = planned(first, second, packed(shape, dtype.itemsize), dtype)
+        if call is not None:
+            return Product(driver, family, call, shape, dtype, copied)
+    return None
 
 
 class Product:
@@ -110,5 +114,5 @@ class Product:
         """A dense copy in the product's dtype."""
         family = self._family
         made = family._empty(view.shape, self._dtype)
-        verbs.assign(handle(family, made), cast_to(handle(family, view), self._dtype))
+        copy_strided(family, made, view)
         return made

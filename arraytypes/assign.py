@@ -304,10 +304,13 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool
     """The write itself: in place, or in a copy if somebody still reads the old contents."""
     root: DenseArray = root_of(target)
     family = type(root).family
-    verbs.materialize(value)
+    number = None if op else written_number(value)
+    arrays = indices if number is not None else [value, *indices]
+    if number is None:
+        verbs.materialize(value)
     leaf = verbs.leaf_of(root)
-    if any(readers(verbs.leaf_of(v), leaf) for v in (value, *indices)):
-        value, indices = verbs.copy(value), [verbs.copy(i) for i in indices]
+    if any(readers(verbs.leaf_of(v), leaf) for v in arrays):
+        arrays = [verbs.copy(v) for v in arrays]
     if not leaf.foreign and not nobody_else(leaf, None, []):
         if recording.active and recording.stays(leaf):
             leaf = claim(root)
@@ -319,9 +322,20 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool
             root._node = leaf = fresh
     written(leaf)
     leaf.reducers = None
-    views = [verbs.leaf_of(v).view for v in (value, *indices)]
+    views = [verbs.leaf_of(v).view for v in arrays]
+    if number is not None:
+        views.insert(0, number)
     options = {"distinct": True} if distinct else {}
     family._routine("scatter")(verbs.lower(target, leaf), *views, op=op, **options)
+
+
+def written_number(value: Any) -> Any:
+    """The number that a value yet to be made is, in the dtype of the target; None for all others."""
+    node = value._node if isinstance(value, DenseArray) else None
+    if type(node) is Broadcasted and node.value is None and node.shape == () and node.sig.op is TABLE["copy"]:
+        (number,) = node.args
+        return number if type(number) in (int, float, bool) else None
+    return None
 
 
 def fallible(source: Any) -> bool:

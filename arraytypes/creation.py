@@ -139,7 +139,23 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
     start, stop, step = (x.item() if isinstance(x, AbstractArray) else x for x in (start, stop, step))
     if stop is None:
         start, stop = 0, start
-    return _from_numpy(np.arange(start, stop, step, dtype=dtype), device)
+    if step and type(start) is type(stop) is type(step) is int:
+        numbers = range(start, stop, step)
+        maker = maker_of(device)
+        view = maker.family._range(numbers, np.dtype(np.int64 if dtype is None else dtype))
+        if view is not None:
+            leaf = Leaf(view)
+            if leaf.dtype.kind in "iu":
+                leaf.remember("entries", (min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1]), True))
+            return maker(wrap(maker.family, leaf))
+    data = np.arange(start, stop, step, dtype=dtype)
+    made = _from_numpy(data, device)
+    if data.size > 1 and data.dtype.kind in "iu" and type(getattr(made, "_node", None)) is Leaf:
+        first, second, last = (int(data[i]) for i in (0, 1, -1))
+        if first != second and last == first + (data.size - 1) * (second - first):
+            # As an index it needs no look at it.
+            made._node.remember("entries", (min(first, last), max(first, last), True))
+    return made
 
 
 @keyword_only("endpoint")

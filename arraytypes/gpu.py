@@ -281,6 +281,10 @@ class GPUArray(DenseArray):
     __module__ = "mirabelle"
     __slots__ = ()
 
+    # Without a call in between: a statement on a small array is a few microseconds.
+    __getitem__ = verbs.getitem  # type: ignore[assignment]
+    __setitem__ = verbs.setitem  # type: ignore[assignment]
+
     # The class of this family's views, and what answers for its card: set by `family_on`.
     view_type: Any = None
     _families: dict[int, Any]
@@ -348,6 +352,16 @@ class GPUArray(DenseArray):
         return view
 
     @classmethod
+    def _range(cls, numbers: range, dtype: np.dtype) -> Any:
+        if not numbers or dtype.char not in _EXACT:
+            return None
+        low, high = _EXACT[dtype.char]
+        if min(numbers[0], numbers[-1]) < low or max(numbers[0], numbers[-1]) > high:
+            return None
+        # The card counts: what is sent from the host waits for all that was queued.
+        return cls._routine("arange")(numbers.start, numbers.stop, numbers.step, dtype=dtype)
+
+    @classmethod
     def _download(cls, view: Any) -> np.ndarray:
         if counters.active:
             counters.add(transfers=1)
@@ -392,6 +406,11 @@ class GPUArray(DenseArray):
     @classmethod
     def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
         return Leaf(cls._upload(x))
+
+
+# The integers that dtypes hold exactly.
+_EXACT = {c: (int(np.iinfo(c).min), int(np.iinfo(c).max)) for c in "bhilqBHILQ"}
+_EXACT |= {"f": (-(1 << 24), 1 << 24), "d": (-(1 << 53), 1 << 53)}
 
 
 def _family_on(first: Any, index: int) -> Any:

@@ -436,7 +436,14 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
         return
     if not op and len(index) == 1 and _is_mask_of(x, index[0]) and _is_single(value):
         mask = _entry(leaf_family(type(x)), x, index[0])
-        verbs.assign(x, verbs.where(mask, assigned_value(x, value), x))
+        chosen = None
+        if type(value) in (int, float):  # (checked as any value is; a number is part of the tree as it is)
+            converted = assigned_value(x, value)
+            chosen = verbs.where(mask, value, x)
+            value = converted
+        if chosen is None or chosen.dtype != x.dtype:
+            chosen = verbs.where(mask, assigned_value(x, value), x)
+        verbs.assign(x, chosen)
         return
     if _is_flat(x, index) and valued_leaf(x._node) is not None:
         scatter_into(verbs.reshape(x, (x.size,)), _flat_places(x, index[0]), value, op)

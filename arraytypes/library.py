@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, wrap
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
-from mirabelle.arraytypes.wrappers import View
+from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -131,10 +131,9 @@ def routine(family: Any, name: str) -> Callable[[Any], Any]:
 def view(family: Any, x: Any) -> Any:
     """What a routine gets for an operand: a view of memory, or a number."""
     if isinstance(x, AbstractArray):
-        if isinstance(x, DenseArray) and type(x).family is family:
-            return verbs.leaf_of(x).view
-        if isinstance(x, View) and isinstance(x._parent, DenseArray) and type(x._parent).family is family:
-            return verbs.leaf_of(x._parent).view[x._how]
+        found = stored_view(x)
+        if found is not None and VIEWS.get(type(found)) is family:
+            return found
         if family.home.rank >= 2 and x.ndim == 0 and x.place != family.home:
             return verbs.fetch(x)[()]
         if x.place != family.home:
@@ -143,6 +142,17 @@ def view(family: Any, x: Any) -> Any:
     if isinstance(x, np.ndarray) and x.ndim:
         return family._wrap_numpy(x).view
     return x
+
+
+def stored_view(x: Any) -> Any:
+    """The view of a dense array, evaluated, or of a wrapper around one; None for anything else."""
+    if isinstance(x, DenseArray):
+        node = x._node
+        return (node if type(node) is Leaf else verbs.leaf_of(x)).view
+    if isinstance(x, Wrapper):
+        whole = stored_view(x._parent)
+        return None if whole is None else x._show(whole)
+    return None
 
 
 def _wrapped(family: Any, result: Any) -> Any:

@@ -41,7 +41,6 @@ class CupyDriver(CupyStreams):
         self.name = properties["name"].decode()
         self.multiprocessors = int(properties["multiProcessorCount"])
         self.capability = int(properties["major"]), int(properties["minor"])
-        self._pointer, self._array = cupy.cuda.MemoryPointer, cupy.ndarray
         self._pool_alloc = cupy.cuda.memory.alloc
         self._runtime = cupy.cuda.runtime
         self._stream = cupy.cuda.get_current_stream
@@ -51,6 +50,7 @@ class CupyDriver(CupyStreams):
 
         self._launch = driver.launchKernel
         self._peers = {index}
+        self.several = cupy.cuda.runtime.getDeviceCount() > 1
         self.recorders = []
         self.idle_streams = []
         self.graphs: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -165,16 +165,17 @@ class CupyDriver(CupyStreams):
         owner, start = view.owner, view.ptr
         if self.recorders and (recorder := recording(self)) is not None:
             recorder.named((start,))
-        if type(owner) is self._pointer:
+        cupy = self.library
+        if type(owner) is cupy.cuda.MemoryPointer:
             first = owner.ptr
             pointer = owner if first == start else owner + (start - first)
         else:
-            memory = self.library.cuda.UnownedMemory(start, view.nbytes, owner, self.index)
-            pointer = self._pointer(memory, 0)
-        return self._array(view.shape, view.dtype, pointer, view.strides)
+            memory = cupy.cuda.UnownedMemory(start, view.nbytes, owner, self.index)
+            pointer = cupy.cuda.MemoryPointer(memory, 0)
+        return cupy.ndarray(view.shape, view.dtype, pointer, view.strides)
 
     def view(self, array: Any, kind: Any) -> Any:
-        if not isinstance(array, self._array):
+        if not isinstance(array, self.library.ndarray):
             array = self.library.asarray(array)
         pointer = array.data
         return view_at(kind, pointer, pointer.ptr, array.shape, array.dtype, array.strides)
@@ -255,6 +256,7 @@ class CupyDriver(CupyStreams):
         gx, gy, gz = grid
         bx, by, bz = block
         here, index, recorders = self._here, self.index, self.recorders
+        several = self.several
 
         def parameters() -> tuple[Any, int, Any]:
             # A block of parameters for each thread: the driver copies it when it launches.
@@ -264,7 +266,7 @@ class CupyDriver(CupyStreams):
             return data, ctypes.addressof(pointers), pointers
 
         def run(*values: Any) -> None:
-            if here() != index:
+            if several and here() != index:
                 with self.device:
                     run(*values)
                 return

@@ -364,7 +364,11 @@ def write(dest: Any, value: Any) -> bool:
         or (leaf.parts and leaf.living_parts())
     ):
         return _swapped(dest, leaf, node)
-    plan = _plan(node, key, leaves, scalars, view)
+    key.append(view._layout or view.layout)
+    plan = _plans.get(tuple(key))
+    if plan is None:
+        plan = _elementwise(node, leaves, scalars, view)
+        _keep(key, plan)
     if plan is False:
         return False
     if scalars and not plan.plain:

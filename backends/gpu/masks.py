@@ -70,10 +70,7 @@ def scatter(into: GPUView, value: Any, *indices: GPUView, op: str = "", distinct
         op == ""
         and len(indices) == 1
         and len(into.shape) == 1
-        and isinstance(value, GPUView)
-        and value.dtype == into.dtype
-        and (value.size == 1 or (distinct and value.shape == indices[0].shape))
-        and value.contiguous
+        and _goes(value, into.dtype, indices[0], distinct)
         and indices[0].contiguous
         and indices[0].dtype == _PLACE
         and into.strides[0] % into.itemsize == 0
@@ -87,24 +84,34 @@ def scatter(into: GPUView, value: Any, *indices: GPUView, op: str = "", distinct
     blocks = 1
     while blocks < WRITERS and blocks * THREADS < n:
         blocks *= 2
-    run = _scatterer(type(into).family.driver(), into.dtype, FEW if n <= FEW else THREADS, blocks)
-    run(into.ptr, places.ptr, value.ptr, n, into.strides[0] // into.itemsize, int(value.size > 1))
+    number = not isinstance(value, GPUView)
+    run = _scatterer(type(into).family.driver(), into.dtype, number, FEW if n <= FEW else THREADS, blocks)
+    each = 0 if number else int(value.size > 1)
+    run(into.ptr, places.ptr, value if number else value.ptr, n, into.strides[0] // into.itemsize, each)
     if counters.active:
         counters.add(launches=1)
+
+
+def _goes(value: Any, dtype: np.dtype, places: GPUView, distinct: bool) -> bool:
+    """Is it one value for all places, or one for each, that can be written as it is?"""
+    if isinstance(value, GPUView):
+        alike = value.size == 1 or (distinct and value.shape == places.shape)
+        return alike and value.dtype == dtype and value.contiguous
+    return dtype.char in "fd" or (dtype.kind in "iu" and type(value) is int and dtype != np.uint64)
 
 
 @functools.lru_cache(maxsize=256)
 def _launchers(driver: Any, threads: int, blocks: int) -> tuple[Any, Any]:
     made = [
-        driver.launcher(driver.load(text, {}), text.codes, (blocks, 1, 1), (threads, 1, 1), ())
-        for text in (count_source(threads), places_source(threads))
+        driver.launcher(driver.load(text, {}), text.codes, (blocks, 1, 1), (threads, 1, 1), fixed)
+        for text, fixed in ((count_source(threads), ()), (places_source(threads), (ITEMS, threads)))
     ]
     return made[0], made[1]
 
 
 @functools.lru_cache(maxsize=256)
-def _scatterer(driver: Any, dtype: np.dtype, threads: int, blocks: int) -> Any:
-    text = scatter_source(dtype, threads)
+def _scatterer(driver: Any, dtype: np.dtype, number: bool, threads: int, blocks: int) -> Any:
+    text = scatter_source(dtype, number, threads)
     return driver.launcher(
         driver.load(text, {}), text.codes, (blocks, 1, 1), (threads, 1, 1), (blocks * threads,)
     )
@@ -114,12 +121,12 @@ def _total(w: Writer, threads: int) -> None:
     """Add up the threads' `mine` in `sums`: the total stands first."""
     w("sums[u4(tx)] = mine")
     w("barrier()")
-    half = threads // 2
-    while half:
-        w(f"if tx < i4({half}):")
-        w(f"    sums[u4(tx)] = i8(sums[u4(tx)] + sums[u4(tx + i4({half}))])")
-        w("barrier()")
-        half //= 2
+    w(f"step = i4({threads // 2})")
+    w("while step > i4(0):")
+    w("    if tx < step:")
+    w("        sums[u4(tx)] = i8(sums[u4(tx)] + sums[u4(tx + step)])")
+    w("    barrier()")
+    w("    step = i4(step >> i4(1))")
 
 
 def count_source(threads: int) -> KernelText:
@@ -148,7 +155,8 @@ def places_source(threads: int) -> KernelText:
     """The places where a mask holds, each block's behind those of the blocks before it."""
     w = Writer()
     name = f"mask_places_{threads}"
-    w(f"def {name}(y, counts, x, n, share):")
+    # (Loops to a parameter are not unrolled, which would take long.)
+    w(f"def {name}(y, counts, x, n, share, items, threads):")
     w.depth += 1
     w("tx = i4(thread_x())")
     w(f"sums = cuda.shared.array({threads}, i8)")
@@ -164,46 +172,48 @@ def places_source(threads: int) -> KernelText:
     w("end = i8(min(n, at + share))")
     w("while at < end:")
     w.depth += 1
-    w(f"first = i8(at + i8(tx * i4({ITEMS})))")
+    w("first = i8(at + tx * items)")
     w("mine = i8(0)")
     w("k = i4(0)")
-    w(f"while k < i4({ITEMS}) and first + k < end:")
+    w("while k < items and first + k < end:")
     w("    if load_b1(x, i8(first + k)):")
     w("        mine = i8(mine + i8(1))")
     w("    k = i4(k + i4(1))")
     w("barrier()")
     w("sums[u4(tx)] = mine")
     w("barrier()")
-    step = 1
-    while step < threads:
-        w("other = i8(0)")
-        w(f"if tx >= i4({step}):")
-        w(f"    other = i8(sums[u4(tx - i4({step}))])")
-        w("barrier()")
-        w("sums[u4(tx)] = i8(sums[u4(tx)] + other)")
-        w("barrier()")
-        step *= 2
+    w("step = i4(1)")
+    w("while step < threads:")
+    w("    other = i8(0)")
+    w("    if tx >= step:")
+    w("        other = i8(sums[u4(tx - step)])")
+    w("    barrier()")
+    w("    sums[u4(tx)] = i8(sums[u4(tx)] + other)")
+    w("    barrier()")
+    w("    step = i4(step + step)")
     w("to = i8(before + sums[u4(tx)] - mine)")
     w("k = i4(0)")
-    w(f"while k < i4({ITEMS}) and first + k < end:")
+    w("while k < items and first + k < end:")
     w("    if load_b1(x, i8(first + k)):")
     w("        store_i8(y, to, i8(first + k))")
     w("        to = i8(to + i8(1))")
     w("    k = i4(k + i4(1))")
     w(f"before = i8(before + sums[u4({threads - 1})])")
     w(f"at = i8(at + i8({threads * ITEMS}))")
-    return KernelText(w.text(), name, ("i8",) * 5)
+    return KernelText(w.text(), name, ("i8",) * 7)
 
 
-def scatter_source(dtype: np.dtype, threads: int) -> KernelText:
-    """Values to places: one for all of them where `each` is 0."""
+def scatter_source(dtype: np.dtype, number: bool, threads: int) -> KernelText:
+    """Values to places: one for all of them where `each` is 0, or a number that comes with the launch."""
     w = Writer()
     c = code(dtype)
-    name = f"scatter_{c}_{threads}"
+    name = f"scatter_{'number_' * number}{c}_{threads}"
+    value = f"{c}(v)" if number else f"load_{c}(v, i8(i * each))"
     w(f"def {name}(y, places, v, n, step, each, all):")
     w.depth += 1
     w(f"i = i8(i8(block_x()) * i8({threads}) + i8(thread_x()))")
     w("while i < n:")
-    w(f"    store_{c}(y, i8(load_i8(places, i) * step), load_{c}(v, i8(i * each)))")
+    w(f"    store_{c}(y, i8(load_i8(places, i) * step), {value})")
     w("    i = i8(i + all)")
-    return KernelText(w.text(), name, ("i8",) * 7)
+    kind = "i8" if not number or dtype.kind in "iu" else "f8"
+    return KernelText(w.text(), name, ("i8", "i8", kind, "i8", "i8", "i8", "i8"))

@@ -15,6 +15,7 @@ import numpy as np
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.library import stored_view
 from mirabelle.backends.gpu.lib_blas import PREFIX, Call, inner, lying, packed, planned, readable
 from mirabelle.backends.gpu.library import on_card, own_routine, uncounted
 from mirabelle.backends.gpu.products import product
@@ -29,13 +30,15 @@ _ways: dict[Any, Callable[[Any, Any], Any]] = {}
 
 
 def gpu_matmul(x1: Any, x2: Any) -> Any:
-    a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
+    a, b = stored_view(x1), stored_view(x2)
+    if a is None or b is None:  # a structured array
+        a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
     family = a.family
     driver = family.driver()
     if driver.recorders and recording(driver) is not None:
         way: Any = product  # CuPy lets nobody call BLAS while a graph is recorded
     else:
-        key = driver, a.layout, b.layout, library.additions
+        key = driver, a._layout or a.layout, b._layout or b.layout, library.additions
         way = _ways.get(key)
         if way is None:
             if len(_ways) > 1 << 14:

@@ -281,10 +281,6 @@ class GPUArray(DenseArray):
     __module__ = "mirabelle"
     __slots__ = ()
 
-    # Without a call in between: a statement on a small array is a few microseconds.
-    __getitem__ = verbs.getitem  # type: ignore[assignment]
-    __setitem__ = verbs.setitem  # type: ignore[assignment]
-
     # The class of this family's views, and what answers for its card: set by `family_on`.
     view_type: Any = None
     _families: dict[int, Any]

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import library
+from mirabelle.arraytypes import library, recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, as_numpy, wrap
 from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
@@ -204,7 +204,9 @@ def positions_of(mask: Any, flat: bool = False) -> tuple[Any, ...]:
     `x[x > 0] = f(x[x > 0])` asks the same of the same contents twice: the last answer is kept with those.
     """
     family = leaf_family(type(mask))
-    key, operand = _question(mask)
+    # (A graph goes on asking, when it is replayed.)
+    recorded = recording.active and recording.current() is not None
+    key, operand = (None, None) if recorded else _question(mask)
     asked = valued_leaf(operand)
     if asked is not None:
         answer = asked.recalled("answer")
@@ -215,7 +217,7 @@ def positions_of(mask: Any, flat: bool = False) -> tuple[Any, ...]:
     known = leaf.recalled(what)
     if known is None:
         looked: Any = wrap(family, leaf)
-        looked = verbs.reshape(looked, (mask.size,)) if flat else looked
+        looked = _in_a_row(looked) if flat else looked
         known = tuple(verbs.leaf_of(p) for p in library.call("nonzero", looked))
         for p, n in zip(known, looked.shape, strict=True):
             p.remember("bounds", (0, n - 1))
@@ -241,11 +243,11 @@ def _question(mask: Any) -> tuple[Any, Any]:
         return None, None
     key: list[Any] = [node.sig.id]
     operand = None
-    for i, a in enumerate(node.args):
+    for i, a in enumerate(node.args or ()):
         if type(a) in (int, float, bool):
             key.append((type(a), a))
         elif operand is None and type(a) in (Leaf, Broadcasted) and a.shape == node.shape:
-            if type(a) is Broadcasted and sys.getrefcount(a) <= _HELD_BY_NODE:
+            if type(a) is Broadcasted and a.value is None and sys.getrefcount(a) <= _HELD_BY_NODE:
                 return None, None  # (its value is not kept: it must not look as if somebody held it)
             operand = a
             key.append(i)
@@ -280,7 +282,7 @@ def _entries(index: Any) -> tuple[int, int, bool] | None:
         return node.recalled("entries")  # type: ignore[no-any-return]
     if type(node) is not Broadcasted or node.sig.op is not TABLE["gather"]:
         return None
-    base, offset = node.args
+    base, offset = node.args or ()
     known = base.root.recalled("entries") if base.root is not None else None
     if known is None:
         return None
@@ -293,16 +295,22 @@ def _entries(index: Any) -> tuple[int, int, bool] | None:
     return low, high, distinct
 
 
+def _evaluated(index: Any) -> Leaf:
+    """The leaf of an array, which goes on to know what was known of its entries."""
+    known = _entries(index) if index.dtype.kind in "iu" else None
+    leaf = verbs.leaf_of(index)
+    if known is not None and leaf.recalled("entries") is None:
+        leaf.remember("entries", known)
+    return leaf
+
+
 def within(index: Any, axis: int, n: int) -> Any:
     """An index array whose entries lie in 0 to n - 1, or an IndexError."""
     if not index.size:
         return index
-    known = _entries(index)
-    if known is not None:
-        leaf = verbs.leaf_of(index)
-        leaf.remember("entries", known)
-        if known[0] >= 0 and known[1] < n:
-            return index
+    known = _evaluated(index).recalled("entries")
+    if known is not None and known[0] >= 0 and known[1] < n:
+        return index
     low, high = bounds(index)
     if low < -n or high >= n:
         raise IndexError(f"index {low if low < -n else high} is out of bounds for axis {axis} with size {n}")
@@ -350,14 +358,16 @@ def gathered(x: Any, how: Advanced) -> Any:
     family = leaf_family(type(x))
     if not math.prod(result):
         return wrap(family, Leaf(family._empty(result, x.dtype)))
-    known = _entries(shown) if x.dtype.kind in "iu" else None
-    leaf = verbs.leaf_of(shown)
-    if known is not None:
-        leaf.remember("entries", known)
+    leaf = _evaluated(shown)
     view, itemsize = leaf.view, leaf.dtype.itemsize
     if any(s % itemsize for s in view.strides):
         leaf = verbs.leaf_of(verbs.copy(shown))
         view = leaf.view
+    if len(used) == len(view.shape) == 1 and len(shape) == 1 and view.strides[0] == itemsize:
+        base = view[:1]  # (a vector by a vector: nothing is to be worked out)
+        stretched = np.broadcast_to(base, result) if isinstance(base, np.ndarray) else base.broadcast_to(result)
+        table = Leaf(stretched, leaf.foreign, root=leaf, table=True)
+        return gather_node(family, table, cast_to(used[0], _INT64), result)
     where: list[Any] = []
     offset: Any = None
     for a, n, s in zip(how.arrays, view.shape, view.strides, strict=True):
@@ -396,22 +406,27 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
     if quick is not None:
         return quick
     if _is_flat(x, index):
-        return gathered(verbs.reshape(x, (x.size,)), _flat_places(x, index[0]))
+        _evaluated(x)  # (a mask made from the same array reads it then, and is not asked for twice)
+        return gathered(_in_a_row(x), _flat_places(index[0]))
     how = parsed(x, index)
     return gathered(x, how) if isinstance(how, Advanced) else verbs.getitem(x, how)
 
 
 def _is_flat(x: Any, index: tuple[Any, ...]) -> bool:
     """Is it a mask over all elements, which lie one after another? One array of places says it all then."""
-    if len(index) != 1 or x.ndim < 2 or not isinstance(x, DenseArray) or not _is_mask_of(x, index[0]):
+    if len(index) != 1 or not isinstance(x, DenseArray) or not _is_mask_of(x, index[0]):
         return False
     if not isinstance(index[0], DenseArray) or leaf_family(type(index[0])) is not leaf_family(type(x)):
         return False
-    leaf = valued_leaf(x._node)
+    leaf = valued_leaf(x._node) if x.ndim > 1 else None
     return leaf is None or bool(leaf.view.flags.c_contiguous)
 
 
-def _flat_places(x: Any, mask: Any) -> Advanced:
+def _in_a_row(x: Any) -> Any:
+    return x if x.ndim == 1 else verbs.reshape(x, (x.size,))
+
+
+def _flat_places(mask: Any) -> Advanced:
     return Advanced((slice(None),), list(positions_of(mask, flat=True)), False, True)
 
 
@@ -446,7 +461,7 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
         verbs.assign(x, chosen)
         return
     if _is_flat(x, index) and valued_leaf(x._node) is not None:
-        scatter_into(verbs.reshape(x, (x.size,)), _flat_places(x, index[0]), value, op)
+        scatter_into(_in_a_row(x), _flat_places(index[0]), value, op)
         return
     how = parsed(x, index)
     if not isinstance(how, Advanced):

@@ -630,3 +630,42 @@ def test_what_no_card_can_do_is_refused_with_the_cure():
         with pytest.raises(NotImplementedError, match=r"mb.adapt\(mb.HostArray, x\)"):
             family._routine(name)
     assert seam.has(family, "sort")
+
+
+@pytest.mark.parametrize("bounds", [(5,), (3, 50, 7), (50, 3, -7), (0,), (5, 1), (2, 10, 3)])
+@pytest.mark.parametrize("dtype", [None, "f4", "f8", "i1", "u8", "f2"])
+def test_a_card_counts_itself(bounds, dtype):
+    expected = np.arange(*bounds, dtype=dtype)
+    with mb.count() as counted:
+        made = mb.arange(*bounds, dtype=dtype, device=mb.CuArray)
+    assert_same(made, expected)
+    assert counted.transfers == int(dtype == "f2" or not expected.size)
+
+
+def test_ranges_at_the_ends_of_what_a_dtype_holds():
+    for first, dtype in (
+        (250, "u1"),
+        (-128, "i1"),
+        ((1 << 24) - 2, "f4"),
+        ((1 << 53) - 2, "f8"),
+        (-(1 << 63), "i8"),
+    ):
+        expected = np.arange(first, first + 6, dtype=dtype)
+        assert_same(mb.arange(first, first + 6, dtype=dtype, device=mb.CuArray), expected)
+
+
+def test_a_routine_that_is_given_later_is_the_one_that_runs():
+    x = mb.CuArray([[1.0, 2.0], [3.0, 4.0]])
+    before = mb.to_numpy(x @ x)
+    family = mb.CuArray
+    kept = family.__dict__.get("_routines")
+    family._routines = {}
+    try:
+        seam.routine(family, "matmul")(lambda a, b: a)
+        assert_same(x @ x, mb.to_numpy(x))
+    finally:
+        del family._routines
+        if kept is not None:
+            family._routines = kept
+        seam.additions += 1
+    assert_same(x @ x, before)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import library
+from mirabelle.arraytypes import library, recording
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.outputs import into
@@ -46,6 +46,7 @@ def _span(a: Any, bins: Any) -> tuple[Any, Any] | None:
         or not a.size
         or a.dtype.kind not in "iuf"
         or leaf_family(type(a)).home.rank < 2
+        or (recording.active and recording.current() is not None)
     ):
         return None
     leaf = verbs.leaf_of(a)

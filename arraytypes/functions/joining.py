@@ -35,6 +35,9 @@ def alike(name: str, arrays: Any) -> list[Any]:
     arrays = list(arrays)
     if not arrays:
         raise ValueError(f"need at least one array to {name}")
+    families = {leaf_family(type(x)) if isinstance(x, AbstractArray) else None for x in arrays}
+    if len(families) == 1 and None not in families:
+        return arrays
     family = join_families(name, tuple(x for x in arrays if isinstance(x, (AbstractArray, np.ndarray))))
     like = next((x for x in arrays if isinstance(x, AbstractArray) and leaf_family(type(x)) is family), None)
     made = [x if isinstance(x, AbstractArray) else as_array(x, like) for x in arrays]

@@ -24,23 +24,25 @@ def _(x1: AbstractArray, x2: AbstractArray) -> Any:
     f1, f2 = leaf_family(type(x1)), leaf_family(type(x2))
     if f1 is not f2:
         raise_places("matmul", (x1, x2))
-    if not x1.ndim or not x2.ndim:
+    shape1, shape2 = x1.shape, x2.shape
+    n1, n2 = len(shape1), len(shape2)
+    if not n1 or not n2:
         raise ValueError("matmul takes arrays of at least one dimension; use * with a scalar.")
-    if x1.shape[-1] != x2.shape[-2 if x2.ndim > 1 else 0]:
+    if shape1[-1] != shape2[-2 if n2 > 1 else 0]:
         raise ValueError(
-            f"matmul: shapes {x1.shape} and {x2.shape} do not fit: the last dimension of the first "
-            f"({x1.shape[-1]}) must equal the last but one of the second. Transpose one with x.T."
+            f"matmul: shapes {shape1} and {shape2} do not fit: the last dimension of the first "
+            f"({shape1[-1]}) must equal the last but one of the second. Transpose one with x.T."
         )
     for rule, other in ((getattr(x1, "_times", None), x2), (getattr(x2, "_rtimes", None), x1)):
         if rule is not None:  # a structured array, which may know a shorter way
             found = rule(other)
             if found is not NotImplemented:
                 return found
-    if min(x1.ndim, x2.ndim) == 1 and max(x1.ndim, x2.ndim) < 3:
+    if (n1 == 1 and n2 < 3) or (n2 == 1 and n1 < 3):
         # A tree meets a vector: reading it once in one kernel is cheaper than storing it.
-        if x2.ndim == 1 and (pending(x1) or (x1.ndim == 1 and pending(x2))):
-            return summed_product(x1, x2, (x1.ndim - 1,))
-        if x1.ndim == 1 and pending(x2):
+        if n2 == 1 and (pending(x1) or (n1 == 1 and pending(x2))):
+            return summed_product(x1, x2, (n1 - 1,))
+        if n1 == 1 and pending(x2):
             return summed_product(view_of(x1, (slice(None), None)), x2, (0,))
     return f1._matmul(x1, x2)
 

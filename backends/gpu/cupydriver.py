@@ -181,7 +181,7 @@ class CupyDriver(CupyStreams):
         return view_at(kind, pointer, pointer.ptr, array.shape, array.dtype, array.strides)
 
     def is_current(self) -> bool:
-        return bool(self._here() == self.index)
+        return not self.several or bool(self._here() == self.index)
 
     def using(self) -> Any:
         return _Using(self)

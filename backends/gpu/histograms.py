@@ -90,7 +90,8 @@ def _counted(x: Any, placed: Any, edges: np.ndarray, weights: Any) -> Any:
     family = type(x).family
     count, n = edges.size - 1, x.size
     if weights is None:
-        result, held = np.dtype(np.int64), np.dtype(np.int32)
+        result: Any = np.dtype(np.int64)
+        held: Any = np.dtype(np.int32)
     else:
         result = weights.dtype
         held = np.dtype(np.float64 if result.kind == "f" else np.int64)
@@ -164,7 +165,7 @@ def histogram_source(dtype: np.dtype, edge: np.dtype, weight: np.dtype | None, t
     w("final = i8(n - i8(1))")
     w("ahead = i8(min(i8(at + tx), final))")
     w(f"v = {cast(f'load_{x}(x, ahead)')}")
-    if weighted:
+    if weight is not None:
         w(f"u = {held}(load_{code(weight)}(w, ahead))")
     w("while at < end:")
     w.depth += 1
@@ -186,7 +187,7 @@ def histogram_source(dtype: np.dtype, edge: np.dtype, weight: np.dtype | None, t
     w(f"at = i8(at + i8({THREADS}))")
     w("ahead = i8(min(i8(at + tx), final))")
     w(f"v = {cast(f'load_{x}(x, ahead)')}")
-    if weighted:
+    if weight is not None:
         w(f"u = {held}(load_{code(weight)}(w, ahead))")
     w("barrier()")
     w("if place >= i4(0):")

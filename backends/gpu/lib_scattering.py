@@ -38,9 +38,7 @@ def _(xp: Any, index: Any) -> tuple[int, int]:
 
 
 @routine("scatter")
-def scatter(
-    xp: Any, into: Any, value: Any, *indices: Any, op: str = "", distinct: bool = False
-) -> None:
+def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "", distinct: bool = False) -> None:
     """into[indices] = value, or combined with what is there; the indices are of one shape, and within.
 
     `distinct`: no place is named twice.

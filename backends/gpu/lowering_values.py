@@ -245,7 +245,12 @@ class Writer:
             return Value(code, (self.emit(f"{_RING[op]} {LLVM[code]} {x.parts[0]}, {y.parts[0]}"),))
         if op in ("LShift", "RShift"):
             code = f"{x.code[0]}8"
-            if want is not None and x.code == want and y.number is not None and 0 <= y.number < 8 * int(want[1:]):
+            if (
+                want is not None
+                and x.code == want
+                and y.number is not None
+                and 0 <= y.number < 8 * int(want[1:])
+            ):
                 code = want
             how = "shl" if op == "LShift" else "ashr" if code[0] == "i" else "lshr"
             x, y = self.cast(x, code), self.cast(y, code)

@@ -135,3 +135,13 @@ def test_threads_with_several_elements(shape, monkeypatch):
         lambda x, y: x[..., :1] + y * 11,
     ):
         assert_same(f(x, y), f(a, b))
+
+
+def test_single_elements_and_reductions_take_part_where_they_lie(values):
+    x, y, z = mb.CuArray(values), mb.CuArray(values[::-1].copy()), mb.CuArray(np.zeros(N))
+    z[...] = (x - y[3]) * mb.max(y) + y[3] * 2.0
+    assert_same(z, (values - values[-4]) * values.max() + values[-4] * 2.0)
+    z[1:] = x[1:] * x[0] - mb.sum(y * 0.0)
+    assert_same(z[1:], values[1:] * values[0])
+    x[...] = x * x[5]  # what is read is written
+    assert_same(x, values * values[5])

@@ -74,6 +74,15 @@ def _walk(
         t = type(a)
         if t is Broadcasted:
             if a.value is None:
+                if not a.shape and shape and a.sig.op.name == "copy" and type(a.args[0]) is Leaf:
+                    # One element, x[i], beside arrays: read where it lies.
+                    a = a.args[0]
+                    if a not in leaves:
+                        leaves.append(a)
+                        key.append(a.view.layout)
+                    else:
+                        key.append(~leaves.index(a))
+                    continue
                 if a.shape != shape:
                     raise NotDirect
                 if getrefcount(a) > _alone:
@@ -90,7 +99,7 @@ def _walk(
                 scalars.append(a)
                 key.append(t)
                 continue
-            if t is not Reduced or a.value is None:
+            if t is not Reduced or (a.value is None and _reduced(a) is None):
                 raise NotDirect
             a = a.value
             apart.append(a)
@@ -167,6 +176,9 @@ def _step(node: Any, leaves: list[Any], steps: list[tuple[int, ...]], numbers: I
     refs = [node.sig.id]
     for a in node.args:
         if type(a) is Broadcasted and a.value is None:
+            if not a.shape and node.shape and a.sig.op.name == "copy" and type(a.args[0]) is Leaf:
+                refs.append(-1 - leaves.index(a.args[0]))
+                continue
             refs.append(_step(a, leaves, steps, numbers))
         elif type(a) in (Leaf, Broadcasted, Reduced):
             refs.append(-1 - leaves.index(a if type(a) is Leaf else a.value))

@@ -10,6 +10,9 @@ from compare import assert_same
 
 import mirabelle as mb
 
+if mb.settings.cuda != "simulated":
+    pytest.skip("of simulated cards; test_gpu_card.py is of real ones", allow_module_level=True)
+
 pytestmark = pytest.mark.skipif(mb.settings.cuda != "simulated", reason="needs simulated cards")
 
 VALUES = np.arange(12.0).reshape(3, 4)

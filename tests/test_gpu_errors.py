@@ -19,6 +19,9 @@ from mirabelle.backends.cuda import driver
 from mirabelle.backends.gpu import compiler
 from mirabelle.dispatch.errors import DeviceError, PlaceError, ScalarAccessError, UserFunctionError
 
+if mb.settings.cuda != "simulated":
+    pytest.skip("of simulated cards; test_gpu_card.py is of real ones", allow_module_level=True)
+
 VALUES = np.arange(12.0).reshape(3, 4)
 
 

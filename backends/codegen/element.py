@@ -49,6 +49,8 @@ def card_cast(value: str, source: np.dtype, target: np.dtype) -> str:
     """As on processors, reals too large for a short integer wrap around; cards would take the nearest."""
     if source.kind == "f" and target.kind in "iu" and target.itemsize < 8:
         return zero_cast(f"i8({value})", np.dtype(np.int64), target)
+    if source.kind == "f" and target.kind == "u":
+        return f"where_u8({value} < {code(source)}(0), u8(i8({value})), u8({value}))"
     return zero_cast(value, source, target)
 
 

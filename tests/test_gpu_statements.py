@@ -145,3 +145,68 @@ def test_single_elements_and_reductions_take_part_where_they_lie(values):
     assert_same(z[1:], values[1:] * values[0])
     x[...] = x * x[5]  # what is read is written
     assert_same(x, values * values[5])
+
+
+def test_names_keep_what_they_were_though_their_array_is_written():
+    a = np.random.default_rng(2).random(10)
+    z = mb.CuArray(a)
+    t = z * 2.0
+    u = t + z
+    z[...] = u
+    z += 1.0
+    assert_same(t, a * 2.0)
+    assert_same(u, a * 2.0 + a)
+    z = mb.CuArray(a)
+    t = z[1:] * 2.0
+    z[1:] = t + z[1:]
+    z[1:] -= z[1:] * 0.5
+    assert_same(t, a[1:] * 2.0)
+    expected = a[1:] * 2.0 + a[1:]
+    assert_same(z[1:], expected - expected * 0.5)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_statements_on_parts(seed):
+    rng = np.random.default_rng(seed)
+
+    def part():
+        i, j = (int(n) for n in rng.integers(0, 3, 2))
+        return slice(i, i + 3), slice(j, j + 3)
+
+    numpys = [rng.random((6, 7)) for _ in range(3)]
+    ours = [mb.CuArray(x) for x in numpys]
+    kept = []
+    for _ in range(14):
+        i, j, k = (int(n) for n in rng.integers(0, 3, 3))
+        to, here, there = part(), part(), part()
+        what, c = int(rng.integers(12)), float(rng.random())
+        pair = []
+        for xp, A in ((np, numpys), (mb, ours)):
+            if what == 0:
+                A[i][to] = A[j][here] * c + A[k][there]
+            elif what == 1:
+                A[i][to] += A[j][here] - A[i][there]
+            elif what == 2:
+                A[i][to] = c
+            elif what == 3:
+                A[i][to] = A[j][here]
+            elif what == 4:
+                A[i][...] = A[j] * A[k] + c
+            elif what == 5:
+                A[i] += A[j][2, 3] * A[k]
+            elif what == 6:
+                A[i][to] = A[j][1, 2]
+            elif what == 7:
+                A[i][2, :] = xp.sum(A[j], axis=0) / 6
+            elif what == 8:
+                A[i][to] *= c
+            elif what == 9:
+                A[i][...] = xp.minimum(A[i], A[i][:, 2, None] + A[j][3])
+            elif what == 10:
+                pair.append(A[i][to] * 2.0)
+            else:
+                pair.append(A[i] * c + A[j])
+        kept.append(pair)
+    for pair in [*kept, *zip(numpys, ours, strict=True)]:
+        if pair:
+            assert_same(pair[1], pair[0], rtol=1e-8)

@@ -362,8 +362,8 @@ def write(dest: Any, value: Any) -> bool:
     view = leaf.view
     # Each read of the array itself is held by a node, and the first of them by the list of leaves.
     reads = key.count(~leaves.index(leaf)) + 2 if leaf in leaves else 0
-    if not leaves or not view.size or (reads and leaf in apart):
-        return False  # (who holds the node of a value is for the ordinary way to find out)
+    if not leaves or not view.size or (reads and apart and _reached(apart, leaf)):
+        return False  # (who holds a part of the tree, and reads on, is for the ordinary way to find out)
     shown = False
     for other in leaves:
         if other.root is leaf:
@@ -452,16 +452,11 @@ def write_part(dest: Any, how: Any, value: Any) -> bool:
     parts = leaf.living_parts() if leaf.parts else []
     if leaf in leaves or getrefcount(leaf) - len(parts) > _unshared or getrefcount(leaf.view) >= _viewed:
         return False
-    # Who reads other parts goes on to find what it reads; the tree itself may read what it writes.
-    for part in parts:
-        view = part.view
-        if part.table or not (
-            are_apart(view, target)
-            or (part in leaves and view.ptr == target.ptr and view.layout == target.layout)
-        ):
-            return False
-    if parts and _shared_part(parts, leaves, target):
+    if parts and not (_undisturbed(parts, leaves, target) and not _shared_part(parts, leaves, target)):
         return False
+    reads = any(x.root is leaf for x in leaves) if parts else False
+    if reads and apart and _reached(apart, leaf):
+        return False  # somebody holds a part of the tree, and would read what was written
     plan = _plan(node, key, leaves, scalars, target)
     if plan is False:
         return False
@@ -470,7 +465,41 @@ def write_part(dest: Any, how: Any, value: Any) -> bool:
         _again(apart)
     leaf.writes += 1
     leaf.reducers = leaf.known = None
-    node.evaluations += 1
+    if reads:
+        # Who holds the value finds it where it was written, and not what it was made of.
+        settle(node, Leaf(target, root=leaf))
+    else:
+        node.evaluations += 1
+    return True
+
+
+def _reached(held: list[Any], leaf: Leaf) -> bool:
+    """Does one of these nodes read some of a leaf's memory, or is it a value that lies there?"""
+    stack = list(held)
+    while stack:
+        x = stack.pop()
+        if type(x) is Leaf:
+            if x is leaf or x.root is leaf:
+                return True
+        elif type(x) is Broadcasted:
+            stack += [x.value] if x.value is not None else x.args or ()
+        elif type(x) is Reduced and x.value is not None:
+            stack.append(x.value)
+    return False
+
+
+def _undisturbed(parts: list[Leaf], leaves: list[Leaf], target: Any) -> bool:
+    """Do those who read parts of an array go on to find what they read, when another part is written?
+
+    The tree that is written may read what it writes, element on element.
+    """
+    for part in parts:
+        view = part.view
+        if part.table or not (
+            are_apart(view, target)
+            or (part in leaves and view.ptr == target.ptr and view.layout == target.layout)
+        ):
+            return False
     return True
 
 
@@ -497,6 +526,8 @@ def _source(value: Any, family: Any, dtype: np.dtype, shape: tuple[int, ...]) ->
             return None
         node = value._node
         if type(node) is Broadcasted and node.value is None:
+            if not node.shape and node.sig.op.name == "copy" and type(node.args[0]) is Leaf:
+                return _source_leaf(node.args[0], dtype, shape)  # one element
             return node if node.shape == shape and node.sig.out == dtype else None
         node = verbs.leaf_of(value) if type(node) is not Leaf else node
     elif issubclass(t, View) and isinstance(value._parent, GPUArray) and type(value._parent).family is family:
@@ -505,9 +536,13 @@ def _source(value: Any, family: Any, dtype: np.dtype, shape: tuple[int, ...]) ->
             return None
     else:
         return None
-    if node.shape != shape or node.dtype != dtype or node.foreign:
+    return _source_leaf(node, dtype, shape)
+
+
+def _source_leaf(leaf: Leaf, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
+    if (leaf.shape != shape and leaf.shape) or leaf.dtype != dtype or leaf.foreign:
         return None
-    return Broadcasted(_copy(dtype), (node,), shape, 1)
+    return Broadcasted(_copy(dtype), (leaf,), shape, 1)
 
 
 _LIMITS = {

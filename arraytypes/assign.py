@@ -333,7 +333,7 @@ def written_number(value: Any) -> Any:
     """The number that a value yet to be made is, in the dtype of the target; None for all others."""
     node = value._node if isinstance(value, DenseArray) else None
     if type(node) is Broadcasted and node.value is None and node.shape == () and node.sig.op is TABLE["copy"]:
-        (number,) = node.args or ()
+        number = node.args[0] if node.args else None
         return number if type(number) in (int, float, bool) else None
     return None
 

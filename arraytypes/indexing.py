@@ -282,16 +282,19 @@ def _entries(index: Any) -> tuple[int, int, bool] | None:
         return node.recalled("entries")  # type: ignore[no-any-return]
     if type(node) is not Broadcasted or node.sig.op is not TABLE["gather"]:
         return None
-    base, offset = node.args or ()
-    known = base.root.recalled("entries") if base.root is not None else None
-    if known is None:
+    if node.args is None:
+        return None
+    base, offset = node.args
+    root = base.root
+    known = root.recalled("entries") if root is not None else None
+    if root is None or known is None:
         return None
     low, high, distinct = known
     if distinct:
         places = valued_leaf(offset)
         picked = places.recalled("entries") if places is not None else None
         once = picked is not None and picked[2]
-        distinct = once and len(base.root.shape) == 1 and base.root.root is None
+        distinct = once and len(root.shape) == 1 and root.root is None
     return low, high, distinct
 
 

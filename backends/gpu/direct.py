@@ -62,6 +62,14 @@ class NotDirect(Exception):
     """The tree has something only the ordinary way knows."""
 
 
+def _element(node: Any) -> Leaf | None:
+    """The leaf of a pending x[i], which shows one element; None for all else."""
+    if node.shape or node.sig.op.name != "copy" or not node.args or type(node.args[0]) is not Leaf:
+        return None
+    leaf: Leaf = node.args[0]
+    return None if leaf.shape else leaf
+
+
 def _walk(
     node: Any, shape: tuple[int, ...], key: list[Any], leaves: list[Leaf], scalars: list[Any], apart: list[Any]
 ) -> None:
@@ -69,14 +77,16 @@ def _walk(
 
     `apart` gets the nodes that somebody else holds, and leaves that are values of nodes.
     """
+    a: Any
     key.append(node.sig.id)
     for a in node.args:
         t = type(a)
         if t is Broadcasted:
             if a.value is None:
-                if not a.shape and shape and a.sig.op.name == "copy" and type(a.args[0]) is Leaf:
-                    # One element, x[i], beside arrays: read where it lies.
-                    a = a.args[0]
+                one = _element(a) if shape else None
+                if one is not None:
+                    # Beside arrays, it is read where it lies.
+                    a = one
                     if a not in leaves:
                         leaves.append(a)
                         key.append(a.view.layout)
@@ -174,10 +184,12 @@ def _step(node: Any, leaves: list[Any], steps: list[tuple[int, ...]], numbers: I
     if node.sig.op.nout != 1 or node.sig.op.name.startswith("pick"):
         raise NotDirect
     refs = [node.sig.id]
+    a: Any
     for a in node.args:
         if type(a) is Broadcasted and a.value is None:
-            if not a.shape and node.shape and a.sig.op.name == "copy" and type(a.args[0]) is Leaf:
-                refs.append(-1 - leaves.index(a.args[0]))
+            one = _element(a) if node.shape else None
+            if one is not None:
+                refs.append(-1 - leaves.index(one))
                 continue
             refs.append(_step(a, leaves, steps, numbers))
         elif type(a) in (Leaf, Broadcasted, Reduced):
@@ -524,10 +536,11 @@ def _source(value: Any, family: Any, dtype: np.dtype, shape: tuple[int, ...]) ->
     if issubclass(t, GPUArray):
         if t.family is not family:
             return None
-        node = value._node
+        node: Any = value._node
         if type(node) is Broadcasted and node.value is None:
-            if not node.shape and node.sig.op.name == "copy" and type(node.args[0]) is Leaf:
-                return _source_leaf(node.args[0], dtype, shape)  # one element
+            one = _element(node)
+            if one is not None:
+                return _source_leaf(one, dtype, shape)
             return node if node.shape == shape and node.sig.out == dtype else None
         node = verbs.leaf_of(value) if type(node) is not Leaf else node
     elif issubclass(t, View) and isinstance(value._parent, GPUArray) and type(value._parent).family is family:

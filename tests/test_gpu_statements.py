@@ -210,3 +210,13 @@ def test_random_statements_on_parts(seed):
     for pair in [*kept, *zip(numpys, ours, strict=True)]:
         if pair:
             assert_same(pair[1], pair[0], rtol=1e-8)
+
+
+def test_a_graph_does_not_write_over_what_it_reads(values):
+    t = mb.CuArray(values)
+    with mb.capture() as g:
+        y = t * 2.0
+        del t  # only the tree holds it now
+    g.replay()
+    g.replay()
+    assert_same(y, values * 2.0)

@@ -224,7 +224,12 @@ def evaluate(node: Any) -> Leaf | None:
         return None
     if leaves[0].shape != shape:
         return None
-    out = None if apart else _dying(leaves, key, shape, node.sig.out)
+    first = leaves[0].view
+    out = None
+    if not apart and not first.family.driver().recorders:
+        # (A graph that wrote over what it reads would compute something else each time it is replayed.)
+        del first
+        out = _dying(leaves, key, shape, node.sig.out)
     if out is None:
         first = leaves[0].view
         order = "C" if first.contiguous or not first.flags.f_contiguous else "F"

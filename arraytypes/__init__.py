@@ -3,6 +3,7 @@
 from mirabelle.arraytypes import (  # noqa: F401 - they add methods
     assign,
     display,
+    duals,
     elementwise,
     indexing,
     interop,

@@ -89,14 +89,21 @@ def elementwise_method(op: Op) -> Callable[..., Any]:
             issubclass(t, (bool, int, float, complex, np.generic)) for t in types
         ):
             return NotImplemented
-        for t in types:
-            rule = getattr(t, "_elementwise", None)
-            if rule is not None:
-                return functools.partial(_ruled, rule, op)
-        return specialise(op, types)
+        rule = _rule_of(types)
+        return specialise(op, types) if rule is None else functools.partial(_ruled, rule, op)
 
     generated.__name__ = op.name
     return generated
+
+
+def _rule_of(types: Any) -> Any:
+    """The rule that one of the types has for all elementwise operations: of several, that of dual numbers."""
+    found = None
+    for t in types:
+        rule = getattr(t, "_elementwise", None)
+        if rule is not None and (found is None or hasattr(t, "carries_derivatives")):
+            found = rule
+    return found
 
 
 def _ruled(rule: Any, op: Op, *operands: Any) -> Any:
@@ -105,11 +112,8 @@ def _ruled(rule: Any, op: Op, *operands: Any) -> Any:
 
 def build(op: Op, operands: tuple[Any, ...]) -> Any:
     """The result of an operation: what the type of an operand makes of it, or a node."""
-    for x in operands:
-        rule = getattr(type(x), "_elementwise", None)
-        if rule is not None:
-            return rule(op, operands)
-    return build_node(op, operands)
+    rule = _rule_of(map(type, operands))
+    return build_node(op, operands) if rule is None else rule(op, operands)
 
 
 def specialise(op: Op, types: Any) -> Callable[..., Any]:

@@ -46,7 +46,7 @@ import mirabelle.backends.reference
 import mirabelle.fft
 import mirabelle.lib
 import mirabelle.linalg
-from mirabelle import random
+from mirabelle import autodiff, random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (
@@ -65,6 +65,7 @@ from mirabelle.arraytypes.creation import (
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.devices import devices, free_memory, memory, set_memory_limit
 from mirabelle.arraytypes.dlpack import from_dlpack
+from mirabelle.arraytypes.duals.base import Dual
 from mirabelle.arraytypes.functions.aliases import (
     absolute,
     amax,
@@ -573,6 +574,7 @@ __all__ = [
     "Counters",
     "CuArray",
     "DenseArray",
+    "Dual",
     "DenseFallbackError",
     "DenseFallbackWarning",
     "DeviceError",
@@ -678,6 +680,7 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autodiff",
     "average",
     "band",
     "bartlett",

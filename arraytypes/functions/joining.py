@@ -77,6 +77,10 @@ def concatenate(
                     f"along dimension {d}, the array at index 0 has size {n} and the array at index {i} has "
                     f"size {m}"
                 )
+    rule = next((type(x)._concatenated for x in parts if hasattr(type(x), "_concatenated")), None)
+    if rule is not None:  # a type that has a way of its own
+        made = rule(parts if dtype is None else [verbs.astype(x, dtype, copy=False) for x in parts], axis)
+        return made if out is None else verbs.assign(out, made)
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
     shape = (*first.shape[:axis], sum(x.shape[axis] for x in parts), *first.shape[axis + 1 :])

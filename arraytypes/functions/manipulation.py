@@ -169,18 +169,20 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
 
 @generic
 def concat_(leading: Any, arrays: Any, axis: Any) -> Any:
-    """`concat` by the type of its leading operand: a structured or device array, else the first."""
+    """`concat` by the type of its leading operand: a dual, structured or device array, else the first."""
 
 
 @generic
 def stack_(leading: Any, arrays: Any, axis: Any) -> Any:
-    """`stack` by the type of its leading operand: a structured or device array, else the first."""
+    """`stack` by the type of its leading operand: a dual, structured or device array, else the first."""
 
 
 def _leading(arrays: list[Any]) -> Any:
     """The operand whose type has most to say about what the arrays are together."""
 
     def weight(x: Any) -> int:
+        if hasattr(type(x), "carries_derivatives"):
+            return 3
         return 2 if not isinstance(x, (DenseArray, Wrapper)) else int(x.place.rank >= 2)
 
     return max(arrays, key=weight)

@@ -1,0 +1,10 @@
+"""Dual numbers: `base.py` says how they are kept, the others give the rules."""
+
+from mirabelle.arraytypes.duals import (  # noqa: F401 - they add methods
+    elementwise,
+    joining,
+    leaving,
+    moving,
+    products,
+    reducing,
+)

@@ -1,0 +1,234 @@
+"""Elementwise operations on dual numbers: the derivative of each, and one rule that uses them.
+
+A derivative is a formula of the operands and the result, written with verbs: a tree, that joins the kernel of
+what reads it. `None` stands for zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.duals.base import (
+    Dual,
+    DualError,
+    Seed,
+    Term,
+    applied,
+    apply,
+    collected,
+    combined,
+    holds_duals,
+    outermost,
+    product,
+    snapshot,
+)
+from mirabelle.arraytypes.duals.special import digamma
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.ops import Op
+
+Derivative = Callable[..., Any]
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    return apply("where", condition, x, y)
+
+
+def _times_log(x: Any, y: Any) -> Any:
+    """y log x, which is 0 where x is."""
+    zero = apply("equal", x, 0)
+    return where(zero, 0.0, y * apply("log", where(zero, 1.0, x)))
+
+
+def _power(x: Any, n: Any, y: Any) -> Any:
+    if type(n) in (int, float):
+        return None if n == 0 else n if n == 1 else 2 * x if n == 2 else n * x ** (n - 1)
+    # (0 ** -1 is infinite, and has the factor 0.)
+    return where(apply("equal", n, 0), 0.0, n * apply("pow", x, where(apply("equal", n, 0), 1.0, n - 1)))
+
+
+def _larger(x: Any, other: Any, y: Any) -> Any:
+    """How much of a maximum follows x: nothing, all, or, of equals, a half."""
+    return where(apply("greater", x, other), 1.0, where(apply("equal", x, other), 0.5, 0.0))
+
+
+def _smaller(x: Any, other: Any, y: Any) -> Any:
+    return _larger(other, x, y)
+
+
+def _same_sign(x: Any, y: Any) -> Any:
+    return where(apply("equal", apply("signbit", x), apply("signbit", y)), 1.0, -1.0)
+
+
+_LN2, _LN10, _SQRTPI = math.log(2), math.log(10), math.sqrt(math.pi)
+
+# name: the derivatives by each operand, functions of (operands..., result); 1 may stand for a function.
+DERIVATIVES: dict[str, tuple[Any, ...]] = {
+    "positive": (1,),
+    "copy": (1,),
+    "cast": (1,),
+    "negative": (-1,),
+    "abs": (lambda x, y: apply("sign", x),),
+    "sqrt": (lambda x, y: 0.5 / y,),
+    "cbrt": (lambda x, y: 1 / (3 * y * y),),
+    "square": (lambda x, y: 2 * x,),
+    "reciprocal": (lambda x, y: -(y * y),),
+    "exp": (lambda x, y: y,),
+    "exp2": (lambda x, y: _LN2 * y,),
+    "expm1": (lambda x, y: y + 1,),
+    "log": (lambda x, y: 1 / x,),
+    "log2": (lambda x, y: (1 / _LN2) / x,),
+    "log10": (lambda x, y: (1 / _LN10) / x,),
+    "log1p": (lambda x, y: 1 / (1 + x),),
+    "sin": (lambda x, y: apply("cos", x),),
+    "cos": (lambda x, y: -apply("sin", x),),
+    "tan": (lambda x, y: 1 + y * y,),
+    "asin": (lambda x, y: 1 / apply("sqrt", 1 - x * x),),
+    "acos": (lambda x, y: -1 / apply("sqrt", 1 - x * x),),
+    "atan": (lambda x, y: 1 / (1 + x * x),),
+    "sinh": (lambda x, y: apply("cosh", x),),
+    "cosh": (lambda x, y: apply("sinh", x),),
+    "tanh": (lambda x, y: 1 - y * y,),
+    "asinh": (lambda x, y: 1 / apply("hypot", x, 1.0),),
+    "acosh": (lambda x, y: 1 / (apply("sqrt", x - 1) * apply("sqrt", x + 1)),),
+    "atanh": (lambda x, y: 1 / ((1 - x) * (1 + x)),),
+    "sinpi": (lambda x, y: math.pi * apply("cospi", x),),
+    "cospi": (lambda x, y: -math.pi * apply("sinpi", x),),
+    "erf": (lambda x, y: (2 / _SQRTPI) * apply("exp", -(x * x)),),
+    "erfc": (lambda x, y: (-2 / _SQRTPI) * apply("exp", -(x * x)),),
+    "gamma": (lambda x, y: y * digamma(x),),
+    "lgamma": (lambda x, y: digamma(x),),
+    "deg2rad": (math.pi / 180,),
+    "rad2deg": (180 / math.pi,),
+    "add": (1, 1),
+    "subtract": (1, -1),
+    "multiply": (lambda a, b, y: b, lambda a, b, y: a),
+    "divide": (lambda a, b, y: 1 / b, lambda a, b, y: -y / b),
+    "pow": (_power, lambda a, b, y: _times_log(a, y)),
+    "remainder": (1, lambda a, b, y: -apply("floor_divide", a, b)),
+    "fmod": (1, lambda a, b, y: -apply("trunc", a / b)),
+    "maximum": (_larger, lambda a, b, y: _larger(b, a, y)),
+    "minimum": (_smaller, lambda a, b, y: _smaller(b, a, y)),
+    "fmax": (_larger, lambda a, b, y: _larger(b, a, y)),
+    "fmin": (_smaller, lambda a, b, y: _smaller(b, a, y)),
+    "atan2": (lambda a, b, y: b / (a * a + b * b), lambda a, b, y: -a / (a * a + b * b)),
+    "hypot": (lambda a, b, y: a / y, lambda a, b, y: b / y),
+    "copysign": (lambda a, b, y: _same_sign(a, b), None),
+    "nextafter": (1, None),
+    "logaddexp": (lambda a, b, y: apply("exp", a - y), lambda a, b, y: apply("exp", b - y)),
+    "logaddexp2": (lambda a, b, y: apply("exp2", a - y), lambda a, b, y: apply("exp2", b - y)),
+    "ldexp": (lambda a, b, y: apply("ldexp", 1.0, b), None),
+    "fma": (lambda a, b, c, y: b, lambda a, b, c, y: a, 1),
+    "complex": (1, 1j),
+}
+# Their results change in steps, or are no real numbers: they are constants.
+CONSTANT = {
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
+    "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "signbit", "floor", "ceil", "trunc", "round",
+    "sign", "floor_divide", "heaviside", "spacing",
+}  # fmt: skip
+# Where a complex operand makes the partials' own function of the values: (operand, result, partials) → partials.
+_COMPLEX: dict[str, Callable[..., Any]] = {
+    "conj": lambda x, y, p: verbs.conj(p),
+    "real": lambda x, y, p: verbs.real(p),
+    "imag": lambda x, y, p: verbs.imag(p),
+    "abs": lambda x, y, p: verbs.real(verbs.multiply(verbs.conj(x), p)) / y,
+}
+
+
+def elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
+    """The result of an operation with a dual operand: the one rule."""
+    top = outermost(operands)
+    if top is None:  # a structured array of dual numbers came with it
+        return NotImplemented
+    tag = top._tag
+    values = tuple([x._value if isinstance(x, Dual) and x._tag is tag else x for x in operands])
+    name = op.name
+    if op.nout > 1:
+        return _of_several(op, operands)
+    y = applied(op, values)
+    if name in CONSTANT:
+        return y
+    if name == "where":
+        return _where(top, operands, values, y)
+    if name in _COMPLEX:
+        kind = (y if name != "abs" else values[0]).dtype.kind if hasattr(y, "dtype") else "f"
+        if kind == "c" or (name in ("real", "imag") and values[0].dtype.kind == "c"):
+            p = _COMPLEX[name](values[0], y, combined(top, top._now()))
+            return top._with(y, ((None, p),))
+        if name == "imag":
+            return y
+    derivatives = (1,) if name in ("conj", "real") else DERIVATIVES.get(name)
+    if derivatives is None:
+        raise _no_derivative(op)
+    if name == "cast" and getattr(y, "dtype", np.dtype(float)).kind not in "fc":
+        return y
+    terms: list[Term] = []
+    for x, d in zip(operands, derivatives, strict=True):
+        if isinstance(x, Dual) and x._tag is tag and d is not None:
+            extend(terms, x, d if not callable(d) else d(*values, y), values)
+    return collected(top, y, terms)
+
+
+def extend(terms: list[Term], x: Any, factor: Any, values: tuple[Any, ...]) -> None:
+    """Add `factor` times the terms of an operand."""
+    if factor is None:
+        return
+    one = type(factor) is int and factor == 1
+    if any(factor is v for v in values):
+        factor = snapshot(factor)
+    for c, base in x._now():
+        terms.append((c if one else factor if c is None else factor * c, base))
+
+
+def _where(top: Any, operands: tuple[Any, ...], values: tuple[Any, ...], y: Any) -> Any:
+    """Selecting: of an operand that is not selected, also infinite derivatives do not come through."""
+    condition = values[0]
+    terms: list[Term] = []
+    ndim = len(y.shape) if isinstance(y, AbstractArray) else 0
+    for i, x in enumerate(operands[1:]):
+        if isinstance(x, Dual) and x._tag is top._tag:
+            for c, base in x._now():
+                if isinstance(base, Seed):
+                    kept = 1.0 if c is None else c
+                    terms.append((where(condition, kept, 0.0) if i == 0 else where(condition, 0.0, kept), base))
+                else:
+                    p = product((c, base), ndim, x._value)
+                    terms.append((None, where(condition, p, 0.0) if i == 0 else where(condition, 0.0, p)))
+    return collected(top, y, terms)
+
+
+def _of_several(op: Op, operands: tuple[Any, ...]) -> Any:
+    """divmod, modf, frexp."""
+    x = operands[0]
+    if op.name == "divmod":
+        return verbs.floor_divide(*operands), verbs.remainder(*operands)
+    if op.name == "modf":
+        whole = verbs.trunc(x)
+        return verbs.subtract(x, whole), whole
+    if op.name == "frexp":
+        top = outermost(operands)
+        assert top is not None
+        exponent = verbs.frexp(top._value)[1]
+        return verbs.multiply(x, verbs.ldexp(1.0, verbs.negative(exponent))), exponent
+    raise _no_derivative(op)
+
+
+def _no_derivative(op: Op) -> DualError:
+    return DualError(
+        f"mb.{op.name} has no derivative: it is one of integers, or nobody gave it one. Give it one with "
+        f"`@mb.autodiff.rule(mb.{op.name})`, or hold its operand constant: `mb.autodiff.value(x)`."
+    )
+
+
+def with_structured(op: Op, operands: tuple[Any, ...]) -> Any:
+    """The same where an operand is structured: of dual parts, it is made dense first."""
+    dense = tuple(x._dense() if hasattr(x, "_stored") and holds_duals(type(x)) else x for x in operands)
+    return applied(op, dense)
+
+
+Dual._elementwise = staticmethod(elementwise)  # type: ignore[attr-defined]

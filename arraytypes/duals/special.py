@@ -1,0 +1,67 @@
+"""The digamma function and its relatives, which derivatives of the gamma function come to."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.duals.rules import SCALAR_RULES
+from mirabelle.arraytypes.userbroadcast import broadcast
+
+
+def digamma_of(x: float) -> float:
+    """d/dx log gamma(x): upwards by the recurrence, to where the asymptotic series is exact."""
+    if x != x or x == math.inf:
+        return x
+    if x <= 0.0 and x == math.floor(x):
+        return math.nan
+    shift = 0.0
+    if x < 0.0:  # by reflection
+        shift = -math.pi / math.tan(math.pi * x)
+        x = 1.0 - x
+    while x < 12.0:
+        shift -= 1.0 / x
+        x += 1.0
+    r = 1.0 / (x * x)
+    series = r * (
+        1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r * (1 / 132 - r * (691 / 32760 - r / 12)))))
+    )
+    return shift + math.log(x) - 0.5 / x - series
+
+
+def trigamma_of(x: float) -> float:
+    """d²/dx² log gamma(x)."""
+    if x != x:
+        return x
+    if x <= 0.0 and x == math.floor(x):
+        return math.inf
+    if x < 0.0:
+        s = math.pi / math.sin(math.pi * x)
+        return s * s - _trigamma(1.0 - x)
+    return _trigamma(x)
+
+
+def _trigamma(x: float) -> float:
+    total = 0.0
+    while x < 14.0:
+        total += 1.0 / (x * x)
+        x += 1.0
+    r = 1.0 / (x * x)
+    series = r * (
+        1 / 6 - r * (1 / 30 - r * (1 / 42 - r * (1 / 30 - r * (5 / 66 - r * (691 / 2730 - r * 7 / 6)))))
+    )
+    return total + 1.0 / x + 0.5 * r + series / x
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of `lgamma`, element by element."""
+    return broadcast(digamma_of, x) if isinstance(x, AbstractArray) else digamma_of(float(x))
+
+
+def trigamma(x: Any) -> Any:
+    """The derivative of `digamma`, element by element."""
+    return broadcast(trigamma_of, x) if isinstance(x, AbstractArray) else trigamma_of(float(x))
+
+
+SCALAR_RULES[digamma_of] = trigamma

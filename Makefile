@@ -51,8 +51,7 @@ bench: .venv-bench/.made
 docs: .venv-docs/.made
 	.venv-docs/bin/python -m mirabelle settings --markdown > docs/settings.md.new
 	mv docs/settings.md.new docs/settings.md
-	.venv-docs/bin/python -m pytest -p no:xdist -p no:cacheprovider --override-ini=testpaths=notebooks \
-		--nbmake --overwrite notebooks
+	.venv-docs/bin/python -m notebooks
 
 clean:
 	rm -rf .venv-demo .venv-test .venv-lint .venv-bench .venv-docs build dist *.egg-info demo_out
@@ -65,7 +64,7 @@ clean:
 .venv-test/.made: WANTED = -e '.[test]'
 .venv-lint/.made: WANTED = -e '.[lint]'
 .venv-bench/.made: WANTED = -e '.[bench]'
-.venv-docs/.made: WANTED = -e '.[docs,plot,test]'
+.venv-docs/.made: WANTED = -e '.[docs]'
 
 .venv-%/.made: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 was found. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }

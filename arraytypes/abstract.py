@@ -57,6 +57,8 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     dtype: np.dtype
     ndim: int
     shape: tuple[int, ...]
+    # Are there dual numbers in it (`arraytypes/duals`)?
+    carries_derivatives = False
     # NumPy hands its operators over to us instead of looping over our elements.
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]

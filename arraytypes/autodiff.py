@@ -1,7 +1,7 @@
 """Derivatives of functions of arrays, by dual numbers.
 
-A function is called with dual numbers in place of its argument and computes its derivatives along with its values. It
-is ordinary code: loops, branches, library calls, whatever array type it meets.
+A function is called with dual numbers in place of its argument and computes its derivatives along with its
+values. It is ordinary code: loops, branches, library calls, whatever array type it meets.
 
 >>> import mirabelle as mb
 >>> from mirabelle.arraytypes import autodiff
@@ -40,8 +40,8 @@ from mirabelle.dispatch.generic import generic
 def chunk_size(x: Any) -> Any:
     """How many partial derivatives `gradient`, `jacobian` and `hessian` compute at a time, at most.
 
-    All of them by default, unless partials would take more memory than `chunk_bytes(x)`. Fewer need less memory, and
-    more evaluations of the function. Override it for an array type:
+    All of them by default, unless partials would take more memory than `chunk_bytes(x)`. Fewer need less
+    memory, and more evaluations of the function. Override it for an array type:
 
     >>> import mirabelle as mb
     >>> def eight(x): return 8
@@ -102,8 +102,8 @@ class _Arguments:
             checked_float(leaf)
             if leaf.dtype.kind == "c":
                 raise TypeError(
-                    f"mb.autodiff.{name}(f, x) takes real arrays, and x is {leaf.dtype.name}. Differentiate by the real "
-                    "and the imaginary part: `lambda re, im: f(re + 1j * im)`."
+                    f"mb.autodiff.{name}(f, x) takes real arrays, and x is {leaf.dtype.name}. Differentiate "
+                    "by the real and the imaginary part: `lambda re, im: f(re + 1j * im)`."
                 )
         self.total = sum(leaf.size for leaf in self.leaves)
 
@@ -117,8 +117,8 @@ class _Arguments:
         if isinstance(x, (np.ndarray, *NUMBERS)):
             if isinstance(x, np.ndarray) or flat:
                 raise TypeError(
-                    f"mb.autodiff.{self.name}(f, x) takes mirabelle's arrays, not a NumPy {type(x).__name__}. Make it one: "
-                    "`mb.HostArray(x)`."
+                    f"mb.autodiff.{self.name}(f, x) takes mirabelle's arrays, not a NumPy "
+                    f"{type(x).__name__}. Make it one: `mb.HostArray(x)`."
                 )
             raise TypeError(
                 f"mb.autodiff.{self.name}(f, x) takes an array; of a function of one number it is "
@@ -144,14 +144,14 @@ class _Arguments:
             return kind(*made) if hasattr(kind, "_fields") else kind(made)
         return kind._with_parts(tuple(made))
 
-    def seeded(self, tag: Tag, start: int, n: int, budget: float) -> Any:
+    def seeded(self, tag: Tag, start: int, n: int) -> Any:
         """The arguments as dual numbers with unit directions for elements start to start + n."""
         duals, first = [], 0
         for leaf in self.leaves:
             low, high = max(start, first), min(start + n, first + leaf.size)
             value = snapshot(leaf)
             if low < high:
-                seed = Seed(n, leaf.shape, low - first, high - low, low - start, budget, tag)
+                seed = Seed(n, leaf.shape, low - first, high - low, low - start)
                 duals.append(Dual._of(value, ((None, seed),), n, tag))
             else:
                 duals.append(value)
@@ -162,10 +162,11 @@ class _Arguments:
         self, f: Callable[[Any], Any], chunk: int | None, read: Callable[[Any, Tag, int], Any]
     ) -> list[Any]:
         """What `read` finds in the results of f, for each chunk of directions."""
-        budget = float("inf")
+        budget = None
         if chunk is None:
-            chunk = min(int(chunk_size(leaf)) for leaf in self.leaves)
-            chunk = self.total if chunk >= max(leaf.size for leaf in self.leaves) else chunk
+            limits = [int(chunk_size(leaf)) for leaf in self.leaves]
+            unlimited = all(limit >= leaf.size for limit, leaf in zip(limits, self.leaves, strict=True))
+            chunk = max(1, self.total) if unlimited else min(limits)
             budget = min(chunk_bytes(leaf) for leaf in self.leaves)
         if chunk < 1:
             raise ValueError(f"chunk must be 1 or more, not {chunk}.")
@@ -175,7 +176,8 @@ class _Arguments:
                 for start in range(0, self.total, chunk):
                     n = min(chunk, self.total - start)
                     with tag_of_call(f"mb.autodiff.{self.name}") as tag:
-                        result = f(self.seeded(tag, start, n, budget if n > 1 else float("inf")))
+                        tag.budget = budget
+                        result = f(self.seeded(tag, start, n))
                         found.append(read(result, tag, n))
                 return found
             except TooManyDirections as e:
@@ -201,15 +203,17 @@ def _row(y: Any, tag: Tag, n: int, like: Any, name: str) -> Any:
     if isinstance(y, Dual):
         if y._tag is tag:
             return partials_of(y)
-        if y._tag.order > tag.order:
+        if y._tag.order > tag.order or not y._tag.open:
             raise DualError(
-                f"The function that mb.autodiff.{name} differentiates returned a dual number of {y._tag}, which has "
-                "finished: it was kept in a variable outside. Keep its value: `mb.autodiff.value(x)`."
+                f"The function that mb.autodiff.{name} differentiates returned a dual number of {y._tag}, "
+                "which has finished: it was kept in a variable outside. Keep its value: "
+                "`mb.autodiff.value(x)`."
             )
     elif not isinstance(y, (AbstractArray, *NUMBERS)):
         raise TypeError(
-            f"The function that mb.autodiff.{name} differentiates returned a {type(y).__name__}, and derivatives are "
-            "known of mirabelle's arrays and of numbers. Return what mirabelle's functions gave, without converting it."
+            f"The function that mb.autodiff.{name} differentiates returned a {type(y).__name__}, and "
+            "derivatives are known of mirabelle's arrays and of numbers. Return what mirabelle's functions "
+            "gave, without converting it."
         )
     shape = y.shape if isinstance(y, AbstractArray) else ()
     dtype = y.dtype if isinstance(y, AbstractArray) and y.dtype.kind in "fc" else like.dtype
@@ -257,18 +261,23 @@ def derivative(f: Callable[[Any], Any], x: Any) -> Any:
 
 
 def _slope(y: Any, tag: Tag, x: Any) -> Any:
-    if isinstance(y, Dual) and y._tag is tag and not isinstance(y._value, AbstractArray):
-        return sum(1.0 if c is None else c for c, _ in y._terms)
+    """How a result changes along the only direction."""
     if isinstance(y, NUMBERS):
         return 0.0
+    if isinstance(y, Dual) and y._tag is tag and all(isinstance(base, Seed) for _, base in y._terms):
+        slope = sum(1.0 if c is None else c for c, _ in y._now())
+        if not isinstance(y._value, AbstractArray):
+            return slope
+        if isinstance(slope, AbstractArray) and slope.shape == y.shape:
+            return cast_to(snapshot(slope), y.dtype)
     return snapshot(_row(y, tag, 1, y, "derivative")[0])
 
 
 def gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
     """The gradient of a function that returns one number: an array like `x`.
 
-    A structured array has a structured gradient, by its parts; a tuple, list or dictionary of arrays has one of
-    gradients. `chunk` partials are computed at a time; see `chunk_size`.
+    A structured array has a structured gradient, by its parts; a tuple, list or dictionary of arrays has one
+    of gradients. `chunk` partials are computed at a time; see `chunk_size`.
 
     >>> import mirabelle as mb
     >>> print(mb.autodiff.gradient(lambda x: mb.sum(x * x) / 2, mb.HostArray([1.0, 2.0, 3.0])))
@@ -298,14 +307,14 @@ def _value_and_gradient(f: Callable[[Any], Any], x: Any, chunk: int | None, name
         if isinstance(result, (tuple, list, dict)) or shape:
             what = f"an array of shape {shape}" if shape else f"a {type(result).__name__}"
             raise ValueError(
-                f"mb.autodiff.{name}(f, x) is of a function that returns one number, and f returned {what}. Reduce it, "
-                "`mb.sum(...)`, or ask for all derivatives: mb.autodiff.jacobian(f, x)."
+                f"mb.autodiff.{name}(f, x) is of a function that returns one number, and f returned {what}. "
+                "Reduce it, `mb.sum(...)`, or ask for all derivatives: mb.autodiff.jacobian(f, x)."
             )
         values.append(_value_in(result, tag))
         return _row(result, tag, n, like, name)
 
     rows = arguments.along_all(f, chunk, read)
-    if not rows:  # nothing to differentiate by
+    if not rows:  # x has no elements
         return f(x), x
     slope = arguments.divided(rows, lambda row, leaf: cast_to(verbs.reshape(row, leaf.shape), leaf.dtype))
     return values[0], slope
@@ -329,6 +338,8 @@ def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
         return found
 
     chunks = arguments.along_all(f, chunk, read)
+    if not chunks:  # x has no elements
+        return _each(f(x), lambda y: zeros_for(like, (*getattr(y, "shape", ()), *like.shape)))
 
     def put(row: Any, leaf: Any) -> Any:
         return verbs.reshape(moveaxis(row, 0, -1), (*row.shape[1:], *leaf.shape))

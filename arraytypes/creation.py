@@ -82,6 +82,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
     >>> print(mb.full(2, 7))
     [7 7]
     """
+    if isinstance(fill_value, AbstractArray) and fill_value.carries_derivatives:
+        return _from_array(verbs.copy(verbs.broadcast_to(fill_value, as_shape(shape))), dtype, device, None)
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, AbstractArray) else np.asarray(fill_value).dtype
     return _filled(shape, fill_value, dtype, device)
@@ -91,6 +93,8 @@ def _like(x: Any, value: Any, dtype: Any, device: Any) -> Any:
     """One value in the shape of `x`, where `x` is unless a device is given."""
     if not isinstance(x, AbstractArray):
         x = asarray(x)
+    if isinstance(value, AbstractArray) and value.carries_derivatives:
+        return full(x.shape, value, dtype=dtype or x.dtype, device=device)
     if device is not None:
         return _filled(x.shape, value, dtype or x.dtype, device)
     return verbs.assign(verbs.similar(x, dtype=dtype), value)
@@ -176,7 +180,8 @@ def linspace(
     >>> print(mb.linspace(0, 1, 3))
     [0.  0.5 1. ]
     """
-    return _from_numpy(np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint), device)
+    made = np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
+    return made if isinstance(made, AbstractArray) and device is None else _from_numpy(made, device)
 
 
 @keyword_only("dtype")
@@ -212,7 +217,7 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         raise ValueError(
             f"A {type(obj).__name__} cannot be shared, only copied, into {maker.name}. Leave copy=False away."
         )
-    if isinstance(obj, (list, tuple)) and _holds_device_arrays(obj):
+    if isinstance(obj, (list, tuple)) and _holds_arrays_to_join(obj):
         made = _joined(obj, None if device is None else maker)
         return made if wanted is None else verbs.astype(made, wanted, copy=False)
     source = obj if data is None else data
@@ -256,12 +261,12 @@ def _as_shared(obj: Any, copy: bool | None) -> np.ndarray | None:
     return None
 
 
-def _holds_device_arrays(nest: Any) -> bool:
-    """Is one of the arrays in nested lists on a device, where NumPy cannot read it?"""
+def _holds_arrays_to_join(nest: Any) -> bool:
+    """Is one of the arrays in nested lists on a device, where NumPy cannot read it, or of dual numbers?"""
     return any(
-        x.place.rank >= 2
+        x.carries_derivatives or x.place.rank >= 2
         if isinstance(x, AbstractArray)
-        else isinstance(x, (list, tuple)) and _holds_device_arrays(x)
+        else isinstance(x, (list, tuple)) and _holds_arrays_to_join(x)
         for x in nest
     )
 

@@ -90,18 +90,25 @@ def elementwise_method(op: Op) -> Callable[..., Any]:
         ):
             return NotImplemented
         rule = _rule_of(types)
-        return specialise(op, types) if rule is None else functools.partial(_ruled, rule, op)
+        if rule is None:
+            return specialise(op, types)
+        special = getattr(rule, "specialised", None)
+        quick = None if special is None else special(op, types)
+        return functools.partial(_ruled, rule, op) if quick is None else quick
 
     generated.__name__ = op.name
     return generated
 
 
 def _rule_of(types: Any) -> Any:
-    """The rule that one of the types has for all elementwise operations: of several, that of dual numbers."""
+    """The rule that one of the types has for all elementwise operations.
+
+    Of several, that of structured arrays: whatever their parts hold, it takes the operation to the parts.
+    """
     found = None
     for t in types:
         rule = getattr(t, "_elementwise", None)
-        if rule is not None and (found is None or hasattr(t, "carries_derivatives")):
+        if rule is not None and (found is None or hasattr(t, "_stored")):
             found = rule
     return found
 
@@ -457,7 +464,7 @@ def cast_to(x: Any, dtype: np.dtype) -> Any:
     """`x` with another dtype, lazily; `x` itself if it has it."""
     if x.dtype == dtype:
         return x
-    if hasattr(x, "_cast"):
+    if hasattr(x, "_cast") or x.carries_derivatives:
         return verbs.astype(x, dtype, copy=False)
     family = leaf_family(type(x))
     version = verbs.capture(x)
@@ -479,6 +486,8 @@ def warn_if_discarding(source: np.dtype, target: np.dtype) -> None:
 
 def copied(x: Any, hold: bool = False) -> Any:
     """A pending copy of `x`, of its present contents. `hold`: pending also over foreign memory."""
+    if x.carries_derivatives:
+        return verbs.copy(x)
     family = leaf_family(type(x))
     version = verbs.capture(x)
     sig = promotion.signature(TABLE["copy"], (x.dtype,))

@@ -448,6 +448,10 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
     """x[index] = value; or, with an `op`, x[index] = op(x[index], value) for each entry in turn."""
     from mirabelle.arraytypes.assign import assigned_value, check_writable, scatter_into
 
+    rule = getattr(x, "_written_at", None)
+    if rule is not None:  # a type of several arrays writes to each
+        rule(index, value, op)
+        return
     check_writable(x)
     family = leaf_family(type(x))
     if not op and family._put_small is not None and not counters.active and family._put_small(x, index, value):

@@ -35,6 +35,8 @@ def call(routine: str, *operands: Any, **options: Any) -> Any:
     family: Any = None
     for x in operands:
         if isinstance(x, AbstractArray):
+            if x.carries_derivatives:
+                break
             other = leaf_family(type(x))
             if family is None:
                 family = other
@@ -58,6 +60,8 @@ def _call(routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> A
     arrays = arrays_in(operands)
     if options:
         arrays += arrays_in(options)
+    if any(getattr(x, "carries_derivatives", False) for x in arrays):
+        return _differentiated(routine, operands, options)
     family: Any
     families = {leaf_family(type(x)) if isinstance(x, AbstractArray) else None for x in arrays}
     if len(families) == 1 and None not in families:
@@ -68,6 +72,17 @@ def _call(routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> A
     if options:
         options = {key: nested(family, x) for key, x in options.items()}
     return _wrapped(family, run(*[nested(family, x) for x in operands], **options))
+
+
+def _differentiated(routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a routine makes of dual numbers: `arraytypes/duals/routines.py` has a rule for each."""
+    operands = tuple(x._stored() if _of_dual_parts(x) else x for x in operands)
+    arrays = arrays_in((*operands, *options.values()), AbstractArray)
+    return next(x for x in arrays if x.carries_derivatives)._in_routine(routine, operands, options)
+
+
+def _of_dual_parts(x: Any) -> bool:
+    return hasattr(x, "_stored") and x.carries_derivatives
 
 
 def nested(family: Any, x: Any) -> Any:

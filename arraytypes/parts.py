@@ -101,6 +101,8 @@ class Reinterpreted(Wrapper):
     def _of(cls, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
         if hasattr(parent, "_stored"):
             parent = parent._stored()
+        if hasattr(parent, "_shown_as"):
+            return parent._shown_as(cls, how, shape)
         x = object.__new__(cls[type(parent), how])  # type: ignore[misc]
         x._parent, x._how, x._shape = parent, how, shape
         return x

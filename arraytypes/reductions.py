@@ -96,6 +96,8 @@ def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 @verbs.reduce_.method
 def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
+    if x.carries_derivatives and hasattr(x, "_stored"):  # the parts of a structured array hold dual numbers
+        return verbs.reduce_(x._stored(), reduction, axis=axis, dtype=dtype, keepdims=keepdims)
     axes = normal_axes(axis, x.ndim)
     shape = x.shape
     if reduction.name in ("min", "max") and any(shape[a] == 0 for a in axes):

@@ -36,8 +36,17 @@ def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
     everything = (*operands, *captured)
     if op.nin != len(everything):
         raise TypeError(f"{op.name} takes {op.nin} operands, and {len(everything)} came.")
+    return evaluated(f, op, everything, len(operands))
+
+
+def evaluated(f: Callable[..., Any], op: Any, operands: tuple[Any, ...], given: int) -> Any:
+    """The operation of `f` on operands, of which those beyond the first `given` are what it closes over."""
+    for x in operands:
+        rule = getattr(type(x), "_scalar_function", None)
+        if rule is not None:
+            return rule(f, op, operands, given)
     # How many results there are is known once the function is typed.
-    return build(typed(op, everything), everything) if op.nout == 1 else build(op, everything)
+    return build(typed(op, operands), operands) if op.nout == 1 else build(op, operands)
 
 
 def typed(op: Any, operands: tuple[Any, ...]) -> Any:

@@ -86,6 +86,8 @@ class Wrapper(AbstractArray):
     def _of(cls, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
         if hasattr(parent, "_stored"):  # a structured array has no memory to show a part of
             parent = parent._stored()
+        if hasattr(parent, "_shown_as"):  # a type of several arrays shows the same part of each
+            return parent._shown_as(cls, how, shape)
         parameters = (type(parent), len(shape)) if cls._changes_ndim else type(parent)
         x = _new(cls[parameters])  # type: ignore[index]
         x._parent, x._how, x._shape = parent, how, shape

@@ -17,7 +17,7 @@ from mirabelle.backends.codegen.source import Layout, compilable, thread_source
 from mirabelle.backends.host import kernels, layout
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import which
-from mirabelle.dispatch.schedule import HOIST_COST, dag_cost, schedule
+from mirabelle.dispatch.schedule import HOIST_COST, SCALAR, dag_cost, schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, format_tree
 
@@ -99,9 +99,15 @@ def explain(x: Any) -> Explanation:
     views = [leaf.view for leaf in request.leaves]
     read = sum(v.nbytes for v in views)
     written = math.prod(version.shape) * version.dtype.itemsize
+    n = math.prod(request.shape)
     unfused = sum(
-        math.prod(request.shape) * (sig.out.itemsize + sum(d.itemsize for d in sig.ins))
-        for sig, _ in program_for(request, (operand.dtype,)).steps
+        n * sig.out.itemsize
+        + sum(
+            views[-1 - ref].nbytes if ref < 0 else n * d.itemsize
+            for ref, d in zip(refs, sig.ins, strict=True)
+            if ref < SCALAR
+        )
+        for sig, refs in program_for(request, (operand.dtype,)).steps
     )
     facts["bytes read"] = shown_bytes(read)
     facts["bytes written"] = shown_bytes(written)
@@ -131,7 +137,6 @@ def explain(x: Any) -> Explanation:
         a = layout.arrange(request.shape, [empty, *views])
         how = Layout(len(a.sizes), a.classes[:1], a.classes[1:], a.tiled)
     source = range_source(program, how)
-    n = math.prod(request.shape)
     known = kernels.known(source)
     facts["runs as"] = (
         "NumPy on the whole operands: it is small" if n <= settings.small_size

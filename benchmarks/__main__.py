@@ -17,6 +17,7 @@ NAMES = {
     "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
     "random": "random numbers beside NumPy's Generator",
     "structured": "structured arrays beside the dense matrices they stand for",
+    "paper_julia": "the Julia paper's three programs, as its figures 1 to 3, beside NumPy and JAX",
     "gpu": "CuArray on an NVIDIA GPU beside CuPy, JAX, torch and Numba-CUDA; its parts are named after it",
 }
 THREADS = "2"
@@ -59,22 +60,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="what to run; `all` runs everything")
     parser.add_argument(
-        "--only", default="", help="fusion, linalg, npkernels, structured: only what has this in its name"
+        "--only",
+        default="",
+        help="fusion, linalg, npkernels, paper_julia, structured: only what has this in its name",
     )
     parser.add_argument(
         "--rounds",
         "--repeat",
         type=int,
         default=0,
-        help="fusion, linalg, npkernels, structured: rounds of each case",
+        help="fusion, linalg, npkernels, paper_julia, structured: rounds of each case",
     )
-    parser.add_argument("--out", default="", help="gpu: the folder for results")
-    parser.add_argument("--tiny", action="store_true", help="gpu: small sizes, to try it without a card")
+    parser.add_argument("--out", default="", help="gpu, paper_julia: the folder for results")
+    parser.add_argument("--tiny", action="store_true", help="gpu, paper_julia: small sizes, to try it out")
     parser.add_argument("--peers", default="numpy,numba,jax", help="npkernels: whom to run beside us")
     options = parser.parse_args(arguments)
     if not options.names:
         for name, meaning in NAMES.items():
-            print(f"{name:<10} {meaning}")
+            print(f"{name:<11} {meaning}")
         return 0
     if options.names[0] == "gpu":
         return gpu(options.names[1:], options.out, options.tiny)
@@ -95,6 +98,8 @@ def main(arguments: list[str] | None = None) -> int:
                 module.run(only=options.only, rounds=options.rounds)
             elif name == "npkernels":
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)
+            elif name == "paper_julia":
+                module.run(only=options.only, rounds=options.rounds, tiny=options.tiny, out=options.out)
             else:
                 module.run()
     return 0

@@ -178,10 +178,10 @@ def machine() -> dict[str, Any]:
     }
 
 
-def store(name: str, content: dict[str, Any]) -> Path:
-    """Write benchmarks/results/NAME.json."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
+def store(name: str, content: dict[str, Any], folder: Path = RESULTS) -> Path:
+    """Write NAME.json, in benchmarks/results unless another folder is given."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.json"
     record = {
         "benchmark": name,
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -189,5 +189,5 @@ def store(name: str, content: dict[str, Any]) -> Path:
         **content,
     }
     path.write_text(json.dumps(record, indent=1, default=float) + "\n")
-    print(f"stored {path.relative_to(Path(__file__).parent.parent)}", file=sys.stderr)
+    print(f"stored {os.path.relpath(path)}", file=sys.stderr)
     return path

@@ -2,9 +2,18 @@
 
 from mirabelle.arraytypes.duals import (  # noqa: F401 - they add methods
     elementwise,
+    factoring,
     joining,
     leaving,
+    matrixfunctions,
     moving,
+    ordering,
+    polynomials,
     products,
     reducing,
+    routines,
+    scalarfunctions,
+    signals,
+    solving,
+    views,
 )

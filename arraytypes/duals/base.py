@@ -1,9 +1,9 @@
 """Dual numbers: arrays whose elements know how they change along N directions.
 
-An element is `value + Σₖ partialₖ εₖ`, with εₖ² = 0. As all arrays of several numbers an element here, they are kept as
-arrays side by side: one for the values, one, with the directions in front, for the partials. Both are arrays of any
-type, so where they live, how they are laid out, and how expressions fuse is decided by what is there already; rules
-for dual numbers are written with the same verbs that everybody uses.
+An element is `value + Σₖ partialₖ εₖ`, with εₖ² = 0. As all arrays of several numbers an element here, they
+are kept as arrays side by side: one for the values, one, with the directions in front, for the partials. Both
+are arrays of any type, so where they live, how they are laid out, and how expressions fuse is decided by what
+is there already; rules for dual numbers are written with the same verbs that everybody uses.
 
 >>> import mirabelle as mb
 >>> x = mb.Dual(mb.HostArray([3.0, 4.0]), mb.HostArray([[1.0, 0.0], [0.0, 1.0]]))
@@ -13,11 +13,11 @@ for dual numbers are written with the same verbs that everybody uses.
 >>> type(y).__name__
 'Dual[HostArray[float64, 0]]'
 
-**Terms.** The partials are kept as a sum of few products `coefficient * base`: the base has the directions, the
-coefficient has not. An elementwise function then multiplies the coefficient alone, which costs what the function
-itself costs, however many directions there are. A base is an array, or a `Seed`, the unit directions that a gradient
-starts from, which is no memory at all: `Seed @ X` is X, and the sum of `c * Seed` is c. The product is only formed by
-what mixes elements and knows nothing better.
+**Terms.** The partials are kept as a sum of few products `coefficient * base`: the base has the directions,
+the coefficient has not. An elementwise function then multiplies the coefficient alone, which costs what the
+function itself costs, however many directions there are. A base is an array, or a `Seed`, the unit directions
+that a gradient starts from, which is no memory at all: `Seed @ X` is X, and the sum of `c * Seed` is c. The
+product is only formed by what mixes elements and knows nothing better.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.duals.tags import FREE, Tag
 from mirabelle.arraytypes.elementwise import build, cast_to, default_family, leaf_family
 from mirabelle.arraytypes.structured.base import indices
@@ -47,7 +47,7 @@ class DualError(MirabelleError, TypeError):
     """A dual number met something that would lose its derivative, or one of another differentiation."""
 
 
-class TooManyDirections(Exception):  # noqa: N818 - it is a question of memory that the caller answers
+class TooManyDirections(Exception):
     """The partials of an array would take more memory than their differentiation wants to spend."""
 
     def __init__(self, directions: int, tag: Tag | None) -> None:
@@ -56,28 +56,17 @@ class TooManyDirections(Exception):  # noqa: N818 - it is a question of memory t
 
 
 class Seed:
-    """The unit directions of (a part of) the elements of an array: partial `at + i` of element `start + i` is 1."""
+    """The unit directions of (a part of) the elements of an array: partial `at + i` of element `start + i` is
+    1."""
 
-    __slots__ = ("at", "budget", "count", "made", "n", "shape", "start", "tag")
+    __slots__ = ("at", "count", "made", "n", "shape", "start")
 
-    def __init__(
-        self,
-        n: int,
-        shape: tuple[int, ...],
-        start: int,
-        count: int,
-        at: int,
-        budget: float = float("inf"),
-        tag: Tag | None = None,
-    ) -> None:
+    def __init__(self, n: int, shape: tuple[int, ...], start: int, count: int, at: int) -> None:
         self.n = n
         self.shape = shape
         self.start = start
         self.count = count
         self.at = at
-        # How many bytes partials may take before fewer directions at a time are better.
-        self.budget = budget
-        self.tag = tag
         # The parts and shapes of it that were asked for: one object each, so that terms of one base join.
         self.made: dict[Any, Seed] = {}
 
@@ -87,9 +76,7 @@ class Seed:
             return self
         found = self.made.get(shape)
         if found is None:
-            found = self.made[shape] = Seed(
-                self.n, shape, self.start, self.count, self.at, self.budget, self.tag
-            )
+            found = self.made[shape] = Seed(self.n, shape, self.start, self.count, self.at)
             found.made[self.shape] = self
         return found
 
@@ -101,7 +88,7 @@ class Seed:
             if first >= last:
                 return None
             at = self.at + first - self.start
-            found = Seed(self.n, (high - low,), first - low, last - first, at, self.budget, self.tag)
+            found = Seed(self.n, (high - low,), first - low, last - first, at)
             self.made[low, high, ":"] = found
         return found
 
@@ -126,6 +113,8 @@ class Seed:
 
     def times(self, coefficient: Any, like: Any) -> Any:
         """coefficient * self as an array of (directions, elements): a tree, which fuses."""
+        if self.n == 1 and not self.shape and isinstance(coefficient, AbstractArray):
+            return verbs.reshape(coefficient, (1, *coefficient.shape))
         family = family_of(like)
         size = int(np.prod(self.shape, dtype=np.int64))
         element = verbs.reshape(indices(family, size), self.shape)
@@ -141,8 +130,8 @@ class Seed:
 class Dual(AbstractArray):
     """An array of dual numbers: values, and partial derivatives along N directions.
 
-    `partials` has one axis more than `value`, in front: a row for each direction. `mb.autodiff`
-    makes them; by hand one asks how a result changes along directions of one's own.
+    `partials` has one axis more than `value`, in front: a row for each direction. `mb.autodiff` makes them; by
+    hand one asks how a result changes along directions of one's own.
 
     >>> import mirabelle as mb
     >>> x = mb.Dual(mb.HostArray([1.0, 2.0]), mb.HostArray([[1.0, 1.0]]))
@@ -175,8 +164,9 @@ class Dual(AbstractArray):
         shape = value.shape if isinstance(value, AbstractArray) else ()
         if partials.ndim != len(shape) + 1 or partials.shape[1:] != shape:
             raise ValueError(
-                f"The partials of a Dual have one axis more than its value, in front, a row for each direction; these "
-                f"have shape {partials.shape} beside a value of shape {shape}. Of one direction: mb.Dual(x, dx[None])."
+                "The partials of a Dual have one axis more than its value, in front, a row for each "
+                f"direction; these have shape {partials.shape} beside a value of shape {shape}. Of one "
+                "direction: mb.Dual(x, dx[None])."
             )
         checked_float(value)
         return cls._of(snapshot(value), ((None, snapshot(partials)),), partials.shape[0], FREE)
@@ -217,6 +207,11 @@ class Dual(AbstractArray):
         value = self._value
         return value.shape if isinstance(value, AbstractArray) else ()
 
+    @property
+    def flags(self) -> Any:
+        """How the values lie in memory."""
+        return self._value.flags
+
     def _now(self) -> tuple[Term, ...]:
         """The terms as they are now, in arrays that nobody writes to."""
         owner, way = self._owner()
@@ -244,8 +239,8 @@ class Dual(AbstractArray):
     def __reduce__(self) -> Any:
         if self._tag is not FREE:
             raise DualError(
-                f"A dual number of {self._tag} belongs to a differentiation that runs in this process, and does not "
-                "pickle. Send its values and partials: `x.value`, `x.partials`."
+                f"A dual number of {self._tag} belongs to a differentiation that runs in this process, and "
+                "does not pickle. Send its values and partials: `x.value`, `x.partials`."
             )
         return Dual, (self._value, self.partials)
 
@@ -283,8 +278,9 @@ class Dual(AbstractArray):
 
     def _read(self) -> np.ndarray:
         raise DualError(
-            f"Converting a dual number to a plain one would lose its derivative (of {self._tag}). Compute with mirabelle's "
-            "functions, mb.sin(x) for math.sin(x), or say that it is a constant: `mb.autodiff.value(x)`."
+            f"Converting a dual number to a plain one would lose its derivative (of {self._tag}). Compute "
+            "with mirabelle's functions, mb.sin(x) for math.sin(x), or say that it is a constant: "
+            "`mb.autodiff.value(x)`."
         )
 
     def __bool__(self) -> bool:
@@ -340,11 +336,21 @@ def zeros_for(like: Any, shape: tuple[int, ...]) -> Any:
         return like._with(zeros_for(like._value, shape), ((None, zeros_for(like._value, (like._n, *shape))),))
     from mirabelle.arraytypes.structured.base import zeros
 
-    return zeros(family_of(like), shape, like.dtype)
+    return zeros(family_of(like), shape, like.dtype if hasattr(like, "dtype") else np.dtype(type(like)))
 
 
 def snapshot(x: Any) -> Any:
     """What `x` is now, whatever is written to it later: a handle of its own, and no copy."""
+    if isinstance(x, DenseArray):
+        node = x._node
+        if type(node) is Leaf:
+            if node.foreign:
+                return verbs.copy(x)
+        elif node.value is not None:
+            node = node.value
+        made = _new(type(x))
+        made._node = node
+        return made
     if isinstance(x, Dual):
         return x._with(snapshot(x._value), x._now()) if x._owns or x._source is not None else x
     if not isinstance(x, AbstractArray) or hasattr(x, "_stored"):
@@ -384,22 +390,22 @@ def product(term: Term, ndim: int, like: Any) -> Any:
 def combined(x: Any, terms: tuple[Term, ...]) -> Any:
     """The sum of the terms as one array (directions, ...): a tree, stretched to no shape."""
     ndim = len(x.shape)
-    guard(x._n, x.shape, terms, x.dtype.itemsize)
+    guard(x)
     made = product(terms[0], ndim, x._value)
     for term in terms[1:]:
         made = verbs.add(made, product(term, ndim, x._value))
     return made
 
 
-def guard(n: int, shape: tuple[int, ...], terms: tuple[Term, ...], itemsize: int) -> None:
-    """Before partials are formed: are they too much memory for what started this?"""
-    for _, base in terms:
-        if isinstance(base, Seed) and base.budget < float("inf") and n > 1:
-            each = itemsize
-            for d in shape:
-                each *= d
-            if n * each > base.budget:
-                raise TooManyDirections(max(1, int(base.budget // each)), base.tag)
+def guard(x: Any) -> None:
+    """Before partials are formed: are they too much memory for the differentiation that they belong to?"""
+    budget = x._tag.budget
+    if budget is not None and x._n > 1:
+        each = x.dtype.itemsize
+        for d in x.shape:
+            each *= d
+        if x._n * each > budget:
+            raise TooManyDirections(max(1, budget // each), x._tag)
 
 
 def partials_of(x: Any) -> Any:
@@ -443,15 +449,16 @@ def outermost(operands: Any) -> Any:
         if isinstance(x, Dual):
             if not x._tag.open:
                 raise DualError(
-                    f"A dual number of {x._tag} is used after that has finished: it was kept in a variable outside "
-                    "of its function. Keep its value instead: `mb.autodiff.value(x)`."
+                    f"A dual number of {x._tag} is used after that has finished: it was kept in a variable "
+                    "outside of its function. Keep its value instead: `mb.autodiff.value(x)`."
                 )
             if top is None or x._tag.order > top._tag.order:
                 top = x
             elif x._tag is top._tag and x._n != top._n:
                 raise DualError(
-                    f"Dual numbers of {x._n} and of {top._n} directions meet: they are not of one differentiation. "
-                    "Give all arguments together, `mb.autodiff.jvp(f, (x, y), (dx, dy))`, or partials of as many rows."
+                    f"Dual numbers of {x._n} and of {top._n} directions meet: they are not of one "
+                    "differentiation. Give all arguments together, `mb.autodiff.jvp(f, (x, y), (dx, dy))`, "
+                    "or partials of as many rows."
                 )
     return top
 
@@ -483,6 +490,9 @@ def one_value(op: Any, values: tuple[Any, ...]) -> Any:
 
 def applied(op: Any, values: tuple[Any, ...]) -> Any:
     """An elementwise operation on arrays or numbers."""
+    verb = verbs.ELEMENTWISE.get(op.name)
+    if verb is not None and len(values) == verb.core.arity and isinstance(values[0], AbstractArray):
+        return verb(*values)
     if all(type(v) in (bool, int, float, complex) for v in values):
         return one_value(op, values)
     return build(op, values)
@@ -493,23 +503,24 @@ def apply(name: str, *values: Any) -> Any:
     return applied(TABLE[name], values)
 
 
-def no_rule(x: Any) -> DualError:
+def no_rule(x: Any, name: str | None = None) -> DualError:
     """The error for an operation that has no rule."""
     from mirabelle.arraytypes.structured.fallback import operation
 
-    name, _ = operation(x)
+    name = operation(x)[0] if name is None else name
     if name in ("mb.setitem", "mb.assign", "mb.copyto"):
         return cannot_hold(x)
     return DualError(
-        f"{name} has no rule for dual numbers, and without one the derivative (of {x._tag}) would be lost. Give it one with "
-        f"`@mb.autodiff.rule({name})`, or say that its result is a constant: `{name}(mb.autodiff.value(x))`."
+        f"{name} has no rule for dual numbers, and without one the derivative (of {x._tag}) would be lost. "
+        f"Give it one with `@mb.autodiff.rule({name})`, or say that its result is a constant: "
+        f"`{name}(mb.autodiff.value(x))`."
     )
 
 
 def cannot_hold(value: Any) -> DualError:
     """The error for dual numbers written into plain ones."""
     return DualError(
-        f"An array of plain numbers cannot hold dual numbers (of {value._tag}), and their derivative would be lost. Make "
-        "the array like what is written into it: mb.similar(x), mb.zeros_like(x) of a dual x; or make the result with "
-        "mb.stack([...]) or mb.where(...)."
+        f"An array of plain numbers cannot hold dual numbers (of {value._tag}), and their derivative would "
+        "be lost. Make the array like what is written into it: mb.similar(x), mb.zeros_like(x) of a dual x; "
+        "or make the result with mb.stack([...]) or mb.where(...)."
     )

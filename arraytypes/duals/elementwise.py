@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.duals.base import (
     Dual,
     DualError,
@@ -170,16 +171,16 @@ def elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
     terms: list[Term] = []
     for x, d in zip(operands, derivatives, strict=True):
         if isinstance(x, Dual) and x._tag is tag and d is not None:
-            extend(terms, x, d if not callable(d) else d(*values, y), values)
+            extend(terms, x, d if not callable(d) else d(*values, y), (*values, y))
     return collected(top, y, terms)
 
 
-def extend(terms: list[Term], x: Any, factor: Any, values: tuple[Any, ...]) -> None:
-    """Add `factor` times the terms of an operand."""
+def extend(terms: list[Term], x: Any, factor: Any, handles: tuple[Any, ...]) -> None:
+    """Add `factor` times the terms of an operand; `handles` are arrays that users may write to."""
     if factor is None:
         return
     one = type(factor) is int and factor == 1
-    if any(factor is v for v in values):
+    if any(factor is v for v in handles):
         factor = snapshot(factor)
     for c, base in x._now():
         terms.append((c if one else factor if c is None else factor * c, base))
@@ -231,4 +232,103 @@ def with_structured(op: Op, operands: tuple[Any, ...]) -> Any:
     return applied(op, dense)
 
 
+# What remains to be done in a call of known types: for small arrays that is what costs.
+
+
+def specialised(op: Op, types: tuple[type, ...]) -> Callable[..., Any] | None:
+    """The rule for arguments of these types, if it is a short one; it asks the general rule where it is not."""
+    name, verb = op.name, verbs.ELEMENTWISE.get(op.name)
+    if verb is None or op.nout > 1 or name == "where" or len(types) > 2:
+        return None
+    duals = [issubclass(t, Dual) for t in types]
+    first = types[duals.index(True)]
+    if (
+        not hasattr(first, "dtype")
+        or first.dtype.kind != "f"
+        or not issubclass(first.parameters[0], DenseArray)
+    ):
+        return None
+    if any(d and t is not first for d, t in zip(duals, types, strict=True) if d):
+        return None
+    if not all(d or issubclass(t, (DenseArray, int, float)) for d, t in zip(duals, types, strict=True)):
+        return None
+    constant = name in CONSTANT
+    derivatives = DERIVATIVES.get(name) if name not in ("conj", "real") else (1,)
+    if derivatives is None and not constant:
+        return None
+    if len(types) == 1:
+        return _of_one(op, verb, None if constant else derivatives)
+    return _of_two(op, verb, None if constant else derivatives, duals)
+
+
+def _of_one(op: Op, verb: Any, derivatives: Any) -> Callable[..., Any]:
+    d = None if derivatives is None else derivatives[0]
+
+    def rule(x: Any) -> Any:
+        if x._source is not None or x._owns or not x._tag.open:
+            return elementwise(op, (x,))
+        v = x._value
+        y = verb(v)
+        if d is None:
+            return y
+        return Dual._of(y, _scaled(x._terms, d if type(d) is not _FUNCTION else d(v, y), v, v, y), x._n, x._tag)
+
+    return rule
+
+
+def _of_two(op: Op, verb: Any, derivatives: Any, duals: list[bool]) -> Callable[..., Any]:
+    d1, d2 = derivatives or (None, None)
+    constant = derivatives is None
+    both = all(duals)
+    left = duals[0]
+
+    def rule(x1: Any, x2: Any) -> Any:
+        x = x1 if left else x2
+        if x._source is not None or x._owns or not x._tag.open:
+            return elementwise(op, (x1, x2))
+        if both:
+            if x2._tag is not x._tag or x2._n != x._n or x2._source is not None or x2._owns:
+                return elementwise(op, (x1, x2))
+            a, b = x1._value, x2._value
+        elif left:
+            a, b = x1._value, x2
+        else:
+            a, b = x1, x2._value
+        y = verb(a, b)
+        if constant:
+            return y
+        if not both:
+            d = d1 if left else d2
+            if d is None:
+                return y
+            factor = d(a, b, y) if type(d) is _FUNCTION else d
+            if factor is None:
+                return y
+            return Dual._of(y, _scaled(x._terms, factor, a, b, y), x._n, x._tag)
+        terms: list[Term] = []
+        for operand, d in ((x1, d1), (x2, d2)):
+            factor = d(a, b, y) if type(d) is _FUNCTION else d
+            if factor is not None:
+                terms += _scaled(operand._terms, factor, a, b, y)
+        return collected(x, y, terms)
+
+    return rule
+
+
+_FUNCTION = type(_power)
+
+
+def _scaled(terms: tuple[Term, ...], factor: Any, a: Any, b: Any, y: Any) -> tuple[Term, ...]:
+    """A factor times terms."""
+    if type(factor) is int and factor == 1:
+        return terms
+    if factor is a or factor is b or factor is y:
+        factor = snapshot(factor)
+    if len(terms) == 1:
+        c, base = terms[0]
+        return ((factor if c is None else factor * c, base),)
+    return tuple([(factor if c is None else factor * c, base) for c, base in terms])
+
+
 Dual._elementwise = staticmethod(elementwise)  # type: ignore[attr-defined]
+elementwise.specialised = specialised  # type: ignore[attr-defined]

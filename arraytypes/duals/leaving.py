@@ -26,9 +26,9 @@ def _(x: Dual, leaf: Any) -> Any:
 
 def _leaves(x: Any) -> DualError:
     return DualError(
-        f"Taking a dual number out of mirabelle's arrays would lose its derivative (of {x._tag}). Compute with mirabelle's "
-        "functions (np.sin(x) and x.sum() are ours too), or take its parts: `x.value`, `x.partials`, "
-        "`mb.autodiff.value(x)`."
+        f"Taking a dual number out of mirabelle's arrays would lose its derivative (of {x._tag}). Compute "
+        "with mirabelle's functions (np.sin(x) and x.sum() are ours too), or take its parts: `x.value`, "
+        "`x.partials`, `mb.autodiff.value(x)`."
     )
 
 

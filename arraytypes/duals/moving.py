@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +16,14 @@ from mirabelle.arraytypes.duals.base import (
     Term,
     cannot_hold,
     combined,
+    directions_in_front,
+    no_rule,
     partials_of,
     product,
     snapshot,
 )
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.indexing import write_at
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.dispatch import verbs
@@ -30,8 +34,8 @@ Move = Callable[[Any], Any]
 def moved(x: Any, value: Any, of_values: Move, of_partials: Move, seeds: Any = None) -> Any:
     """`x` with its elements moved to where those of `value` are: a view of `x`.
 
-    `of_values` moves an array of the shape of `x`, `of_partials` one with directions in front; `seeds` says what
-    becomes of a seed where that is a seed again.
+    `of_values` moves an array of the shape of `x`, `of_partials` one with directions in front; `seeds` says
+    what becomes of a seed where that is a seed again.
     """
     out = x._with(value, tuple(_moved_term(x, t, of_values, of_partials, seeds) for t in x._now()))
     out._source = (x, of_partials)
@@ -48,9 +52,7 @@ def _moved_term(x: Any, term: Term, of_values: Move, of_partials: Move, seeds: A
     if all(n == 1 for n in base.shape[1:]):  # one for all elements
         return _moved_coefficient(c, x.shape, of_values), verbs.reshape(base, (x._n,))
     whole = (x._n, *x.shape)
-    if isinstance(c, AbstractArray) and base.ndim < len(whole):
-        base = verbs.reshape(base, (base.shape[0], *(1,) * (len(whole) - base.ndim), *base.shape[1:]))
-    elif base.ndim < len(whole):
+    if (isinstance(c, AbstractArray) and base.ndim < len(whole)) or base.ndim < len(whole):
         base = verbs.reshape(base, (base.shape[0], *(1,) * (len(whole) - base.ndim), *base.shape[1:]))
     return _moved_coefficient(c, x.shape, of_values), of_partials(_full(base, whole))
 
@@ -150,7 +152,7 @@ def _part_of_seed(s: Seed, index: tuple[Any, ...]) -> Seed | None:
         low, high, step = index[0].indices(s.shape[0])
         if step == 1 and low < high:
             return s.sliced(low, high)
-    if all(isinstance(i, slice) and i == slice(None) or i is None or i is Ellipsis for i in index):
+    if all((isinstance(i, slice) and i == slice(None)) or i is None or i is Ellipsis for i in index):
         probe = np.broadcast_to(np.empty(()), s.shape)[index]
         return s.shaped(probe.shape)
     return None
@@ -197,20 +199,11 @@ def write(dest: Any, value: Any, casting: Any = "unsafe") -> Any:
     """Overwrite values and partials; a constant has no partials."""
     if not isinstance(dest._value, AbstractArray):
         raise TypeError("A single dual number is not written to. Bind the name anew: `x = x + 1`.")
-    partials: Any = 0
-    plain = value
-    if isinstance(value, Dual):
-        if value._tag.order > dest._tag.order:
-            raise cannot_hold(value)
-        if value._tag is dest._tag:
-            plain, partials = value._value, combined(value, value._now())
-            if partials.ndim <= dest.ndim:
-                missing = dest.ndim + 1 - partials.ndim
-                partials = verbs.reshape(partials, (partials.shape[0], *(1,) * missing, *partials.shape[1:]))
+    plain, partials = _parts_of(dest, value)
     mine = dest._writable()
     if isinstance(partials, AbstractArray):
+        partials = directions_in_front(partials, dest.ndim)
         verbs.broadcast_to(partials, mine.shape)  # or an error, before anything is written
-        partials = verbs.materialize(snapshot(partials))
     verbs.assign(dest._value, plain, casting=casting)
     verbs.assign(mine, partials)
     return dest
@@ -221,20 +214,28 @@ def _write_at(x: Any, index: Any, value: Any) -> None:
         write(x, value)
         return
     entries = index if type(index) is tuple else (index,)
-    if _is_basic(entries):
-        write(verbs.getitem(x, index), value)
-        return
-    partials: Any = 0
-    plain = value
-    if isinstance(value, Dual):
-        if value._tag.order > x._tag.order:
-            raise cannot_hold(value)
-        if value._tag is x._tag:
-            plain, partials = value._value, partials_of(value)
+    plain, partials = _parts_of(x, value)
     mine = x._writable()
     verbs.setitem(x._value, index, plain)
+    if not _lists_apart(entries):
+        if isinstance(partials, AbstractArray):
+            wanted = verbs.getitem(_array(x), index).ndim
+            partials = directions_in_front(partials, wanted)
+        verbs.setitem(mine, (slice(None), *entries), partials)
+        return
     for k in range(x._n):
         verbs.setitem(mine[k], index, partials[k] if isinstance(partials, AbstractArray) else 0)
+
+
+def _parts_of(dest: Any, value: Any) -> tuple[Any, Any]:
+    """What is written to the values, and to the partials."""
+    if not isinstance(value, Dual):
+        return value, 0
+    if value._tag.order > dest._tag.order:
+        raise cannot_hold(value)
+    if value._tag is not dest._tag:
+        return value, 0
+    return value._value, verbs.materialize(snapshot(combined(value, value._now())))
 
 
 verbs.setitem.method(_write_at, signature=(Dual, object, object))

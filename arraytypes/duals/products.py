@@ -1,23 +1,25 @@
 """Products of matrices of dual numbers: a few wide products of plain ones.
 
-d(A B) = dA B + A dB. The directions stand in front, so dA B is one product of a tall matrix, and A dB one of a wide
-one, however many directions there are. Unit directions need no product: `Seed @ B` shows rows of B.
+d(A B) = dA B + A dB. The directions stand in front, so dA B is one product of a tall matrix, and A dB one of a
+wide one, however many directions there are. Unit directions need no product: `Seed @ B` shows rows of B.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.duals.base import (
     Dual,
     Seed,
     Term,
     collected,
     combined,
-    guard,
+    directions_in_front,
     outermost,
     snapshot,
     value_in,
@@ -42,6 +44,7 @@ def times(x1: Any, x2: Any) -> Any:
         whole = None
         for c, base in terms:
             assert c is None
+            base = directions_in_front(base, len(shape))
             whole = base if whole is None else verbs.add(whole, base)
         terms = [(None, whole)]
     return collected(top, value, terms)
@@ -57,16 +60,18 @@ def _gather(terms: list[Term], x: Any, multiply: Any, seeded: Any) -> None:
         else:
             terms.append((None, made))
     if rest:
-        guard(x._n, x.shape, tuple(rest), x.dtype.itemsize)
         p = _full(combined(x, tuple(rest)), (x._n, *x.shape))
         terms.append((None, multiply(p)))
 
 
 def _tall(p: Any, b: Any, shape: tuple[int, ...]) -> Any:
     """p @ b for each direction: all their rows are one matrix."""
+    if b.ndim > 2 and p.ndim == 2:  # a vector is a row of each stack
+        rows = verbs.reshape(p, (p.shape[0], *(1,) * (b.ndim - 1), p.shape[1]))
+        return verbs.reshape(verbs.matmul(rows, b), (p.shape[0], *shape))
     if b.ndim > 2 or p.ndim > 3:
         return verbs.matmul(_among_stacks(p, b.ndim, shape), b)
-    rows = verbs.reshape(p, (-1, p.shape[-1]))
+    rows = verbs.reshape(p, (math.prod(p.shape[:-1]), p.shape[-1]))
     return verbs.reshape(verbs.matmul(rows, b), (p.shape[0], *shape))
 
 
@@ -91,14 +96,16 @@ def _wide(a: Any, p: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _among_stacks(p: Any, ndim: int, shape: tuple[int, ...]) -> Any:
-    """Partials whose axes of stacks are aligned with those of another operand, so that the directions come first."""
+    """Partials whose axes of stacks are aligned with those of another operand, so that the directions come
+    first."""
     stacks = max(ndim - 2, p.ndim - 3, len(shape) - 2)
     missing = stacks - (p.ndim - 3)
     return verbs.reshape(p, (p.shape[0], *(1,) * missing, *p.shape[1:])) if missing > 0 else p
 
 
 def _seeded(s: Seed, c: Any, x: Any, other: Any, shape: tuple[int, ...], lines_of: Any) -> Any:
-    """The product of unit directions of a vector, or of a row (a column), with a plain matrix: lines of that."""
+    """The product of unit directions of a vector, or of a row (a column), with a plain matrix: lines of
+    that."""
     if s.shape != x.shape or sum(d != 1 for d in s.shape) > 1 or other.ndim > 2:
         return None
     lines = lines_of(s, other, x.ndim)
@@ -110,7 +117,8 @@ def _seeded(s: Seed, c: Any, x: Any, other: Any, shape: tuple[int, ...], lines_o
             c = verbs.reshape(_full(c, x.shape), (-1,))
             c = verbs.reshape(s.part(c), (s.count, *(1,) * (lines.ndim - 1)))
         lines = verbs.multiply(lines, c)
-    return verbs.reshape(s.placed(lines), (s.n, *shape))
+    rows = s.placed(lines)
+    return rows if all(d == 1 for d in shape[: -lines.ndim + 1 or None]) else verbs.reshape(rows, (s.n, *shape))
 
 
 def _rows_of(s: Seed, b: Any, ndim: int) -> Any:
@@ -126,9 +134,10 @@ def _columns_of(s: Seed, a: Any, ndim: int) -> Any:
 
 
 def _product(x1: Any, x2: Any) -> Any:
-    from mirabelle.arraytypes.define import as_array
-
-    x1, x2 = (x if isinstance(x, AbstractArray) else as_array(x, _array(y)) for x, y in ((x1, x2), (x2, x1)))
+    if not isinstance(x1, AbstractArray):
+        x1 = as_array(x1, _array(x2))
+    elif not isinstance(x2, AbstractArray):
+        x2 = as_array(x2, _array(x1))
     for rule, other in ((getattr(x1, "_times", None), x2), (getattr(x2, "_rtimes", None), x1)):
         if rule is not None:  # a structured operand: its rule is written with verbs
             found = rule(other)
@@ -138,13 +147,12 @@ def _product(x1: Any, x2: Any) -> Any:
 
 
 def _dot(x1: Any, x2: Any) -> Any:
-    from mirabelle.arraytypes.define import as_array
     from mirabelle.arraytypes.functions.products import tensordot
 
     x1, x2 = (x if isinstance(x, AbstractArray) else as_array(x, _array(y)) for x, y in ((x1, x2), (x2, x1)))
     if not x1.ndim or not x2.ndim:
         return verbs.multiply(x1, x2)
-    if x1.ndim == 1 and x2.ndim == 1 or x2.ndim <= 2:
+    if (x1.ndim == 1 and x2.ndim == 1) or x2.ndim <= 2:
         return verbs.matmul(x1, x2)
     return tensordot(x1, x2, axes=([-1], [-2]))
 

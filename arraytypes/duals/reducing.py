@@ -1,7 +1,7 @@
 """Reductions of dual numbers.
 
-The sum of `coefficient * base` is where forward differentiation costs what reverse does: a seed gives the coefficients
-themselves, an array in memory one product of a matrix and a vector.
+The sum of `coefficient * base` is where forward differentiation costs what reverse does: a seed gives the
+coefficients themselves, an array in memory one product of a matrix and a vector.
 """
 
 from __future__ import annotations
@@ -73,42 +73,35 @@ def _sum_of(x: Any, term: Term, axes: tuple[int, ...], keepdims: bool) -> Term:
             )
             rows = base.placed(snapshot(flat))
             return None, verbs.reshape(rows, (n, *kept)) if kept else rows
-        guard(n, shape, (term,), x.dtype.itemsize)
+        guard(x)
         base, c = product(term, ndim, x._value), None
+    if len(axes) == ndim and not keepdims and isinstance(c, AbstractArray) and _is_matrix(base, c, shape):
+        # All elements are added: a matrix of directions times a vector.
+        rows = base if base.ndim == 2 else verbs.reshape(base, (n, -1))
+        return None, verbs.matmul(rows, c if c.ndim == 1 else verbs.reshape(c, (-1,)))
     base = directions_in_front(base, ndim)
     over = tuple(a + 1 for a in axes)
     if all(base.shape[a] == 1 for a in over):  # the base is one for all that are added
-        left = (
-            base
-            if keepdims
-            else verbs.reshape(base, (n, *(d for a, d in enumerate(base.shape[1:]) if a not in axes)))
-        )
-        return _sum_of_coefficient(c, shape, axes, keepdims), left
-    if not isinstance(c, AbstractArray):
-        made = verbs.sum(
-            _full(
-                base,
-                (
-                    n,
-                    *(
-                        d if a in axes else b
-                        for a, (d, b) in enumerate(zip(shape, base.shape[1:], strict=True))
-                    ),
-                ),
-            ),
-            axis=over,
-            keepdims=keepdims,
-        )
-        return c, made
-    if len(axes) == ndim and base.shape[1:] == shape and not pending(base) and base.dtype == c.dtype:
-        line = verbs.reshape(_full(c, shape), (-1,))
-        made = verbs.matmul(verbs.reshape(base, (n, -1)), line)
-        return None, verbs.reshape(made, (n, *kept)) if kept else made
-    made = verbs.multiply(base, c)
-    made = _full(
-        made, (n, *(d if a in axes else b for a, (d, b) in enumerate(zip(shape, made.shape[1:], strict=True))))
+        left = tuple(d for a, d in enumerate(base.shape[1:]) if a not in axes)
+        one = base if keepdims else verbs.reshape(base, (n, *left))
+        return _sum_of_coefficient(c, shape, axes, keepdims), one
+    added = base if not isinstance(c, AbstractArray) else verbs.multiply(base, c)
+    size = tuple(d if a in axes else b for a, (d, b) in enumerate(zip(shape, added.shape[1:], strict=True)))
+    made = verbs.sum(_full(added, (n, *size)), axis=over, keepdims=keepdims)
+    return (c if added is base else None), made
+
+
+def _is_matrix(base: Any, c: Any, shape: tuple[int, ...]) -> bool:
+    """Are the elements of a base, one for each coefficient, in memory that BLAS multiplies?"""
+    elements = base.shape[1:]
+    return (
+        c.shape == shape
+        and shape[len(shape) - len(elements) :] == elements
+        and all(d == 1 for d in shape[: len(shape) - len(elements)])
+        and base.dtype == c.dtype
+        and c.dtype.char in "fdFD"
+        and not pending(base)
     )
-    return None, verbs.sum(made, axis=over, keepdims=keepdims)
 
 
 def _sum_of_coefficient(c: Any, shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -161,8 +154,8 @@ def _(x: Dual, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -
 
 def _exclusive(line: Any) -> Any:
     """Of each element of the last axis, the product of those before it."""
-    from mirabelle.arraytypes.functions.manipulation import concat
     from mirabelle.arraytypes.functions.conventions import ones_like
+    from mirabelle.arraytypes.functions.manipulation import concat
 
     first = ones_like(line[..., :1])
     return concat([first, cumulative_prod(line[..., :-1], axis=-1)], axis=-1) if line.shape[-1] > 1 else first
@@ -213,7 +206,8 @@ def _(x: Dual, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bo
     if not isinstance(reduction, Reduction) or reduction.scalar is not None:
         raise DualError(
             f"Reducing dual numbers with the function {name}() has no rule. Reduce with mb.add, mb.multiply, "
-            "mb.maximum or mb.minimum, or write the reduction with array functions, mb.sum(f(x)) for instance."
+            "mb.maximum or mb.minimum, or write the reduction with array functions, mb.sum(f(x)) for "
+            "instance."
         )
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if name in ("sum", "prod"):
@@ -280,7 +274,8 @@ def _(x: Dual, op: Any = None, axis: Any = None, init: Any = None) -> Any:
     run = {"add": cumulative_sum, "multiply": cumulative_prod}.get(str(name))
     if run is None or init is not None:
         raise DualError(
-            f"A running {name} of dual numbers has no rule. There are mb.cumulative_sum(x) and mb.cumulative_prod(x)."
+            f"A running {name} of dual numbers has no rule. There are mb.cumulative_sum(x) and "
+            "mb.cumulative_prod(x)."
         )
     return run(x, axis=axis if axis is not None or x.ndim != 1 else 0)
 

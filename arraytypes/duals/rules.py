@@ -13,13 +13,15 @@ from mirabelle.dispatch import verbs
 # Of scalar functions, those that are broadcast: a function of the operands, written with array functions, that
 # returns the derivative by each (one, or a tuple).
 SCALAR_RULES: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = weakref.WeakKeyDictionary()
+# What is called when there is a new rule: it may be in what was worked out before.
+forgetting: list[Callable[[], None]] = []
 
 
 def rule(f: Callable[..., Any], *, batched: bool = False) -> Callable[[Any], Any]:
     """Say what the derivative of a function is; `f` is one of three kinds.
 
-    *A function of scalars* of your own, that is broadcast (or an elementwise function of mirabelle). The rule gets
-    the operands, as arrays, and returns the derivative, or a tuple of them, one by each operand:
+    *A function of scalars* of your own, that is broadcast (or an elementwise function of mirabelle). The rule
+    gets the operands, as arrays, and returns the derivative, or a tuple of them, one by each operand:
 
     >>> import mirabelle as mb
     >>> def softplus(x): return math.log1p(math.exp(x))
@@ -29,8 +31,8 @@ def rule(f: Callable[..., Any], *, batched: bool = False) -> Callable[[Any], Any
     >>> print(mb.autodiff.gradient(lambda x: mb.sum(mb.broadcast(softplus, x)), mb.HostArray([0.0])))
     [0.5]
 
-    *A function of arrays* (`mb.linalg.qr`, or your own, see `mb.autodiff.differentiable`). The rule gets the operands
-    and how they change, `None` for a constant, and returns the result and how that changes:
+    *A function of arrays* (`mb.linalg.qr`, or your own, see `mb.autodiff.differentiable`). The rule gets the
+    operands and how they change, `None` for a constant, and returns the result and how that changes:
 
     >>> @mb.autodiff.differentiable
     ... def doubled(x): return 2 * x
@@ -43,6 +45,8 @@ def rule(f: Callable[..., Any], *, batched: bool = False) -> Callable[[Any], Any
     def register(derivative: Callable[..., Any]) -> Callable[..., Any]:
         from mirabelle.arraytypes.duals.elementwise import CONSTANT, DERIVATIVES
 
+        for forget in forgetting:
+            forget()
         name = getattr(f, "__name__", "")
         if verbs.ELEMENTWISE.get(name) is f:
             n = f.core.arity  # type: ignore[attr-defined]
@@ -72,8 +76,8 @@ def _picked(derivative: Callable[..., Any], i: int) -> Callable[..., Any]:
 def differentiable(f: Callable[..., Any]) -> Any:
     """A function of arrays that can be given a derivative: a generic function whose general method is `f`.
 
-    It is dispatched on all of its positional parameters that have no default. Without a rule it is differentiated
-    through its body, as any function is.
+    It is dispatched on all of its positional parameters that have no default. Without a rule it is
+    differentiated through its body, as any function is.
 
     >>> import mirabelle as mb
     >>> @mb.autodiff.differentiable

@@ -8,6 +8,7 @@ from typing import Any
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.duals.rules import SCALAR_RULES
 from mirabelle.arraytypes.userbroadcast import broadcast
+from mirabelle.dispatch import verbs
 
 
 def digamma_of(x: float) -> float:
@@ -65,3 +66,31 @@ def trigamma(x: Any) -> Any:
 
 
 SCALAR_RULES[digamma_of] = trigamma
+
+
+def bessel_i1_of(x: float) -> float:
+    """d/dx i0(x), the modified Bessel function of order 1: its series, whose terms have one sign."""
+    half = 0.5 * x
+    term = half
+    total = term
+    k = 1.0
+    while abs(term) > 1e-17 * abs(total):
+        term *= half * half / (k * (k + 1.0))
+        total += term
+        k += 1.0
+    return total
+
+
+def bessel_i1(x: Any) -> Any:
+    """The derivative of `i0`, element by element."""
+    return broadcast(bessel_i1_of, x)
+
+
+def _slope_of_i1(x: Any) -> Any:
+    from mirabelle.arraytypes.functions.elementary import i0
+
+    zero = verbs.equal(x, 0.0)
+    return verbs.where(zero, 0.5, i0(x) - bessel_i1(x) / verbs.where(zero, 1.0, x))
+
+
+SCALAR_RULES[bessel_i1_of] = _slope_of_i1

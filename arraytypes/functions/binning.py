@@ -46,6 +46,7 @@ def _span(a: Any, bins: Any) -> tuple[Any, Any] | None:
         or not a.size
         or a.dtype.kind not in "iuf"
         or leaf_family(type(a)).home.rank < 2
+        or a.carries_derivatives
         or (recording.active and recording.current() is not None)
     ):
         return None

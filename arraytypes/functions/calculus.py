@@ -60,12 +60,12 @@ def _spacing(f: Any, axes: tuple[int, ...], varargs: tuple[Any, ...]) -> list[An
     if not varargs:
         return [1.0] * len(axes)
     values = [_number_or_array(v, f) for v in varargs]
-    if len(values) == 1 and not isinstance(values[0], AbstractArray):
+    if len(values) == 1 and not getattr(values[0], "ndim", 0):
         return values * len(axes)
     if len(values) != len(axes):
         raise TypeError("invalid number of arguments: give one spacing, or one for each axis.")
     for i, h in enumerate(values):
-        if not isinstance(h, AbstractArray):
+        if not isinstance(h, AbstractArray) or (h.carries_derivatives and not h.ndim):
             continue
         if h.ndim != 1:
             raise ValueError("distances must be either scalars or 1d")
@@ -81,7 +81,9 @@ def _spacing(f: Any, axes: tuple[int, ...], varargs: tuple[Any, ...]) -> list[An
 
 def _number_or_array(v: Any, like: Any) -> Any:
     v = as_array(v, like) if not isinstance(v, (int, float, complex, np.generic)) else v
-    return verbs.to_numpy(v)[()] if isinstance(v, AbstractArray) and not v.ndim else v
+    if not isinstance(v, AbstractArray) or v.ndim or v.carries_derivatives:
+        return v
+    return verbs.to_numpy(v)[()]
 
 
 def _derivative(f: Any, axis: int, h: Any, edge_order: int) -> Any:
@@ -96,7 +98,6 @@ def _derivative(f: Any, axis: int, h: Any, edge_order: int) -> Any:
 
     uneven = isinstance(h, AbstractArray) and h.ndim > 0
     before, inside, after = shown(slice(None, -2)), shown(slice(1, -1)), shown(slice(2, None))
-    out = verbs.similar(f)
     if uneven:
         h1, h2 = verbs.getitem(h, slice(None, -1)), verbs.getitem(h, slice(1, None))
         both = verbs.add(h1, h2)
@@ -106,6 +107,7 @@ def _derivative(f: Any, axis: int, h: Any, edge_order: int) -> Any:
         middle = a * before + b * inside + c * after
     else:
         middle = (after - before) / (2.0 * h)
+    out = verbs.similar(middle, dtype=f.dtype, shape=f.shape)
     verbs.setitem(out, _at(f.ndim, axis, slice(1, -1)), middle)
     if edge_order == 1:
         verbs.setitem(out, _at(f.ndim, axis, 0), (shown(1) - shown(0)) / step(0))

@@ -63,6 +63,7 @@ def _of_lines(x1: Any, x2: Any, axes: tuple[int, ...]) -> bool:
     return (
         axes == (x1.ndim - 1,)
         and x1.ndim > 1
+        and not (x1.carries_derivatives or x2.carries_derivatives)
         and x1.shape == x2.shape
         and x1.dtype == x2.dtype
         and x1.dtype.char in "fd"
@@ -182,7 +183,7 @@ def _matrix(x: Any, stack: list[int], rows: int, columns: int) -> Any:
 
 def _in_memory_order(x: Any, labels: Labels, chosen: Labels) -> list[Any]:
     """Labels in the order in which their dimensions step through memory, longest steps first."""
-    if len(chosen) < 2:
+    if len(chosen) < 2 or x.carries_derivatives:
         return list(chosen)
     strides = dict(zip(labels, verbs.leaf_of(x).view.strides, strict=True))
     return sorted(chosen, key=lambda label: -abs(strides[label]))

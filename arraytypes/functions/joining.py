@@ -32,7 +32,7 @@ def alike(name: str, arrays: Any) -> list[Any]:
     """A sequence of arrays, lists and numbers as arrays of one place."""
     if isinstance(arrays, AbstractArray) and not arrays.ndim:
         raise TypeError(f"{name} takes a sequence of arrays: mb.{name}([x, y]).")
-    arrays = list(arrays)
+    arrays = [x._stored() if hasattr(x, "_stored") and x.carries_derivatives else x for x in arrays]
     if not arrays:
         raise ValueError(f"need at least one array to {name}")
     families = {leaf_family(type(x)) if isinstance(x, AbstractArray) else None for x in arrays}

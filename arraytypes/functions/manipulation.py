@@ -181,7 +181,7 @@ def _leading(arrays: list[Any]) -> Any:
     """The operand whose type has most to say about what the arrays are together."""
 
     def weight(x: Any) -> int:
-        if hasattr(type(x), "carries_derivatives"):
+        if x.carries_derivatives:
             return 3
         return 2 if not isinstance(x, (DenseArray, Wrapper)) else int(x.place.rank >= 2)
 
@@ -302,7 +302,7 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> Any:
         x, axis = verbs.reshape(x, (-1,)), 0
     axis = one_axis(axis, x.ndim)
     if not isinstance(repeats, (int, np.integer)):
-        counts = repeats if isinstance(repeats, AbstractArray) else np.asarray(repeats)
+        counts = as_array(repeats, x)
         if counts.dtype.kind not in "iu":
             raise TypeError(f"repeat takes whole numbers of repeats, and these are {counts.dtype.name}.")
         return library.call("repeat", x, counts, axis=axis)

@@ -38,6 +38,7 @@ def array(
     return x
 
 
+@array_function
 def in_memory_order(x: Any, order: str) -> Any:
     """`x` itself if it lies in rows ("C") or columns ("F") in memory, else a copy that does."""
     if order not in ("C", "F"):
@@ -96,7 +97,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
     x = x if dtype is None else verbs.astype(x, dtype, copy=False)
     for order in wanted & {"C", "F"}:
         x = in_memory_order(x, order)
-    flags = verbs.leaf_of(x).view.flags
+    flags = x.flags
     missing = ("O" in wanted and not flags.owndata) or ("W" in wanted and not flags.writeable)
     return verbs.copy(x) if missing else x
 

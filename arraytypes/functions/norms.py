@@ -95,7 +95,7 @@ def _squares(x: Any) -> Any:
 def _left_the_range(norm: Any, p: float) -> bool:
     """Has the sum of powers behind a norm become infinite, or so small that digits are lost?"""
     edge = _edge(norm.dtype, p)
-    if not norm.ndim:
+    if not norm.ndim and not norm.carries_derivatives:
         value = float(norm)
         return value < edge or value == math.inf if p > 0 else value > edge or value == 0
     if p > 0:

@@ -32,7 +32,8 @@ def polyval(p: Any, x: Any) -> Any:
     if not p.shape[0]:
         return verbs.assign(verbs.similar(x), 0)
     # The few coefficients are read once: as numbers they join the kernel.
-    coefficients = verbs.to_numpy(p) if p.place.rank < 2 else [p[i] for i in range(p.shape[0])]
+    numbers = p.place.rank < 2 and not p.carries_derivatives
+    coefficients = verbs.to_numpy(p) if numbers else [p[i] for i in range(p.shape[0])]
     value: Any = verbs.multiply(x, dtype.type(0))
     for c in coefficients:
         value = verbs.add(verbs.multiply(value, x), c)

@@ -10,7 +10,12 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import wrap
-from mirabelle.arraytypes.elementwise import Scalar, join_families, leaf_family, raise_places
+from mirabelle.arraytypes.elementwise import (
+    Scalar,
+    join_families,
+    leaf_family,
+    raise_places,
+)
 from mirabelle.arraytypes.functions.contraction import contract, pending, summed_product
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import view_of
@@ -38,6 +43,8 @@ def _(x1: AbstractArray, x2: AbstractArray) -> Any:
             found = rule(other)
             if found is not NotImplemented:
                 return found
+    if x1.carries_derivatives or x2.carries_derivatives:  # parts of structured arrays hold dual numbers
+        return verbs.matmul(*[x._stored() if hasattr(x, "_stored") else x for x in (x1, x2)])
     if (n1 == 1 and n2 < 3) or (n2 == 1 and n1 < 3):
         # A tree meets a vector: reading it once in one kernel is cheaper than storing it.
         if n2 == 1 and (pending(x1) or (n1 == 1 and pending(x2))):
@@ -235,11 +242,14 @@ def kron(a: Any, b: Any, /) -> Any:
     a, b = as_arrays(a, b)
     n = max(a.ndim, b.ndim)
     shape1, shape2 = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
-    made = new_array((a, b), tuple(p * q for p, q in zip(shape1, shape2, strict=True)))
+    shape = tuple(p * q for p, q in zip(shape1, shape2, strict=True))
+    pairs = tuple(size for pair in zip(shape1, shape2, strict=True) for size in pair)
+    products = verbs.multiply(view_of(a, (slice(None), None) * a.ndim), view_of(b, (None, slice(None)) * b.ndim))
+    if products.carries_derivatives:
+        return verbs.reshape(products, shape)
+    made = new_array((a, b), shape)
     if made.size:
-        pairs = tuple(size for pair in zip(shape1, shape2, strict=True) for size in pair)
-        spread1, spread2 = view_of(a, (slice(None), None) * a.ndim), view_of(b, (None, slice(None)) * b.ndim)
-        verbs.assign(verbs.reshape(made, pairs), verbs.multiply(spread1, spread2))
+        verbs.assign(verbs.reshape(made, pairs), products)
     return made
 
 
@@ -278,13 +288,20 @@ def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
         )
     shape = broadcast_shapes([a.shape, b.shape], "cross")
     where = normal_axes(axisc, len(shape))[0]
+    first, second = ([view_of(x, (..., i)) for i in range(3)] for x in (a, b))
+    components = [
+        verbs.subtract(verbs.multiply(first[j], second[k]), verbs.multiply(first[k], second[j]))
+        for j, k in ((1, 2), (2, 0), (0, 1))
+    ]
+    if components[0].carries_derivatives:
+        from mirabelle.arraytypes.functions.manipulation import stack
+
+        return stack(components, axis=where)
     made = new_array((a, b), (*shape[:-1][:where], 3, *shape[:-1][where:]))
     into = _last(made, where)
-    first, second = ([view_of(x, (..., i)) for i in range(3)] for x in (a, b))
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        # Each component is one kernel that writes straight into the result.
-        difference = verbs.subtract(verbs.multiply(first[j], second[k]), verbs.multiply(first[k], second[j]))
-        verbs.assign(view_of(into, (..., i)), difference)
+    for i, component in enumerate(components):
+        # Each is one kernel that writes straight into the result.
+        verbs.assign(view_of(into, (..., i)), component)
     return made
 
 

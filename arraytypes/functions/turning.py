@@ -144,7 +144,7 @@ def in_order(x: Any, order: Any, do: Any) -> Any:
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     if order in ("A", "K"):
-        flags = verbs.leaf_of(x).view.flags
+        flags = x.flags
         order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
     return do(transpose(x)) if order == "F" else do(x)
 

@@ -24,7 +24,7 @@ from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
-from mirabelle.arraytypes.structured.base import Implicit, Structured, zeros
+from mirabelle.arraytypes.structured.base import Implicit, Structured, zeros, zeros_for
 from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
@@ -79,7 +79,7 @@ class Banded(Structured):
         return from_bands(dict(zip(cls._diagonals, parts, strict=True)), cls)
 
     def _dense(self) -> Any:
-        out = zeros(self.family, self._shape, self.dtype)
+        out = zeros_for(self._parts, self._shape, self.dtype)
         for k, part in zip(self._how, self._parts, strict=True):
             if part.size:
                 verbs.assign(diagonal_view(out, k), part)
@@ -322,7 +322,11 @@ def _combined(x: Banded, other: Any, axis: int, stood: Any) -> Any:
         return a[(*[slice(None)] * axis, slice(start, stop), *[slice(None)] * (a.ndim - axis - 1))]
 
     main = x._band(0)
-    out = verbs.copy(verbs.multiply(stood(main), other))
+    out = verbs.multiply(stood(main), other)
+    if x.carries_derivatives or other.carries_derivatives:  # in memory that the other diagonals can join
+        out = verbs.assign(zeros_for((*x._parts, other), out.shape, out.dtype), out)
+    else:
+        out = verbs.copy(out)
     for k, part in zip(x._how, x._parts, strict=True):
         if k and part.size:
             rows = (0, n - k) if k > 0 else (-k, n)
@@ -350,8 +354,7 @@ def _product_of_bands(x: Banded, y: Banded) -> Any:
     kept = tuple(sorted(k for k in bands))
     if banded_type(kept) is not None or kept == (-1, 0):
         return from_bands(bands)
-    family, dtype = leaf_family(type(x)), np.result_type(x.dtype, y.dtype)
-    out = zeros(family, (n, n), dtype)
+    out = zeros_for((*x._parts, *y._parts), (n, n), np.result_type(x.dtype, y.dtype))
     for k, part in bands.items():
         verbs.assign(diagonal_view(out, k), part)
     return out
@@ -364,10 +367,13 @@ def _add_band(bands: dict[int, Any], k: int, n: int, start: int, value: Any) -> 
         if value.shape[0] == length:
             bands[k] = value
             return
-        bands[k] = zeros(leaf_family(type(value)), (length,), value.dtype)
+        bands[k] = zeros_for((value,), (length,), value.dtype)
     if value.shape[0] == length:
         bands[k] = verbs.add(bands[k], value)
         return
-    bands[k] = verbs.copy(bands[k])
+    if value.carries_derivatives or bands[k].carries_derivatives:
+        bands[k] = verbs.assign(zeros_for((value, bands[k]), (length,), value.dtype), bands[k])
+    else:
+        bands[k] = verbs.copy(bands[k])
     shown = bands[k][start : start + value.shape[0]]
     verbs.assign(shown, verbs.add(shown, value))

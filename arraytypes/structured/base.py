@@ -33,6 +33,7 @@ Rules for functions of one array are methods, as above. Those for elementwise fu
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -261,6 +262,8 @@ class Structured(AbstractArray):
         dtypes = [getattr(p, "dtype", None) for p in parameters]
         if all(isinstance(d, np.dtype) for d in dtypes):
             attributes["dtype"] = np.result_type(*dtypes)
+        if any(p.carries_derivatives for p in parameters):
+            attributes["carries_derivatives"] = True
         return attributes
 
 
@@ -336,6 +339,22 @@ def open_grid(x: Any) -> tuple[Any, ...]:
 def zeros(family: Any, shape: Any, dtype: Any) -> Any:
     """A new dense array of zeros at a place."""
     return verbs.assign(wrap(family, Leaf(family._empty(shape, checked_dtype(dtype)))), 0)
+
+
+def zeros_for(arrays: Any, shape: Any, dtype: Any) -> Any:
+    """Zeros where the arrays are, that elements of all of them can be written into: dual numbers too."""
+    duals = [x for p in arrays for x in duals_in(p)]
+    if not duals:
+        return zeros(family_of(*arrays), shape, dtype)
+    like = functools.reduce(verbs.add, [verbs.similar(x, shape=(0,)) for x in duals])
+    return verbs.assign(verbs.similar(like, dtype=checked_dtype(dtype), shape=shape), 0)
+
+
+def duals_in(x: Any) -> list[Any]:
+    """The arrays of dual numbers in an array: itself, or some of its parts."""
+    if not getattr(x, "carries_derivatives", False):
+        return []
+    return [d for p in x._parts for d in duals_in(p)] if isinstance(x, Structured) else [x]
 
 
 def family_of(*operands: Any) -> Any:

@@ -31,7 +31,7 @@ from mirabelle.arraytypes.functions.joining import concatenate
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.structured.banded import Diagonal
-from mirabelle.arraytypes.structured.base import Structured, zeros
+from mirabelle.arraytypes.structured.base import Structured, zeros, zeros_for
 from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.arraytypes.structured.kronecker import as_right_side
 from mirabelle.dispatch import verbs
@@ -97,7 +97,7 @@ class BlockDiagonal(Structured):
         return tuple(shown_blocks(x[rows, columns], p) for p, rows, columns in self.spans())
 
     def _dense(self) -> Any:
-        out = zeros(self.family, self._shape, self.dtype)
+        out = zeros_for(self._parts, self._shape, self.dtype)
         for p, rows, columns in self.spans():
             if p.size:
                 verbs.assign(shown_blocks(out[rows, columns], p), verbs.dense(p))

@@ -30,6 +30,7 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.banded import Banded, band, banded_type, from_bands
 from mirabelle.arraytypes.structured.base import Structured
+from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.implicit import Fill, Range, Zeros, filled, holds, range_of
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.ops import Op
@@ -59,7 +60,11 @@ _REAL_FUNCTIONS = {
 def elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
     """The result of an operation with a structured operand."""
     made = structured(op, operands) if op.nout == 1 else NotImplemented
-    return build_node(op, operands) if made is NotImplemented else made
+    if made is not NotImplemented:
+        return made
+    if any(getattr(x, "carries_derivatives", False) for x in operands):
+        return build(op, tuple(made_dense(x) if isinstance(x, Structured) else x for x in operands))
+    return build_node(op, operands)
 
 
 Structured._elementwise = staticmethod(elementwise)  # type: ignore[attr-defined]
@@ -76,9 +81,12 @@ def structured(op: Op, operands: tuple[Any, ...]) -> Any:
     arrays = [x for x in operands if isinstance(x, AbstractArray)]
     shape = broadcast_shapes([x.shape for x in arrays], op.name)
     plain = [x for x in arrays if not is_number(x)]
+    differentiated = any(x.carries_derivatives for x in arrays)
     if not plain:
-        return _of_fills(op, operands, shape)
+        return NotImplemented if differentiated else _of_fills(op, operands, shape)
     if any(isinstance(x, Range) for x in plain):
+        if differentiated:
+            return NotImplemented
         return range_of(op, operands, shape) if all(isinstance(x, Range) for x in plain) else NotImplemented
     if any(isinstance(x, Structured) and x.shape != shape for x in plain):
         return NotImplemented
@@ -329,6 +337,8 @@ def _sum_with_dense(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -
         return NotImplemented
     if isinstance(other, Structured):
         other = other._dense()
+    if x.carries_derivatives or other.carries_derivatives:
+        return build(op, (x._dense(), other) if at == 0 else (other, x._dense()))
     sig = promotion.signature(op, tuple(argument_type(type(v)) for v in operands))
     negated = op.name == "subtract" and at == 0
     out = verbs.materialize(verbs.astype(verbs.negative(other) if negated else other, sig.out))

@@ -28,7 +28,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.dense import _storing, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
-from mirabelle.arraytypes.structured.base import Implicit, Structured
+from mirabelle.arraytypes.structured.base import Implicit, Structured, zeros_for
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import DenseFallbackError, DenseFallbackWarning
 from mirabelle.dispatch.settings import settings
@@ -226,6 +226,8 @@ def _(x: Structured) -> Any:
 def _(x: Structured, dtype: Any = None, shape: Any = None) -> Any:
     family = x.family
     shape = x.shape if shape is None else shape
+    if x.carries_derivatives:
+        return verbs.similar(zeros_for(x._parts, (0,), x.dtype), dtype=dtype, shape=shape)
     empty = wrap(family, Leaf(family._empty((), x.dtype if dtype is None else checked_dtype(dtype))))
     return verbs.similar(empty, shape=shape)
 
@@ -283,7 +285,8 @@ def read(x: Structured, index: tuple[Any, ...]) -> Any:
         index
     ) == len(x.shape):
         element = verbs.copy(verbs.reshape(x._entries(*normal_indices(x, index)), ()))
-        element._node.element = True
+        if not element.carries_derivatives:
+            element._node.element = True
         return element
     shown = [verbs.getitem(verbs.broadcast_to(c, x.shape), index) for c in open_grid(x)]
     found = x._entries(*shown)

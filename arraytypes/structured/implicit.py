@@ -203,6 +203,8 @@ class Ones(Fill):
 
 def filled(family: Any, shape: tuple[int, ...], value: Any, cls: Any = None) -> Any:
     """A Fill of a NumPy scalar or an array of no dimensions; of `cls` if that still tells the truth."""
+    if getattr(value, "carries_derivatives", False):  # a type says of its parts what its parameters say
+        return verbs.broadcast_to(value, tuple(shape))
     cls = generic_class(cls) if cls is not None and holds(cls, value) else Fill
     x = cls._standing(family[value.dtype, len(shape)], tuple(shape))
     if isinstance(value, AbstractArray):

@@ -30,7 +30,7 @@ from mirabelle.arraytypes.functions.joining import concatenate
 from mirabelle.arraytypes.functions.lapack import LinAlgError, check_square, inexact, singular, working_dtype
 from mirabelle.arraytypes.functions.solving import LstsqResult, SlogdetResult, check_system
 from mirabelle.arraytypes.structured.banded import Identity
-from mirabelle.arraytypes.structured.base import Structured, zeros
+from mirabelle.arraytypes.structured.base import Structured, zeros, zeros_for
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.implicit import filled
 from mirabelle.arraytypes.structured.kronecker import Kronecker, combined, kronecker
@@ -159,7 +159,7 @@ def padded(values: Any, n: int) -> Any:
     """A vector with zeros behind it, up to a length."""
     if values.shape[0] == n:
         return values
-    out = zeros(values.family, (n,), values.dtype)
+    out = zeros_for((values,), (n,), values.dtype)
     verbs.assign(out[: values.shape[0]], values)
     return out
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.structured.banded import Banded
-from mirabelle.arraytypes.structured.base import zeros
+from mirabelle.arraytypes.structured.base import zeros_for
 from mirabelle.dispatch import verbs
 
 # How two results of a reduction combine.
@@ -45,7 +45,7 @@ def _overall(x: Banded, reduction: Any, combine: Any) -> Any:
 
 def _by_lines(x: Banded, combine: Any, axis: int, name: str) -> Any:
     """One result a column (axis 0) or a row (axis 1)."""
-    out = zeros(x.family, (x.order,), x.dtype)
+    out = zeros_for(x.parts, (x.order,), x.dtype)
     if name in ("prod", "all"):
         return out
     for k, part in zip(x.offsets, x.parts, strict=True):

@@ -17,7 +17,7 @@ import numpy as np
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions.picking import take
 from mirabelle.arraytypes.parametric import generic_class
-from mirabelle.arraytypes.structured.base import Structured, zeros
+from mirabelle.arraytypes.structured.base import Structured, zeros_for
 from mirabelle.arraytypes.structured.kronecker import as_right_side
 from mirabelle.dispatch import verbs
 
@@ -98,9 +98,8 @@ class Reordered(Structured):
     def _spread(self, x: Any, axis: int) -> Any:
         """The lines of `x` along an axis, each where the order takes it from, and zeros between."""
         order = self._parts[1]
-        out = zeros(
-            self.family, (*x.shape[:axis], self._parts[0].shape[self.axis], *x.shape[axis + 1 :]), x.dtype
-        )
+        shape = (*x.shape[:axis], self._parts[0].shape[self.axis], *x.shape[axis + 1 :])
+        out = zeros_for((x,), shape, x.dtype)
         verbs.setitem(out, (*[slice(None)] * axis, order), x)
         return out
 

@@ -167,7 +167,8 @@ class CSR(Structured):
         if len(index) == 2 and all(_is_integer(i) for i in index):
             i, j = normal_indices(self, index)
             element = verbs.copy(library.call("csr_entry", *self._parts, i=i, j=j))
-            element._node.element = True
+            if not element.carries_derivatives:
+                element._node.element = True
             return element
         full = _expanded(index)
         if full is None or not isinstance(full[1], slice):

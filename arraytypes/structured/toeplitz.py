@@ -34,7 +34,7 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import sliding_window_view
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.structured.banded import Banded
-from mirabelle.arraytypes.structured.base import Implicit, Structured, indices, zeros
+from mirabelle.arraytypes.structured.base import Implicit, Structured, indices, zeros, zeros_for
 from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.arraytypes.structured.implicit import Fill, filled
 from mirabelle.dispatch import verbs
@@ -108,7 +108,7 @@ class ByDiagonals(Structured):
         if isinstance(x, ByDiagonals):
             return (x.diagonals,)
         if isinstance(x, Banded) and all(isinstance(p, Fill) for p in x.parts):
-            made = zeros(x.family, (2 * x.order - 1 if x.order else 0,), x.dtype)
+            made = zeros_for(x.parts, (2 * x.order - 1 if x.order else 0,), x.dtype)
             for k, part in zip(x.offsets, x.parts, strict=True):
                 if part.size:
                     at = x.order - 1 - k
@@ -254,7 +254,7 @@ class Circulant(ByDiagonals):
         if isinstance(x, Circulant) and x.shape == self._shape:
             return x.parts
         if isinstance(x, Banded) and x.offsets == (0,) and isinstance(x.parts[0], Fill) and self.order:
-            made = zeros(x.family, (x.order,), x.dtype)
+            made = zeros_for(x.parts, (x.order,), x.dtype)
             verbs.assign(made[:1], x.parts[0].value)
             return (made,)
         return NotImplemented

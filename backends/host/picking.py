@@ -6,6 +6,7 @@ which elements become one number. While counters are open the ordinary way is ta
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -57,13 +58,51 @@ def as_numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...] | None:
 def take_small(x: Any, index: tuple[Any, ...]) -> Any:
     """x[index] in new memory, or None."""
     how = as_numpy_index(index)
-    if how is None:
+    if how is None or not _few_picked(x.shape, how):
         return None
     try:
         picked = verbs.leaf_of(x).view[how]
     except IndexError:
         return None  # the ordinary way says it in its words
-    return wrap(HostArray, Leaf(picked)) if few(picked.size) else None
+    return wrap(HostArray, Leaf(picked))
+
+
+def _few_picked(shape: tuple[int, ...], how: tuple[Any, ...]) -> bool:
+    """Will x[how] have few elements? Slices count as all of their axis, masks as all of their places.
+
+    Where arrays span a grid, x[i[:, None], j[None, :]], a kernel reads them as they are, and sooner.
+    """
+    if len(how) == len(shape) == 1:
+        return few(how[0].size)
+    given = [
+        i.ndim if isinstance(i, np.ndarray) and i.dtype.kind == "b" else 1
+        for i in how
+        if i is not None and i is not Ellipsis
+    ]
+    left = len(shape) - sum(given)
+    kept, axis, spans, largest = 1, 0, [], 0
+    for i in how:
+        if i is None:
+            continue
+        if i is Ellipsis:
+            kept *= math.prod(shape[axis : axis + left])
+            axis += left
+        elif isinstance(i, np.ndarray):
+            mask = i.dtype.kind == "b"
+            spans.append((i.size,) if mask else i.shape)
+            largest = max(largest, i.size)
+            axis += i.ndim if mask else 1
+        else:
+            kept *= shape[axis] if isinstance(i, slice) and axis < len(shape) else 1
+            axis += 1
+    kept *= math.prod(shape[axis:])
+    if len(spans) == 1:
+        return few(kept * largest)
+    try:
+        together = math.prod(np.broadcast_shapes(*spans))
+    except ValueError:  # of a mask's places nobody knows how many there are
+        together = largest
+    return few(kept * together) and (together <= 2 * largest or kept * together <= settings.small_size)
 
 
 def put_small(x: Any, index: tuple[Any, ...], value: Any) -> bool:

@@ -22,6 +22,7 @@ PARTS = {
     "cold": "an expression nobody has compiled yet, in a first and in a second process",
     "reductions": "reductions and scans beside CuPy's, JAX's and torch's",
     "npkernels": "the NumPy programs of npkernels beside CuPy",
+    "paper": "the Julia paper's figures 1 to 3 beside CuPy and JAX",
 }
 RESULTS = Path(__file__).parent.parent / "results"
 PROCESSES = 6  # at most, for one part

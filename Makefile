@@ -64,7 +64,7 @@ clean:
 .venv-test/.made: WANTED = -e '.[test]'
 .venv-lint/.made: WANTED = -e '.[lint]'
 .venv-bench/.made: WANTED = -e '.[bench]'
-.venv-docs/.made: WANTED = -e '.[docs]'
+.venv-docs/.made: WANTED = -e '.[docs,scipy]'
 
 .venv-%/.made: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 was found. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }

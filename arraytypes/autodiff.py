@@ -26,7 +26,10 @@ from mirabelle.arraytypes.duals.base import (
     checked_float,
     holds_duals,
     partials_of,
+    plain,
+    shaped,
     snapshot,
+    value_in,
     zeros_for,
 )
 from mirabelle.arraytypes.duals.tags import Tag, tag_of_call
@@ -79,9 +82,7 @@ def value(x: Any) -> Any:
     >>> print(mb.autodiff.gradient(f, mb.HostArray([1.0, 2.0])))
     [1. 2.]
     """
-    while isinstance(x, Dual):
-        x = x._value
-    return x
+    return plain(x)
 
 
 # What is differentiated by: one array, or a nest of them
@@ -113,7 +114,8 @@ class _Arguments:
         if isinstance(x, dict):
             return x, [self._noted(item, flat) for item in x.values()]
         if hasattr(x, "_stored") and hasattr(x, "_parts") and x.parts and not flat:
-            return x, [self._noted(p, flat) for p in x.parts]
+            pairs = zip(x.parts, _varying(x), strict=True)
+            return x, [self._noted(p, flat) if varies else (_same, p) for p, varies in pairs]
         if isinstance(x, (np.ndarray, *NUMBERS)):
             if isinstance(x, np.ndarray) or flat:
                 raise TypeError(
@@ -137,6 +139,8 @@ class _Arguments:
         if shape is None:
             return next(leaves)
         kind, parts = shape
+        if kind is _same:
+            return parts
         made = [self._filled(p, leaves) for p in parts]
         if isinstance(kind, dict):
             return dict(zip(kind, made, strict=True))
@@ -202,7 +206,7 @@ def _row(y: Any, tag: Tag, n: int, like: Any, name: str) -> Any:
         y = y._dense()
     if isinstance(y, Dual):
         if y._tag is tag:
-            return partials_of(y)
+            return cast_to(partials_of(y), y.dtype)
         if y._tag.order > tag.order or not y._tag.open:
             raise DualError(
                 f"The function that mb.autodiff.{name} differentiates returned a dual number of {y._tag}, "
@@ -220,8 +224,18 @@ def _row(y: Any, tag: Tag, n: int, like: Any, name: str) -> Any:
     return verbs.astype(zeros_for(like, (n, *shape)), dtype, copy=False)
 
 
-def _value_in(y: Any, tag: Tag) -> Any:
-    return y._value if isinstance(y, Dual) and y._tag is tag else y
+def _same() -> None:
+    """What stands in a nest for what is not differentiated by."""
+
+
+def _varying(x: Any) -> list[bool]:
+    """Which parts of a structured array are numbers that vary: not where entries stand, nor an Identity."""
+
+    def varies(p: Any) -> bool:
+        return any(map(varies, p.parts)) if hasattr(p, "_stored") else p.dtype.kind in "fc"
+
+    found = [varies(p) for p in x.parts]
+    return found if any(found) else [True] * len(found)
 
 
 def _each(result: Any, f: Callable[[Any], Any]) -> Any:
@@ -264,12 +278,16 @@ def _slope(y: Any, tag: Tag, x: Any) -> Any:
     """How a result changes along the only direction."""
     if isinstance(y, NUMBERS):
         return 0.0
-    if isinstance(y, Dual) and y._tag is tag and all(isinstance(base, Seed) for _, base in y._terms):
-        slope = sum(1.0 if c is None else c for c, _ in y._now())
+    terms = y._now() if isinstance(y, Dual) and y._tag is tag else ()
+    if terms and all(isinstance(base, Seed) for _, base in terms):
+        slope = sum(1.0 if c is None else c for c, _ in terms)
         if not isinstance(y._value, AbstractArray):
             return slope
         if isinstance(slope, AbstractArray) and slope.shape == y.shape:
             return cast_to(snapshot(slope), y.dtype)
+    if getattr(y, "entrywise", False) and y.carries_derivatives and not getattr(y, "unit", False):
+        # Where each entry is one of a part, the derivative has the structure of the array.
+        return y._with_parts(tuple(_slope(p, tag, x) if p.dtype.kind in "fc" else p for p in y.parts))
     return snapshot(_row(y, tag, 1, y, "derivative")[0])
 
 
@@ -310,13 +328,13 @@ def _value_and_gradient(f: Callable[[Any], Any], x: Any, chunk: int | None, name
                 f"mb.autodiff.{name}(f, x) is of a function that returns one number, and f returned {what}. "
                 "Reduce it, `mb.sum(...)`, or ask for all derivatives: mb.autodiff.jacobian(f, x)."
             )
-        values.append(_value_in(result, tag))
+        values.append(value_in(result, tag))
         return _row(result, tag, n, like, name)
 
     rows = arguments.along_all(f, chunk, read)
     if not rows:  # x has no elements
         return f(x), x
-    slope = arguments.divided(rows, lambda row, leaf: cast_to(verbs.reshape(row, leaf.shape), leaf.dtype))
+    slope = arguments.divided(rows, lambda row, leaf: cast_to(shaped(row, leaf.shape), leaf.dtype))
     return values[0], slope
 
 
@@ -378,7 +396,7 @@ def jvp(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
     with tag_of_call("mb.autodiff.jvp") as tag:
         result = f(*[_directed(x, dx, tag) for x, dx in zip(primals, tangents, strict=True)])
         like = next((x for x in primals if isinstance(x, AbstractArray)), None)
-        values = _each(result, lambda y: _value_in(y, tag))
+        values = _each(result, lambda y: value_in(y, tag))
         return values, _each(result, lambda y: _tangent(y, tag, like))
 
 
@@ -386,6 +404,9 @@ def _directed(x: Any, dx: Any, tag: Tag) -> Any:
     if dx is None:
         return x
     checked_float(x)
+    if hasattr(x, "_stored") and type(x) is type(dx) and x.parts and x.layout == dx.layout:
+        given = zip(x.parts, dx.parts, _varying(x), strict=True)
+        return x._with_parts(tuple(_directed(p, d, tag) if varies else p for p, d, varies in given))
     shape = x.shape if isinstance(x, AbstractArray) else ()
     given = dx.shape if isinstance(dx, AbstractArray) else ()
     if shape != given:

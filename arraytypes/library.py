@@ -76,7 +76,7 @@ def _call(routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> A
 
 def _differentiated(routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """What a routine makes of dual numbers: `arraytypes/duals/routines.py` has a rule for each."""
-    operands = tuple(x._stored() if _of_dual_parts(x) else x for x in operands)
+    operands = tuple(x._in_memory() if _of_dual_parts(x) else x for x in operands)
     arrays = arrays_in((*operands, *options.values()), AbstractArray)
     return next(x for x in arrays if x.carries_derivatives)._in_routine(routine, operands, options)
 

@@ -94,25 +94,29 @@ def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
+_EVERY = tuple(tuple(range(n)) for n in range(5))
+
+
 @verbs.reduce_.method
 def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if x.carries_derivatives and hasattr(x, "_stored"):  # the parts of a structured array hold dual numbers
         return verbs.reduce_(x._stored(), reduction, axis=axis, dtype=dtype, keepdims=keepdims)
-    axes = normal_axes(axis, x.ndim)
     shape = x.shape
+    whole = axis is None and not keepdims
+    axes = _EVERY[len(shape)] if whole and len(shape) < len(_EVERY) else normal_axes(axis, len(shape))
     if reduction.name in ("min", "max") and any(shape[a] == 0 for a in axes):
         name = {"min": "minimum", "max": "maximum"}[reduction.name]
         raise ValueError(
             f"zero-size array to reduction operation {name} which has no identity: an axis of "
             f"shape {shape} is empty, and {reduction.name} of nothing is not defined."
         )
-    if dtype is not None:
+    if dtype is not None and dtype is not x.dtype:
         x = cast_to(x, checked_dtype(dtype))
-    kept = (
-        tuple(1 if i in axes else n for i, n in enumerate(shape))
-        if keepdims
-        else tuple(n for i, n in enumerate(shape) if i not in axes)
-    )
+    kept: tuple[int, ...] = ()
+    if keepdims:
+        kept = tuple([1 if i in axes else n for i, n in enumerate(shape)])
+    elif not whole:
+        kept = tuple([n for i, n in enumerate(shape) if i not in axes])
     family = leaf_family(type(x))
     version = verbs.capture(x)
     if type(version) is Reduced:  # a reduction of a reduction: the inner one becomes a leaf in time
@@ -139,15 +143,36 @@ def chained(family: Any, tree: Broadcasted) -> int:
 
     (A loop of `s = mb.sum(x * s)` whose values nobody reads would end in a RecursionError.)
     """
-    waiting = [
-        a for node in operations(tree) for a in node.args or () if type(a) is Reduced and a.value is None
-    ]
+    waiting = (
+        _waiting(tree)
+        if tree.size <= _FEW
+        else [a for node in operations(tree) for a in node.args or () if type(a) is Reduced and a.value is None]
+    )
+    if not waiting:
+        return 0
     depth = 1 + max((r.depth for r in waiting), default=-1)
     if depth > _LONGEST_CHAIN:
         for r in waiting:
             force(family, r)
         return 0
     return depth
+
+
+# A tree of so few operations is looked through without remembering where one has been.
+_FEW = 24
+
+
+def _waiting(tree: Broadcasted) -> list[Reduced]:
+    found: list[Reduced] = []
+    stack = [tree]
+    while stack:
+        for a in stack.pop().args or ():
+            if type(a) is Broadcasted:
+                if a.value is None:
+                    stack.append(a)
+            elif type(a) is Reduced and a.value is None:
+                found.append(a)
+    return found
 
 
 def _summed(dtype: np.dtype) -> np.dtype:

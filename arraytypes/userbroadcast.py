@@ -45,6 +45,11 @@ def evaluated(f: Callable[..., Any], op: Any, operands: tuple[Any, ...], given: 
         rule = getattr(type(x), "_scalar_function", None)
         if rule is not None:
             return rule(f, op, operands, given)
+    return built(op, operands)
+
+
+def built(op: Any, operands: tuple[Any, ...]) -> Any:
+    """The node of an operation, or of several results a tuple of them."""
     # How many results there are is known once the function is typed.
     return build(typed(op, operands), operands) if op.nout == 1 else build(op, operands)
 

@@ -9,6 +9,7 @@ from mirabelle.arraytypes import cards, flow
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.display import shown_bytes
+from mirabelle.arraytypes.duals.base import Dual
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import program_for
@@ -51,6 +52,17 @@ def _indent(text: str) -> str:
     return "\n".join("    " + line for line in text.rstrip("\n").split("\n"))
 
 
+def _of_duals(x: Any) -> Explanation:
+    """Of dual numbers: how their values come about, then their partials."""
+    value, partials = explain(x.value), explain(x.partials)
+    facts = {"result": f"{type(x).__name__} of shape {x.shape} on {x.place}, along {x.directions} direction(s)"}
+    for what, part in (("values", value), ("partials", partials)):
+        facts |= {f"{what}: {k}": v for k, v in part.facts.items() if k != "result"}
+    tree = f"values\n{_indent(value.tree)}\npartials\n{_indent(partials.tree)}"
+    sources = [f"# {what}\n{e.source}" for what, e in (("values", value), ("partials", partials)) if e.source]
+    return Explanation(facts, tree, "\n".join(sources))
+
+
 def explain(x: Any) -> Explanation:
     """Say what evaluating `x` does: its tree, kernel source, bytes, launches, the method chosen.
 
@@ -73,6 +85,8 @@ def explain(x: Any) -> Explanation:
             f"explain takes an array or an expression of arrays, not a {type(x).__name__}. For the "
             "methods of a function use mb.methods(f)."
         )
+    if isinstance(x, Dual) and isinstance(x.value, AbstractArray):
+        return _of_duals(x)
     version = verbs.tree(x)
     family = leaf_family(type(x))
     picture = flow.flow(version)

@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("info", help="versions, processor, threads, kernel cache, settings, extras")
     demo = commands.add_parser("demo", help="the tour: one program run with several array types")
     demo.add_argument("--out", default="demo_out", metavar="FOLDER", help="where the picture goes")
-    demo.add_argument("--quick", action="store_true", help="a tenth of the time steps")
+    demo.add_argument("--quick", action="store_true", help="fewer steps and smaller sizes: a few seconds")
     shown = commands.add_parser("settings", help="the settings, where they come from, what they do")
     shown.add_argument("--markdown", action="store_true", help="as the page docs/settings.md")
     cache = commands.add_parser("cache", help="the compiled kernels on disk")

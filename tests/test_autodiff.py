@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from compare import assert_closed
+from compare import assert_closed, assert_same
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kinds import LEAVES
@@ -67,7 +67,7 @@ def test_the_derivative_of_a_function(name, kind):
     x = sample(name)
     y, dy = ad.jvp(verb(name), (kind.make(x),), (kind.make(np.full(x.shape, 2.0)),))
     assert_closed(dy, kind)
-    np.testing.assert_array_equal(mb.to_numpy(y), of_numpy(name)(x))
+    assert_same(y, of_numpy(name)(x))
     np.testing.assert_allclose(mb.to_numpy(dy), 2 * central(of_numpy(name), x), rtol=2e-8, atol=1e-9)
 
 
@@ -99,7 +99,7 @@ def test_the_derivatives_of_a_function_of_two(name, which, kind):
     one = kind.make(np.ones_like(x))
     tangents = tuple(one if used else None for used in which)
     value, found = ad.jvp(verb(name), (kind.make(x), kind.make(y)), tangents)
-    np.testing.assert_array_equal(mb.to_numpy(value), f(x, y))
+    assert_same(value, f(x, y))
     np.testing.assert_allclose(mb.to_numpy(found), wanted, rtol=3e-8, atol=1e-8)
 
 
@@ -553,6 +553,41 @@ def test_how_dual_numbers_are_shown():
     y = pickle.loads(pickle.dumps(x))
     assert repr(y) == repr(x)
     assert issubclass(type(x), mb.Dual[mb.HostArray]) and issubclass(type(x), mb.Dual)
+
+
+def test_explaining_dual_numbers():
+    x = mb.Dual(mb.HostArray([1.0, 2.0]), mb.HostArray([[1.0, 0.0]]))
+    found = mb.explain(mb.exp(x) * 2)
+    assert found.facts["values: launches"] == "1" and "exp" in found.tree and "partials" in found.tree
+    assert "along 1 direction" in found.facts["result"] and "explain" in found._repr_html_()
+
+
+def test_a_step_of_descent_is_recorded_once_and_replayed():
+    rng = np.random.default_rng(0)
+    X, y, w = rng.normal(size=(10, 64)), rng.normal(size=(1, 64)), rng.normal(size=(1, 10))
+    dx, dy, dw, db = map(mb.CuArray, (X, y, w, 0.5))
+
+    def loss(w, b):
+        return mb.sum(mb.square(w @ dx + b - dy)) / 64
+
+    def step():
+        by_w = ad.gradient(lambda w: loss(w, db), dw)
+        by_b = ad.derivative(lambda b: loss(dw, b), db)
+        dw[...] = dw - 0.1 * by_w
+        db[...] = db - 0.1 * by_b
+
+    step()
+    dw[...], db[...] = mb.CuArray(w), 0.5
+    with mb.capture() as graph:
+        step()
+    dw[...], db[...] = mb.CuArray(w), 0.5
+    b = 0.5
+    for _ in range(5):
+        graph.replay()
+        r = w @ X + b - y
+        w, b = w - 0.1 * 2 * r @ X.T / 64, b - 0.1 * 2 * np.sum(r) / 64
+    np.testing.assert_allclose(mb.to_numpy(dw), w, rtol=1e-12)
+    np.testing.assert_allclose(float(db), b, rtol=1e-12)
 
 
 def test_by_hand():

@@ -6,6 +6,7 @@ import inspect
 import linecache
 import math
 import operator
+import weakref
 
 import numpy as np
 import pytest
@@ -229,7 +230,22 @@ def test_values_and_first_derivatives(f, kind):
     assert_closed(mb.materialize(dy), kind)
 
 
-@pytest.mark.parametrize("f", STRAIGHT + BRANCHED, ids=names + [f.__name__ for f in BRANCHED])
+TWICE = [
+    polynomial,
+    mathematics,
+    with_operators,
+    branches,
+    ternary,
+    newton,
+    series,
+    extremes,
+    pairs,
+    parts,
+    special,
+]
+
+
+@pytest.mark.parametrize("f", TWICE, ids=lambda f: f.__name__)
 def test_second_derivatives(f):
     x = mb.HostArray(POINTS)
     expected = np.array([curvature(f, v) for v in POINTS.tolist()])
@@ -268,8 +284,8 @@ def test_dual_numbers_from_around_the_function(kind):
     def branching(a):
         return mb.sum(mb.broadcast(lambda v: v * a if v > 1 else a * a, x))
 
-    assert mb.autodiff.derivative(straight_one, 3.0) == pytest.approx(POINTS.sum() + 24)
-    assert mb.autodiff.derivative(branching, 3.0) == pytest.approx(POINTS[POINTS > 1].sum() + 12)
+    assert float(mb.autodiff.derivative(straight_one, 3.0)) == pytest.approx(POINTS.sum() + 24)
+    assert float(mb.autodiff.derivative(branching, 3.0)) == pytest.approx(POINTS[POINTS > 1].sum() + 12)
     weights = lambda w: mb.sum(mb.broadcast(lambda v: v * w if w > 1 else w * w, x))
     expected = np.where(POINTS > 1, POINTS, 2 * POINTS)
     assert_same(mb.autodiff.gradient(weights, kind.family(POINTS)), expected, rtol=1e-14)
@@ -291,8 +307,8 @@ def test_defaults_and_partials():
     assert by(clamped).tolist() == [0, 1, 1, 0]
     assert by(clamped, 0.0).tolist() == [1, 1, 1, 0]
     assert by(clamped, 0.0, 5.0).tolist() == [1, 1, 1, 1]
-    assert by(functools.partial(clamped, 1.0, 0.5)).tolist() == [0, 0, 0, 0]
-    assert by(functools.partial(operator.mul(2, 1) and pair_product, 3.0)).tolist() == [3, 3, 3, 3]
+    assert by(functools.partial(clamped, 1.0, 0.5)).tolist() == [1, 1, 0, 0]
+    assert by(functools.partial(pair_product, 3.0)).tolist() == [3, 3, 3, 3]
     assert mb.autodiff.gradient(
         lambda t: mb.sum(mb.broadcast(functools.partial(pair_product, 2.0), t)), x
     ).tolist() == [2, 2, 2, 2]
@@ -316,11 +332,13 @@ def test_functions_that_numba_compiled():
 
 def test_lambdas_of_one_line():
     x = mb.HostArray(POINTS)
-    f = lambda x: mb.broadcast(lambda v: v * 2 if v > 1 else v, x) + mb.broadcast(lambda v: v if v > 1 else -v, x)
+    f = lambda x: (
+        mb.broadcast(lambda v: v * 2 if v > 1 else v, x) + mb.broadcast(lambda v: v if v > 1 else -v, x)
+    )
     assert along_ones(f, x)[1].tolist() == [0, 0, 3, 3]
     assert along_ones(
         lambda x: mb.broadcast(
-            (lambda k: (lambda v: v * k if v > 1 else v))(4.0),
+            (lambda k: lambda v: v * k if v > 1 else v)(4.0),
             x,
         ),
         x,
@@ -356,6 +374,7 @@ def test_reductions_of_mapped_numbers(kind):
     assert_same(
         mb.autodiff.derivative(lambda a: mb.mapreduce(lambda v: v * a if v > 1 else a, mb.add, x), 2.0),
         np.float64(POINTS[POINTS > 1].sum() + 2),
+        rtol=1e-15,
     )
 
 
@@ -370,6 +389,22 @@ def test_they_run_on_every_kind(kind):
         assert_closed(mb.materialize(dy), kind)
 
 
+def test_structured_arrays():
+    values = np.array([[0.5, 2.0], [2.0, 3.0]])
+    for f in (clamped, square):
+        total = lambda x, f=f: mb.sum(mb.broadcast(f, x))
+        slopes = np.array([[slope(f, v) for v in row] for row in values.tolist()])
+        gradient = mb.autodiff.gradient(total, mb.Diagonal(mb.HostArray(POINTS)))
+        assert isinstance(gradient, mb.Diagonal)
+        assert_same(gradient.parts[0], np.array([slope(f, v) for v in POINTS.tolist()]), rtol=1e-8)
+        gradient = mb.autodiff.gradient(total, mb.Symmetric(mb.HostArray(values + 0.1)))
+        slopes = np.array([[slope(f, v + 0.1) for v in row] for row in values.tolist()])
+        assert isinstance(gradient, mb.Symmetric)
+        # (What is off the diagonal is there twice.)
+        assert_same(mb.dense(gradient), np.where(np.eye(2), slopes, 2 * slopes), rtol=1e-8)
+    assert_same(mb.dense(mb.broadcast(square, mb.Symmetric(mb.HostArray(values)))), values * values)
+
+
 # Dtypes
 
 
@@ -380,6 +415,11 @@ def test_singles_stay_single(kind):
         y, dy = along_ones(lambda x, f=f: mb.broadcast(f, x), kind.family(a))
         assert (y.dtype, dy.dtype) == ("f4", "f4")
         assert_same(dy, np.array([slope(f, v) for v in a.tolist()], "f4"), rtol=1e-5)
+    made = tangents.tangent_function(branches, (0,), unit=True, numbers="single")
+    assert "np.float32(1.0)" in inspect.getsource(made)
+    f = lambda v: v**3 if v > 1 else math.sqrt(v) / v
+    single = mb.broadcast(tangents.tangent_function(f, (0,), unit=True, numbers="single"), kind.family(a))
+    assert single.dtype == "f4"
     # Beside a literal, Numba's numbers are double, differentiated or not.
     y, dy = along_ones(lambda x: mb.broadcast(lambda v: v * 2.0, x), kind.family(a))
     assert (y.dtype, dy.dtype) == ("f8", "f8")
@@ -401,8 +441,7 @@ def test_constants_and_copies():
     for f in (lambda v: 1.5, lambda v: 1.5 if v > 1 else 0.5, lambda v: v > 1, lambda v: math.floor(v)):
         y, dy = along_ones(lambda x, f=f: mb.broadcast(f, x), x)
         assert_same(y, np.array([f(v) for v in POINTS]))
-        assert_same(dy, np.zeros(4))
-    y = mb.zeros(4)
+        assert not mb.any(dy)
 
     def written(v):
         same = mb.broadcast(lambda u: u, v)
@@ -489,7 +528,7 @@ def test_rules_of_two_operands_and_new_ones():
     mb.autodiff.rule(product)(lambda u, v: (10 * v, None))
     assert mb.autodiff.gradient(total, x).tolist() == [50, 50, 50, 50]
     mb.autodiff.rule(product)(lambda u, v: v)
-    with pytest.raises(mb.autodiff.DualError, match="1 derivative.*2 operand"):
+    with pytest.raises(mb.autodiff.DualError, match=r"1 derivative.*2 operand"):
         mb.autodiff.gradient(lambda x: mb.sum(mb.broadcast(product, x, 2.0)), x)
     with pytest.raises(mb.autodiff.DualError, match="1 derivatives, for 2 operands"):
         mb.autodiff.gradient(lambda x: mb.sum(mb.broadcast(around, x)), x)
@@ -537,7 +576,9 @@ def test_a_function_defined_anew_is_worked_out_once():
     x = mb.HostArray(POINTS)
 
     def call(k):
-        return mb.autodiff.gradient(lambda x: mb.sum(mb.broadcast(lambda v: v * k if v > 1 else v, x)), x).tolist()
+        return mb.autodiff.gradient(
+            lambda x: mb.sum(mb.broadcast(lambda v: v * k if v > 1 else v, x)), x
+        ).tolist()
 
     assert call(2.0) == [1, 1, 2, 2]
     known = len(linecache.cache)
@@ -547,6 +588,19 @@ def test_a_function_defined_anew_is_worked_out_once():
     assert len(linecache.cache) == known
     gc.collect()
     assert call(6.0) == [1, 1, 6, 6]
+
+
+def test_what_a_function_closes_over_is_not_kept():
+    def differentiated():
+        w = mb.HostArray(POINTS)
+        dual = mb.Dual(w + 0.0, mb.ones((1, 4)))
+        for f in (lambda v: v * w + 1.0, lambda v: v * w if v > 1 else w):
+            mb.materialize(mb.broadcast(f, dual).partials)
+        return weakref.ref(w)
+
+    found = differentiated()
+    gc.collect()
+    assert found() is None
 
 
 def test_the_tangent_can_be_read():
@@ -578,8 +632,29 @@ def looping(v):
     return total
 
 
-def walrus(v):
-    return (u := v * v) + u if v > 1 else v
+def either(v):
+    return v or 1.0
+
+
+def counted(v):
+    kept = [v]
+    kept.append(v)
+    return len(kept) * 1.0
+
+
+def nested(v):
+    def inner(u):
+        return u * v
+
+    return inner(2.0)
+
+
+def ping(v):
+    return v if v < 1 else pong(v - 1)
+
+
+def pong(v):
+    return v if v < 1 else ping(v - 1)
 
 
 def hooked(v):
@@ -597,7 +672,7 @@ def held():
 KNOWN_TO_NUMBA = np.sinc
 
 
-@pytest.mark.parametrize("f", [buffered, looping, walrus, hooked], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [buffered, looping, either, counted, nested, hooked], ids=lambda f: f.__name__)
 def test_what_cannot_be_differentiated(f):
     x = mb.HostArray(POINTS)
     first = f.__code__.co_firstlineno
@@ -608,6 +683,11 @@ def test_what_cannot_be_differentiated(f):
     line = int(message.split("line ")[1].split(",")[0])
     assert first < line < last
     assert "test_autodiff_userfunctions.py" in message
+
+
+def test_functions_that_call_each_other():
+    with pytest.raises(mb.autodiff.DualError, match="calls itself"):
+        tangents.tangent_function(ping, (0,))
 
 
 def test_what_has_no_source():
@@ -628,9 +708,9 @@ def test_helpers_that_read_dual_numbers_from_around_them(monkeypatch):
 
 def test_folding_with_a_function_of_a_user_is_refused():
     x = mb.Dual(mb.HostArray(POINTS), mb.ones((1, 4)))
-    with pytest.raises(mb.autodiff.DualError, match="mb.add"):
+    with pytest.raises(mb.autodiff.DualError, match=r"mb\.add"):
         mb.mapreduce(square, lambda a, b: a + b, x, init=0.0)
-    with pytest.raises(mb.autodiff.DualError, match="mb.add"):
+    with pytest.raises(mb.autodiff.DualError, match=r"mb\.add"):
         mb.reduce(lambda a, b: a + b, x, init=0.0)
 
 

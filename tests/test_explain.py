@@ -89,6 +89,12 @@ def test_the_bytes_are_the_truth(hot):
     assert e.facts["bytes written"] == f"{c.bytes_written / 1024:.1f} KiB"
 
 
+def test_one_operation_at_a_time_reads_no_scalars_and_stretched_operands_once():
+    a, row = mb.HostArray(np.ones((100, 10))), mb.HostArray(np.ones(10))
+    # 2 * a reads and writes 8000 bytes; + row reads these and 80 more, and writes 8000
+    assert mb.explain(2 * a + row).facts["one operation at a time"] == "31.3 KiB in 2 launches"
+
+
 def test_shared_parts_are_shown_once():
     a = mb.HostArray([1.0, 2.0])
     y = a * 2

@@ -263,3 +263,35 @@ def test_ddof_is_numpys_name_of_correction():
     assert float(mb.std(mb.HostArray(n), ddof=1)) == np.std(n, ddof=1)
     K = mb.Kronecker([[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]])
     np.testing.assert_allclose(float(mb.var(K, ddof=1)), np.var(mb.to_numpy(mb.dense(K)), ddof=1))
+
+
+def test_a_grid_of_indices_is_read_where_it_is_used():
+    """Not gathered at once, thrown away because it is large, and gathered again."""
+    n = np.arange(16.0).reshape(4, 4)
+    x, places = mb.HostArray(n), np.arange(4096) % 4
+    i, j = mb.HostArray(places[:, None]), mb.HostArray(places[None, :])
+    y = x[i, j]
+    assert not y.evaluated
+    assert float(mb.sum(y)) == np.sum(n[places[:, None], places[None, :]])
+    assert x[mb.HostArray(places)].evaluated  # few elements are NumPy's to pick, as ever
+
+
+@pytest.mark.parametrize(
+    ("shape", "index"),
+    [
+        ((4, 4), ([0, 3, 1], Ellipsis)),
+        ((4, 4), (Ellipsis, [0, 3])),
+        ((4, 4), (slice(1, 3), [2, 0])),
+        ((4, 4), (None, [1, 1])),
+        ((4, 4), (2, [1, 3])),
+        ((2, 2, 4), ([[True, False], [False, True]], [0, 2])),
+        ((2, 2, 4), ([True, False], [False, True], [3])),
+        ((2, 2, 4), (slice(None), [True, True], slice(1, 3))),
+    ],
+    ids=repr,
+)
+def test_a_small_read_is_numpys_whatever_stands_beside_its_arrays(shape, index):
+    n = np.arange(16.0).reshape(shape)
+    index = tuple(np.array(i) if isinstance(i, list) else i for i in index)
+    ours = tuple(mb.HostArray(i) if isinstance(i, np.ndarray) else i for i in index)
+    assert_same(mb.HostArray(n)[ours], n[index])

@@ -15,5 +15,7 @@ from mirabelle.arraytypes.duals import (  # noqa: F401 - they add methods
     scalarfunctions,
     signals,
     solving,
+    sparse,
+    structured,
     views,
 )

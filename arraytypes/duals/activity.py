@@ -48,6 +48,8 @@ class Activity:
             apart = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
             for i, part in enumerate(target.elts):
                 self._bound(part, value.elts[i] if apart else value)  # type: ignore[attr-defined]
+        elif isinstance(target, (ast.Subscript, ast.Attribute, ast.Starred)):
+            self._bound(target.value, value)
 
     def meaning(self, e: ast.expr) -> Any:
         """What a name from around the function means, or an attribute of it; NO_VALUE of anything else."""
@@ -64,7 +66,7 @@ class Activity:
         """May an expression have a derivative? (Comparisons and what rounds have none.)"""
         if isinstance(e, ast.Name):
             return e.id in self.varied
-        if isinstance(e, (ast.Compare, ast.BoolOp)):
+        if isinstance(e, ast.Compare):
             return any(isinstance(n, ast.NamedExpr) and self.varies(n.value) for n in ast.walk(e))
         if isinstance(e, ast.UnaryOp) and isinstance(e.op, (ast.Not, ast.Invert)):
             return False

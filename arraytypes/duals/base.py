@@ -140,7 +140,7 @@ class Dual(AbstractArray):
     """
 
     __module__ = "mirabelle"
-    __slots__ = ("__weakref__", "_n", "_owns", "_source", "_tag", "_terms", "_value")
+    __slots__ = ("__weakref__", "_n", "_owns", "_source", "_tag", "_terms", "_value", "_version")
 
     _value: Any
     _terms: tuple[Term, ...]
@@ -150,6 +150,8 @@ class Dual(AbstractArray):
     _source: tuple[Any, Callable[[Any], Any]] | None
     # Are the partials memory that a write to this array writes to?
     _owns: bool
+    # How often all of it was written at once, which gives it other terms; of a view, when it was made.
+    _version: int
     parent_type: Any = AbstractArray
     # Of several types that have rules of their own for elementwise operations, this one's come first.
     carries_derivatives = True
@@ -176,6 +178,7 @@ class Dual(AbstractArray):
         x = _new(_typed(type(value)))
         x._value, x._terms, x._n, x._tag = value, terms, n, tag
         x._source = None
+        x._version = 0
         x._owns = False
         return x
 
@@ -215,9 +218,11 @@ class Dual(AbstractArray):
     def _now(self) -> tuple[Term, ...]:
         """The terms as they are now, in arrays that nobody writes to."""
         owner, way = self._owner()
-        if not owner._owns:
+        if owner._owns:
+            return ((None, snapshot(_shown(owner._terms[0][1], way))),)
+        if self._version == owner._version:
             return self._terms
-        return ((None, snapshot(_shown(owner._terms[0][1], way))),)
+        return ((None, _shown(partials_of(owner), way)),)
 
     def _owner(self) -> tuple[Any, list[Callable[[Any], Any]]]:
         """The array whose partials a view shows (else itself), and how, from the outermost step on."""
@@ -232,9 +237,19 @@ class Dual(AbstractArray):
         owner, way = self._owner()
         if not owner._owns:
             whole = verbs.astype(partials_of(owner), owner.dtype, copy=False)
-            owner._terms = ((None, verbs.copy(whole)),)
+            if isinstance(owner._value, Dual):  # of an outer differentiation: such numbers can be written to it
+                made = verbs.assign(verbs.similar(owner._value, shape=whole.shape), whole)
+            else:
+                made = verbs.copy(whole)
+            owner._terms = ((None, made),)
             owner._owns = True
         return _shown(owner._terms[0][1], way)
+
+    def _rewritten(self, terms: tuple[Term, ...]) -> None:
+        """Other partials for all elements: no memory, until a part is written."""
+        self._terms = terms
+        self._owns = False
+        self._version += 1
 
     def __reduce__(self) -> Any:
         if self._tag is not FREE:
@@ -352,13 +367,27 @@ def snapshot(x: Any) -> Any:
         made._node = node
         return made
     if isinstance(x, Dual):
-        return x._with(snapshot(x._value), x._now()) if x._owns or x._source is not None else x
+        return x._with(snapshot(x._value), x._now())
     if not isinstance(x, AbstractArray) or hasattr(x, "_stored"):
         return x
     version = verbs.capture(x)
     if type(version) is Leaf and version.foreign:
         return verbs.copy(x)
     return wrap(leaf_family(type(x)), version)
+
+
+def no_change(n: int) -> tuple[Term, ...]:
+    """The terms of a constant that may be written dual numbers."""
+    return ((0.0, Seed(n, (), 0, 1, 0)),)
+
+
+def shaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x`, which a rule has just made, in another shape: an array of its own in that memory, and no wrapper."""
+    if isinstance(x, DenseArray):
+        leaf = verbs.leaf_of(x)
+        if leaf.view.flags.c_contiguous and not leaf.foreign:
+            return wrap(x.family, Leaf(leaf.view.reshape(shape, copy=False), root=leaf))
+    return verbs.reshape(x, shape)
 
 
 def holds_duals(t: Any) -> bool:
@@ -433,9 +462,11 @@ def collected(x: Any, value: Any, terms: list[Term]) -> Any:
     if len(terms) > 1:
         joined: dict[int, Term] = {}
         for c, base in terms:
+            if type(c) is float and c == 0.0:  # of an array that was made to be written to
+                continue
             known = joined.get(id(base))
             joined[id(base)] = (c, base) if known is None else (plus(known[0], c), base)
-        terms = list(joined.values())
+        terms = list(joined.values()) or terms[:1]
         if len(terms) > MOST_TERMS:
             out = x._with(value, tuple(terms))
             terms = [(None, combined(out, out._terms))]
@@ -465,7 +496,20 @@ def outermost(operands: Any) -> Any:
 
 def value_in(x: Any, tag: Tag) -> Any:
     """What `x` is for the differentiation `tag`: its values, or itself where it is a constant."""
-    return x._value if isinstance(x, Dual) and x._tag is tag else x
+    if isinstance(x, Dual):
+        return x._value if x._tag is tag else x
+    if getattr(x, "carries_derivatives", False):  # in the parts of a structured array
+        return x._with_parts(tuple(value_in(p, tag) for p in x._parts))
+    return x
+
+
+def plain(x: Any) -> Any:
+    """`x` without derivatives of any differentiation."""
+    while isinstance(x, Dual):
+        x = x._value
+    if getattr(x, "carries_derivatives", False):
+        return x._with_parts(tuple(plain(p) for p in x._parts))
+    return x
 
 
 def one_value(op: Any, values: tuple[Any, ...]) -> Any:

@@ -136,3 +136,13 @@ def parameters_of(f: types.FunctionType) -> list[inspect.Parameter] | None:
     found = list(inspect.signature(f).parameters.values())
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return found if all(p.kind in kinds for p in found) else None
+
+
+def takes(f: types.FunctionType, n: int) -> bool:
+    """May a function be called with `n` numbers?"""
+    parameters = parameters_of(f)
+    return (
+        parameters is not None
+        and n <= len(parameters)
+        and all(p.default is not p.empty for p in parameters[n:])
+    )

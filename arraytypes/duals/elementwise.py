@@ -52,17 +52,31 @@ def _power(x: Any, n: Any, y: Any) -> Any:
     return where(apply("equal", n, 0), 0.0, n * apply("pow", x, where(apply("equal", n, 0), 1.0, n - 1)))
 
 
+def _number(value: float, like: Any) -> Any:
+    """A number of the dtype of `like`: a choice between Python's numbers would be one of double precision."""
+    dtype = getattr(like, "dtype", None)
+    return value if dtype is None else dtype.type(value)
+
+
 def _larger(x: Any, other: Any, y: Any) -> Any:
     """How much of a maximum follows x: nothing, all, or, of equals, a half."""
-    return where(apply("greater", x, other), 1.0, where(apply("equal", x, other), 0.5, 0.0))
+    one, half, zero = (_number(v, y) for v in (1.0, 0.5, 0.0))
+    return where(apply("greater", x, other), one, where(apply("equal", x, other), half, zero))
 
 
 def _smaller(x: Any, other: Any, y: Any) -> Any:
     return _larger(other, x, y)
 
 
-def _same_sign(x: Any, y: Any) -> Any:
-    return where(apply("equal", apply("signbit", x), apply("signbit", y)), 1.0, -1.0)
+def _chosen(x: Any, other: Any, y: Any) -> Any:
+    """The same of fmax and fmin, which choose what is no NaN."""
+    one, half, zero = (_number(v, y) for v in (1.0, 0.5, 0.0))
+    return where(apply("equal", x, y), where(apply("equal", x, other), half, one), zero)
+
+
+def _same_sign(x: Any, other: Any, y: Any) -> Any:
+    same = apply("equal", apply("signbit", x), apply("signbit", other))
+    return where(same, _number(1.0, y), _number(-1.0, y))
 
 
 _LN2, _LN10, _SQRTPI = math.log(2), math.log(10), math.sqrt(math.pi)
@@ -114,15 +128,15 @@ DERIVATIVES: dict[str, tuple[Any, ...]] = {
     "fmod": (1, lambda a, b, y: -apply("trunc", a / b)),
     "maximum": (_larger, lambda a, b, y: _larger(b, a, y)),
     "minimum": (_smaller, lambda a, b, y: _smaller(b, a, y)),
-    "fmax": (_larger, lambda a, b, y: _larger(b, a, y)),
-    "fmin": (_smaller, lambda a, b, y: _smaller(b, a, y)),
+    "fmax": (_chosen, lambda a, b, y: _chosen(b, a, y)),
+    "fmin": (_chosen, lambda a, b, y: _chosen(b, a, y)),
     "atan2": (lambda a, b, y: b / (a * a + b * b), lambda a, b, y: -a / (a * a + b * b)),
     "hypot": (lambda a, b, y: a / y, lambda a, b, y: b / y),
-    "copysign": (lambda a, b, y: _same_sign(a, b), None),
+    "copysign": (_same_sign, None),
     "nextafter": (1, None),
     "logaddexp": (lambda a, b, y: apply("exp", a - y), lambda a, b, y: apply("exp", b - y)),
     "logaddexp2": (lambda a, b, y: apply("exp2", a - y), lambda a, b, y: apply("exp2", b - y)),
-    "ldexp": (lambda a, b, y: apply("ldexp", 1.0, b), None),
+    "ldexp": (lambda a, b, y: apply("ldexp", _number(1.0, y), b), None),
     "fma": (lambda a, b, c, y: b, lambda a, b, c, y: a, 1),
     "complex": (1, 1j),
 }
@@ -215,7 +229,7 @@ def _of_several(op: Op, operands: tuple[Any, ...]) -> Any:
         top = outermost(operands)
         assert top is not None
         exponent = verbs.frexp(top._value)[1]
-        return verbs.multiply(x, verbs.ldexp(1.0, verbs.negative(exponent))), exponent
+        return verbs.ldexp(x, verbs.negative(exponent)), exponent
     raise _no_derivative(op)
 
 

@@ -1,10 +1,10 @@
-"""Factors of matrices of dual numbers: how each factor changes, for all directions in a few wide products.
+"""Factors of matrices of dual numbers: how each changes, for all directions in a few wide products.
 
-Where a factor does not change smoothly the results are JAX's. Equal eigenvalues (singular values) have derivatives,
-their vectors, which any rotation of them could replace, have not: infinities and NaN say so. A symmetric matrix
-(`cholesky`, `eigh`, `eigvalsh`) changes by the symmetric part of what its entries change by, so that gradients are
-symmetric, whichever triangle the library reads. Eigenvectors keep LAPACK's scale: of length 1, their largest component
-real.
+Where a factor does not change smoothly the results are JAX's. Equal eigenvalues (singular values) have
+derivatives; their vectors, which any rotation of them could replace, have not: infinities and NaN say so. A
+symmetric matrix (`cholesky`, `eigh`, `eigvalsh`) changes by the symmetric part of what its entries change by,
+so that gradients are symmetric, whichever triangle the library reads. Eigenvectors keep LAPACK's scale: of
+length 1, their largest component real.
 """
 
 from __future__ import annotations
@@ -59,12 +59,7 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
 def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     (a,) = operands
     found = on_values(routine, top, operands, options)
-    if options.get("permute_l"):
-        moved, U = found
-        L, order = None, None
-        P, L, U = library.call(routine, a._value)
-    else:
-        P, L, U = found
+    P, L, U = library.call(routine, a._value) if options.get("permute_l") else found
     if a.shape[-1] != a.shape[-2]:
         raise DualError(
             f"mb.linalg.lu of dual numbers has a rule for square matrices, and these have shape {a.shape}. "
@@ -76,8 +71,8 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
 
         if a.ndim > 2:
             raise DualError(
-                "mb.linalg.lu(A, p_indices=True) of dual numbers has a rule for one matrix, and this is a stack. "
-                "Take the matrices of permutations: mb.linalg.lu(A)."
+                "mb.linalg.lu(A, p_indices=True) of dual numbers has a rule for one matrix, and this is a "
+                "stack. Take the matrices of permutations: mb.linalg.lu(A)."
             )
         dA = dA[:, argsort(P)]
     else:
@@ -85,7 +80,7 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     dL, dU = _factors_change(L, U, dA)
     L, U = _of(a, L, dL), _of(a, U, dU)
     if options.get("permute_l"):
-        return _of(a, moved, left(P, dL)), U
+        return _of(a, found[0], left(P, dL)), U
     return P, L, U
 
 

@@ -6,7 +6,9 @@ So there is one table, for whole arrays and for the functions of scalars that `t
 from __future__ import annotations
 
 import ast
+import copy
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -98,7 +100,49 @@ def node_of(x: Any) -> ast.expr:
         return call(complex, node_of(x.real), node_of(x.imag))
     if isinstance(x, (int, float)) and not isinstance(x, bool) and math.copysign(1.0, x) < 0:
         return ast.UnaryOp(ast.USub(), node_of(-x))
-    return ast.Constant(x)
+    return number(x)
+
+
+def number(x: Any) -> ast.Constant:
+    """A number that the user did not write: it must not decide what the text computes in."""
+    node = ast.Constant(x)
+    node.of_formula = True  # type: ignore[attr-defined]
+    return node
+
+
+class Settled(ast.NodeTransformer):
+    """A copy of an expression where functions have names, and formulas' numbers a type, `single`, if given."""
+
+    def __init__(self, named: Callable[[Any], ast.expr], single: Any = None) -> None:
+        self.named = named
+        self.single = single
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        # (The user's own parts belong to a tree that is kept.)
+        made = copy.copy(node)
+        for name, old in ast.iter_fields(node):
+            if isinstance(old, list):
+                setattr(made, name, [self.visit(x) if isinstance(x, ast.AST) else x for x in old])
+            elif isinstance(old, ast.AST):
+                setattr(made, name, self.visit(old))
+        return made
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Constant):
+            return ast.Call(self.named(node.func.value), [self.visit(a) for a in node.args], [])
+        return self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> Any:
+        # (x ** 2 is x * x, and x ** 2.0 is not.)
+        literal = isinstance(node.op, ast.Pow) and not isinstance(symbol_of(node.right), Symbol)
+        right = node.right if literal else self.visit(node.right)
+        return ast.copy_location(ast.BinOp(self.visit(node.left), node.op, right), node)
+
+    def visit_Constant(self, node: ast.Constant) -> Any:
+        value = node.value
+        if self.single is None or not hasattr(node, "of_formula") or not isinstance(value, (int, float)):
+            return node
+        return ast.Call(self.named(self.single), [ast.Constant(float(value))], [])
 
 
 def symbol_of(node: ast.expr) -> Any:

@@ -8,6 +8,7 @@ import itertools
 import linecache
 import textwrap
 import types
+import weakref
 from typing import Any
 
 _numbers = itertools.count(1)
@@ -68,4 +69,6 @@ def made(definition: ast.FunctionDef, about: str, scope: dict[str, Any]) -> Any:
     filename = f"<{textwrap.shorten(about, 60)}, {next(_numbers)}>"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     exec(compile(text, filename, "exec"), scope)
-    return scope[definition.name]
+    function = scope[definition.name]
+    weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
+    return function

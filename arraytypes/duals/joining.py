@@ -6,7 +6,7 @@ from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.duals.base import Dual, outermost, partials_of, value_in, zeros_for
-from mirabelle.arraytypes.functions.joining import concatenate
+from mirabelle.arraytypes.functions.joining import concatenate, with_duals_dense
 from mirabelle.arraytypes.functions.manipulation import concat_, stack, stack_
 from mirabelle.dispatch import verbs
 
@@ -23,7 +23,7 @@ def _rows(arrays: list[Any], top: Any) -> list[Any]:
 
 @concat_.method
 def _(leading: Dual, arrays: list, axis: Any) -> Any:
-    return joined(arrays, axis)
+    return joined(with_duals_dense(arrays), axis)
 
 
 def joined(arrays: list[Any], axis: Any) -> Any:
@@ -40,6 +40,7 @@ Dual._concatenated = staticmethod(joined)  # type: ignore[attr-defined]
 
 @stack_.method
 def _(leading: Dual, arrays: list, axis: Any) -> Any:
+    arrays = with_duals_dense(arrays)
     top = outermost(arrays)
     value = stack([value_in(x, top._tag) for x in arrays], axis=axis)
     rows = stack(

@@ -20,7 +20,8 @@ from mirabelle.arraytypes.duals.routines import on_values, rule_of
 from mirabelle.arraytypes.duals.solving import read_triangle
 from mirabelle.arraytypes.functions import chains, matrices
 from mirabelle.arraytypes.functions.lapack import check_matrices
-from mirabelle.arraytypes.functions.manipulation import concat
+from mirabelle.arraytypes.functions.manipulation import concat, stack
+from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.dispatch import verbs
 
 
@@ -29,7 +30,7 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     (a,) = operands
     value = on_values(routine, top, operands, options)
     p, n = partials_of(a), a.shape[-1]
-    if routine == "linalg.sqrtm" and a.ndim == 2:
+    if routine == "linalg.sqrtm":
         return a._with(value, ((None, _root_change(value, p)),))
     A = verbs.broadcast_to(a._value, p.shape)
     zeros = verbs.multiply(p, 0)
@@ -40,6 +41,9 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
 
 def _root_change(root: Any, p: Any) -> Any:
     """X dX + dX X = dA: Sylvester's equation, of which one Schur form of X serves all directions."""
+    if root.ndim > 2:
+        each = [_root_change(root[i], p[:, i]) for i in range(root.shape[0])]
+        return stack(each, axis=1) if each else p
     p = verbs.astype(p, np.result_type(p.dtype, root.dtype), copy=False)
     made = library.call("kronecker_sum_solve", [root, root.T], p[..., None])
     return made[..., 0]
@@ -56,6 +60,9 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
 # Products
 
 
+_OTHERS = (AbstractArray, Structured)
+
+
 def _gemm(x1: Any, x2: Any, /, *, alpha: Any = 1, beta: Any = 0, out: Any = None) -> Any:
     check_matrices("gemm", x1)
     check_matrices("gemm", x2)
@@ -69,7 +76,7 @@ def _gemm(x1: Any, x2: Any, /, *, alpha: Any = 1, beta: Any = 0, out: Any = None
     return verbs.assign(out, verbs.add(made, verbs.multiply(out, beta)) if beta else made, casting="same_kind")
 
 
-for _signature in ((Dual, Dual), (Dual, AbstractArray), (AbstractArray, Dual)):
+for _signature in ((Dual, Dual), *((Dual, t) for t in _OTHERS), *((t, Dual) for t in _OTHERS)):
     chains.gemm.method(_gemm, signature=_signature)
 
 

@@ -17,6 +17,7 @@ from mirabelle.arraytypes.duals.base import (
     cannot_hold,
     combined,
     directions_in_front,
+    no_change,
     no_rule,
     partials_of,
     product,
@@ -39,6 +40,7 @@ def moved(x: Any, value: Any, of_values: Move, of_partials: Move, seeds: Any = N
     """
     out = x._with(value, tuple(_moved_term(x, t, of_values, of_partials, seeds) for t in x._now()))
     out._source = (x, of_partials)
+    out._version = x._owner()[0]._version
     return out
 
 
@@ -105,6 +107,7 @@ def _(x: Dual, shape: Any) -> Any:
         return x
     out = x._with(value, x._now())  # terms stretch by themselves
     out._source = (x, lambda p: _stretched(p, value.shape))
+    out._version = x._owner()[0]._version
     return out
 
 
@@ -199,6 +202,12 @@ def write(dest: Any, value: Any, casting: Any = "unsafe") -> Any:
     """Overwrite values and partials; a constant has no partials."""
     if not isinstance(dest._value, AbstractArray):
         raise TypeError("A single dual number is not written to. Bind the name anew: `x = x + 1`.")
+    if dest._source is None and _has_terms_for(dest, value):
+        mine = isinstance(value, Dual) and value._tag is dest._tag
+        terms = value._now() if mine else no_change(dest._n)
+        verbs.assign(dest._value, value._value if mine else value, casting=casting)
+        dest._rewritten(terms)
+        return dest
     plain, partials = _parts_of(dest, value)
     mine = dest._writable()
     if isinstance(partials, AbstractArray):
@@ -209,22 +218,39 @@ def write(dest: Any, value: Any, casting: Any = "unsafe") -> Any:
     return dest
 
 
-def _write_at(x: Any, index: Any, value: Any) -> None:
-    if index is Ellipsis or (type(index) is slice and index == slice(None)):
+def _has_terms_for(dest: Any, value: Any) -> bool:
+    """Do all elements of `dest` change as the terms of a value say? (No: as parts of them, or as real parts.)"""
+    if not isinstance(value, Dual) or value._tag.order < dest._tag.order:
+        return True
+    return (
+        value._tag is dest._tag
+        and value.ndim <= dest.ndim
+        and (value.dtype.kind == dest.dtype.kind or dest.dtype.kind == "c")
+    )
+
+
+def _write_at(x: Any, index: Any, value: Any, op: str = "") -> None:
+    if not op and (index is Ellipsis or (type(index) is slice and index == slice(None))):
         write(x, value)
         return
+    if op not in ("", "add", "subtract"):
+        raise no_rule(x, f"np.{op}.at")
+    put = functools.partial(write_at, op=op) if op else verbs.setitem
     entries = index if type(index) is tuple else (index,)
     plain, partials = _parts_of(x, value)
     mine = x._writable()
-    verbs.setitem(x._value, index, plain)
+    put(x._value, entries, plain)
     if not _lists_apart(entries):
         if isinstance(partials, AbstractArray):
             wanted = verbs.getitem(_array(x), index).ndim
             partials = directions_in_front(partials, wanted)
-        verbs.setitem(mine, (slice(None), *entries), partials)
+        put(mine, (slice(None), *entries), partials)
         return
     for k in range(x._n):
-        verbs.setitem(mine[k], index, partials[k] if isinstance(partials, AbstractArray) else 0)
+        put(mine[k], entries, partials[k] if isinstance(partials, AbstractArray) else 0)
+
+
+Dual._written_at = _write_at  # type: ignore[attr-defined]
 
 
 def _parts_of(dest: Any, value: Any) -> tuple[Any, Any]:
@@ -259,10 +285,7 @@ def _(x: Dual, dtype: Any = None, shape: Any = None) -> Any:
     value = verbs.similar(_array(x), dtype=dtype, shape=shape)
     if value.dtype.kind not in "fc":
         return value
-    partials = verbs.assign(verbs.similar(_array(x), dtype=dtype, shape=(x._n, *value.shape)), 0)
-    out = x._with(value, ((None, partials),))
-    out._owns = True
-    return out
+    return x._with(value, no_change(x._n))
 
 
 @verbs.copy.method

@@ -1,4 +1,4 @@
-"""Order: sorted dual numbers are gathered in the order of their values, and so are sets and quantiles of them."""
+"""Order: sorted dual numbers are gathered in the order of their values, and so are sets and quantiles."""
 
 from __future__ import annotations
 
@@ -127,5 +127,5 @@ def _shares(given: tuple[Any, ...], percent: bool) -> Any:
     return q / 100 if percent else q
 
 
-def _places(n: int, shares: Any, method: str) -> Any:
+def _places(n: int, shares: Any, method: Any) -> Any:
     return np.quantile(np.arange(float(n)), shares, method=method) if n else np.full(shares.shape, np.nan)

@@ -106,8 +106,10 @@ def _among_stacks(p: Any, ndim: int, shape: tuple[int, ...]) -> Any:
 def _seeded(s: Seed, c: Any, x: Any, other: Any, shape: tuple[int, ...], lines_of: Any) -> Any:
     """The product of unit directions of a vector, or of a row (a column), with a plain matrix: lines of
     that."""
-    if s.shape != x.shape or sum(d != 1 for d in s.shape) > 1 or other.ndim > 2:
+    if s.shape != x.shape or other.ndim > 2:
         return None
+    if sum(d != 1 for d in s.shape) > 1:
+        return _with_vector(s, c, other, lines_of is _rows_of) if x.ndim == 2 and other.ndim == 1 else None
     lines = lines_of(s, other, x.ndim)
     if lines is None:
         return None
@@ -119,6 +121,19 @@ def _seeded(s: Seed, c: Any, x: Any, other: Any, shape: tuple[int, ...], lines_o
         lines = verbs.multiply(lines, c)
     rows = s.placed(lines)
     return rows if all(d == 1 for d in shape[: -lines.ndim + 1 or None]) else verbs.reshape(rows, (s.n, *shape))
+
+
+def _with_vector(s: Seed, c: Any, v: Any, matrix_first: bool) -> Any:
+    """The product of unit directions of a matrix with a vector: each puts one element of it into one row (or column)."""
+    rows, columns = s.shape
+    factor = _full(v if matrix_first else verbs.reshape(v, (rows, 1)), s.shape)
+    if c is not None:
+        factor = verbs.multiply(factor, c)
+    number = verbs.add(indices(family_of(v), s.count), s.start)
+    into = verbs.floor_divide(number, columns) if matrix_first else verbs.remainder(number, columns)
+    hit = verbs.equal(verbs.reshape(into, (s.count, 1)), indices(family_of(v), rows if matrix_first else columns))
+    line = verbs.reshape(s.part(verbs.reshape(factor, (-1,))), (s.count, 1))
+    return s.placed(verbs.where(hit, line, 0))
 
 
 def _rows_of(s: Seed, b: Any, ndim: int) -> Any:
@@ -143,7 +158,7 @@ def _product(x1: Any, x2: Any) -> Any:
             found = rule(other)
             if found is not NotImplemented:
                 return found
-    return times(x1, x2)
+    return times(*[x._stored() if hasattr(x, "_stored") and x.carries_derivatives else x for x in (x1, x2)])
 
 
 def _dot(x1: Any, x2: Any) -> Any:

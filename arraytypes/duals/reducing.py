@@ -21,6 +21,7 @@ from mirabelle.arraytypes.duals.base import (
     directions_in_front,
     guard,
     product,
+    shaped,
     snapshot,
 )
 from mirabelle.arraytypes.duals.elementwise import where
@@ -78,7 +79,7 @@ def _sum_of(x: Any, term: Term, axes: tuple[int, ...], keepdims: bool) -> Term:
     if len(axes) == ndim and not keepdims and isinstance(c, AbstractArray) and _is_matrix(base, c, shape):
         # All elements are added: a matrix of directions times a vector.
         rows = base if base.ndim == 2 else verbs.reshape(base, (n, -1))
-        return None, verbs.matmul(rows, c if c.ndim == 1 else verbs.reshape(c, (-1,)))
+        return None, verbs.matmul(rows, c if c.ndim == 1 else shaped(c, (c.size,)))
     base = directions_in_front(base, ndim)
     over = tuple(a + 1 for a in axes)
     if all(base.shape[a] == 1 for a in over):  # the base is one for all that are added

@@ -1,8 +1,8 @@
 """Routines of a place's library, called with dual numbers: one rule for each, by its name.
 
-Whatever calls a routine, comes here (see `arraytypes/library.py`): the values go to the routine as they are, and a rule
-says what becomes of the partials. Most are linear in one operand: then the partials go the same way, with their axes
-one further. What has no rule is refused.
+Whatever calls a routine comes here (see `arraytypes/library.py`): the values go to the routine as they are, and a
+rule says what becomes of the partials. Most are linear in one operand: then the partials go the same way, with
+their axes one further. What has no rule is refused.
 """
 
 from __future__ import annotations
@@ -114,12 +114,18 @@ def _further(axes: Any, ndim: int) -> Any:
     return axes % ndim + 1
 
 
-@linear("repeat", *[f"fft.{name}" for name in "fft ifft rfft irfft hfft ihfft dct idct dst idst".split()])
+@linear(
+    "repeat",
+    *[
+        f"fft.{name}"
+        for name in ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "dct", "idct", "dst", "idst"]
+    ],
+)
 def _(x: Any, p: Any, rest: Any, options: Any) -> Any:
     return p, rest, options | {"axis": _further(options["axis"], x.ndim)}
 
 
-@linear(*[f"fft.{name}" for name in "fftn ifftn rfftn irfftn fftshift ifftshift".split()])
+@linear(*[f"fft.{name}" for name in ["fftn", "ifftn", "rfftn", "irfftn", "fftshift", "ifftshift"]])
 def _(x: Any, p: Any, rest: Any, options: Any) -> Any:
     return p, rest, options | {"axes": _further(options["axes"], x.ndim)}
 

@@ -1,8 +1,8 @@
 """Derivatives of users' scalar functions that are broadcast.
 
-Three ways are tried. Somebody gave the function a rule. Or it is straight: then it is evaluated with dual numbers in
-place of its operands (`traced`). Or it has branches and loops: then its tangent is another scalar function, written
-from its source (`tangents`), and broadcast.
+Three ways are tried. Somebody gave the function a rule. Or it is straight: then it is evaluated with dual
+numbers in place of its operands (`traced`). Or it has branches and loops: then its tangent is another scalar
+function, written from its source (`tangents`), and broadcast.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from mirabelle.arraytypes.duals.rules import forgetting
 from mirabelle.arraytypes.duals.tangents import tangent_function
 from mirabelle.arraytypes.duals.traced import straight
 from mirabelle.arraytypes.elementwise import cast_to
-from mirabelle.arraytypes.userbroadcast import broadcast, evaluated
+from mirabelle.arraytypes.structured.base import Structured
+from mirabelle.arraytypes.userbroadcast import broadcast, built, evaluated
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.tree import broadcast_shapes
 
@@ -58,7 +59,7 @@ def of_duals(f: Callable[..., Any], op: Op, operands: tuple[Any, ...], given: in
     if found is not None:
         return found
     y = evaluated(f, op, values, given)
-    return _joined(top, operands, values, y, {i: _slope(f, op, values, given, i) for i in varied})
+    return _joined(top, operands, values, y, {i: _slope(f, op, values, given, i, y) for i in varied})
 
 
 def _joined(
@@ -96,8 +97,8 @@ def _by_rule(
     name = getattr(f, "__name__", "f")
     if max(varied) >= given:
         raise DualError(
-            f"{name}() has a rule, and reads a dual number from around it, by which the rule gives no derivative. Make "
-            f"that a parameter of {name} and of its rule."
+            f"{name}() has a rule, and reads a dual number from around it, by which the rule gives no "
+            f"derivative. Make that a parameter of {name} and of its rule."
         )
     found = rule(*[snapshot(v) for v in values[:given]])
     found = found if isinstance(found, tuple) else (found,)
@@ -117,19 +118,19 @@ def _by_rule(
 
 def _traced(f: Any, op: Op, operands: tuple[Any, ...], given: int) -> Any:
     """What `f` makes of the operands themselves; None where that is not the same."""
-    inner = callees.python_function(f)
-    if inner is None or not all(map(_is_double, operands)) or not any(map(_is_array, operands)):
-        return None
-    names = lifted_names(inner, op, given)
     key = (op, "straight")
     if key not in _known:
-        _remember(key, straight(inner, names))
+        inner = callees.python_function(f)
+        made = None
+        if inner is not None and callees.takes(inner, given):
+            made = straight(inner, lifted_names(inner, op, given))
+        _remember(key, made)
     function = _known[key]
-    if function is None:
+    if function is None or not all(map(_is_double, operands)) or not any(map(_is_array, operands)):
         return None
     parameters = [p.name for p in function.parameters[:given]]
     numbers = [x.item() if isinstance(x, np.generic) else x for x in operands]
-    result = function(dict(zip((*parameters, *names), numbers, strict=True)))
+    result = function(dict(zip((*parameters, *function.lifted), numbers, strict=True)))
     shape = broadcast_shapes([x.shape for x in operands if isinstance(x, AbstractArray)], op.name)
     parts = result if isinstance(result, tuple) else (result,)
     if not all(isinstance(r, AbstractArray) and r.shape == shape and r.dtype.kind in "fc" for r in parts):
@@ -139,7 +140,7 @@ def _traced(f: Any, op: Op, operands: tuple[Any, ...], given: int) -> Any:
 
 
 def _is_double(x: Any) -> bool:
-    """Do NumPy's arrays of this dtype give what Numba's numbers give? (A literal makes doubles of singles there.)"""
+    """Do arrays of this dtype give what Numba's numbers give? (There a literal makes doubles of singles.)"""
     if isinstance(x, (AbstractArray, np.generic)):
         return x.dtype.char in "dD"
     return type(x) in (int, float, complex)
@@ -158,26 +159,27 @@ def lifted_names(f: Any, op: Op, given: int) -> tuple[str, ...]:
 
     if op.nin == given:
         return ()
-    return tuple([n for n, v in userfunctions.captures(f).items() if userfunctions._liftable(v)])
+    return tuple([n for n, v in userfunctions.captures(f).items() if userfunctions.liftable(v)])
 
 
 # With a function of the tangent
 
 
-def _slope(f: Any, op: Op, values: tuple[Any, ...], given: int, i: int) -> Any:
-    """The derivative by operand `i`, or of several results a tuple; None if there is none."""
+def _slope(f: Any, op: Op, values: tuple[Any, ...], given: int, i: int, y: Any) -> Any:
+    """The derivative by operand `i` of the result `y`, or of several results a tuple; None if there is none."""
     inner = callees.python_function(f)
     assert inner is not None
-    complex_numbers = any(_dtype(v).kind == "c" for v in values)
-    key = (op, i, complex_numbers)
+    results = {_dtype(part) for part in (y if isinstance(y, tuple) else (y,))}
+    numbers = "real"
+    if any(_dtype(v).kind == "c" for v in values):
+        numbers = "complex"
+    elif np.dtype(np.float64) not in results and np.dtype(np.float32) in results:
+        numbers = "single"
+    key = (op, i, numbers)
     if key not in _known:
         names = lifted_names(inner, op, given)
-        _remember(
-            key,
-            tangent_function(
-                inner, (i,), given=given, lifted=names, unit=True, complex_numbers=complex_numbers
-            ),
-        )
+        made = tangent_function(inner, (i,), given=given, lifted=names, unit=True, numbers=numbers)
+        _remember(key, made)
     slope = _known[key]
     return None if slope is None else broadcast(slope, *values)
 
@@ -189,10 +191,17 @@ def _remember(key: Any, value: Any) -> None:
     _known[key] = value
 
 
+def of_structured(f: Callable[..., Any], op: Op, operands: tuple[Any, ...], given: int) -> Any:
+    """`f` broadcast over structured arrays, whose parts may be dual numbers."""
+    dual = any(holds_duals(type(x)) for x in operands)
+    return of_duals(f, op, operands, given) if dual else built(op, operands)
+
+
 def of_symbols(f: Callable[..., Any], op: Op, operands: tuple[Any, ...], given: int) -> Any:
     """`f` in a formula: a call of it."""
     return operation(op, operands)
 
 
 Dual._scalar_function = staticmethod(of_duals)  # type: ignore[attr-defined]
+Structured._scalar_function = staticmethod(of_structured)  # type: ignore[attr-defined]
 Symbol._scalar_function = staticmethod(of_symbols)  # type: ignore[attr-defined]

@@ -1,8 +1,9 @@
-"""Solving with matrices of dual numbers: one factorisation of the values, and one wide solve for all directions.
+"""Solving with matrices of dual numbers: one factorisation of the values, one wide solve for all directions.
 
-From A x = b follows A dx = db - dA x. The right-hand side is what `b - A @ x` with x held constant has for partials, so
-whatever a matrix is stored as, its product with a vector says how its solutions change. Determinants change by the
-entries of the inverse, d log det A = tr(A⁻¹ dA): for a gradient these are all that is computed.
+From A x = b follows A dx = db - dA x. The right-hand side is what `b - A @ x` with x held constant has for
+partials, so whatever a matrix is stored as, its product with a vector says how its solutions change.
+Determinants change by the entries of the inverse, d log det A = tr(A⁻¹ dA): for a gradient these are all that
+is computed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sparse matrices of dual numbers: the entries are dual numbers, the pattern is as it is.
 
-What moves entries is asked where it moves their numbers. A product is one of plain sparse matrices: `S @ x` adds up,
-row by row, entries times the elements of x they meet.
+What moves entries is asked where it moves their numbers. Products come to products of plain sparse matrices: `S
+@ x` adds up, row by row, entries times the elements of x that they meet.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mirabelle.arraytypes.functions import solving
 from mirabelle.arraytypes.functions.factorizations import factorize
 from mirabelle.arraytypes.functions.lapack import identity_like
 from mirabelle.arraytypes.functions.manipulation import repeat
-from mirabelle.arraytypes.structured.base import indices
+from mirabelle.arraytypes.structured.base import family_of, indices
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
@@ -25,7 +25,7 @@ from mirabelle.dispatch import verbs
 
 def _numbers(columns: Any, first: int = 0) -> Any:
     """The numbers of the stored entries, from `first` on."""
-    return verbs.add(indices(columns.family, columns.shape[0]), first)
+    return verbs.add(indices(family_of(columns), columns.shape[0]), first)
 
 
 def _picked(data: Any, at: Any) -> Any:
@@ -61,8 +61,8 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
 @rule_of("csr_from_dense")
 def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     raise DualError(
-        "Which entries of a matrix of dual numbers are stored cannot depend on which are zero now: their derivatives "
-        "need not be. Say which: mb.CSR((data, indices, indptr), shape=shape) with dual data."
+        "Which entries of a matrix of dual numbers are stored cannot depend on which are zero now: their "
+        "derivatives need not be. Say which: mb.CSR((data, indices, indptr), shape=shape) with dual data."
     )
 
 
@@ -86,9 +86,7 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     at = library.call("csr_lookup", _numbers(columns, 1), columns, indptr, i, j, columns=shape[1])
     one = _ones(data, data.shape[0])
     count = columns.shape[0]
-    _, adding = library.call(
-        routine, one, verbs.subtract(at, 1), _numbers(i), shape=(count, data.shape[0])
-    )
+    _, adding = library.call(routine, one, verbs.subtract(at, 1), _numbers(i), shape=(count, data.shape[0]))
     added = library.call("csr_product", *adding, data, shape=(count, data.shape[0]), left=True)
     return shape, (added, columns, indptr)
 
@@ -133,8 +131,7 @@ def _is_row(x: Any, from_left: bool) -> bool:
 
 
 def _of_entries(top: Any, data: Any, columns: Any, indptr: Any, x: Any, shape: Any, from_left: bool) -> Any:
-    """The product for the partials of the entries: they meet elements of x, and are added up row by row (column by
-    column) by a sparse matrix of ones."""
+    """The product for the partials of the entries, times the elements of x they meet: added up by ones."""
     n = columns.shape[0]
     one = _ones(data, n)
     kind = indptr.dtype
@@ -142,15 +139,15 @@ def _of_entries(top: Any, data: Any, columns: Any, indptr: Any, x: Any, shape: A
     if from_left:
         adding = (one, verbs.astype(_numbers(columns), kind), indptr)
         size = (shape[0], n)
-        met = x[columns]
         if x.ndim == 1:
-            return on_columns(
-                lambda c: library.call("csr_product", *adding, c, shape=size, left=True), verbs.multiply(p, met), True
-            )
-        stacked = verbs.multiply(p[..., None], met)
-        return on_columns(lambda c: library.call("csr_product", *adding, c, shape=size, left=True), stacked)
+            met = verbs.multiply(p, x[columns])
+        else:
+            met = verbs.multiply(verbs.reshape(p, (p.shape[0], *(1,) * (x.ndim - 2), n, 1)), x[..., columns, :])
+        return on_columns(
+            lambda c: library.call("csr_product", *adding, c, shape=size, left=True), met, x.ndim == 1
+        )
     rows = library.call("csr_rows", indptr)
-    ends = verbs.astype(indices(columns.family, n + 1), kind)
+    ends = verbs.astype(indices(family_of(columns), n + 1), kind)
     size = (n, shape[1])
     met = x[..., rows]
     spread = verbs.multiply(verbs.reshape(p, (p.shape[0], *(1,) * (x.ndim - 1), n)), met)
@@ -167,7 +164,7 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     counts = verbs.subtract(indptr2[1:], indptr2[:-1])[columns1]
     first = repeat(_numbers(columns1), counts)
     ends = _running(counts)
-    beside = verbs.subtract(indices(columns1.family, first.shape[0]), verbs.subtract(ends, counts)[first])
+    beside = verbs.subtract(indices(family_of(columns1), first.shape[0]), verbs.subtract(ends, counts)[first])
     second = verbs.add(indptr2[columns1][first], beside)
     rows = library.call("csr_rows", indptr1)
     products = verbs.multiply(a[first], b[second])
@@ -185,7 +182,11 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     data, columns, indptr, dense = operands
     whole = library.call("csr_dense", data, columns, indptr, shape=dense.shape)
     first, second = options["signs"]
-    made = verbs.subtract(dense, whole) if first < 0 else verbs.add(verbs.negative(dense) if second < 0 else dense, whole)
+    made = (
+        verbs.subtract(dense, whole)
+        if first < 0
+        else verbs.add(verbs.negative(dense) if second < 0 else dense, whole)
+    )
     return verbs.astype(made, options["dtype"], copy=False)
 
 
@@ -231,5 +232,3 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     if routine == "csr_det":
         return with_value(verbs.sum(verbs.multiply(verbs.multiply(slopes, value), data)), value)
     return value[0], with_value(verbs.sum(verbs.multiply(slopes, data)), value[1])
-
-

@@ -57,12 +57,17 @@ def _trigamma(x: float) -> float:
 
 def digamma(x: Any) -> Any:
     """The derivative of `lgamma`, element by element."""
-    return broadcast(digamma_of, x) if isinstance(x, AbstractArray) else digamma_of(float(x))
+    return _broadcast(digamma_of, x)
 
 
 def trigamma(x: Any) -> Any:
     """The derivative of `digamma`, element by element."""
-    return broadcast(trigamma_of, x) if isinstance(x, AbstractArray) else trigamma_of(float(x))
+    return _broadcast(trigamma_of, x)
+
+
+def _broadcast(f: Any, x: Any) -> Any:
+    """`f` of each element, in the dtype of `x`."""
+    return verbs.astype(broadcast(f, x), x.dtype, copy=False) if isinstance(x, AbstractArray) else f(float(x))
 
 
 SCALAR_RULES[digamma_of] = trigamma
@@ -83,7 +88,7 @@ def bessel_i1_of(x: float) -> float:
 
 def bessel_i1(x: Any) -> Any:
     """The derivative of `i0`, element by element."""
-    return broadcast(bessel_i1_of, x)
+    return _broadcast(bessel_i1_of, x)
 
 
 def _slope_of_i1(x: Any) -> Any:

@@ -1,8 +1,8 @@
 """Routines that structured arrays call with their parts: how products and solves change with dual parts.
 
-Entries that are moved are moved with their partials, by where the same routine puts their numbers. Products are linear
-in either factor; that of a Toeplitz matrix and a vector is one of a Toeplitz matrix made of the vector, and the
-entries of the first.
+Products are linear in either factor. That of a Toeplitz matrix and a vector is also one of a Toeplitz matrix,
+which is made of the vector, and the entries of the first: so the entries of all directions are multiplied at
+once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mirabelle.arraytypes.functions.lapack import identity_like
 from mirabelle.arraytypes.functions.manipulation import concat, flip, stack
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.banded import from_bands
-from mirabelle.arraytypes.structured.base import zeros
+from mirabelle.arraytypes.structured.base import family_of, zeros
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.dispatch import verbs
 
@@ -100,7 +100,7 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
 
     def of_entries(v: Any, p: Any) -> Any:
         """T @ v for entries of T that are the columns of `p`."""
-        beside = zeros(v.family, (rows - 1,), v.dtype)
+        beside = zeros(family_of(v), (rows - 1,), v.dtype)
         return product(concat([beside, v, beside]), p, (rows, rows + columns - 1))
 
     made = _bilinear(top, diagonals, x, lambda d, y: product(d, y, (rows, columns)), of_entries)
@@ -137,7 +137,7 @@ def _bilinear(top: Any, entries: Any, x: Any, product: Any, of_entries: Any) -> 
 
 
 def _of_vectors(x: Any, f: Any) -> Any:
-    """(directions, ..., rows, columns) of a function of a vector that gives (directions, rows), for each column."""
+    """A function of a vector that gives (directions, rows), for each column of `x`."""
     if x.ndim == 1:
         return f(x)
     if x.ndim == 2:

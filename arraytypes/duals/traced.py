@@ -1,9 +1,9 @@
 """Scalar functions of straight lines, evaluated with arrays in place of numbers.
 
-What `math.sin(x) * y + 1` does to an element, array functions do to all of them: then the rules for dual numbers
-give the derivative, in trees that fuse, and nothing needs to be compiled. A function with a branch or a loop is
-nothing for this, nor one that gives integers or booleans a part in arithmetic, where NumPy's arrays differ from
-Python's numbers.
+What `math.sin(x) * y + 1` does to an element, array functions do to all of them: then the rules for dual
+numbers give the derivative, in trees that fuse, and nothing needs to be compiled. A function with a branch or a
+loop is nothing for this, nor one that gives integers or booleans a part in arithmetic, where NumPy's arrays
+differ from Python's numbers.
 """
 
 from __future__ import annotations
@@ -37,14 +37,19 @@ def binary(operator: ast.operator) -> str | None:
 class Straight:
     """A function that can be evaluated with arrays, its helpers included."""
 
-    def __init__(self, f: types.FunctionType, body: list[ast.stmt], calls: dict[ast.Call, Any]) -> None:
-        from mirabelle.backends.codegen.effects import scope_of
-
+    def __init__(
+        self,
+        f: types.FunctionType,
+        body: list[ast.stmt],
+        known: dict[ast.expr, Any],
+        lifted: tuple[str, ...],
+    ) -> None:
         self.body = body
+        self.lifted = lifted
         self.parameters = callees.parameters_of(f) or []
-        self.look_up = scope_of(f)
-        # What is called: operations by name, and other such functions.
-        self.calls = calls
+        # What is called, operations by name and other such functions, and the numbers from around the function.
+        # (Not the function itself, which may hold large arrays.)
+        self.known = known
 
     def __call__(self, given: dict[str, Any]) -> Any:
         """What it returns for the values of its names."""
@@ -80,13 +85,12 @@ class Straight:
         if isinstance(e, ast.Tuple):
             return tuple([self.value(part, variables) for part in e.elts])
         if isinstance(e, ast.Call):
-            called = self.calls[e]
+            called = self.known[e]
             values = [self.value(a, variables) for a in e.args]
             if isinstance(called, str):
                 return arithmetic(called, *values)
             return called(dict(zip([p.name for p in called.parameters], values, strict=False)))
-        found = meaning(e, self.look_up)
-        return found.item() if isinstance(found, np.generic) else found
+        return self.known[e]
 
 
 def arithmetic(name: str, *values: Any) -> Any:
@@ -120,7 +124,7 @@ def operation_name(f: Any, arguments: int) -> str | None:
 
 def straight(f: types.FunctionType, lifted: tuple[str, ...]) -> Straight | None:
     """The function as one that arrays go through, `lifted` names too; None if it is not that simple."""
-    return _Check().function(f, set(lifted))
+    return _Check().function(f, lifted)
 
 
 class _Check:
@@ -129,32 +133,29 @@ class _Check:
         self.helpers: dict[Any, Straight] = {}
         self.inside: list[Any] = []
 
-    def function(self, f: types.FunctionType, lifted: set[str]) -> Straight | None:
+    def function(self, f: types.FunctionType, lifted: tuple[str, ...]) -> Straight | None:
         tree = tree_of(f)
         parameters = callees.parameters_of(f)
         if tree is None or parameters is None or f in self.inside:
             return None
         body = body_of(tree)
         self.inside.append(f)
-        found = _CheckBody(self, f, {p.name for p in parameters} | lifted)
+        found = _CheckBody(self, f, {p.name for p in parameters} | set(lifted))
         good = found.block(body)
         self.inside.pop()
         defaults = [p.default for p in parameters if p.default is not p.empty]
         if not good or not all(map(_is_number, defaults)):
             return None
-        return Straight(f, body, found.calls)
+        return Straight(f, body, found.known, lifted)
 
     def helper(self, f: Any, arguments: int) -> Straight | None:
         """A function that is called, if arrays may go through that."""
         inner = callees.python_function(f)
-        if inner is None or callees.rule_of(f) is not None:
-            return None
-        parameters = callees.parameters_of(inner) or []
-        if arguments > len(parameters) or any(p.default is p.empty for p in parameters[arguments:]):
+        if inner is None or not callees.takes(inner, arguments):
             return None
         made = self.helpers.get(inner)
         if made is None:
-            made = self.function(inner, set())
+            made = self.function(inner, ())
             if made is None or isinstance(made.body[-1].value, ast.Tuple):  # type: ignore[attr-defined]
                 return None
             self.helpers[inner] = made
@@ -162,13 +163,13 @@ class _Check:
 
 
 class _CheckBody:
-    def __init__(self, whole: _Check, f: types.FunctionType, known: set[str]) -> None:
+    def __init__(self, whole: _Check, f: types.FunctionType, local: set[str]) -> None:
         from mirabelle.backends.codegen.effects import scope_of
 
         self.whole = whole
         self.look_up = scope_of(f)
-        self.known = known
-        self.calls: dict[ast.Call, Any] = {}
+        self.local = local
+        self.known: dict[ast.expr, Any] = {}
 
     def block(self, body: list[ast.stmt]) -> bool:
         last = body[-1]
@@ -183,7 +184,7 @@ class _CheckBody:
             return s.value is not None and self.assigned([s.target], s.value)
         if isinstance(s, ast.AugAssign):
             self.whole.operations += 1
-            mine = isinstance(s.target, ast.Name) and s.target.id in self.known
+            mine = isinstance(s.target, ast.Name) and s.target.id in self.local
             return mine and type(s.op) in _OPERATORS and self.number(s.value)
         return isinstance(s, ast.Pass)
 
@@ -197,7 +198,7 @@ class _CheckBody:
                 return False
             if not all(isinstance(n, ast.Name) for n in names):
                 return False
-            self.known |= {n.id for n in names}  # type: ignore[attr-defined]
+            self.local |= {n.id for n in names}  # type: ignore[attr-defined]
         return True
 
     def numbers(self, e: ast.expr) -> bool:
@@ -208,7 +209,7 @@ class _CheckBody:
         """Is it an expression of real numbers that arrays may stand for?"""
         if isinstance(e, ast.Constant):
             return _is_number(e.value)
-        if isinstance(e, ast.Name) and e.id in self.known:
+        if isinstance(e, ast.Name) and e.id in self.local:
             return True
         if isinstance(e, (ast.BinOp, ast.UnaryOp)):
             self.whole.operations += 1
@@ -217,21 +218,25 @@ class _CheckBody:
         if isinstance(e, ast.Call):
             return not e.keywords and all(map(self.number, e.args)) and self.callee(e)
         if isinstance(e, (ast.Name, ast.Attribute)):
-            return _is_number(self.meaning(e))
+            found = self.meaning(e)
+            self.known[e] = found.item() if isinstance(found, np.generic) else found
+            return _is_number(found)
         return False
 
     def meaning(self, e: ast.expr) -> Any:
         root = e
         while isinstance(root, ast.Attribute):
             root = root.value
-        return None if isinstance(root, ast.Name) and root.id in self.known else meaning(e, self.look_up)
+        return None if isinstance(root, ast.Name) and root.id in self.local else meaning(e, self.look_up)
 
     def callee(self, e: ast.Call) -> bool:
         self.whole.operations += 1
         f = self.meaning(e.func)
+        if callees.rule_of(f) is not None:
+            return False
         called = operation_name(f, len(e.args)) or self.whole.helper(f, len(e.args))
         if called is not None:
-            self.calls[e] = called
+            self.known[e] = called
         return called is not None
 
 

@@ -47,6 +47,7 @@ def shown_as(x: Any, kind: Any, how: Any, shape: tuple[int, ...]) -> Any:
         part = imag_part if issubclass(kind, ImagPart) else real_part
         out = x._with(part(_array(x)), ((None, part(partials_of(x))),))
         out._source = (x, part)
+        out._version = x._owner()[0]._version
         return out
     raise no_rule(x)
 

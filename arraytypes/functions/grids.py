@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import _from_numpy, asarray
 from mirabelle.arraytypes.define import array_function, as_array
@@ -140,6 +141,9 @@ def logspace(
     >>> print(mb.logspace(0, 2, 3))
     [  1.  10. 100.]
     """
+    if _differentiated(start, stop, base):
+        made = verbs.pow(base, library.call("linspace", start, stop, num, endpoint, False, None, axis))
+        return asarray(made, dtype=dtype, device=device)
     made = np.logspace(_host(start), _host(stop), operator.index(num), endpoint, _host(base), dtype, axis)
     return _from_numpy(made, device)
 
@@ -155,8 +159,18 @@ def geomspace(
     >>> print(mb.geomspace(1, 8, 4))
     [1. 2. 4. 8.]
     """
+    if _differentiated(start, stop):
+        sign = verbs.sign(start)
+        powers = [verbs.log(verbs.multiply(sign, x)) for x in (start, stop)]
+        made = verbs.exp(library.call("linspace", *powers, num, endpoint, False, None, axis))
+        dtype = np.result_type(made.dtype, np.float64) if dtype is None else dtype
+        return asarray(verbs.multiply(sign, made), dtype=dtype, device=device)
     made = np.geomspace(_host(start), _host(stop), operator.index(num), endpoint, dtype, axis)
     return _from_numpy(made, device)
+
+
+def _differentiated(*numbers: Any) -> bool:
+    return any(isinstance(x, AbstractArray) and x.carries_derivatives for x in numbers)
 
 
 def _host(x: Any) -> Any:

@@ -32,7 +32,7 @@ def alike(name: str, arrays: Any) -> list[Any]:
     """A sequence of arrays, lists and numbers as arrays of one place."""
     if isinstance(arrays, AbstractArray) and not arrays.ndim:
         raise TypeError(f"{name} takes a sequence of arrays: mb.{name}([x, y]).")
-    arrays = [x._stored() if hasattr(x, "_stored") and x.carries_derivatives else x for x in arrays]
+    arrays = list(arrays)
     if not arrays:
         raise ValueError(f"need at least one array to {name}")
     families = {leaf_family(type(x)) if isinstance(x, AbstractArray) else None for x in arrays}
@@ -44,6 +44,11 @@ def alike(name: str, arrays: Any) -> list[Any]:
     return [x if leaf_family(type(x)) is family else verbs.adapt(family, x) for x in made]
 
 
+def with_duals_dense(arrays: list[Any]) -> list[Any]:
+    """The arrays, where structured ones whose parts hold dual numbers are dual numbers themselves."""
+    return [x._in_memory() if hasattr(x, "_stored") and x.carries_derivatives else x for x in arrays]
+
+
 def concatenate(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
@@ -53,7 +58,7 @@ def concatenate(
     >>> print(mb.concatenate([mb.HostArray([1, 2]), mb.HostArray([3.5])]))
     [1.  2.  3.5]
     """
-    parts = alike("concatenate", arrays)
+    parts = with_duals_dense(alike("concatenate", arrays))
     if axis is None:
         parts, axis = [verbs.reshape(x, (-1,)) for x in parts], 0
     first = parts[0]

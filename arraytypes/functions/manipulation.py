@@ -24,7 +24,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import DenseArray, as_shape
 from mirabelle.arraytypes.elementwise import leaf_family
-from mirabelle.arraytypes.functions.joining import alike, concatenate
+from mirabelle.arraytypes.functions.joining import alike, concatenate, with_duals_dense
 from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import Wrapper
@@ -228,6 +228,9 @@ def stack(arrays: Any, /, axis: Any = 0) -> Any:
 
 @stack_.method
 def _(leading: AbstractArray, arrays: list, axis: Any) -> Any:
+    if leading.carries_derivatives:  # in the parts of a structured array
+        arrays = with_duals_dense(arrays)
+        return stack_(_leading(arrays), arrays, axis)
     shape = arrays[0].shape
     axis = one_axis(axis, len(shape) + 1)
     shape = (*shape[:axis], len(arrays), *shape[axis:])

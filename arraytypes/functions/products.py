@@ -244,7 +244,8 @@ def kron(a: Any, b: Any, /) -> Any:
     shape1, shape2 = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
     shape = tuple(p * q for p, q in zip(shape1, shape2, strict=True))
     pairs = tuple(size for pair in zip(shape1, shape2, strict=True) for size in pair)
-    products = verbs.multiply(view_of(a, (slice(None), None) * a.ndim), view_of(b, (None, slice(None)) * b.ndim))
+    spread1, spread2 = view_of(a, (slice(None), None) * a.ndim), view_of(b, (None, slice(None)) * b.ndim)
+    products = verbs.multiply(spread1, spread2)
     if products.carries_derivatives:
         return verbs.reshape(products, shape)
     made = new_array((a, b), shape)

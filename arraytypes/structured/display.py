@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.cards import facts, sample_text, shown_bytes, shown_shape
-from mirabelle.arraytypes.structured.base import Implicit, Structured
+from mirabelle.arraytypes.structured.base import Implicit, Structured, duals_in
 from mirabelle.dispatch import verbs
 
 
@@ -27,13 +27,20 @@ def _(x: Structured, brief: bool = False) -> str:
     if not _is_small(x) or (isinstance(x, Implicit) and not brief):
         return summary(x)
     if brief:
-        return entries_text(x, " ")
+        return entries_text(x, " ") + (_directions(x) if x.carries_derivatives else "")
     text = entries_text(x, ", ")
     notes = [f"shape={x.shape}"] if x.size == 0 else []
+    if x.carries_derivatives:
+        text += _directions(x)
     if x.place.rank > 1:
         notes.append(f"place={x.place}")
     gap = "\n" if x.ndim > 1 and x.size else ""
     return f"{type(x).__name__}({gap}{', '.join([text, *notes])})"
+
+
+def _directions(x: Structured) -> str:
+    """What is said of an array whose parts hold dual numbers, beside its values."""
+    return f"; {max(d.directions for d in duals_in(x))} partials"
 
 
 @facts.method
@@ -80,11 +87,17 @@ def _part_text(part: Any) -> str:
         return summary(part)
     if part.ndim > 1:
         return f"{type(part).__name__} of shape {part.shape}"
+    if part.carries_derivatives:
+        return str(verbs.show(part))
     return np.array2string(verbs.fetch(part), separator=", ")
 
 
 def entries_text(x: Structured, separator: str) -> str:
     """The entries as NumPy writes them, a dot for each that is zero whatever the parts hold."""
+    if x.carries_derivatives:
+        from mirabelle.arraytypes.duals.base import plain  # which stands on this package
+
+        x = plain(x)
     values = verbs.fetch(x)
     if x.ndim == 0:
         return str(values[()])

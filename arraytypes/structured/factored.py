@@ -90,4 +90,4 @@ def _(A: Banded | Triangular | Circulant) -> Any:
 @factorize.method
 def _(A: CSR) -> Any:
     check_square("factorize", A)
-    return SparseLU(A)
+    return ByStructure(A) if A.carries_derivatives else SparseLU(A)

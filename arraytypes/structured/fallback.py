@@ -135,11 +135,19 @@ def _(x: Structured) -> Any:
     return verbs.capture(made_dense(x))
 
 
-@verbs.leaf_of.method
-def _(x: Structured) -> Leaf:
+def in_memory(x: Structured) -> Any:
+    """The dense form of `x`, for a library that needs all entries in memory."""
     if x.compressed and x.ndim > 1 and settings.dense_fallback != "silent":
         tell(x)
-    return verbs.leaf_of(made_dense(x))
+    return made_dense(x)
+
+
+Structured._in_memory = in_memory  # type: ignore[attr-defined]
+
+
+@verbs.leaf_of.method
+def _(x: Structured) -> Leaf:
+    return verbs.leaf_of(in_memory(x))
 
 
 @verbs.lower.method

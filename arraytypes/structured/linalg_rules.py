@@ -36,7 +36,7 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.structured.banded import Bidiagonal, Diagonal, Identity, Tridiagonal, band
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.arraytypes.structured.conjugated import Adjoint, Conj, adjoint
-from mirabelle.arraytypes.structured.mirrored import Mirrored
+from mirabelle.arraytypes.structured.mirrored import Mirrored, read_half
 from mirabelle.arraytypes.structured.triangular import Triangular
 from mirabelle.dispatch import verbs
 
@@ -267,14 +267,14 @@ def _(x: Mirrored) -> Any:
 def _(x: Mirrored, *, UPLO: str = "L") -> Any:
     if x.dtype.kind == "c" and not x.hermitian:
         return decompositions.eigvalsh(verbs.dense(x), UPLO=UPLO)
-    return decompositions.eigvalsh(x.parts[0], UPLO=x.uplo)
+    return decompositions.eigvalsh(read_half(x), UPLO=x.uplo)
 
 
 @decompositions.eigh.method
 def _(x: Mirrored, *, UPLO: str = "L") -> Any:
     if x.dtype.kind == "c" and not x.hermitian:
         return decompositions.eigh(verbs.dense(x), UPLO=UPLO)
-    return decompositions.eigh(x.parts[0], UPLO=x.uplo)
+    return decompositions.eigh(read_half(x), UPLO=x.uplo)
 
 
 @decompositions.eigvals.method

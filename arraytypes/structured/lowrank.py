@@ -146,6 +146,9 @@ class LowRank(Structured):
         dtype = np.result_type(self.dtype, other.dtype)
         if dtype.kind not in "fc":
             return NotImplemented
+        if self.carries_derivatives or other.carries_derivatives:
+            whole = self._dense()
+            return verbs.ELEMENTWISE[name](*((whole, other) if self_first else (other, whole)))
         left, right = (verbs.astype(p, dtype, copy=False) for p in self._parts)
         turned = name == "subtract" and self_first
         out = verbs.copy(verbs.astype(verbs.negative(other) if turned else other, dtype, copy=False))

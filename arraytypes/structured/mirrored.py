@@ -170,6 +170,11 @@ class Hermitian(Mirrored):
     hermitian = True
 
 
+def read_half(x: Mirrored) -> Any:
+    """A matrix for a routine that reads the stored half; of dual numbers both halves, which change together."""
+    return x._dense() if x.carries_derivatives else x.parts[0]
+
+
 def upper_part(x: Any, clean: bool = False) -> Any:
     """A matrix that equals `x`, which is symmetric or Hermitian, on and above the main diagonal.
 

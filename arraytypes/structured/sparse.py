@@ -59,6 +59,7 @@ class CSR(Structured):
 
     __module__ = "mirabelle"
     __slots__ = ()
+    entrywise = True
 
     def __new__(cls, x: Any, shape: Any = None, *, dtype: Any = None, device: Any = None) -> Any:
         shape = None if shape is None else as_shape(shape)

@@ -62,7 +62,8 @@ _DIRECT = ("add", "subtract", "multiply")
 
 def _combined(op: Op, x: CSR, y: CSR) -> Any:
     dtype = promotion.signature(op, (x.dtype, y.dtype)).out
-    if same_pattern(x, y) or dtype.char not in "bhilqBHILQfdFD":
+    differentiated = x.carries_derivatives or y.carries_derivatives
+    if differentiated or same_pattern(x, y) or dtype.char not in "bhilqBHILQfdFD":
         return NotImplemented
     a, b = (verbs.astype(z, dtype, copy=False) for z in (x, y))
     return CSR._of(library.call("csr_combined", *a.parts, *b.parts, name=op.name, shape=x.shape), x.shape)

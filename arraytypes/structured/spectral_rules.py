@@ -34,7 +34,7 @@ from mirabelle.arraytypes.structured.banded import (
 from mirabelle.arraytypes.structured.base import Structured, zeros
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.implicit import Fill, Ones
-from mirabelle.arraytypes.structured.mirrored import Mirrored
+from mirabelle.arraytypes.structured.mirrored import Mirrored, read_half
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.arraytypes.structured.toeplitz import Circulant
 from mirabelle.arraytypes.structured.triangular import Triangular, UpperTriangular
@@ -138,7 +138,7 @@ def _(x: Mirrored, *, upper: bool = False) -> Any:
     if x.dtype.kind == "c" and not x.hermitian:
         return decompositions.cholesky(verbs.dense(x), upper=upper)
     stored = x.uplo == "U"
-    found = decompositions.cholesky(x.parts[0], upper=stored)
+    found = decompositions.cholesky(read_half(x), upper=stored)
     return found if stored == bool(upper) else verbs.materialize(verbs.copy(adjoint(found)))
 
 

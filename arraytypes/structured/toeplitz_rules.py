@@ -90,8 +90,7 @@ def _regular(name: str, x: Any) -> Any:
     values = _spectrum(x)
     if x.order:
         size = verbs.abs(values)
-        low, high = float(verbs.min(size)), float(verbs.max(size))
-        if low <= high * float(np.finfo(x.dtype).eps):
+        if bool(verbs.min(size) <= verbs.max(size) * float(np.finfo(x.dtype).eps)):
             raise LinAlgError(singular(name))
     return values
 

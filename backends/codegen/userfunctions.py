@@ -142,7 +142,7 @@ def operation(f: Callable[..., Any], nin: int) -> tuple[Op, tuple[Any, ...]]:
             "kernel. Wrap it in a lambda of scalars."
         )
     around = captures(function)
-    lifted = {n: v for n, v in around.items() if _liftable(v)}
+    lifted = {n: v for n, v in around.items() if liftable(v)}
     constants = {n: v for n, v in around.items() if n not in lifted}
     base = (function.__code__, function.__defaults__, id(function.__globals__), nin)
     fixed = tuple(map(_token, constants.values()))
@@ -157,18 +157,25 @@ def operation(f: Callable[..., Any], nin: int) -> tuple[Op, tuple[Any, ...]]:
 
 def captures(f: types.FunctionType) -> dict[str, Any]:
     """What a function reads from around it: cells and globals, by name."""
-    import dis
-
     found: dict[str, Any] = {}
     for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
         try:
             found[name] = cell.cell_contents
         except ValueError:
             raise UserFunctionError(f"{f.__name__}() closes over {name}, which has no value yet.") from None
-    for instruction in dis.get_instructions(f.__code__):
-        if instruction.opname == "LOAD_GLOBAL" and instruction.argval in f.__globals__:
-            found.setdefault(instruction.argval, f.__globals__[instruction.argval])
+    for name in _globals_of(f.__code__):
+        if name in f.__globals__:
+            found.setdefault(name, f.__globals__[name])
     return found
+
+
+@functools.lru_cache(maxsize=4096)
+def _globals_of(code: types.CodeType) -> tuple[str, ...]:
+    """The names that a function's code reads from its module."""
+    import dis
+
+    read = [i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"]
+    return tuple(dict.fromkeys(read))
 
 
 def refuse_captured_arrays(f: types.FunctionType) -> None:
@@ -202,7 +209,7 @@ def _token(value: Any) -> Any:
     return value if isinstance(value, (int, float, complex, str, bytes, type(None))) else id(value)
 
 
-def _liftable(value: Any) -> bool:
+def liftable(value: Any) -> bool:
     from mirabelle.arraytypes.abstract import AbstractArray
 
     return isinstance(value, (int, float, complex, np.generic, np.ndarray, AbstractArray))

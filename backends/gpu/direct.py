@@ -28,7 +28,7 @@ from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import intern, signature
-from mirabelle.dispatch.schedule import SCALAR, Request, worth_storing
+from mirabelle.dispatch.schedule import SCALAR, Request, hoisted, worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 # Trees of more operations are scheduled: their parts may be worth storing.
@@ -93,7 +93,7 @@ def _walk(
                     else:
                         key.append(~leaves.index(a))
                     continue
-                if a.shape != shape:
+                if a.shape != shape and (a.shape or hoisted(a, shape)):
                     raise NotDirect
                 if getrefcount(a) > _alone:
                     # Somebody else holds it: the rule of `schedule` says whether it is stored.

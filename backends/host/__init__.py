@@ -15,4 +15,5 @@ from mirabelle.backends.host import (  # noqa: F401 - they add methods
     structured,
     toeplitz,
     transforms,
+    vectors,
 )

@@ -43,6 +43,7 @@ def draw(folder: Path) -> list[Path]:
         rows = len(stored)
         size = (6.2 * len(panels), 5.2 * rows)
         made = Picture(figsize=size, facecolor="white", layout="constrained")
+        made.get_layout_engine().set(w_pad=0.15, h_pad=0.15)
         FigureCanvasAgg(made)
         axes = made.subplots(rows, len(panels), squeeze=False)
         for row, (content, place) in zip(axes, stored, strict=True):

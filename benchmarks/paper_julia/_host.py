@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -24,6 +25,8 @@ def run(only: str, rounds: int, tiny: bool, out: Path | None) -> None:
     chosen = [f for f in FIGURES if only in f.name]
     if not chosen:
         raise SystemExit(f"there is no figure {only!r}; there are {', '.join(f.name for f in FIGURES)}")
+    # Who else was at work before this began.
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     cases = [
         measured(Case(f, n, tiny=tiny), rounds or (2 if tiny else 9))
         for f in chosen
@@ -34,7 +37,7 @@ def run(only: str, rounds: int, tiny: bool, out: Path | None) -> None:
         _report.show_figure(figure, cases, summary)
     if out is None:
         return
-    record = {"threads": 2, "method": _report.METHOD, "summary": summary, "cases": cases}
+    record = {"threads": 2, "load_before": load, "method": _report.METHOD, "summary": summary, "cases": cases}
     _measure.store("paper_julia", record, out)
     _report.write_table(out / "paper_julia.csv", "host", cases)
     with contextlib.suppress(ImportError):
@@ -52,7 +55,8 @@ def contenders(case: Case) -> figures.Contenders:
         with contextlib.suppress(ImportError):
             import jax
 
-            found |= figures.by_jax(case, [jax.numpy.asarray(x) for x in data], jax)
+            shown = [jax.numpy.asarray(x) for x in data]
+            found |= figures.by_jax(case, shown, jax, jax.block_until_ready)
     return found
 
 

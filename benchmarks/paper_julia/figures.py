@@ -175,9 +175,8 @@ def by_hand(case: Case, data: Sequence[Any], xp: Any, name: str) -> Contenders:
     return {f"{name}, by hand": lambda: peers.descend(xp, w, 0.0, x, y, STEPS)[0]}
 
 
-def by_jax(case: Case, data: Sequence[Any], jax: Any) -> Contenders:
-    """The programs compiled by JAX, loops included."""
-    wait = jax.block_until_ready
+def by_jax(case: Case, data: Sequence[Any], jax: Any, wait: Callable[[Any], Any]) -> Contenders:
+    """The programs compiled by JAX, loops included; `wait` is called with what a call has started."""
     if case.figure is POWER:
         (A,) = data
         domeigen = peers.jax_domeigen(jax, case.iterations)

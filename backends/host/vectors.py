@@ -1,0 +1,146 @@
+"""Products and norms of what lies in the host's memory, without a detour.
+
+The general methods do the same. For a few hundred elements, what they ask on the way costs more than BLAS.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import evaluated
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.backends.host.interpreter import quietly
+from mirabelle.backends.host.matmul import product
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tree import Leaf
+
+_new = object.__new__
+
+
+def _array(cls: Any, data: Any, dtype: np.dtype) -> Any:
+    """New memory as an array of a type."""
+    leaf = _new(Leaf)
+    leaf.view = data if type(data) is np.ndarray else np.asarray(data, dtype)
+    leaf.shape = leaf.view.shape
+    leaf.dtype = dtype
+    x = _new(cls)
+    x._node = leaf
+    return x
+
+
+def _stored(x: Any) -> Any:
+    """The memory of an array that is evaluated, else None."""
+    node = x._node
+    if type(node) is not Leaf:
+        node = node.value
+        if node is None:
+            return None
+        x._node = node
+    return node.view
+
+
+def _of_matrices(first: Any, second: Any) -> tuple[Any, np.dtype] | None:
+    """The type of a product that BLAS computes of vectors and matrices of these types."""
+    if len(first.parameters) < 2 or len(second.parameters) < 2:
+        return None
+    dtype, n1 = first.parameters
+    if second.parameters[0] != dtype or dtype.char not in "fd" or not {n1, second.parameters[1]} <= {1, 2}:
+        return None
+    return HostArray[dtype, n1 + second.parameters[1] - 2], dtype
+
+
+@verbs.matmul.generated(signature=(HostArray, HostArray))
+def _(first: Any, second: Any) -> Any:
+    general = verbs.matmul.core.resolve((AbstractArray, AbstractArray)).implementation
+    found = _of_matrices(first, second)
+    if found is None:
+        return general
+    out, dtype = found
+    # A tree that meets a vector joins the kernel of the product: that is for the general method.
+    forces_first = second.ndim == 2 and first.ndim == 2
+    forces_second = first.ndim == 2
+
+    def matmul(x1: Any, x2: Any) -> Any:
+        a, b = _stored(x1), _stored(x2)
+        if a is None and forces_first:
+            a = evaluated(x1).view
+        if b is None and forces_second and a is not None:
+            b = evaluated(x2).view
+        if a is None or b is None or counters.active or a.shape[-1] != b.shape[0]:
+            return general(x1, x2)
+        return _array(out, quietly(product, a, b), dtype)
+
+    return matmul
+
+
+@verbs.dot.generated(signature=(HostArray, HostArray))
+def _(first: Any, second: Any) -> Any:
+    general = verbs.dot.core.resolve((AbstractArray, AbstractArray)).implementation
+    found = _of_matrices(first, second)
+    if found is None or first.ndim != 1 or second.ndim != 1:
+        return general
+    out, dtype = found
+
+    def dot(x1: Any, x2: Any) -> Any:
+        a, b = _stored(x1), _stored(x2)
+        if a is None or b is None or counters.active or a.shape != b.shape:
+            return general(x1, x2)
+        return _array(out, quietly(np.dot, a, b), dtype)
+
+    return dot
+
+
+@verbs.norm.generated(signature=(HostArray,))
+def _(array: Any) -> Any:
+    general = verbs.norm.core.resolve((AbstractArray,)).implementation
+    if len(array.parameters) < 2 or array.dtype.char not in "fd":
+        return general
+    out, dtype = HostArray[array.dtype, 0], array.dtype
+
+    def norm(x: Any, p: Any = 2) -> Any:
+        a = _stored(x) if type(p) is int and p == 2 else None
+        if a is None or counters.active or not a.flags.forc:
+            return general(x, p)
+        line = a.ravel("K")
+        return _array(out, math.sqrt(quietly(np.dot, line, line)), dtype)
+
+    return norm
+
+
+def _reduction(verb: Any, ufunc: Any) -> None:
+    """The reduction of all elements of a small array, at once: a node for it would cost more than it saves."""
+
+    def generated(array: Any) -> Any:
+        general = verb.core.resolve((AbstractArray,)).implementation
+        if len(array.parameters) < 2 or array.dtype.char not in "fdl":
+            return general
+        out, dtype = HostArray[array.dtype, 0], array.dtype
+
+        def reduction(x: Any, *, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+            a = _stored(x) if axis is None and not keepdims else None
+            if (
+                a is None
+                or counters.active
+                or not 0 < a.size <= settings.small_size
+                or (options and options != {"dtype": None})
+            ):
+                return general(x, axis=axis, keepdims=keepdims, **options)
+            return _array(out, quietly(ufunc, a, None), dtype)
+
+        return reduction
+
+    verb.generated(generated, signature=(HostArray,))
+
+
+for _verb, _ufunc in (
+    (verbs.sum, np.add),
+    (verbs.prod, np.multiply),
+    (verbs.min, np.minimum),
+    (verbs.max, np.maximum),
+):
+    _reduction(_verb, _ufunc.reduce)

@@ -278,10 +278,13 @@ def _slope(y: Any, tag: Tag, x: Any) -> Any:
     """How a result changes along the only direction."""
     if isinstance(y, NUMBERS):
         return 0.0
+    if isinstance(y, Dual) and y._tag is not tag and isinstance(plain(y), NUMBERS):
+        _row(y, tag, 1, 0.0, "derivative")  # or an error, if it is of a differentiation that has finished
+        return 0.0
     terms = y._now() if isinstance(y, Dual) and y._tag is tag else ()
     if terms and all(isinstance(base, Seed) for _, base in terms):
         slope = sum(1.0 if c is None else c for c, _ in terms)
-        if not isinstance(y._value, AbstractArray):
+        if isinstance(plain(y), NUMBERS):
             return slope
         if isinstance(slope, AbstractArray) and slope.shape == y.shape:
             return cast_to(snapshot(slope), y.dtype)

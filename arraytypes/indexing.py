@@ -452,6 +452,9 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
     if rule is not None:  # a type of several arrays writes to each
         rule(index, value, op)
         return
+    if getattr(value, "carries_derivatives", False):
+        verbs.assign(x, value)  # which says why it cannot be
+        return
     check_writable(x)
     family = leaf_family(type(x))
     if not op and family._put_small is not None and not counters.active and family._put_small(x, index, value):

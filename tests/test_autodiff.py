@@ -394,6 +394,9 @@ def test_perturbations_are_not_confused():
         ad.derivative(lambda x: ad.derivative(lambda y: ad.derivative(lambda z: x * y * z, 1.0), 1.0), 1.0)
         == 1.0
     )
+    nth = lambda f, n: f if n == 0 else lambda t: ad.derivative(nth(f, n - 1), t)
+    assert [nth(lambda t: t**2, n)(1.0) for n in range(5)] == [1.0, 2.0, 2.0, 0.0, 0.0]
+    assert type(nth(lambda t: t**2, 4)(1.0)) is float
     third = lambda f: lambda t: ad.derivative(lambda t: ad.derivative(lambda t: ad.derivative(f, t), t), t)
     assert third(lambda t: t**5)(2.0) == 60 * 4.0
     assert math.isclose(third(mb.sin)(0.3), -math.cos(0.3), rel_tol=1e-14)

@@ -1,6 +1,7 @@
 """Dual numbers: `base.py` says how they are kept, the others give the rules."""
 
 from mirabelle.arraytypes.duals import (  # noqa: F401 - they add methods
+    counting,
     elementwise,
     factoring,
     joining,

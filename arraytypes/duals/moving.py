@@ -219,14 +219,11 @@ def write(dest: Any, value: Any, casting: Any = "unsafe") -> Any:
 
 
 def _has_terms_for(dest: Any, value: Any) -> bool:
-    """Do all elements of `dest` change as the terms of a value say? (No: as parts of them, or as real parts.)"""
+    """Do all elements of `dest` change as the terms of a value say? (Not if they are its real parts.)"""
     if not isinstance(value, Dual) or value._tag.order < dest._tag.order:
         return True
-    return (
-        value._tag is dest._tag
-        and value.ndim <= dest.ndim
-        and (value.dtype.kind == dest.dtype.kind or dest.dtype.kind == "c")
-    )
+    real_parts = value.dtype.kind == "c" and dest.dtype.kind != "c"
+    return value._tag is dest._tag and value.ndim <= dest.ndim and not real_parts
 
 
 def _write_at(x: Any, index: Any, value: Any, op: str = "") -> None:

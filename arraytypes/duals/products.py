@@ -20,12 +20,14 @@ from mirabelle.arraytypes.duals.base import (
     collected,
     combined,
     directions_in_front,
+    family_of,
     outermost,
     snapshot,
     value_in,
 )
 from mirabelle.arraytypes.duals.moving import _array, _full
 from mirabelle.arraytypes.elementwise import Scalar
+from mirabelle.arraytypes.structured.base import indices
 from mirabelle.dispatch import verbs
 
 
@@ -104,12 +106,11 @@ def _among_stacks(p: Any, ndim: int, shape: tuple[int, ...]) -> Any:
 
 
 def _seeded(s: Seed, c: Any, x: Any, other: Any, shape: tuple[int, ...], lines_of: Any) -> Any:
-    """The product of unit directions of a vector, or of a row (a column), with a plain matrix: lines of
-    that."""
+    """The product of unit directions of a vector or a matrix with a plain matrix: lines of that."""
     if s.shape != x.shape or other.ndim > 2:
         return None
     if sum(d != 1 for d in s.shape) > 1:
-        return _with_vector(s, c, other, lines_of is _rows_of) if x.ndim == 2 and other.ndim == 1 else None
+        return _with_lines(s, c, other, lines_of is _rows_of) if x.ndim == 2 else None
     lines = lines_of(s, other, x.ndim)
     if lines is None:
         return None
@@ -123,17 +124,29 @@ def _seeded(s: Seed, c: Any, x: Any, other: Any, shape: tuple[int, ...], lines_o
     return rows if all(d == 1 for d in shape[: -lines.ndim + 1 or None]) else verbs.reshape(rows, (s.n, *shape))
 
 
-def _with_vector(s: Seed, c: Any, v: Any, matrix_first: bool) -> Any:
-    """The product of unit directions of a matrix with a vector: each puts one element of it into one row (or column)."""
+def _with_lines(s: Seed, c: Any, other: Any, matrix_first: bool) -> Any:
+    """The product of unit directions of a matrix with a matrix or a vector: each moves a line of that.
+
+    Element (i, j) of `x @ other` puts row j of the other into row i; one of `other @ x` column i into column j.
+    """
     rows, columns = s.shape
-    factor = _full(v if matrix_first else verbs.reshape(v, (rows, 1)), s.shape)
+    lines = other if matrix_first or other.ndim == 1 else verbs.permute_dims(other, (1, 0))
+    tail = lines.shape[1:]
+    one = (1,) * len(tail)
+    spread = lines if matrix_first else verbs.reshape(lines, (rows, 1, *tail))
+    spread = _full(spread, (rows, columns, *tail))
+    if isinstance(c, AbstractArray):
+        c = verbs.reshape(_full(c, s.shape), (rows, columns, *one))
     if c is not None:
-        factor = verbs.multiply(factor, c)
-    number = verbs.add(indices(family_of(v), s.count), s.start)
+        spread = verbs.multiply(spread, c)
+    spread = verbs.reshape(s.part(verbs.reshape(spread, (rows * columns, *tail))), (s.count, 1, *tail))
+    family = family_of(other)
+    number = verbs.add(indices(family, s.count), s.start)
     into = verbs.floor_divide(number, columns) if matrix_first else verbs.remainder(number, columns)
-    hit = verbs.equal(verbs.reshape(into, (s.count, 1)), indices(family_of(v), rows if matrix_first else columns))
-    line = verbs.reshape(s.part(verbs.reshape(factor, (-1,))), (s.count, 1))
-    return s.placed(verbs.where(hit, line, 0))
+    n = rows if matrix_first else columns
+    hit = verbs.equal(verbs.reshape(into, (s.count, 1, *one)), verbs.reshape(indices(family, n), (n, *one)))
+    made = s.placed(verbs.where(hit, spread, 0))
+    return made if matrix_first or not tail else verbs.permute_dims(made, (0, 2, 1))
 
 
 def _rows_of(s: Seed, b: Any, ndim: int) -> Any:

@@ -1,8 +1,8 @@
 """Routines of a place's library, called with dual numbers: one rule for each, by its name.
 
-Whatever calls a routine comes here (see `arraytypes/library.py`): the values go to the routine as they are, and a
-rule says what becomes of the partials. Most are linear in one operand: then the partials go the same way, with
-their axes one further. What has no rule is refused.
+Whatever calls a routine comes here (see `arraytypes/library.py`): the values go to the routine as they are, and
+a rule says what becomes of the partials. Most are linear in one operand: then the partials go the same way,
+with their axes one further. What has no rule is refused.
 """
 
 from __future__ import annotations
@@ -73,16 +73,17 @@ def only_first(top: Any, operands: Any, options: Any) -> Any:
 
 def with_value(result: Any, value: Any) -> Any:
     """A dual number that was composed, with the value that the routine gave, to the last bit."""
-    return result._with(value, result._now()) if isinstance(result, Dual) else value
+    if not isinstance(result, Dual) or getattr(value, "_tag", None) is result._tag:
+        return value  # a constant for this differentiation
+    return result._with(value, result._now())
 
 
 # Of what comes in steps there is no derivative
 
-for _name in (
+rule_of(
     "argsort", "argpartition", "argmax", "argmin", "lexsort", "searchsorted", "digitize", "isin", "nonzero",
     "argwhere", "flatnonzero", "may_share_memory", "shares_memory",
-):  # fmt: skip
-    RULES[_name] = on_values
+)(on_values)  # fmt: skip
 
 
 # Linear in the first operand: what becomes of shape, operands and options with the directions in front
@@ -90,10 +91,10 @@ for _name in (
 Further = Callable[[Any, Any, Any, Any], tuple[Any, Any, Any]]
 
 
-def linear(*names: str) -> Callable[[Further], Further]:
-    """The decorated function gives, for (x, its partials, other operands, options), the last three for partials."""
+def linear(*names: str) -> Callable[[Further], Rule]:
+    """The decorated function makes of (x, its partials, other operands, options) the last three of the call."""
 
-    def register(further: Further) -> Further:
+    def register(further: Further) -> Rule:
         def rule(routine: str, top: Any, operands: Any, options: Any) -> Any:
             x = only_first(top, operands, options)
             value = on_values(routine, top, operands, options)
@@ -101,8 +102,7 @@ def linear(*names: str) -> Callable[[Further], Further]:
             made = library.call(routine, p, *rest, **options)
             return top._with(value, ((None, verbs.reshape(made, (top._n, *value.shape))),))
 
-        RULES.update(dict.fromkeys(names, rule))
-        return further
+        return rule_of(*names)(rule)
 
     return register
 
@@ -156,8 +156,7 @@ def _padded(x: Any, p: Any, rest: Any, options: Any) -> Any:
     return p, ([(0, 0), *widths],), options
 
 
-linear("pad")(_padded)
-_pad = RULES["pad"]
+_pad = linear("pad")(_padded)
 
 
 @rule_of("pad")

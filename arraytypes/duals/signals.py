@@ -1,4 +1,4 @@
-"""Convolutions, interpolation and counts of dual numbers: products and sums, written with array functions."""
+"""Convolutions and interpolation of dual numbers: products and sums, written with array functions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library
-from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.duals.base import no_rule, partials_of, value_in
-from mirabelle.arraytypes.duals.moving import each_row
-from mirabelle.arraytypes.duals.routines import is_mine, on_values, rule_of, values_in, with_value
+from mirabelle.arraytypes.duals.routines import is_mine, on_values, rule_of, with_value
 from mirabelle.arraytypes.functions.joining import concatenate
 from mirabelle.arraytypes.functions.manipulation import flip, moveaxis
-from mirabelle.arraytypes.functions.neighbours import diff
 from mirabelle.arraytypes.functions.padding import pad
 from mirabelle.arraytypes.functions.picking import searchsorted, take
 from mirabelle.dispatch import verbs
@@ -83,7 +80,7 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
 
 @rule_of("linspace")
 def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
-    start, stop, num, endpoint, step, dtype, axis = operands
+    start, stop, num, endpoint, step, _, axis = operands
     found = on_values(routine, top, operands, options)
     value = found[0] if step else found
     steps = num - 1 if endpoint else num
@@ -93,70 +90,3 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     made = moveaxis(verbs.add(start, verbs.multiply(along, wide)), 0, axis)
     made = with_value(verbs.astype(made, value.dtype, copy=False), value) if value.dtype.kind in "fc" else value
     return (made, with_value(wide, found[1])) if step else made
-
-
-# Counts: the weights may have derivatives, and edges go with the smallest and the largest element
-
-
-@rule_of("bincount")
-def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
-    value = on_values(routine, top, operands, options)
-    x, weights = value_in(operands[0], top._tag), options["weights"]
-    if not is_mine(weights, top):
-        return value
-    n = options["minlength"]
-    rows = each_row(partials_of(weights), lambda p: library.call("bincount", x, weights=p, minlength=n))
-    return top._with(value, ((None, rows),))
-
-
-@rule_of("histogram", "histogram2d", "histogramdd", "histogram_bin_edges")
-def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
-    found = on_values(routine, top, operands, options)
-    coordinates = operands if routine != "histogramdd" else _columns(operands[0])
-    edges = (
-        (found,) if routine == "histogram_bin_edges" else found[1] if routine == "histogramdd" else found[1:]
-    )
-    bins, limits = options["bins"], options["range"]
-    count = len(edges)
-    each = routine in ("histogram2d", "histogramdd") and isinstance(bins, (list, tuple)) and len(bins) == count
-    bins = list(bins) if each else [bins] * count
-    limits = [limits] if routine not in ("histogram2d", "histogramdd") else limits or [None] * count
-    edges = [_edges(top, *each) for each in zip(coordinates, edges, bins, limits, strict=True)]
-    if routine == "histogram_bin_edges":
-        return edges[0]
-    counts, weights = found[0], options["weights"]
-    if options["density"]:  # NumPy's, of counts that have derivatives
-        plain = values_in(options, top._tag) | {"density": False}
-        counts = library.call(routine, *values_in(operands, top._tag), **plain)[0]
-    if is_mine(weights, top):
-        plain = values_in(options, top._tag) | {"density": False, "weights": None}
-
-        def counted(p: Any) -> Any:
-            return library.call(routine, *values_in(operands, top._tag), **plain | {"weights": p})[0]
-
-        counts = top._with(counts, ((None, each_row(partials_of(weights), counted)),))
-    if options["density"]:
-        counts = verbs.divide(counts, verbs.sum(counts))
-        for d, e in enumerate(edges):
-            shape = tuple(-1 if k == d else 1 for k in range(len(edges)))
-            counts = verbs.divide(counts, verbs.reshape(diff(e), shape))
-        counts = with_value(counts, found[0])
-    return (counts, edges) if routine == "histogramdd" else (counts, *edges)
-
-
-def _columns(sample: Any) -> list[Any]:
-    if not isinstance(sample, AbstractArray):
-        return list(sample)
-    sample = sample if sample.ndim > 1 else sample[:, None]
-    return [sample[:, d] for d in range(sample.shape[1])]
-
-
-def _edges(top: Any, x: Any, edges: Any, bins: Any, limits: Any) -> Any:
-    """The edges along an axis, which keep their shares of the way from the smallest element to the largest."""
-    if is_mine(bins, top) and bins.ndim:
-        return bins
-    if not is_mine(x, top) or limits is not None or not isinstance(bins, (int, np.integer, str)):
-        return edges
-    low, high = verbs.min(x), verbs.max(x)
-    share = verbs.divide(verbs.subtract(edges, edges[0]), verbs.subtract(edges[-1], edges[0]))
-    return with_value(verbs.add(low, verbs.multiply(share, verbs.subtract(high, low))), edges)

@@ -72,10 +72,11 @@ class Memory:
         bisect.insort(self.starts, block.ptr)
         self.blocks[block.ptr] = weakref.ref(block, functools.partial(self._gone, block.ptr))
 
-    def _gone(self, start: int, ref: Any) -> None:
+    def _gone(self, start: int, ref: Any, find: Any = bisect.bisect_left) -> None:
+        # (`find` is a default, because at the end of a process the module's own names are gone first.)
         if self.blocks.get(start) is ref:
             del self.blocks[start]
-            at = bisect.bisect_left(self.starts, start)
+            at = find(self.starts, start)
             if at < len(self.starts) and self.starts[at] == start:
                 del self.starts[at]
 

@@ -35,6 +35,7 @@ from mirabelle.arraytypes.duals.base import (
 from mirabelle.arraytypes.duals.tags import Tag, tag_of_call
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.manipulation import concat, moveaxis
+from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import generic
 
@@ -291,7 +292,8 @@ def _slope(y: Any, tag: Tag, x: Any) -> Any:
     if getattr(y, "entrywise", False) and y.carries_derivatives and not getattr(y, "unit", False):
         # Where each entry is one of a part, the derivative has the structure of the array.
         return y._with_parts(tuple(_slope(p, tag, x) if p.dtype.kind in "fc" else p for p in y.parts))
-    return snapshot(_row(y, tag, 1, y, "derivative")[0])
+    row = _row(y, tag, 1, y, "derivative")
+    return snapshot(shaped(row, row.shape[1:]))
 
 
 def gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
@@ -407,9 +409,10 @@ def _directed(x: Any, dx: Any, tag: Tag) -> Any:
     if dx is None:
         return x
     checked_float(x)
-    if hasattr(x, "_stored") and type(x) is type(dx) and x.parts and x.layout == dx.layout:
-        given = zip(x.parts, dx.parts, _varying(x), strict=True)
-        return x._with_parts(tuple(_directed(p, d, tag) if varies else p for p, d, varies in given))
+    same = hasattr(x, "_stored") and generic_class(type(x)) is generic_class(type(dx))
+    if same and x.parts and x.layout == dx.layout:
+        triples = zip(x.parts, dx.parts, _varying(x), strict=True)
+        return x._with_parts(tuple(_directed(p, d, tag) if varies else p for p, d, varies in triples))
     shape = x.shape if isinstance(x, AbstractArray) else ()
     given = dx.shape if isinstance(dx, AbstractArray) else ()
     if shape != given:

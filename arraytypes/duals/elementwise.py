@@ -23,7 +23,6 @@ from mirabelle.arraytypes.duals.base import (
     apply,
     collected,
     combined,
-    holds_duals,
     outermost,
     product,
     snapshot,
@@ -158,8 +157,7 @@ _COMPLEX: dict[str, Callable[..., Any]] = {
 def elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
     """The result of an operation with a dual operand: the one rule."""
     top = outermost(operands)
-    if top is None:  # a structured array of dual numbers came with it
-        return NotImplemented
+    assert top is not None
     tag = top._tag
     values = tuple([x._value if isinstance(x, Dual) and x._tag is tag else x for x in operands])
     name = op.name
@@ -171,8 +169,7 @@ def elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
     if name == "where":
         return _where(top, operands, values, y)
     if name in _COMPLEX:
-        kind = (y if name != "abs" else values[0]).dtype.kind if hasattr(y, "dtype") else "f"
-        if kind == "c" or (name in ("real", "imag") and values[0].dtype.kind == "c"):
+        if isinstance(values[0], complex) or getattr(values[0], "dtype", np.dtype(float)).kind == "c":
             p = _COMPLEX[name](values[0], y, combined(top, top._now()))
             return top._with(y, ((None, p),))
         if name == "imag":
@@ -238,12 +235,6 @@ def _no_derivative(op: Op) -> DualError:
         f"mb.{op.name} has no derivative: it is one of integers, or nobody gave it one. Give it one with "
         f"`@mb.autodiff.rule(mb.{op.name})`, or hold its operand constant: `mb.autodiff.value(x)`."
     )
-
-
-def with_structured(op: Op, operands: tuple[Any, ...]) -> Any:
-    """The same where an operand is structured: of dual parts, it is made dense first."""
-    dense = tuple(x._dense() if hasattr(x, "_stored") and holds_duals(type(x)) else x for x in operands)
-    return applied(op, dense)
 
 
 # What remains to be done in a call of known types: for small arrays that is what costs.

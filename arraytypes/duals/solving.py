@@ -23,7 +23,7 @@ from mirabelle.arraytypes.duals.columns import (
     triangle,
 )
 from mirabelle.arraytypes.duals.reducing import summed
-from mirabelle.arraytypes.duals.routines import is_mine, on_values, rule_of, with_value
+from mirabelle.arraytypes.duals.routines import RULES, is_mine, on_values, rule_of, with_value
 from mirabelle.arraytypes.functions import decompositions, norms, solving
 from mirabelle.arraytypes.functions.factorizations import LU, Factorization, factorize
 from mirabelle.arraytypes.functions.lapack import LinAlgError
@@ -253,6 +253,10 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
         squares = verbs.square(apart) if apart.dtype.kind != "c" else verbs.square(verbs.abs(apart))
         residuals = with_value(verbs.sum(squares, axis=-2), residuals)
     return out, residuals, rank, s
+
+
+# How many singular values count is a number that changes in steps
+RULES["linalg.matrix_rank"] = on_values
 
 
 # Determinants

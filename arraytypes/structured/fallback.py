@@ -28,7 +28,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.dense import _storing, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
-from mirabelle.arraytypes.structured.base import Implicit, Structured, zeros_for
+from mirabelle.arraytypes.structured.base import Implicit, Structured, duals_in, zeros_for
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import DenseFallbackError, DenseFallbackWarning
 from mirabelle.dispatch.settings import settings
@@ -61,8 +61,9 @@ def tell(x: Structured) -> None:
     if settings.dense_fallback == "warn" and key in _told:
         return
     kind = generic_class(type(x)).__name__
+    size = x.nbytes * (1 + max((d.directions for d in duals_in(x)), default=0))
     message = (
-        f"{name}({type(x).__name__}): no rule, so it was made dense, {shown_bytes(x.nbytes)}; give it one "
+        f"{name}({type(x).__name__}): no rule, so it was made dense, {shown_bytes(size)}; give it one "
         f"with `@{name}.method` for ({kind}), or say that dense is meant: mb.dense(x)."
     )
     if settings.dense_fallback == "error":

@@ -280,6 +280,7 @@ REFUSED_OTHERS = {
     "reduced by a function": lambda v: mb.reduce(lambda a, b: a + b, v, init=0.0),
     "fits with full=": lambda v: mb.polyfit(v, v, 1, full=True),
     "bytes": lambda v: v.view(mb.int64) + 1,
+    "gamma()": lambda v: mb.random.default_rng(0).gamma(mb.adapt(mb.HostArray, mb.abs(v))),
 }
 
 
@@ -645,3 +646,37 @@ def test_of_one_number(f):
     slope = mb.autodiff.derivative(f, 1.3)
     ahead, behind = (float(f(1.3 + h)) for h in (STEP, -STEP))
     np.testing.assert_allclose(float(slope), (ahead - behind) / (2 * STEP), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda rng, x: rng.normal(x, 2 * x),
+        lambda rng, x: rng.uniform(-x, x * x),
+        lambda rng, x: rng.exponential(x),
+        lambda rng, x: rng.lognormal(x, 0.5),
+        lambda rng, x: rng.permutation(x),
+        lambda rng, x: rng.choice(x, 3),
+        lambda rng, x: rng.multivariate_normal(x, np.eye(5)),
+    ],
+    ids=["normal", "uniform", "exponential", "lognormal", "permutation", "choice", "multivariate_normal"],
+)
+def test_draws_follow_their_parameters(draw):
+    def f(x):
+        return draw(mb.random.default_rng(7), x)
+
+    (d,) = directions([W])
+    _, tangent = along(f, [mb.HostArray(W)], [mb.HostArray(d)])
+    np.testing.assert_allclose(contents(tangent), slopes(on_host(f), [W], [d])[0], rtol=1e-6, atol=1e-8)
+
+
+def test_a_refusal_names_what_was_called():
+    x = mb.Dual(mb.HostArray(W), mb.ones((1, 5)))
+    for name, call in (
+        ("mb.packbits", lambda: mb.packbits(x)),
+        ("polyfit", lambda: mb.polyfit(x, x, 1, full=True)),
+        ("gamma", lambda: mb.random.default_rng(0).gamma(x)),
+        ("ravel_multi_index", lambda: mb.ravel_multi_index((x, x), (3, 3))),
+    ):
+        with pytest.raises(DualError, match=f"^(mb.)?{name}"):
+            call()

@@ -129,7 +129,7 @@ SOLVING = {
     "slogdet": L.slogdet,
     "inv": lambda s: entries(L.inv(s)),
     "factorize": lambda s: L.factorize(s).solve(given(s, s.shape[1])),
-    "inverse": lambda s: mb.inverse(s) @ right(s),
+    "inverse": lambda s: (mb.inverse(s) @ right(s), mb.inverse(s).T @ right(s)),
     "svdvals": L.svdvals,
     "matrix_power": lambda s: entries(L.matrix_power(s, 3)),
     "expm": lambda s: entries(L.expm(s / 10.0)),
@@ -181,6 +181,14 @@ def test_a_plain_matrix_and_a_dual_right_side(name):
         for f in (lambda x: L.solve(s, x), lambda x: s @ x, lambda x: x.T @ s, L.factorize(s).solve):
             differentiated(f, [RNG.normal(size=(s.shape[1], 2))])
         differentiated(lambda x: (L.solve(s, x), s @ x, x @ s), [RNG.normal(size=s.shape[1])])
+
+
+def test_kronecker_sums_that_are_solved_in_eigenvectors():
+    """Of symmetric matrices, whose eigenvalues may be equal, and which need not stay symmetric."""
+    parts = 3 * np.eye(2) + 1, 2 * np.eye(3)
+    differentiated(lambda a, c, x: L.solve(mb.KroneckerSum(a, c), x), [*parts, RNG.normal(size=6)])
+    differentiated(lambda a, c: L.inv(mb.KroneckerSum(a, c)), parts)
+    differentiated(lambda a, c: L.slogdet(mb.KroneckerSum(a, c)), parts)
 
 
 # What is made dense is told, no more and no less than without derivatives

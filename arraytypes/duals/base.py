@@ -549,11 +549,17 @@ def apply(name: str, *values: Any) -> Any:
 
 def no_rule(x: Any, name: str | None = None) -> DualError:
     """The error for an operation that has no rule."""
-    from mirabelle.arraytypes.structured.fallback import operation
+    from mirabelle.arraytypes.structured.fallback import called_from_outside, operation
 
     name = operation(x)[0] if name is None else name
     if name in ("mb.setitem", "mb.assign", "mb.copyto"):
         return cannot_hold(x)
+    if name == "mb.materialize":  # no generic function: a method, or a function of other things than arrays
+        return DualError(
+            f"{called_from_outside()}() has no rule for dual numbers, and without one the derivative (of "
+            f"{x._tag}) would be lost. Say that its argument is a constant, `mb.autodiff.value(x)`; or give a "
+            "function of your own that calls it a rule, with mb.autodiff.differentiable and mb.autodiff.rule."
+        )
     return DualError(
         f"{name} has no rule for dual numbers, and without one the derivative (of {x._tag}) would be lost. "
         f"Give it one with `@mb.autodiff.rule({name})`, or say that its result is a constant: "

@@ -28,16 +28,16 @@ def side_by_side(p: Any) -> Any:
     return verbs.reshape(turned, (*turned.shape[:-2], turned.shape[-2] * turned.shape[-1]))
 
 
-def apart(x: Any, n: int) -> Any:
+def apart(x: Any, n: int, k: int) -> Any:
     """(..., m, n k) → (n, ..., m, k): the matrices of each direction again."""
-    return moveaxis(verbs.reshape(x, (*x.shape[:-1], n, x.shape[-1] // max(n, 1))), -2, 0)
+    return moveaxis(verbs.reshape(x, (*x.shape[:-1], n, k)), -2, 0)
 
 
 def on_columns(f: Callable[[Any], Any], p: Any, vectors: bool = False) -> Any:
     """A function that is linear in the columns of a matrix, of the matrices (or vectors) of each direction."""
     if vectors:
         return moveaxis(f(verbs.permute_dims(p, (1, 0))), -1, 0)
-    return apart(f(side_by_side(p)), p.shape[0])
+    return apart(f(side_by_side(p)), p.shape[0], p.shape[-1])
 
 
 def left(a: Any, p: Any) -> Any:

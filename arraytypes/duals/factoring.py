@@ -5,6 +5,8 @@ derivatives; their vectors, which any rotation of them could replace, have not: 
 symmetric matrix (`cholesky`, `eigh`, `eigvalsh`) changes by the symmetric part of what its entries change by,
 so that gradients are symmetric, whichever triangle the library reads. Eigenvectors keep LAPACK's scale: of
 length 1, their largest component real.
+
+Norms are composed, of singular values or of elementwise functions: at zero the 2-norm has the derivative NaN.
 """
 
 from __future__ import annotations

@@ -30,6 +30,8 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     (a,) = operands
     value = on_values(routine, top, operands, options)
     p, n = partials_of(a), a.shape[-1]
+    if not value.size:
+        return a._with(value, ((None, p),))
     if routine == "linalg.sqrtm":
         return a._with(value, ((None, _root_change(value, p)),))
     A = verbs.broadcast_to(a._value, p.shape)

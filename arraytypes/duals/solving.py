@@ -3,7 +3,7 @@
 From A x = b follows A dx = db - dA x. The right-hand side is what `b - A @ x` with x held constant has for
 partials, so whatever a matrix is stored as, its product with a vector says how its solutions change.
 Determinants change by the entries of the inverse, d log det A = tr(A⁻¹ dA): for a gradient these are all that
-is computed.
+is computed. (Of a singular matrix the minors stand for the inverse times the determinant.)
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from mirabelle.arraytypes.functions import decompositions, norms, solving
 from mirabelle.arraytypes.functions.factorizations import LU, Factorization, factorize
 from mirabelle.arraytypes.functions.lapack import LinAlgError
 from mirabelle.arraytypes.functions.solving import SlogdetResult
+from mirabelle.arraytypes.structured.base import duals_in
 from mirabelle.dispatch import verbs
 
 Solver = Callable[[Any], Any]
@@ -41,6 +42,14 @@ def by_residual(top: Any, solve: Solver, product: Solver, b: Any, changes: bool)
     x = solve(value_in(b, top._tag))
     rest = verbs.subtract(b, product(x)) if changes else b
     return top._with(x, ((None, on_columns(solve, partials_of(rest), b.ndim == 1)),))
+
+
+def by_products(a: Any, b: Any) -> Any:
+    """Solve with a structured matrix of dual parts as its type does with plain ones."""
+    top = outermost((*duals_in(a), b))
+    values = value_in(a, top._tag)
+    changes = any(is_mine(x, top) for x in duals_in(a))
+    return by_residual(top, lambda c: solving.solve(values, c), lambda x: verbs.matmul(a, x), b, changes)
 
 
 class Linearized(Factorization):

@@ -488,7 +488,8 @@ def factorize(A: Any, /) -> Any:
     """The factorisation that suits a matrix, for solving with it more than once.
 
     Triangular matrices are used as they are; symmetric (Hermitian) ones are factored by Cholesky if
-    they are definite, else as L D Lᴴ; other square ones by LU, and rectangular ones by QR.
+    they are definite, else as L D Lᴴ; other square ones by LU, and rectangular ones by QR. Of dual
+    numbers the values are factored, once for all directions.
 
     >>> import mirabelle as mb
     >>> mb.linalg.factorize(mb.HostArray([[1.0, 2.0], [3.0, 4.0]]))

@@ -103,6 +103,16 @@ def operation(x: Any) -> tuple[str, int]:
 _STEPS = ("", "leaf_of", "capture")
 
 
+def called_from_outside() -> str:
+    """The name of the function of mirabelle by which the stack entered it."""
+    frame: FrameType | None = sys._getframe(1)
+    name = ""
+    while frame is not None and _ours(frame):
+        name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
+
+
 def _stands_for(v: Any, x: Any) -> bool:
     """Is it `x`, or what `x` was made of by a cast on the way?"""
     return v is x or (

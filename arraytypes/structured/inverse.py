@@ -69,7 +69,8 @@ class Inverse(Structured):
         (x,) = inexact("Inverse", x)
         made = cls._of((verbs.copy(x),), x.shape, _AS_IT_IS)  # later writes to A are not to change it
         factors = made.factors
-        if factors is not None and bool(verbs.equal(factors.slogdet().sign, 0)):
+        known = factors is not None and not x.carries_derivatives  # (a determinant's derivative is an inverse)
+        if known and bool(verbs.equal(factors.slogdet().sign, 0)):  # type: ignore[union-attr]
             raise LinAlgError(singular("Inverse"))
         return made
 
@@ -188,6 +189,8 @@ def solved(x: Any, factors: Factorization | None, b: Any, turned: bool) -> Any:
     """Solve with a matrix, or with its transpose, by the factors of the matrix if there are any."""
     if factors is None:
         return solving.solve(x.T if turned else x, b)
+    if turned and x.carries_derivatives:
+        return solving.solve(factors.matrix.T, b)  # type: ignore[attr-defined]
     if not turned:
         return factors.solve(b)
     check_system("solve", x, b)

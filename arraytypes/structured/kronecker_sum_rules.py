@@ -145,6 +145,10 @@ def _(x1: KroneckerSum, x2: AbstractArray) -> Any:
     a, b = inexact("solve", x1, verbs.dense(x2) if isinstance(x2, Structured) else x2)
     if not b.size:
         return verbs.copy(b)
+    if a.carries_derivatives:  # eigenvectors, which may be of equal values, are no way to derivatives
+        from mirabelle.arraytypes.duals.solving import by_products
+
+        return by_products(a, b)
     axis = max(0, b.ndim - 2)
     grid = verbs.reshape(b, (*b.shape[:axis], *a.rows, *b.shape[axis + 1 :]))
     if all(is_hermitian(p) for p in a.parts):

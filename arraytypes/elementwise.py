@@ -155,7 +155,8 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
             b = y._node
             shape = a.shape
             if shape != b.shape:
-                shape = broadcast_shapes([shape, b.shape], name)
+                # (a single number stretches to anything)
+                shape = broadcast_shapes([shape, b.shape], name) if shape and b.shape else shape or b.shape
             size = 1 + a.size + b.size
             h = _new(cls)
             h._node = Broadcasted(sig, (a, b), shape, size)

@@ -25,6 +25,11 @@ def vectors(request):
     return family, n, family(rng.standard_normal(n)), family(rng.standard_normal(n))
 
 
+def computed_at_once(family, n):
+    """Reductions of few elements in the host's memory do not wait."""
+    return family is mb.HostArray and n <= mb.settings.small_size
+
+
 def test_a_costly_name_is_evaluated_once(vectors, way):
     """y is stored beside z, by the kernel that computes z."""
     _, n, a, b = vectors
@@ -149,22 +154,22 @@ def test_two_reductions_of_one_tree_are_one_launch(vectors, way):
 
 
 def test_two_reductions_of_an_array_are_one_launch(vectors, way):
-    _, _, a, _ = vectors
+    family, n, a, _ = vectors
     low, high = mb.min(a), mb.max(a)
     with mb.count() as c:
         mb.materialize(low)
         mb.materialize(high)
-    assert c.launches == 1
+    assert c.launches == (0 if computed_at_once(family, n) and way == "cold" else 1)
 
 
 def test_a_forgotten_reduction_is_not_computed(vectors):
-    _, _, a, _ = vectors
+    family, n, a, _ = vectors
     low, high = mb.min(a), mb.max(a)
     del high
     gc.collect()
     with mb.count() as c:
         mb.materialize(low)
-    assert c.bytes_written == 8
+    assert c.bytes_written == (0 if computed_at_once(family, n) else 8)
 
 
 def test_reductions_of_two_contents_are_not_mixed(vectors, way):
@@ -356,7 +361,7 @@ def test_eager_mode_launches_each_operation():
 
 
 def test_reductions_of_a_long_lived_array_leave_nothing_behind():
-    x = mb.HostArray([1.0, 2.0])
+    x = mb.HostArray(np.ones(100_000))
     for _ in range(100):
         float(mb.sum(x))
     assert len(mb.tree(x).reducers) <= 1

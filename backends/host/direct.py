@@ -371,6 +371,19 @@ def _(array: Any, values: Any) -> Any:
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
         node, new = dest._node, value._node
         if (
+            type(new) is Leaf
+            and type(node) is Leaf
+            and new.shape == node.shape
+            and new.root is None
+            and not new.foreign
+            and not node.foreign
+            and new.view.strides == node.view.strides
+            and not counters.active
+            and usable()
+        ):
+            dest._node = new  # both handles on one version; the next write parts them
+            return dest
+        if (
             type(node) is not Leaf
             or type(new) is not Broadcasted
             or new.shape != node.shape

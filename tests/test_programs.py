@@ -27,6 +27,8 @@ from mirabelle.programs import (
     train,
 )
 from mirabelle.programs.kronecker_norm import norm_by_entries
+from mirabelle.programs.power_iteration import domeigen_recorded
+from mirabelle.programs.proximal_gradient import descend_recorded
 
 sys.path.append(str(pathlib.Path(__file__).parents[1]))  # `benchmarks` is not installed
 
@@ -452,3 +454,22 @@ def test_the_figures_are_stored_and_drawn(tmp_path):
     for name in ("paper_julia.png", "paper_julia_figure2.png"):
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
     assert not (tmp_path / "paper_julia_figure1.png").exists()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_recorded_steps_are_the_steps(n):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(5, 40))
+    y = rng.normal(size=(1, 5)) @ x + 0.3
+    made = [mb.CuArray(v) for v in (np.zeros((1, 5)), 0.0, x, y)]
+    w, b = descend_recorded(
+        linear_regression, mean_squared_error, mb.copy(made[0]), mb.copy(made[1]), *made[2:], n
+    )
+    v, c = made[:2]
+    for _ in range(n):
+        v, c = proximal_gradient_descent(linear_regression, mean_squared_error, v, c, *made[2:])
+    np.testing.assert_allclose(contents(w), contents(v), rtol=1e-12)
+    np.testing.assert_allclose(contents(b), contents(c), rtol=1e-12)
+    A = mb.CuArray(symmetric(12))
+    if n:
+        assert_same(domeigen_recorded(A, n)[1], contents(domeigen(A, n)[1]), rtol=1e-12)

@@ -21,6 +21,7 @@ STYLES = {
     "dense": ("--", "s"),
     "entries": (":", "D"),
     "buffers": (":", "D"),
+    "recorded": ("-.", "v"),
     "in place": (":", "D"),
     "by hand": ("-", "o"),
     "jacfwd": ("-", "o"),

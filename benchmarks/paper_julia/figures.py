@@ -122,14 +122,17 @@ def ours(case: Case, data: Sequence[Any], array: Callable[[Any], Any]) -> Conten
     if case.figure is POWER:
         (A,) = made
         p = case.iterations
-        return {
+        calls: Contenders = {
             "mirabelle": lambda: mb.materialize(power_iteration.domeigen(A, p)[1]),
             "mirabelle, buffers": lambda: mb.materialize(power_iteration.domeigen_with_buffers(A, p)[1]),
         }
+        if case.card:
+            calls["mirabelle, recorded"] = lambda: mb.materialize(power_iteration.domeigen_recorded(A, p)[1])
+        return calls
     if case.figure is KRONECKER:
         A, B = made
         K = kronecker_norm.Kronecker(A, B)
-        calls: Contenders = {"mirabelle": lambda: mb.materialize(mb.norm(K))}
+        calls = {"mirabelle": lambda: mb.materialize(mb.norm(K))}
         if case.dense:
             calls["mirabelle, dense"] = lambda: mb.materialize(mb.norm(mb.materialize(mb.kron(A, B))))
             calls["mirabelle, entries"] = lambda: mb.materialize(kronecker_norm.norm_by_entries(K))
@@ -148,10 +151,15 @@ def ours(case: Case, data: Sequence[Any], array: Callable[[Any], Any]) -> Conten
     def in_place() -> Any:
         return descend(descent.proximal_gradient_descent_in_place, mb.copy(w), mb.zeros_like(w[0, 0]))
 
-    return {
+    def recorded() -> Any:
+        v, b = mb.copy(w), mb.zeros_like(w[0, 0])
+        return mb.materialize(descent.descend_recorded(model, loss, v, b, x, y, STEPS)[0])
+
+    calls = {
         "mirabelle": lambda: descend(descent.proximal_gradient_descent, w, 0.0),
         "mirabelle, in place": in_place,
     }
+    return calls | ({"mirabelle, recorded": recorded} if case.card else {})
 
 
 # NumPy's and CuPy's, which are one text

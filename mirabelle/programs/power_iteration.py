@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import mirabelle as mb
+from mirabelle.programs.recorded import replayed
 
 
 def domeigen(A: Any, p: int, seed: Any = 0) -> tuple[Any, Any]:
@@ -70,3 +71,16 @@ def domeigen_with_buffers(A: Any, p: int, seed: Any = 0) -> tuple[Any, Any]:
     λ = mb.dot(A @ b_k, b_k) / mb.dot(b_k, b_k)
 
     return b_k, λ
+
+
+def domeigen_recorded(A: Any, p: int, seed: Any = 0) -> tuple[Any, Any]:
+    """The same on a card, where an iteration is recorded once, and then replayed: one launch for all of it."""
+    b_k = mb.similar(A, shape=A.shape[:1])
+    mb.random.default_rng(seed).fill(b_k)
+
+    def iterate() -> None:
+        b_k1 = A @ b_k
+        b_k[...] = b_k1 / mb.norm(b_k1)
+
+    replayed(iterate, p)
+    return b_k, mb.dot(A @ b_k, b_k) / mb.dot(b_k, b_k)

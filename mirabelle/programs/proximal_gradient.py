@@ -33,6 +33,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mirabelle as mb
+from mirabelle.programs.recorded import replayed
 
 Model = Callable[[Any, Any, Any], Any]
 Loss = Callable[[Any, Any], Any]
@@ -125,6 +126,14 @@ def proximal_gradient_descent_in_place(
     """
     w -= lr * loss_dw(model, loss, w, b, x, y)
     b -= lr * loss_db(model, loss, w, b, x, y)
+    return w, b
+
+
+def descend_recorded(
+    model: Model, loss: Loss, w: Any, b: Any, x: Any, y: Any, steps: int, *, lr: float = 0.1
+) -> tuple[Any, Any]:
+    """Steps in place on a card, where one, derivatives and all, is recorded once and then replayed."""
+    replayed(lambda: proximal_gradient_descent_in_place(model, loss, w, b, x, y, lr=lr), steps)
     return w, b
 
 

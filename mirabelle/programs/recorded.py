@@ -1,4 +1,4 @@
-"""Steps that are always the same, on a card: recorded once, and replayed as one launch each."""
+"""A step that is always the same, on a card: recorded once, and replayed as one launch."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Callable
 import mirabelle as mb
 
 
-def replayed(step: Callable[[], object], n: int) -> None:
-    """Do `step` n times. It reads and writes arrays of a card that stay the same ones.
+def recorded(step: Callable[[], object]) -> Callable[[int], None]:
+    """`step` as a function that does it so many times. It reads and writes arrays of a card that stay the same.
 
-    The first time runs as it stands, so that what it needs is compiled. The second is recorded, which runs it, too.
+    Recording does it twice: once as it stands, so that what it needs is compiled, and once recorded.
     """
-    if n > 0:
+    step()
+    with mb.capture() as graph:
         step()
-    if n > 1:
-        with mb.capture() as graph:
-            step()
-        for _ in range(n - 2):
+
+    def replay(n: int) -> None:
+        for _ in range(n):
             graph.replay()
+
+    return replay

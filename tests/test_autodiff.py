@@ -37,7 +37,8 @@ def central(f, x, h=1e-6):
 # Where each function is smooth.
 POINTS = {
     "log": (0.3, 2.5), "log2": (0.3, 2.5), "log10": (0.3, 2.5), "sqrt": (0.3, 2.5), "cbrt": (0.3, 2.5),
-    "reciprocal": (0.3, 2.5), "asin": (-0.8, 0.7), "acos": (-0.8, 0.7), "atanh": (-0.8, 0.7), "acosh": (1.2, 3.0),
+    "reciprocal": (0.3, 2.5), "asin": (-0.8, 0.7), "acos": (-0.8, 0.7), "atanh": (-0.8, 0.7),
+    "acosh": (1.2, 3.0),
     "log1p": (-0.5, 1.0), "gamma": (0.6, 3.3), "lgamma": (-0.7, 3.3), "abs": (-1.3, 0.9), "tan": (-1.0, 1.2),
     "divide": (0.4, 2.0), "pow": (0.4, 2.0), "remainder": (2.2, 2.7), "fmod": (2.2, 2.7),
     "atan2": (0.4, 2.0), "logaddexp": (-1.0, 1.5), "nextafter": (1.0, 2.0),
@@ -323,7 +324,8 @@ def test_empty_arguments(A):
 @pytest.mark.parametrize(
     ("a", "b"),
     [((4,), (4,)), ((3, 4), (4,)), ((4,), (4, 2)), ((3, 4), (4, 2)), ((1, 4), (4, 5)), ((5, 4), (4, 1)),
-     ((2, 3, 4), (4, 2)), ((3, 4), (2, 4, 3)), ((2, 3, 4), (2, 4, 1)), ((5, 1, 3, 4), (2, 4, 3)), ((4,), (2, 4, 3)),
+     ((2, 3, 4), (4, 2)), ((3, 4), (2, 4, 3)), ((2, 3, 4), (2, 4, 1)), ((5, 1, 3, 4), (2, 4, 3)),
+     ((4,), (2, 4, 3)),
      ((2, 3, 4), (4,)), ((1, 1), (1, 1)), ((0, 4), (4, 2)), ((3, 0), (0, 2))],
     ids=str,
 )  # fmt: skip
@@ -618,7 +620,7 @@ BAD = {
     "float()": (lambda x: ad.gradient(lambda x: float(mb.sum(x)), x), ad.DualError, "lose its derivative"),
     "math.sin": (lambda x: ad.derivative(math.sin, 1.0), ad.DualError, r"mb\.sin"),
     "item()": (lambda x: ad.gradient(lambda x: x[0].item(), x), ad.DualError, "lose its derivative"),
-    "np.asarray": (lambda x: ad.gradient(lambda x: np.asarray(x).sum(), x), ad.DualError, "lose its derivative"),
+    "np.asarray": (lambda x: ad.gradient(lambda x: np.asarray(x).sum(), x), ad.DualError, "lose its"),
     "to_numpy": (lambda x: ad.gradient(lambda x: mb.to_numpy(x).sum(), x), ad.DualError, "x.value"),
     "a string": (lambda x: ad.gradient(lambda x: "no", x), TypeError, "returned a str"),
     "nothing": (lambda x: ad.gradient(lambda x: None, x), TypeError, "returned a NoneType"),
@@ -658,7 +660,7 @@ def test_tags_mixed_up():
     with pytest.raises(ad.DualError, match="does not pickle"):
         pickle.dumps(kept[0])
     one, two = (mb.Dual(x, mb.HostArray(np.ones((n, 2)))) for n in (1, 2))
-    with pytest.raises(ad.DualError, match="1 and of 2 directions|2 and of 1 directions"):
+    with pytest.raises(ad.DualError, match=r"(1 and of 2|2 and of 1) directions"):
         one * two
     with pytest.raises(ad.DualError, match="cannot hold dual numbers"):
         ad.gradient(

@@ -14,16 +14,21 @@ x, y, z = sympy.symbols("x y z", real=True)
 
 # name: (mathematics, where, how many units in the last place the first derivative may be away)
 FUNCTIONS = {
-    "sqrt": (sympy.sqrt(x), (0.3, 2.5), 2), "cbrt": (sympy.cbrt(x), (0.3, 2.5), 4), "square": (x**2, (-2, 2), 1),
+    "sqrt": (sympy.sqrt(x), (0.3, 2.5), 2), "cbrt": (sympy.cbrt(x), (0.3, 2.5), 4),
+    "square": (x**2, (-2, 2), 1),
     "reciprocal": (1 / x, (0.3, 2.5), 2), "exp": (sympy.exp(x), (-2, 2), 2), "exp2": (2**x, (-2, 2), 4),
     "expm1": (sympy.exp(x) - 1, (-2, 2), 4), "log": (sympy.log(x), (0.3, 2.5), 1),
     "log2": (sympy.log(x, 2), (0.3, 2.5), 3), "log10": (sympy.log(x, 10), (0.3, 2.5), 3),
-    "log1p": (sympy.log(1 + x), (-0.5, 2), 2), "sin": (sympy.sin(x), (-3, 3), 2), "cos": (sympy.cos(x), (-3, 3), 2),
+    "log1p": (sympy.log(1 + x), (-0.5, 2), 2), "sin": (sympy.sin(x), (-3, 3), 2),
+    "cos": (sympy.cos(x), (-3, 3), 2),
     "tan": (sympy.tan(x), (-1.4, 1.4), 8), "asin": (sympy.asin(x), (-0.9, 0.9), 8),
-    "acos": (sympy.acos(x), (-0.9, 0.9), 8), "atan": (sympy.atan(x), (-3, 3), 3), "sinh": (sympy.sinh(x), (-2, 2), 3),
-    "cosh": (sympy.cosh(x), (-2, 2), 3), "tanh": (sympy.tanh(x), (-1, 1), 8), "asinh": (sympy.asinh(x), (-3, 3), 3),
+    "acos": (sympy.acos(x), (-0.9, 0.9), 8), "atan": (sympy.atan(x), (-3, 3), 3),
+    "sinh": (sympy.sinh(x), (-2, 2), 3),
+    "cosh": (sympy.cosh(x), (-2, 2), 3), "tanh": (sympy.tanh(x), (-1, 1), 8),
+    "asinh": (sympy.asinh(x), (-3, 3), 3),
     "acosh": (sympy.acosh(x), (1.1, 3), 4), "atanh": (sympy.atanh(x), (-0.9, 0.9), 4),
-    "erf": (sympy.erf(x), (-2, 2), 8), "erfc": (sympy.erfc(x), (-2, 2), 8), "gamma": (sympy.gamma(x), (1.7, 4), 40),
+    "erf": (sympy.erf(x), (-2, 2), 8), "erfc": (sympy.erfc(x), (-2, 2), 8),
+    "gamma": (sympy.gamma(x), (1.7, 4), 40),
     "lgamma": (sympy.loggamma(x), (1.6, 4), 40), "sinpi": (sympy.sin(sympy.pi * x), (-0.4, 0.4), 4),
     "cospi": (sympy.cos(sympy.pi * x), (0.1, 0.9), 4), "negative": (-x, (-2, 2), 1),
 }  # fmt: skip

@@ -308,7 +308,8 @@ _types: dict[type, Any] = {}
 def _typed(value: type) -> Any:
     found = _types.get(value)
     if found is None:
-        found = _types[value] = Dual[value]
+        generic: Any = Dual
+        found = _types[value] = generic[value]
     return found
 
 

@@ -145,7 +145,7 @@ CONSTANT = {
     "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "signbit", "floor", "ceil", "trunc", "round",
     "sign", "floor_divide", "heaviside", "spacing",
 }  # fmt: skip
-# Where a complex operand makes the partials' own function of the values: (operand, result, partials) → partials.
+# What becomes of the partials of a complex operand: (operand, result, partials) → partials.
 _COMPLEX: dict[str, Callable[..., Any]] = {
     "conj": lambda x, y, p: verbs.conj(p),
     "real": lambda x, y, p: verbs.real(p),
@@ -246,7 +246,7 @@ def specialised(op: Op, types: tuple[type, ...]) -> Callable[..., Any] | None:
     if verb is None or op.nout > 1 or name == "where" or len(types) > 2:
         return None
     duals = [issubclass(t, Dual) for t in types]
-    first = types[duals.index(True)]
+    first: Any = types[duals.index(True)]
     if (
         not hasattr(first, "dtype")
         or first.dtype.kind != "f"
@@ -267,7 +267,7 @@ def specialised(op: Op, types: tuple[type, ...]) -> Callable[..., Any] | None:
 
 
 def _of_one(op: Op, verb: Any, derivatives: Any) -> Callable[..., Any]:
-    d = None if derivatives is None else derivatives[0]
+    d: Any = None if derivatives is None else derivatives[0]
 
     def rule(x: Any) -> Any:
         if x._source is not None or x._owns or not x._tag.open:
@@ -276,12 +276,15 @@ def _of_one(op: Op, verb: Any, derivatives: Any) -> Callable[..., Any]:
         y = verb(v)
         if d is None:
             return y
-        return Dual._of(y, _scaled(x._terms, d if type(d) is not _FUNCTION else d(v, y), v, v, y), x._n, x._tag)
+        factor = d(v, y) if type(d) is _FUNCTION else d
+        return Dual._of(y, _scaled(x._terms, factor, v, v, y), x._n, x._tag)
 
     return rule
 
 
 def _of_two(op: Op, verb: Any, derivatives: Any, duals: list[bool]) -> Callable[..., Any]:
+    d1: Any
+    d2: Any
     d1, d2 = derivatives or (None, None)
     constant = derivatives is None
     both = all(duals)
@@ -320,7 +323,7 @@ def _of_two(op: Op, verb: Any, derivatives: Any, duals: list[bool]) -> Callable[
     return rule
 
 
-_FUNCTION = type(_power)
+_FUNCTION: Any = type(_power)
 
 
 def _scaled(terms: tuple[Term, ...], factor: Any, a: Any, b: Any, y: Any) -> tuple[Term, ...]:

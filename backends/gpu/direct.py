@@ -28,7 +28,7 @@ from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import intern, signature
-from mirabelle.dispatch.schedule import SCALAR, Request, hoisted, worth_storing
+from mirabelle.dispatch.schedule import SCALAR, Request, dag_cost, worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 # Trees of more operations are scheduled: their parts may be worth storing.
@@ -56,6 +56,11 @@ _defaults: dict[Any, Any] = {}
 _NUMBERS = frozenset((float, int, bool, complex)) | {
     t for t in np.sctypeDict.values() if issubclass(t, (np.bool_, np.number))
 }
+
+
+# What is one number, `norm(x)` say, is computed again for each element of a tree that reads it, and not by a
+# launch of its own, up to this cost.
+LAUNCH = 60
 
 
 class NotDirect(Exception):
@@ -93,7 +98,7 @@ def _walk(
                     else:
                         key.append(~leaves.index(a))
                     continue
-                if a.shape != shape and (a.shape or hoisted(a, shape)):
+                if a.shape != shape and (a.shape or a.evaluations or dag_cost(a) > LAUNCH):
                     raise NotDirect
                 if getrefcount(a) > _alone:
                     # Somebody else holds it: the rule of `schedule` says whether it is stored.

@@ -299,8 +299,9 @@ def _slope(y: Any, tag: Tag, x: Any) -> Any:
 def gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
     """The gradient of a function that returns one number: an array like `x`.
 
-    A structured array has a structured gradient, by its parts; a tuple, list or dictionary of arrays has one
-    of gradients. `chunk` partials are computed at a time; see `chunk_size`.
+    A tuple, list or dictionary of arrays has one of gradients. A structured array has one of the same type,
+    whose `parts` are the gradients by its parts. (Of a Kronecker product, say, that is not the gradient by
+    its entries.) `chunk` partials are computed at a time; see `chunk_size`.
 
     >>> import mirabelle as mb
     >>> print(mb.autodiff.gradient(lambda x: mb.sum(x * x) / 2, mb.HostArray([1.0, 2.0, 3.0])))

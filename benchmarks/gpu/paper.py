@@ -18,7 +18,8 @@ from benchmarks.paper_julia.figures import FIGURES, Case
 SOFT_LIMIT_S, HARD_LIMIT_S = 240.0, 420.0
 METHOD = (
     _report.METHOD + " Contenders take turns; medians of the time between two events around as many calls as "
-    "take about 10 ms (JAX by the wall clock). Results stay on the card."
+    "take about 10 ms (JAX by the wall clock). Results stay on the card. `recorded`: a step was recorded "
+    "before with mb.capture(), as JAX compiled its programs before, and is replayed."
 )
 
 

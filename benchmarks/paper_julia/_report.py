@@ -77,6 +77,14 @@ def summary(cases: Sequence[Mapping[str, Any]], peer: str, best: str = "best") -
             }
             if ratios:
                 entry[f"over_jax_{mode}"] = ratios
+        for other in (theirs, "JAX jacfwd"):
+            ratios = [
+                c[best]["mirabelle, recorded"] / c[best][other]
+                for c in rows
+                if {"mirabelle, recorded", other} <= set(c[best])
+            ]
+            if ratios:
+                entry.setdefault("recorded_over", {})[other] = [min(ratios), max(ratios)]
         if figure is GRADIENT:
             ratios = entry.get("over_jax_jacfwd", {})
             entry["target"] = f"at most {TARGET_JACFWD} of jax.jacfwd's time at every N"
@@ -127,6 +135,8 @@ def _notes(entry: Mapping[str, Any]) -> list[str]:
             notes.append(
                 f"Over JAX's {mode}: from {min(ratios.values()):.2f} to {max(ratios.values()):.2f} of its time."
             )
+    for other, (least, most) in entry.get("recorded_over", {}).items():
+        notes.append(f"Recorded beside {other}: from {least:.2f} to {most:.2f} of its time.")
     if "met" in entry:
         notes.append(f"Target: {entry['target']}: {'met' if entry['met'] else 'MISSED'}.")
     return notes

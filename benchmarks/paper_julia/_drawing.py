@@ -96,7 +96,7 @@ def _panel(ax: Any, panel: Figure, content: Mapping[str, Any], place: str) -> No
         return
     ax.legend(frameon=True, framealpha=0.9, edgecolor="none", labelcolor=INK, fontsize=9, loc="upper left")
     low, high = ax.get_ylim()
-    ax.set_ylim(low, high * 3)  # room for the legend, where curves are at their lowest
+    ax.set_ylim(low, high * (high / low) ** (0.075 * len(lines)))  # room for the legend above the curves
 
 
 def _ticks(ax: Any, sizes: Sequence[int]) -> None:

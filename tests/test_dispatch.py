@@ -224,7 +224,8 @@ def test_every_public_generic_lists_methods():
         if hasattr(f, "core"):
             table = mb.methods(f)
             assert len(table) >= 1, name
-            assert all(os.path.exists(m.file) for m in table)
+            # (Examples of docstrings, run by other tests, may have added some that stand in no file.)
+            assert all(os.path.exists(m.file) for m in table if not m.file.startswith("<doctest"))
 
 
 def test_things_that_are_not_generic_are_refused():

@@ -46,6 +46,23 @@ class Op:
         self.pure = pure
         self.id = next(_ids)
 
+    def of_numbers(self, *values: Any) -> Any:
+        """The result for numbers, in NumPy's or Python's types; a tuple where there are several."""
+        with np.errstate(all="ignore"):
+            if self.ufunc is not None:
+                return self.ufunc(*values)
+            if self.name == "where":
+                return values[1] if values[0] else values[2]
+            if self.name == "fma":
+                return values[0] * values[1] + values[2]
+            if self.name in ("copy", "cast"):
+                return values[0]
+            if self.name in ("real", "imag"):
+                return getattr(values[0], self.name)
+            if self.scalar is None:
+                raise TypeError(f"{self.name} has no result for numbers.")
+            return self.scalar(*values)
+
     def __repr__(self) -> str:
         return self.name
 

@@ -515,19 +515,7 @@ def plain(x: Any) -> Any:
 
 def one_value(op: Any, values: tuple[Any, ...]) -> Any:
     """An elementwise operation on Python's numbers, as a Python number (which decides no dtype)."""
-    with np.errstate(all="ignore"):
-        if op.ufunc is not None:
-            found = op.ufunc(*values)
-        elif op.name == "where":
-            found = values[1] if values[0] else values[2]
-        elif op.name == "fma":
-            found = values[0] * values[1] + values[2]
-        elif op.name in ("copy", "cast", "real"):
-            found = values[0].real
-        elif op.name == "imag":
-            found = values[0].imag
-        else:
-            found = op.scalar(*values)
+    found = op.of_numbers(*values)
     return (
         tuple(f.item() for f in found) if isinstance(found, tuple) else getattr(found, "item", lambda: found)()
     )

@@ -26,7 +26,7 @@ class Expressions(Text):
 
     def tangent_of(self, e: ast.Call, inner: types.FunctionType, varied: tuple[int, ...]) -> Any:
         """The tangent function of a function that is called."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must implement tangent_of.")
 
     def pair(self, e: ast.expr) -> Pair:
         """An expression's value and tangent: what they need is computed in statements before."""

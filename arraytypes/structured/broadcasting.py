@@ -258,21 +258,8 @@ def _outside(x: Any, of: Callable[[Any], Structure | None]) -> tuple[Structure |
 
 def _is_zero_at(op: Op, values: list[Any]) -> bool:
     """Is the result zero for these scalars?"""
-    if op.name in ("cast", "copy", "real", "imag"):
-        return True
     try:
-        with np.errstate(all="ignore"):
-            if op.ufunc is not None:
-                found = op.ufunc(*values)
-            elif op.name == "where":
-                found = values[1] if values[0] else values[2]
-            elif op.name == "fma":
-                found = values[0] * values[1] + values[2]
-            elif op.scalar is not None:
-                found = op.scalar(*values)
-            else:
-                return False
-            return bool(found == 0)
+        return bool(op.of_numbers(*values) == 0)
     except Exception:  # a user's function may be undefined there
         return False
 

@@ -78,6 +78,16 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         return iter(())
 
     @classmethod
+    def _subscripted(cls, parameters: tuple[Any, ...]) -> Any:
+        """What `cls[parameters]` is, where it is no subclass made of these parameters; else None."""
+        return None
+
+    @classmethod
+    def _spelled(cls, parameters: tuple[Any, ...]) -> str | None:
+        """The name of `cls[parameters]`; None for the usual one."""
+        return None
+
+    @classmethod
     def _class_attributes(cls, parameters: tuple[Any, ...]) -> dict[str, Any]:
         return {}
 

@@ -110,6 +110,9 @@ class DenseArray(AbstractArray):
     # A quicker way for small trees and reductions, if the backend has one: node → leaf, or None.
     _direct: Any = None
 
+    # Told of each reduction that is written, if the family wants to know.
+    _reduction_made: Any = None
+
     # A quicker x[index] for small results, if the backend has one: x, index → array, or None.
     _take_small: Any = None
 
@@ -177,6 +180,17 @@ class DenseArray(AbstractArray):
             f"device=mb.HostArray) and move them, or give the type a static method {cls.__name__}._draw(dest, "
             "draw, starts), as backends/host/random.py does."
         )
+
+    # A copy in another shape, where a contiguous copy in C's order cannot be shown in every shape.
+    _reshaped: Any = None
+
+    # Fills a view by its parts, where a family does that in its own way (see `arraytypes.random.filling`).
+    _fill: Any = None
+
+    @classmethod
+    def joins(cls, other: Any) -> bool:
+        """May an array of another family (None: NumPy's) come to this one's place unasked?"""
+        return False
 
     @classmethod
     def _matmul(cls, x1: Any, x2: Any) -> Any:

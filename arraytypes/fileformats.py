@@ -88,11 +88,21 @@ def opening(file: Any) -> str:
 
 
 def write_npy(file: Any, data: Any, compressed: bool) -> None:
+    refuse_compressed_npy(compressed)
+    np.save(file, data, allow_pickle=False)
+
+
+def refuse_compressed_npy(compressed: bool) -> None:
     if compressed:
         raise ValueError(
             ".npy files are not compressed. Save as .npz, .h5 or .zarr, or leave compressed=True away."
         )
-    np.save(file, data, allow_pickle=False)
+
+
+def write_npy_header(file: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    """What precedes the elements, in C order, of a `.npy` file."""
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
 
 
 def write_npz(file: Any, data: Any, compressed: bool) -> None:
@@ -130,6 +140,17 @@ def write_zarr(file: Path, data: Any, compressed: bool) -> None:
 # Reading
 
 
+def read_npy_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """The shape of the array in a `.npy` file, whether it is in Fortran's order, its dtype."""
+    version = np.lib.format.read_magic(file)
+    # Later versions are for longer headers and for names of fields, in the same form.
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    if dtype.hasobject:
+        raise ValueError("it needs allow_pickle")
+    return shape, fortran, dtype
+
+
 def read_npy(file: Any, name: Any) -> np.ndarray:
     if isinstance(file, Path):
         with open(file, "rb") as opened:
@@ -143,7 +164,7 @@ def read_npz(file: Any, name: str | None) -> Any:
             return read_npz(opened, name)
     start = file.tell()
     with np.load(file, allow_pickle=False) as archive:
-        found = _chosen(file, list(archive.files), name, archive.__getitem__)
+        found = chosen(file, list(archive.files), name, archive.__getitem__)
     file.seek(start)  # where reading left it means nothing: so it can be read again
     return found
 
@@ -155,7 +176,7 @@ def read_hdf5(file: Any, name: str | None) -> Any:
         opened: Any = root
         names: list[str] = []
         opened.visititems(lambda key, item: names.append(key) if isinstance(item, h5py.Dataset) else None)
-        return _chosen(file, names, name, lambda key: opened[key][()])
+        return chosen(file, names, name, lambda key: opened[key][()])
 
 
 def read_zarr(file: Path, name: str | None) -> Any:
@@ -164,13 +185,17 @@ def read_zarr(file: Path, name: str | None) -> Any:
     opened: Any = zarr.open(str(file), mode="r")
     if isinstance(opened, zarr.Array):
         if name is not None:
-            raise KeyError(f"{opening(file)} holds one array without a name. Leave {name!r} away.")
+            raise nameless(file, name)
         return np.asarray(opened[...])
     names = sorted(key for key, item in opened.members(max_depth=None) if isinstance(item, zarr.Array))
-    return _chosen(file, names, name, lambda key: np.asarray(opened[key][...]))
+    return chosen(file, names, name, lambda key: np.asarray(opened[key][...]))
 
 
-def _chosen(file: Any, names: list[str], name: str | None, read: Callable[[str], Any]) -> Any:
+def nameless(file: Any, name: str) -> KeyError:
+    return KeyError(f"{opening(file)} holds one array without a name. Leave {name!r} away.")
+
+
+def chosen(file: Any, names: list[str], name: str | None, read: Callable[[str], Any]) -> Any:
     """The array of that name, or all of them."""
     if name is None:
         return {key: read(key) for key in names}

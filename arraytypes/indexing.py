@@ -148,7 +148,7 @@ def _entry(family: Any, x: Any, i: Any) -> Any:
         if i.ndim == 0 and i.dtype.kind in "iu" and i.place.rank < 2:
             return int(i)
         if leaf_family(type(i)) is not family:
-            if not policy.transfer_allowed():
+            if not policy.transfer_allowed() and not family.joins(leaf_family(type(i))):
                 raise_places("indexing", (x, i))
             return verbs.adapt(family, i)
         return i
@@ -165,7 +165,12 @@ def _entry(family: Any, x: Any, i: Any) -> Any:
         raise IndexError(_not_integers(data.dtype))
     if data.ndim == 0 and data.dtype.kind in "iu":
         return int(data)
-    if isinstance(i, np.ndarray) and family.home.rank >= 2 and not policy.transfer_allowed():
+    if (
+        isinstance(i, np.ndarray)
+        and family.home.rank >= 2
+        and not policy.transfer_allowed()
+        and not family.joins(None)
+    ):
         raise_places("indexing", (x, i))
     if isinstance(i, np.ndarray) and family.home.rank < 2:
         return wrap(family, family._wrap_numpy(data))
@@ -421,6 +426,8 @@ def _is_flat(x: Any, index: tuple[Any, ...]) -> bool:
         return False
     if not isinstance(index[0], DenseArray) or leaf_family(type(index[0])) is not leaf_family(type(x)):
         return False
+    if x.place.rank > 2:  # (elements of several processes lie in no one row)
+        return x.ndim == 1
     leaf = valued_leaf(x._node) if x.ndim > 1 else None
     return leaf is None or bool(leaf.view.flags.c_contiguous)
 

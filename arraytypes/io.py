@@ -32,6 +32,7 @@ import numpy as np
 from mirabelle.arraytypes import fileformats as formats
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import as_numpy, wrap
+from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import verbs
@@ -44,7 +45,8 @@ def save(file: Any, x: Any, /, *, compressed: bool = False) -> None:
     `.npy` takes one array. `.npz`, `.h5` and `.zarr` take a mapping, whose names may be paths
     (`"fields/u"`) in the last two; a single array is a `.zarr` of its own and `"arr_0"` in the
     others. An open file is written as `.npy`. Where a file of that name stands it is replaced, at
-    once, when everything is written.
+    once, when everything is written. Of a distributed array every rank writes its part: all ranks
+    save together, under one name.
 
     >>> import mirabelle as mb, io
     >>> file = io.BytesIO()
@@ -54,7 +56,7 @@ def save(file: Any, x: Any, /, *, compressed: bool = False) -> None:
     [2 3]
     """
     if hasattr(file, "write"):
-        np.save(file, _one(file, x), allow_pickle=False)
+        np.save(file, contents(file, "", _by_name(file, "npy", x)[""]), allow_pickle=False)
         return
     path = Path(os.fspath(file))
     if not path.suffix:
@@ -65,16 +67,7 @@ def save(file: Any, x: Any, /, *, compressed: bool = False) -> None:
             f"{path.suffix} is no format arrays are saved in: the name's ending says the format, and the known "
             f"ones are {formats.KNOWN}. Name one, for instance `mb.save({str(path.with_suffix('.npz'))!r}, x)`."
         )
-    write = formats.WRITERS[kind]
-    if kind == "npy":
-        data: Any = _one(path, x)
-    elif kind == "zarr" and not isinstance(x, Mapping):
-        data = _contents(path, "", x)
-    else:
-        data = _named(path, x)
-    formats.need(kind)
-    with _replacing(path) as fresh:
-        write(fresh, data, compressed)
+    _write(path, kind, _by_name(path, kind, x), compressed)
 
 
 @creates
@@ -82,7 +75,7 @@ def load(file: Any, /, name: str | None = None, *, device: Any = None, mmap: boo
     """Read what `mb.save`, NumPy, h5py or zarr wrote; the contents say the format.
 
     One array, or a dictionary of all arrays by name, where `name` picks one. `device` says what
-    they are made as. `mmap=True` leaves the elements of a `.npy` file on disk and reads those that
+    they are made as: of a distributed array every rank reads its part only. `mmap=True` leaves the elements of a `.npy` file on disk and reads those that
     are used.
 
     >>> import mirabelle as mb, numpy as np, io
@@ -97,18 +90,23 @@ def load(file: Any, /, name: str | None = None, *, device: Any = None, mmap: boo
         file = Path(os.fspath(file))
         if not file.exists() and not file.suffix and file.with_name(file.name + ".npy").exists():
             file = file.with_name(file.name + ".npy")
+    if isinstance(file, Path) and is_divided(maker.family) and not mmap:
+        from mirabelle.arraytypes.distributed import files  # which stands on this module
+
+        loaded = files.load(file, name, maker.family)
+        return {key: maker(x) for key, x in loaded.items()} if isinstance(loaded, dict) else maker(loaded)
     kind = formats.format_of(file)
     if mmap:
         if kind != "npy" or not isinstance(file, Path):
             raise ValueError("Only a .npy file with a name can be read by mmap. Leave mmap=True away.")
         return _mapped(file, maker)
     formats.need(kind)
-    with _explained(file):
+    with explained(file):
         found = formats.READERS[kind](file, name)
     if isinstance(found, dict):
         return {key: _made(file, key, value, maker) for key, value in found.items()}
     if name is not None and kind == "npy":
-        raise KeyError(f"{formats.opening(file)} holds one array without a name. Leave {name!r} away.")
+        raise formats.nameless(file, name)
     return _made(file, name, found, maker)
 
 
@@ -137,20 +135,36 @@ def _savez(file: Any, arrays: tuple[Any, ...], named: dict[str, Any], compressed
             raise ValueError(f"Two arrays would be called arr_{i}: the first by its place. Name it otherwise.")
         together[f"arr_{i}"] = x
     if hasattr(file, "write"):
-        formats.write_npz(file, _named(file, together), compressed)
+        data = {name: contents(file, name, x) for name, x in _by_name(file, "npz", together).items()}
+        formats.write_npz(file, data, compressed)
         return
     path = Path(os.fspath(file))
     if path.suffix != ".npz":
         path = path.with_name(path.name + ".npz")
-    data = _named(path, together)
-    with _replacing(path) as fresh:
-        formats.write_npz(fresh, data, compressed)
+    _write(path, "npz", _by_name(path, "npz", together), compressed)
 
 
 # What is written
 
 
-def _contents(file: Any, name: str, x: Any) -> np.ndarray:
+def _write(path: Path, kind: str, arrays: dict[str, Any], compressed: bool) -> None:
+    if any(isinstance(x, AbstractArray) and is_divided(type(x)) for x in arrays.values()):
+        from mirabelle.arraytypes.distributed import files  # which stands on this module
+
+        files.save(path, arrays, kind, compressed)
+        return
+    data: Any = {name: contents(path, name, x) for name, x in arrays.items()}
+    formats.need(kind)
+    with permitted(path), replacing(path) as fresh:
+        formats.WRITERS[kind](fresh, data.get("", data), compressed)
+
+
+def is_divided(t: Any) -> bool:
+    """Are arrays of a type divided over processes, each of which writes and reads its part?"""
+    return hasattr(leaf_family(t), "_from_boxes")
+
+
+def contents(file: Any, name: str, x: Any) -> np.ndarray:
     """The elements of one array, checked to be numbers."""
     if isinstance(x, AbstractArray):
         return np.asarray(verbs.fetch(x))
@@ -164,29 +178,36 @@ def _contents(file: Any, name: str, x: Any) -> np.ndarray:
         ) from None
 
 
-def _one(file: Any, x: Any) -> np.ndarray:
-    if isinstance(x, Mapping):
+def _by_name(file: Any, kind: str, x: Any) -> dict[str, Any]:
+    """What goes into a file, by checked names: "" where the only array has none."""
+    if not isinstance(x, Mapping):
+        return {"arr_0" if kind in ("npz", "hdf5") else "": x}
+    if kind == "npy":
         raise TypeError(
             f"{formats.opening(file)} holds one array, and a mapping of {len(x)} was given. A .npz file holds "
             'several: `mb.save("file.npz", arrays)`.'
         )
-    return _contents(file, "", x)
-
-
-def _named(file: Any, x: Any) -> dict[str, np.ndarray]:
-    if not isinstance(x, Mapping):
-        return {"arr_0": _contents(file, "", x)}
     for name in x:
         if not isinstance(name, str) or not name or name.strip("/") != name or ".." in name.split("/"):
             raise ValueError(
                 f"{name!r} is no name an array can have in {formats.title(file)}: names are texts such as "
                 "'u' or 'fields/u'."
             )
-    return {name: _contents(file, name, value) for name, value in x.items()}
+    return dict(x)
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def permitted(path: Path) -> Iterator[None]:
+    """Say of what is not permitted in the block that it was the saving of a file."""
+    try:
+        yield
+    except PermissionError as e:
+        said = f"{path.name!r} cannot be saved, because its folder may not be written to"
+        raise PermissionError(e.errno, said, str(path.parent)) from e
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
     """A name to write to beside `path`, which takes the name `path` when all went well."""
     if not path.parent.is_dir():
         raise FileNotFoundError(
@@ -210,9 +231,6 @@ def _replacing(path: Path) -> Iterator[Path]:
             os.rename(path, old)
         os.rename(fresh, path)
         _remove(old)
-    except PermissionError as e:
-        said = f"{path.name!r} cannot be saved, because its folder may not be written to"
-        raise PermissionError(e.errno, said, str(path.parent)) from e
     finally:
         _remove(fresh)
 
@@ -227,16 +245,23 @@ def _remove(path: Path) -> None:
 def _made(file: Any, name: str | None, values: Any, maker: Any) -> Any:
     """New memory as an array of the maker's type."""
     values = np.asarray(values)
-    try:
+    with numbers_only(file, name):
         native = values.astype(checked_dtype(values.dtype), copy=False)
-    except TypeError as e:
-        what = formats.opening(file) if name is None else f"{name!r} in {formats.title(file)}"
-        raise TypeError(
-            f"{what} is no array of numbers. {e} Pick others by name: `mb.load(file, name)`."
-        ) from None
     leaf = maker.family._wrap_numpy(native)
     # What was read is nobody else's: expressions over it may wait.
     return maker(wrap(maker.family, Leaf(leaf.view)))
+
+
+@contextlib.contextmanager
+def numbers_only(file: Any, name: str | None) -> Iterator[None]:
+    """Say of which array of a file it was that the block could not take its dtype."""
+    try:
+        yield
+    except TypeError as e:
+        what = f"{name!r} in {formats.title(file)}" if name else formats.opening(file)
+        raise TypeError(
+            f"{what} is no array of numbers. {e} Pick others by name: `mb.load(file, name)`."
+        ) from None
 
 
 def _mapped(file: Path, maker: Any) -> Any:
@@ -246,12 +271,12 @@ def _mapped(file: Path, maker: Any) -> Any:
         raise ValueError(
             f"A file is mapped into the host's memory, not into that of {maker.name}. Use mb.HostArray."
         )
-    with _explained(file):
+    with explained(file):
         return maker(share(np.load(file, mmap_mode="r", allow_pickle=False)))
 
 
 @contextlib.contextmanager
-def _explained(file: Any) -> Iterator[None]:
+def explained(file: Any) -> Iterator[None]:
     """Name the file in what goes wrong while it is read."""
     try:
         yield

@@ -37,6 +37,9 @@ class ArrayMeta(type):
             return _made[cls, parameters]
         except (KeyError, TypeError):
             pass
+        own = cls._subscripted(parameters)  # type: ignore[attr-defined]
+        if own is not None:
+            return own
         if cls.parameters:
             raise TypeError(f"{cls.__name__} has its parameters already.")
         normal = cls._normalise(parameters)  # type: ignore[attr-defined]
@@ -67,7 +70,7 @@ def _make(cls: Any, parameters: tuple[Any, ...]) -> Any:
     for wider in cls._widened(parameters):
         base = _make(cls, wider)
         break
-    name = f"{cls.__name__}[{', '.join(map(_shown, parameters))}]"
+    name = cls._spelled(parameters) or f"{cls.__name__}[{', '.join(map(_shown, parameters))}]"
     namespace = {
         "__slots__": (),
         "__module__": cls.__module__,

@@ -128,6 +128,8 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     node = Reduced(reduction, version, axes, keepdims, kept, x.dtype)
     if depth:
         node.depth = depth
+    if family._reduction_made is not None:
+        family._reduction_made(node)
     h = wrap(family, node)
     if policy.is_eager() or (type(version) is Leaf and version.foreign):
         return verbs.materialize(h)

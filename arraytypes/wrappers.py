@@ -379,6 +379,9 @@ def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
                 f"An array of shape {x.shape} with these strides cannot be shown in shape {shape} without a "
                 "copy. Leave copy=False away."
             ) from None
+        family = leaf_family(type(x))
+        if family._reshaped is not None:
+            return family._reshaped(x, shape)
         return Reshaped._of(verbs.copy(x), None, shape)
 
 

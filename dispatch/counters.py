@@ -34,6 +34,9 @@ class Counters:
     compilations: int = 0
     transfers: int = 0
     library_calls: int = 0
+    messages: int = 0
+    bytes_sent: int = 0
+    collectives: int = 0
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{f.name}={getattr(self, f.name)}" for f in fields(self))
@@ -47,6 +50,7 @@ def count() -> Iterator[Counters]:
     `launches` are kernels run; `library_calls` are routines of a place's library (a sort, an FFT, a
     factorisation); `temporaries` are arrays written that nobody asked for by name;
     `bytes_read` and `bytes_written` are those of array operands, each counted once a launch.
+    `messages`, `bytes_sent` and `collectives` are those of this process, for distributed arrays.
     """
     global active
     counters = Counters()

@@ -49,3 +49,27 @@ class DeviceError(MirabelleError, RuntimeError):
 
 class OutOfMemoryError(MirabelleError, MemoryError):
     """A device has no room for an array. Every array it holds is what it was."""
+
+
+class CommunicationError(MirabelleError, RuntimeError):
+    """Processes that share an array cannot talk to each other as was asked."""
+
+
+class RemoteError(CommunicationError):
+    """Another process failed. `rank` is which, `remote_traceback` what it said."""
+
+    def __init__(self, message: str, rank: int = -1, remote_traceback: str = "") -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.remote_traceback = remote_traceback
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.rank, self.remote_traceback)
+
+
+class LayoutError(MirabelleError, ValueError):
+    """Distributed arrays are divided in ways that do not join."""
+
+
+class GatheringWarning(UserWarning):
+    """An operation brought a large distributed array together on each process."""

@@ -85,6 +85,13 @@ def _threads(text: str) -> int:
     return value
 
 
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise ValueError(text)
+    return value
+
+
 TABLE: tuple[Setting, ...] = (
     Setting("num_threads", _threads, None, "Threads of a host kernel (default: the cores we may use)."),
     Setting("cache", _flag, True, "Keep compiled host kernels on disk."),
@@ -130,6 +137,46 @@ TABLE: tuple[Setting, ...] = (
         "What happens when an operation has no rule for a structured array and makes it dense: a warning "
         "the first time (warn), an error, or nothing (silent).",
     ),
+    Setting(
+        "exchange_bytes",
+        _count,
+        1 << 28,
+        "A redistribution sends and receives about so many bytes at a time on each process.",
+    ),
+    Setting(
+        "gather_bytes",
+        _count,
+        1 << 28,
+        "Distributed arrays larger than this are brought together for a routine with a warning.",
+    ),
+    Setting(
+        "overlap_size",
+        _count,
+        1 << 16,
+        "From so many elements on a process, the inner part of a stencil is computed while halos travel.",
+    ),
+    Setting(
+        "communicator",
+        _one_of("auto", "alone", "mpi"),
+        "auto",
+        "Which processes distributed arrays are made over: those that mpiexec or srun started (auto), all that "
+        "MPI knows (mpi), or this one alone. Read when a communicator is first asked for.",
+    ),
+    Setting(
+        "check_collectives",
+        _flag,
+        False,
+        "Before each operation on what several processes share they compare which it is, and on what line "
+        "of the program. Slow; for finding what hangs.",
+    ),
+    Setting("check_timeout", _seconds, 20.0, "Seconds to wait there for the others to come."),
+    Setting(
+        "device_messages",
+        _one_of("auto", "on", "off"),
+        "auto",
+        "Hand the memory of cards to MPI as it is (on), copy it by way of the host (off), or do what MPI "
+        "says that it can.",
+    ),
 )
 _BY_NAME = {s.name: s for s in TABLE}
 
@@ -151,6 +198,13 @@ class Settings:
     cuda: str
     hip: str
     dense_fallback: str
+    exchange_bytes: int
+    gather_bytes: int
+    overlap_size: int
+    communicator: str
+    check_collectives: bool
+    check_timeout: float
+    device_messages: str
     # `tree_limit`, or less than any size while an eager block is open: what building reads.
     node_limit: int
 

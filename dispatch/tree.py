@@ -125,6 +125,8 @@ class Broadcasted:
     # How often it was evaluated inside a larger tree without being stored.
     evaluations = 0
     reducers: list[weakref.ref[Any]] | None = None
+    # How the result is to be divided over processes, where somebody said so.
+    layout: Any = None
 
     def __init__(
         self, sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...], size: int | None = None

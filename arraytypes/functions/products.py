@@ -28,7 +28,12 @@ from mirabelle.dispatch.tree import Leaf, broadcast_shapes
 def _(x1: AbstractArray, x2: AbstractArray) -> Any:
     f1, f2 = leaf_family(type(x1)), leaf_family(type(x2))
     if f1 is not f2:
-        raise_places("matmul", (x1, x2))
+        if f1.joins(f2):
+            x2, f2 = verbs.adapt(f1, x2), f1
+        elif f2.joins(f1):
+            x1, f1 = verbs.adapt(f2, x1), f2
+        else:
+            raise_places("matmul", (x1, x2))
     shape1, shape2 = x1.shape, x2.shape
     n1, n2 = len(shape1), len(shape2)
     if not n1 or not n2:

@@ -94,6 +94,9 @@ def fill(
     piece: Piece | None,
 ) -> None:
     """Have the backend fill a contiguous view."""
+    if family._fill is not None:
+        family._fill(view, sampler, stream, parameters, piece)
+        return
     starts, length = rows_of(view.shape, piece)
     if not view.size:
         return

@@ -1,0 +1,8 @@
+"""Distributed arrays: one array over several processes, each with a local array of any type."""
+
+from mirabelle.arraytypes.distributed import combining, execution, gathering, products, routines, scanning
+from mirabelle.arraytypes.distributed.darray import DArray
+
+DArray._reduction_made = staticmethod(combining.note)
+
+__all__ = ["DArray", "combining", "execution", "gathering", "products", "routines", "scanning"]

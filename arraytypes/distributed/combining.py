@@ -1,0 +1,293 @@
+"""Reductions: each process reduces its part, and the terms are combined.
+
+All processes combine the same terms in the same order, so that they get the same bits: programs branch
+on what a reduction gives. Within `with mb.batch():` the terms of all reductions that wait travel together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import math
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.dense import force, settle
+from mirabelle.arraytypes.distributed.communicators import Communicator
+from mirabelle.arraytypes.distributed.layouts import Partition, Split, everywhere, partition
+from mirabelle.arraytypes.distributed.transfers import Messages, takes
+from mirabelle.arraytypes.distributed.views import DBuffer
+from mirabelle.arraytypes.reductions import REDUCTIONS
+from mirabelle.dispatch import counters, promotion
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
+
+# The reductions that wait in a batch, in the order in which they were written.
+_batch: contextvars.ContextVar[list[weakref.ref[Reduced]] | None] = contextvars.ContextVar(
+    "mirabelle_batch", default=None
+)
+
+
+@contextlib.contextmanager
+def batch() -> Iterator[None]:
+    """Within the block, reductions of distributed arrays wait for each other: their terms travel together.
+
+    A value that is needed inside brings all that wait by then; the rest is sent when the block ends.
+
+    >>> import mirabelle as mb
+    >>> x = mb.DArray[mb.HostArray]([1.0, 2.0, 3.0])
+    >>> with mb.batch():
+    ...     a, b = mb.sum(x), mb.max(x)
+    >>> float(a), float(b)
+    (6.0, 3.0)
+    """
+    waiting: list[weakref.ref[Reduced]] = []
+    token = _batch.set(waiting)
+    try:
+        yield
+        alive = [r for r in (ref() for ref in waiting) if r is not None and r.value is None]
+        if alive:
+            from mirabelle.arraytypes.dense import family_of_version
+
+            reduce(family_of_version(alive[0]), alive[0])
+    finally:
+        _batch.reset(token)
+
+
+def note(node: Reduced) -> None:
+    """A reduction was written: in a batch, it waits there."""
+    waiting = _batch.get()
+    if waiting is not None:
+        waiting.append(weakref.ref(node))
+
+
+class Term:
+    """A reduction's term on this process, and between whom the terms are to be combined."""
+
+    __slots__ = ("comm", "family", "group", "local", "node", "partition", "reduction")
+
+    def __init__(
+        self,
+        node: Any,
+        family: Any,
+        comm: Communicator,
+        local: Any,
+        result: Partition,
+        group: tuple[int, ...],
+        reduction: Any,
+    ) -> None:
+        self.node = node
+        self.family = family
+        self.comm = comm
+        self.local = local
+        self.partition = result
+        self.group = group
+        self.reduction = reduction
+
+
+def reduce(family: Any, node: Reduced) -> Leaf:
+    """The value of a reduction, and of those that wait to be computed with it."""
+    together = [node]
+    waiting = _batch.get()
+    if waiting is not None:
+        found = [r for r in (ref() for ref in waiting) if r is not None and r.value is None and r is not node]
+        together += found
+        waiting.clear()
+    terms: list[Term] = []
+    done: set[int] = set()
+    for r in together:
+        for sibling in _siblings(r):
+            if id(sibling) not in done and sibling.value is None:
+                done.add(id(sibling))
+                terms.append(_term(_family(sibling, family), sibling))
+    combine(terms)
+    for t in terms:
+        settle(t.node, Leaf(t.family._of_local(t.comm, t.partition, t.local)))
+    assert node.value is not None
+    return node.value
+
+
+def _family(node: Reduced, family: Any) -> Any:
+    from mirabelle.arraytypes.dense import family_of_version
+
+    found = family_of_version(node)
+    return found if hasattr(found, "inner") else family
+
+
+def _siblings(node: Reduced) -> list[Reduced]:
+    """The reductions of one tree along the same dimensions: the local type computes them in one pass."""
+    operand = node.operand
+    refs = operand.reducers if operand is not None else None
+    found = [r for r in (ref() for ref in refs or ()) if r is not None and r.value is None and r.axes == node.axes]
+    return found if any(r is node for r in found) else [node]
+
+
+_locals: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def _term(family: Any, node: Reduced) -> Term:
+    """A reduction of this process's part."""
+    from mirabelle.arraytypes.distributed.execution import Frame, chosen, has_tables, leaves_of
+
+    operand: Any = node.operand
+    if type(operand) is Broadcasted and operand.value is not None:
+        operand = operand.value
+    leaves = leaves_of(operand)
+    comm, target = chosen(family, operand.shape, leaves)
+    reduction = node.reduction
+    if reduction.scalar is None and reduction.neutral(node.dtype) is None and _has_empty(target):
+        target = everywhere(target.shape, target.mesh)  # (nothing stands for the term of an empty part)
+    frame = Frame(family, comm, target)
+    if has_tables(leaves):
+        from mirabelle.arraytypes.distributed.gathering import without_gathers
+
+        operand = without_gathers(frame, operand)
+    local = frame.node(operand) if type(operand) is Broadcasted else frame.leaf(operand)
+    if local.shape != frame.local_shape:  # (a stretched leaf)
+        sig = promotion.intern(TABLE["copy"], (local.dtype,), (local.dtype,))
+        local = Broadcasted(sig, (local,), frame.local_shape)
+    if len(frame.order) > 1:
+        frame.watch(operand)
+    shape = tuple(
+        1 if d in node.axes else n for d, n in enumerate(frame.local_shape)
+    ) if node.keepdims else tuple(n for d, n in enumerate(frame.local_shape) if d not in node.axes)
+    empty = math.prod(target.shape) > 0 and any(frame.local_shape[d] == 0 for d in node.axes)
+    if empty:
+        value = _neutral(family.inner, reduction, shape, node.dtype)
+    else:
+        r = Reduced(reduction, local, node.axes, node.keepdims, shape, node.dtype)
+        value = force(family.inner, r).view
+    frame.settle()
+    splits: list[Split | None] = []
+    divided: set[int] = set()
+    for d, split in enumerate(target.splits):
+        if d in node.axes:
+            if split is not None:
+                divided.add(split.mesh_axis)
+            if node.keepdims:
+                splits.append(None)
+        else:
+            splits.append(split)
+    made = partition(node.shape, target.mesh, tuple(splits))
+    return Term(node, family, comm, value, made, _group(target, comm.rank, divided, node.axes), reduction)
+
+
+def _has_empty(target: Partition) -> bool:
+    return any(0 in target.local_shape(q) for q in range(target.size))
+
+
+def _neutral(inner: Any, reduction: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """What stands for the term of a process that has nothing to reduce; it is left out if there is no neutral."""
+    value = reduction.init if reduction.scalar is not None else reduction.neutral(dtype)
+    return inner._upload(np.full(shape, 0 if value is None else value, dtype))
+
+
+def _group(target: Partition, rank: int, divided: set[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """The processes whose terms are combined: those along the divided dimensions of the mesh with a part."""
+    if not divided:
+        return ()
+    at = target.coordinates(rank)
+    found = []
+    for q in range(target.size):
+        other = target.coordinates(q)
+        if all(other[m] == at[m] for m in range(len(at)) if m not in divided):
+            found.append(q)
+    return tuple(found)
+
+
+def combine(terms: list[Term]) -> None:
+    """Replace the terms by what they combine to, those of one group with as few messages as there can be."""
+    bundles: dict[Any, list[Term]] = {}
+    for t in terms:
+        if t.group:
+            bundles.setdefault((id(t.comm), t.group), []).append(t)
+    for bundle in bundles.values():
+        first = bundle[0]
+        comm = grouped(first.comm, first.group)
+        if counters.active:
+            counters.add(collectives=1)
+        if len(bundle) == 1:
+            first.local = combined(comm, first.family.inner, first.local, first.reduction)
+        else:
+            _together(comm, bundle)
+
+
+def grouped(comm: Communicator, group: tuple[int, ...]) -> Communicator:
+    """The communicator of some processes."""
+    if len(group) == comm.size:
+        return comm
+    known = comm.__dict__.setdefault("_parts", {})
+    found = known.get(group)
+    if found is None:
+        found = known[group] = comm.part(group)
+    return found  # type: ignore[no-any-return]
+
+
+# Terms of more bytes are combined by the engine's own collective.
+SMALL_TERM = 1 << 14
+
+
+def combined(comm: Communicator, inner: Any, local: Any, reduction: Any) -> Any:
+    """What the terms of all processes combine to, on each of them."""
+    if comm.size == 1:
+        return local
+    known = reduction.scalar is None and REDUCTIONS.get(reduction.name) is reduction
+    neutral = reduction.init if reduction.scalar is not None else reduction.neutral(local.dtype)
+    if known and neutral is not None and takes(comm, inner) and (local.flags.c_contiguous):
+        if comm.allreduce(local, reduction.name):
+            return local
+    return _gathered(comm, inner, local, reduction)
+
+
+def _gathered(comm: Communicator, inner: Any, local: Any, reduction: Any) -> Any:
+    """The same by way of all terms on all processes, reduced by the local type in the order of ranks."""
+    n = comm.size
+    terms = inner._empty((n, *local.shape), local.dtype)
+    inner._copy_into(terms[comm.rank, ...], local)
+    messages = Messages(comm, inner)
+    others = [q for q in range(n) if q != comm.rank]
+    if local.size:
+        messages.begin(dict.fromkeys(others, terms[comm.rank, ...]), {q: terms[q, ...] for q in others})
+        messages.finish()
+    node = Reduced(reduction, destination(terms), (0,), False, local.shape, local.dtype)
+    return force(inner, node).view
+
+
+def _together(comm: Communicator, bundle: list[Term]) -> None:
+    """Several terms in one message to each process."""
+    inner = bundle[0].family.inner
+    if comm.size == 1:
+        return
+    mine = [np.ascontiguousarray(inner._download(t.local)) for t in bundle]
+    sizes = [m.nbytes for m in mine]
+    parts = [np.empty(sum(sizes), np.uint8) for _ in range(comm.size)]
+    parts[comm.rank] = np.concatenate([m.reshape(-1).view(np.uint8) for m in mine])
+    comm.allgather(parts[comm.rank], parts)
+    at = 0
+    for t, m in zip(bundle, mine, strict=True):
+        rows = np.stack([p[at : at + m.nbytes].view(m.dtype).reshape(m.shape) for p in parts])
+        at += m.nbytes
+        node = Reduced(t.reduction, destination(inner._upload(rows)), (0,), False, m.shape, m.dtype)
+        t.local = force(inner, node).view
+
+
+def resolve(buffer: DBuffer) -> None:
+    """Combine the terms a buffer holds, which waited until somebody reads it."""
+    part = buffer.partition
+    local = buffer.local
+    for m, op in part.partial:
+        at = part.coordinates(buffer.comm.rank)
+        group = tuple(
+            q
+            for q in range(part.size)
+            if all(c == at[i] for i, c in enumerate(part.coordinates(q)) if i != m)
+        )
+        if counters.active:
+            counters.add(collectives=1)
+        local = combined(grouped(buffer.comm, group), buffer.inner, local, REDUCTIONS[op])
+    buffer.local = local
+    buffer._leaf = None
+    buffer.partition = partition(part.shape, part.mesh, part.splits)

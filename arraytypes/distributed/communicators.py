@@ -1,0 +1,264 @@
+"""Communicators: a group of processes that run the same program, each with its part of the data.
+
+An engine (MPI, NCCL, sockets between Dask's workers) gives a subclass with a few methods: how messages
+start, and how small Python objects are shared. The rest is written here in terms of these, and an engine
+replaces what it does better. Everything here is *collective*: all members call it, in the same order.
+
+Messages are views of contiguous memory: NumPy's arrays, or views of another type that the engine `takes`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirabelle.dispatch.errors import CommunicationError
+
+# How elements combine, by the name of the reduction.
+UFUNCS: dict[str, np.ufunc] = {
+    "sum": np.add,
+    "prod": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
+    "any": np.logical_or,
+    "all": np.logical_and,
+}
+
+
+class Exchange:
+    """Messages on their way. Keep what is sent unchanged, and do not read what is received, until `wait`."""
+
+    __slots__ = ()
+
+    def done(self) -> bool:
+        """Have all messages arrived? (It does not wait; asking keeps them moving.)"""
+        return True
+
+    def wait(self) -> None:
+        """Wait until all messages have arrived, or raise what happened to one of the other processes."""
+
+
+class Communicator:
+    """A group of processes. `rank` is this one's number, `size` how many there are.
+
+    Messages between two members arrive in the order in which they were sent.
+
+    >>> import mirabelle as mb
+    >>> comm = mb.communicator()
+    >>> comm.rank, comm.size
+    (0, 1)
+    """
+
+    __module__ = "mirabelle"
+
+    # What the engine is called.
+    engine = "none"
+    rank: int = 0
+    size: int = 1
+
+    # What an engine gives
+
+    def takes(self, kind: type) -> bool:
+        """Can views of this type be sent and received as they are? (Others go by way of the host.)"""
+        return issubclass(kind, np.ndarray)
+
+    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+        """Send contiguous views to ranks, and have others filled from ranks: {rank: view} each.
+
+        Both ends know the sizes. A rank may appear on both sides; messages to oneself are not allowed.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must implement start.")
+
+    def allgather_object(self, x: Any) -> list[Any]:
+        """A small Python object of each member, in the order of ranks, on all of them."""
+        raise NotImplementedError(f"{type(self).__name__} must implement allgather_object.")
+
+    # What follows from it
+
+    def exchange(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> None:
+        """`start`, and wait."""
+        self.start(sends, receives).wait()
+
+    def bcast_object(self, x: Any, root: int = 0) -> Any:
+        """A small Python object of one member, on all of them."""
+        return self.allgather_object(x if self.rank == root else None)[root]
+
+    def barrier(self) -> None:
+        """Wait until all members are here."""
+        self.allgather_object(None)
+
+    def allgather(self, mine: Any, parts: Sequence[Any]) -> None:
+        """Fill `parts[r]` with what rank r gives as `mine`; parts[rank] is filled by the caller."""
+        others = [r for r in range(self.size) if r != self.rank]
+        self.exchange({r: mine for r in others}, {r: parts[r] for r in others})
+
+    def broadcast(self, data: Any, root: int) -> None:
+        """Fill a view with that of the same shape on `root`."""
+        if self.rank == root:
+            self.exchange({r: data for r in range(self.size) if r != root}, {})
+        else:
+            self.exchange({}, {root: data})
+
+    def allreduce(self, data: Any, op: str) -> bool:
+        """Replace the elements of a view by those of all members combined. All members get the same bits.
+
+        False where the engine cannot: nothing has happened then, on any member.
+        """
+        ufunc = UFUNCS.get(op)
+        if ufunc is None or not isinstance(data, np.ndarray):
+            return False
+        parts = [data if r == self.rank else np.empty_like(data) for r in range(self.size)]
+        self.allgather(data, parts)
+        total = parts[0].copy() if self.rank == 0 else parts[0]
+        for part in parts[1:]:
+            ufunc(total, part, out=total, casting="unsafe")
+        data[...] = total
+        return True
+
+    def part(self, ranks: Sequence[int]) -> Communicator:
+        """The communicator of some members, numbered in this order; only they call."""
+        return Part(self, tuple(ranks))
+
+    def failed(self, error: BaseException) -> None:
+        """Tell the other members that this one goes no further: where they wait, they raise `RemoteError`.
+
+        It is told by itself of exceptions that nothing catches, and by `mb.together`. Who calls it
+        otherwise calls `settle` after it, with all the others.
+        """
+
+    def settle(self, x: Any) -> list[Any]:
+        """`allgather_object` for the end of something that may have failed on some of the members.
+
+        What was under way then is given up, and messages flow again.
+        """
+        return self.allgather_object(x)
+
+    def hurry(self) -> None:
+        """Give messages under way a chance to move on. (Called between pieces of work.)"""
+
+    def __repr__(self) -> str:
+        return f"<communicator {self.engine}: rank {self.rank} of {self.size}>"
+
+
+class Alone(Communicator):
+    """The only process: nothing is ever sent."""
+
+    engine = "alone"
+
+    def takes(self, kind: type) -> bool:
+        return True
+
+    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+        assert not sends and not receives
+        return Exchange()
+
+    def allgather_object(self, x: Any) -> list[Any]:
+        return [x]
+
+    def allreduce(self, data: Any, op: str) -> bool:
+        return True
+
+
+class Part(Communicator):
+    """Some members of another communicator, through its messages."""
+
+    def __init__(self, whole: Communicator, ranks: tuple[int, ...]) -> None:
+        self.whole = whole
+        self.ranks = ranks
+        self.engine = whole.engine
+        self.rank = ranks.index(whole.rank)
+        self.size = len(ranks)
+
+    def takes(self, kind: type) -> bool:
+        return self.whole.takes(kind)
+
+    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+        ranks = self.ranks
+        return self.whole.start(
+            {ranks[r]: view for r, view in sends.items()}, {ranks[r]: view for r, view in receives.items()}
+        )
+
+    def allgather_object(self, x: Any) -> list[Any]:
+        return _gathered_objects(self, x)
+
+
+def _gathered_objects(comm: Communicator, x: Any) -> list[Any]:
+    """`allgather_object` by messages: first how long each is, then what it says."""
+    import pickle
+
+    text = np.frombuffer(pickle.dumps(x), np.uint8)
+    sizes = [np.empty(1, np.int64) for _ in range(comm.size)]
+    sizes[comm.rank][0] = len(text)
+    comm.allgather(sizes[comm.rank], sizes)
+    parts = [np.empty(int(n[0]), np.uint8) for n in sizes]
+    parts[comm.rank] = text
+    comm.allgather(text, parts)
+    return [pickle.loads(p.tobytes()) for p in parts]
+
+
+# Which communicator is used
+
+# Functions that find the communicator this process was started with, or None: engines add theirs.
+finders: list[Callable[[], Communicator | None]] = []
+
+_current: contextvars.ContextVar[Communicator | None] = contextvars.ContextVar(
+    "mirabelle_communicator", default=None
+)
+_world: Communicator | None = None
+
+
+def communicator() -> Communicator:
+    """The communicator that new distributed arrays are made over.
+
+    Under `mpiexec` (or `python -m mirabelle run`) all processes; else this process alone.
+
+    >>> import mirabelle as mb
+    >>> mb.communicator()
+    <communicator alone: rank 0 of 1>
+    """
+    found = _current.get()
+    return world() if found is None else found
+
+
+def world() -> Communicator:
+    """The communicator of all processes this one was started with."""
+    global _world
+    if _world is None:
+        for find in finders:
+            _world = find()
+            if _world is not None:
+                break
+        else:
+            _world = Alone()
+    return _world
+
+
+def set_world(comm: Communicator | None) -> None:
+    """Use a communicator wherever no other is named; None: look for one again when it is needed."""
+    global _world
+    _world = comm
+
+
+@contextlib.contextmanager
+def use_communicator(comm: Communicator) -> Iterator[Communicator]:
+    """Within the block, new distributed arrays are made over `comm`.
+
+    >>> import mirabelle as mb
+    >>> with mb.use_communicator(mb.communicator()) as comm:
+    ...     comm.size
+    1
+    """
+    if not isinstance(comm, Communicator):
+        raise CommunicationError(
+            f"{comm!r} is no communicator. Get one: mb.communicator(), or, from one of mpi4py's, "
+            "`mb.mpi_communicator(comm)`."
+        )
+    token = _current.set(comm)
+    try:
+        yield comm
+    finally:
+        _current.reset(token)

@@ -1,0 +1,573 @@
+"""How a tree over distributed arrays is computed: each process computes its part of the result.
+
+The result's partition comes first: that of the destination, or of the operand that is divided most. Then
+each leaf is shown as this process needs it: where it holds what it needs, as a view; else what is missing
+comes from others. What remains is a tree over local arrays, which the local type evaluates in one kernel.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.assign import write_safely
+from mirabelle.arraytypes.dense import force, settle, wrap
+from mirabelle.arraytypes.distributed.communicators import Communicator
+from mirabelle.arraytypes.distributed.darray import DArray, evaluated_view
+from mirabelle.arraytypes.distributed.layouts import Partition, Split, covers, everywhere, partition
+from mirabelle.arraytypes.distributed.transfers import Transfer
+from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map
+from mirabelle.dispatch import counters, promotion, verbs
+from mirabelle.dispatch.errors import CommunicationError
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, destination
+
+_new = object.__new__
+
+
+class Frame:
+    """What a tree is computed for: a partition, and this process's place in it."""
+
+    __slots__ = ("comm", "family", "held", "inner", "kept", "local_shape", "made", "order", "partition", "rank", "uses")
+
+    def __init__(self, family: Any, comm: Communicator, target: Partition) -> None:
+        self.family = family
+        self.inner = family.inner
+        self.comm = comm
+        self.partition = target
+        self.rank = comm.rank
+        self.local_shape = target.local_shape(comm.rank)
+        # The local node of each node, those nodes in order, and how often each is used.
+        self.made: dict[int, Any] = {}
+        self.order: list[Broadcasted] = []
+        self.uses: dict[int, int] = {}
+        # Nodes that somebody outside the tree holds, with their local nodes.
+        self.kept: list[tuple[Broadcasted, Broadcasted]] = []
+
+    def node(self, node: Broadcasted) -> Any:
+        """The local tree of a tree."""
+        key = id(node)
+        found = self.made.get(key)
+        if found is not None:
+            self.uses[key] += 1
+            return found
+        args: list[Any] = []
+        size = 1
+        for a in node.args or ():
+            kind = type(a)
+            if kind is Broadcasted:
+                a = self.node(a) if a.value is None else self.leaf(a.value)
+                size += a.size
+            elif kind is Leaf:
+                a = self.leaf(a)
+            elif kind is Reduced:
+                a = self.leaf(a.value if a.value is not None else force(self.family, a))
+            args.append(a)
+        made = _new(Broadcasted)
+        made.sig = node.sig
+        made.args = tuple(args)
+        made.shape = self.shape_of(node.shape)
+        made.size = size
+        if node.evaluations:
+            made.evaluations = node.evaluations
+        self.made[key] = made
+        self.uses[key] = 1
+        self.order.append(node)
+        return made
+
+    def leaf(self, leaf: Leaf) -> Leaf:
+        view = leaf.view
+        buffer = view.buffer
+        if view.whole and buffer.partition is self.partition:
+            return buffer.leaf  # type: ignore[no-any-return]
+        return operand(self, view)
+
+    def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The local shape of a part of the tree: this process's part of dimensions that are not stretched."""
+        full = self.partition.shape
+        if shape == full:
+            return self.local_shape
+        if not shape:
+            return shape
+        off = len(full) - len(shape)
+        return tuple(
+            mine if n == whole else n
+            for n, whole, mine in zip(shape, full[off:], self.local_shape[off:], strict=True)
+        )
+
+    def watch(self, root: Broadcasted) -> None:
+        """Find the parts of the tree that somebody outside holds: their values may be worth storing."""
+        order = self.order
+        order.pop()
+        for node in order:
+            if sys.getrefcount(node) > LOOP_REFERENCES + self.uses[id(node)]:
+                self.kept.append((node, self.made[id(node)]))
+
+    def settle(self) -> None:
+        """Give nodes whose local values were stored on the way their values."""
+        for node, local in self.kept:
+            if local.value is not None and node.shape == self.partition.shape and node.value is None:
+                view = self.family._of_local(self.comm, self.partition, local.value.view)
+                settle(node, Leaf(view))
+            else:
+                node.evaluations = max(node.evaluations, local.evaluations)
+
+
+# Leaves as this process needs them
+
+
+def operand(frame: Frame, view: DView) -> Leaf:
+    """A leaf of the local type with what this process needs of a view, from others where it must."""
+    buffer = view.buffer
+    if buffer.comm is not frame.comm:
+        _check_communicators(frame.comm, buffer.comm)
+    if buffer.partition.partial:
+        from mirabelle.arraytypes.distributed.combining import resolve
+
+        resolve(buffer)
+        view._map = None
+    shown = view.map
+    if shown is None:
+        return scattered_operand(frame, view)
+    plan = operand_plan(shown, frame.partition, frame.rank)
+    if plan.here:
+        if plan.empty:
+            return Leaf(frame.inner._empty(plan.shape, view.dtype))
+        return Leaf(shown.shows(buffer.local, frame.rank, plan.box))
+    out = frame.inner._empty(plan.shape, view.dtype)
+    if counters.active:
+        counters.add(temporaries=1)
+    plan.transfer.run(buffer, out)
+    return Leaf(out)
+
+
+class OperandPlan:
+    """How a process comes to what it needs of a view, for a tree of one partition."""
+
+    __slots__ = ("box", "empty", "here", "needs", "shape", "transfer")
+
+    def __init__(self, shown: Map, target: Partition, rank: int) -> None:
+        wanted = aligned_partition(shown, target)
+        self.needs = [
+            None if 0 in target.local_shape(q) else wanted.held(q) for q in range(target.size)
+        ]
+        self.here = here(shown, wanted, self.needs)
+        self.shape = wanted.local_shape(rank)
+        self.empty = self.needs[rank] is None or 0 in self.shape
+        self.box: Any = None
+        self.transfer: Any = None
+        if self.here:
+            if not self.empty:
+                self.box = tuple(held[0] if len(held) == 1 else None for held in self.needs[rank] or ())
+        else:
+            self.transfer = Transfer(shown, self.needs, rank)
+
+
+def operand_plan(shown: Map, target: Partition, rank: int) -> OperandPlan:
+    key = "operand", shown, rank
+    found = target.cache.get(key)
+    if found is None:
+        if len(target.cache) > 4096:
+            target.cache.clear()
+        found = target.cache[key] = OperandPlan(shown, target, rank)
+    return found  # type: ignore[no-any-return]
+
+
+def aligned_partition(shown: Map, target: Partition) -> Partition:
+    """How a view would be divided to serve a tree of this partition (dimensions are aligned at the end)."""
+    off = len(target.shape) - len(shown.shape)
+    splits: list[Split | None] = []
+    for i, n in enumerate(shown.shape):
+        d = off + i
+        splits.append(target.splits[d] if d >= 0 and n == target.shape[d] else None)
+    return partition(shown.shape, target.mesh, tuple(splits))
+
+
+def here(shown: Map, wanted: Partition, needs: list[Any]) -> bool:
+    """Does each process hold all it needs, in a form that a view can show?"""
+    if shown.base.replicated:
+        return all(need is None or all(len(p) < 2 for p in need) for need in needs) or _all_runs(shown, wanted)
+    for q, need in enumerate(needs):
+        if need is None:
+            continue
+        held = shown.held(q)
+        if held is None:
+            return False
+        for h, n in zip(held, need, strict=True):
+            if len(n) > 1:
+                return _all_runs(shown, wanted)
+            if h != n and not covers(h, n):
+                return False
+            if len(h) > 1 and len(n) == 1 and not any(a <= n[0][0] and n[0][1] <= b for a, b in h):
+                return False
+    return True
+
+
+def _all_runs(shown: Map, wanted: Partition) -> bool:
+    """Where parts are dealt out: is all that each holds just what it needs, in the order it holds it?"""
+    if shown.pinned or shown.base.mesh != wanted.mesh:
+        return False
+    for i, (axis, split) in enumerate(zip(shown.axes, wanted.splits, strict=True)):
+        mine = shown.base.splits[axis] if axis >= 0 else None
+        if split is None and mine is None:
+            continue
+        if split is None or mine is None or split.mesh_axis != mine.mesh_axis or split.pieces != mine.pieces:
+            return False
+        if shown.steps[i] != 1 or shown.starts[axis] != 0 or shown.shape[i] != shown.base.shape[axis]:
+            return False
+    return True
+
+
+def scattered_operand(frame: Frame, view: DView) -> Leaf:
+    """The same for a view whose strides go across what processes hold: element by element."""
+    from mirabelle.arraytypes.distributed.gathering import by_address
+
+    dims = [slice(None) if s else slice(0, 1) for s in view.strides]
+    shown = view[(*dims, Ellipsis)] if 0 in view.strides else view
+    off = len(frame.partition.shape) - len(shown.shape)
+    index: list[Any] = []
+    for i, n in enumerate(shown.shape):
+        d = off + i
+        held = frame.partition.held(frame.rank)[d] if d >= 0 and n == frame.partition.shape[d] else ((0, n),)
+        index.append(np.concatenate([np.arange(a, b) for a, b in held] or [np.empty(0, np.int64)]))
+    return Leaf(by_address(frame, shown, index))
+
+
+def _check_communicators(mine: Communicator, other: Communicator) -> None:
+    if (mine.size, mine.rank) == (1, 0) == (other.size, other.rank) or mine is other:
+        return
+    raise CommunicationError(
+        f"Operands are divided over different processes ({mine!r} and {other!r}). Bring one to the other: "
+        "`mb.DArray(mb.to_numpy(x), comm=y.communicator)`."
+    )
+
+
+# The partition of a result
+
+
+def leaves_of(tree: Any) -> list[Leaf]:
+    """The leaves of a tree, from the left; reductions in it are computed."""
+    found: list[Leaf] = []
+    seen: set[int] = set()
+    stack = [tree]
+    while stack:
+        x = stack.pop()
+        kind = type(x)
+        if kind is Leaf:
+            found.append(x)
+        elif kind is Broadcasted:
+            if x.value is not None:
+                found.append(x.value)
+            elif id(x) not in seen:
+                seen.add(id(x))
+                stack.extend(reversed(x.args or ()))
+        elif kind is Reduced:
+            found.append(x.value if x.value is not None else force(_family_of(x), x))
+    return found
+
+
+def hint_of(tree: Broadcasted) -> Any:
+    """The layout that was asked for a tree, or for the first of its operands of its shape."""
+    node: Any = tree
+    while type(node) is Broadcasted and node.value is None:
+        if node.layout is not None:
+            return node.layout
+        node = next((a for a in node.args or () if type(a) is Broadcasted and a.shape == tree.shape), None)
+    return None
+
+
+def _family_of(version: Any) -> Any:
+    from mirabelle.arraytypes.dense import family_of_version
+
+    return family_of_version(version)
+
+
+def chosen(family: Any, shape: tuple[int, ...], leaves: list[Leaf]) -> tuple[Communicator, Partition]:
+    """Over which processes a result is computed, and how it is divided."""
+    comm: Any = None
+    first: Partition | None = None
+    for leaf in leaves:
+        view = leaf.view
+        buffer = view.buffer
+        if comm is None:
+            comm = buffer.comm
+        part = buffer.partition
+        if view.whole and part.shape == shape and not part.replicated and not part.partial and not leaf.table:
+            if len(part.mesh) == 1:
+                return buffer.comm, part
+            first = first or part
+    if comm is None:
+        from mirabelle.arraytypes.distributed.communicators import communicator
+
+        comm = communicator()
+        return comm, family._divided(shape, comm)
+    if comm.size == 1:
+        return comm, everywhere(shape, (1,))
+    splits: list[Split | None] = [None] * len(shape)
+    mesh: Any = None
+    left_out = False
+    taken: set[int] = set()
+    for leaf in leaves:
+        if leaf.table:
+            continue
+        found = _settled(leaf.view)
+        if found is None or found.pinned:
+            left_out = left_out or (found is None or bool(found.pinned)) and leaf.shape == shape
+            continue
+        if found.base.replicated:
+            continue
+        if mesh is None:
+            mesh = found.base.mesh
+        elif mesh != found.base.mesh:
+            continue
+        off = len(shape) - len(found.shape)
+        for i, (axis, n) in enumerate(zip(found.axes, found.shape, strict=True)):
+            split = found.base.splits[axis] if axis >= 0 else None
+            if split is None or n != shape[off + i] or splits[off + i] is not None or split.mesh_axis in taken:
+                continue
+            pieces = found.pieces[i]
+            assert pieces is not None
+            splits[off + i] = Split(split.mesh_axis, pieces)
+            taken.add(split.mesh_axis)
+    if mesh is None:
+        return comm, (family._divided(shape, comm) if left_out else everywhere(shape, (comm.size,)))
+    return comm, partition(shape, mesh, tuple(splits))
+
+
+def _settled(view: DView) -> Map | None:
+    if view.buffer.partition.partial:
+        from mirabelle.arraytypes.distributed.combining import resolve
+
+        resolve(view.buffer)
+        view._map = None
+    return view.map
+
+
+# Evaluation: new results
+
+
+def has_tables(leaves: list[Leaf]) -> bool:
+    return any(leaf.table for leaf in leaves)
+
+
+def evaluate(family: Any, version: Any) -> Leaf:
+    """The value of a tree or a reduction, divided as its operands are."""
+    if type(version) is Reduced:
+        from mirabelle.arraytypes.distributed.combining import reduce
+
+        return reduce(family, version)
+    hint = hint_of(version)
+    leaves = leaves_of(version)
+    comm, target = chosen(family, version.shape, leaves)
+    if hint is not None:
+        target = family._divided(version.shape, comm, hint)
+    frame = Frame(family, comm, target)
+    tree = version
+    if has_tables(leaves):
+        from mirabelle.arraytypes.distributed.gathering import without_gathers
+
+        tree = without_gathers(frame, tree)
+    local = result(frame, tree)
+    return settle(version, Leaf(family._of_local(comm, target, local)))
+
+
+def result(frame: Frame, tree: Any) -> Any:
+    """A local view of new memory with this process's part of a tree."""
+    from mirabelle.arraytypes.distributed.overlapping import overlapped
+
+    found = overlapped(frame, tree, None)
+    if found is not None:
+        return found
+    root = frame.node(tree) if type(tree) is Broadcasted else _copy(frame.leaf(tree), frame.local_shape)
+    if len(frame.order) > 1:
+        frame.watch(tree)
+    view = force(frame.inner, root).view
+    frame.settle()
+    return view
+
+
+def _copy(leaf: Leaf, shape: tuple[int, ...]) -> Broadcasted:
+    sig = promotion.intern(TABLE["copy"], (leaf.dtype,), (leaf.dtype,))
+    return Broadcasted(sig, (leaf,), shape)
+
+
+# Evaluation: into memory that is there
+
+
+@verbs.copyto.method
+def _(dest: DArray, src: Broadcasted) -> Any:
+    if not dest._node.checked:  # type: ignore[union-attr]
+        return write_safely(dest, src)
+    write_view(type(dest).family, dest._node.view, src)  # type: ignore[union-attr]
+    return dest
+
+
+@verbs.copyto.method
+def _(dest: DArray, src: Reduced) -> Any:
+    if not dest._node.checked:  # type: ignore[union-attr]
+        return write_safely(dest, src)
+    family = type(dest).family
+    write_view(family, dest._node.view, _copy(force(family, src), src.shape))  # type: ignore[union-attr]
+    return dest
+
+
+def write_view(family: Any, view: DView, tree: Any) -> None:
+    """Write a tree to what a view shows."""
+    buffer = view.buffer
+    comm = buffer.comm
+    if buffer.partition.partial:
+        from mirabelle.arraytypes.distributed.combining import resolve
+
+        resolve(buffer)
+        view._map = None
+    shown = view.map
+    if not view.size:
+        return
+    if shown is None:
+        from mirabelle.arraytypes.distributed.gathering import put_by_address
+
+        put_by_address(family, view, wrap(family, force(family, _fitting(tree, view.shape))))
+        return
+    target, leading = target_of(shown)
+    frame = Frame(family, comm, target)
+    leaves = leaves_of(tree)
+    if has_tables(leaves):
+        from mirabelle.arraytypes.distributed.gathering import without_gathers
+
+        tree = without_gathers(frame, tree)
+    dest = None
+    if 0 not in frame.local_shape:
+        if view.whole:
+            dest = buffer.local
+        else:
+            box = local_box(target, comm.rank)[leading:]
+            if not _writable_at_once(shown, target, leading):
+                write_pieces(frame, buffer, shown, tree, leading)
+                return
+            dest = shown.shows(buffer.local, comm.rank, box)
+            if leading:
+                dest = dest[(*[None] * leading, Ellipsis)]
+    from mirabelle.arraytypes.distributed.overlapping import overlapped
+
+    if overlapped(frame, tree, dest) is None:
+        root = frame.node(tree)
+        if len(frame.order) > 1:
+            frame.watch(tree)
+        if dest is not None:
+            target_leaf = destination(dest)
+            if root.shape != target_leaf.shape:
+                root = Broadcasted(
+                    promotion.intern(TABLE["copy"], (root.dtype,), (root.dtype,)), (root,), target_leaf.shape
+                )
+            verbs.copyto(wrap(frame.inner, target_leaf), root)
+        frame.settle()
+    buffer.written()
+
+
+def _fitting(tree: Any, shape: tuple[int, ...]) -> Any:
+    if tree.shape == shape:
+        return tree
+    return Broadcasted(promotion.intern(TABLE["copy"], (tree.dtype,), (tree.dtype,)), (tree,), shape)
+
+
+def target_of(shown: Map) -> tuple[Partition, int]:
+    """The partition of what is written through a view, with as many leading dimensions as it is pinned.
+
+    (A row of a matrix may belong to one process alone: a dimension of length 1, which it alone holds,
+    says so.)
+    """
+    if shown.partition is not None:
+        return shown.partition, 0
+    lead: list[Split | None] = []
+    for m, c in sorted(shown.pinned.items()):
+        pieces = tuple(((0, 1),) if i == c else () for i in range(shown.base.mesh[m]))
+        lead.append(Split(m, pieces))
+    splits = [
+        None if pieces is None else Split(shown.base.splits[axis].mesh_axis, pieces)  # type: ignore[union-attr]
+        for axis, pieces in zip(shown.axes, shown.pieces, strict=True)
+    ]
+    shape = (*(1,) * len(lead), *shown.shape)
+    return partition(shape, shown.base.mesh, (*lead, *splits)), len(lead)
+
+
+def local_box(target: Partition, rank: int) -> Any:
+    """What a process holds, as one box; None along a dimension of which it holds several runs."""
+    return tuple(held[0] if len(held) == 1 else None for held in target.held(rank))
+
+
+def _writable_at_once(shown: Map, target: Partition, leading: int) -> bool:
+    if all(len(held) < 2 for q in range(target.size) for held in target.held(q)):
+        return True
+    wanted = partition(target.shape[leading:], target.mesh, target.splits[leading:])
+    return not leading and _all_runs(shown, wanted)
+
+
+def write_pieces(frame: Frame, buffer: DBuffer, shown: Map, tree: Any, leading: int) -> None:
+    """Where runs are dealt out: what belongs to this process is computed, then copied run by run."""
+    local = result(frame, tree)
+    held = frame.partition.held(frame.rank)[leading:]
+    from mirabelle.arraytypes.distributed.darray import place_of
+
+    for _ in range(leading):
+        local = local[0, ...]
+    for box in itertools.product(*held):
+        part = tuple(slice(*place_of(h, a, b)) for h, (a, b) in zip(held, box, strict=True))
+        frame.inner._copy_into(shown.shows(buffer.local, frame.rank, box), local[(*part, Ellipsis)])
+    buffer.written()
+
+
+# Copies
+
+
+def brought_together(view: DView) -> Any:
+    """A local view of all that a view shows, the same on all processes."""
+    buffer = view.buffer
+    part = buffer.partition
+    if part.partial:
+        from mirabelle.arraytypes.distributed.combining import resolve
+
+        resolve(buffer)
+        view._map = None
+        part = buffer.partition
+    if view.whole and part.replicated:
+        return buffer.local
+    shape = tuple(n if s else 1 for n, s in zip(view.shape, view.strides, strict=True))
+    frame = Frame(type(view).family, buffer.comm, everywhere(shape, (part.size,)))
+    if counters.active:
+        counters.add(collectives=1)
+    return operand(frame, view if shape == view.shape else view[tuple(slice(0, n) for n in shape)]).view
+
+
+def copied_view(view: DView) -> DView:
+    """New memory with the contents of a view, divided as it is."""
+    leaf = Leaf(view)
+    made = force(type(view).family, _copy(leaf, view.shape)).view
+    assert isinstance(made, DView)
+    return made
+
+
+def copy_view(dest: DView, source: DView) -> None:
+    """Copy between two views of one shape."""
+    write_view(type(dest).family, dest, _copy(Leaf(source), dest.shape))
+
+
+DArray._direct = None
+
+
+def _install() -> None:
+    from mirabelle.arraytypes.dense import DenseArray
+
+    def direct(cls: Any, version: Any) -> Leaf:
+        return evaluate(cls, version)
+
+    DArray._direct = classmethod(direct)  # type: ignore[assignment]
+    assert DenseArray._direct is None
+
+
+_install()
+
+__all__ = ["brought_together", "evaluate", "evaluated_view", "math", "np", "operand", "write_view"]

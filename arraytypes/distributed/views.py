@@ -1,0 +1,489 @@
+"""Views of distributed memory: what the rest of mirabelle takes for memory of one place.
+
+A *buffer* is a communicator, a partition, and what this process holds of it: a view of the local type.
+A `DView` shows a part of a buffer. Its shape and strides are those that NumPy works out as if all
+elements lay in one memory in C order (on an array that is never read), so that parts, transposes and
+questions of aliasing need no code of their own. What a view shows on each process is its *map*, found
+from the strides and kept with the partition.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.distributed.communicators import Communicator
+from mirabelle.arraytypes.distributed.layouts import Partition, Pieces, Split, partition, runs
+from mirabelle.dispatch.errors import PlaceError
+from mirabelle.dispatch.tree import Leaf
+
+_new = object.__new__
+_numbers = itertools.count(1)
+
+
+class DBuffer:
+    """Distributed memory: what each process holds of it lies in `local`, a view of the family `inner`."""
+
+    __slots__ = ("_leaf", "address", "comm", "dtype", "inner", "local", "name", "partition")
+
+    # Where the next buffer begins, in addresses that are nobody's.
+    _next = 1 << 20
+
+    def __init__(self, comm: Communicator, part: Partition, inner: Any, local: Any) -> None:
+        self.comm = comm
+        self.partition = part
+        self.inner = inner
+        self.local = local
+        self.dtype: np.dtype = local.dtype
+        self.name = next(_numbers)
+        self.address = DBuffer._next
+        DBuffer._next += (math.prod(part.shape) * self.dtype.itemsize + 4096) & ~63
+        self._leaf: Leaf | None = None
+
+    @property
+    def leaf(self) -> Leaf:
+        """What this process holds, as a leaf of the local type."""
+        leaf = self._leaf
+        if leaf is None:
+            leaf = self._leaf = Leaf(self.local)
+        return leaf
+
+    @property
+    def nbytes(self) -> int:
+        return int(math.prod(self.partition.shape)) * self.dtype.itemsize
+
+    def written(self) -> None:
+        """Its contents have changed: what was known of them no longer holds."""
+        if self._leaf is not None:
+            self._leaf.writes += 1
+
+    def reshaped(self, shape: tuple[int, ...]) -> DBuffer | None:
+        """The same memory in another shape, where each process can say it of its part; else None."""
+        part = self.partition
+        if part.partial or not self.local.flags.c_contiguous:
+            return None
+        if part.replicated:
+            made = partition(shape, part.mesh, (None,) * len(shape))
+        else:
+            edges = flat_edges(part)
+            found = None if edges is None else from_flat_edges(shape, part, edges)
+            if found is None:
+                return None
+            made = found
+        twin = _new(DBuffer)
+        twin.comm, twin.inner, twin.dtype = self.comm, self.inner, self.dtype
+        twin.name, twin.address, twin._leaf = self.name, self.address, None
+        twin.partition = made
+        twin.local = self.local.reshape(made.local_shape(self.comm.rank))
+        return twin  # type: ignore[no-any-return]
+
+    def whole(self) -> DView:
+        """The view of all of it."""
+        return DView(self, _proxy(self.address, self.partition.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"DBuffer({self.name}, {self.partition}, {self.dtype.name})"
+
+
+class _Address:
+    """What NumPy is told of memory it must never read."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+
+
+def _proxy(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    interface = {"version": 3, "shape": shape, "strides": None, "typestr": dtype.str, "data": (address, False)}
+    return np.asarray(_Address(interface))
+
+
+class DView:
+    """A strided view of distributed memory. `family` is set by each family's own subclass."""
+
+    __slots__ = ("_local", "_map", "_proxy", "buffer", "dtype", "shape", "whole")
+
+    family: Any = None
+    buffer: DBuffer
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    # Does it show all of its buffer, as it is?
+    whole: bool
+
+    def __new__(cls, buffer: DBuffer, proxy: Any = None, whole: bool = True) -> Any:
+        family = family_over(buffer.inner)
+        view = _new(family.view_type)
+        view.buffer = buffer
+        view._proxy = proxy
+        view.whole = whole
+        view._map = view._local = None
+        if proxy is None:
+            view.shape, view.dtype = buffer.partition.shape, buffer.dtype
+        else:
+            view.shape, view.dtype = proxy.shape, proxy.dtype
+        return view
+
+    @property
+    def proxy(self) -> np.ndarray:
+        if self._proxy is None:
+            self._proxy = _proxy(self.buffer.address, self.shape, self.dtype)
+        return self._proxy  # type: ignore[no-any-return]
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """Where the first element lies, comparable."""
+        return self.buffer.name, self.offset
+
+    @property
+    def offset(self) -> int:
+        """Where the first element lies, in bytes from where the buffer begins."""
+        if self.whole or not self.proxy.size:
+            return 0
+        return int(self.proxy.__array_interface__["data"][0]) - self.buffer.address
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.proxy.strides
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def flags(self) -> Any:
+        return self.proxy.flags
+
+    def _shown(self, proxy: np.ndarray) -> Any:
+        whole = self.whole and proxy.shape == self.shape and proxy.strides == self.strides
+        return DView(self.buffer, proxy, whole and proxy.dtype == self.dtype)
+
+    def __getitem__(self, index: Any) -> Any:
+        index = index if type(index) is tuple else (index,)
+        if Ellipsis not in index:
+            index = (*index, Ellipsis)
+        return self._shown(self.proxy[index])
+
+    def transpose(self, axes: Any) -> Any:
+        return self._shown(self.proxy.transpose(axes))
+
+    def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
+        """Another shape, where each process can say it of its part; a ValueError where not."""
+        if self.proxy.flags.c_contiguous and self.size * self.itemsize == self.buffer.nbytes:
+            if self.dtype == self.buffer.dtype:
+                buffer = self.buffer.reshaped(tuple(shape))
+                if buffer is not None:
+                    return buffer.whole()
+        shown = self._shown(self.proxy.reshape(shape, copy=False))
+        if shown.map is None and not self.buffer.partition.replicated:
+            raise ValueError("this shape of a distributed array needs a copy")
+        return shown
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Any:
+        return self._shown(np.broadcast_to(self.proxy, shape))
+
+    def diagonal(self, offset: int, axis1: int, axis2: int) -> Any:
+        return self._shown(self.proxy.diagonal(offset, axis1, axis2))
+
+    def sliding_windows(self, window: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+        return self._shown(np.lib.stride_tricks.sliding_window_view(self.proxy, window, axes))
+
+    def view(self, dtype: np.dtype) -> Any:
+        return self._shown(self.proxy.view(dtype))
+
+    @property
+    def real(self) -> Any:
+        return self._shown(self.proxy.real)
+
+    @property
+    def imag(self) -> Any:
+        return self._shown(self.proxy.imag)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise PlaceError(
+            "The memory of other processes cannot be read as a NumPy array. Fetch it explicitly with "
+            "mb.to_numpy(x), on all processes; this one's part is x.local."
+        )
+
+    # What each process shows of it
+
+    @property
+    def map(self) -> Map | None:
+        """What each process shows; None where strides go across what processes hold."""
+        found = self._map
+        if found is None:
+            key = self.offset, self.shape, self.strides, self.dtype, self.buffer.dtype
+            cache = self.buffer.partition.cache
+            found = cache.get(key)
+            if found is None:
+                if len(cache) > 4096:
+                    cache.clear()
+                found = cache[key] = map_of(self) or False
+            self._map = found
+        return found or None
+
+    @property
+    def partition(self) -> Partition | None:
+        """The partition of an array that is divided as this view is; None if only some hold it."""
+        if self.whole:
+            return self.buffer.partition
+        found = self.map
+        return None if found is None else found.partition
+
+    def __repr__(self) -> str:
+        return f"DView({self.buffer!r}, shape={self.shape})"
+
+
+class Map:
+    """Which dimension of the buffer each dimension of a view runs along, from where and in what steps.
+
+    `axes[i]` is that dimension (-1 where the view repeats one place: such dimensions have length 1
+    here), `starts` are places along all dimensions of the buffer, `steps` belong to the view's.
+    """
+
+    __slots__ = ("axes", "base", "kind", "partition", "pieces", "pinned", "shape", "starts", "steps")
+
+    def __init__(
+        self, base: Partition, kind: Any, shape: tuple[int, ...], axes: Any, starts: Any, steps: Any
+    ) -> None:
+        self.base = base
+        # What of an element is shown: None (all), "real", "imag" or a dtype.
+        self.kind = kind
+        self.shape = shape
+        self.axes: tuple[int, ...] = axes
+        self.starts: tuple[int, ...] = starts
+        self.steps: tuple[int, ...] = steps
+        # For each dimension, what each coordinate shows: pieces in places of the view.
+        self.pieces: list[tuple[Pieces, ...] | None] = []
+        splits: list[Split | None] = []
+        for n, axis, step in zip(shape, axes, steps, strict=True):
+            split = base.splits[axis] if axis >= 0 else None
+            if split is None:
+                self.pieces.append(None)
+                splits.append(None)
+                continue
+            shown = tuple(_shown_pieces(held, starts[axis], step, n) for held in split.pieces)
+            self.pieces.append(shown)
+            splits.append(Split(split.mesh_axis, shown))
+        # Dimensions of the mesh along which one coordinate alone holds what is shown.
+        self.pinned: dict[int, int] = {}
+        for axis, split in enumerate(base.splits):
+            if split is not None and axis not in axes:
+                at = starts[axis]
+                for c, held in enumerate(split.pieces):
+                    if any(a <= at < b for a, b in held):
+                        self.pinned[split.mesh_axis] = c
+        self.partition = None if self.pinned else partition(shape, base.mesh, tuple(splits), base.partial)
+
+    def held(self, rank: int) -> tuple[Pieces, ...] | None:
+        """What a process shows, for each dimension; None if nothing."""
+        at = self.base.coordinates(rank)
+        if any(at[m] != c for m, c in self.pinned.items()):
+            return None
+        found: list[Pieces] = []
+        for n, axis, shown in zip(self.shape, self.axes, self.pieces, strict=True):
+            if shown is None:
+                found.append(((0, n),) if n else ())
+            else:
+                split = self.base.splits[axis]
+                assert split is not None
+                found.append(shown[at[split.mesh_axis]])
+        return tuple(found)
+
+    def index(self, rank: int, box: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The index into what `rank` holds that shows a box of the view (one piece along each dimension)."""
+        at = self.base.coordinates(rank)
+        index: list[Any] = []
+        for d, start in enumerate(self.starts):
+            split = self.base.splits[d]
+            held: Pieces | None = None if split is None else split.pieces[at[split.mesh_axis]]
+            if d not in self.axes:
+                index.append(start if held is None else _local(held, start))
+                continue
+            i = self.axes.index(d)
+            if box[i] is None:  # all that is held, run by run
+                index.append(slice(None))
+                continue
+            step = self.steps[i]
+            low, high = box[i]
+            if high <= low:
+                index.append(slice(0, 0))
+                continue
+            first, last = start + step * low, start + step * (high - 1)
+            if held is not None:
+                first, last = _local(held, first), _local(held, last)
+            end: int | None = last + (1 if step > 0 else -1)
+            if end is not None and end < 0:
+                end = None
+            index.append(slice(first, end, step))
+        return tuple(index)
+
+    @property
+    def order(self) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        """After `index`: how to permute what is left, and the index that gives it the view's dimensions."""
+        left = [d for d in range(len(self.starts)) if d in self.axes]
+        axes = tuple(left.index(d) for d in self.axes if d >= 0)
+        return axes, tuple(None if d < 0 else slice(None) for d in self.axes)
+
+    def shows(self, local: Any, rank: int, box: tuple[Any, ...]) -> Any:
+        """A box of the view, of a view of what `rank` holds."""
+        if self.kind is not None:
+            local = getattr(local, self.kind) if type(self.kind) is str else local.view(self.kind)
+        shown = local[(*self.index(rank, box), Ellipsis)]
+        axes, opened = self.order
+        if axes != tuple(range(len(axes))):
+            shown = shown.transpose(axes)
+        if None in opened:
+            shown = shown[(*opened, Ellipsis)]
+        return shown
+
+
+def flat_edges(part: Partition) -> list[int] | None:
+    """Where the parts of processes meet in the C order of all elements; None if they are no runs of it."""
+    divided = [d for d, s in enumerate(part.splits) if s is not None]
+    if len(divided) != 1 or math.prod(part.shape[: divided[0]]) != 1:
+        return None
+    split = part.splits[divided[0]]
+    assert split is not None
+    row = math.prod(part.shape[divided[0] + 1 :])
+    return None if split.edges is None else [e * row for e in split.edges]
+
+
+def from_flat_edges(shape: tuple[int, ...], part: Partition, edges: list[int]) -> Partition | None:
+    """The partition of a shape whose parts meet there in its C order; None if rows would be cut."""
+    (mesh_axis,) = {s.mesh_axis for s in part.splits if s is not None}
+    d = next((i for i, n in enumerate(shape) if n > 1), None)
+    if d is None:
+        return None
+    row = math.prod(shape[d + 1 :])
+    if not row or any(e % row for e in edges):
+        return None
+    splits: list[Split | None] = [None] * len(shape)
+    splits[d] = Split(mesh_axis, runs([e // row for e in edges]))
+    return partition(shape, part.mesh, tuple(splits))
+
+
+def _shown_pieces(held: Pieces, start: int, step: int, n: int) -> Pieces:
+    """Places of a view of `n` places from `start` in steps, that lie in pieces of a dimension."""
+    found = []
+    for a, b in held:
+        if step > 0:
+            low, high = -((start - a) // step), -((start - b) // step)
+        else:
+            low, high = (start - b) // -step + 1, (start - a) // -step + 1
+        low, high = max(low, 0), min(high, n)
+        if low < high:
+            found.append((low, high))
+    return tuple(found if step > 0 else found[::-1])
+
+
+def _local(held: Pieces, place: int) -> int:
+    """Where a place along a dimension lies in what holds these pieces."""
+    before = 0
+    for a, b in held:
+        if a <= place < b:
+            return before + place - a
+        before += b - a
+    raise AssertionError("a place that is not held here")
+
+
+def map_of(view: DView) -> Map | None:
+    """The map of a view, found from its strides."""
+    buffer = view.buffer
+    base = buffer.partition
+    itemsize = buffer.dtype.itemsize
+    offset, within = divmod(view.offset, itemsize)
+    kind: Any = None
+    if view.dtype != buffer.dtype:
+        if buffer.dtype.kind == "c" and view.dtype.itemsize * 2 == itemsize:
+            kind = "imag" if within else "real"
+        elif view.dtype.itemsize == itemsize and not within:
+            kind = view.dtype
+        else:
+            return None
+    elif within:
+        return None
+    sizes: list[int] = [1] * len(base.shape)
+    for d in range(len(sizes) - 2, -1, -1):
+        sizes[d] = sizes[d + 1] * base.shape[d + 1]
+    starts = [0] * len(sizes)
+    if view.size:
+        for d, step in enumerate(sizes):
+            if base.shape[d] > 1:
+                starts[d], offset = divmod(offset, step)
+    axes: list[int] = []
+    steps: list[int] = []
+    shape: list[int] = []
+    for n, stride in zip(view.shape, view.strides, strict=True):
+        if n == 0:
+            # Nothing is shown: of no dimension of the buffer, and nobody holds any of it.
+            axes.append(-1)
+            steps.append(1)
+            shape.append(0)
+            continue
+        if n == 1 or stride == 0:
+            axes.append(-1)
+            steps.append(1)
+            shape.append(1)
+            continue
+        if stride % itemsize:
+            return None
+        elements = stride // itemsize
+        found = None
+        for d, step in enumerate(sizes):
+            if base.shape[d] > 1 and elements % step == 0:
+                k = elements // step
+                if abs(k) * (n - 1) < base.shape[d]:
+                    found = d, k
+                    break
+        if found is None or found[0] in axes:
+            return None
+        d, k = found
+        if not 0 <= starts[d] + k * (n - 1) < base.shape[d]:
+            return None
+        axes.append(d)
+        steps.append(k)
+        shape.append(n)
+    _name_single(view, base, axes, steps, starts, shape)
+    return Map(base, kind, tuple(shape), tuple(axes), tuple(starts), tuple(steps))
+
+
+def _name_single(view: DView, base: Partition, axes: Any, steps: Any, starts: Any, shape: Any) -> None:
+    """Dimensions of length 1 of a buffer and of its view are the same where both come in one order.
+
+    (So that a view of a dimension that one process holds is divided as the buffer is.)
+    """
+    if view.whole:
+        for d in range(len(axes)):
+            axes[d], steps[d], shape[d] = d, 1, base.shape[d]
+
+
+# Families: one for each type of local arrays
+
+
+_families: dict[Any, Any] = {}
+
+
+def family_over(inner: Any) -> Any:
+    """The family of distributed arrays whose parts are of the family `inner`."""
+    found = _families.get(inner)
+    if found is None:
+        from mirabelle.arraytypes.distributed.darray import make_family  # which stands on this module
+
+        found = make_family(inner)
+    return found

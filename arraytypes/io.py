@@ -75,8 +75,8 @@ def load(file: Any, /, name: str | None = None, *, device: Any = None, mmap: boo
     """Read what `mb.save`, NumPy, h5py or zarr wrote; the contents say the format.
 
     One array, or a dictionary of all arrays by name, where `name` picks one. `device` says what
-    they are made as: of a distributed array every rank reads its part only. `mmap=True` leaves the elements of a `.npy` file on disk and reads those that
-    are used.
+    they are made as: of a distributed array every rank reads its part only. `mmap=True` leaves the
+    elements of a `.npy` file on disk and reads those that are used.
 
     >>> import mirabelle as mb, numpy as np, io
     >>> file = io.BytesIO()

@@ -10,16 +10,18 @@ import contextlib
 import contextvars
 import math
 import weakref
-from collections.abc import Iterator, Sequence
+from sys import getrefcount
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.dense import force, settle
+from mirabelle.arraytypes.distributed import execution, gathering
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import Messages, takes
-from mirabelle.arraytypes.distributed.views import DBuffer
+from mirabelle.arraytypes.distributed.views import DBuffer, whole_leaf
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.dispatch import counters, promotion
 from mirabelle.dispatch.ops import TABLE
@@ -90,8 +92,12 @@ class Term:
 
 def reduce(family: Any, node: Reduced) -> Leaf:
     """The value of a reduction, and of those that wait to be computed with it."""
-    together = [node]
     waiting = _batch.get()
+    if waiting is None:
+        found = _alone(family, node)
+        if found is not None:
+            return found
+    together = [node]
     if waiting is not None:
         found = [r for r in (ref() for ref in waiting) if r is not None and r.value is None and r is not node]
         together += found
@@ -108,6 +114,75 @@ def reduce(family: Any, node: Reduced) -> Leaf:
         settle(t.node, Leaf(t.family._of_local(t.comm, t.partition, t.local)))
     assert node.value is not None
     return node.value
+
+
+def _alone(family: Any, node: Reduced) -> Leaf | None:
+    """The value of a reduction of whole arrays of one partition, which nothing else waits with; else None."""
+    operand: Any = node.operand
+    if len(operand.reducers) > 1:
+        return None
+    state: list[Any] = [None, None, None, []]
+    if type(operand) is Broadcasted and operand.value is None:
+        if getrefcount(operand) > _HELD_BY_REDUCTION:
+            return None
+        local = execution.quick(operand, state)
+        if local is None:
+            return None
+        part, buffer = state[0], state[1]
+    else:
+        leaf = operand if type(operand) is Leaf else operand.value
+        view = leaf.view
+        buffer = view.buffer
+        part = buffer.partition
+        if not view.whole or part.partial:
+            return None
+        local = buffer.leaf
+    comm = buffer.comm
+    key = "reduced", node.axes, node.keepdims, comm.rank
+    plan = part.cache.get(key)
+    if plan is None:
+        plan = part.cache[key] = _reduced_partition(part, node, comm.rank)
+    result, group, shape, regular = plan
+    if not regular:
+        return None
+    made = Reduced(node.reduction, local, node.axes, node.keepdims, shape, node.dtype)
+    value = force(family.inner, made).view
+    if group:
+        if counters.active:
+            counters.add(collectives=1)
+        value = combined(grouped(comm, group), family.inner, value, node.reduction)
+    return settle(node, whole_leaf(family, comm, result, value))
+
+
+def _reduced_partition(
+    part: Partition, node: Reduced, rank: int
+) -> tuple[Partition, tuple[int, ...], tuple[int, ...], bool]:
+    """How a reduction's result is divided, between whom terms are combined, and a term's shape.
+
+    Last: does each process have something to reduce?
+    """
+    splits: list[Split | None] = []
+    divided: set[int] = set()
+    for d, split in enumerate(part.splits):
+        if d in node.axes:
+            if split is not None:
+                divided.add(split.mesh_axis)
+            if node.keepdims:
+                splits.append(None)
+        else:
+            splits.append(split)
+    mine = part.local_shape(rank)
+    shape = (
+        tuple(1 if d in node.axes else n for d, n in enumerate(mine))
+        if node.keepdims
+        else tuple(n for d, n in enumerate(mine) if d not in node.axes)
+    )
+    made = partition(node.shape, part.mesh, tuple(splits))
+    return made, _group(part, rank, divided), shape, not _has_empty(part)
+
+
+# The references to an operand in `_alone` that only its reduction holds: that, the variable, the question.
+_HELD_BY_REDUCTION = 3
 
 
 def _family(node: Reduced, family: Any) -> Any:
@@ -130,21 +205,17 @@ _locals: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 def _term(family: Any, node: Reduced) -> Term:
     """A reduction of this process's part."""
-    from mirabelle.arraytypes.distributed.execution import Frame, chosen, has_tables, leaves_of
-
     operand: Any = node.operand
     if type(operand) is Broadcasted and operand.value is not None:
         operand = operand.value
-    leaves = leaves_of(operand)
-    comm, target = chosen(family, operand.shape, leaves)
+    leaves = execution.leaves_of(operand)
+    comm, target = execution.chosen(family, operand.shape, leaves)
     reduction = node.reduction
     if reduction.scalar is None and reduction.neutral(node.dtype) is None and _has_empty(target):
         target = everywhere(target.shape, target.mesh)  # (nothing stands for the term of an empty part)
-    frame = Frame(family, comm, target)
-    if has_tables(leaves):
-        from mirabelle.arraytypes.distributed.gathering import without_gathers
-
-        operand = without_gathers(frame, operand)
+    frame = execution.Frame(family, comm, target)
+    if execution.has_tables(leaves):
+        operand = gathering.without_gathers(frame, operand)
     local = frame.node(operand) if type(operand) is Broadcasted else frame.leaf(operand)
     if local.shape != frame.local_shape:  # (a stretched leaf)
         sig = promotion.intern(TABLE["copy"], (local.dtype,), (local.dtype,))
@@ -161,18 +232,8 @@ def _term(family: Any, node: Reduced) -> Term:
         r = Reduced(reduction, local, node.axes, node.keepdims, shape, node.dtype)
         value = force(family.inner, r).view
     frame.settle()
-    splits: list[Split | None] = []
-    divided: set[int] = set()
-    for d, split in enumerate(target.splits):
-        if d in node.axes:
-            if split is not None:
-                divided.add(split.mesh_axis)
-            if node.keepdims:
-                splits.append(None)
-        else:
-            splits.append(split)
-    made = partition(node.shape, target.mesh, tuple(splits))
-    return Term(node, family, comm, value, made, _group(target, comm.rank, divided, node.axes), reduction)
+    made, group, _, _ = _reduced_partition(target, node, comm.rank)
+    return Term(node, family, comm, value, made, group, reduction)
 
 
 def _has_empty(target: Partition) -> bool:
@@ -185,7 +246,7 @@ def _neutral(inner: Any, reduction: Any, shape: tuple[int, ...], dtype: np.dtype
     return inner._upload(np.full(shape, 0 if value is None else value, dtype))
 
 
-def _group(target: Partition, rank: int, divided: set[int], axes: Sequence[int]) -> tuple[int, ...]:
+def _group(target: Partition, rank: int, divided: set[int]) -> tuple[int, ...]:
     """The processes whose terms are combined: those along the divided dimensions of the mesh with a part."""
     if not divided:
         return ()

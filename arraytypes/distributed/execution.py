@@ -8,19 +8,20 @@ comes from others. What remains is a tree over local arrays, which the local typ
 from __future__ import annotations
 
 import itertools
-import math
 import sys
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import force, settle, wrap
-from mirabelle.arraytypes.distributed.communicators import Communicator
-from mirabelle.arraytypes.distributed.darray import DArray, evaluated_view
+from mirabelle.arraytypes.distributed import combining, gathering, overlapping
+from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
+from mirabelle.arraytypes.distributed.darray import DArray, place_of
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, covers, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import Transfer
-from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map
+from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map, whole_leaf
 from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.ops import TABLE
@@ -126,9 +127,7 @@ def operand(frame: Frame, view: DView) -> Leaf:
     if buffer.comm is not frame.comm:
         _check_communicators(frame.comm, buffer.comm)
     if buffer.partition.partial:
-        from mirabelle.arraytypes.distributed.combining import resolve
-
-        resolve(buffer)
+        combining.resolve(buffer)
         view._map = None
     shown = view.map
     if shown is None:
@@ -224,8 +223,6 @@ def _all_runs(shown: Map, wanted: Partition) -> bool:
 
 def scattered_operand(frame: Frame, view: DView) -> Leaf:
     """The same for a view whose strides go across what processes hold: element by element."""
-    from mirabelle.arraytypes.distributed.gathering import by_address
-
     dims = [slice(None) if s else slice(0, 1) for s in view.strides]
     shown = view[(*dims, Ellipsis)] if 0 in view.strides else view
     off = len(frame.partition.shape) - len(shown.shape)
@@ -234,7 +231,7 @@ def scattered_operand(frame: Frame, view: DView) -> Leaf:
         d = off + i
         held = frame.partition.held(frame.rank)[d] if d >= 0 and n == frame.partition.shape[d] else ((0, n),)
         index.append(np.concatenate([np.arange(a, b) for a, b in held] or [np.empty(0, np.int64)]))
-    return Leaf(by_address(frame, shown, index))
+    return Leaf(gathering.by_address(frame, shown, index))
 
 
 def _check_communicators(mine: Communicator, other: Communicator) -> None:
@@ -301,8 +298,6 @@ def chosen(family: Any, shape: tuple[int, ...], leaves: list[Leaf]) -> tuple[Com
                 return buffer.comm, part
             first = first or part
     if comm is None:
-        from mirabelle.arraytypes.distributed.communicators import communicator
-
         comm = communicator()
         return comm, family._divided(shape, comm)
     if comm.size == 1:
@@ -340,9 +335,7 @@ def chosen(family: Any, shape: tuple[int, ...], leaves: list[Leaf]) -> tuple[Com
 
 def _settled(view: DView) -> Map | None:
     if view.buffer.partition.partial:
-        from mirabelle.arraytypes.distributed.combining import resolve
-
-        resolve(view.buffer)
+        combining.resolve(view.buffer)
         view._map = None
     return view.map
 
@@ -357,9 +350,7 @@ def has_tables(leaves: list[Leaf]) -> bool:
 def evaluate(family: Any, version: Any) -> Leaf:
     """The value of a tree or a reduction, divided as its operands are."""
     if type(version) is Reduced:
-        from mirabelle.arraytypes.distributed.combining import reduce
-
-        return reduce(family, version)
+        return combining.reduce(family, version)
     hint = hint_of(version)
     leaves = leaves_of(version)
     comm, target = chosen(family, version.shape, leaves)
@@ -368,18 +359,14 @@ def evaluate(family: Any, version: Any) -> Leaf:
     frame = Frame(family, comm, target)
     tree = version
     if has_tables(leaves):
-        from mirabelle.arraytypes.distributed.gathering import without_gathers
-
-        tree = without_gathers(frame, tree)
+        tree = gathering.without_gathers(frame, tree)
     local = result(frame, tree)
     return settle(version, Leaf(family._of_local(comm, target, local)))
 
 
 def result(frame: Frame, tree: Any) -> Any:
     """A local view of new memory with this process's part of a tree."""
-    from mirabelle.arraytypes.distributed.overlapping import overlapped
-
-    found = overlapped(frame, tree, None)
+    found = overlapping.overlapped(frame, tree, None)
     if found is not None:
         return found
     root = frame.node(tree) if type(tree) is Broadcasted else _copy(frame.leaf(tree), frame.local_shape)
@@ -419,26 +406,27 @@ def write_view(family: Any, view: DView, tree: Any) -> None:
     """Write a tree to what a view shows."""
     buffer = view.buffer
     comm = buffer.comm
+    if view.whole and tree.shape == view.shape:
+        state: list[Any] = [buffer.partition, buffer, buffer.local.shape, []]
+        local = quick(tree, state)
+        if local is not None:
+            verbs.copyto(wrap(family.inner, destination(buffer.local)), local)
+            buffer.written()
+            return
     if buffer.partition.partial:
-        from mirabelle.arraytypes.distributed.combining import resolve
-
-        resolve(buffer)
+        combining.resolve(buffer)
         view._map = None
     shown = view.map
     if not view.size:
         return
     if shown is None:
-        from mirabelle.arraytypes.distributed.gathering import put_by_address
-
-        put_by_address(family, view, wrap(family, force(family, _fitting(tree, view.shape))))
+        gathering.put_by_address(family, view, wrap(family, force(family, _fitting(tree, view.shape))))
         return
     target, leading = target_of(shown)
     frame = Frame(family, comm, target)
     leaves = leaves_of(tree)
     if has_tables(leaves):
-        from mirabelle.arraytypes.distributed.gathering import without_gathers
-
-        tree = without_gathers(frame, tree)
+        tree = gathering.without_gathers(frame, tree)
     dest = None
     if 0 not in frame.local_shape:
         if view.whole:
@@ -451,9 +439,7 @@ def write_view(family: Any, view: DView, tree: Any) -> None:
             dest = shown.shows(buffer.local, comm.rank, box)
             if leading:
                 dest = dest[(*[None] * leading, Ellipsis)]
-    from mirabelle.arraytypes.distributed.overlapping import overlapped
-
-    if overlapped(frame, tree, dest) is None:
+    if overlapping.overlapped(frame, tree, dest) is None:
         root = frame.node(tree)
         if len(frame.order) > 1:
             frame.watch(tree)
@@ -510,7 +496,6 @@ def write_pieces(frame: Frame, buffer: DBuffer, shown: Map, tree: Any, leading: 
     """Where runs are dealt out: what belongs to this process is computed, then copied run by run."""
     local = result(frame, tree)
     held = frame.partition.held(frame.rank)[leading:]
-    from mirabelle.arraytypes.distributed.darray import place_of
 
     for _ in range(leading):
         local = local[0, ...]
@@ -528,9 +513,7 @@ def brought_together(view: DView) -> Any:
     buffer = view.buffer
     part = buffer.partition
     if part.partial:
-        from mirabelle.arraytypes.distributed.combining import resolve
-
-        resolve(buffer)
+        combining.resolve(buffer)
         view._map = None
         part = buffer.partition
     if view.whole and part.replicated:
@@ -555,19 +538,101 @@ def copy_view(dest: DView, source: DView) -> None:
     write_view(type(dest).family, dest, _copy(Leaf(source), dest.shape))
 
 
-DArray._direct = None
+# The short way: a tree over whole arrays of one partition, whose parts nobody else holds
+
+_REFERENCES = 3  # to an operand in `_quick`: its node's tuple, the loop's variable, the question
 
 
-def _install() -> None:
-    from mirabelle.arraytypes.dense import DenseArray
-
-    def direct(cls: Any, version: Any) -> Leaf:
-        return evaluate(cls, version)
-
-    DArray._direct = classmethod(direct)  # type: ignore[assignment]
-    assert DenseArray._direct is None
+class _Slow(Exception):
+    """A tree that is not as simple as the short way wants it."""
 
 
-_install()
+def _quick(node: Broadcasted, shape: tuple[int, ...], state: list[Any]) -> Any:
+    """The local tree of a tree; what it is divided as is left in `state` (partition, buffer, local shape)."""
+    args: list[Any] = []
+    size = 1
+    for a in node.args:  # type: ignore[union-attr]
+        kind = type(a)
+        if kind is Broadcasted:
+            if a.value is None:
+                if getrefcount(a) > _REFERENCES or a.layout is not None:
+                    raise _Slow
+                a = _quick(a, shape, state)
+                size += a.size
+                args.append(a)
+                continue
+            a = a.value
+            kind = Leaf
+        elif kind is Reduced:
+            a = a.value
+            if a is None:
+                raise _Slow
+            kind = Leaf
+        if kind is Leaf:
+            view = a.view
+            buffer = view.buffer
+            part = buffer.partition
+            if part is not state[0]:
+                if not view.whole or a.table:
+                    raise _Slow
+                if not part.shape:
+                    if part.partial or buffer.comm is not (state[1] or buffer).comm:
+                        raise _Slow
+                elif state[0] is None and part.shape == shape and not part.partial:
+                    state[0], state[1] = part, buffer
+                    state[2] = part.local_shape(buffer.comm.rank)
+                else:
+                    raise _Slow
+            elif not view.whole or buffer.comm is not state[1].comm:
+                raise _Slow
+            a = buffer._leaf or buffer.leaf
+        args.append(a)
+    made = _new(Broadcasted)
+    made.sig = node.sig
+    made.args = args
+    if node.shape == shape:
+        made.shape = None
+        state[3].append(made)
+    elif node.shape:
+        raise _Slow
+    else:
+        made.shape = ()
+    made.size = size
+    return made
 
-__all__ = ["brought_together", "evaluate", "evaluated_view", "math", "np", "operand", "write_view"]
+
+def quick(version: Broadcasted, state: list[Any]) -> Any:
+    """The local tree of a simple tree, or None. `state` starts as [None, None, None, []]."""
+    if version.layout is not None:
+        return None
+    try:
+        local = _quick(version, version.shape, state)
+    except _Slow:
+        return None
+    if state[0] is None:
+        return None
+    shape = state[2]
+    for made in state[3]:
+        made.args = tuple(made.args)
+        if made.shape is None:
+            made.shape = shape
+    return local
+
+
+def direct(family: Any, version: Any) -> Leaf:
+    """The value of a tree or a reduction."""
+    if type(version) is Reduced:
+        return combining.reduce(family, version)
+    state: list[Any] = [None, None, None, []]
+    local = quick(version, state)
+    if local is None:
+        return evaluate(family, version)
+    found = force(family.inner, local)
+    leaf = whole_leaf(family, state[1].comm, state[0], found.view)
+    version.value = leaf
+    version.args = None
+    version.size = 0
+    return leaf
+
+
+DArray._direct = classmethod(direct)  # type: ignore[assignment]

@@ -170,7 +170,8 @@ def write_hdf5(comm: Communicator, fresh: Path, arrays: Mapping[str, Parts], com
 
 def _mpi_of(comm: Communicator) -> Any:
     """mpi4py's communicator of the same ranks, where ours stands on one."""
-    return comm._collective() if comm.engine == "mpi" and hasattr(comm, "_collective") else None
+    mpi = getattr(comm, "mpi", None)
+    return mpi if mpi is not None and mpi.size == comm.size else None
 
 
 def write_zarr(comm: Communicator, fresh: Path, arrays: Mapping[str, Parts], compressed: bool) -> None:

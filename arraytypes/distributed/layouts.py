@@ -216,7 +216,17 @@ class Split:
 class Partition:
     """A layout of one shape: made by `partition`, so that equal ones are one object."""
 
-    __slots__ = ("__weakref__", "cache", "mesh", "partial", "replicated", "shape", "size", "splits")
+    __slots__ = (
+        "__weakref__",
+        "cache",
+        "elements",
+        "mesh",
+        "partial",
+        "replicated",
+        "shape",
+        "size",
+        "splits",
+    )
 
     def __init__(
         self, shape: tuple[int, ...], mesh: tuple[int, ...], splits: tuple[Split | None, ...], partial: Any
@@ -226,7 +236,9 @@ class Partition:
         self.splits = splits
         # The reduction that the terms of processes wait for, by dimension of the mesh.
         self.partial: tuple[tuple[int, str], ...] = partial
+        # How many processes, and how many elements.
         self.size = math.prod(mesh)
+        self.elements = math.prod(shape)
         self.replicated = not partial and not any(splits)
         # What was worked out about it: by this module's users.
         self.cache: dict[Any, Any] = {}

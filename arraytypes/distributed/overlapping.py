@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.distributed import execution
 from mirabelle.arraytypes.distributed.layouts import Partition
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer, boxes, volume
 from mirabelle.arraytypes.distributed.views import DView, Map
@@ -34,10 +35,8 @@ def overlapped(frame: Any, tree: Any, dest: Any) -> Any:
     size = target.size
     if size == 1 or type(tree) is not Broadcasted or math.prod(target.shape) < settings.overlap_size * size:
         return None
-    from mirabelle.arraytypes.distributed.execution import leaves_of
-
     views: dict[int, DView] = {}
-    for leaf in leaves_of(tree):
+    for leaf in execution.leaves_of(tree):
         view = leaf.view
         if view.whole and view.buffer.partition is target:
             continue
@@ -61,9 +60,7 @@ def _plan(maps: tuple[Map, ...], target: Partition, rank: int) -> HaloPlan | Non
 
 
 def _made(maps: tuple[Map, ...], target: Partition, rank: int) -> HaloPlan | None:
-    from mirabelle.arraytypes.distributed.execution import operand_plan
-
-    plans = [operand_plan(shown, target, rank) for shown in maps]
+    plans = [execution.operand_plan(shown, target, rank) for shown in maps]
     if all(p.here for p in plans):
         return None
     inside = 0
@@ -243,9 +240,7 @@ def _part_of(box: Box, landed: Any, part: Box) -> Any:
 
 def _views_of(tree: Broadcasted) -> dict[tuple[int, int], DView]:
     """The operands of a tree, once each: by the buffer they show and how."""
-    from mirabelle.arraytypes.distributed.execution import leaves_of
-
-    return {(leaf.view.buffer.name, id(leaf.view.map)): leaf.view for leaf in leaves_of(tree)}
+    return {(leaf.view.buffer.name, id(leaf.view.map)): leaf.view for leaf in execution.leaves_of(tree)}
 
 
 def _begin(transfer: Transfer, view: DView) -> tuple[Messages, list[tuple[Box, Any]]]:

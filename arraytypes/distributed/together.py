@@ -41,7 +41,9 @@ def together(comm: Communicator | None = None) -> Iterator[Communicator]:
     for rank, text in enumerate(outcomes):
         if text is not None:
             raise RemoteError(
-                f"Rank {rank} failed in a block that all ranks run together. What it said:\n\n{text}", rank, text
+                f"Rank {rank} failed in a block that all ranks run together. What it said:\n\n{text}",
+                rank,
+                text,
             ) from error
     if error is not None:
         raise error

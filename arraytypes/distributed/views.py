@@ -40,7 +40,7 @@ class DBuffer:
         self.dtype: np.dtype = local.dtype
         self.name = next(_numbers)
         self.address = DBuffer._next
-        DBuffer._next += (math.prod(part.shape) * self.dtype.itemsize + 4096) & ~63
+        DBuffer._next += (part.elements * self.dtype.itemsize + 4096) & ~63
         self._leaf: Leaf | None = None
 
     @property
@@ -53,7 +53,7 @@ class DBuffer:
 
     @property
     def nbytes(self) -> int:
-        return int(math.prod(self.partition.shape)) * self.dtype.itemsize
+        return int(self.partition.elements) * self.dtype.itemsize
 
     def written(self) -> None:
         """Its contents have changed: what was known of them no longer holds."""
@@ -247,6 +247,31 @@ class DView:
 
     def __repr__(self) -> str:
         return f"DView({self.buffer!r}, shape={self.shape})"
+
+
+def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> Leaf:
+    """The leaf of new distributed memory: as `Leaf(DView(DBuffer(...)))`, made for every result."""
+    buffer = _new(DBuffer)
+    buffer.comm = comm
+    buffer.partition = part
+    buffer.inner = family.inner
+    buffer.local = local
+    dtype = buffer.dtype = local.dtype
+    buffer.name = next(_numbers)
+    buffer.address = DBuffer._next
+    DBuffer._next += (part.elements * dtype.itemsize + 4096) & ~63
+    buffer._leaf = None
+    view = _new(family.view_type)
+    view.buffer = buffer
+    view._proxy = view._map = view._local = None
+    view.whole = True
+    view.shape = part.shape
+    view.dtype = dtype
+    leaf = _new(Leaf)
+    leaf.view = view
+    leaf.shape = part.shape
+    leaf.dtype = dtype
+    return leaf  # type: ignore[no-any-return]
 
 
 class Map:

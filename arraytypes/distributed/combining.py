@@ -10,8 +10,8 @@ import contextlib
 import contextvars
 import math
 import weakref
-from sys import getrefcount
 from collections.abc import Iterator
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from mirabelle.arraytypes.dense import force, settle
 from mirabelle.arraytypes.distributed import execution, gathering
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, everywhere, partition
-from mirabelle.arraytypes.distributed.transfers import Messages, takes
+from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, whole_leaf
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.dispatch import counters, promotion
@@ -284,6 +284,7 @@ def grouped(comm: Communicator, group: tuple[int, ...]) -> Communicator:
     found = known.get(group)
     if found is None:
         found = known[group] = comm.part(group)
+        found._whole = comm, group
     return found  # type: ignore[no-any-return]
 
 
@@ -297,9 +298,9 @@ def combined(comm: Communicator, inner: Any, local: Any, reduction: Any) -> Any:
         return local
     known = reduction.scalar is None and REDUCTIONS.get(reduction.name) is reduction
     neutral = reduction.init if reduction.scalar is not None else reduction.neutral(local.dtype)
-    if known and neutral is not None and takes(comm, inner) and (local.flags.c_contiguous):
-        if comm.allreduce(local, reduction.name):
-            return local
+    carrier = comm.carrier(inner) if known and neutral is not None and local.flags.c_contiguous else None
+    if carrier is not None and carrier.allreduce(local, reduction.name):
+        return local
     return _gathered(comm, inner, local, reduction)
 
 

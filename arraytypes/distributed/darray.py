@@ -15,20 +15,18 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import itertools
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import VIEWS, DenseArray, _rebuild, as_numpy, wrap
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, _rebuild, wrap
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
-from mirabelle.arraytypes.distributed.layouts import Layout, Partition, Placement, divided, everywhere
-from mirabelle.arraytypes.distributed.transfers import Transfer
+from mirabelle.arraytypes.distributed.layouts import Layout, Partition, divided
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, _families, family_over
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import LayoutError
 from mirabelle.dispatch.styles import distributed
 from mirabelle.dispatch.tree import Leaf

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.assign import write_safely
-from mirabelle.arraytypes.dense import force, settle, wrap
+from mirabelle.arraytypes.dense import DenseArray, force, is_small, settle, wrap
 from mirabelle.arraytypes.distributed import combining, gathering, overlapping
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.darray import DArray, place_of
@@ -136,7 +136,7 @@ def operand(frame: Frame, view: DView) -> Leaf:
     if plan.here:
         if plan.empty:
             return Leaf(frame.inner._empty(plan.shape, view.dtype))
-        return Leaf(shown.shows(buffer.local, frame.rank, plan.box))
+        return Leaf(plan.how.show(buffer.local))
     out = frame.inner._empty(plan.shape, view.dtype)
     if counters.active:
         counters.add(temporaries=1)
@@ -147,7 +147,7 @@ def operand(frame: Frame, view: DView) -> Leaf:
 class OperandPlan:
     """How a process comes to what it needs of a view, for a tree of one partition."""
 
-    __slots__ = ("box", "empty", "here", "needs", "shape", "transfer")
+    __slots__ = ("empty", "here", "how", "needs", "shape", "transfer")
 
     def __init__(self, shown: Map, target: Partition, rank: int) -> None:
         wanted = aligned_partition(shown, target)
@@ -157,11 +157,12 @@ class OperandPlan:
         self.here = here(shown, wanted, self.needs)
         self.shape = wanted.local_shape(rank)
         self.empty = self.needs[rank] is None or 0 in self.shape
-        self.box: Any = None
+        self.how: Any = None
         self.transfer: Any = None
         if self.here:
             if not self.empty:
-                self.box = tuple(held[0] if len(held) == 1 else None for held in self.needs[rank] or ())
+                box = tuple(held[0] if len(held) == 1 else None for held in self.needs[rank] or ())
+                self.how = shown.how(rank, box)
         else:
             self.transfer = Transfer(shown, self.needs, rank)
 
@@ -285,33 +286,50 @@ def _family_of(version: Any) -> Any:
 
 def chosen(family: Any, shape: tuple[int, ...], leaves: list[Leaf]) -> tuple[Communicator, Partition]:
     """Over which processes a result is computed, and how it is divided."""
-    comm: Any = None
-    first: Partition | None = None
-    for leaf in leaves:
-        view = leaf.view
-        buffer = view.buffer
-        if comm is None:
-            comm = buffer.comm
-        part = buffer.partition
-        if view.whole and part.shape == shape and not part.replicated and not part.partial and not leaf.table:
-            if len(part.mesh) == 1:
-                return buffer.comm, part
-            first = first or part
-    if comm is None:
+    if not leaves:
         comm = communicator()
         return comm, family._divided(shape, comm)
+    comm = leaves[0].view.buffer.comm
+    key: list[Any] = [shape]
+    for leaf in leaves:
+        view = leaf.view
+        part = view.buffer.partition
+        if part.partial:
+            combining.resolve(view.buffer)
+            view._map = None
+            part = view.buffer.partition
+        if leaf.table:
+            continue
+        if view.whole:
+            if part.shape == shape and not part.replicated and len(part.mesh) == 1:
+                return comm, part
+            key.append(part)
+        else:
+            key.append(view.map or leaf.shape)
     if comm.size == 1:
         return comm, everywhere(shape, (1,))
+    known = tuple(key)
+    found = _choices.get(known)
+    if found is None:
+        if len(_choices) > 4096:
+            _choices.clear()
+        found = _choices[known] = _choice(shape, [x.view for x in leaves if not x.table], comm.size) or False
+    return comm, found or family._divided(shape, comm)
+
+
+_choices: dict[Any, Any] = {}
+
+
+def _choice(shape: tuple[int, ...], views: list[DView], size: int) -> Partition | None:
+    """As the operands are divided, the first that divide something first; None where none says so."""
     splits: list[Split | None] = [None] * len(shape)
     mesh: Any = None
     left_out = False
     taken: set[int] = set()
-    for leaf in leaves:
-        if leaf.table:
-            continue
-        found = _settled(leaf.view)
+    for view in views:
+        found = view.map
         if found is None or found.pinned:
-            left_out = left_out or (found is None or bool(found.pinned)) and leaf.shape == shape
+            left_out = left_out or view.shape == shape
             continue
         if found.base.replicated:
             continue
@@ -328,16 +346,9 @@ def chosen(family: Any, shape: tuple[int, ...], leaves: list[Leaf]) -> tuple[Com
             assert pieces is not None
             splits[off + i] = Split(split.mesh_axis, pieces)
             taken.add(split.mesh_axis)
-    if mesh is None:
-        return comm, (family._divided(shape, comm) if left_out else everywhere(shape, (comm.size,)))
-    return comm, partition(shape, mesh, tuple(splits))
-
-
-def _settled(view: DView) -> Map | None:
-    if view.buffer.partition.partial:
-        combining.resolve(view.buffer)
-        view._map = None
-    return view.map
+    if mesh is not None:
+        return partition(shape, mesh, tuple(splits))
+    return None if left_out else everywhere(shape, (size,))
 
 
 # Evaluation: new results
@@ -636,3 +647,36 @@ def direct(family: Any, version: Any) -> Leaf:
 
 
 DArray._direct = classmethod(direct)  # type: ignore[assignment]
+
+
+# A handle takes the new contents whole: nothing is copied, and whoever reads the old ones keeps them
+
+
+@verbs.assign.generated(signature=(DArray, DArray))
+def _(array: Any, values: Any) -> Any:
+    general = verbs.assign.core.resolve((DenseArray, DenseArray)).implementation
+    if array is not values:
+        return general
+
+    def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
+        node, new = dest._node, value._node
+        if (
+            type(node) is not Leaf
+            or type(new) is not Broadcasted
+            or new.value is not None
+            or new.shape != node.shape
+            or new.layout is not None
+            or node.foreign
+            or counters.active
+            or not is_small(node.view.buffer.local.shape, 8)
+        ):
+            del node, new
+            return general(dest, value, casting=casting)
+        leaf = force(type(dest).family, new)
+        if leaf.view.buffer.partition is not node.view.buffer.partition:
+            del node, new
+            return general(dest, value, casting=casting)
+        dest._node = value._node = leaf
+        return dest
+
+    return assign

@@ -181,12 +181,14 @@ class Messages:
         if not sends and not receives:
             return
         inner, comm = self.inner, self.comm
-        if not takes(comm, inner):
+        carrier = comm.carrier(inner)
+        if carrier is None:
             sends = {q: np.ascontiguousarray(inner._download(v)) for q, v in sends.items()}
             landed = {q: np.empty(v.shape, v.dtype) for q, v in receives.items()}
             self._staged = [(receives[q], landed[q]) for q in receives]
             receives = landed
-        self._exchange = comm.start(sends, receives)
+            carrier = comm
+        self._exchange = carrier.start(sends, receives)
 
     def finish(self) -> None:
         """Wait for what comes, and put it where it belongs."""
@@ -199,8 +201,3 @@ class Messages:
         for transfer, out, landed, found in self.after:
             transfer.unpack(self.inner, out, landed, found)
         self.after = []
-
-
-def takes(comm: Communicator, inner: Any) -> bool:
-    """Does the engine send this type of memory as it is?"""
-    return comm.takes(inner.view_type if hasattr(inner, "view_type") else np.ndarray if inner.home.rank < 2 else object)

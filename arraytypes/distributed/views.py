@@ -42,6 +42,8 @@ class DBuffer:
         self.address = DBuffer._next
         DBuffer._next += (part.elements * self.dtype.itemsize + 4096) & ~63
         self._leaf: Leaf | None = None
+        if inner not in comm._carriers:
+            comm.prepare(inner)
 
     @property
     def leaf(self) -> Leaf:
@@ -105,7 +107,7 @@ def _proxy(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 class DView:
     """A strided view of distributed memory. `family` is set by each family's own subclass."""
 
-    __slots__ = ("_local", "_map", "_proxy", "buffer", "dtype", "shape", "whole")
+    __slots__ = ("_map", "_parts", "_proxy", "buffer", "dtype", "shape", "whole")
 
     family: Any = None
     buffer: DBuffer
@@ -120,7 +122,7 @@ class DView:
         view.buffer = buffer
         view._proxy = proxy
         view.whole = whole
-        view._map = view._local = None
+        view._map = view._parts = None
         if proxy is None:
             view.shape, view.dtype = buffer.partition.shape, buffer.dtype
         else:
@@ -174,13 +176,30 @@ class DView:
         return DView(self.buffer, proxy, whole and proxy.dtype == self.dtype)
 
     def __getitem__(self, index: Any) -> Any:
+        # Programs show the same parts of an array again and again: their maps are found once.
         index = index if type(index) is tuple else (index,)
-        if Ellipsis not in index:
-            index = (*index, Ellipsis)
-        return self._shown(self.proxy[index])
+        key = spelled(index)
+        part = self._part(key)
+        if part is None:
+            part = self._keep(key, self._shown(self.proxy[index if Ellipsis in index else (*index, Ellipsis)]))
+        return part
 
     def transpose(self, axes: Any) -> Any:
-        return self._shown(self.proxy.transpose(axes))
+        key = "transpose", *axes
+        part = self._part(key)
+        return self._keep(key, self._shown(self.proxy.transpose(axes))) if part is None else part
+
+    def _part(self, key: Any) -> Any:
+        return None if self._parts is None else self._parts.get(key)
+
+    def _keep(self, key: Any, part: Any) -> Any:
+        known = self._parts
+        if known is None:
+            known = self._parts = {}
+        elif len(known) >= 64:
+            known.clear()
+        known[key] = part
+        return part
 
     def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
         """Another shape, where each process can say it of its part; a ValueError where not."""
@@ -263,7 +282,7 @@ def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> 
     buffer._leaf = None
     view = _new(family.view_type)
     view.buffer = buffer
-    view._proxy = view._map = view._local = None
+    view._proxy = view._map = view._parts = None
     view.whole = True
     view.shape = part.shape
     view.dtype = dtype
@@ -367,15 +386,40 @@ class Map:
 
     def shows(self, local: Any, rank: int, box: tuple[Any, ...]) -> Any:
         """A box of the view, of a view of what `rank` holds."""
+        return self.how(rank, box).show(local)
+
+    def how(self, rank: int, box: tuple[Any, ...]) -> How:
+        """How a box of the view is shown of what `rank` holds."""
+        axes, opened = self.order
+        index = (*self.index(rank, box), Ellipsis)
+        return How(
+            self.kind,
+            index,
+            axes if axes != tuple(range(len(axes))) else None,
+            (*opened, Ellipsis) if None in opened else None,
+        )
+
+
+class How:
+    """What to do to a local view to show a part of it: take a kind of its elements, a part, turn it, open it."""
+
+    __slots__ = ("axes", "index", "kind", "opened")
+
+    def __init__(self, kind: Any, index: Any, axes: Any, opened: Any) -> None:
+        self.kind, self.index, self.axes, self.opened = kind, index, axes, opened
+
+    def show(self, local: Any) -> Any:
         if self.kind is not None:
             local = getattr(local, self.kind) if type(self.kind) is str else local.view(self.kind)
-        shown = local[(*self.index(rank, box), Ellipsis)]
-        axes, opened = self.order
-        if axes != tuple(range(len(axes))):
-            shown = shown.transpose(axes)
-        if None in opened:
-            shown = shown[(*opened, Ellipsis)]
-        return shown
+        local = local[self.index]
+        if self.axes is not None:
+            local = local.transpose(self.axes)
+        return local if self.opened is None else local[self.opened]
+
+
+def spelled(index: tuple[Any, ...]) -> Any:
+    """A basic index as a key: slices cannot be one before Python 3.12."""
+    return tuple([(i.start, i.stop, i.step) if type(i) is slice else i for i in index])
 
 
 def flat_edges(part: Partition) -> list[int] | None:

@@ -180,6 +180,8 @@ def devices() -> tuple[Place, ...]:
     """
     places: list[Place] = []
     for family in dict.fromkeys(VIEWS.values()):
+        if family.home.rank > 2:  # several processes are no device of this one
+            continue
         if not issubclass(family, GPUArray):
             places.append(family.home)
         elif family is family._families[0]:

@@ -65,6 +65,8 @@ def maker_of(device: Any) -> Maker:
         raise ValueError(f"No array type stores its data at {device}. Give the type: device=mb.HostArray.")
     if isinstance(device, type) and issubclass(device, DenseArray) and hasattr(device, "home"):
         return Maker(generic_class(device))
+    if isinstance(device, type) and issubclass(device, DenseArray) and hasattr(device, "_over"):
+        return Maker(device._over(default_family()))
     if isinstance(device, type) and issubclass(device, PermutedDims):
         parent = getattr(device, "parent_type", AbstractArray)
         inner = parent if parent is not AbstractArray else default_family()

@@ -323,7 +323,7 @@ def _together(comm: Communicator, bundle: list[Term]) -> None:
     inner = bundle[0].family.inner
     if comm.size == 1:
         return
-    mine = [np.ascontiguousarray(inner._download(t.local)) for t in bundle]
+    mine = [np.array(inner._download(t.local), order="C") for t in bundle]
     sizes = [m.nbytes for m in mine]
     parts = [np.empty(sum(sizes), np.uint8) for _ in range(comm.size)]
     parts[comm.rank] = np.concatenate([m.reshape(-1).view(np.uint8) for m in mine])

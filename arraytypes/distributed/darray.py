@@ -86,6 +86,11 @@ class DArray(DenseArray):
             return x
 
     @classmethod
+    def _over(cls, inner: Any) -> Any:
+        """The family whose parts are of the family `inner`."""
+        return family_over(inner)
+
+    @classmethod
     def _subscripted(cls, parameters: tuple[Any, ...]) -> Any:
         """DArray[HostArray] is a family; DArray[HostArray[float64, 2]] a type of it with its parameters."""
         if cls is not DArray:
@@ -270,7 +275,11 @@ class DArray(DenseArray):
 
         if not view.size:
             return np.empty(view.shape, view.dtype)
-        found = cls.inner._download(brought_together(view))
+        whole = brought_together(view)
+        carrier = view.buffer.comm._carriers.get(cls.inner)
+        if carrier is not None:
+            carrier.reach()
+        found = cls.inner._download(whole)
         if found.shape != view.shape:
             found = np.array(np.broadcast_to(found, view.shape))
         return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+import weakref
 from sys import getrefcount
 from typing import Any
 
@@ -68,6 +69,11 @@ class Frame:
             elif kind is Reduced:
                 a = self.leaf(a.value if a.value is not None else force(self.family, a))
             args.append(a)
+        found = self.made.get(key)
+        if found is not None:  # (one of several results, made with the others)
+            self.uses[key] += 1
+            self.order.append(node)
+            return found
         made = _new(Broadcasted)
         made.sig = node.sig
         made.args = tuple(args)
@@ -78,7 +84,21 @@ class Frame:
         self.made[key] = made
         self.uses[key] = 1
         self.order.append(node)
+        if node.sig.op.nout > 1 and node.shape == self.partition.shape:
+            self.several(node, made)
         return made
+
+    def several(self, node: Broadcasted, made: Broadcasted) -> None:
+        """An operation with several results: one kernel computes all that somebody still waits for."""
+        made.reducers = []
+        for waiting in node.reducers or ():
+            sibling = waiting()
+            if sibling is not None and sibling.value is None:
+                local = Broadcasted(sibling.sig, (made,), made.shape)
+                self.made[id(sibling)] = local
+                self.uses[id(sibling)] = 0
+                self.kept.append((sibling, local))
+                made.reducers.append(weakref.ref(local))
 
     def leaf(self, leaf: Leaf) -> Leaf:
         view = leaf.view
@@ -133,15 +153,24 @@ def operand(frame: Frame, view: DView) -> Leaf:
     if shown is None:
         return scattered_operand(frame, view)
     plan = operand_plan(shown, frame.partition, frame.rank)
-    if plan.here:
-        if plan.empty:
-            return Leaf(frame.inner._empty(plan.shape, view.dtype))
-        return Leaf(plan.how.show(buffer.local))
-    out = frame.inner._empty(plan.shape, view.dtype)
-    if counters.active:
-        counters.add(temporaries=1)
-    plan.transfer.run(buffer, out)
-    return Leaf(out)
+    if not plan.here:
+        local = frame.inner._empty(plan.shape, view.dtype)
+        if counters.active:
+            counters.add(temporaries=1)
+        plan.transfer.run(buffer, local)
+    elif plan.empty:
+        local = frame.inner._empty(plan.shape, view.dtype)
+    else:
+        local = plan.how.show(buffer.local)
+    return Leaf(local if shown.shape == view.shape else stretched(frame, local, view.shape))
+
+
+def stretched(frame: Frame, local: Any, shape: tuple[int, ...]) -> Any:
+    """A local view of an operand that repeats its places: as many of them as this process's part has."""
+    mine = frame.shape_of(shape)
+    if local.shape == mine:
+        return local
+    return np.broadcast_to(local, mine) if isinstance(local, np.ndarray) else local.broadcast_to(mine)
 
 
 class OperandPlan:
@@ -232,7 +261,7 @@ def scattered_operand(frame: Frame, view: DView) -> Leaf:
         d = off + i
         held = frame.partition.held(frame.rank)[d] if d >= 0 and n == frame.partition.shape[d] else ((0, n),)
         index.append(np.concatenate([np.arange(a, b) for a, b in held] or [np.empty(0, np.int64)]))
-    return Leaf(gathering.by_address(frame, shown, index))
+    return Leaf(stretched(frame, gathering.by_address(frame, shown, index), view.shape))
 
 
 def _check_communicators(mine: Communicator, other: Communicator) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,7 @@ from mirabelle.arraytypes.distributed.views import DView, family_over, flat_edge
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import promotion, verbs
-from mirabelle.dispatch.errors import LayoutError
+from mirabelle.dispatch.errors import CommunicationError, LayoutError
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf
 
@@ -299,6 +299,44 @@ def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None) -> 
             f"{shapes[wrong[0]]}. Without layout= the parts stand in a row, whatever their lengths."
         )
     return wrap(family, Leaf(family._of_local(comm, part, view)))
+
+
+def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict[int, Any]:
+    """Give local arrays to other processes, and get those that are for this one: {rank: array} each.
+
+    All processes call it, also those that give nothing. What comes has the type of what was sent.
+
+    >>> import mirabelle as mb
+    >>> mb.exchange({})
+    {}
+    """
+    comm = communicator() if comm is None else comm
+    wrong = [q for q in sends if q == comm.rank or not 0 <= q < comm.size]
+    if wrong:
+        raise CommunicationError(
+            f"Process {comm.rank} of {comm.size} gives an array to process {wrong[0]}; others are "
+            f"{[q for q in range(comm.size) if q != comm.rank]}."
+        )
+    for q, x in sends.items():
+        if not isinstance(x, AbstractArray) or leaf_family(type(x)).home.rank > 2:
+            raise TypeError(
+                f"exchange sends local arrays (x.local, x.halo(1), or any of one process), not a {type(x).__name__} "
+                f"(for process {q})."
+            )
+    packed = {q: verbs.copy(x) for q, x in sends.items()}
+    families = {q: leaf_family(type(x)) for q, x in packed.items()}
+    said = comm.allgather_object({q: (families[q], x.shape, x.dtype.str) for q, x in packed.items()})
+    coming = {q: what[comm.rank] for q, what in enumerate(said) if comm.rank in what}
+    landed = {q: family._empty(shape, np.dtype(dtype)) for q, (family, shape, dtype) in coming.items()}
+    # (One type at a time, in the same order everywhere: an engine takes some as they are, and some not.)
+    for family in sorted({f for what in said for f, _, _ in what.values()}, key=lambda f: str(f.__name__)):
+        messages = Messages(comm, family)
+        messages.begin(
+            {q: verbs.leaf_of(x).view for q, x in packed.items() if families[q] is family},
+            {q: landed[q] for q, (f, _, _) in coming.items() if f is family},
+        )
+        messages.finish()
+    return {q: wrap(f, Leaf(landed[q])) for q, (f, _, _) in coming.items()}
 
 
 # What else holds a leaf that one array alone reads: the array, this function, the question.

@@ -64,7 +64,12 @@ def _of_data(verb: Any) -> Any:
 
     def product(x1: Any, x2: Any) -> Any:
         mine = next((x for x in (x1, x2) if isinstance(x, AbstractArray)), None)
-        if mine is not None and mine.place.rank >= 2 and not all(isinstance(x, _NO_PLACE) for x in (x1, x2)):
+        if (
+            mine is not None
+            and mine.place.rank >= 2
+            and not all(isinstance(x, _NO_PLACE) for x in (x1, x2))
+            and not leaf_family(type(mine)).joins(None)
+        ):
             raise_places(verb.__name__, (x1, x2))
         x1, x2 = (x if isinstance(x, AbstractArray) else as_array(x, like=mine) for x in (x1, x2))
         return verb(x1, x2)

@@ -236,7 +236,7 @@ def write(dest: Any, source: Any) -> None:
     # In the order of the old memory: wrappers around it go on showing the new.
     flags = leaf.view.flags
     order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
-    fresh = Leaf(family._empty(leaf.shape, leaf.dtype, order))
+    fresh = Leaf(family._alike(leaf.view, order=order))
     if whole:
         execute(family, fresh, as_tree(source))
         if exact and source.value is None:
@@ -317,7 +317,7 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool
         else:
             flags = leaf.view.flags
             order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
-            fresh = Leaf(family._empty(leaf.shape, leaf.dtype, order))
+            fresh = Leaf(family._alike(leaf.view, order=order))
             family._copy_into(fresh.view, leaf.view)
             root._node = leaf = fresh
     written(leaf)

@@ -36,6 +36,10 @@ _PRE = f"margin:0;padding:0;background:none;border:none;color:inherit;white-spac
 
 def card_of(x: AbstractArray) -> str:
     """The HTML a notebook shows of an array."""
+    if distributed(x):
+        from mirabelle.arraytypes.distributed import showing  # which stands on this module
+
+        return showing.card_of(x)
     version = waiting(x)
     said = facts(x)  # before its values are asked for
     if version is None:
@@ -49,7 +53,7 @@ def card_of(x: AbstractArray) -> str:
 
 def tree_card(version: Broadcasted | Reduced) -> str:
     """The HTML a notebook shows of a tree."""
-    said = {"shape": shown_shape(version.shape), "dtype": version.dtype.name, "state": _waits(version)}
+    said = {"shape": shown_shape(version.shape), "dtype": version.dtype.name, "state": pending(version)}
     return card(type(version).__name__, said, "", tree_html(version))
 
 
@@ -87,6 +91,11 @@ def facts(x: Any) -> Any:
 
 @facts.method
 def _(x: AbstractArray) -> dict[str, str]:
+    return general_facts(x)
+
+
+def general_facts(x: AbstractArray) -> dict[str, str]:
+    """What is said of every array."""
     said = {
         "shape": shown_shape(x.shape),
         "dtype": x.dtype.name,
@@ -112,6 +121,20 @@ def shown_bytes(n: float) -> str:
     return f"{n:.1f} TiB"
 
 
+def distributed(x: AbstractArray) -> bool:
+    """Does the array lie on several processes, in memory of its own? (Not: several arrays that do.)"""
+    return x.place.rank > 2 and hasattr(root_of(x), "_node")
+
+
+def elsewhere(x: Any) -> bool:
+    """Would reading the values of an array ask other processes for something?"""
+    if not isinstance(x, AbstractArray) or x.place.rank < 3:
+        return False
+    from mirabelle.arraytypes.distributed import showing
+
+    return showing.elsewhere(x)
+
+
 def waiting(x: Any) -> Any:
     """The tree of an array that is not evaluated; None if it is, or if it is no tree."""
     node = getattr(root_of(x), "_node", None)
@@ -125,10 +148,11 @@ def _state(x: Any) -> str:
         if not isinstance(leaf, Leaf) or not leaf.foreign:
             return "in memory"
         return f"memory shared with {'NumPy' if isinstance(leaf.view, np.ndarray) else 'another library'}"
-    return _waits(version)
+    return pending(version)
 
 
-def _waits(version: Any) -> str:
+def pending(version: Any) -> str:
+    """How much is left to do for a version."""
     n = _operations(version)
     return f"pending: {n} operation{'s' if n != 1 else ''}" if n else "in memory"
 
@@ -162,6 +186,10 @@ def sample_text(x: Any) -> Any:
 
 @sample_text.method
 def _(x: AbstractArray) -> str:
+    if distributed(x):
+        from mirabelle.arraytypes.distributed import showing
+
+        return showing.sample(x)
     if not x.ndim:
         return str(verbs.fetch(x)[()])
     if x.ndim > 3 and x.size:  # the first matrix of many

@@ -135,6 +135,11 @@ class DenseArray(AbstractArray):
         raise NotImplementedError(f"{cls.__name__} must implement _empty.")
 
     @classmethod
+    def _alike(cls, view: Any, dtype: np.dtype | None = None, order: str = "C") -> Any:
+        """A view of new memory of the shape of another, and divided as it is where memory is divided."""
+        return cls._empty(view.shape, view.dtype if dtype is None else dtype, order)
+
+    @classmethod
     def _download(cls, view: Any) -> np.ndarray:
         """The contents of a view as a NumPy array."""
         raise NotImplementedError(f"{cls.__name__} must implement _download.")

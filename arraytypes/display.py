@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.cards import SMALL, card_of, corners, shown_bytes, tree_card, waiting
+from mirabelle.arraytypes.cards import SMALL, card_of, corners, distributed, shown_bytes, tree_card, waiting
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Broadcasted, Reduced, format_tree
 
@@ -16,6 +16,10 @@ __all__ = ["shown_bytes"]
 
 @verbs.show.method
 def _(x: AbstractArray, brief: bool = False) -> str:
+    if distributed(x):
+        from mirabelle.arraytypes.distributed import showing  # which stands on this module
+
+        return showing.show(x, brief)
     options = np.get_printoptions()
     long = x.size > options["threshold"]
     # Of what is shortened anyway, only what is shown is fetched.
@@ -56,7 +60,7 @@ def bundle(x: AbstractArray) -> dict[str, str]:
         return {}  # a terminal
     shown = {"text/html": verbs.show_html(x)}
     version = waiting(x) if x.size > SMALL else None
-    if version is None:
+    if version is None or distributed(x):
         return shown | {"text/plain": repr(x)}
     return shown | {"text/plain": f"{type(x).__name__} of shape {x.shape}, pending:\n{format_tree(version)}"}
 

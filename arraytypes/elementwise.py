@@ -511,6 +511,8 @@ def _(x: AbstractArray, dtype: Any, copy: bool = True, device: Any = None) -> An
 def _(x: AbstractArray) -> Any:
     # In C order whatever the order of `x` is, as NumPy's copies are.
     family = leaf_family(type(x))
+    if family.home.rank > 2:  # divided as `x` is
+        return verbs.materialize(copied(x, hold=True))
     dest = destination(family._empty(x.shape, x.dtype))
     if isinstance(x, DenseArray) and type(x._node) is Leaf and is_small(dest.shape, 1) and not counters.active:
         family._copy_into(dest.view, x._node.view)

@@ -18,6 +18,7 @@ out. A file appears under its name once it is complete.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
@@ -214,7 +215,7 @@ def replacing(path: Path) -> Iterator[Path]:
             f"There is no folder {str(path.parent)!r} to save {path.name!r} in. Make it first."
         )
     path = Path(os.path.realpath(path))  # a link goes on showing where it did
-    if path.is_dir() and not formats.is_zarr(path) and any(path.iterdir()):
+    if _is_other(path) and _is_other(path):  # twice, as another process may just be replacing it
         raise FileExistsError(
             f"A folder that is no zarr store stands at {str(path)!r}, and what lies in it would be lost. "
             "Save under another name, or move the folder away."
@@ -225,14 +226,39 @@ def replacing(path: Path) -> Iterator[Path]:
         if not fresh.is_dir() and not path.is_dir():
             os.replace(fresh, path)
             return
-        # A folder cannot be put over another: the old one steps aside first.
-        old = path.with_name(f".{path.stem}-{secrets.token_hex(6)}.old")
-        if path.exists():
-            os.rename(path, old)
-        os.rename(fresh, path)
-        _remove(old)
+        while not _stepped_in(fresh, path):
+            pass
     finally:
         _remove(fresh)
+
+
+def _stepped_in(fresh: Path, path: Path) -> bool:
+    """Put `fresh` where `path` stands; False if another process has just put its own there.
+
+    A folder cannot be put over another: the old one steps aside first.
+    """
+    old = path.with_name(f".{path.stem}-{secrets.token_hex(6)}.old")
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path, old)
+        os.rename(fresh, path)
+    except OSError as e:
+        if e.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR):
+            if old.exists():
+                os.rename(old, path)
+            raise
+        _remove(old)
+        return False
+    _remove(old)
+    return True
+
+
+def _is_other(path: Path) -> bool:
+    """Is it a folder with something in it that is no zarr store?"""
+    try:
+        return path.is_dir() and any(path.iterdir()) and not formats.is_zarr(path)
+    except FileNotFoundError:
+        return False
 
 
 def _remove(path: Path) -> None:

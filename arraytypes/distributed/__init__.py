@@ -2,6 +2,7 @@
 
 from mirabelle.arraytypes.distributed import combining, execution, gathering, products, routines, scanning
 from mirabelle.arraytypes.distributed.darray import DArray
+from mirabelle.arraytypes.distributed import fourier, sorting  # isort: skip  (which stand on those)
 
 DArray._reduction_made = staticmethod(combining.note)
 

@@ -59,6 +59,10 @@ class Communicator:
     engine = "none"
     rank: int = 0
     size: int = 1
+    # What sends memory of a local type as it is, where it is another: by the type. (See `prepare`.)
+    _carriers: dict[Any, Communicator | None] = {}  # noqa: RUF012
+    # For one of some members: the communicator of all, and which of them.
+    _whole: tuple[Communicator, tuple[int, ...]] | None = None
 
     # What an engine gives
 
@@ -137,6 +141,52 @@ class Communicator:
         """
         return self.allgather_object(x)
 
+    # Memory of cards
+
+    def prepare(self, inner: Any) -> None:
+        """Find out together what sends memory of a local type. Called where the first array has such parts."""
+        if inner in self._carriers:
+            return
+        self._carriers = {**self._carriers, inner: None}
+        for find in carriers:
+            found = find(self, inner)
+            if found is not None:
+                self._carriers[inner] = found
+                return
+
+    def carrier(self, inner: Any) -> Communicator | None:
+        """The communicator of the same members that sends memory of a local type as it is.
+
+        None where there is none: it goes by way of the host.
+        """
+        found = self._carriers.get(inner)
+        if found is None and self._whole is not None and inner not in self._carriers:
+            whole, ranks = self._whole
+            other = whole._carriers.get(inner)
+            if other is not None:
+                found = self._carriers_of(inner, other.part(ranks))
+        return found if found is not None else self if self.takes(view_type_of(inner)) else None
+
+    def drop_carriers(self) -> None:
+        """Give up what memory of cards was sent by: it may have been left half-way. Found anew when needed."""
+        for found in self._carriers.values():
+            if found is not None:
+                found.close()
+        self._carriers = {}
+
+    def reach(self) -> None:
+        """Wait until what this process was given is done, or raise what happened to others."""
+
+    def close(self) -> None:
+        """End it, where it holds something."""
+
+    def look(self) -> None:
+        """Raise what happened to the other members, if something did."""
+
+    def _carriers_of(self, inner: Any, found: Communicator) -> Communicator:
+        self._carriers = {**self._carriers, inner: found}
+        return found
+
     def hurry(self) -> None:
         """Give messages under way a chance to move on. (Called between pieces of work.)"""
 
@@ -199,6 +249,16 @@ def _gathered_objects(comm: Communicator, x: Any) -> list[Any]:
     comm.allgather(text, parts)
     return [pickle.loads(p.tobytes()) for p in parts]
 
+
+def view_type_of(inner: Any) -> type:
+    """The type of the views of a local type's memory, as engines are asked about it."""
+    found = getattr(inner, "view_type", None)
+    return found if found is not None else np.ndarray if inner.home.rank < 2 else object  # type: ignore[no-any-return]
+
+
+# Functions of a communicator and a local type that give what sends such memory, or None. All members
+# call them together. Engines for memory of cards add theirs.
+carriers: list[Callable[[Communicator, Any], Communicator | None]] = []
 
 # Which communicator is used
 

@@ -27,7 +27,7 @@ from mirabelle.arraytypes.distributed.views import DBuffer, DView, _families, fa
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.errors import LayoutError
+from mirabelle.dispatch.errors import LayoutError, PlaceError
 from mirabelle.dispatch.styles import distributed
 from mirabelle.dispatch.tree import Leaf
 
@@ -235,6 +235,11 @@ class DArray(DenseArray):
             fits = all(p.axis is None or -len(shape) <= p.axis < len(shape) for p in wanted.placements)
             if not fits:
                 wanted = None
+            else:
+                try:
+                    return divided(shape, comm.size, wanted)
+                except LayoutError:  # (runs of given sizes are for one length)
+                    wanted = None
         return divided(shape, comm.size, wanted)
 
     @classmethod
@@ -247,6 +252,14 @@ class DArray(DenseArray):
         comm = communicator()
         part = cls._divided(shape, comm)
         return cls._of_local(comm, part, cls.inner._empty(part.local_shape(comm.rank), dtype, order))
+
+    @classmethod
+    def _alike(cls, view: DView, dtype: np.dtype | None = None, order: str = "C") -> DView:
+        comm, part = view.buffer.comm, view.partition
+        if part is None or part.partial:
+            part = cls._divided(view.shape, comm)
+        d = view.dtype if dtype is None else dtype
+        return cls._of_local(comm, part, cls.inner._empty(part.local_shape(comm.rank), d, order))
 
     @classmethod
     def _upload(cls, data: np.ndarray) -> DView:
@@ -345,6 +358,15 @@ def make_family(inner: Any) -> Any:
     family.view_type = type(f"{inner.__name__}DView", (DView,), {"__slots__": (), "family": family})
     VIEWS[family.view_type] = family
     return family
+
+
+@verbs.numpy_view.method
+def _(x: DArray, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    raise PlaceError(
+        f"{type(x).__name__} of shape {x.shape} is divided over {x.communicator.size} process(es), and nothing brings "
+        "it together unasked. Fetch it on all of them with `mb.to_numpy(x)`, or take this one's part: "
+        "`np.asarray(x.local)`."
+    )
 
 
 def evaluated_view(x: Any) -> Any:

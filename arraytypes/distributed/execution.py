@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.assign import write_safely
-from mirabelle.arraytypes.dense import DenseArray, force, is_small, settle, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_shape, force, is_small, settle, wrap
 from mirabelle.arraytypes.distributed import combining, gathering, overlapping
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.darray import DArray, place_of
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, covers, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import Transfer
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map, whole_leaf
+from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.ops import TABLE
@@ -709,3 +710,14 @@ def _(array: Any, values: Any) -> Any:
         return dest
 
     return assign
+
+
+@verbs.similar.method
+def _(x: DArray, dtype: Any = None, shape: Any = None) -> Any:
+    family = type(x).family
+    d = x.dtype if dtype is None else checked_dtype(dtype)
+    comm, part = chosen(family, x.shape, leaves_of(verbs.tree(x)))
+    wanted = x.shape if shape is None else as_shape(shape)
+    if wanted != x.shape:
+        part = family._divided(wanted, comm)
+    return wrap(family, Leaf(family._of_local(comm, part, family.inner._empty(part.local_shape(comm.rank), d))))

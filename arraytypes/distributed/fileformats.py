@@ -155,10 +155,12 @@ def write_hdf5(comm: Communicator, fresh: Path, arrays: Mapping[str, Parts], com
         _see(comm, fresh)
         if how or any(volume(box) for parts in arrays.values() for box in parts.boxes):
             with h5py.File(fresh, "r+", **how) as out:
+                # Opening one may make room for it, so with MPI all ranks open all.
+                opened = {name: out[name] for name in arrays}
                 for name, parts in arrays.items():
                     for box in parts.boxes:
                         if volume(box):
-                            out[name][box] = parts.contents(box)
+                            opened[name][box] = parts.contents(box)
 
     on_root(comm, begin)
     mpi = _mpi_of(comm) if h5py.get_config().mpi and not compressed else None

@@ -26,8 +26,11 @@ from mirabelle.dispatch.settings import settings
 def routine(cls: Any, name: str) -> Callable[..., Any]:
     """The routine of that name for distributed arrays."""
     own = DArray._routines.get(name)
-    if own is not None:
-        return own  # type: ignore[no-any-return]
+    return gathering_routine(cls, name) if own is None else own
+
+
+def gathering_routine(cls: Any, name: str) -> Callable[..., Any]:
+    """The local type's routine, run by each process on all that it reads."""
     run = cls.inner._routine(name)
 
     def gathered(*views: Any, **options: Any) -> Any:
@@ -46,7 +49,7 @@ _warned: set[str] = set()
 
 
 def _warn(name: str, nest: Any) -> None:
-    nbytes = sum(v.nbytes for v in views_in(nest))
+    nbytes = sum(v.nbytes for v in views_in(nest) if not v.buffer.partition.replicated)
     if nbytes > settings.gather_bytes and name not in _warned:
         _warned.add(name)
         warnings.warn(

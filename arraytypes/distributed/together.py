@@ -36,6 +36,8 @@ def together(comm: Communicator | None = None) -> Iterator[Communicator]:
     if error is not None and own:
         comm.failed(error)
     outcomes = comm.settle("".join(traceback.format_exception(error)) if error is not None and own else None)
+    if any(text is not None for text in outcomes):
+        comm.drop_carriers()
     if error is not None and own:
         raise error
     for rank, text in enumerate(outcomes):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.cards import elsewhere
 from mirabelle.arraytypes.duals.base import Dual, DualError, no_rule
 from mirabelle.dispatch import verbs
 
@@ -55,6 +56,8 @@ def _(x: Dual, brief: bool = False) -> str:
         return f"{value} + ε·{verbs.show(partials, brief=True)}"
     if isinstance(x._value, Dual):
         return f"{type(x).__name__}({value}; {x._n} partials)"
+    if elsewhere(x):  # (looking sends no messages)
+        return f"{type(x).__name__}({value}; partials {verbs.show(partials, brief=True)})"
     text = (
         np.array2string(verbs.fetch(x._value), separator=", ") if isinstance(x._value, AbstractArray) else value
     )

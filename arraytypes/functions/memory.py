@@ -47,7 +47,7 @@ def in_memory_order(x: Any, order: str) -> Any:
     if flags.c_contiguous if order == "C" else flags.f_contiguous:
         return x
     family = leaf_family(type(x))
-    return verbs.assign(wrap(family, Leaf(family._empty(x.shape, x.dtype, order))), x)
+    return verbs.assign(wrap(family, Leaf(family._alike(verbs.leaf_of(x).view, order=order))), x)
 
 
 def _with_dtype(a: Any, dtype: Any) -> Any:

@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.cards import facts, sample_text, shown_bytes, shown_shape
+from mirabelle.arraytypes.cards import elsewhere, facts, sample_text, shown_bytes, shown_shape
 from mirabelle.arraytypes.structured.base import Implicit, Structured, duals_in
 from mirabelle.dispatch import verbs
 
 
 @verbs.show.method
 def _(x: Structured, brief: bool = False) -> str:
-    if not _is_small(x) or (isinstance(x, Implicit) and not brief):
+    if not _is_small(x) or (isinstance(x, Implicit) and not brief) or elsewhere(x):
         return summary(x)
     if brief:
         return entries_text(x, " ") + (_directions(x) if x.carries_derivatives else "")
@@ -57,7 +57,7 @@ def _(x: Structured) -> dict[str, str]:
 def _(x: Structured) -> str:
     """The entries of a small one; of a larger one what it is made of."""
     with np.printoptions(precision=min(4, np.get_printoptions()["precision"]), linewidth=130):
-        if x.ndim < 3 and max(x.shape, default=0) <= 12:
+        if x.ndim < 3 and max(x.shape, default=0) <= 12 and not elsewhere(x):
             return entries_text(x, " ")
     lines = [fact for fact in x._facts() if not fact.startswith("shape=")]
     for i, part in enumerate(x.parts):
@@ -87,8 +87,8 @@ def _part_text(part: Any) -> str:
         return summary(part)
     if part.ndim > 1:
         return f"{type(part).__name__} of shape {part.shape}"
-    if part.carries_derivatives:
-        return str(verbs.show(part))
+    if part.carries_derivatives or elsewhere(part):
+        return str(verbs.show(part, brief=True) if elsewhere(part) else verbs.show(part))
     return np.array2string(verbs.fetch(part), separator=", ")
 
 

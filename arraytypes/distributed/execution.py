@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.assign import write_safely
-from mirabelle.arraytypes.dense import DenseArray, as_shape, force, is_small, settle, wrap
+from mirabelle.arraytypes.dense import as_shape, force, settle, wrap
 from mirabelle.arraytypes.distributed import combining, gathering, overlapping
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.darray import DArray, place_of
@@ -679,37 +679,7 @@ def direct(family: Any, version: Any) -> Leaf:
 DArray._direct = classmethod(direct)  # type: ignore[assignment]
 
 
-# A handle takes the new contents whole: nothing is copied, and whoever reads the old ones keeps them
-
-
-@verbs.assign.generated(signature=(DArray, DArray))
-def _(array: Any, values: Any) -> Any:
-    general = verbs.assign.core.resolve((DenseArray, DenseArray)).implementation
-    if array is not values:
-        return general
-
-    def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
-        node, new = dest._node, value._node
-        if (
-            type(node) is not Leaf
-            or type(new) is not Broadcasted
-            or new.value is not None
-            or new.shape != node.shape
-            or new.layout is not None
-            or node.foreign
-            or counters.active
-            or not is_small(node.view.buffer.local.shape, 8)
-        ):
-            del node, new
-            return general(dest, value, casting=casting)
-        leaf = force(type(dest).family, new)
-        if leaf.view.buffer.partition is not node.view.buffer.partition:
-            del node, new
-            return general(dest, value, casting=casting)
-        dest._node = value._node = leaf
-        return dest
-
-    return assign
+# Memory like that of another array
 
 
 @verbs.similar.method

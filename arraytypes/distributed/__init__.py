@@ -10,7 +10,7 @@ from mirabelle.arraytypes.distributed import (
     statements,
 )
 from mirabelle.arraytypes.distributed.darray import DArray
-from mirabelle.arraytypes.distributed import counting, fourier, searching, sorting  # isort: skip  (which stand on those)
+from mirabelle.arraytypes.distributed import counting, factoring, fourier, joining, searching, sorting  # isort: skip  (which stand on those)
 
 DArray._reduction_made = staticmethod(combining.note)
 

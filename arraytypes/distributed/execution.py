@@ -102,6 +102,8 @@ class Frame:
                 made.reducers.append(weakref.ref(local))
 
     def leaf(self, leaf: Leaf) -> Leaf:
+        if leaf.table:
+            return gathering.local_table(self, leaf)
         view = leaf.view
         buffer = view.buffer
         if view.whole and buffer.partition is self.partition:
@@ -385,6 +387,7 @@ def _choice(shape: tuple[int, ...], views: list[DView], size: int) -> Partition 
 
 
 def has_tables(leaves: list[Leaf]) -> bool:
+    """Are there gathers in a tree?"""
     return any(leaf.table for leaf in leaves)
 
 

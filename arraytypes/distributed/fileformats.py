@@ -156,7 +156,7 @@ def write_hdf5(comm: Communicator, fresh: Path, arrays: Mapping[str, Parts], com
         if how or any(volume(box) for parts in arrays.values() for box in parts.boxes):
             with h5py.File(fresh, "r+", **how) as out:
                 # Opening one may make room for it, so with MPI all ranks open all.
-                opened = {name: out[name] for name in arrays}
+                opened: dict[str, Any] = {name: out[name] for name in arrays}
                 for name, parts in arrays.items():
                     for box in parts.boxes:
                         if volume(box):

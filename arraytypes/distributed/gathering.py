@@ -17,6 +17,7 @@ from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, partition
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, DView
+from mirabelle.arraytypes.gpu import GPUView, view_at
 from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
@@ -182,6 +183,43 @@ def first_place(view: DView) -> int:
 # Gathers within trees
 
 
+def fuses(frame: Any, leaf: Leaf) -> bool:
+    """Can a gather from this memory be part of the local kernel: does this process hold all of it, in C's order?"""
+    buffer = leaf.view.buffer
+    return (
+        buffer.partition.replicated
+        and bool(buffer.local.flags.c_contiguous)
+        and leaf.view.dtype == buffer.dtype
+        and all(len(held) == 1 for held in frame.partition.held(frame.rank))
+    )
+
+
+def local_table(frame: Any, leaf: Leaf) -> Leaf:
+    """The memory that a gather reads, for this process's part of its places."""
+    view = leaf.view
+    target = frame.partition
+    off = len(target.shape) - len(view.shape)
+    held = target.held(frame.rank)
+    index = tuple(
+        slice(*held[off + i][0]) if off + i >= 0 and n == target.shape[off + i] else slice(None)
+        for i, n in enumerate(view.shape)
+    )
+    part = view[index]
+    return Leaf(restrided(view.buffer.local, part.offset, part.shape, part.strides), table=True)
+
+
+def restrided(local: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """A view of contiguous local memory with other strides."""
+    if isinstance(local, np.ndarray):
+        return np.ndarray(shape, local.dtype, np.ascontiguousarray(local), offset, strides)
+    if isinstance(local, GPUView):
+        return view_at(type(local), local.owner, local.ptr + offset, shape, local.dtype, strides)
+    proxy = local.proxy
+    first = np.lib.stride_tricks.as_strided(proxy, (1,) * proxy.ndim, proxy.strides)
+    moved = np.lib.stride_tricks.as_strided(first, shape, strides)
+    return type(local)(local.buffer, moved, local.offset + offset)
+
+
 def without_gathers(frame: Any, tree: Any) -> Any:
     """The tree with what its gathers read as leaves, which each process has as its part needs them."""
     made: dict[int, Any] = {}
@@ -195,7 +233,7 @@ def without_gathers(frame: Any, tree: Any) -> Any:
             return node.value
         found = made.get(id(node))
         if found is None:
-            if node.sig.op is TABLE["gather"]:
+            if node.sig.op is TABLE["gather"] and not fuses(frame, node.args[0]):  # type: ignore[index]
                 base, offset = node.args  # type: ignore[misc]
                 found = gathered(frame, base, walk(offset), node.shape)
             else:

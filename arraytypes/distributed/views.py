@@ -515,7 +515,7 @@ def map_of(view: DView) -> Map | None:
         elements = stride // itemsize
         found = None
         for d, step in enumerate(sizes):
-            if base.shape[d] > 1 and elements % step == 0:
+            if base.shape[d] > 1 and step and elements % step == 0:
                 k = elements // step
                 if abs(k) * (n - 1) < base.shape[d]:
                     found = d, k

@@ -25,6 +25,7 @@ from mirabelle.arraytypes.distributed.views import DBuffer, whole_leaf
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.dispatch import counters, promotion
 from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
 
 # The reductions that wait in a batch, in the order in which they were written.
@@ -105,10 +106,10 @@ def reduce(family: Any, node: Reduced) -> Leaf:
     terms: list[Term] = []
     done: set[int] = set()
     for r in together:
-        for sibling in _siblings(r):
-            if id(sibling) not in done and sibling.value is None:
-                done.add(id(sibling))
-                terms.append(_term(_family(sibling, family), sibling))
+        siblings = [s for s in _siblings(r) if id(s) not in done and s.value is None]
+        done.update(map(id, siblings))
+        if siblings:
+            terms += _terms(_family(r, family), siblings)
     combine(terms)
     for t in terms:
         settle(t.node, Leaf(t.family._of_local(t.comm, t.partition, t.local)))
@@ -146,6 +147,7 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
     if not regular:
         return None
     made = Reduced(node.reduction, local, node.axes, node.keepdims, shape, node.dtype)
+    del local, state  # (a tree that only its reduction holds is not stored)
     value = force(family.inner, made).view
     if group:
         if counters.active:
@@ -200,18 +202,25 @@ def _siblings(node: Reduced) -> list[Reduced]:
     return found if any(r is node for r in found) else [node]
 
 
-_locals: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-
-
-def _term(family: Any, node: Reduced) -> Term:
-    """A reduction of this process's part."""
-    operand: Any = node.operand
+def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
+    """Reductions of one tree along the same dimensions, of this process's part."""
+    first = nodes[0]
+    axes = first.axes
+    operand: Any = first.operand
+    if type(operand) is Broadcasted and operand.value is None:
+        holders = sum(ref() is not None for ref in operand.reducers or ())
+        if getrefcount(operand) > holders + 2:  # somebody may ask for its values, too
+            if worth_storing(operand):
+                force(family, operand)
+            else:
+                operand.evaluations += 1
     if type(operand) is Broadcasted and operand.value is not None:
         operand = operand.value
     leaves = execution.leaves_of(operand)
     comm, target = execution.chosen(family, operand.shape, leaves)
-    reduction = node.reduction
-    if reduction.scalar is None and reduction.neutral(node.dtype) is None and _has_empty(target):
+    if _has_empty(target) and any(
+        n.reduction.scalar is None and n.reduction.neutral(n.dtype) is None for n in nodes
+    ):
         target = everywhere(target.shape, target.mesh)  # (nothing stands for the term of an empty part)
     frame = execution.Frame(family, comm, target)
     if execution.has_tables(leaves):
@@ -220,20 +229,26 @@ def _term(family: Any, node: Reduced) -> Term:
     if local.shape != frame.local_shape:  # (a stretched leaf)
         sig = promotion.intern(TABLE["copy"], (local.dtype,), (local.dtype,))
         local = Broadcasted(sig, (local,), frame.local_shape)
-    if len(frame.order) > 1:
-        frame.watch(operand)
-    shape = tuple(
-        1 if d in node.axes else n for d, n in enumerate(frame.local_shape)
-    ) if node.keepdims else tuple(n for d, n in enumerate(frame.local_shape) if d not in node.axes)
-    empty = math.prod(target.shape) > 0 and any(frame.local_shape[d] == 0 for d in node.axes)
+    frame.built()
+    plans = [_reduced_partition(target, n, comm.rank) for n in nodes]
+    empty = target.elements > 0 and any(frame.local_shape[d] == 0 for d in axes)
     if empty:
-        value = _neutral(family.inner, reduction, shape, node.dtype)
+        values = [
+            _neutral(family.inner, n.reduction, plan[2], n.dtype) for n, plan in zip(nodes, plans, strict=True)
+        ]
     else:
-        r = Reduced(reduction, local, node.axes, node.keepdims, shape, node.dtype)
-        value = force(family.inner, r).view
+        # All of them before the first is computed: the local type then computes them in one pass.
+        made = [
+            Reduced(n.reduction, local, axes, n.keepdims, plan[2], n.dtype)
+            for n, plan in zip(nodes, plans, strict=True)
+        ]
+        del local  # (a tree that only its reductions hold is not stored)
+        values = [force(family.inner, r).view for r in made]
     frame.settle()
-    made, group, _, _ = _reduced_partition(target, node, comm.rank)
-    return Term(node, family, comm, value, made, group, reduction)
+    return [
+        Term(n, family, comm, value, result, group, n.reduction)
+        for n, value, (result, group, _, _) in zip(nodes, values, plans, strict=True)
+    ]
 
 
 def _has_empty(target: Partition) -> bool:

@@ -123,13 +123,19 @@ class Frame:
             for n, whole, mine in zip(shape, full[off:], self.local_shape[off:], strict=True)
         )
 
-    def watch(self, root: Broadcasted) -> None:
-        """Find the parts of the tree that somebody outside holds: their values may be worth storing."""
+    def built(self) -> None:
+        """The local tree is there: keep those parts that somebody outside holds, and let go of the others.
+
+        (The values of those may be worth storing. What is held looks to the local type as if it were.)
+        """
         order = self.order
-        order.pop()
-        for node in order:
-            if sys.getrefcount(node) > LOOP_REFERENCES + self.uses[id(node)]:
-                self.kept.append((node, self.made[id(node)]))
+        if len(order) > 1:
+            order.pop()
+            for node in order:
+                if sys.getrefcount(node) > LOOP_REFERENCES + self.uses[id(node)]:
+                    self.kept.append((node, self.made[id(node)]))
+        self.order = []
+        self.made = {}
 
     def settle(self) -> None:
         """Give nodes whose local values were stored on the way their values."""
@@ -414,8 +420,7 @@ def result(frame: Frame, tree: Any) -> Any:
     if found is not None:
         return found
     root = frame.node(tree) if type(tree) is Broadcasted else _copy(frame.leaf(tree), frame.local_shape)
-    if len(frame.order) > 1:
-        frame.watch(tree)
+    frame.built()
     view = force(frame.inner, root).view
     frame.settle()
     return view
@@ -485,8 +490,7 @@ def write_view(family: Any, view: DView, tree: Any) -> None:
                 dest = dest[(*[None] * leading, Ellipsis)]
     if overlapping.overlapped(frame, tree, dest) is None:
         root = frame.node(tree)
-        if len(frame.order) > 1:
-            frame.watch(tree)
+        frame.built()
         if dest is not None:
             target_leaf = destination(dest)
             if root.shape != target_leaf.shape:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import force, wrap
 from mirabelle.arraytypes.distributed.communicators import Communicator
-from mirabelle.arraytypes.distributed.layouts import Partition, partition
+from mirabelle.arraytypes.distributed.layouts import Partition, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, DView
 from mirabelle.arraytypes.gpu import GPUView, view_at
@@ -194,6 +194,24 @@ def fuses(frame: Any, leaf: Leaf) -> bool:
     )
 
 
+def brought_here(frame: Any, base: Leaf, shape: tuple[int, ...]) -> Leaf | None:
+    """The memory a gather reads, all of it on each process, if that is less to send than what is asked for."""
+    view = base.view
+    buffer = view.buffer
+    part = buffer.partition
+    asked = math.prod(shape) // part.size * (8 + buffer.dtype.itemsize)
+    if buffer.nbytes > asked or any(len(held) != 1 for held in frame.partition.held(frame.rank)):
+        return None
+    from mirabelle.arraytypes.distributed.execution import brought_together
+
+    local = brought_together(buffer.whole())
+    if not local.flags.c_contiguous or view.dtype != buffer.dtype:
+        return None
+    twin = DBuffer(buffer.comm, everywhere(part.shape, part.mesh), buffer.inner, local)
+    twin.address = buffer.address
+    return Leaf(DView(twin, view.proxy, False), table=True)
+
+
 def local_table(frame: Any, leaf: Leaf) -> Leaf:
     """The memory that a gather reads, for this process's part of its places."""
     view = leaf.view
@@ -235,7 +253,11 @@ def without_gathers(frame: Any, tree: Any) -> Any:
         if found is None:
             if node.sig.op is TABLE["gather"] and not fuses(frame, node.args[0]):  # type: ignore[index]
                 base, offset = node.args  # type: ignore[misc]
-                found = gathered(frame, base, walk(offset), node.shape)
+                here = brought_here(frame, base, node.shape)
+                if here is None:
+                    found = gathered(frame, base, walk(offset), node.shape)
+                else:
+                    found = Broadcasted(node.sig, (here, walk(offset)), node.shape)
             else:
                 args = tuple(map(walk, node.args or ()))
                 same = all(a is b for a, b in zip(args, node.args or (), strict=True))
@@ -400,17 +422,15 @@ def scatter(target: DView, value: Any, *indices: Any, op: str = "", distinct: bo
         steps = frame.inner._download(frame.leaf(Leaf(view[open_])).view)
         flat = flat + steps.astype(np.int64) * (stride // itemsize)
     flat = np.ascontiguousarray(np.broadcast_to(flat, frame.local_shape)).reshape(-1)
-    if not sole(part, comm.rank):
-        put_flat(buffer, np.empty(0, np.int64), value if _is_number(value) else None, op, _half(target))
-        return
     if not _is_number(value):
         stretched = value if value.shape == shape else value.broadcast_to(shape)
-        local = frame.leaf(Leaf(stretched)).view
-        if local.shape != frame.local_shape:
-            packed = frame.inner._empty(frame.local_shape, local.dtype)
-            frame.inner._copy_into(packed, _stretched(local, frame.local_shape))
-            local = packed
-        value = local
+        value = frame.leaf(Leaf(stretched)).view  # (by all, also by those that write nothing of it)
+        if value.shape != frame.local_shape:
+            packed = frame.inner._empty(frame.local_shape, value.dtype)
+            frame.inner._copy_into(packed, _stretched(value, frame.local_shape))
+            value = packed
+    if not sole(part, comm.rank):
+        flat, value = np.empty(0, np.int64), value if _is_number(value) else None
     put_flat(buffer, flat, value, op, _half(target))
 
 

@@ -139,7 +139,8 @@ class HaloPlan:
             large = large or any(v.nbytes > EAGER_BYTES for _, v in landed)
             arrived[key] = landed  # type: ignore[index]
             under_way.append(messages)
-        parts = slabs(self.inner_box, PIECES if large else 1)
+        # (messages between cards need nobody to move them on)
+        parts = slabs(self.inner_box, PIECES if large and frame.comm.carrier(inner) is frame.comm else 1)
         for box in parts:
             self._compute(frame, tree, dest, box, {})
             if len(parts) > 1:

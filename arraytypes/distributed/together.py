@@ -29,23 +29,39 @@ def together(comm: Communicator | None = None) -> Iterator[Communicator]:
     comm = communicator() if comm is None else comm
     error: Exception | None = None
     try:
-        yield comm
-    except Exception as e:  # KeyboardInterrupt and the like end the program
-        error = e
-    own = error is not None and not isinstance(error, RemoteError)
-    if error is not None and own:
-        comm.failed(error)
-    outcomes = comm.settle("".join(traceback.format_exception(error)) if error is not None and own else None)
-    if any(text is not None for text in outcomes):
-        comm.drop_carriers()
-    if error is not None and own:
-        raise error
-    for rank, text in enumerate(outcomes):
-        if text is not None:
-            raise RemoteError(
-                f"Rank {rank} failed in a block that all ranks run together. What it said:\n\n{text}",
-                rank,
-                text,
-            ) from error
-    if error is not None:
-        raise error
+        try:
+            yield comm
+        except Exception as e:  # KeyboardInterrupt and the like end the program
+            error = e
+        _leave(comm, error)
+    finally:
+        # The error refers to this frame: what it holds must go with it, and not when rubbish is collected,
+        # which is at another time on each rank.
+        del error
+
+
+def _leave(comm: Communicator, error: Exception | None) -> None:
+    """Raise what happened on any of the ranks."""
+    own = None if isinstance(error, RemoteError) else error
+    if own is not None:
+        comm.failed(own)
+    outcomes: list[str | None] = [""]
+    try:
+        outcomes = comm.settle(None if own is None else "".join(traceback.format_exception(own)))
+    finally:
+        if any(text is not None for text in outcomes):
+            comm.drop_carriers()  # what cards were sending may be left half-way
+    try:
+        if own is not None:
+            raise own
+        for rank, text in enumerate(outcomes):
+            if text is not None:
+                raise RemoteError(
+                    f"Rank {rank} failed in a block that all ranks run together. What it said:\n\n{text}",
+                    rank,
+                    text,
+                ) from error
+        if error is not None:
+            raise error
+    finally:
+        del error, own

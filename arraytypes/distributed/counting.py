@@ -1,0 +1,337 @@
+"""Counts, histograms and quantiles of distributed arrays: of each part by itself, then of all together."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.distributed.darray import DArray
+from mirabelle.arraytypes.distributed.gathering import fetch_flat
+from mirabelle.arraytypes.distributed.layouts import partition
+from mirabelle.arraytypes.distributed.lines import (
+    by_lines,
+    distributed_routine,
+    fall_back,
+    flattened,
+    local_result,
+    of_parts,
+    packed,
+    part_of,
+    partition_of,
+    regular,
+    replicated,
+    uncut,
+    view_of,
+)
+from mirabelle.arraytypes.distributed.routines import together
+from mirabelle.arraytypes.distributed.searching import counted_parts, summed
+from mirabelle.arraytypes.distributed.sorting import sorted_line
+from mirabelle.arraytypes.distributed.views import DView
+from mirabelle.arraytypes.reductions import normal_axes
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.tree import Leaf
+
+
+def _handle(view: DView) -> Any:
+    return wrap(view.family, Leaf(view))
+
+
+def _mine(view: DView, weights: Any = None) -> tuple[Any, Any]:
+    """This process' elements in a row, with their weights; none where others speak for them."""
+    view = regular(view)
+    part, inner = partition_of(view), view.family.inner
+    local, speaks = counted_parts(view)
+    rows = [local] if weights is None else [local, part_of(weights, part)]
+    found = []
+    for x in rows:
+        row = packed(verbs.reshape(wrap(inner, Leaf(x)), (-1,)))
+        found.append(row if speaks else row[:0])
+    return found[0], found[1] if len(found) > 1 else None
+
+
+def _extremes(view: DView) -> np.ndarray:
+    """The least and the largest element, NaN if there is one, on the host of each process."""
+    x = _handle(view)
+    low, high = verbs.min(x), verbs.max(x)
+    return np.array([verbs.fetch(low), verbs.fetch(high)], view.dtype).reshape(2)
+
+
+@distributed_routine("bincount")
+def bincount(view: DView, weights: Any = None, minlength: int = 0) -> Any:
+    options = {"weights": weights, "minlength": minlength}
+    if view.ndim != 1 or view.dtype.kind not in "biu" or (weights is not None and weights.shape != view.shape):
+        return fall_back(view.family, "bincount")(view, **options)
+    low, high = _extremes(view)
+    if low < 0:
+        raise ValueError("'list' argument must have no negative elements")
+    run = view.family.inner._routine("bincount")
+    mine, own = _mine(view, weights)
+    found = run(mine, weights=own, minlength=max(int(minlength), int(high) + 1))
+    return replicated(view, summed(view, local_result(view.family.inner, found)))
+
+
+# Histograms
+
+
+def _host(x: Any) -> Any:
+    """Bins as NumPy takes them: what is an array of the place, on the host."""
+    if isinstance(x, DView):
+        return np.asarray(x.family._download(x))
+    return [_host(item) for item in x] if isinstance(x, (list, tuple)) else x
+
+
+@distributed_routine("histogram")
+def histogram(view: DView, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
+    if isinstance(bins, str) or not isinstance(weights, (DView, type(None))) or view.dtype.kind not in "biuf":
+        options = {"bins": bins, "range": range, "density": density, "weights": weights}
+        return fall_back(view.family, "histogram")(view, **options)
+    if weights is not None and weights.shape != view.shape:
+        raise ValueError("weights should have the same shape as a.")
+    bins, inner = _host(bins), view.family.inner
+    ends = _extremes(view)
+    _, edges = np.histogram(ends.astype(np.uint8) if ends.dtype.kind == "b" else ends, bins, range)
+    if isinstance(bins, (int, np.integer)):
+        options = {"bins": int(bins), "range": (edges[0], edges[-1])}
+    else:
+        options = {"bins": inner._upload(edges)}
+    mine, own = _mine(view, weights)
+    if mine.size:
+        counts = local_result(inner, inner._routine("histogram")(mine, weights=own, **options)[0])
+    else:
+        kind = np.dtype(np.intp) if own is None else _counted(own.dtype)
+        counts = inner._upload(np.zeros(len(edges) - 1, kind))
+    return _finished(view, summed(view, counts), [edges], density)
+
+
+def _counted(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy adds weights up."""
+    return np.histogram(np.zeros(1), 1, weights=np.zeros(1, dtype))[0].dtype
+
+
+def _finished(view: DView, counts: Any, edges: list[np.ndarray], density: Any) -> tuple[Any, ...]:
+    """Counts that all processes have, divided by their sum and by the sizes of bins for a density."""
+    inner = view.family.inner
+    x = wrap(inner, Leaf(counts))
+    if density:
+        x = verbs.divide(x, verbs.sum(x))
+        for d, e in enumerate(edges):
+            width = np.diff(e).astype(np.float64).reshape([-1 if i == d else 1 for i in range(len(edges))])
+            x = verbs.divide(x, wrap(inner, Leaf(inner._upload(width))))
+    made = replicated(view, view_of(x))
+    return made, *[replicated(view, inner._upload(e)) for e in edges]
+
+
+@distributed_routine("histogram_bin_edges")
+def histogram_bin_edges(view: DView, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    if isinstance(bins, str) or view.dtype.kind not in "biuf":
+        options = {"bins": bins, "range": range, "weights": weights}
+        return fall_back(view.family, "histogram_bin_edges")(view, **options)
+    return replicated(
+        view, view.family.inner._upload(np.histogram_bin_edges(_extremes(view), _host(bins), range))
+    )
+
+
+@distributed_routine("histogramdd")
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    if isinstance(sample, DView):
+        sample = [sample] if sample.ndim == 1 else [sample[:, i] for i in np.arange(sample.shape[1]).tolist()]
+    columns = [x if isinstance(x, DView) else None for x in sample]
+    if any(x is None or x.ndim != 1 or x.shape != columns[0].shape for x in columns):  # type: ignore[union-attr]
+        first = next(x for x in columns if x is not None)
+        options = {"bins": bins, "range": range, "density": density, "weights": weights}
+        return fall_back(first.family, "histogramdd")(sample, **options)
+    counts, *edges = _grid(columns, bins, range, density, weights)
+    return counts, edges
+
+
+@distributed_routine("histogram2d")
+def histogram2d(
+    x: DView, y: DView, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    if not isinstance(x, DView) or not isinstance(y, DView) or x.shape != y.shape or x.ndim != 1:
+        raise ValueError("x and y must have the same length.")
+    bins = _host(bins)
+    if not isinstance(bins, (int, np.integer)) and len(bins) not in (1, 2):
+        bins = [np.asarray(bins), np.asarray(bins)]
+    return _grid([x, y], bins, range, density, weights)
+
+
+def _grid(columns: list[Any], bins: Any, range: Any, density: Any, weights: Any) -> tuple[Any, ...]:
+    """The cells of a grid: NumPy says from the extremes where they are, and counts those of each part."""
+    columns = [regular(x) for x in columns]
+    first = columns[0]
+    inner, part = first.family.inner, partition_of(first)
+    ends = np.stack([_extremes(x).astype(np.float64) for x in columns], axis=1)
+    _, edges = np.histogramdd(ends, _host(bins), range)
+    speaks = counted_parts(first)[1]
+    rows = [np.asarray(inner._download(part_of(x, part))) for x in columns]
+    own = None if weights is None else np.asarray(inner._download(part_of(weights, part)))
+    points = np.stack(rows, axis=1)
+    if not speaks:
+        points, own = points[:0], None if own is None else own[:0]
+    counts = np.histogramdd(points, edges, weights=own)[0]
+    return _finished(first, summed(first, inner._upload(counts)), list(edges), density)
+
+
+# Places
+
+
+@distributed_routine("flatnonzero")
+def flatnonzero(view: DView) -> Any:
+    return DArray._routines["nonzero"](flattened(regular(view)))[0]
+
+
+@distributed_routine("argwhere")
+def argwhere(view: DView) -> Any:
+    """The places that `nonzero` finds, side by side: all its results are divided in one way."""
+    found = DArray._routines["nonzero"](view)
+    first = found[0]
+    part = partition_of(first)
+    shape = (first.shape[0], len(found))
+    local = first.family.inner._empty(
+        (part.local_shape(first.buffer.comm.rank)[0], len(found)), np.dtype(np.int64)
+    )
+    for d, x in enumerate(found):
+        first.family.inner._copy_into(local[:, d], part_of(x, part))
+    return of_parts(first, partition(shape, part.mesh, (*part.splits, None)), local)
+
+
+# Quantiles
+
+
+def _reduced(name: str, view: DView, operands: tuple[Any, ...], axis: Any, options: dict[str, Any]) -> Any:
+    """A routine that makes one element of all along some axes, where these are not divided; else None."""
+    axes = normal_axes(axis, view.ndim)
+    view = regular(view)
+    if uncut(view, axes) is None:
+        return None
+    run = view.family.inner._routine(name)
+    lead = tuple(d for x in operands for d in getattr(x, "shape", ()))
+    left: list[int | None] = [None] * len(lead)
+    left += list(range(view.ndim)) if options["keepdims"] else [d for d in range(view.ndim) if d not in axes]
+    return by_lines(view, axes, lambda x: run(x, *operands, axis=axes, **options), left)
+
+
+def _medians(name: str) -> None:
+    @distributed_routine(name)
+    def run(view: DView, axis: Any = None, keepdims: bool = False) -> Any:
+        if view.dtype.kind == "c":
+            return fall_back(view.family, name)(view, axis=axis, keepdims=keepdims)
+        found = _reduced(name, view, (), axis, {"keepdims": keepdims})
+        if found is not None:
+            return found
+        axes = normal_axes(axis, view.ndim)
+        if len(axes) < view.ndim:
+            return _of_columns(name, view, axes, (), {"keepdims": keepdims})
+        return _selected(name, view, None, keepdims)
+
+
+def _quantiles(name: str) -> None:
+    @distributed_routine(name)
+    def run(
+        view: DView, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False, **more: Any
+    ) -> Any:
+        options = {"method": method, "keepdims": keepdims, **more}
+        if more or view.dtype.kind not in "iuf" or method not in _BETWEEN:
+            return fall_back(view.family, name)(view, q, axis=axis, **options)
+        q = together(q)
+        found = _reduced(name, view, (q,), axis, options)
+        if found is not None:
+            return found
+        axes = normal_axes(axis, view.ndim)
+        if len(axes) < view.ndim:
+            return _of_columns(name, view, axes, (q,), options)
+        return _selected(name, view, q, keepdims, method)
+
+
+def _of_columns(name: str, view: DView, axes: tuple[int, ...], operands: tuple[Any, ...], options: Any) -> Any:
+    """The same where there are fewer lines than processes: line by line."""
+    from mirabelle.arraytypes.functions.manipulation import stack  # which stands on this module's routines
+
+    left = [d for d in range(view.ndim) if d not in axes]
+    more = {key: x for key, x in options.items() if key != "keepdims"}
+    run = DArray._routines[name]
+    rows = []
+    for at in itertools.product(*(range(view.shape[d]) for d in left)):
+        index = [slice(None)] * view.ndim
+        for d, i in zip(left, at, strict=True):
+            index[d] = i  # type: ignore[call-overload]
+        rows.append(_handle(run(view[tuple(index)], *operands, axis=None, **more)))
+    lead = rows[0].shape
+    kept = tuple(1 if d in axes else n for d, n in enumerate(view.shape)) if options["keepdims"] else tuple(
+        view.shape[d] for d in left
+    )  # fmt: skip
+    return view_of(verbs.reshape(stack(rows, axis=len(lead)), (*lead, *kept)))
+
+
+# Where quantiles lie between sorted elements: alpha and beta of Hyndman and Fan, who number the ways.
+_CONTINUOUS = {
+    "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
+}  # fmt: skip
+_BETWEEN = {"linear", "lower", "higher", "midpoint", *_CONTINUOUS}
+
+
+def _selected(name: str, view: DView, q: Any, keepdims: bool, method: str = "linear") -> Any:
+    """A quantile of all elements: NumPy is given the neighbours in the sorted line that it reads."""
+    shares = None if q is None else _shares(name, view, q)
+    ordered = sorted_line(flattened(regular(view)), places=False)[0]
+    n = ordered.shape[0]
+    first, last = 0, n - 1
+    if view.dtype.kind == "f":
+        x = _handle(ordered)
+        numbers = n - int(verbs.fetch(verbs.count_nonzero(verbs.not_equal(x, x))))  # NaN comes last
+        if numbers < n and name.startswith("nan") and numbers:
+            last = numbers - 1
+        elif numbers < n:
+            first = last
+    n = last - first + 1
+    if shares is None:
+        pairs = np.array([[(n - 1) // 2, n // 2]])
+    else:
+        at = (n - 1) * shares
+        if method in _CONTINUOUS:
+            alpha, beta = _CONTINUOUS[method]
+            at = np.clip(n * shares + (alpha + shares * (1 - alpha - beta)) - 1, 0, n - 1)
+        low = np.floor(at)
+        pairs = np.stack([low, np.minimum(low + 1, n - 1)], axis=-1).astype(np.int64).reshape(-1, 2)
+    inner = view.family.inner
+    values = inner._download(fetch_flat(ordered.buffer, np.ascontiguousarray(pairs.reshape(-1) + first)))
+    values = np.asarray(values).reshape(pairs.shape)
+    if shares is None:
+        made, lead = getattr(np, name)(values[0]), ()
+    else:
+        way = "linear" if method in _CONTINUOUS else method
+        steps = (at - low).reshape(-1)
+        found = [np.quantile(pair, step, method=way) for pair, step in zip(values, steps, strict=True)]
+        made, lead = np.asarray(found), shares.shape
+    shape = (*lead, *((1,) * view.ndim if keepdims else ()))
+    return replicated(view, inner._upload(np.asarray(made).reshape(shape)))
+
+
+def _shares(name: str, view: DView, q: Any) -> np.ndarray:
+    """The quantiles that are wanted as NumPy takes them, from 0 to 1."""
+    kind = view.dtype.type if view.dtype.kind == "f" else np.float64
+    q = np.asarray(q if isinstance(q, (int, float, np.ndarray, np.generic)) else view.family.inner._download(q))
+    if q.dtype.kind in "iub" or not q.ndim:
+        q = q.astype(kind)
+    percent = "percentile" in name
+    q = q / kind(100) if percent else q
+    if not ((q >= 0) & (q <= 1)).all():
+        raise ValueError(
+            f"{'Percentiles' if percent else 'Quantiles'} must be in the range [0, {100 if percent else 1}]"
+        )
+    return q
+
+
+for _name in ("median", "nanmedian"):
+    _medians(_name)
+for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
+    _quantiles(_name)
+
+__all__ = ["argwhere", "bincount", "histogram", "histogram2d", "histogramdd"]

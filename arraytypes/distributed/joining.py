@@ -1,0 +1,275 @@
+"""Routines that place elements anew: shifts, repeats, borders, triangles, sliding sums, and sets joined."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import library
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.distributed.darray import DArray, place_of
+from mirabelle.arraytypes.distributed.layouts import divided
+from mirabelle.arraytypes.distributed.lines import (
+    by_lines,
+    distributed_routine,
+    fall_back,
+    flattened,
+    handle,
+    of_parts,
+    part_of,
+    partition_of,
+    regular,
+    view_of,
+)
+from mirabelle.arraytypes.distributed.moving import rolled, window
+from mirabelle.arraytypes.distributed.routines import together
+from mirabelle.arraytypes.distributed.views import DView
+from mirabelle.arraytypes.functions import manipulation
+from mirabelle.arraytypes.functions.joining import concatenate
+from mirabelle.dispatch import promotion, verbs
+from mirabelle.dispatch.tree import Leaf
+
+
+def _handle(view: DView) -> Any:
+    return wrap(view.family, Leaf(view))
+
+
+# Shifts and repeats
+
+
+@manipulation.roll.method
+def _(x: DArray, shift: Any, axis: Any = None) -> Any:
+    """Only what crosses from one process to another is sent."""
+    view = view_of(x)
+    if not x.size:
+        return verbs.copy(x)
+    if axis is None:
+        line = flattened(regular(view))
+        shifts = manipulation._shifts(shift, 0, _handle(line))
+        return verbs.reshape(_handle(rolled(line, [shifts.get(0, 0)])), x.shape)
+    shifts = manipulation._shifts(shift, axis, x)
+    return _handle(rolled(view, [shifts.get(d, 0) for d in range(x.ndim)]))
+
+
+@distributed_routine("repeat")
+def repeat(view: DView, counts: Any, axis: int = 0) -> Any:
+    """A number of repeats for each element along the axis: each process finds which elements its part shows."""
+    view = regular(view)
+    comm, inner = view.buffer.comm, view.family.inner
+    counts = together(counts) if isinstance(counts, DView) else counts
+    counts = np.asarray(counts if isinstance(counts, (int, np.integer)) else inner._download(counts))
+    if (counts < 0).any():
+        raise ValueError("repeats may not contain negative values.")
+    if counts.ndim > 1 or (counts.ndim and counts.shape[0] not in (1, view.shape[axis])):
+        raise ValueError(
+            f"operands could not be broadcast together with shape ({view.shape[axis]},) {counts.shape}"
+        )
+    edges = np.cumsum(np.broadcast_to(counts.astype(np.int64), (view.shape[axis],)))
+    part = divided((int(edges[-1]),), comm.size)
+    places = [np.arange(a, b) for a, b in part.held(comm.rank)[0]] or [np.empty(0, np.int64)]
+    source = np.searchsorted(edges, np.concatenate(places), side="right")
+    index = _handle(of_parts(view, part, inner._upload(source.astype(np.int64))))
+    return view_of(verbs.copy(verbs.getitem(_handle(view), (*[slice(None)] * axis, index))))
+
+
+# Borders
+
+
+@distributed_routine("pad")
+def pad(view: DView, widths: Any, mode: Any = "constant", **options: Any) -> Any:
+    """One axis after the other, as NumPy does it, each where it is not divided."""
+    run = view.family.inner._routine("pad")
+    given = options
+    result = view
+    for axis, width in enumerate(widths):
+        if not any(width):
+            continue
+        alone = [(0, 0)] * view.ndim
+        alone[axis] = width
+        options = {
+            key: np.broadcast_to(np.asarray(x), (view.ndim, 2)).tolist()
+            if key in _PAIRS and x is not None
+            else x
+            for key, x in given.items()
+        }
+        found = None
+        if not callable(mode):
+            found = by_lines(
+                result,
+                (axis,),
+                lambda x: run(x, alone, mode=mode, **options),
+                range(view.ndim),
+            )
+        if found is None:
+            return fall_back(view.family, "pad")(view, widths, mode=mode, **given)
+        result = found
+    return view_of(verbs.copy(_handle(view))) if result is view else result
+
+
+# Options that np.pad takes for each axis, before and after it.
+_PAIRS = ("stat_length", "constant_values", "end_values")
+
+# Triangles
+
+
+def _triangle(name: str) -> None:
+    @distributed_routine(name)
+    def run(view: DView, k: int = 0) -> Any:
+        """Of each box of a process' part the triangle whose diagonal passes where that of the whole does."""
+        view = regular(view)
+        part, inner = partition_of(view), view.family.inner
+        local, rank = part_of(view, part), view.buffer.comm.rank
+        routine = inner._routine(name)
+        out = inner._empty(part.local_shape(rank), view.dtype)
+        rows, columns = part.held(rank)[-2:]
+        for row, column in itertools.product(rows, columns):
+            index = (Ellipsis, slice(*place_of(rows, *row)), slice(*place_of(columns, *column)))
+            inner._copy_into(out[index], routine(local[index], k=k + row[0] - column[0]))
+        return of_parts(view, part, out)
+
+
+for _name in ("tril", "triu"):
+    _triangle(_name)
+
+# Inner products and sliding sums
+
+
+@distributed_routine("vecdot")
+def vecdot(a: DView, b: DView) -> Any:
+    """A sum over the last dimension, of whatever each process has of it."""
+    x, y = _handle(a), _handle(b)
+    dtype = promotion.result_type(x.dtype, y.dtype)
+    x = verbs.conj(x) if x.dtype.kind == "c" else x
+    return view_of(verbs.sum(verbs.multiply(x, y), axis=-1, dtype=dtype))
+
+
+def _sliding(name: str) -> None:
+    @distributed_routine(name)
+    def run(a: Any, v: Any, mode: str = "full") -> Any:
+        """Each process' part of the sums, of its part of the longer operand and a window around it."""
+        if a.ndim != 1 or v.ndim != 1 or mode not in ("full", "same", "valid") or not v.size or not a.size:
+            return fall_back(a.family, name)(a, v, mode=mode)
+        n, m = a.shape[0], v.shape[0]
+        if name == "correlate":  # a convolution with the other, turned around and conjugated
+            turned = verbs.getitem(_handle(v), slice(None, None, -1))
+            v = view_of(verbs.conj(turned) if v.dtype.kind == "c" else turned)
+        swapped = n < m
+        if swapped:
+            a, v, n, m = v, a, m, n
+        start, stop = {"full": (0, n + m - 1), "valid": (m - 1, n)}.get(mode, ((m - 1) // 2, (m - 1) // 2 + n))
+        if name == "correlate" and mode == "same" and swapped:  # (NumPy turns the result around)
+            start, stop = m // 2, m // 2 + n
+        a = regular(a)
+        comm, inner = a.buffer.comm, a.family.inner
+        part = divided((stop - start,), comm.size)
+
+        def reach(q: int) -> tuple[int, int] | None:
+            held = part.held(q)[0]
+            if not held:
+                return None
+            low, high = held[0][0] + start, held[0][1] + start
+            return max(low - m + 1, 0), min(high, n)
+
+        def wanted(q: int) -> list[tuple[int, int]] | None:
+            found = reach(q)
+            return None if found is None or found[0] >= found[1] else [found]
+
+        table = together(v)
+        local = window(a, wanted)
+        dtype = np.result_type(a.dtype, v.dtype)
+        mine = reach(comm.rank)
+        if mine is None:
+            return of_parts(a, part, inner._empty((0,), dtype))
+        low = part.held(comm.rank)[0][0][0] + start
+        sums = inner._routine("convolve")(local, table, mode="full")
+        count = part.local_shape(comm.rank)[0]
+        made = sums[low - mine[0] : low - mine[0] + count]
+        return of_parts(a, part, view_of(verbs.copy(handle(a, made))))
+
+
+for _name in ("convolve", "correlate"):
+    _sliding(_name)
+
+# Bits
+
+
+def _bits(name: str) -> None:
+    @distributed_routine(name)
+    def run(view: DView, axis: Any = None, **options: Any) -> Any:
+        routine = view.family.inner._routine(name)
+        found = None
+        if axis is not None:
+            found = by_lines(
+                view, (axis % view.ndim,), lambda x: routine(x, axis=axis, **options), range(view.ndim)
+            )
+        return fall_back(view.family, name)(view, axis=axis, **options) if found is None else found
+
+
+for _name in ("packbits", "unpackbits"):
+    _bits(_name)
+
+# Sets
+
+
+@distributed_routine("union1d")
+def union1d(a: DView, b: DView) -> Any:
+    row = concatenate([verbs.reshape(_handle(x), (-1,)) for x in (a, b)])
+    return view_of(library.call("unique", row))
+
+
+@distributed_routine("intersect1d")
+def intersect1d(a: DView, b: DView, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """Neighbours that are equal, once all elements of both are sorted."""
+    first: list[Any] = []
+    rows: list[Any] = []
+    for x in (a, b):
+        row = verbs.reshape(_handle(x), (-1,))
+        if not assume_unique:
+            row, at = library.call("unique", row, return_index=True)
+            first.append(at)
+        rows.append(row)
+    both = concatenate(rows)
+    order = library.call("argsort", both, axis=0, kind="stable")
+    both = verbs.getitem(both, order)
+    same = verbs.equal(verbs.getitem(both, slice(1, None)), verbs.getitem(both, slice(None, -1)))
+    found = verbs.getitem(verbs.getitem(both, slice(None, -1)), same)
+    if not return_indices:
+        return view_of(found)
+    one = verbs.getitem(verbs.getitem(order, slice(None, -1)), same)
+    other = verbs.subtract(verbs.getitem(verbs.getitem(order, slice(1, None)), same), rows[0].shape[0])
+    if first:
+        one, other = verbs.getitem(first[0], one), verbs.getitem(first[1], other)
+    return tuple(view_of(x) for x in (found, one, other))
+
+
+@distributed_routine("setdiff1d")
+def setdiff1d(a: DView, b: DView, assume_unique: bool = False) -> Any:
+    x, y = verbs.reshape(_handle(a), (-1,)), verbs.reshape(_handle(b), (-1,))
+    if not assume_unique:
+        x, y = library.call("unique", x), library.call("unique", y)
+    return view_of(verbs.getitem(x, library.call("isin", x, y, invert=True)))
+
+
+@distributed_routine("setxor1d")
+def setxor1d(a: DView, b: DView, assume_unique: bool = False) -> Any:
+    rows = [verbs.reshape(_handle(x), (-1,)) for x in (a, b)]
+    if not assume_unique:
+        rows = [library.call("unique", row) for row in rows]
+    both = library.call("sort", concatenate(rows), axis=0)
+    n = both.shape[0]
+    if n < 2:
+        return view_of(both)
+    differs = verbs.not_equal(verbs.getitem(both, slice(1, None)), verbs.getitem(both, slice(None, -1)))
+    alone = concatenate(
+        [verbs.getitem(differs, slice(0, 1)) | True, differs, verbs.getitem(differs, slice(0, 1)) | True]
+    )
+    return view_of(
+        verbs.getitem(
+            both, verbs.logical_and(verbs.getitem(alone, slice(1, None)), verbs.getitem(alone, slice(None, -1)))
+        )
+    )
+
+
+__all__ = ["intersect1d", "pad", "repeat", "setdiff1d", "setxor1d", "union1d", "vecdot"]

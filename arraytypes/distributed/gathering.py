@@ -183,6 +183,15 @@ def first_place(view: DView) -> int:
 # Gathers within trees
 
 
+def in_runs(part: Partition) -> bool:
+    """Does each process hold one run of places along each dimension? (All have to decide alike.)"""
+    found = part.cache.get("in runs")
+    if found is None:
+        found = all(len(held) == 1 for q in range(part.size) for held in part.held(q))
+        part.cache["in runs"] = found
+    return bool(found)
+
+
 def fuses(frame: Any, leaf: Leaf) -> bool:
     """Can a gather from this memory be part of the local kernel: does this process hold all of it, in C's order?"""
     buffer = leaf.view.buffer
@@ -190,7 +199,7 @@ def fuses(frame: Any, leaf: Leaf) -> bool:
         buffer.partition.replicated
         and bool(buffer.local.flags.c_contiguous)
         and leaf.view.dtype == buffer.dtype
-        and all(len(held) == 1 for held in frame.partition.held(frame.rank))
+        and in_runs(frame.partition)
     )
 
 
@@ -200,7 +209,7 @@ def brought_here(frame: Any, base: Leaf, shape: tuple[int, ...]) -> Leaf | None:
     buffer = view.buffer
     part = buffer.partition
     asked = math.prod(shape) // part.size * (8 + buffer.dtype.itemsize)
-    if buffer.nbytes > asked or any(len(held) != 1 for held in frame.partition.held(frame.rank)):
+    if buffer.nbytes > asked or not in_runs(frame.partition):
         return None
     from mirabelle.arraytypes.distributed.execution import brought_together
 
@@ -240,32 +249,34 @@ def restrided(local: Any, offset: int, shape: tuple[int, ...], strides: tuple[in
 
 def without_gathers(frame: Any, tree: Any) -> Any:
     """The tree with what its gathers read as leaves, which each process has as its part needs them."""
-    made: dict[int, Any] = {}
+    return _walk(frame, tree, {})
 
-    def walk(node: Any) -> Any:
-        if type(node) is Reduced:
-            return node.value if node.value is not None else force(frame.family, node)
-        if type(node) is not Broadcasted:
-            return node
-        if node.value is not None:
-            return node.value
-        found = made.get(id(node))
-        if found is None:
-            if node.sig.op is TABLE["gather"] and not fuses(frame, node.args[0]):  # type: ignore[index]
-                base, offset = node.args  # type: ignore[misc]
-                here = brought_here(frame, base, node.shape)
-                if here is None:
-                    found = gathered(frame, base, walk(offset), node.shape)
-                else:
-                    found = Broadcasted(node.sig, (here, walk(offset)), node.shape)
-            else:
-                args = tuple(map(walk, node.args or ()))
-                same = all(a is b for a, b in zip(args, node.args or (), strict=True))
-                found = node if same else Broadcasted(node.sig, args, node.shape)
-            made[id(node)] = found
+
+def _walk(frame: Any, node: Any, made: dict[int, Any]) -> Any:
+    # (No closure: it would hold itself, and with it the nodes it has seen.)
+    if type(node) is Reduced:
+        return node.value if node.value is not None else force(frame.family, node)
+    if type(node) is not Broadcasted:
+        return node
+    if node.value is not None:
+        return node.value
+    found = made.get(id(node))
+    if found is not None:
         return found
-
-    return walk(tree)
+    args = node.args or ()
+    if node.sig.op is TABLE["gather"] and not fuses(frame, args[0]):
+        base, offset = args
+        here = brought_here(frame, base, node.shape)
+        if here is None:
+            found = gathered(frame, base, _walk(frame, offset, made), node.shape)
+        else:
+            found = Broadcasted(node.sig, (here, _walk(frame, offset, made)), node.shape)
+    else:
+        walked = tuple([_walk(frame, a, made) for a in args])
+        same = all(a is b for a, b in zip(walked, args, strict=True))
+        found = node if same else Broadcasted(node.sig, walked, node.shape)
+    made[id(node)] = found
+    return found
 
 
 def gathered(frame: Any, base: Leaf, offset: Any, shape: tuple[int, ...]) -> Leaf:

@@ -471,8 +471,10 @@ def write_view(family: Any, view: DView, tree: Any) -> None:
     if shown is None:
         gathering.put_by_address(family, view, wrap(family, force(family, _fitting(tree, view.shape))))
         return
-    target, leading = target_of(shown)
-    frame = Frame(family, comm, target)
+    plan = shown.writing.get(comm.rank)
+    if plan is None:
+        plan = shown.writing[comm.rank] = WritePlan(shown, comm.rank)
+    frame = Frame(family, comm, plan.target)
     leaves = leaves_of(tree)
     if has_tables(leaves):
         tree = gathering.without_gathers(frame, tree)
@@ -480,14 +482,16 @@ def write_view(family: Any, view: DView, tree: Any) -> None:
     if 0 not in frame.local_shape:
         if view.whole:
             dest = buffer.local
+        elif plan.how is None:
+            write_pieces(frame, buffer, shown, tree, plan.leading)
+            return
         else:
-            box = local_box(target, comm.rank)[leading:]
-            if not _writable_at_once(shown, target, leading):
-                write_pieces(frame, buffer, shown, tree, leading)
-                return
-            dest = shown.shows(buffer.local, comm.rank, box)
-            if leading:
-                dest = dest[(*[None] * leading, Ellipsis)]
+            dest = plan.how.show(buffer.local)
+            if plan.leading:
+                dest = dest[(*[None] * plan.leading, Ellipsis)]
+    elif not view.whole and not plan.at_once:
+        write_pieces(frame, buffer, shown, tree, plan.leading)
+        return
     if overlapping.overlapped(frame, tree, dest) is None:
         root = frame.node(tree)
         frame.built()
@@ -506,6 +510,19 @@ def _fitting(tree: Any, shape: tuple[int, ...]) -> Any:
     if tree.shape == shape:
         return tree
     return Broadcasted(promotion.intern(TABLE["copy"], (tree.dtype,), (tree.dtype,)), (tree,), shape)
+
+
+class WritePlan:
+    """How a process writes through a view: its part of what is written, and where that lies."""
+
+    __slots__ = ("at_once", "how", "leading", "target")
+
+    def __init__(self, shown: Map, rank: int) -> None:
+        self.target, self.leading = target_of(shown)
+        self.at_once = _writable_at_once(shown, self.target, self.leading)
+        self.how = None
+        if self.at_once and 0 not in self.target.local_shape(rank):
+            self.how = shown.how(rank, local_box(self.target, rank)[self.leading :])
 
 
 def target_of(shown: Map) -> tuple[Partition, int]:

@@ -107,136 +107,163 @@ def _inner(maps: tuple[Map, ...], target: Partition, q: int) -> Box | None:
 class HaloPlan:
     """For the maps of a tree's operands and a partition: the inner box, those around it, what travels."""
 
-    __slots__ = ("edges", "inner_box", "maps", "mine", "origin", "rank", "target", "transfers")
+    __slots__ = ("edges", "inner_box", "maps", "origin", "rank", "slabs", "target", "transfers")
 
     def __init__(self, maps: tuple[Map, ...], plans: list[Any], target: Partition, rank: int) -> None:
         self.maps, self.target, self.rank = maps, target, rank
-        self.mine: Box = tuple(held[0] for held in target.held(rank))
-        self.origin = tuple(a for a, _ in self.mine)
+        mine: Box = tuple(held[0] for held in target.held(rank))
+        self.origin = tuple(a for a, _ in mine)
         inner = _inner(maps, target, rank)
         assert inner is not None
-        self.inner_box: Box = inner
-        self.edges = around(self.mine, inner)
         self.transfers = {
             id(shown): Transfer(shown, p.needs, rank, missing=True)
             for shown, p in zip(maps, plans, strict=True)
             if not p.here
         }
+        self.inner_box = BoxPlan(self, inner)
+        self.slabs = [BoxPlan(self, box) for box in slabs(inner, PIECES)]
+        self.edges = [BoxPlan(self, box) for box in around(mine, inner)]
 
     def run(self, frame: Any, tree: Broadcasted, dest: Any) -> Any:
         inner = frame.inner
         if dest is None:
             dest = inner._empty(frame.local_shape, tree.dtype)
-        views = _views_of(tree)
-        arrived: dict[int, list[tuple[Box, Any]]] = {}
+        arrived: dict[tuple[int, int], list[Any]] = {}
         under_way: list[Messages] = []
         large = False
-        for key, view in views.items():
+        for key, view in _views_of(tree).items():
             transfer = self.transfers.get(key[1])
             if transfer is None:
                 continue
             messages, landed = _begin(transfer, view)
-            large = large or any(v.nbytes > EAGER_BYTES for _, v in landed)
-            arrived[key] = landed  # type: ignore[index]
+            large = large or any(v.nbytes > EAGER_BYTES for v in landed)
+            arrived[key] = landed
             under_way.append(messages)
         # (messages between cards need nobody to move them on)
-        parts = slabs(self.inner_box, PIECES if large and frame.comm.carrier(inner) is frame.comm else 1)
-        for box in parts:
-            self._compute(frame, tree, dest, box, {})
-            if len(parts) > 1:
+        if large and frame.comm.carrier(inner) is frame.comm:
+            for box in self.slabs:
+                box.compute(frame, tree, dest, arrived)
                 frame.comm.hurry()
+        else:
+            self.inner_box.compute(frame, tree, dest, arrived)
         for messages in under_way:
             messages.finish()
         for box in self.edges:
-            self._compute(frame, tree, dest, box, arrived)
+            box.compute(frame, tree, dest, arrived)
         return dest
 
-    def _compute(self, frame: Any, tree: Broadcasted, dest: Any, box: Box, arrived: dict[Any, Any]) -> None:
-        """The tree on one box of the result."""
-        shape = tuple(b - a for a, b in box)
-        local = _Boxed(self, frame, box, arrived).node(tree)
-        index = tuple(slice(a - o, b - o) for (a, b), o in zip(box, self.origin, strict=True))
-        target = destination(dest[(*index, Ellipsis)])
-        if local.shape != shape:
+
+class BoxPlan:
+    """One box of the result: its place in this process's part, and how each operand is shown for it."""
+
+    __slots__ = ("index", "plan", "ranges", "recipes", "shape", "shapes")
+
+    def __init__(self, plan: HaloPlan, ranges: Box) -> None:
+        self.plan, self.ranges = plan, ranges
+        self.shape = tuple(b - a for a, b in ranges)
+        self.index = (
+            *[slice(a - o, b - o) for (a, b), o in zip(ranges, plan.origin, strict=True)],
+            Ellipsis,
+        )
+        self.recipes = {id(shown): Recipe(plan, shown, ranges) for shown in plan.maps}
+        # The shape on this box of a part of the tree of each shape.
+        self.shapes: dict[tuple[int, ...], tuple[int, ...]] = {plan.target.shape: self.shape}
+
+    def compute(self, frame: Any, tree: Broadcasted, dest: Any, arrived: dict[Any, Any]) -> None:
+        local = self.node(tree, frame, arrived, {})
+        if local.shape != self.shape:
             sig = promotion.intern(TABLE["copy"], (local.dtype,), (local.dtype,))
-            local = Broadcasted(sig, (local,), shape)
-        verbs.copyto(wrap(frame.inner, target), local)
+            local = Broadcasted(sig, (local,), self.shape)
+        verbs.copyto(wrap(frame.inner, destination(dest[self.index])), local)
 
-
-class _Boxed:
-    """The local tree of a tree, on one box of the result."""
-
-    def __init__(self, plan: HaloPlan, frame: Any, box: Box, arrived: dict[Any, Any]) -> None:
-        self.plan, self.frame, self.box, self.arrived = plan, frame, box, arrived
-        self.made: dict[int, Any] = {}
-
-    def node(self, node: Broadcasted) -> Any:
-        found = self.made.get(id(node))
+    def node(self, node: Broadcasted, frame: Any, arrived: dict[Any, Any], made: dict[int, Any]) -> Any:
+        """The local tree of a tree."""
+        found = made.get(id(node))
         if found is not None:
             return found
         args: list[Any] = []
         for a in node.args or ():
             kind = type(a)
             if kind is Broadcasted and a.value is None:
-                a = self.node(a)
-            elif kind is Broadcasted or kind is Reduced:
-                a = self.leaf(a.value)
-            elif kind is Leaf:
-                a = self.leaf(a)
+                args.append(self.node(a, frame, arrived, made))
+                continue
+            if kind is Broadcasted or kind is Reduced:
+                a = a.value
+                kind = Leaf
+            if kind is Leaf:
+                leaf = made.get(id(a))
+                if leaf is None:
+                    leaf = made[id(a)] = Leaf(self.view(a.view, frame, arrived))
+                a = leaf
             args.append(a)
-        found = self.made[id(node)] = Broadcasted(node.sig, tuple(args), self.shape_of(node.shape))
+        shape = self.shapes.get(node.shape)
+        if shape is None:
+            shape = self.shapes[node.shape] = self._shape_of(node.shape)
+        found = made[id(node)] = Broadcasted(node.sig, tuple(args), shape)
         return found
 
-    def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def _shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         full = self.plan.target.shape
         off = len(full) - len(shape)
-        return tuple(
-            self.box[off + i][1] - self.box[off + i][0] if n == full[off + i] else n for i, n in enumerate(shape)
-        )
+        return tuple(self.shape[off + i] if n == full[off + i] else n for i, n in enumerate(shape))
 
-    def leaf(self, leaf: Leaf) -> Leaf:
-        found = self.made.get(id(leaf))
-        if found is None:
-            found = self.made[id(leaf)] = Leaf(self.view(leaf.view))
-        return found  # type: ignore[no-any-return]
-
-    def view(self, view: DView) -> Any:
-        """What a box needs of an operand: as it lies here, as it came, or put together of both."""
-        frame, plan = self.frame, self.plan
+    def view(self, view: DView, frame: Any, arrived: dict[Any, Any]) -> Any:
+        """What the box needs of an operand, as a local view."""
         buffer = view.buffer
-        if view.whole and buffer.partition is plan.target:
-            index = tuple(slice(a - o, b - o) for (a, b), o in zip(self.box, plan.origin, strict=True))
-            return buffer.local[(*index, Ellipsis)]
-        shown = view.map
-        assert shown is not None
-        off = len(plan.target.shape) - len(shown.shape)
-        region: Box = tuple(
-            self.box[off + i] if off + i >= 0 and n == plan.target.shape[off + i] else (0, n)
-            for i, n in enumerate(shown.shape)
-        )
-        held = shown.held(frame.rank)
-        own = boxes(held, tuple((r,) for r in region))
-        if own == [region]:
-            return shown.shows(buffer.local, frame.rank, region)
-        pieces = [(box, None) for box in own]
-        for box, landed in self.arrived.get((buffer.name, id(shown)), ()):
-            pieces += [(part, (box, landed)) for part in boxes(tuple((r,) for r in box), tuple((r,) for r in region))]
-        if len(pieces) == 1 and pieces[0][1] is not None:
-            return _part_of(*pieces[0][1], region)
+        if view.whole and buffer.partition is self.plan.target:
+            return buffer.local[self.index]
+        recipe = self.recipes[id(view.map)]
+        if recipe.how is not None:
+            return recipe.how.show(buffer.local)
+        landed = arrived[buffer.name, id(view.map)]
+        if recipe.came is not None:
+            which, index = recipe.came
+            return landed[which][index]
         if counters.active:
             counters.add(temporaries=1)
-        out = frame.inner._empty(tuple(b - a for a, b in region), view.dtype)
-        for part, came in pieces:
-            where = tuple(slice(a - r, b - r) for (a, b), (r, _) in zip(part, region, strict=True))
-            source = shown.shows(buffer.local, frame.rank, part) if came is None else _part_of(*came, part)
-            frame.inner._copy_into(out[(*where, Ellipsis)], source)
+        out = frame.inner._empty(recipe.shape, view.dtype)
+        for where, how, came in recipe.parts:
+            source = how.show(buffer.local) if how is not None else landed[came[0]][came[1]]
+            frame.inner._copy_into(out[where], source)
         return out
 
 
-def _part_of(box: Box, landed: Any, part: Box) -> Any:
-    """A part of a box that came."""
-    index = tuple(slice(a - o, b - o) for (a, b), (o, _) in zip(part, box, strict=True))
-    return landed[(*index, Ellipsis)]
+class Recipe:
+    """How a box's part of an operand is had: as it lies here (`how`), as it came (`came`), or from several parts."""
+
+    __slots__ = ("came", "how", "parts", "shape")
+
+    def __init__(self, plan: HaloPlan, shown: Map, ranges: Box) -> None:
+        off = len(plan.target.shape) - len(shown.shape)
+        region: Box = tuple(
+            ranges[off + i] if off + i >= 0 and n == plan.target.shape[off + i] else (0, n)
+            for i, n in enumerate(shown.shape)
+        )
+        wanted = tuple((r,) for r in region)
+        self.shape = tuple(b - a for a, b in region)
+        self.how: Any = None
+        self.came: Any = None
+        self.parts: list[tuple[Any, Any, Any]] = []
+        own = boxes(shown.held(plan.rank), wanted)
+        if own == [region]:
+            self.how = shown.how(plan.rank, region)
+            return
+        for part in own:
+            self.parts.append((_inside(region, part), shown.how(plan.rank, part), None))
+        transfer = plan.transfers.get(id(shown))
+        which = 0
+        for found in transfer.receives.values() if transfer is not None else ():
+            for box in found:
+                for part in boxes(tuple((r,) for r in box), wanted):
+                    self.parts.append((_inside(region, part), None, (which, _inside(box, part))))
+                which += 1
+        if len(self.parts) == 1 and self.parts[0][2] is not None:
+            self.came = self.parts[0][2]
+
+
+def _inside(box: Box, part: Box) -> tuple[Any, ...]:
+    """The index of a part in a box."""
+    return (*[slice(a - o, b - o) for (a, b), (o, _) in zip(part, box, strict=True)], Ellipsis)
 
 
 def _views_of(tree: Broadcasted) -> dict[tuple[int, int], DView]:
@@ -244,20 +271,20 @@ def _views_of(tree: Broadcasted) -> dict[tuple[int, int], DView]:
     return {(leaf.view.buffer.name, id(leaf.view.map)): leaf.view for leaf in execution.leaves_of(tree)}
 
 
-def _begin(transfer: Transfer, view: DView) -> tuple[Messages, list[tuple[Box, Any]]]:
-    """Start the messages of a transfer; where the boxes will be that come."""
+def _begin(transfer: Transfer, view: DView) -> tuple[Messages, list[Any]]:
+    """Start the messages of a transfer; the views where its boxes will be, in the order they come."""
     buffer = view.buffer
     inner = buffer.inner
     messages = Messages(buffer.comm, inner)
     outgoing = {q: transfer._packed(buffer, inner, b, view.dtype) for q, b in transfer.sends.items()}
     incoming: dict[int, Any] = {}
-    landed: list[tuple[Box, Any]] = []
+    landed: list[Any] = []
     for q, found in transfer.receives.items():
         row = inner._empty((sum(map(volume, found)),), view.dtype)
         incoming[q] = row
         at = 0
         for box in found:
-            landed.append((box, row[at : at + volume(box)].reshape(tuple(b - a for a, b in box))))
+            landed.append(row[at : at + volume(box)].reshape(tuple(b - a for a, b in box)))
             at += volume(box)
     messages.begin(outgoing, incoming)
     return messages, landed

@@ -300,12 +300,14 @@ class Map:
     here), `starts` are places along all dimensions of the buffer, `steps` belong to the view's.
     """
 
-    __slots__ = ("axes", "base", "kind", "partition", "pieces", "pinned", "shape", "starts", "steps")
+    __slots__ = ("axes", "base", "kind", "partition", "pieces", "pinned", "shape", "starts", "steps", "writing")
 
     def __init__(
         self, base: Partition, kind: Any, shape: tuple[int, ...], axes: Any, starts: Any, steps: Any
     ) -> None:
         self.base = base
+        # How each process writes through it, once that was worked out. (Ranks may be threads.)
+        self.writing: dict[int, Any] = {}
         # What of an element is shown: None (all), "real", "imag" or a dtype.
         self.kind = kind
         self.shape = shape
@@ -475,6 +477,9 @@ def map_of(view: DView) -> Map | None:
     """The map of a view, found from its strides."""
     buffer = view.buffer
     base = buffer.partition
+    if view.whole:  # (also of dimensions of length 1 and of no elements, of which strides say nothing)
+        ndim = len(base.shape)
+        return Map(base, None, base.shape, tuple(range(ndim)), (0,) * ndim, (1,) * ndim)
     itemsize = buffer.dtype.itemsize
     offset, within = divmod(view.offset, itemsize)
     kind: Any = None
@@ -528,18 +533,7 @@ def map_of(view: DView) -> Map | None:
         axes.append(d)
         steps.append(k)
         shape.append(n)
-    _name_single(view, base, axes, steps, starts, shape)
     return Map(base, kind, tuple(shape), tuple(axes), tuple(starts), tuple(steps))
-
-
-def _name_single(view: DView, base: Partition, axes: Any, steps: Any, starts: Any, shape: Any) -> None:
-    """Dimensions of length 1 of a buffer and of its view are the same where both come in one order.
-
-    (So that a view of a dimension that one process holds is divided as the buffer is.)
-    """
-    if view.whole:
-        for d in range(len(axes)):
-            axes[d], steps[d], shape[d] = d, 1, base.shape[d]
 
 
 # Families: one for each type of local arrays

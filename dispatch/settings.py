@@ -177,6 +177,14 @@ TABLE: tuple[Setting, ...] = (
         "Hand the memory of cards to MPI as it is (on), copy it by way of the host (off), or do what MPI "
         "says that it can.",
     ),
+    Setting("nccl", _flag, True, "Send the memory of cards by NCCL, where each process has a card of its own."),
+    Setting(
+        "rank_cards",
+        _flag,
+        True,
+        "Where mpiexec or srun started several processes on a machine with several cards, let each see one of "
+        "them. Read when mirabelle is imported.",
+    ),
 )
 _BY_NAME = {s.name: s for s in TABLE}
 
@@ -205,6 +213,8 @@ class Settings:
     check_collectives: bool
     check_timeout: float
     device_messages: str
+    nccl: bool
+    rank_cards: bool
     # `tree_limit`, or less than any size while an eager block is open: what building reads.
     node_limit: int
 

@@ -163,6 +163,8 @@ class Reduced:
     depth = 0
     value: Leaf | None = None
     reducers: list[weakref.ref[Reduced]] | None = None
+    # This process's part of it, where others' have yet to be combined with it.
+    term: Any = None
 
     def __init__(
         self,

@@ -72,11 +72,14 @@ def test_imports_point_one_way(folder):
 
 
 def test_backends_do_not_import_each_other_but_for_the_host():
-    """Any backend can be deleted, the host's aside, which the others may fall back on, and what cards share."""
+    """Any backend can be deleted, but for what others stand on: the host's, what cards share, sockets, which
+    Dask's workers talk through, and MPI, by which NCCL finds its members."""
     backends = {p.name for p in (ROOT / "backends").iterdir() if p.is_dir()} - {
         "host",
         "codegen",
         "gpu",
+        "mpi",
+        "tcp",
         "__pycache__",
     }
     for backend in backends:
@@ -149,13 +152,16 @@ PUBLIC = dict(public())
 def modules():
     packages = {module: partner.split(".")[0] for partner, module in PARTNERS.items()}
     missing = {module for module, package in packages.items() if importlib.util.find_spec(package) is None}
+    without = () if importlib.util.find_spec("distributed") else ("mirabelle.backends.dask.",)
     for folder in ALLOWED:
         package = __import__(f"mirabelle.{folder}", fromlist=["_"])
         yield package
         for info in pkgutil.walk_packages(package.__path__, f"mirabelle.{folder}."):
             # The helper is a program; the primitives need Numba; a partner's module is imported by
             # its partner, if that is there.
-            if not info.name.endswith((".server", ".primitives")) and info.name not in missing:
+            if info.name.endswith((".server", ".primitives")) or info.name in missing:
+                continue
+            if not info.name.startswith(without):
                 yield __import__(info.name, fromlist=["_"])
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import math
-import weakref
 from collections.abc import Iterator
 from sys import getrefcount
 from typing import Any
@@ -29,7 +28,7 @@ from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
 
 # The reductions that wait in a batch, in the order in which they were written.
-_batch: contextvars.ContextVar[list[weakref.ref[Reduced]] | None] = contextvars.ContextVar(
+_batch: contextvars.ContextVar[list[Reduced] | None] = contextvars.ContextVar(
     "mirabelle_batch", default=None
 )
 
@@ -47,15 +46,13 @@ def batch() -> Iterator[None]:
     >>> float(a), float(b)
     (6.0, 3.0)
     """
-    waiting: list[weakref.ref[Reduced]] = []
+    waiting: list[Reduced] = []
     token = _batch.set(waiting)
     try:
         yield
-        alive = [r for r in (ref() for ref in waiting) if r is not None and r.value is None]
-        if alive:
-            from mirabelle.arraytypes.dense import family_of_version
-
-            reduce(family_of_version(alive[0]), alive[0])
+        first = next((r for r in waiting if r.value is None), None)
+        if first is not None:
+            reduce(_family(first, None), first)
     finally:
         _batch.reset(token)
 
@@ -64,7 +61,7 @@ def note(node: Reduced) -> None:
     """A reduction was written: in a batch, it waits there."""
     waiting = _batch.get()
     if waiting is not None:
-        waiting.append(weakref.ref(node))
+        waiting.append(node)
 
 
 class Term:
@@ -100,19 +97,22 @@ def reduce(family: Any, node: Reduced) -> Leaf:
             return found
     together = [node]
     if waiting is not None:
-        found = [r for r in (ref() for ref in waiting) if r is not None and r.value is None and r is not node]
-        together += found
+        together += [r for r in waiting if r.value is None and r is not node]
         waiting.clear()
+    # What is sent depends on what the program says alone, and never on which objects happen to live on a
+    # process: of reductions that one pass computes, only those asked for are combined now.
     terms: list[Term] = []
-    done: set[int] = set()
     for r in together:
-        siblings = [s for s in _siblings(r) if id(s) not in done and s.value is None]
-        done.update(map(id, siblings))
-        if siblings:
-            terms += _terms(_family(r, family), siblings)
+        term = r.term
+        if term is None:
+            for found in _terms(_family(r, family), _siblings(r)):
+                found.node.term = found
+            term = r.term
+        terms.append(term)
     combine(terms)
     for t in terms:
         settle(t.node, Leaf(t.family._of_local(t.comm, t.partition, t.local)))
+        t.node.term = None
     assert node.value is not None
     return node.value
 
@@ -198,7 +198,10 @@ def _siblings(node: Reduced) -> list[Reduced]:
     """The reductions of one tree along the same dimensions: the local type computes them in one pass."""
     operand = node.operand
     refs = operand.reducers if operand is not None else None
-    found = [r for r in (ref() for ref in refs or ()) if r is not None and r.value is None and r.axes == node.axes]
+    alive = (ref() for ref in refs or ())
+    found = [
+        r for r in alive if r is not None and r.value is None and r.term is None and r.axes == node.axes
+    ]
     return found if any(r is node for r in found) else [node]
 
 
@@ -295,7 +298,7 @@ def grouped(comm: Communicator, group: tuple[int, ...]) -> Communicator:
     """The communicator of some processes."""
     if len(group) == comm.size:
         return comm
-    known = comm.__dict__.setdefault("_parts", {})
+    known = comm.__dict__.setdefault("_parts_by_ranks", {})
     found = known.get(group)
     if found is None:
         found = known[group] = comm.part(group)

@@ -69,8 +69,12 @@ def bincount(view: DView, weights: Any = None, minlength: int = 0) -> Any:
         raise ValueError("'list' argument must have no negative elements")
     run = view.family.inner._routine("bincount")
     mine, own = _mine(view, weights)
-    found = run(mine, weights=own, minlength=max(int(minlength), int(high) + 1))
-    return replicated(view, summed(view, local_result(view.family.inner, found)))
+    found = local_result(
+        view.family.inner, run(mine, weights=own, minlength=max(int(minlength), int(high) + 1))
+    )
+    if weights is not None and not mine.size:  # (of none, NumPy counts them)
+        found = view_of(verbs.astype(wrap(view.family.inner, Leaf(found)), np.float64))
+    return replicated(view, summed(view, found))
 
 
 # Histograms
@@ -306,7 +310,7 @@ def _selected(name: str, view: DView, q: Any, keepdims: bool, method: str = "lin
     if shares is None:
         made, lead = getattr(np, name)(values[0]), ()
     else:
-        way = "linear" if method in _CONTINUOUS else method
+        way: Any = "linear" if method in _CONTINUOUS else method
         steps = (at - low).reshape(-1)
         found = [np.quantile(pair, step, method=way) for pair, step in zip(values, steps, strict=True)]
         made, lead = np.asarray(found), shares.shape

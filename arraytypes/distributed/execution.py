@@ -478,6 +478,8 @@ def write_view(family: Any, view: DView, tree: Any) -> None:
     leaves = leaves_of(tree)
     if has_tables(leaves):
         tree = gathering.without_gathers(frame, tree)
+        if type(tree) is Leaf:  # (a gather and nothing else)
+            tree = _copy(tree, tree.shape)
     dest = None
     if 0 not in frame.local_shape:
         if view.whole:

@@ -63,7 +63,7 @@ def _register(name: str, matrix: Callable[..., Any] | None, operands: int = 1) -
         return matrix(*views, **options)
 
 
-_MATRICES = {
+_MATRICES: dict[str, tuple[Any, int]] = {
     "solve": (systems.solve, 2), "inv": (systems.inv, 1), "det": (systems.det, 1),
     "slogdet": (systems.slogdet, 1), "lu_factor": (systems.lu_factor, 1), "lu_solve": (systems.lu_solve, 3),
     "cholesky": (systems.cholesky, 1),

@@ -49,7 +49,7 @@ def runs_of(split: Split | None, n: int) -> list[Run | None]:
     """The runs of a dimension, in its order."""
     if split is None:
         return [(0, n, None)]
-    found: list[Run | None] = sorted((a, b, c) for c, held in enumerate(split.pieces) for a, b in held)
+    found: list[Run | None] = [*sorted((a, b, c) for c, held in enumerate(split.pieces) for a, b in held)]
     return found if len(found) <= RUNS else [*found[: RUNS - 3], None, *found[-2:]]
 
 

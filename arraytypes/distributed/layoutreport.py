@@ -32,7 +32,7 @@ class Division:
     one coordinate alone holds what a view shows (one row of a matrix).
     """
 
-    __slots__ = ("base", "partial", "pinned", "shape", "splits")
+    __slots__ = ("across", "base", "partial", "pinned", "shape", "splits")
 
     def __init__(
         self, base: Partition, shape: tuple[int, ...], splits: Sequence[Split | None], pinned: dict[int, int]
@@ -42,6 +42,8 @@ class Division:
         self.splits = tuple(splits)
         self.pinned = pinned
         self.partial = base.partial
+        # It is that of the whole of which a view shows places that no box says (a diagonal).
+        self.across = False
 
     @classmethod
     def of_partition(cls, part: Partition) -> Division:
@@ -52,8 +54,19 @@ class Division:
         """None where strides go across what processes hold, so that no box says it."""
         if view.whole:
             return cls.of_partition(view.buffer.partition)
+        if not view.size:
+            return cls(view.buffer.partition, view.shape, [None] * len(view.shape), {})
         shown = view.map
         return None if shown is None else cls(shown.base, view.shape, _splits_of(shown), shown.pinned)
+
+    @classmethod
+    def around(cls, view: DView) -> Division:
+        """That of a view, or of the whole that it shows places across."""
+        found = cls.of_view(view)
+        if found is None:
+            found = cls.of_partition(view.buffer.partition)
+            found.across = True
+        return found
 
     @property
     def size(self) -> int:
@@ -104,6 +117,9 @@ def words(division: Division) -> str:
     n = division.size
     if n == 1:
         return "on one process"
+    if division.across:
+        whole = Division.of_partition(division.base)
+        return f"across the parts of an array of {shown_shape(whole.shape)}: {words(whole)}"
     base = division.base
     if division.partial:
         ops = " and the ".join(op for _, op in division.partial)

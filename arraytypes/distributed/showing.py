@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import cards
+from mirabelle.arraytypes import cards, pictures
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.distributed import combining
 from mirabelle.arraytypes.distributed.communicators import Communicator
@@ -124,15 +124,12 @@ def division_of(x: Any) -> tuple[Division, Communicator]:
     version = cards.waiting(x)
     if version is None:
         view = verbs.leaf_of(x).view
-        division = Division.of_view(view)
-        if division is None:
-            division = Division.of_partition(view.buffer.partition)
-        return division, view.buffer.comm
+        return Division.around(view), view.buffer.comm
     from mirabelle.arraytypes.distributed.rehearsal import partition_of
 
     if root_of(x) is not x:
         view = _shown_stand_in(x, version)
-        return Division.of_view(view) or Division.of_partition(view.buffer.partition), view.buffer.comm
+        return Division.around(view), view.buffer.comm
     comm, part = partition_of(version)
     return Division.of_partition(part), comm
 
@@ -220,19 +217,18 @@ def show(x: Any, brief: bool) -> str:
     name = type(x).__name__
     version = cards.waiting(x)
     if version is not None and not computable(version):
-        division, comm = division_of(x)
+        foretold, comm = division_of(x)
         said = f"{name} of shape {x.shape}, {cards.pending(version)}"
         cure = "all processes compute it together: mb.materialize(x)" + ("" if x.ndim else ", float(x)")
         if brief:
             return f"<{said}; {cure}>"
-        return f"{said}; {words(division)}, this is rank {comm.rank}\n({cure})\n{format_tree(version)}"
+        return f"{said}; {words(foretold)}, this is rank {comm.rank}\n({cure})\n{format_tree(version)}"
     view = verbs.leaf_of(x).view
     comm = view.buffer.comm
     division = Division.of_view(view)
     who = "" if comm.size == 1 else f", this is rank {comm.rank}"
     if division is None:
-        base = words(Division.of_partition(view.buffer.partition))
-        said = f"{name} of shape {x.shape}, a view across the parts of an array with {base}{who}"
+        said = f"{name} of shape {x.shape}, {words(Division.around(view))}{who}"
         return f"<{said}; mb.materialize(x) on all processes brings its elements together>"
     if division.replicated:
         if brief:
@@ -264,7 +260,7 @@ def card_of(x: Any) -> str:
     if small:
         sections.append(cards.preformatted(sample(x)))
     return cards.card(
-        type(x).__name__, said, svg_picture(division, rank), *sections, colour=cards.pictures.colour_of(x)
+        type(x).__name__, said, svg_picture(division, rank), *sections, colour=pictures.colour_of(x)
     )
 
 
@@ -277,12 +273,12 @@ def facts(x: Any) -> dict[str, str]:
     said = cards.general_facts(x)
     state = said.pop("state")
     if comm.size > 1:
-        here = f", {cards.shown_bytes(held[comm.rank])} of them here"
+        here = "" if division.across else f", {cards.shown_bytes(held[comm.rank])} of them here"
         said["bytes"] = cards.shown_bytes(x.nbytes) + (" on each process" if division.replicated else here)
     said["layout"] = words(division)
     if comm.size > 1:
         said["process"] = f"rank {comm.rank} of {comm.size}"
-    if report.imbalance > 1:
+    if report.imbalance > 1 and not division.across:
         said["imbalance"] = f"the largest part is {report.imbalance:.2f} times the mean"
     said["state"] = (
         state if version is None or computable(version) else f"{state}, for all processes to compute"

@@ -7,7 +7,16 @@ import sys
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.cards import SMALL, card_of, corners, distributed, shown_bytes, tree_card, waiting
+from mirabelle.arraytypes.cards import (
+    SMALL,
+    card_of,
+    corners,
+    distributed,
+    elsewhere,
+    shown_bytes,
+    tree_card,
+    waiting,
+)
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Broadcasted, Reduced, format_tree
 
@@ -60,7 +69,7 @@ def bundle(x: AbstractArray) -> dict[str, str]:
         return {}  # a terminal
     shown = {"text/html": verbs.show_html(x)}
     version = waiting(x) if x.size > SMALL else None
-    if version is None or distributed(x):
+    if version is None or elsewhere(x):
         return shown | {"text/plain": repr(x)}
     return shown | {"text/plain": f"{type(x).__name__} of shape {x.shape}, pending:\n{format_tree(version)}"}
 

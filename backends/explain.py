@@ -15,6 +15,7 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.codegen.reduceframe import range_source
 from mirabelle.backends.codegen.source import Layout, compilable, thread_source
+from mirabelle.backends.explaindistributed import facts_of
 from mirabelle.backends.host import kernels, layout
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import which
@@ -63,10 +64,12 @@ def _of_duals(x: Any) -> Explanation:
     return Explanation(facts, tree, "\n".join(sources))
 
 
-def explain(x: Any) -> Explanation:
+def explain(x: Any, *, into: Any = None) -> Explanation:
     """Say what evaluating `x` does: its tree, kernel source, bytes, launches, the method chosen.
 
-    Nothing is evaluated.
+    Nothing is evaluated, and nothing is sent. Of distributed arrays it says what processes would exchange;
+    `into` is what a statement writes to (u[1:-1] of `u[1:-1] = x`), whose layout then decides who
+    computes what.
 
     >>> import mirabelle as mb
     >>> a = mb.HostArray([1.0, 2.0])
@@ -87,6 +90,8 @@ def explain(x: Any) -> Explanation:
         )
     if isinstance(x, Dual) and isinstance(x.value, AbstractArray):
         return _of_duals(x)
+    if cards.distributed(x):
+        return Explanation(*facts_of(x, explain, into))
     version = verbs.tree(x)
     family = leaf_family(type(x))
     picture = flow.flow(version)

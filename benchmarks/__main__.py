@@ -18,6 +18,7 @@ NAMES = {
     "random": "random numbers beside NumPy's Generator",
     "structured": "structured arrays beside the dense matrices they stand for",
     "paper_julia": "the Julia paper's three programs, as its figures 1 to 3, beside NumPy and JAX",
+    "distributed": "DArray on ranks of this machine beside NumPy, Dask and Heat; its parts are named after it",
     "gpu": "CuArray on an NVIDIA GPU beside CuPy, JAX, torch and Numba-CUDA; its parts are named after it",
 }
 THREADS = "2"
@@ -71,8 +72,13 @@ def main(arguments: list[str] | None = None) -> int:
         default=0,
         help="fusion, linalg, npkernels, paper_julia, structured: rounds of each case",
     )
-    parser.add_argument("--out", default="", help="gpu, paper_julia: the folder for results")
-    parser.add_argument("--tiny", action="store_true", help="gpu, paper_julia: small sizes, to try it out")
+    parser.add_argument("--out", default="", help="distributed, gpu, paper_julia: the folder for results")
+    parser.add_argument(
+        "--tiny",
+        "--quick",
+        action="store_true",
+        help="distributed, gpu, paper_julia: small sizes, to try it out",
+    )
     parser.add_argument("--peers", default="numpy,numba,jax", help="npkernels: whom to run beside us")
     options = parser.parse_args(arguments)
     if not options.names:
@@ -83,6 +89,9 @@ def main(arguments: list[str] | None = None) -> int:
         return gpu(options.names[1:], options.out, options.tiny)
     # Benchmarks of the host; that of the card is asked for by its name.
     names = [n for n in NAMES if n != "gpu"] if options.names == ["all"] else options.names
+    parts = []
+    if names[0] == "distributed":
+        names, parts = names[:1], names[1:]
     unknown = [n for n in names if n not in NAMES or n == "gpu"]
     if "gpu" in unknown:
         parser.error("gpu is run alone: python -m benchmarks gpu [part ...]")
@@ -98,6 +107,8 @@ def main(arguments: list[str] | None = None) -> int:
                 module.run(only=options.only, rounds=options.rounds)
             elif name == "npkernels":
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)
+            elif name == "distributed":
+                module.run(parts, options.tiny, options.out)
             elif name == "paper_julia":
                 module.run(only=options.only, rounds=options.rounds, tiny=options.tiny, out=options.out)
             else:

@@ -42,6 +42,8 @@ import mirabelle.backends.cuda
 import mirabelle.backends.gpu
 import mirabelle.backends.hip
 import mirabelle.backends.host
+import mirabelle.backends.mpi
+import mirabelle.backends.nccl
 import mirabelle.backends.reference
 import mirabelle.fft
 import mirabelle.lib
@@ -64,6 +66,14 @@ from mirabelle.arraytypes.creation import (
 )
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.devices import devices, free_memory, memory, set_memory_limit
+from mirabelle.arraytypes.distributed.calibration import calibrate as _calibrate_distributed
+from mirabelle.arraytypes.distributed.combining import batch
+from mirabelle.arraytypes.distributed.communicators import Communicator, communicator, use_communicator
+from mirabelle.arraytypes.distributed.darray import DArray, use_layout
+from mirabelle.arraytypes.distributed.layoutreport import LayoutReport, layout_of
+from mirabelle.arraytypes.distributed.layouts import Block, BlockCyclic, Layout, Partial, Ragged, Replicated
+from mirabelle.arraytypes.distributed.moving import exchange, redistribute
+from mirabelle.arraytypes.distributed.together import together
 from mirabelle.arraytypes.dlpack import from_dlpack
 from mirabelle.arraytypes.duals.base import Dual
 from mirabelle.arraytypes.functions.aliases import (
@@ -407,21 +417,27 @@ from mirabelle.arraytypes.wrappers import (
     View,
     Wrapper,
 )
+from mirabelle.backends.dask import connect
 from mirabelle.backends.explain import Explanation, broadcasted, explain
 from mirabelle.backends.gpu.direct import install as _install_direct_gpu
 from mirabelle.backends.host.compiler import prepare as _prepare_kernels
 from mirabelle.backends.host.direct import install as _install_direct
+from mirabelle.backends.mpi import mpi_communicator
 from mirabelle.backends.partners import watch as _watch_partners
 from mirabelle.dispatch.counters import Counters, count
 from mirabelle.dispatch.errors import (
     AmbiguousMethodError,
+    CommunicationError,
     DenseFallbackError,
     DenseFallbackWarning,
     DeviceError,
+    GatheringWarning,
+    LayoutError,
     MirabelleError,
     MissingMethodError,
     OutOfMemoryError,
     PlaceError,
+    RemoteError,
     ScalarAccessError,
     UnfaithfulAnnotationError,
     UserFunctionError,
@@ -565,14 +581,19 @@ __all__ = [
     "AmbiguousMethodError",
     "Banded",
     "Bidiagonal",
+    "Block",
+    "BlockCyclic",
     "BlockDiagonal",
     "BroadcastTo",
     "Broadcasted",
     "Circulant",
+    "CommunicationError",
+    "Communicator",
     "Concat",
     "Conj",
     "Counters",
     "CuArray",
+    "DArray",
     "DenseArray",
     "DenseFallbackError",
     "DenseFallbackWarning",
@@ -583,6 +604,7 @@ __all__ = [
     "Explanation",
     "Fill",
     "GPUArray",
+    "GatheringWarning",
     "Graph",
     "Hermitian",
     "HostArray",
@@ -593,20 +615,27 @@ __all__ = [
     "KernelContext",
     "Kronecker",
     "KroneckerSum",
+    "Layout",
+    "LayoutError",
+    "LayoutReport",
     "LowRank",
     "LowerTriangular",
     "MirabelleError",
     "MissingMethodError",
     "Ones",
     "OutOfMemoryError",
+    "Partial",
     "PermutedDims",
     "PlaceError",
     "ROCArray",
+    "Ragged",
     "Range",
     "RealPart",
     "RefArray",
     "Reinterpreted",
+    "RemoteError",
     "Reordered",
+    "Replicated",
     "Reshaped",
     "ScalarAccessError",
     "SlidingWindows",
@@ -684,6 +713,7 @@ __all__ = [
     "average",
     "band",
     "bartlett",
+    "batch",
     "bincount",
     "bitwise_and",
     "bitwise_count",
@@ -711,6 +741,7 @@ __all__ = [
     "clip",
     "column_stack",
     "common_type",
+    "communicator",
     "complex64",
     "complex128",
     "compress",
@@ -718,6 +749,7 @@ __all__ = [
     "concatenate",
     "conj",
     "conjugate",
+    "connect",
     "convolve",
     "copy",
     "copysign",
@@ -764,6 +796,7 @@ __all__ = [
     "erf",
     "erfc",
     "euler_gamma",
+    "exchange",
     "exp",
     "exp2",
     "expand_dims",
@@ -853,6 +886,7 @@ __all__ = [
     "kron",
     "kronecker",
     "kronecker_sum",
+    "layout_of",
     "lcm",
     "ldexp",
     "left_shift",
@@ -898,6 +932,7 @@ __all__ = [
     "mod",
     "modf",
     "moveaxis",
+    "mpi_communicator",
     "multiply",
     "namespace",
     "nan",
@@ -965,6 +1000,7 @@ __all__ = [
     "real",
     "real_if_close",
     "reciprocal",
+    "redistribute",
     "reduce",
     "remainder",
     "repeat",
@@ -1022,6 +1058,7 @@ __all__ = [
     "tensordot",
     "tile",
     "to_numpy",
+    "together",
     "trace",
     "transpose",
     "trapezoid",
@@ -1050,6 +1087,8 @@ __all__ = [
     "unravel_index",
     "unstack",
     "unwrap",
+    "use_communicator",
+    "use_layout",
     "vander",
     "var",
     "vdot",
@@ -1071,6 +1110,7 @@ __array_api_version__ = "2025.12"
 bool = bool_
 
 _calibrate_writes()
+_calibrate_distributed()
 _install_direct()
 _install_direct_gpu()
 _prepare_kernels()

@@ -1,4 +1,4 @@
-"""`python -m mirabelle`: what is installed, the tour, the settings, the kernel cache."""
+"""`python -m mirabelle`: what is installed, the tour, the settings, the kernel cache, starting processes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ EXTRAS = {
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; returns the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["run"]:  # what follows the program's name is the program's
+        from mirabelle.launch import main as run
+
+        return run(words[1:])
     parser = argparse.ArgumentParser(prog="python -m mirabelle", description="One program, any array.")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("info", help="versions, processor, threads, kernel cache, settings, extras")
@@ -30,7 +35,8 @@ def main(argv: list[str] | None = None) -> int:
     shown.add_argument("--markdown", action="store_true", help="as the page docs/settings.md")
     cache = commands.add_parser("cache", help="the compiled kernels on disk")
     cache.add_argument("--clear", action="store_true", help="delete them")
-    given = parser.parse_args(argv)
+    commands.add_parser("run", help="start a program as several processes: run -n 4 script.py", add_help=False)
+    given = parser.parse_args(words)
     if given.command == "info":
         return info()
     if given.command == "demo":
@@ -49,6 +55,7 @@ def info() -> int:
     """Everything one wants to know before reporting a bug."""
     import mirabelle as mb
     from mirabelle.backends.cuda.info import lines as cards
+    from mirabelle.launch import described as mpi
 
     print(f"mirabelle   {mb.__version__} in {os.path.dirname(mb.__file__)}")
     print(f"python      {platform.python_version()} ({platform.python_implementation()}) at {sys.executable}")
@@ -58,6 +65,7 @@ def info() -> int:
     print("backends    host (HostArray), reference (RefArray, a fake device for tests), cuda (CuArray)")
     for i, line in enumerate(cards()):
         print(f"{'' if i else 'cards':<11} {line}")
+    print(f"mpi         {mpi()}")
     print(f"cache       {_cache_line()}")
     for extra, parts in EXTRAS.items():
         there = [d for module, d in parts if importlib.util.find_spec(module)]

@@ -9,6 +9,7 @@ and gets the whole suite, on itself and under every composition of wrappers up t
 
 import functools
 import itertools
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,10 @@ from typing import Any
 import numpy as np
 
 import mirabelle as mb
+from mirabelle.arraytypes.distributed.layouts import Placement
+
+# On how many processes this runs, where `python -m tests.ranks` started it.
+RANKS = int(os.environ.get("MIRABELLE_TEST_RANKS", "0"))
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,21 @@ class ArrayKind:
     evaluated: bool = True
     # Operations on it wait and fuse (those on memory that NumPy can write to do not).
     lazy: bool = True
+    # How it is divided over processes, and so what a test makes of its family without saying how.
+    layout: Any = None
 
     @property
     def place(self):
         return self.family.home
+
+    @property
+    def distributed(self):
+        return self.place.rank == 3
+
+    @property
+    def one_process(self):
+        """Is all of it here? Else messages take kernels and memory of their own, and a part may be empty."""
+        return not (self.distributed and RANKS > 1)
 
     @property
     def on_device(self):
@@ -132,6 +148,7 @@ def wrapped(kind, layer):
         writable=kind.writable and layer != "stretched",
         evaluated=kind.evaluated,
         lazy=kind.lazy,
+        layout=kind.layout,
     )
 
 
@@ -153,6 +170,46 @@ register_leaf("host_shared", mb.HostArray, lambda x: mb.asarray(np.array(x)), la
 # Fortran order, and data whose bytes are the other way round.
 register_leaf("host_fortran", mb.HostArray, lambda x: mb.HostArray(np.array(x, order="F")))
 register_leaf("host_swapped", mb.HostArray, lambda x: mb.HostArray(x.astype(x.dtype.newbyteorder(">"))))
+# Over processes: here over this one alone; `python -m tests.ranks` runs the suite on several (see there),
+# and divides arrays in every way.
+DHost, DRef = mb.DArray[mb.HostArray], mb.DArray[mb.RefArray]
+register_leaf("dist", DHost)
+
+
+@dataclass(frozen=True, repr=False)
+class Uneven(Placement):
+    """The first has a third more than half, the last the rest, and those between them nothing."""
+
+    axis: int = 0
+
+    def pieces(self, n, parts):
+        most = n - n // 3 if parts > 1 else n
+        sizes = (n,) if parts == 1 else (most, *[0] * (parts - 2), n - most)
+        return mb.Ragged(self.axis, sizes).pieces(n, parts)
+
+
+def register_layout(name, layout, family=DHost):
+    """A leaf that is divided so where its shape allows it."""
+
+    def make(x):
+        with mb.use_layout(layout):
+            return family(x)
+
+    register_leaf(name, family, make, layout=layout)
+
+
+if RANKS:
+    register_leaf("dist_pending", DHost, lambda x: DHost(x).astype(x.dtype), evaluated=False)
+    # Messages go by way of the host.
+    register_leaf("dist_ref", DRef)
+    register_layout("dist_ragged", Uneven(0))
+    register_layout("dist_last", mb.Block(-1))
+    register_layout("dist_cyclic", mb.BlockCyclic(0, 2))
+    register_layout("dist_replicated", mb.Replicated())
+    register_layout("dist_mesh", mb.Layout(Uneven(0), mb.Block(1), mesh=(RANKS, 1)))
+    if RANKS > 1:
+        register_layout("dist_columns", mb.Layout(mb.Block(0), mb.Block(1), mesh=(1, RANKS)))
+DISTRIBUTED = [k for k in LEAVES.values() if k.distributed]
 
 
 def compositions(depth):
@@ -173,13 +230,14 @@ def generated(leaf, depth):
     return kinds
 
 
-PLAIN = [LEAVES["host"], LEAVES["ref"], LEAVES["cuda"]]
+PLAIN = [LEAVES["host"], LEAVES["ref"], LEAVES["cuda"], *(k for k in DISTRIBUTED if k.evaluated)]
 SINGLE = [*LEAVES.values(), *(k for leaf in LEAVES for k in generated(leaf, 1))]
 DEEP = [
-    k
-    for leaf, kind in LEAVES.items()
-    if kind.evaluated and leaf in ("host", "ref", "cuda")
-    for k in generated(leaf, 3)
-    if len(k.wrappers) > 1
+    k for leaf in ("host", "ref", "cuda") for k in generated(leaf, 3) if len(k.wrappers) > 1
 ]
+if RANKS:
+    # All ranks run one test after the other: the others need not be collected.
+    PLAIN = [k for k in PLAIN if k.distributed]
+    SINGLE = [k for k in SINGLE if k.distributed]
+    DEEP = [k for leaf in ("dist", "dist_ragged") for k in generated(leaf, 3) if len(k.wrappers) > 1]
 ALL = SINGLE + DEEP

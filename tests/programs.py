@@ -4,6 +4,8 @@ A program runs once on NumPy and once on mirabelle; both keep a log of what `not
 it is drawn each line is tried on NumPy, so that every program is a valid one.
 """
 
+import random
+
 import numpy as np
 from compare import contents
 from hypothesis import strategies as st
@@ -50,15 +52,59 @@ STEPS = [
     ("{t} = {x}[k - 1]", "{x}[k], {x}[k - 1] = {t} + 1, {x}[k]"),
     ("{t} = {x}[[k - 1, 0]]", "{x}[k] = {t}[0] * 0.5"),
 ]
+# Elements at other places; `k` is any small number.
+MOVES = [
+    "relaid({}, {k})", "relaid({}, {k})", "relaid({}.T, {k})", "xp.roll({}, {k}, axis=0)", "xp.roll({}, -{k}, axis=-1)",
+    "xp.roll({}, {k})", "xp.sort({}, axis=0)", "xp.sort({}, axis=-1)", "xp.flip({}, axis=0)",
+    "xp.concat([{}, {}], axis=0)", "xp.concat([{}, {}], axis=-1)", "xp.stack([{}, {}])", "xp.take(xp.stack([{}, {}]), [0, -1, 0], axis=0)",
+    "xp.diff({}, axis=0)", "copy(xp.reshape({}, (-1,)))", "copy(xp.reshape({}, (2, -1)))", "xp.argmax({}, axis=0)",
+    "xp.searchsorted(xp.sort(xp.reshape({}, (-1,))), {})", "xp.cumulative_sum(xp.floor({}), axis=0)",
+    "xp.unique({})", "xp.where({}[:1] > 0, {}, 0)", "xp.repeat({}, 2, axis=0)", "xp.tile({}, 2)",
+    "xp.nonzero({})[-1]", "xp.isin({}, {})",
+]  # fmt: skip
 REDUCTIONS = ["sum", "max", "min", "any", "all", "count_nonzero"]
+# What a program is given: the array functions, and `operations`.
+NAMES = ("xp", "new", "shared", "copy", "note", "force", "total", "relaid")
 LIMIT = 128  # elements of the largest array of a program
+
+
+class Drawn:
+    """Choices that Hypothesis makes."""
+
+    def __init__(self, draw):
+        self.draw = draw
+
+    def number(self, low, high):
+        return self.draw(st.integers(low, high))
+
+    def pick(self, choices):
+        return self.draw(st.sampled_from(list(choices)))
+
+    def coin(self):
+        return self.draw(st.booleans())
+
+
+class Rolled:
+    """Choices of a generator of random numbers."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+
+    def number(self, low, high):
+        return self.random.randint(low, high)
+
+    def pick(self, choices):
+        return self.random.choice(list(choices))
+
+    def coin(self):
+        return self.random.random() < 0.5
 
 
 class Draft:
     """A program as far as it is drawn: its lines, and what its names are on NumPy."""
 
-    def __init__(self, draw, reshapes, shared):
-        self.draw = draw
+    def __init__(self, choices, reshapes=True, shared=False):
+        self.number, self.pick, self.coin = choices.number, choices.pick, choices.coin
         self.reshapes = reshapes
         self.shared = shared
         self.lines = []
@@ -69,9 +115,6 @@ class Draft:
     @property
     def names(self):
         return [n for n, v in self.space.items() if n[0] == "n" and n[1:].isdigit()]
-
-    def pick(self, choices):
-        return self.draw(st.sampled_from(list(choices)))
 
     def fresh(self):
         self.made += 1
@@ -96,17 +139,17 @@ class Draft:
 
     def expression(self, depth=2):
         """The text of an expression with an array in it."""
-        form = self.draw(st.integers(1, 5 if depth else 1))
+        form = self.number(1, 5 if depth else 1)
         if form == 1:
             name = self.pick(self.arrays())
-            return name + (self.index() if self.draw(st.booleans()) else "")
+            return name + (self.index() if self.coin() else "")
         if form == 2:
             return self.pick(UNARY).format(self.expression(depth - 1))
         return self.pick(BINARY).format(self.expression(depth - 1), self.operand(depth - 1))
 
     def operand(self, depth):
         """The same, or a scalar, or a 0-d result."""
-        form = self.draw(st.integers(0, 3))
+        form = self.number(0, 3)
         if form == 0:
             return repr(self.pick([0, 1, 2, 3, 0.5, -1.5]))
         return self.pick(self.names) if form == 1 else self.expression(depth)
@@ -121,7 +164,7 @@ class Draft:
 
     def index(self, write=False):
         """The text of an index of any kind; one to write to names no element twice."""
-        form = self.draw(st.integers(0, 3 if write else 5))
+        form = self.number(0, 3 if write else 5)
         if form <= 1:
             return self.pick(INDICES)
         if form == 2:
@@ -143,10 +186,10 @@ class Draft:
     def create(self):
         # (NumPy takes an empty mask of ours for a list of indices.)
         shapes = [s for s in SHAPES if 0 not in s] if self.shared else SHAPES
-        seed, shape = self.draw(st.integers(0, 5)), self.pick(shapes)
+        seed, shape = self.number(0, 5), self.pick(shapes)
         dtype = self.pick(["f8", "f8", "i8", "f4", "i4", "?"])
         name = self.fresh()
-        if self.shared and self.draw(st.booleans()):
+        if self.shared and self.coin():
             other = self.fresh()
             self.attempt(f"{name}, {other} = shared({seed}, {shape}, {dtype!r})")
             return
@@ -156,14 +199,14 @@ class Draft:
     def bind(self):
         text = self.expression(3)
         if self.usable(text) is not None:
-            target = self.fresh() if self.draw(st.booleans()) or not self.names else self.pick(self.names)
+            target = self.fresh() if self.coin() or not self.names else self.pick(self.names)
             self.own.discard(target)
             self.attempt(f"{target} = {text}")
 
     def view(self):
         source = self.pick(self.arrays())
         how = self.pick([self.index(), *INDICES, ".T", ".T", ".transpose()", ".mT"])
-        if self.reshapes and source in self.own and self.draw(st.booleans()):
+        if self.reshapes and source in self.own and self.coin():
             how = self.pick([".reshape(-1)", ".reshape(-1, 2)", ".ravel()", ".reshape(2, -1)[1]"])
         self.attempt(f"{self.fresh()} = {source}{how}")
 
@@ -214,7 +257,7 @@ class Draft:
             return
         if name == "sum":  # of whole numbers, which is exact in any order
             operand = f"xp.floor({operand})"
-        text = f"xp.{name}({operand}, axis={axis}, keepdims={self.draw(st.booleans())})"
+        text = f"xp.{name}({operand}, axis={axis}, keepdims={self.coin()})"
         value = self.usable(text)
         if value is not None and (name != "sum" or self.whole(operand)):
             self.attempt(f"{self.fresh()} = {text}")
@@ -238,7 +281,7 @@ class Draft:
         if self.space[x].dtype.kind != "f" or self.space[y].dtype.kind not in "fi":
             return
         body = "; ".join(s.format(x=x, y=y, t=t) for s in (before, step) if s)
-        loop = f"for k in range(1, {self.draw(st.integers(2, 4))}): {body}"
+        loop = f"for k in range(1, {self.number(2, 4)}): {body}"
         if before:
             loop = f"{t} = {self.pick([x, y])} * 1\n    {loop}"
         # One that fails on the way has written something: it is tried on copies first.
@@ -255,6 +298,21 @@ class Draft:
         source = self.pick(self.arrays())
         if np.all(np.abs(self.space[source].astype(float)) < 1e100):
             self.attempt(f"total({source})")
+
+    def move(self):
+        """What takes elements to other places: on several processes, to other processes."""
+        name = self.pick(self.arrays())
+        text = self.pick(MOVES).format(name, self.pick(self.arrays()), k=self.number(0, 7))
+        if self.usable(text) is not None:
+            self.attempt(f"{self.fresh()} = {text}")
+
+    def product(self):
+        """A matrix product of whole numbers, which is exact in any order."""
+        a, b = (f"xp.floor({self.pick(self.arrays())}{self.pick(['', '', '.T'])})" for _ in range(2))
+        text = f"{a} @ {b}"
+        value = self.usable(text)
+        if value is not None and value.dtype.kind == "f" and self.whole(a) and self.whole(b):
+            self.attempt(f"{self.fresh()} = {text}")
 
     def look(self):
         self.attempt(f"{self.pick(['note', 'note', 'force'])}({self.pick(self.names)})")
@@ -273,19 +331,26 @@ STATEMENTS = [
 
 @st.composite
 def programs(draw, reshapes=True, shared=False, lines=14):
-    draft = Draft(draw, reshapes, shared)
+    return written(Draft(Drawn(draw), reshapes, shared), lines)
+
+
+def written(draft, lines, statements=STATEMENTS):
+    """The text of a program, of so many lines at most or a few more."""
     draft.create()
-    for _ in range(draw(st.integers(1, lines))):
+    for _ in range(draft.number(1, lines)):
         if not draft.arrays():
             draft.create()
-        getattr(draft, draft.pick(STATEMENTS))()
+        getattr(draft, draft.pick(statements))()
     draft.lines += [f"note({n})" for n in draft.names]
     body = "".join(f"    {line}\n" for line in draft.lines)
-    return f"def program(xp, new, shared, copy, note, force, total):\n{body}"
+    return f"def program({', '.join(NAMES)}):\n{body}"
 
 
-def operations(make, log):
-    """What a program may call besides the array functions; `log` receives what it sees."""
+def operations(make, log, relaid=None):
+    """What a program may call besides the array functions; `log` receives what it sees.
+
+    `relaid` gives the same elements in another layout.
+    """
 
     def shared(seed, shape, dtype):
         x = ordinary(dtype, shape, seed)
@@ -311,6 +376,7 @@ def operations(make, log):
         "note": note,
         "force": force,
         "total": total,
+        "relaid": relaid or (lambda x, k: x.copy()),
     }
 
 
@@ -318,12 +384,12 @@ def numpys(x):
     return x
 
 
-def run(source, xp, make):
+def run(source, xp, make, relaid=None):
     """Execute a program; returns its log."""
     space, log = {}, []
     exec(source, space)
     with np.errstate(all="ignore"), mb.allow_scalar():
-        space["program"](xp=xp, **operations(make, log))
+        space["program"](xp=xp, **operations(make, log, relaid))
     return log
 
 

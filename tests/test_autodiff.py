@@ -10,14 +10,14 @@ import pytest
 from compare import assert_closed, assert_same
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kinds import LEAVES
+from kinds import DISTRIBUTED, LEAVES
 
 import mirabelle as mb
 from mirabelle.arraytypes.duals.elementwise import CONSTANT, DERIVATIVES
 from mirabelle.dispatch import verbs
 
 ad = mb.autodiff
-KINDS = [LEAVES[name] for name in ("host", "ref", "cuda", "host_pending", "host_shared")]
+KINDS = [*(LEAVES[name] for name in ("host", "ref", "cuda", "host_pending", "host_shared")), *DISTRIBUTED]
 FAMILIES = [mb.HostArray, mb.RefArray, mb.CuArray]
 
 

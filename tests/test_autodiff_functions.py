@@ -305,15 +305,16 @@ INTEGERS_ONLY = {
     "bitwise_right_shift", "bitwise_xor", "gcd", "invert", "lcm", "left_shift", "right_shift",
 }  # fmt: skip
 NOT_OF_ARRAYS = {
-    "__array_api_version__", "__array_namespace_info__", "__version__", "allow_scalar",
-    "allow_transfer", "autodiff", "band", "bartlett", "blackman", "capture", "count", "default_array",
-    "devices", "diag_indices", "e", "eager", "empty", "euler_gamma", "explain", "eye", "fft", "fft.fftfreq",
-    "fft.rfftfreq", "free_memory", "from_dlpack", "fromfile", "fromfunction", "fromiter", "fromstring",
-    "generic", "genfromtxt", "hamming", "hanning", "identity", "iinfo", "indices", "inf", "ix_", "jit",
-    "kernel", "lib", "linalg", "load", "loadtxt", "memory", "methods", "mgrid", "namespace", "nan",
-    "newaxis", "ogrid", "ones", "override", "parent", "pi", "promote_types", "random",
-    "set_memory_limit", "settings", "show", "stream", "synchronize", "tri", "tril_indices",
-    "triu_indices", "which", "world", "zeros",
+    "__array_api_version__", "__array_namespace_info__", "__version__", "allow_scalar", "allow_transfer",
+    "autodiff", "band", "bartlett", "batch", "blackman", "capture", "communicator", "connect", "count",
+    "default_array", "devices", "diag_indices", "e", "eager", "empty", "euler_gamma", "exchange", "explain",
+    "eye", "fft", "fft.fftfreq", "fft.rfftfreq", "free_memory", "from_dlpack", "fromfile", "fromfunction",
+    "fromiter", "fromstring", "generic", "genfromtxt", "hamming", "hanning", "identity", "iinfo", "indices",
+    "inf", "ix_", "jit", "kernel", "layout_of", "lib", "linalg", "load", "loadtxt", "memory", "methods",
+    "mgrid", "mpi_communicator", "namespace", "nan", "newaxis", "ogrid", "ones", "override", "parent", "pi",
+    "promote_types", "random", "redistribute", "set_memory_limit", "settings", "show", "stream",
+    "synchronize", "together", "tri", "tril_indices", "triu_indices", "use_communicator", "use_layout",
+    "which", "world", "zeros",
 }  # fmt: skip
 
 

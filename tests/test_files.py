@@ -4,6 +4,7 @@ import io
 import os
 import pathlib
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -106,6 +107,13 @@ def test_several_arrays_by_name(ending, kind, tmp_path):
         assert_same(x, mb.to_numpy(state[name]))
         assert_closed(x, kind)
         assert_same(mb.load(path, name), mb.to_numpy(state[name]))
+
+
+@named
+def test_no_arrays_at_all(ending, tmp_path):
+    need(ending)
+    path = tmp_path / f"state{ending}"
+    mb.save(path, {"u": mb.zeros(2)})
     mb.save(path, {})
     assert mb.load(path) == {}
 
@@ -455,3 +463,31 @@ def test_a_pending_array_is_saved_as_it_was_said(tmp_path):
             x[...] = 0
         mb.save(tmp_path / "y.npy", y)
         assert np.load(tmp_path / "y.npy").tolist() == [2.0, 4.0]
+
+
+def test_a_zarr_that_cannot_be_put_in_place(tmp_path, monkeypatch):
+    """The old one, which had stepped aside, is back."""
+    pytest.importorskip("zarr")
+    mb.save(tmp_path / "x.zarr", mb.ones(2))
+    rename = os.rename
+
+    def refused(old, new):
+        if pathlib.Path(new).name == "x.zarr" and not str(old).endswith(".old"):
+            raise PermissionError(13, "Permission denied", str(new))
+        rename(old, new)
+
+    monkeypatch.setattr(os, "rename", refused)
+    with pytest.raises(PermissionError, match="folder may not be written to"):
+        mb.save(tmp_path / "x.zarr", mb.zeros(3))
+    assert left_behind(tmp_path) == ["x.zarr"]
+    assert mb.load(tmp_path / "x.zarr").tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("ending", [".npy", ".zarr"])
+def test_several_that_save_under_one_name_at_a_time(ending, tmp_path):
+    need(ending)
+    path = tmp_path / f"x{ending}"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda i: mb.save(path, np.full(3, i)), range(40)))
+    assert left_behind(tmp_path) == [path.name]
+    assert len(set(mb.load(path).tolist())) == 1

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from compare import assert_same, contents
-from kinds import LEAVES, SINGLE
+from kinds import DISTRIBUTED, PLAIN, SINGLE
 
 import mirabelle as mb
 
@@ -24,9 +24,9 @@ NAMES = {
     "steps-ref",
     "reversed-host",
 }
-KINDS = [k for k in SINGLE if k.name in NAMES]
+KINDS = [k for k in SINGLE if k.name in NAMES] + DISTRIBUTED
 kinds = pytest.mark.parametrize("kind", KINDS, ids=repr)
-leaves = pytest.mark.parametrize("kind", [LEAVES["host"], LEAVES["ref"], LEAVES["cuda"]], ids=repr)
+leaves = pytest.mark.parametrize("kind", PLAIN, ids=repr)
 
 _rng = np.random.default_rng(0)
 V = np.array([0, 1.0, 2.5, -3.5, 7, 0.25])

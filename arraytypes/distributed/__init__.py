@@ -2,16 +2,36 @@
 
 from mirabelle.arraytypes.distributed import (
     combining,
+    counting,
     execution,
+    factoring,
+    fourier,
     gathering,
+    joining,
     products,
     routines,
     scanning,
+    searching,
+    sorting,
     statements,
 )
 from mirabelle.arraytypes.distributed.darray import DArray
-from mirabelle.arraytypes.distributed import counting, factoring, fourier, joining, searching, sorting  # isort: skip  (which stand on those)
 
 DArray._reduction_made = staticmethod(combining.note)
 
-__all__ = ["DArray", "combining", "execution", "gathering", "products", "routines", "scanning", "statements"]
+__all__ = [
+    "DArray",
+    "combining",
+    "counting",
+    "execution",
+    "factoring",
+    "fourier",
+    "gathering",
+    "joining",
+    "products",
+    "routines",
+    "scanning",
+    "searching",
+    "sorting",
+    "statements",
+]

@@ -1,14 +1,13 @@
 """Reductions: each process reduces its part, and the terms are combined.
 
-All processes combine the same terms in the same order, so that they get the same bits: programs branch
-on what a reduction gives. Within `with mb.batch():` the terms of all reductions that wait travel together.
+All processes combine the same terms in the same order, so that they get the same bits: programs branch on what
+a reduction gives. Within `with mb.batch():` the terms of all reductions that wait travel together.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
-import math
 from collections.abc import Iterator
 from sys import getrefcount
 from typing import Any
@@ -28,9 +27,7 @@ from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
 
 # The reductions that wait in a batch, in the order in which they were written.
-_batch: contextvars.ContextVar[list[Reduced] | None] = contextvars.ContextVar(
-    "mirabelle_batch", default=None
-)
+_batch: contextvars.ContextVar[list[Reduced] | None] = contextvars.ContextVar("mirabelle_batch", default=None)
 
 
 @contextlib.contextmanager
@@ -105,8 +102,8 @@ def reduce(family: Any, node: Reduced) -> Leaf:
     for r in together:
         term = r.term
         if term is None:
-            for found in _terms(_family(r, family), _siblings(r)):
-                found.node.term = found
+            for made in _terms(_family(r, family), _siblings(r)):
+                made.node.term = made
             term = r.term
         terms.append(term)
     combine(terms)
@@ -131,7 +128,7 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
             return None
         part, buffer = state[0], state[1]
     else:
-        leaf = operand if type(operand) is Leaf else operand.value
+        leaf: Any = operand if type(operand) is Leaf else operand.value
         view = leaf.view
         buffer = view.buffer
         part = buffer.partition
@@ -199,9 +196,7 @@ def _siblings(node: Reduced) -> list[Reduced]:
     operand = node.operand
     refs = operand.reducers if operand is not None else None
     alive = (ref() for ref in refs or ())
-    found = [
-        r for r in alive if r is not None and r.value is None and r.term is None and r.axes == node.axes
-    ]
+    found = [r for r in alive if r is not None and r.value is None and r.term is None and r.axes == node.axes]
     return found if any(r is node for r in found) else [node]
 
 
@@ -228,7 +223,7 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
     frame = execution.Frame(family, comm, target)
     if execution.has_tables(leaves):
         operand = gathering.without_gathers(frame, operand)
-    local = frame.node(operand) if type(operand) is Broadcasted else frame.leaf(operand)
+    local: Any = frame.node(operand) if type(operand) is Broadcasted else frame.leaf(operand)
     if local.shape != frame.local_shape:  # (a stretched leaf)
         sig = promotion.intern(TABLE["copy"], (local.dtype,), (local.dtype,))
         local = Broadcasted(sig, (local,), frame.local_shape)
@@ -259,7 +254,8 @@ def _has_empty(target: Partition) -> bool:
 
 
 def _neutral(inner: Any, reduction: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """What stands for the term of a process that has nothing to reduce; it is left out if there is no neutral."""
+    """What stands for the term of a process that has nothing to reduce; it is left out if there is no
+    neutral."""
     value = reduction.init if reduction.scalar is not None else reduction.neutral(dtype)
     return inner._upload(np.full(shape, 0 if value is None else value, dtype))
 
@@ -361,9 +357,7 @@ def resolve(buffer: DBuffer) -> None:
     for m, op in part.partial:
         at = part.coordinates(buffer.comm.rank)
         group = tuple(
-            q
-            for q in range(part.size)
-            if all(c == at[i] for i, c in enumerate(part.coordinates(q)) if i != m)
+            q for q in range(part.size) if all(c == at[i] for i, c in enumerate(part.coordinates(q)) if i != m)
         )
         if counters.active:
             counters.add(collectives=1)

@@ -1,8 +1,8 @@
 """Communicators: a group of processes that run the same program, each with its part of the data.
 
-An engine (MPI, NCCL, sockets between Dask's workers) gives a subclass with a few methods: how messages
-start, and how small Python objects are shared. The rest is written here in terms of these, and an engine
-replaces what it does better. Everything here is *collective*: all members call it, in the same order.
+An engine (MPI, NCCL, sockets between Dask's workers) gives a subclass with a few methods: how messages start,
+and how small Python objects are shared. The rest is written here in terms of these, and an engine replaces
+what it does better. Everything here is *collective*: all members call it, in the same order.
 
 Messages are views of contiguous memory: NumPy's arrays, or views of another type that the engine `takes`.
 """
@@ -98,7 +98,7 @@ class Communicator:
     def allgather(self, mine: Any, parts: Sequence[Any]) -> None:
         """Fill `parts[r]` with what rank r gives as `mine`; parts[rank] is filled by the caller."""
         others = [r for r in range(self.size) if r != self.rank]
-        self.exchange({r: mine for r in others}, {r: parts[r] for r in others})
+        self.exchange(dict.fromkeys(others, mine), {r: parts[r] for r in others})
 
     def broadcast(self, data: Any, root: int) -> None:
         """Fill a view with that of the same shape on `root`."""
@@ -130,8 +130,8 @@ class Communicator:
     def failed(self, error: BaseException) -> None:
         """Tell the other members that this one goes no further: where they wait, they raise `RemoteError`.
 
-        It is told by itself of exceptions that nothing catches, and by `mb.together`. Who calls it
-        otherwise calls `settle` after it, with all the others.
+        It is told by itself of exceptions that nothing catches, and by `mb.together`. Who calls it otherwise
+        calls `settle` after it, with all the others.
         """
 
     def settle(self, x: Any) -> list[Any]:

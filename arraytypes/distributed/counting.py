@@ -312,6 +312,8 @@ def _selected(name: str, view: DView, q: Any, keepdims: bool, method: str = "lin
     else:
         way: Any = "linear" if method in _CONTINUOUS else method
         steps = (at - low).reshape(-1)
+        if isinstance(q, (int, float)):  # a Python number has no say in the dtype of the result
+            steps = [float(step) for step in steps]
         found = [np.quantile(pair, step, method=way) for pair, step in zip(values, steps, strict=True)]
         made, lead = np.asarray(found), shares.shape
     shape = (*lead, *((1,) * view.ndim if keepdims else ()))
@@ -320,12 +322,10 @@ def _selected(name: str, view: DView, q: Any, keepdims: bool, method: str = "lin
 
 def _shares(name: str, view: DView, q: Any) -> np.ndarray:
     """The quantiles that are wanted as NumPy takes them, from 0 to 1."""
-    kind = view.dtype.type if view.dtype.kind == "f" else np.float64
     q = np.asarray(q if isinstance(q, (int, float, np.ndarray, np.generic)) else view.family.inner._download(q))
-    if q.dtype.kind in "iub" or not q.ndim:
-        q = q.astype(kind)
+    q = q.astype(np.float64) if q.dtype.kind in "iub" else q
     percent = "percentile" in name
-    q = q / kind(100) if percent else q
+    q = q / 100 if percent else q
     if not ((q >= 0) & (q <= 1)).all():
         raise ValueError(
             f"{'Percentiles' if percent else 'Quantiles'} must be in the range [0, {100 if percent else 1}]"

@@ -1,8 +1,8 @@
 """DArray: one array over several processes, each with a local array of any type.
 
 All processes run the same program, and every operation on a distributed array is one they do together.
-`DArray[HostArray]` is an array type like another: its memory is a communicator, a layout and one local
-array, and what is to be done to it is handed to the local type.
+`DArray[HostArray]` is an array type like another: its memory is a communicator, a layout and one local array,
+and what is to be done to it is handed to the local type.
 
 >>> import mirabelle as mb
 >>> x = mb.DArray[mb.HostArray]([1.0, 2.0, 3.0], layout=mb.Block(0))
@@ -99,7 +99,8 @@ class DArray(DenseArray):
             isinstance(parameters[0], ArrayMeta) and issubclass(parameters[0], DenseArray)
         ):
             raise TypeError(
-                "DArray takes the type of its local arrays, a type that stores its elements: mb.DArray[mb.HostArray]."
+                "DArray takes the type of its local arrays, a type that stores its elements: "
+                "mb.DArray[mb.HostArray]."
             )
         local = parameters[0]
         inner = generic_class(local)
@@ -132,8 +133,8 @@ class DArray(DenseArray):
     def local(self) -> Any:
         """This process's part, as an array of the local type: it shows the memory itself.
 
-        Writing to it writes to the distributed array, and is not waited for by anybody: read what
-        others wrote only after something all do together (`x.communicator.barrier()`).
+        Writing to it writes to the distributed array, and is not waited for by anybody: read what others wrote
+        only after something all do together (`x.communicator.barrier()`).
         """
         from mirabelle.arraytypes.distributed.moving import shared_local
 
@@ -150,8 +151,8 @@ class DArray(DenseArray):
         for held, n in zip(buffer.partition.held(buffer.comm.rank), self.shape, strict=True):
             if len(held) > 1:
                 raise LayoutError(
-                    f"This process holds several runs ({buffer.partition.layout!r}), which no slice says. See "
-                    "x.boxes() for all of them, or x = mb.redistribute(x, mb.Block(0))."
+                    f"This process holds several runs ({buffer.partition.layout!r}), which no slice says. "
+                    "See x.boxes() for all of them, or x = mb.redistribute(x, mb.Block(0))."
                 )
             found.append(slice(*held[0]) if held else slice(n, n))
         return tuple(found)
@@ -159,8 +160,8 @@ class DArray(DenseArray):
     def halo(self, width: Any = 1, *, wrap: bool = False) -> Any:
         """This process's part with the neighbouring places of others around it, as a local array (a copy).
 
-        `width` is how many places, or one number for each dimension. At the edges of the whole there are
-        none, unless `wrap` takes those of the other end.
+        `width` is how many places, or one number for each dimension. At the edges of the whole there are none,
+        unless `wrap` takes those of the other end.
 
         >>> import mirabelle as mb
         >>> x = mb.DArray[mb.HostArray]([1.0, 2.0, 3.0])
@@ -198,8 +199,8 @@ class DArray(DenseArray):
         """The distributed array whose parts are the `local` arrays of all processes, which it takes over.
 
         Without a layout, the parts stand one after the other along the first dimension. With
-        `mb.Partial("sum")` the array is the sum of what each process gives, and nothing is sent until
-        it is needed.
+        `mb.Partial("sum")` the array is the sum of what each process gives, and nothing is sent until it is
+        needed.
 
         >>> import mirabelle as mb
         >>> print(mb.to_numpy(mb.DArray.from_local(mb.HostArray([1, 2]))))
@@ -303,9 +304,7 @@ class DArray(DenseArray):
             # From one type of local arrays to another: each process moves its own part.
             found = evaluated_whole(view)
             buffer = found.buffer
-            return cls._of_local(
-                buffer.comm, buffer.partition, cls.inner._fetched(source.inner, buffer.local)
-            )
+            return cls._of_local(buffer.comm, buffer.partition, cls.inner._fetched(source.inner, buffer.local))
         if source is cls.inner:
             comm = communicator()
             part = cls._divided(view.shape, comm)
@@ -363,9 +362,9 @@ def make_family(inner: Any) -> Any:
 @verbs.numpy_view.method
 def _(x: DArray, dtype: Any = None, copy: Any = None) -> np.ndarray:
     raise PlaceError(
-        f"{type(x).__name__} of shape {x.shape} is divided over {x.communicator.size} process(es), and nothing brings "
-        "it together unasked. Fetch it on all of them with `mb.to_numpy(x)`, or take this one's part: "
-        "`np.asarray(x.local)`."
+        f"{type(x).__name__} of shape {x.shape} is divided over {x.communicator.size} process(es), and "
+        "nothing brings it together unasked. Fetch it on all of them with `mb.to_numpy(x)`, or take this "
+        "one's part: `np.asarray(x.local)`."
     )
 
 

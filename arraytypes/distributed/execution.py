@@ -1,8 +1,8 @@
 """How a tree over distributed arrays is computed: each process computes its part of the result.
 
-The result's partition comes first: that of the destination, or of the operand that is divided most. Then
-each leaf is shown as this process needs it: where it holds what it needs, as a view; else what is missing
-comes from others. What remains is a tree over local arrays, which the local type evaluates in one kernel.
+The result's partition comes first: that of the destination, or of the operand that is divided most. Then each
+leaf is shown as this process needs it: where it holds what it needs, as a view; else what is missing comes
+from others. What remains is a tree over local arrays, which the local type evaluates in one kernel.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, destination
 
 _new = object.__new__
@@ -35,7 +36,19 @@ _new = object.__new__
 class Frame:
     """What a tree is computed for: a partition, and this process's place in it."""
 
-    __slots__ = ("comm", "family", "held", "inner", "kept", "local_shape", "made", "order", "partition", "rank", "uses")
+    __slots__ = (
+        "comm",
+        "family",
+        "held",
+        "inner",
+        "kept",
+        "local_shape",
+        "made",
+        "order",
+        "partition",
+        "rank",
+        "uses",
+    )
 
     def __init__(self, family: Any, comm: Communicator, target: Partition) -> None:
         self.family = family
@@ -48,8 +61,8 @@ class Frame:
         self.made: dict[int, Any] = {}
         self.order: list[Broadcasted] = []
         self.uses: dict[int, int] = {}
-        # Nodes that somebody outside the tree holds, with their local nodes.
-        self.kept: list[tuple[Broadcasted, Broadcasted]] = []
+        # Nodes that somebody outside the tree holds, with their local nodes: are their values stored?
+        self.kept: list[tuple[Broadcasted, Broadcasted, bool]] = []
 
     def node(self, node: Broadcasted) -> Any:
         """The local tree of a tree."""
@@ -98,7 +111,7 @@ class Frame:
                 local = Broadcasted(sibling.sig, (made,), made.shape)
                 self.made[id(sibling)] = local
                 self.uses[id(sibling)] = 0
-                self.kept.append((sibling, local))
+                self.kept.append((sibling, local, True))
                 made.reducers.append(weakref.ref(local))
 
     def leaf(self, leaf: Leaf) -> Leaf:
@@ -126,25 +139,34 @@ class Frame:
     def built(self) -> None:
         """The local tree is there: keep those parts that somebody outside holds, and let go of the others.
 
-        (The values of those may be worth storing. What is held looks to the local type as if it were.)
+        (The values of those may be worth storing. What is held looks to the local type as if it were. But the
+        local type may decide otherwise where a part is small or empty, and all processes have to decide alike,
+        or they would go on with different trees: so it is decided here, by the whole.)
         """
         order = self.order
         if len(order) > 1:
             order.pop()
+            shape = self.partition.shape
+            stored: list[Broadcasted] = []
             for node in order:
                 if sys.getrefcount(node) > LOOP_REFERENCES + self.uses[id(node)]:
-                    self.kept.append((node, self.made[id(node)]))
+                    stores = node.shape == shape and len(node.sig.outs) == 1 and worth_storing(node, stored)
+                    if stores:
+                        stored.append(node)
+                    self.kept.append((node, self.made[id(node)], stores))
         self.order = []
         self.made = {}
 
     def settle(self) -> None:
-        """Give nodes whose local values were stored on the way their values."""
-        for node, local in self.kept:
-            if local.value is not None and node.shape == self.partition.shape and node.value is None:
-                view = self.family._of_local(self.comm, self.partition, local.value.view)
+        """Give nodes that are worth it their values: mostly, they were stored on the way."""
+        for node, local, stores in self.kept:
+            if node.value is not None:
+                continue
+            if stores:
+                view = self.family._of_local(self.comm, self.partition, force(self.inner, local).view)
                 settle(node, Leaf(view))
             else:
-                node.evaluations = max(node.evaluations, local.evaluations)
+                node.evaluations += 1
 
 
 # Leaves as this process needs them
@@ -189,9 +211,7 @@ class OperandPlan:
 
     def __init__(self, shown: Map, target: Partition, rank: int) -> None:
         wanted = aligned_partition(shown, target)
-        self.needs = [
-            None if 0 in target.local_shape(q) else wanted.held(q) for q in range(target.size)
-        ]
+        self.needs = [None if 0 in target.local_shape(q) else wanted.held(q) for q in range(target.size)]
         self.here = here(shown, wanted, self.needs)
         self.shape = wanted.local_shape(rank)
         self.empty = self.needs[rank] is None or 0 in self.shape
@@ -347,7 +367,7 @@ def chosen(family: Any, shape: tuple[int, ...], leaves: list[Leaf]) -> tuple[Com
     if comm.size == 1:
         return comm, everywhere(shape, (1,))
     known = tuple(key)
-    found = _choices.get(known)
+    found: Any = _choices.get(known)
     if found is None:
         if len(_choices) > 4096:
             _choices.clear()
@@ -530,8 +550,8 @@ class WritePlan:
 def target_of(shown: Map) -> tuple[Partition, int]:
     """The partition of what is written through a view, with as many leading dimensions as it is pinned.
 
-    (A row of a matrix may belong to one process alone: a dimension of length 1, which it alone holds,
-    says so.)
+    (A row of a matrix may belong to one process alone: a dimension of length 1, which it alone holds, says
+    so.)
     """
     if shown.partition is not None:
         return shown.partition, 0
@@ -654,7 +674,7 @@ def _quick(node: Broadcasted, shape: tuple[int, ...], state: list[Any]) -> Any:
                 raise _Slow
             a = buffer._leaf or buffer.leaf
         args.append(a)
-    made = _new(Broadcasted)
+    made: Any = _new(Broadcasted)
     made.sig = node.sig
     made.args = args
     if node.shape == shape:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,6 +49,18 @@ def _stack(name: str, views: Sequence[DView], options: dict[str, Any]) -> Any:
     return kept(made)
 
 
+# What works on panels with routines that the host has from SciPy alone.
+_OF_LAPACK = (
+    systems.solve, systems.inv, systems.det, systems.slogdet, systems.lu_factor, systems.lu_solve,
+    systems.cholesky, systems.solve_triangular,
+)  # fmt: skip
+
+
+@functools.cache
+def _has_scipy() -> bool:
+    return importlib.util.find_spec("scipy") is not None
+
+
 def _register(name: str, matrix: Callable[..., Any] | None, operands: int = 1) -> None:
     routine = f"linalg.{name}"
 
@@ -58,6 +72,8 @@ def _register(name: str, matrix: Callable[..., Any] | None, operands: int = 1) -
             return fall_back(first.family, routine)(*given, **options)
         if views[0].ndim > 2:
             return _stack(routine, views, options)
+        if matrix in _OF_LAPACK and first.family.inner.home.rank < 2 and not _has_scipy():
+            return fall_back(first.family, routine)(*given, **options)
         if matrix is None or any(v.ndim > 2 for v in views):
             return fall_back(first.family, routine)(*given, **options)
         return matrix(*views, **options)

@@ -61,8 +61,11 @@ def directory(part: Partition, d: int) -> Directory:
     return found  # type: ignore[no-any-return]
 
 
-def owners_of(part: Partition, flat: np.ndarray) -> tuple[np.ndarray, list[tuple[int, np.ndarray]], tuple[Any, ...]]:
-    """For places of a buffer: coordinates of the owners along the divided mesh dimensions, and local indices."""
+def owners_of(
+    part: Partition, flat: np.ndarray
+) -> tuple[np.ndarray, list[tuple[int, np.ndarray]], tuple[Any, ...]]:
+    """For places of a buffer: coordinates of the owners along the divided mesh dimensions, and local
+    indices."""
     index = np.unravel_index(flat, part.shape) if part.shape else ()
     coordinates: list[tuple[int, np.ndarray]] = []
     local: list[Any] = []
@@ -193,7 +196,8 @@ def in_runs(part: Partition) -> bool:
 
 
 def fuses(frame: Any, leaf: Leaf) -> bool:
-    """Can a gather from this memory be part of the local kernel: does this process hold all of it, in C's order?"""
+    """Can a gather from this memory be part of the local kernel: does each process hold all of it, in C's
+    order?"""
     buffer = leaf.view.buffer
     return (
         buffer.partition.replicated
@@ -263,7 +267,7 @@ def _walk(frame: Any, node: Any, made: dict[int, Any]) -> Any:
     found = made.get(id(node))
     if found is not None:
         return found
-    args = node.args or ()
+    args: Any = node.args or ()
     if node.sig.op is TABLE["gather"] and not fuses(frame, args[0]):
         base, offset = args
         here = brought_here(frame, base, node.shape)
@@ -285,9 +289,7 @@ def gathered(frame: Any, base: Leaf, offset: Any, shape: tuple[int, ...]) -> Lea
 
     target = frame.partition
     off = len(target.shape) - len(shape)
-    splits = tuple(
-        target.splits[off + i] if n == target.shape[off + i] else None for i, n in enumerate(shape)
-    )
+    splits = tuple(target.splits[off + i] if n == target.shape[off + i] else None for i, n in enumerate(shape))
     part = target if shape == target.shape else partition(shape, target.mesh, splits)
     own = Frame(frame.family, frame.comm, part)
     if type(offset) is Broadcasted:
@@ -347,8 +349,8 @@ def sole(part: Partition, rank: int) -> bool:
 def put_flat(buffer: DBuffer, flat: np.ndarray, values: Any, op: str, half: str | None = None) -> None:
     """Write elements to the places each process gives, in the order of processes; or combine with `op`.
 
-    `values` is a local view of as many elements, or None where this process gives none; a number stands
-    for all.
+    `values` is a local view of as many elements, or None where this process gives none; a number stands for
+    all.
     """
     part, inner, comm = buffer.partition, buffer.inner, buffer.comm
     if counters.active:
@@ -453,4 +455,13 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, (int, float, complex, np.generic))
 
 
-__all__ = ["by_address", "fetch_flat", "gathered", "math", "promotion", "put_by_address", "scatter", "without_gathers"]
+__all__ = [
+    "by_address",
+    "fetch_flat",
+    "gathered",
+    "math",
+    "promotion",
+    "put_by_address",
+    "scatter",
+    "without_gathers",
+]

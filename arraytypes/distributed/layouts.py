@@ -1,14 +1,14 @@
 """Layouts: which process holds which part of a distributed array.
 
-A *layout* says it for arrays of any shape: the processes stand in a mesh (in a row, if nothing is said),
-and for each dimension of the mesh a *placement* says what is divided along it.
+A *layout* says it for arrays of any shape: the processes stand in a mesh (in a row, if nothing is said), and
+for each dimension of the mesh a *placement* says what is divided along it.
 
 >>> import mirabelle as mb
 >>> mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2))
 Layout(Block(0), Block(1), mesh=(2, 2))
 
-A *partition* is a layout of one shape on one number of processes: for each dimension of the array, the
-places that each process holds. Equal ones are one object, so that comparing them costs nothing.
+A *partition* is a layout of one shape on one number of processes: for each dimension of the array, the places
+that each process holds. Equal ones are one object, so that comparing them costs nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Placement:
 
     __module__ = "mirabelle"
 
-    axis = None
+    # The dimension of the array that is divided; None for what divides none.
+    axis: int | None = None
 
     def pieces(self, n: int, parts: int) -> tuple[Pieces, ...]:
         """What each of so many parts holds of a dimension of size n."""
@@ -45,7 +46,7 @@ class Block(Placement):
 
     __module__ = "mirabelle"
 
-    axis: int = 0
+    axis: int | None = 0
 
     def pieces(self, n: int, parts: int) -> tuple[Pieces, ...]:
         small, more = divmod(n, parts)
@@ -62,7 +63,7 @@ class BlockCyclic(Placement):
 
     __module__ = "mirabelle"
 
-    axis: int = 0
+    axis: int | None = 0
     block: int = 1
 
     def __post_init__(self) -> None:
@@ -85,7 +86,7 @@ class Ragged(Placement):
 
     __module__ = "mirabelle"
 
-    axis: int = 0
+    axis: int | None = 0
     sizes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -96,8 +97,8 @@ class Ragged(Placement):
     def pieces(self, n: int, parts: int) -> tuple[Pieces, ...]:
         if len(self.sizes) != parts or sum(self.sizes) != n:
             raise LayoutError(
-                f"{self!r} has {len(self.sizes)} part(s) of {sum(self.sizes)} places in all; needed are {parts} "
-                f"part(s) of {n}. For equal parts write mb.Block({self.axis})."
+                f"{self!r} has {len(self.sizes)} part(s) of {sum(self.sizes)} places in all; needed are "
+                f"{parts} part(s) of {n}. For equal parts write mb.Block({self.axis})."
             )
         return runs([0, *itertools.accumulate(self.sizes)])
 
@@ -142,7 +143,8 @@ class Layout:
         for p in placements:
             if not isinstance(p, Placement):
                 raise TypeError(
-                    f"A layout is made of mb.Block, mb.BlockCyclic, mb.Ragged, mb.Replicated, mb.Partial, not {p!r}."
+                    "A layout is made of mb.Block, mb.BlockCyclic, mb.Ragged, mb.Replicated, mb.Partial, "
+                    f"not {p!r}."
                 )
         if mesh is None and len(placements) > 1:
             raise LayoutError(
@@ -164,8 +166,8 @@ class Layout:
         if isinstance(layout, Placement):
             return cls(layout)
         raise TypeError(
-            f"{layout!r} is no layout. Write mb.Block(0), mb.Replicated(), or mb.Layout(mb.Block(0), mb.Block(1), "
-            "mesh=(2, 2))."
+            f"{layout!r} is no layout. Write mb.Block(0), mb.Replicated(), or mb.Layout(mb.Block(0), "
+            "mb.Block(1), mesh=(2, 2))."
         )
 
     def __eq__(self, other: object) -> bool:
@@ -325,15 +327,16 @@ def partition(
 
 @functools.lru_cache(maxsize=4096)
 def divided(shape: tuple[int, ...], size: int, layout: Layout | None = None) -> Partition:
-    """The partition of a shape over so many processes; by the first dimension long enough, if nothing is said."""
+    """The partition of a shape over so many processes; by the first dimension long enough, if nothing is
+    said."""
     if layout is None:
         axis = next((d for d, n in enumerate(shape) if n >= size), None)
         layout = Layout(Replicated() if axis is None or size == 1 else Block(axis))
     mesh = layout.mesh or (size,)
     if math.prod(mesh) != size:
         raise LayoutError(
-            f"A mesh of {' x '.join(map(str, mesh))} is for {math.prod(mesh)} process(es), and the communicator has "
-            f"{size}. Give a mesh of {size}, or leave it away where one placement is enough."
+            f"A mesh of {' x '.join(map(str, mesh))} is for {math.prod(mesh)} process(es), and the "
+            f"communicator has {size}. Give a mesh of {size}, or leave it away where one placement is enough."
         )
     splits: list[Split | None] = [None] * len(shape)
     partial = []

@@ -49,12 +49,13 @@ def redistribute(x: Any, layout: Any) -> Any:
     layout = Layout.of(layout)
     if any(isinstance(p, Partial) for p in layout.placements):
         raise LayoutError(
-            "An array is not taken apart into terms: mb.Partial is for `mb.DArray.from_local(term, mb.Partial('sum'))`."
+            "An array is not taken apart into terms: mb.Partial is for `mb.DArray.from_local(term, "
+            "mb.Partial('sum'))`."
         )
     if not isinstance(x, AbstractArray) or not issubclass(leaf_family(type(x)), DArray):
         raise TypeError(
-            f"redistribute takes a distributed array, not a {type(x).__name__}. Make one: "
-            f"`mb.DArray(x, layout={layout!r})`."
+            f"redistribute takes a distributed array, not a {type(x).__name__}. Make one: `mb.DArray(x, "
+            f"layout={layout!r})`."
         )
     family = leaf_family(type(x))
     version = verbs.capture(x)
@@ -144,7 +145,9 @@ def halo(x: Any, width: Any, wrapped: bool) -> Any:
     view = evaluated_view(x)
     widths = (width,) * x.ndim if isinstance(width, int) else tuple(int(w) for w in width)
     if len(widths) != x.ndim or any(w < 0 for w in widths):
-        raise ValueError(f"A halo has a width for each dimension, none negative: {width!r} for shape {x.shape}.")
+        raise ValueError(
+            f"A halo has a width for each dimension, none negative: {width!r} for shape {x.shape}."
+        )
     part: Partition = view.buffer.partition
 
     def wanted(q: int) -> list[Range] | None:
@@ -152,8 +155,8 @@ def halo(x: Any, width: Any, wrapped: bool) -> Any:
         for held, n, w in zip(part.held(q), x.shape, widths, strict=True):
             if len(held) > 1:
                 raise LayoutError(
-                    f"A halo is around one run of places, and parts are dealt out here: {part.layout!r}. Write "
-                    "`mb.redistribute(x, mb.Block(0))` first."
+                    f"A halo is around one run of places, and parts are dealt out here: {part.layout!r}. "
+                    "Write `mb.redistribute(x, mb.Block(0))` first."
                 )
             if not held:
                 return None
@@ -256,7 +259,9 @@ def _shares(local: Any, view: DView) -> bool:
     mine = view.buffer.local
     if isinstance(local, np.ndarray):
         return bool(np.may_share_memory(local, mine))
-    return getattr(local, "owner", getattr(local, "buffer", local)) is getattr(mine, "owner", getattr(mine, "buffer", mine))
+    return getattr(local, "owner", getattr(local, "buffer", local)) is getattr(
+        mine, "owner", getattr(mine, "buffer", mine)
+    )
 
 
 # From and to local arrays
@@ -272,7 +277,9 @@ def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None) -> 
     inner = leaf_family(type(local))
     family = family_over(inner)
     if cls.inner is not None and cls.family is not family:
-        raise TypeError(f"The parts of a {cls.__name__} are of type {cls.inner.__name__}, not {type(local).__name__}.")
+        raise TypeError(
+            f"The parts of a {cls.__name__} are of type {cls.inner.__name__}, not {type(local).__name__}."
+        )
     view = verbs.leaf_of(verbs.copy(local)).view
     said = comm.allgather_object((tuple(local.shape), local.dtype.str))
     shapes = [s for s, _ in said]
@@ -280,7 +287,9 @@ def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None) -> 
         raise LayoutError(f"The parts do not form one array: {', '.join(f'{d}{list(s)}' for s, d in said)}.")
     if layout is None:
         if not local.ndim:
-            raise LayoutError("Parts of no dimension stand in no row: give layout=mb.Replicated() or mb.Partial('sum').")
+            raise LayoutError(
+                "Parts of no dimension stand in no row: give layout=mb.Replicated() or mb.Partial('sum')."
+            )
         layout = Layout(Ragged(0, tuple(s[0] for s in shapes)))
     layout = Layout.of(layout)
     mesh = layout.mesh or (comm.size,)
@@ -295,8 +304,9 @@ def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None) -> 
     wrong = [q for q in range(comm.size) if part.local_shape(q) != shapes[q]]
     if wrong:
         raise LayoutError(
-            f"In layout {layout!r} process {wrong[0]} holds a part of shape {part.local_shape(wrong[0])}, and it gave "
-            f"{shapes[wrong[0]]}. Without layout= the parts stand in a row, whatever their lengths."
+            f"In layout {layout!r} process {wrong[0]} holds a part of shape {part.local_shape(wrong[0])}, "
+            f"and it gave {shapes[wrong[0]]}. Without layout= the parts stand in a row, whatever their "
+            "lengths."
         )
     return wrap(family, Leaf(family._of_local(comm, part, view)))
 
@@ -320,8 +330,8 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
     for q, x in sends.items():
         if not isinstance(x, AbstractArray) or leaf_family(type(x)).home.rank > 2:
             raise TypeError(
-                f"exchange sends local arrays (x.local, x.halo(1), or any of one process), not a {type(x).__name__} "
-                f"(for process {q})."
+                "exchange sends local arrays (x.local, x.halo(1), or any of one process), not a "
+                f"{type(x).__name__} (for process {q})."
             )
     packed = {q: verbs.copy(x) for q, x in sends.items()}
     families = {q: leaf_family(type(x)) for q, x in packed.items()}

@@ -1,12 +1,13 @@
 """Stencils: what can be computed without the others is computed while their halos travel.
 
-Where each process holds nearly all that it needs of each operand (shifted slices of one array), the part
-of the result that needs nothing else is computed first, in place, and then the thin boxes along its
-edges: from what came, without an operand of the whole size being put together.
+Where each process holds nearly all that it needs of each operand (shifted slices of one array), the part of
+the result that needs nothing else is computed first, in place, and then the thin boxes along its edges: from
+what came, without an operand of the whole size being put together.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -53,9 +54,10 @@ def overlapped(frame: Any, tree: Any, dest: Any) -> Any:
 
 def _plan(maps: tuple[Map, ...], target: Partition, rank: int) -> HaloPlan | None:
     key = "halo", maps, rank
-    found = target.cache.get(key)
+    found: Any = target.cache.get(key)
     if found is None:
-        found = target.cache[key] = _made(maps, target, rank) or False
+        found = _made(maps, target, rank) or False
+        target.cache[key] = found
     return found or None  # type: ignore[no-any-return]
 
 
@@ -229,7 +231,7 @@ class BoxPlan:
 
 
 class Recipe:
-    """How a box's part of an operand is had: as it lies here (`how`), as it came (`came`), or from several parts."""
+    """How a box's part of an operand is had: as it lies here (`how`), as it came (`came`), or put together."""
 
     __slots__ = ("came", "how", "parts", "shape")
 
@@ -306,4 +308,4 @@ def slabs(box: Box, count: int) -> list[Box]:
     """A box in slabs along its first dimension."""
     a, b = box[0]
     edges = np.linspace(a, b, min(count, b - a) + 1).astype(int).tolist()
-    return [((low, high), *box[1:]) for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    return [((low, high), *box[1:]) for low, high in itertools.pairwise(edges)]

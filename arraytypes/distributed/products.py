@@ -1,10 +1,10 @@
 """Matrix products of distributed arrays.
 
-The result is divided as the rows of the first operand and the columns of the second are. A process needs
-those rows and those columns. What of them it does not hold comes panel by panel along the inner dimension,
-the next on its way while the last is being multiplied, each process beginning at another: on a row of
-processes that is the ring, on a mesh SUMMA. Where the inner dimension is divided in both, each process has
-a term of the whole result, and terms are summed where they belong, if that is less to send.
+The result is divided as the rows of the first operand and the columns of the second are. A process needs those
+rows and those columns. What of them it does not hold comes panel by panel along the inner dimension, the next
+on its way while the last is being multiplied, each process beginning at another: on a row of processes that is
+the ring, on a mesh SUMMA. Where the inner dimension is divided in both, each process has a term of the whole
+result, and terms are summed where they belong, if that is less to send.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.combining import combined, grouped
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.execution import Frame, operand
-from mirabelle.arraytypes.distributed.layouts import Partition, Split, divided, everywhere, partition, runs
+from mirabelle.arraytypes.distributed.layouts import (
+    Partition,
+    Pieces,
+    Split,
+    divided,
+    everywhere,
+    partition,
+    runs,
+)
 from mirabelle.arraytypes.distributed.moving import in_partition
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer
 from mirabelle.arraytypes.distributed.views import DView
@@ -102,13 +110,12 @@ def _matrices(family: Any, v1: DView, v2: DView) -> DView:
             rows = None
     out_bytes = m * n * np.result_type(v1.dtype, v2.dtype).itemsize
     inside = inner1 or inner2
-    if inside is not None and all(
-        s is None or s.mesh_axis != inside.mesh_axis for s in (rows, columns)
-    ):
+    if inside is not None and all(s is None or s.mesh_axis != inside.mesh_axis for s in (rows, columns)):
         brought = (v1.nbytes if inner1 else 0) + (v2.nbytes if inner2 else 0)
-        if inner1 is None or inner2 is None or inner1 == inner2 or min(v1.nbytes, v2.nbytes) < brought / 2:
-            if out_bytes <= brought or inner1 is None or inner2 is None:
-                return _terms(family, v1, v2, mesh, rows, columns, inside)
+        alone = inner1 is None or inner2 is None
+        alike = alone or inner1 == inner2 or min(v1.nbytes, v2.nbytes) < brought / 2
+        if alike and (alone or out_bytes <= brought):
+            return _terms(family, v1, v2, mesh, rows, columns, inside)
     return _panels(family, v1, v2, mesh, rows, columns)
 
 
@@ -193,9 +200,7 @@ def _summed_to_parts(inner: Any, comm: Any, term: Any, d: int, pieces: Any) -> A
     return mine if total is None else verbs.leaf_of(total).view
 
 
-def _panels(
-    family: Any, v1: DView, v2: DView, mesh: Any, rows: Split | None, columns: Split | None
-) -> DView:
+def _panels(family: Any, v1: DView, v2: DView, mesh: Any, rows: Split | None, columns: Split | None) -> DView:
     """Each process multiplies its rows by its columns, and gets what it lacks panel by panel."""
     inner, comm = family.inner, v1.buffer.comm
     first, second = _operands(v1, v2, mesh, rows, None, columns)
@@ -215,7 +220,7 @@ def _panels(
     def begin(step: int) -> Any:
         found = []
         for view, part, at in ((v1, first, -1), (v2, second, 0)):
-            needs = []
+            needs: list[tuple[Pieces, ...] | None] = []
             for q in range(comm.size):
                 held = list(part.held(q))
                 held[at] = (panel(step, q),)
@@ -296,7 +301,9 @@ def _stack(family: Any, v1: DView, v2: DView) -> DView:
 
     def needed(view: DView, last: tuple[Split | None, ...]) -> Partition:
         n = max(view.ndim - 2, 0)
-        lead = [splits[len(batch) - n + i] if view.shape[i] == batch[len(batch) - n + i] else None for i in range(n)]
+        lead = [
+            splits[len(batch) - n + i] if view.shape[i] == batch[len(batch) - n + i] else None for i in range(n)
+        ]
         return partition(view.shape, mesh, (*lead, *last))
 
     first = needed(v1, (rows, None) if v1.ndim > 1 else (None,))

@@ -32,6 +32,8 @@ from mirabelle.arraytypes.distributed.layoutreport import ranks
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import volume
 from mirabelle.arraytypes.distributed.views import DBuffer, DView
+from mirabelle.dispatch import promotion
+from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 _new = object.__new__
@@ -72,10 +74,15 @@ class Step:
         self.operand: Any = None
 
 
-def rehearse(version: Any, names: Callable[[Leaf], str] | None = None) -> list[Step]:
-    """The steps in which a tree would be evaluated, in their order."""
+def rehearse(
+    version: Any, names: Callable[[Leaf], str] | None = None, target: Partition | None = None
+) -> list[Step]:
+    """The steps in which a tree would be evaluated, in their order; or written to a `target`."""
     steps: list[Step] = []
-    _Rehearsal(family_of_version(version), names or (lambda leaf: "operand"), steps).step(version)
+    rehearsal = _Rehearsal(family_of_version(version), names or (lambda leaf: "operand"), steps)
+    if target is not None and (type(version) is not Broadcasted or version.value is not None):
+        version = Broadcasted(promotion.signature(TABLE["copy"], (version.dtype,)), (version,), version.shape)
+    rehearsal.step(version, target)
     return steps
 
 
@@ -89,7 +96,7 @@ class _Rehearsal:
         # (So that what `stands` knows by its number lives as long.)
         self.kept: list[Any] = []
 
-    def step(self, version: Any) -> Step:
+    def step(self, version: Any, written: Partition | None = None) -> Step:
         """Plan what gives a version its value; the reductions in it come first."""
         operand: Any = version.operand if type(version) is Reduced else version
         if type(operand) in (Broadcasted, Reduced) and operand.value is not None:
@@ -97,13 +104,18 @@ class _Rehearsal:
         operand = self.standing(operand)
         leaves = _leaves(operand)
         comm, target = chosen(self.family, operand.shape, leaves)
-        if type(version) is Broadcasted:
+        if written is not None:
+            target = written
+        elif type(version) is Broadcasted:
             hint = hint_of(version)
             if hint is not None:
                 target = self.family._divided(version.shape, comm, hint)
-        elif version.reduction.scalar is None and version.reduction.neutral(version.dtype) is None:
-            if any(0 in target.local_shape(q) for q in range(target.size)):
-                target = everywhere(target.shape, target.mesh)
+        elif (
+            version.reduction.scalar is None
+            and version.reduction.neutral(version.dtype) is None
+            and any(0 in target.local_shape(q) for q in range(target.size))
+        ):
+            target = everywhere(target.shape, target.mesh)  # (nothing stands for the term of an empty part)
         made = Step(version, comm, target)
         for leaf in leaves:
             made.needs.append(self.need(leaf, made))

@@ -1,8 +1,8 @@
 """Library routines on distributed arrays.
 
-A routine that knows how to work in parts is registered for `DArray` (`@library.routine(DArray, name)`).
-For any other, what it reads is brought together on all processes, each runs the local type's routine,
-and keeps its part of what comes out.
+A routine that knows how to work in parts is registered for `DArray` (`@library.routine(DArray, name)`). For
+any other, what it reads is brought together on all processes, each runs the local type's routine, and keeps
+its part of what comes out.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def _warn(name: str, nest: Any) -> None:
     if nbytes > settings.gather_bytes and name not in _warned:
         _warned.add(name)
         warnings.warn(
-            f"{name} has no way to work on distributed parts: {nbytes / 2**20:.0f} MiB are brought together on each "
-            "process. Make the array smaller first, raise mb.settings.gather_bytes, or register a routine: "
-            f"`@library.routine(mb.DArray, {name!r})`.",
+            f"{name} has no way to work on distributed parts: {nbytes / 2**20:.0f} MiB are brought together "
+            "on each process. Make the array smaller first, raise mb.settings.gather_bytes, or register a "
+            f"routine: `@library.routine(mb.DArray, {name!r})`.",
             GatheringWarning,
             stacklevel=4,
         )
@@ -82,7 +82,11 @@ def together(x: Any) -> Any:
     if isinstance(x, DView):
         local = brought_together(x)
         if local.shape != x.shape:
-            local = np.broadcast_to(local, x.shape) if isinstance(local, np.ndarray) else local.broadcast_to(x.shape)
+            local = (
+                np.broadcast_to(local, x.shape)
+                if isinstance(local, np.ndarray)
+                else local.broadcast_to(x.shape)
+            )
         return local
     if isinstance(x, (list, tuple)):
         made = [together(item) for item in x]

@@ -54,9 +54,7 @@ def _with_before(comm: Any, inner: Any, part: Any, scanned: Any, op: Any, axis: 
     mine = line.index(comm.rank)
     parts = [inner._empty(last.shape, last.dtype) for _ in range(mine)]
     messages = Messages(comm, inner)
-    messages.begin(
-        dict.fromkeys(line[mine + 1 :], last), {q: p for q, p in zip(line, parts, strict=False)}
-    )
+    messages.begin(dict.fromkeys(line[mine + 1 :], last), dict(zip(line, parts, strict=False)))
     messages.finish()
     if not parts:
         return scanned
@@ -73,14 +71,15 @@ def _with_before(comm: Any, inner: Any, part: Any, scanned: Any, op: Any, axis: 
 def _combine(op: Any, before: Any, scanned: Any) -> Any:
     """Each value of a scan with what came before."""
     op = "sum" if op is None else op
-    name = op if isinstance(op, str) else getattr(op, "name", None) or getattr(op, "__name__", "")
+    name = str(op if isinstance(op, str) else getattr(op, "name", None) or getattr(op, "__name__", ""))
     verb = verbs.ELEMENTWISE.get(_VERBS.get(name, name))
     if verb is not None and (isinstance(op, (str, np.ufunc)) or not getattr(op, "scalar", None)):
         found = verb(before, scanned)
     else:
         from mirabelle.arraytypes.userbroadcast import broadcast
 
-        found = broadcast(getattr(op, "scalar", None) or op, before, scanned)
+        f: Any = getattr(op, "scalar", None) or op
+        found = broadcast(f, before, scanned)
     return verbs.astype(found, scanned.dtype, copy=False)
 
 

@@ -1,8 +1,8 @@
 """Transfers: the messages that bring places of a view to where a partition says they are needed.
 
-All processes know all partitions, so each finds out by itself what it sends and what it receives: a
-transfer is a plan, made once for a map and a partition. Between two processes goes one message at most
-in each round; of large arrays, rounds are kept to `settings.exchange_bytes`.
+All processes know all partitions, so each finds out by itself what it sends and what it receives: a transfer
+is a plan, made once for a map and a partition. Between two processes goes one message at most in each round;
+of large arrays, rounds are kept to `settings.exchange_bytes`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Views of distributed memory: what the rest of mirabelle takes for memory of one place.
 
-A *buffer* is a communicator, a partition, and what this process holds of it: a view of the local type.
-A `DView` shows a part of a buffer. Its shape and strides are those that NumPy works out as if all
-elements lay in one memory in C order (on an array that is never read), so that parts, transposes and
-questions of aliasing need no code of their own. What a view shows on each process is its *map*, found
-from the strides and kept with the partition.
+A *buffer* is a communicator, a partition, and what this process holds of it: a view of the local type. A
+`DView` shows a part of a buffer. Its shape and strides are those that NumPy works out as if all elements lay
+in one memory in C order (on an array that is never read), so that parts, transposes and questions of aliasing
+need no code of their own. What a view shows on each process is its *map*, found from the strides and kept with
+the partition.
 """
 
 from __future__ import annotations
@@ -110,6 +110,9 @@ class DView:
     __slots__ = ("_map", "_parts", "_proxy", "buffer", "dtype", "shape", "whole")
 
     family: Any = None
+    _map: Any
+    _parts: Any
+    _proxy: Any
     buffer: DBuffer
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -203,11 +206,11 @@ class DView:
 
     def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
         """Another shape, where each process can say it of its part; a ValueError where not."""
-        if self.proxy.flags.c_contiguous and self.size * self.itemsize == self.buffer.nbytes:
-            if self.dtype == self.buffer.dtype:
-                buffer = self.buffer.reshaped(tuple(shape))
-                if buffer is not None:
-                    return buffer.whole()
+        whole = self.dtype == self.buffer.dtype and self.nbytes == self.buffer.nbytes
+        if whole and self.proxy.flags.c_contiguous:
+            buffer = self.buffer.reshaped(tuple(shape))
+            if buffer is not None:
+                return buffer.whole()
         shown = self._shown(self.proxy.reshape(shape, copy=False))
         if shown.map is None and not self.buffer.partition.replicated:
             raise ValueError("this shape of a distributed array needs a copy")
@@ -254,7 +257,7 @@ class DView:
                     cache.clear()
                 found = cache[key] = map_of(self) or False
             self._map = found
-        return found or None
+        return found or None  # type: ignore[no-any-return]
 
     @property
     def partition(self) -> Partition | None:
@@ -296,8 +299,8 @@ def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> 
 class Map:
     """Which dimension of the buffer each dimension of a view runs along, from where and in what steps.
 
-    `axes[i]` is that dimension (-1 where the view repeats one place: such dimensions have length 1
-    here), `starts` are places along all dimensions of the buffer, `steps` belong to the view's.
+    `axes[i]` is that dimension (-1 where the view repeats one place: such dimensions have length 1 here),
+    `starts` are places along all dimensions of the buffer, `steps` belong to the view's.
     """
 
     __slots__ = ("axes", "base", "kind", "partition", "pieces", "pinned", "shape", "starts", "steps", "writing")
@@ -403,7 +406,8 @@ class Map:
 
 
 class How:
-    """What to do to a local view to show a part of it: take a kind of its elements, a part, turn it, open it."""
+    """What to do to a local view to show a part of it: take a kind of its elements, a part, turn it, open
+    it."""
 
     __slots__ = ("axes", "index", "kind", "opened")
 

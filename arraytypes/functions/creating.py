@@ -10,6 +10,7 @@ from mirabelle.arraytypes.creation import arange, zeros
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import copied
 from mirabelle.arraytypes.makers import creates, maker_of
+from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import broadcast_shapes
@@ -30,12 +31,8 @@ def eye(n_rows: int, n_cols: Any = None, /, k: int = 0, dtype: Any = None, *, de
     maker = maker_of(device)
     out = zeros((n, m), dtype=dtype, device=maker.family)
     k = operator.index(k)
-    row, column = max(-k, 0), max(k, 0)
-    ones = min(n - row, m - column)
-    if ones > 0:
-        # The diagonal of a matrix in C order is a run with a step.
-        flat, start = verbs.reshape(out, (-1,)), row * m + column
-        verbs.setitem(flat, slice(start, start + (ones - 1) * (m + 1) + 1, m + 1), 1)
+    if min(n - max(-k, 0), m - max(k, 0)) > 0:
+        verbs.assign(diagonal_view(out, k), 1)
     return maker(out)
 
 

@@ -22,6 +22,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
+from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.functions.turning import atleast_1d, atleast_2d, atleast_3d
 from mirabelle.arraytypes.parametric import checked_dtype
@@ -238,14 +239,13 @@ def resize(a: Any, new_shape: Any) -> Any:
         raise ValueError("all elements of `new_shape` must be non-negative")
     size = int(np.prod(shape, dtype=np.int64))
     flat = verbs.reshape(a, (-1,))
-    made = verbs.similar(a, shape=shape)
     if not a.size or not size:
-        return verbs.assign(made, 0)
-    row = verbs.reshape(made, (-1,))
+        return verbs.assign(verbs.similar(a, shape=shape), 0)
+    row = verbs.similar(a, shape=(size,))
     for start in range(0, size, a.size):
         n = min(a.size, size - start)
         verbs.setitem(row, slice(start, start + n), verbs.getitem(flat, slice(0, n)))
-    return made
+    return standing_alone(verbs.reshape(row, shape))
 
 
 def _along(x: Any, axis: Any) -> tuple[Any, int, int]:

@@ -24,6 +24,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import DenseArray, as_shape
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.joining import alike, concatenate, with_duals_dense
 from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.reductions import normal_axes
@@ -257,21 +258,21 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     """
     if x.ndim and library_is_quicker(leaf_family(type(x)), x.size):
         return library.call("roll", x, shift, axis)
-    out = verbs.similar(x)
-    dest, source = out, x
+    source = x
     if axis is None:
-        dest, source, axis = verbs.reshape(out, (-1,)), verbs.reshape(x, (-1,)), 0
+        source, axis = verbs.reshape(x, (-1,)), 0
+    out = verbs.similar(source)
     shifts = _shifts(shift, axis, source)
     if not x.size:
-        return out
+        return verbs.similar(x)
     # Along each axis two pieces change places: (where to, where from).
     pieces = [[(slice(s, None), slice(None, -s)), (slice(None, s), slice(-s, None))] for s in shifts.values()]
     for piece in itertools.product(*pieces):
-        there, here = [_ALL] * dest.ndim, [_ALL] * dest.ndim
+        there, here = [_ALL] * out.ndim, [_ALL] * out.ndim
         for d, (to, of) in zip(shifts, piece, strict=True):
             there[d], here[d] = to, of
-        verbs.setitem(dest, (*there, ...), verbs.getitem(source, (*here, ...)))
-    return out
+        verbs.setitem(out, (*there, ...), verbs.getitem(source, (*here, ...)))
+    return out if source is x else standing_alone(verbs.reshape(out, x.shape))
 
 
 def _shifts(shift: Any, axis: Any, x: Any) -> dict[int, int]:
@@ -314,11 +315,10 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> Any:
     shape = (*x.shape[:axis], x.shape[axis] * int(repeats), *x.shape[axis + 1 :])
     if library_is_quicker(leaf_family(type(x)), math.prod(shape)):
         return library.call("repeat", x, int(repeats), axis=axis)
-    out = verbs.similar(x, shape=shape)
-    apart = verbs.reshape(out, (*x.shape[: axis + 1], int(repeats), *x.shape[axis + 1 :]))
-    if out.size:
+    apart = verbs.similar(x, shape=(*x.shape[: axis + 1], int(repeats), *x.shape[axis + 1 :]))
+    if apart.size:
         verbs.assign(apart, expand_dims(x, axis + 1))
-    return out
+    return standing_alone(verbs.reshape(apart, shape))
 
 
 @array_function
@@ -337,12 +337,12 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     shape = tuple(n * r for n, r in zip(sizes, times, strict=True))
     if library_is_quicker(leaf_family(type(x)), math.prod(shape)):
         return library.call("tile", x, times)
-    out = verbs.similar(x, shape=shape)
+    # What is repeated along a dimension gets one of its own in front of it.
+    apart = [(n,) if r == 1 else (r, n) for n, r in zip(sizes, times, strict=True)]
+    out = verbs.similar(x, shape=tuple(itertools.chain(*apart)))
     if out.size:
-        # What is repeated along a dimension gets one of its own in front of it.
-        apart = [(n,) if r == 1 else (r, n) for n, r in zip(sizes, times, strict=True)]
         index = [(_ALL,) if r == 1 else (None, _ALL) for r in times]
         source = verbs.getitem(x, (*(None,) * (ndim - x.ndim), ...))
         spread = verbs.getitem(source, (*itertools.chain(*index), ...))
-        verbs.assign(verbs.reshape(out, tuple(itertools.chain(*apart))), spread)
-    return out
+        verbs.assign(out, spread)
+    return standing_alone(verbs.reshape(out, shape))

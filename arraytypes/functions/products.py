@@ -16,7 +16,7 @@ from mirabelle.arraytypes.elementwise import (
     leaf_family,
     raise_places,
 )
-from mirabelle.arraytypes.functions.contraction import contract, pending, summed_product
+from mirabelle.arraytypes.functions.contraction import contract, pending, standing_alone, summed_product
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import view_of
 from mirabelle.dispatch import promotion, verbs
@@ -258,10 +258,10 @@ def kron(a: Any, b: Any, /) -> Any:
     products = verbs.multiply(spread1, spread2)
     if products.carries_derivatives:
         return verbs.reshape(products, shape)
-    made = new_array((a, b), shape)
+    made = new_array((a, b), pairs)
     if made.size:
-        verbs.assign(verbs.reshape(made, pairs), products)
-    return made
+        verbs.assign(made, products)
+    return standing_alone(verbs.reshape(made, shape))
 
 
 def as_arrays(*operands: Any) -> tuple[Any, ...]:
@@ -332,7 +332,7 @@ def khatri_rao(a: Any, b: Any, /) -> Any:
         raise ValueError(f"khatri_rao takes equally many columns; these have {a.shape[-1]} and {b.shape[-1]}.")
     a, b = view_of(a, (..., slice(None), None, slice(None))), view_of(b, (..., None, slice(None), slice(None)))
     pairs = broadcast_shapes([a.shape, b.shape], "khatri_rao")
-    made = new_array((a, b), (*pairs[:-3], math.prod(pairs[-3:-1]), pairs[-1]))
+    made = new_array((a, b), pairs)
     if made.size:
-        verbs.assign(verbs.reshape(made, pairs), verbs.multiply(a, b))
-    return made
+        verbs.assign(made, verbs.multiply(a, b))
+    return standing_alone(verbs.reshape(made, (*pairs[:-3], math.prod(pairs[-3:-1]), pairs[-1])))

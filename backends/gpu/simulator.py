@@ -14,6 +14,7 @@ import gc
 import itertools
 import math
 import re
+import threading
 import types
 import weakref
 from collections.abc import Callable
@@ -60,8 +61,11 @@ class Memory:
     """The living blocks, by address."""
 
     def __init__(self) -> None:
-        self.starts: list[int] = []
         self.blocks: dict[int, Any] = {}
+        # Their addresses in order, as of a change: others may come and go at any time, in any thread.
+        self._order: tuple[int, list[int]] = 0, []
+        self._changed = 0
+        self._changes = itertools.count(1)
 
     def used(self) -> int:
         """The bytes of the living blocks."""
@@ -69,21 +73,22 @@ class Memory:
         return sum(block.nbytes for block in blocks if block is not None)
 
     def add(self, block: Any) -> None:
-        bisect.insort(self.starts, block.ptr)
         self.blocks[block.ptr] = weakref.ref(block, functools.partial(self._gone, block.ptr))
+        self._changed = next(self._changes)
 
-    def _gone(self, start: int, ref: Any, find: Any = bisect.bisect_left) -> None:
-        # (`find` is a default, because at the end of a process the module's own names are gone first.)
+    def _gone(self, start: int, ref: Any) -> None:
         if self.blocks.get(start) is ref:
             del self.blocks[start]
-            at = find(self.starts, start)
-            if at < len(self.starts) and self.starts[at] == start:
-                del self.starts[at]
+            self._changed = next(self._changes)
 
     def block(self, address: int) -> Any:
         """The living block an address lies in or behind."""
-        i = bisect.bisect_right(self.starts, address) - 1
-        return self.blocks[self.starts[i]]() if i >= 0 else None
+        known, starts = self._order
+        while known != self._changed:
+            known, starts = self._order = self._changed, sorted(self.blocks)
+        i = bisect.bisect_right(starts, address) - 1
+        ref = self.blocks.get(starts[i]) if i >= 0 else None
+        return ref() if ref is not None else None
 
     def owns(self, address: int) -> bool:
         """Does an address lie in a living block?"""
@@ -137,6 +142,9 @@ class SimulatedDriver(Driver):
         self.time = Time()
         self.default = SimulatedStream(0)
         self.streams: list[Any] = []
+        self._stream_numbers = itertools.count(16)
+        # One kernel after the other, whatever thread of the program launched it.
+        self.turn = threading.RLock()
         self.recorders = []
         self.idle_streams = []
 
@@ -216,7 +224,7 @@ class SimulatedDriver(Driver):
     def new_stream(self) -> SimulatedStream:
         if self.idle_streams:
             return self.idle_streams.pop()  # type: ignore[no-any-return]
-        made = SimulatedStream(len(self.streams) + 16)
+        made = SimulatedStream(next(self._stream_numbers))
         self.streams.append(made)
         return made
 
@@ -337,6 +345,7 @@ class _Kernel:
     def __init__(self, driver: SimulatedDriver, source: KernelText, functions: dict[str, Any]) -> None:
         self.name = source.name
         self.machine = _Machine(driver.memory)
+        self.turn = driver.turn
         text = re.sub(r"^(\s*)barrier\(\)$", r"\1yield", source.text, flags=re.MULTILINE)
         self.waits = text != source.text
         scope = _Names(self.machine)
@@ -347,6 +356,10 @@ class _Kernel:
         self.function = scope[source.name]
 
     def run(self, arguments: list[Any], grid: tuple[int, ...], block: tuple[int, ...]) -> None:
+        with self.turn:
+            self._run(arguments, grid, block)
+
+    def _run(self, arguments: list[Any], grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         machine = self.machine
         machine.sizes = (*block, *grid)
         function = self.function

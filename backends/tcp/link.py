@@ -1,0 +1,276 @@
+"""One connection to one other process: messages with a header each, in the order in which they were sent.
+
+Nothing here waits. `push` writes what the socket takes and `pull` reads what has come; the communicator
+calls them when the system says that there is something to do.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from mirabelle.arraytypes.distributed.communicators import Exchange
+
+# What kind of message it is, the number of the program it belongs to, and how many bytes follow.
+HEADER = struct.Struct("<BxxxIQ")
+DATA, FAILED, BYE = 1, 2, 3
+
+# Small messages are read together with their headers into this much memory, and copied from there. What
+# is longer goes straight to where it belongs.
+STAGING = 1 << 16
+
+
+class Incoming:
+    """A receive that was posted: where to, and whom it is counted for. No view: whatever comes, as bytes."""
+
+    __slots__ = ("exchange", "view")
+
+    def __init__(self, view: memoryview | None, exchange: Messages) -> None:
+        self.view = view
+        self.exchange = exchange
+
+
+class Outgoing:
+    """A message to send: what of it is not out yet, and whom it is counted for."""
+
+    __slots__ = ("begun", "exchange", "kind", "views")
+
+    def __init__(self, views: list[memoryview], exchange: Messages | None, kind: int) -> None:
+        self.views = views
+        self.exchange = exchange
+        self.kind = kind
+        self.begun = False
+
+
+class Messages(Exchange):
+    """Messages on their way over sockets. `left` counts those that are not through yet."""
+
+    __slots__ = ("left", "received", "step")
+
+    def __init__(self, step: Callable[[float], None], left: int) -> None:
+        self.step = step
+        self.left = left
+        self.received: dict[int, Any] = {}
+
+    def done(self) -> bool:
+        if self.left:
+            self.step(0.0)
+        return not self.left
+
+    def wait(self) -> None:
+        while self.left:
+            self.step(0.5)
+
+
+class Link:
+    """A connection to one rank, as the communicator sees it: what is to be sent, awaited, or was said."""
+
+    def __init__(self, rank: int, connection: socket.socket, name: str) -> None:
+        self.rank = rank
+        self.name = name
+        self.socket = connection
+        connection.setblocking(False)
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _stay_alive(connection)
+        self.program = 0
+        # Has it closed its end in order; is the connection gone?
+        self.left = False
+        self.closed = False
+        self.failures: list[tuple[int, str]] = []
+        self.refused: str | None = None
+
+        self._outgoing: deque[Outgoing] = deque()
+        self._posted: deque[Incoming] = deque()
+        self._arrived: deque[tuple[int, bytearray]] = deque()
+
+        self._staging = memoryview(bytearray(STAGING))
+        self._start = self._end = 0
+        # The message that is coming in: its header, where it goes, what of that is not there yet.
+        self._header = (0, 0, 0)
+        self._whole: Any = None
+        self._incoming: Incoming | None = None
+        self._rest: memoryview | None = None
+
+    # Sending
+
+    def send(self, kind: int, view: memoryview, exchange: Messages | None = None) -> bool:
+        """Send, now or when there is room: is everything out?"""
+        header = memoryview(HEADER.pack(kind, self.program, view.nbytes))
+        self._outgoing.append(Outgoing([header, view] if view.nbytes else [header], exchange, kind))
+        return self.push()
+
+    @property
+    def sending(self) -> bool:
+        return bool(self._outgoing)
+
+    def push(self) -> bool:
+        """Write what the socket takes: is everything out? OSError where the connection is gone."""
+        queue = self._outgoing
+        while queue:
+            message = queue[0]
+            views = message.views
+            try:
+                n = self._write(views)
+            except BlockingIOError:
+                return False
+            message.begun = True
+            while views and n >= views[0].nbytes:
+                n -= views.pop(0).nbytes
+            if n:
+                views[0] = views[0][n:]
+            if not views:
+                queue.popleft()
+                if message.exchange is not None:
+                    message.exchange.left -= 1
+        return True
+
+    def _write(self, views: list[memoryview]) -> int:
+        if hasattr(self.socket, "sendmsg"):
+            return self.socket.sendmsg(views)
+        return self.socket.send(views[0])  # Windows
+
+    # Receiving
+
+    def post(self, incoming: Incoming) -> None:
+        """Say where the next message goes that nobody waits for yet."""
+        arrived = self._arrived
+        if arrived and arrived[0][0] == self.program:
+            self._deliver(incoming, arrived.popleft()[1])
+        else:
+            self._posted.append(incoming)
+
+    @property
+    def awaited(self) -> bool:
+        return bool(self._posted) or self._incoming is not None
+
+    def pull(self) -> bool:
+        """Read what has come: does the connection still stand? OSError where it broke."""
+        while True:
+            rest = self._rest
+            direct = rest is not None and rest.nbytes >= STAGING
+            room = rest if direct and rest is not None else self._staging[self._end :]
+            try:
+                n = self.socket.recv_into(room)
+            except BlockingIOError:
+                return True
+            if n == 0:
+                return False
+            if direct and rest is not None:
+                self._rest = rest[n:]
+                if n == rest.nbytes:
+                    self._complete()
+            else:
+                self._end += n
+                self._take_apart()
+            if n < room.nbytes:  # the socket is empty: no need to hear it say so
+                return True
+
+    def _take_apart(self) -> None:
+        """Read headers and small messages from the staging memory."""
+        staging = self._staging
+        while True:
+            if self._rest is None:
+                have = self._end - self._start
+                if have < HEADER.size:
+                    staging[:have] = staging[self._start : self._end]
+                    self._start, self._end = 0, have
+                    return
+                self._open(*HEADER.unpack_from(staging, self._start))
+                self._start += HEADER.size
+            rest = self._rest
+            assert rest is not None
+            n = min(rest.nbytes, self._end - self._start)
+            rest[:n] = staging[self._start : self._start + n]
+            self._start += n
+            if n == rest.nbytes:
+                self._complete()
+            else:
+                self._rest = rest[n:]
+                self._start = self._end = 0
+                return
+
+    def _open(self, kind: int, program: int, length: int) -> None:
+        """A header has come: find where the message goes."""
+        self._header = kind, program, length
+        self._incoming = None
+        if kind == DATA and self._posted and program == self.program:
+            incoming = self._posted[0]
+            if incoming.view is not None and incoming.view.nbytes == length:
+                self._incoming = self._posted.popleft()
+                self._whole = self._rest = incoming.view
+                return
+        self._whole = bytearray(length)
+        self._rest = memoryview(self._whole)
+
+    def _complete(self) -> None:
+        kind, program, _ = self._header
+        whole, incoming = self._whole, self._incoming
+        self._whole = self._rest = self._incoming = None
+        if incoming is not None:
+            incoming.exchange.left -= 1
+        elif kind == BYE:
+            self.left = True
+        elif kind == FAILED:
+            self.failures.append((program, bytes(whole).decode("utf-8", "replace")))
+        elif program < self.program:
+            pass  # of a program that failed
+        elif self._posted and program == self.program:
+            self._deliver(self._posted.popleft(), whole)
+        else:
+            self._arrived.append((program, whole))
+
+    def _deliver(self, incoming: Incoming, whole: bytearray) -> None:
+        """A message that came before somebody asked for it."""
+        if incoming.view is None:
+            incoming.exchange.received[self.rank] = whole
+        elif incoming.view.nbytes == len(whole):
+            incoming.view[:] = whole
+        else:
+            self.refused = (
+                f"Rank {self.rank} sent {len(whole)} bytes where {incoming.view.nbytes} were expected: the "
+                "processes do not run the same statements. Every rank does the same operations on distributed "
+                "arrays in the same order: look for an `if` that depends on the rank, or on data of one rank."
+            )
+            return
+        incoming.exchange.left -= 1
+
+    # From program to program
+
+    def begin(self, program: int) -> None:
+        """From now on messages belong to this program: what is left of those before is dropped."""
+        self.program = program
+        self._posted.clear()
+        if self._incoming is not None:
+            # The rest of a message of a failed program: its array is no longer ours to write to.
+            assert self._rest is not None
+            self._incoming, self._whole = None, bytearray(self._rest.nbytes)
+            self._rest = memoryview(self._whole)
+        while self._arrived and self._arrived[0][0] < program:
+            self._arrived.popleft()
+        self.failures = [(p, text) for p, text in self.failures if p >= program]
+        self.refused = None
+        # A message that is partly out must be finished, or the other end could not read the next one.
+        kept = [message for message in self._outgoing if message.begun or message.kind != DATA]
+        self._outgoing.clear()
+        self._outgoing.extend(kept)
+
+    def close(self) -> None:
+        self.closed = True
+        self.socket.close()
+
+
+def _stay_alive(connection: socket.socket) -> None:
+    """Have the system notice within some ten seconds that the other machine is gone."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", 4),
+        ("TCP_KEEPINTVL", 2),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", 10_000),
+    ):
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -1,0 +1,1 @@
+"""The shared suite on several processes: see __main__.py."""

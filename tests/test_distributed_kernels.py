@@ -1,0 +1,91 @@
+"""The NumPy programs that DaCe distributes, and the paper's three, unmodified on the ranks of mpiexec.
+
+One start of mpiexec runs all of them (tests/mpi_programs/kernels.py), and compares them with NumPy's there.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("mpi4py")
+
+PROGRAM = pathlib.Path(__file__).parent / "mpi_programs" / "kernels.py"
+# Open MPI asks to be told that it may run as root, and more processes than there are cores.
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+def outcomes(ranks, path):
+    """What came of each case on so many ranks: see `outcome` in the program."""
+    mpiexec = pathlib.Path(sys.executable).parent / "mpiexec"
+    command = [str(mpiexec) if mpiexec.exists() else "mpiexec", "-n", str(ranks), sys.executable, str(PROGRAM)]
+    environment = os.environ | OPEN_MPI | {"MIRABELLE_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [*command, str(path)], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(path.read_text())
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_kernels_and_programs_are_exact_on_ranks(ranks, tmp_path):
+    found = outcomes(ranks, tmp_path / "outcomes.json")
+    failures = [f"{name}:\n{error}" for name, case in found.items() for error in case["errors"]]
+    assert not failures, "\n".join(failures)
+    digests = {}
+    for name, case in found.items():
+        kernel, _, rest = name.partition(" ")
+        digests.setdefault((kernel, rest.partition(" ")[0]), set()).add(case["digest"])
+    assert all(len(same) == 1 for same in digests.values()), "however they are divided, the bits are the same"
+    nothing_is_sent_that_need_not_be(found, ranks)
+
+
+def nothing_is_sent_that_need_not_be(found, ranks):
+    """Of arrays divided in rows: m, n, k = 29, 37, 23, three steps of two statements."""
+
+    def counted(name, what):
+        return [rank[what] for rank in found[name]["ranks"]]
+
+    def by_kernel(name):
+        return f"{name} odd default cold"
+
+    others = ranks - 1
+    neighbours = [0] if ranks == 1 else [1, *[2] * (ranks - 2), 1]
+
+    # Steps on grids: each statement sends a neighbour the one row of which it needs one.
+    for name, row in (("jacobi_1d", 1), ("jacobi_2d", 37 - 2)):
+        assert counted(by_kernel(name), "messages") == [6 * n for n in neighbours]
+        assert counted(by_kernel(name), "bytes_sent") == [6 * n * row * 8 for n in neighbours]
+        assert counted(by_kernel(name), "collectives") == [0] * ranks
+
+    # Products: what is multiplied by comes once (a vector of n, a matrix of k times n), and results
+    # stay where they are: what DaCe's transformations call redundant gathers and scatters is not there.
+    # The products with a transposed matrix add up their terms, which is one collective.
+    for name, brought, collectives in (
+        ("atax", 37, 1),
+        ("bicg", 29, 1),
+        ("mvt", 37, 1),
+        ("gemm", 23 * 37, 0),
+        ("doitgen", 19 * 19, 0),
+    ):
+        assert counted(by_kernel(name), "messages") == [others] * ranks
+        assert sum(counted(by_kernel(name), "bytes_sent")) == others * brought * 8
+        assert counted(by_kernel(name), "collectives") == [collectives * (ranks > 1)] * ranks
+    for name in ("atax", "bicg", "gemm", "k2mm", "k3mm", "jacobi_2d") if ranks < 4 else ():
+        everywhere = f"{name} odd all cold"
+        assert counted(everywhere, "messages") == counted(everywhere, "collectives") == [0] * ranks
+
+    # An iteration brings the vector together and adds up the terms of its norm.
+    for name in ("domeigen", "domeigen_with_buffers"):
+        assert counted(name, "messages") == [31 * others] * ranks
+        assert counted(name, "collectives") == [32 * (ranks > 1)] * ranks
+    # The norms of the factors are all there is to a Kronecker product's.
+    assert counted("norm_by_factors", "messages") == [0] * ranks
+    assert counted("norm_by_factors", "collectives") == [2 * (ranks > 1)] * ranks

@@ -62,7 +62,7 @@ def facts_of(x: Any, explain_local: Any, into: Any = None) -> tuple[dict[str, st
         return facts, tree, "", flow.flow(version)
     here = explain_local(wrap(type(root_of(x)).family.inner, local))
     if comm.size > 1:
-        facts["kernel"] = f"of rank {comm.rank}, whose part this is:"
+        facts["process"] = f"rank {comm.rank} of {comm.size}; what follows is of its part"
     for key in ("method", "launches", "bytes read", "bytes written", "one operation at a time", "runs as"):
         if key in here.facts:
             facts[key] = here.facts[key]

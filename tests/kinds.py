@@ -62,6 +62,11 @@ class ArrayKind:
     def on_device(self):
         return self.place.rank >= 2
 
+    @property
+    def takes_numpy(self):
+        """May NumPy's arrays stand beside it? (Those that all processes have are divided like its own.)"""
+        return self.family.joins(None) if self.distributed else not self.on_device
+
     def __repr__(self):
         return self.name
 

@@ -512,3 +512,17 @@ def test_a_lost_worker_is_named_and_connecting_again_works(mortal, direct):
         with pytest.raises(CommunicationError, match=r"was lost.*Connect again"):
             x.fetch()
     eventually(lambda: session.workers[1] not in mortal.nthreads())
+
+
+def test_array_types_go_by_reference():
+    """Sent by value they would be other types of the same name."""
+    from mirabelle.backends.dask import shipping
+
+    for kind in (
+        D,
+        mb.DArray[mb.HostArray[mb.float64, 2]],
+        mb.HostArray[mb.float64],
+        mb.Transpose[mb.HostArray],
+    ):
+        text = shipping.pack(kind, lambda x: None)
+        assert b"cloudpickle" not in text and shipping.unpack(text, lambda name: None) is kind

@@ -13,7 +13,7 @@ import types
 import numpy as np
 import pytest
 from compare import assert_same
-from ranks.launch import mpiexec, run
+from ranks.launch import missing, run
 from threadranks import fails_on_ranks, on_ranks
 
 import mirabelle as mb
@@ -430,7 +430,7 @@ def test_hdf5_with_mpi(tmp_path, monkeypatch):
 
 # On processes
 
-processes = pytest.mark.skipif(mpiexec() is None, reason="needs MPI: pip install mpi4py mpich")
+processes = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 def program(ranks, folder, *tasks):

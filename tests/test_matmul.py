@@ -207,7 +207,7 @@ def test_a_pending_matrix_times_a_vector_is_one_kernel(kind):
             result = mb.materialize(make())
         assert_same(result, expected, rtol=1e-13)
         assert_closed(result, kind)
-        if kind.lazy:
+        if kind.lazy and kind.one_process:
             assert (c.launches, c.temporaries, c.library_calls) == (1, 0, 0)
 
 
@@ -215,7 +215,7 @@ def test_a_pending_matrix_times_a_vector_is_one_kernel(kind):
 def test_numpys_arrays_and_lists(kind):
     a, b = ordinary("f8", (3, 4)), ordinary("f8", (4, 2), seed=1)
     x = kind.family(a)
-    if kind.on_device:
+    if kind.on_device and not kind.takes_numpy:
         with pytest.raises(mb.PlaceError, match="adapt"):
             x @ b
         return

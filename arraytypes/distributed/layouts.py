@@ -26,7 +26,6 @@ from mirabelle.dispatch.errors import LayoutError
 Pieces = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True)
 class Placement:
     """What happens along one dimension of the mesh."""
 

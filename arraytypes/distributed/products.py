@@ -28,7 +28,8 @@ from mirabelle.arraytypes.distributed.layouts import (
     runs,
 )
 from mirabelle.arraytypes.distributed.moving import in_partition
-from mirabelle.arraytypes.distributed.transfers import Messages, Transfer
+from mirabelle.arraytypes.distributed.routines import gathering_routine
+from mirabelle.arraytypes.distributed.transfers import Messages, Transfer, boxes, volume
 from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.dispatch import counters, verbs
@@ -48,6 +49,22 @@ def darray_matmul(x1: Any, x2: Any) -> Any:
 
 
 DArray._matmul = staticmethod(darray_matmul)  # type: ignore[method-assign, assignment]
+
+
+def gemm(x1: DView, x2: DView, target: DView, *, alpha: Any = 1, beta: Any = 0) -> None:
+    """alpha * x1 @ x2 + beta * target, written to `target`."""
+    family = target.family
+    if target.buffer.comm.size == 1:
+        gathering_routine(family, "gemm")(x1, x2, target, alpha=alpha, beta=beta)
+        return
+    made = darray_matmul(wrap(family, Leaf(x1)), wrap(family, Leaf(x2)))
+    made = made if alpha == 1 else verbs.multiply(made, alpha)
+    if beta:
+        made = verbs.add(made, verbs.multiply(wrap(family, Leaf(target)), beta))
+    family._copy_into(target, verbs.leaf_of(verbs.astype(made, target.dtype, copy=False)).view)
+
+
+DArray._routines["gemm"] = gemm
 
 
 def product(inner: Any, a: Any, b: Any) -> Any:
@@ -252,15 +269,15 @@ def _lacking(view: DView, part: Partition) -> int:
     """The bytes of an operand that a process needs and does not hold, at most."""
     shown = view.map
     assert shown is not None
-    found = 0
-    for q in range(part.size):
-        held = shown.held(q)
-        need = math.prod(part.local_shape(q))
-        from mirabelle.arraytypes.distributed.transfers import boxes, volume
-
-        have = sum(map(volume, boxes(held, part.held(q))))
-        found = max(found, need - have)
-    return found * view.dtype.itemsize
+    key = "lacking", shown
+    found = part.cache.get(key)
+    if found is None:
+        found = 0
+        for q in range(part.size):
+            have = sum(map(volume, boxes(shown.held(q), part.held(q))))
+            found = max(found, math.prod(part.local_shape(q)) - have)
+        part.cache[key] = found
+    return found * view.dtype.itemsize  # type: ignore[no-any-return]
 
 
 def _contiguous(inner: Any, local: Any) -> Any:

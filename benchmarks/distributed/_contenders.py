@@ -18,7 +18,7 @@ from benchmarks.distributed._ranks import own_core, settled, time_calls
 Found = dict[str, dict[str, Any]]
 
 # Steps on a grid that Dask and Heat do: a step of theirs takes long.
-PEERS_STEPS = 4
+PEERS_STEPS = 2
 
 
 def _each(

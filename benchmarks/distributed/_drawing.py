@@ -28,19 +28,20 @@ def draw(folder: Path) -> list[Path]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    made = Figure(figsize=(14, 10.5), facecolor="white", layout="constrained")
+    made = Figure(figsize=(14, 14), facecolor="white", layout="constrained")
     made.get_layout_engine().set(w_pad=0.15, h_pad=0.15)
     FigureCanvasAgg(made)
-    grid = made.add_gridspec(3, 2)
+    grid = made.add_gridspec(4, 2)
     machine = f"{scaling['machine']['cpu']}, {scaling['cores']['physical']} cores"
     for row, way in enumerate(("strong", "weak")):
         ax = made.add_subplot(grid[row, :])
         _efficiencies(ax, way, scaling["efficiency"][way], machine)
+    _times(made.add_subplot(grid[2, :]), scaling["efficiency"]["time over DArray's on 2 processes"])
     halo, redistribution = _stored(folder, "halo"), _stored(folder, "redistribution")
     if halo is not None:
-        _halo(made.add_subplot(grid[2, 0]), halo)
+        _halo(made.add_subplot(grid[3, 0]), halo)
     if redistribution is not None:
-        _redistribution(made.add_subplot(grid[2, 1]), redistribution)
+        _redistribution(made.add_subplot(grid[3, 1]), redistribution)
     path = folder / "distributed.png"
     made.savefig(path, dpi=110)
     return [path]
@@ -52,13 +53,7 @@ def _stored(folder: Path, part: str) -> Any:
 
 
 def _efficiencies(ax: Any, way: str, found: Mapping[str, Mapping[str, float]], machine: str) -> None:
-    labels = [c.label for c in CASES]
-    width = 0.82 / max(len(found), 1)
-    for i, (name, each) in enumerate(found.items()):
-        xs = [x + (i - (len(found) - 1) / 2) * width for x, k in enumerate(labels) if k in each]
-        ax.bar(xs, [each[k] for k in labels if k in each], width * 0.92, color=COLOURS[name], label=name)
-    ax.axhline(1.0, color=FAINT, lw=1)
-    ax.set_xticks(range(len(labels)), labels)
+    _bars(ax, found)
     said = {
         "strong": "the work of one rank on two: T(1) / (2 T(2)); of HostArray and NumPy, on two threads",
         "weak": "twice the work on two ranks: T(1) / T(2)",
@@ -67,6 +62,28 @@ def _efficiencies(ax: Any, way: str, found: Mapping[str, Mapping[str, float]], m
     ax.set_ylabel("efficiency", color=INK, size=11)
     ax.set_ylim(0, 1.45)
     ax.legend(frameon=False, labelcolor=INK, fontsize=9, ncols=len(found), loc="upper right")
+
+
+def _times(ax: Any, found: Mapping[str, Mapping[str, float]]) -> None:
+    _bars(ax, found, base=1.0)
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high * 4)  # room for the legend
+    _frame(ax, "Time over DArray's", "the work of one rank on two processes, or on two threads of one")
+    ax.set_ylabel("ratio", color=INK, size=11)
+    ax.legend(frameon=False, labelcolor=INK, fontsize=9, ncols=len(found), loc="upper right")
+
+
+def _bars(ax: Any, found: Mapping[str, Mapping[str, float]], base: float = 0.0) -> None:
+    """Bars of each contender by kernel, which stand on (or hang from) a base."""
+    labels = [c.label for c in CASES]
+    width = 0.82 / max(len(found), 1)
+    for i, (name, each) in enumerate(found.items()):
+        xs = [x + (i - (len(found) - 1) / 2) * width for x, k in enumerate(labels) if k in each]
+        heights = [each[k] - base for k in labels if k in each]
+        ax.bar(xs, heights, width * 0.92, bottom=base, color=COLOURS[name], label=name)
+    ax.axhline(1.0, color=FAINT, lw=1)
+    ax.set_xticks(range(len(labels)), labels)
 
 
 def _halo(ax: Any, content: Mapping[str, Any]) -> None:

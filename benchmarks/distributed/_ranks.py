@@ -75,6 +75,8 @@ def on_ranks(
             process.terminate()  # (a launcher takes its ranks along)
             process.wait()
         if answer.exists():
+            if process.returncode:
+                print(f"{function} did not come to its end: {said[-500:]}", file=sys.stderr)
             return json.loads(answer.read_text())
         raise RuntimeError(f"{function} failed on {ranks} rank(s):\n{said[-4000:]}")
 

@@ -29,20 +29,26 @@ def check(f):
 
 
 def layouts(shape):
-    """Ways to divide a shape: in blocks, with empty parts, dealt out, on meshes of ranks, not at all."""
+    """Ways to divide a shape: in blocks, with empty parts, dealt out, on meshes of ranks, not at all.
+
+    (All of them on three ranks, on others those that mean something else there.)
+    """
     n, size = shape[0], COMM.size
     yield None
-    yield mb.BlockCyclic(0, 2)
-    yield mb.Ragged(0, (0,) * (size - 1) + (n,))
-    if size > 2 and n > 2:
-        yield mb.Ragged(0, (n - 2, 0) + (0,) * (size - 3) + (2,))
-    if len(shape) > 1:
-        yield mb.Block(1)
-        yield mb.Layout(mb.Replicated(), mb.Block(0), mesh=(1, size))
-        if size == 4:
-            yield mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2))
-            yield mb.Layout(mb.Block(1), mb.Replicated(), mesh=(2, 2))
-    yield mb.Replicated()
+    if size == 4 and len(shape) > 1:
+        yield mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2))
+        yield mb.Layout(mb.Block(1), mb.Replicated(), mesh=(2, 2))
+    elif size == 3:
+        yield mb.BlockCyclic(0, 2)
+        yield mb.Ragged(0, (0, 0, n))
+        if n > 2:
+            yield mb.Ragged(0, (n - 2, 0, 2))
+        if len(shape) > 1:
+            yield mb.Block(1)
+            yield mb.Layout(mb.Replicated(), mb.Block(0), mesh=(1, 3))
+        yield mb.Replicated()
+    elif size == 2:
+        yield mb.BlockCyclic(0, 3)
 
 
 def divided(x, family=DHost):

@@ -135,7 +135,9 @@ def source_version(dest: Any, value: Any) -> Any:
     family = leaf_family(type(dest))
     if isinstance(value, (AbstractArray, np.ndarray)) and value.ndim:
         other = leaf_family(type(value)) if isinstance(value, AbstractArray) else None
-        crosses = other is not family and not (other is None and family.home.rank < 2) and not family.joins(other)
+        crosses = (
+            other is not family and not (other is None and family.home.rank < 2) and not family.joins(other)
+        )
         if crosses and not policy.transfer_allowed():
             raise_places("assignment", (dest, value))
     version, argtype, _ = operand(family, TABLE["copy"], value)

@@ -54,14 +54,32 @@ STEPS = [
 ]
 # Elements at other places; `k` is any small number.
 MOVES = [
-    "relaid({}, {k})", "relaid({}, {k})", "relaid({}.T, {k})", "xp.roll({}, {k}, axis=0)", "xp.roll({}, -{k}, axis=-1)",
-    "xp.roll({}, {k})", "xp.sort({}, axis=0)", "xp.sort({}, axis=-1)", "xp.flip({}, axis=0)",
-    "xp.concat([{}, {}], axis=0)", "xp.concat([{}, {}], axis=-1)", "xp.stack([{}, {}])", "xp.take(xp.stack([{}, {}]), [0, -1, 0], axis=0)",
-    "xp.diff({}, axis=0)", "copy(xp.reshape({}, (-1,)))", "copy(xp.reshape({}, (2, -1)))", "xp.argmax({}, axis=0)",
-    "xp.searchsorted(xp.sort(xp.reshape({}, (-1,))), {})", "xp.cumulative_sum(xp.floor({}), axis=0)",
-    "xp.unique({})", "xp.where({}[:1] > 0, {}, 0)", "xp.repeat({}, 2, axis=0)", "xp.tile({}, 2)",
-    "xp.nonzero({})[-1]", "xp.isin({}, {})",
-]  # fmt: skip
+    "relaid({}, {k})",
+    "relaid({}, {k})",
+    "relaid({}.T, {k})",
+    "xp.roll({}, {k}, axis=0)",
+    "xp.roll({}, -{k}, axis=-1)",
+    "xp.roll({}, {k})",
+    "xp.sort({}, axis=0)",
+    "xp.sort({}, axis=-1)",
+    "xp.flip({}, axis=0)",
+    "xp.concat([{}, {}], axis=0)",
+    "xp.concat([{}, {}], axis=-1)",
+    "xp.stack([{}, {}])",
+    "xp.take(xp.stack([{}, {}]), [0, -1, 0], axis=0)",
+    "xp.diff({}, axis=0)",
+    "copy(xp.reshape({}, (-1,)))",
+    "copy(xp.reshape({}, (2, -1)))",
+    "xp.argmax({}, axis=0)",
+    "xp.searchsorted(xp.sort(xp.reshape({}, (-1,))), {})",
+    "xp.cumulative_sum(xp.floor({}), axis=0)",
+    "xp.unique({})",
+    "xp.where({}[:1] > 0, {}, 0)",
+    "xp.repeat({}, 2, axis=0)",
+    "xp.tile({}, 2)",
+    "xp.nonzero({})[-1]",
+    "xp.isin({}, {})",
+]
 REDUCTIONS = ["sum", "max", "min", "any", "all", "count_nonzero"]
 # What a program is given: the array functions, and `operations`.
 NAMES = ("xp", "new", "shared", "copy", "note", "force", "total", "relaid")

@@ -64,8 +64,8 @@ def soak(given: argparse.Namespace) -> int:
     slowed(comm, random.Random(comm.rank))
     family = mb.DArray[mb.HostArray]
     layouts = [
-        mb.Block(0), mb.Block(-1), Uneven(0), Uneven(-1), mb.BlockCyclic(0, 1), mb.BlockCyclic(-1, 2), mb.Replicated(),
-        mb.Layout(Uneven(0), mb.Block(-1), mesh=(1, comm.size)),
+        mb.Block(0), mb.Block(-1), Uneven(0), Uneven(-1), mb.BlockCyclic(0, 1), mb.BlockCyclic(-1, 2),
+        mb.Replicated(), mb.Layout(Uneven(0), mb.Block(-1), mesh=(1, comm.size)),
     ]  # fmt: skip
     statements = [*STATEMENTS, *["move"] * 8, "product", "product"]
     made = [0]
@@ -127,7 +127,7 @@ def soak(given: argparse.Namespace) -> int:
 
 
 def failing(source: str, make: Any, relaid: Any) -> list[Any]:
-    """Run a program of which rank 1 leaves before its end: this rank, what it raised, and whose fault it was."""
+    """Run a program that rank 1 leaves before its end: this rank, what it raised, and whose fault it was."""
     from programs import run
 
     import mirabelle as mb

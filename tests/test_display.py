@@ -121,7 +121,11 @@ def test_a_card_is_well_formed(kind, shape):
         html = kind.make(np.ones(shape, dtype))._repr_html_()
         check(html)
         said = words(html)
-        assert kind.family.__name__.rstrip("]") in said and np.dtype(dtype).name in said and repr(kind.place) in said
+        assert (
+            kind.family.__name__.rstrip("]") in said
+            and np.dtype(dtype).name in said
+            and repr(kind.place) in said
+        )
         assert cards.shown_shape(shape) in said
         assert pictures.COLOURS[kind.place.kind] in html
         assert "<svg" in html

@@ -21,7 +21,7 @@ SAMPLES = {
         3,
         ["tests/test_indexing.py", "tests/test_matmul.py", "--every", "29", "-k", "not hot"],
     ),
-    "functions on 3 ranks": (3, ["tests/test_functions.py", "--every", "211", "-k", "not hot"]),
+    "functions on 3 ranks": (3, ["tests/test_functions.py", "--every", "29", "-k", "not hot"]),
 }
 
 

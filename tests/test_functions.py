@@ -508,7 +508,8 @@ def test_diagonals_other_dtypes_and_windows_are_views(kind):
     n[1] = 0
     assert_same(x, n)
     y = kind.family(M)
-    assert_same(y.view("u1"), M.view("u1")), assert_same(y.view("c16"), M.view("c16"))
+    if not kind.distributed:  # (elements of another size have no places of their own in parts)
+        assert_same(y.view("u1"), M.view("u1")), assert_same(y.view("c16"), M.view("c16"))
     assert type(y.view("i8")) is mb.Reinterpreted[kind.family["f8", 2], np.dtype("i8")]
     with pytest.raises(ValueError, match="contiguous"):
         y.T.view("u1")
@@ -543,6 +544,8 @@ def test_methods(kind):
     for f in METHODS:
         if not kind.lazy and f is METHODS[-2]:
             continue
+        if kind.distributed and "view" in f.__code__.co_names:
+            continue  # (elements of another size have no places of their own in parts)
         expected, refused = outcome(f, (M.copy(order="C"),), {})
         x = kind.make(M)
         got, error = outcome(f, (x if f is not METHODS[-2] else mb.copy(x),), {})

@@ -122,7 +122,13 @@ def test_gathers_fuse(kind, way):
         mb.materialize(x[i])  # the bounds of an index array are found once
     with mb.count() as c:
         result = mb.materialize(x[i] * 2 + x[i, ::-1])
-    assert not kind.one_process or (c.launches, c.temporaries, c.library_calls, c.scalar_reads, c.transfers) == (1, 0, 0, 0, 0)
+    assert not kind.one_process or (
+        c.launches,
+        c.temporaries,
+        c.library_calls,
+        c.scalar_reads,
+        c.transfers,
+    ) == (1, 0, 0, 0, 0)
     assert_same(result, n[rows] * 2 + n[rows, ::-1])
     with mb.count() as c:
         total = mb.materialize(mb.sum(x[i] * x[i], axis=1))

@@ -39,7 +39,7 @@ class Frame:
     __slots__ = (
         "comm",
         "family",
-        "held",
+        "fetched",
         "inner",
         "kept",
         "local_shape",
@@ -47,6 +47,7 @@ class Frame:
         "order",
         "partition",
         "rank",
+        "under_way",
         "uses",
     )
 
@@ -57,6 +58,9 @@ class Frame:
         self.partition = target
         self.rank = comm.rank
         self.local_shape = target.local_shape(comm.rank)
+        # What comes from others: what has to be finished before it is read, and where it will be.
+        self.under_way: list[Any] = []
+        self.fetched: dict[tuple[int, int], Any] = {}
         # The local node of each node, those nodes in order, and how often each is used.
         self.made: dict[int, Any] = {}
         self.order: list[Broadcasted] = []
@@ -76,12 +80,12 @@ class Frame:
         for a in node.args or ():
             kind = type(a)
             if kind is Broadcasted:
-                a = self.node(a) if a.value is None else self.leaf(a.value)
+                a = self.node(a) if a.value is None else self.leaf(a.value, wait=False)
                 size += a.size
             elif kind is Leaf:
-                a = self.leaf(a)
+                a = self.leaf(a, wait=False)
             elif kind is Reduced:
-                a = self.leaf(a.value if a.value is not None else force(self.family, a))
+                a = self.leaf(a.value if a.value is not None else force(self.family, a), wait=False)
             args.append(a)
         found = self.made.get(key)
         if found is not None:  # (one of several results, made with the others)
@@ -114,14 +118,15 @@ class Frame:
                 self.kept.append((sibling, local, True))
                 made.reducers.append(weakref.ref(local))
 
-    def leaf(self, leaf: Leaf) -> Leaf:
+    def leaf(self, leaf: Leaf, wait: bool = True) -> Leaf:
+        """The local leaf of a leaf. Without `wait`, what comes from others is there after `built`."""
         if leaf.table:
             return gathering.local_table(self, leaf)
         view = leaf.view
         buffer = view.buffer
         if view.whole and buffer.partition is self.partition:
             return buffer.leaf  # type: ignore[no-any-return]
-        return operand(self, view)
+        return operand(self, view, None if wait else self.under_way)
 
     def shape_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The local shape of a part of the tree: this process's part of dimensions that are not stretched."""
@@ -156,6 +161,10 @@ class Frame:
                     self.kept.append((node, self.made[id(node)], stores))
         self.order = []
         self.made = {}
+        self.fetched = {}
+        for messages in self.under_way:
+            messages.finish()
+        self.under_way = []
 
     def settle(self) -> None:
         """Give nodes that are worth it their values: mostly, they were stored on the way."""
@@ -172,8 +181,11 @@ class Frame:
 # Leaves as this process needs them
 
 
-def operand(frame: Frame, view: DView) -> Leaf:
-    """A leaf of the local type with what this process needs of a view, from others where it must."""
+def operand(frame: Frame, view: DView, under_way: list[Any] | None = None) -> Leaf:
+    """A leaf of the local type with what this process needs of a view, from others where it must.
+
+    With `under_way`, it is there once what is added to that list has been finished.
+    """
     buffer = view.buffer
     if buffer.comm is not frame.comm:
         _check_communicators(frame.comm, buffer.comm)
@@ -185,10 +197,13 @@ def operand(frame: Frame, view: DView) -> Leaf:
         return scattered_operand(frame, view)
     plan = operand_plan(shown, frame.partition, frame.rank)
     if not plan.here:
-        local = frame.inner._empty(plan.shape, view.dtype)
-        if counters.active:
-            counters.add(temporaries=1)
-        plan.transfer.run(buffer, local)
+        key = buffer.name, id(shown)
+        local = frame.fetched.get(key)
+        if local is None:
+            local = frame.fetched[key] = frame.inner._empty(plan.shape, view.dtype)
+            if counters.active:
+                counters.add(temporaries=1)
+            plan.transfer.run(buffer, local, under_way)
     elif plan.empty:
         local = frame.inner._empty(plan.shape, view.dtype)
     else:
@@ -581,7 +596,7 @@ def _writable_at_once(shown: Map, target: Partition, leading: int) -> bool:
 
 def write_pieces(frame: Frame, buffer: DBuffer, shown: Map, tree: Any, leading: int) -> None:
     """Where runs are dealt out: what belongs to this process is computed, then copied run by run."""
-    local = result(frame, tree)
+    local = result(frame, _fitting(tree, frame.partition.shape))
     held = frame.partition.held(frame.rank)[leading:]
 
     for _ in range(leading):

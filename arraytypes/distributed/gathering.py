@@ -293,7 +293,9 @@ def gathered(frame: Any, base: Leaf, offset: Any, shape: tuple[int, ...]) -> Lea
     part = target if shape == target.shape else partition(shape, target.mesh, splits)
     own = Frame(frame.family, frame.comm, part)
     if type(offset) is Broadcasted:
-        steps = frame.inner._download(force(frame.inner, own.node(offset)).view)
+        local = own.node(offset)
+        own.built()
+        steps = frame.inner._download(force(frame.inner, local).view)
     else:
         steps = frame.inner._download(own.leaf(offset).view)
     view = base.view

@@ -152,7 +152,7 @@ class _Rehearsal:
 
         return walk(x)
 
-    def leaf(self, leaf: Leaf) -> Leaf:
+    def leaf(self, leaf: Leaf, wait: bool = True) -> Leaf:
         view = leaf.view
         if not isinstance(view, DView) or not view.buffer.partition.partial:
             return leaf
@@ -220,7 +220,7 @@ class _Rehearsal:
 class _RehearsalFrame(Frame):
     """A frame whose operands are stand-ins where they would come from others."""
 
-    def leaf(self, leaf: Leaf) -> Leaf:
+    def leaf(self, leaf: Leaf, wait: bool = True) -> Leaf:
         view = leaf.view
         shown = view.map
         if shown is None:

@@ -64,13 +64,20 @@ class Transfer:
         self.sends = {q: b for q, b in self.sends.items() if b}
         self.receives = {q: b for q, b in self.receives.items() if b}
 
-    def run(self, buffer: DBuffer, out: Any) -> None:
-        """Fill `out`, a local view of `shape`, and wait for it."""
+    def run(self, buffer: DBuffer, out: Any, under_way: list[Messages] | None = None) -> None:
+        """Fill `out`, a local view of `shape`, and wait for it.
+
+        Or not: what is to be finished before `out` is read is then added to `under_way`.
+        """
         dtype = out.dtype if out is not None else _shown_dtype(self.map, buffer)
         bytes_each = math.prod(self.map.shape) * dtype.itemsize // self.size
         together = max(1, int(settings.exchange_bytes // max(bytes_each // self.size, 1)))
         if together >= self.size:
-            self.start(buffer, out, dtype).finish()
+            messages = self.start(buffer, out, dtype)
+            if under_way is None:
+                messages.finish()
+            else:
+                under_way.append(messages)
             return
         for first in range(1, self.size, together):
             steps = range(first, min(first + together, self.size))

@@ -303,7 +303,19 @@ class Map:
     `starts` are places along all dimensions of the buffer, `steps` belong to the view's.
     """
 
-    __slots__ = ("axes", "base", "kind", "partition", "pieces", "pinned", "shape", "starts", "steps", "writing")
+    __slots__ = (
+        "axes",
+        "base",
+        "kind",
+        "partition",
+        "pieces",
+        "pinned",
+        "shape",
+        "starts",
+        "steps",
+        "writing",
+        "hows",
+    )
 
     def __init__(
         self, base: Partition, kind: Any, shape: tuple[int, ...], axes: Any, starts: Any, steps: Any
@@ -311,6 +323,8 @@ class Map:
         self.base = base
         # How each process writes through it, once that was worked out. (Ranks may be threads.)
         self.writing: dict[int, Any] = {}
+        # How boxes of it are shown.
+        self.hows: dict[Any, How] = {}
         # What of an element is shown: None (all), "real", "imag" or a dtype.
         self.kind = kind
         self.shape = shape
@@ -395,14 +409,19 @@ class Map:
 
     def how(self, rank: int, box: tuple[Any, ...]) -> How:
         """How a box of the view is shown of what `rank` holds."""
-        axes, opened = self.order
-        index = (*self.index(rank, box), Ellipsis)
-        return How(
-            self.kind,
-            index,
-            axes if axes != tuple(range(len(axes))) else None,
-            (*opened, Ellipsis) if None in opened else None,
-        )
+        key = rank, box
+        found = self.hows.get(key)
+        if found is None:
+            if len(self.hows) > 256:
+                self.hows.clear()
+            axes, opened = self.order
+            found = self.hows[key] = How(
+                self.kind,
+                (*self.index(rank, box), Ellipsis),
+                axes if axes != tuple(range(len(axes))) else None,
+                (*opened, Ellipsis) if None in opened else None,
+            )
+        return found
 
 
 class How:

@@ -47,7 +47,9 @@ def pytest_collection_modifyitems(config, items):
     items[:] = chosen
     names = "\n".join(i.nodeid for i in chosen)
     if len(set(COMM.allgather_object(hash_of(names)))) > 1:
-        raise pytest.UsageError("The ranks collected different tests: parameters must not depend on the process.")
+        raise pytest.UsageError(
+            "The ranks collected different tests: parameters must not depend on the process."
+        )
 
 
 @pytest.fixture

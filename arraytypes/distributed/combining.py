@@ -223,7 +223,8 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
     frame = execution.Frame(family, comm, target)
     if execution.has_tables(leaves):
         operand = gathering.without_gathers(frame, operand)
-    local: Any = frame.node(operand) if type(operand) is Broadcasted else frame.leaf(operand)
+    tree: Any = operand
+    local: Any = frame.node(tree) if type(operand) is Broadcasted else frame.leaf(tree)
     if local.shape != frame.local_shape:  # (a stretched leaf)
         sig = promotion.intern(TABLE["copy"], (local.dtype,), (local.dtype,))
         local = Broadcasted(sig, (local,), frame.local_shape)

@@ -295,6 +295,7 @@ def _selected(name: str, view: DView, q: Any, keepdims: bool, method: str = "lin
         elif numbers < n:
             first = last
     n = last - first + 1
+    at = low = np.empty(0)
     if shares is None:
         pairs = np.array([[(n - 1) // 2, n // 2]])
     else:
@@ -311,9 +312,9 @@ def _selected(name: str, view: DView, q: Any, keepdims: bool, method: str = "lin
         made, lead = getattr(np, name)(values[0]), ()
     else:
         way: Any = "linear" if method in _CONTINUOUS else method
-        steps = (at - low).reshape(-1)
+        steps: Any = (at - low).reshape(-1)
         if isinstance(q, (int, float)):  # a Python number has no say in the dtype of the result
-            steps = [float(step) for step in steps]
+            steps = steps.tolist()
         found = [np.quantile(pair, step, method=way) for pair, step in zip(values, steps, strict=True)]
         made, lead = np.asarray(found), shares.shape
     shape = (*lead, *((1,) * view.ndim if keepdims else ()))

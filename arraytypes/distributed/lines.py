@@ -272,7 +272,7 @@ def line_by_line(view: DView, axis: int, run: Callable[[DView], DView]) -> DView
     """What `run` makes of each line along an axis, where there are fewer lines than processes."""
     if view.ndim == 1:
         return run(view)
-    out: DView | None = None
+    out: Any = None
     for at in itertools.product(*(range(1 if d == axis else n) for d, n in enumerate(view.shape))):
         index = tuple(slice(None) if d == axis else i for d, i in enumerate(at))
         found = run(view[index])
@@ -280,7 +280,6 @@ def line_by_line(view: DView, axis: int, run: Callable[[DView], DView]) -> DView
             shape = tuple(found.shape[0] if d == axis else n for d, n in enumerate(view.shape))
             out = view_of(new(view, shape, found.dtype, axis))
         copy_view(out[index], found)
-    assert out is not None
     return out
 
 

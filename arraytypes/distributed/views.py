@@ -82,6 +82,31 @@ class DBuffer:
         twin.local = self.local.reshape(made.local_shape(self.comm.rank))
         return twin  # type: ignore[no-any-return]
 
+    def viewed(self, dtype: np.dtype) -> DBuffer | None:
+        """The same memory read as elements of another size, if each process can say it of its part; else None."""
+        part = self.partition
+        if part.partial or not part.shape or not self.local.flags.c_contiguous:
+            return None
+        old, new = self.dtype.itemsize, dtype.itemsize
+
+        def scaled(n: int) -> int:
+            return n * old // new
+
+        last = part.splits[-1]
+        edges = None if last is None else last.edges
+        if any(n * old % new for n in (part.shape[-1], *(edges or ()))) or (last is not None and edges is None):
+            return None
+        split = None
+        if last is not None and edges is not None:
+            split = Split(last.mesh_axis, runs([scaled(e) for e in edges]))
+        shape = (*part.shape[:-1], scaled(part.shape[-1]))
+        twin = _new(DBuffer)
+        twin.comm, twin.inner, twin.dtype = self.comm, self.inner, dtype
+        twin.name, twin.address, twin._leaf = self.name, self.address, None
+        twin.partition = partition(shape, part.mesh, (*part.splits[:-1], split))
+        twin.local = self.local.view(dtype)
+        return twin  # type: ignore[no-any-return]
+
     def whole(self) -> DView:
         """The view of all of it."""
         return DView(self, _proxy(self.address, self.partition.shape, self.dtype))
@@ -226,6 +251,15 @@ class DView:
         return self._shown(np.lib.stride_tricks.sliding_window_view(self.proxy, window, axes))
 
     def view(self, dtype: np.dtype) -> Any:
+        """The same bytes read as another dtype."""
+        if dtype.itemsize != self.itemsize:
+            buffer = self.buffer.viewed(dtype) if self.whole else None
+            if buffer is None:
+                raise ValueError(
+                    f"Elements of {self.dtype.name} that are read as {dtype.name}, of another size, must lie one after "
+                    "another on each process. Copy the array first: `mb.copy(x).view(dtype)`."
+                )
+            return buffer.whole()
         return self._shown(self.proxy.view(dtype))
 
     @property

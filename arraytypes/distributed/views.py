@@ -83,7 +83,8 @@ class DBuffer:
         return twin  # type: ignore[no-any-return]
 
     def viewed(self, dtype: np.dtype) -> DBuffer | None:
-        """The same memory read as elements of another size, if each process can say it of its part; else None."""
+        """The same memory read as elements of another size, if each process can say it of its part; else
+        None."""
         part = self.partition
         if part.partial or not part.shape or not self.local.flags.c_contiguous:
             return None
@@ -256,8 +257,8 @@ class DView:
             buffer = self.buffer.viewed(dtype) if self.whole else None
             if buffer is None:
                 raise ValueError(
-                    f"Elements of {self.dtype.name} that are read as {dtype.name}, of another size, must lie one after "
-                    "another on each process. Copy the array first: `mb.copy(x).view(dtype)`."
+                    f"Elements of {self.dtype.name} that are read as {dtype.name}, of another size, must lie "
+                    "one after another on each process. Copy the array first: `mb.copy(x).view(dtype)`."
                 )
             return buffer.whole()
         return self._shown(self.proxy.view(dtype))
@@ -340,6 +341,7 @@ class Map:
     __slots__ = (
         "axes",
         "base",
+        "hows",
         "kind",
         "partition",
         "pieces",
@@ -348,7 +350,6 @@ class Map:
         "starts",
         "steps",
         "writing",
-        "hows",
     )
 
     def __init__(

@@ -14,6 +14,7 @@ from mirabelle.arraytypes.distributed.communicators import Alone, use_communicat
 from mirabelle.arraytypes.distributed.views import family_over
 from mirabelle.arraytypes.elementwise import default_family
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.settings import settings
 
 
 class _Probe(int):
@@ -37,7 +38,9 @@ def _measured(module: Any, name: str, statement: Any) -> None:
 
 def calibrate() -> None:
     """Measure, once the backends are there."""
-    with use_communicator(Alone()):
+    # (Whatever the settings are: a kernel for this is never worth compiling.)
+    few = settings.changed(small_size=1 << 12, compile_size=1 << 30, compile_after=1 << 30)
+    with use_communicator(Alone()), few:
         x = family_over(default_family())(np.zeros(2))
         _measured(execution, "_REFERENCES", lambda: verbs.materialize(verbs.add(verbs.square(x), x)))
         _measured(combining, "_HELD_BY_REDUCTION", lambda: verbs.materialize(verbs.sum(verbs.square(x))))

@@ -214,6 +214,15 @@ if RANKS:
     register_layout("dist_mesh", mb.Layout(Uneven(0), mb.Block(1), mesh=(RANKS, 1)))
     if RANKS > 1:
         register_layout("dist_columns", mb.Layout(mb.Block(0), mb.Block(1), mesh=(1, RANKS)))
+# On real cards, one for each rank (`python -m tests.ranks --cards`): these alone.
+CARDS = bool(os.environ.get("MIRABELLE_TEST_CARDS"))
+if CARDS:
+    for known in [name for name in LEAVES if name.startswith("dist")]:
+        del LEAVES[known]
+    DCard = mb.DArray[mb.CuArray]
+    register_leaf("dist_cuda", DCard)
+    register_layout("dist_cuda_ragged", Uneven(0), DCard)
+    register_layout("dist_cuda_cyclic", mb.BlockCyclic(0, 2), DCard)
 DISTRIBUTED = [k for k in LEAVES.values() if k.distributed]
 
 
@@ -242,5 +251,6 @@ if RANKS:
     # All ranks run one test after the other: the others need not be collected.
     PLAIN = [k for k in PLAIN if k.distributed]
     SINGLE = [k for k in SINGLE if k.distributed]
-    DEEP = [k for leaf in ("dist", "dist_ragged") for k in generated(leaf, 3) if len(k.wrappers) > 1]
+    deep = ("dist_cuda",) if CARDS else ("dist", "dist_ragged")
+    DEEP = [k for leaf in deep for k in generated(leaf, 3) if len(k.wrappers) > 1]
 ALL = SINGLE + DEEP

@@ -143,17 +143,29 @@ def _dealt(comm: Any, inner: Any, local: Any, cuts: np.ndarray, counts: np.ndarr
 # The routines
 
 
-def _along(name: str, line: Callable[[DView], DView]) -> None:
-    """Register a routine along one axis: `line` is what it does to a line that is divided."""
+def _along(name: str, line: Callable[[DView], DView], kth: bool = False) -> None:
+    """Register a routine along one axis: `line` is what it does to a line that is divided.
+
+    `kth`: its operand says around which places a line is parted.
+    """
 
     @distributed_routine(name)
     def run(view: DView, *operands: Any, axis: Any = -1, **options: Any) -> Any:
         if axis is None:
             view, axis = flattened(regular(view)), 0
         axis %= view.ndim
+        if kth:
+            _check_places(operands[0], view.shape[axis])
         local = view.family.inner._routine(name)
         found = by_lines(view, (axis,), lambda x: local(x, *operands, axis=axis, **options), range(view.ndim))
         return line_by_line(regular(view), axis, line) if found is None else found
+
+
+def _check_places(kth: Any, n: int) -> None:
+    """NumPy's refusal of places that a line does not have."""
+    for k in np.atleast_1d(np.asarray(kth)).reshape(-1).tolist():
+        if not -n <= k < n:
+            raise ValueError(f"kth(={k}) out of bounds ({n})")
 
 
 def _sorted(view: DView) -> DView:
@@ -169,8 +181,8 @@ def _order(view: DView) -> DView:
 _along("sort", _sorted)
 _along("argsort", _order)
 # (A sorted line is partitioned wherever one wants it to be.)
-_along("partition", _sorted)
-_along("argpartition", _order)
+_along("partition", _sorted, kth=True)
+_along("argpartition", _order, kth=True)
 
 
 @distributed_routine("sort_complex")

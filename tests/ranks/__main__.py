@@ -2,6 +2,7 @@
 
 python -m tests.ranks -n 3                              # everything that is parametrised by kinds of arrays
 python -m tests.ranks -n 2 tests/test_suite.py --every 7 # every seventh test of one file
+python -m tests.ranks -n 2 --cards                      # with parts on real cards, one for each rank
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ def main() -> int:
 
     parser = argparse.ArgumentParser("python -m tests.ranks", description=__doc__.splitlines()[0])
     parser.add_argument("-n", "--ranks", type=int, default=3)
+    parser.add_argument("--cards", action="store_true", help="parts on real cards, one for each rank")
     given, others = parser.parse_known_args()
-    return subprocess.call(
-        command(given.ranks, *arguments(*others)), env=environment(given.ranks, test_ranks=str(given.ranks))
-    )
+    settings = {"test_ranks": str(given.ranks)}
+    if given.cards:
+        settings |= {"test_cards": "1", "cuda": "auto"}
+    return subprocess.call(command(given.ranks, *arguments(*others)), env=environment(given.ranks, **settings))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,8 @@ def environment(ranks: int, **settings: str) -> dict[str, str]:
         if not k.startswith(NOT_THEIRS) or k == "MIRABELLE_TESTS_CACHE"
     }
     found |= {f"MIRABELLE_{k.upper()}": v for k, v in settings.items()}
-    found["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    ours = [str(ROOT), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    found["PYTHONPATH"] = os.pathsep.join(ours)
     return found
 
 

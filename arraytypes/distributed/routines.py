@@ -180,3 +180,19 @@ def nonzero(view: DView) -> tuple[Any, ...]:
 
 
 DArray._routines["nonzero"] = nonzero
+
+
+def _shared(name: str) -> Callable[..., bool]:
+    """Whether views show common elements is seen from their addresses: nothing is brought together."""
+
+    def shared(a: DView, b: DView, max_work: int = -1) -> bool:
+        mine, other = (x.proxy if isinstance(x, DView) else x for x in (a, b))
+        if name == "may_share_memory":
+            return bool(np.may_share_memory(mine, other))
+        return bool(np.shares_memory(mine, other, max_work=max_work))
+
+    return shared
+
+
+for _name in ("shares_memory", "may_share_memory"):
+    DArray._routines[_name] = _shared(_name)

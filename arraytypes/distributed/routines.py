@@ -189,7 +189,8 @@ def _shared(name: str) -> Callable[..., bool]:
         mine, other = (x.proxy if isinstance(x, DView) else x for x in (a, b))
         if name == "may_share_memory":
             return bool(np.may_share_memory(mine, other))
-        return bool(np.shares_memory(mine, other, max_work=max_work))
+        work: Any = max_work
+        return bool(np.shares_memory(mine, other, max_work=work))
 
     return shared
 

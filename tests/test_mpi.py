@@ -70,6 +70,12 @@ def test_messages(run, count):
     assert status == 0 and said.count("fine") == count, said
 
 
+def test_all_come_to_the_same_plans(run):
+    status, said, _ = run(3, "layouts.py", check_collectives=1)
+    assert status == 0, said
+    assert said.count("fine") == 3
+
+
 def test_an_exception_on_one_rank_is_raised_on_all(run):
     status, said, seconds = run(3, "failing.py", "raises")
     assert status == 1, said

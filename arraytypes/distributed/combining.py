@@ -19,7 +19,7 @@ from mirabelle.arraytypes.distributed import execution, gathering
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import Messages
-from mirabelle.arraytypes.distributed.views import DBuffer, whole_leaf
+from mirabelle.arraytypes.distributed.views import DBuffer, in_order, whole_leaf
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.dispatch import counters, promotion
 from mirabelle.dispatch.ops import TABLE
@@ -313,7 +313,9 @@ def combined(comm: Communicator, inner: Any, local: Any, reduction: Any) -> Any:
         return local
     known = reduction.scalar is None and REDUCTIONS.get(reduction.name) is reduction
     neutral = reduction.init if reduction.scalar is not None else reduction.neutral(local.dtype)
-    carrier = comm.carrier(inner) if known and neutral is not None and local.flags.c_contiguous else None
+    carrier = comm.carrier(inner) if known and neutral is not None else None
+    if not local.flags.c_contiguous:
+        local = in_order(inner, local)
     if carrier is not None and carrier.allreduce(local, reduction.name):
         return local
     return _gathered(comm, inner, local, reduction)

@@ -252,7 +252,7 @@ class DArray(DenseArray):
     def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> DView:
         comm = communicator()
         part = cls._divided(shape, comm)
-        return cls._of_local(comm, part, cls.inner._empty(part.local_shape(comm.rank), dtype, order))
+        return cls._of_local(comm, part, cls.inner._empty(part.local_shape(comm.rank), dtype))
 
     @classmethod
     def _alike(cls, view: DView, dtype: np.dtype | None = None, order: str = "C") -> DView:
@@ -260,7 +260,7 @@ class DArray(DenseArray):
         if part is None or part.partial:
             part = cls._divided(view.shape, comm)
         d = view.dtype if dtype is None else dtype
-        return cls._of_local(comm, part, cls.inner._empty(part.local_shape(comm.rank), d, order))
+        return cls._of_local(comm, part, cls.inner._empty(part.local_shape(comm.rank), d))
 
     @classmethod
     def _upload(cls, data: np.ndarray) -> DView:

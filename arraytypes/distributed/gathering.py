@@ -196,12 +196,10 @@ def in_runs(part: Partition) -> bool:
 
 
 def fuses(frame: Any, leaf: Leaf) -> bool:
-    """Can a gather from this memory be part of the local kernel: does each process hold all of it, in C's
-    order?"""
+    """Can a gather from this memory be part of the local kernel: does each process hold all of it?"""
     buffer = leaf.view.buffer
     return (
         buffer.partition.replicated
-        and bool(buffer.local.flags.c_contiguous)
         and leaf.view.dtype == buffer.dtype
         and in_runs(frame.partition)
     )
@@ -217,9 +215,9 @@ def brought_here(frame: Any, base: Leaf, shape: tuple[int, ...]) -> Leaf | None:
         return None
     from mirabelle.arraytypes.distributed.execution import brought_together
 
-    local = brought_together(buffer.whole())
-    if not local.flags.c_contiguous or view.dtype != buffer.dtype:
+    if view.dtype != buffer.dtype:
         return None
+    local = brought_together(buffer.whole())
     twin = DBuffer(buffer.comm, everywhere(part.shape, part.mesh), buffer.inner, local)
     twin.address = buffer.address
     return Leaf(DView(twin, view.proxy, False), table=True)
@@ -242,7 +240,7 @@ def local_table(frame: Any, leaf: Leaf) -> Leaf:
 def restrided(local: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
     """A view of contiguous local memory with other strides."""
     if isinstance(local, np.ndarray):
-        return np.ndarray(shape, local.dtype, np.ascontiguousarray(local), offset, strides)
+        return np.ndarray(shape, local.dtype, local, offset, strides)
     if isinstance(local, GPUView):
         return view_at(type(local), local.owner, local.ptr + offset, shape, local.dtype, strides)
     proxy = local.proxy

@@ -30,7 +30,7 @@ from mirabelle.arraytypes.distributed.layouts import (
 from mirabelle.arraytypes.distributed.moving import in_partition
 from mirabelle.arraytypes.distributed.routines import gathering_routine
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer, boxes, volume
-from mirabelle.arraytypes.distributed.views import DView
+from mirabelle.arraytypes.distributed.views import DView, in_order
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.settings import settings
@@ -199,9 +199,7 @@ def _summed_to_parts(inner: Any, comm: Any, term: Any, d: int, pieces: Any) -> A
         part = term[(*[slice(None)] * d, slice(low, high), Ellipsis)]
         if part.flags.c_contiguous:
             return part
-        packed = inner._empty(part.shape, part.dtype)
-        inner._copy_into(packed, part)
-        return packed
+        return in_order(inner, part)
 
     mine = piece(comm.rank)
     others = [q for q in range(comm.size) if q != comm.rank]
@@ -226,7 +224,7 @@ def _panels(family: Any, v1: DView, v2: DView, mesh: Any, rows: Split | None, co
     lacking = _lacking(v1, first) + _lacking(v2, second)
     if lacking <= settings.exchange_bytes // 4 or k < 2 * comm.size:
         local = product(inner, local_in(v1, first), local_in(v2, second))
-        return family._of_local(comm, whole, _contiguous(inner, local))  # type: ignore[no-any-return]
+        return family._of_local(comm, whole, local)  # type: ignore[no-any-return]
     count = max(comm.size, math.ceil(lacking / (settings.exchange_bytes // 4)))
     edges = [k * i // count for i in range(count + 1)]
 
@@ -278,10 +276,6 @@ def _lacking(view: DView, part: Partition) -> int:
             found = max(found, math.prod(part.local_shape(q)) - have)
         part.cache[key] = found
     return found * view.dtype.itemsize  # type: ignore[no-any-return]
-
-
-def _contiguous(inner: Any, local: Any) -> Any:
-    return local
 
 
 # Stacks of matrices

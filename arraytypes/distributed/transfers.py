@@ -170,6 +170,19 @@ def volume(box: Box) -> int:
     return math.prod(b - a for a, b in box)
 
 
+def agreed(comm: Communicator, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> None:
+    """Compare on all processes what each sends and what the others expect of it."""
+    said = comm.allgather_object(tuple({q: v.nbytes for q, v in s.items()} for s in (sends, receives)))
+    for p, (sent, _) in enumerate(said):
+        for q, (_, expected) in enumerate(said):
+            if sent.get(q, 0) != expected.get(p, 0):
+                raise AssertionError(
+                    f"Rank {p} sends {sent.get(q, 0)} bytes to rank {q}, which expects {expected.get(p, 0)}. The "
+                    "processes have come to different plans: this is a mistake in mirabelle. Please report it with "
+                    "the program."
+                )
+
+
 class Messages:
     """Views on their way between processes: through the host where the engine does not take their type."""
 
@@ -183,6 +196,8 @@ class Messages:
         self._exchange: Exchange | None = None
 
     def begin(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> None:
+        if settings.check_collectives:
+            agreed(self.comm, sends, receives)
         if counters.active and sends:
             counters.add(messages=len(sends), bytes_sent=sum(v.nbytes for v in sends.values()))
         if not sends and not receives:

@@ -25,7 +25,12 @@ _numbers = itertools.count(1)
 
 
 class DBuffer:
-    """Distributed memory: what each process holds of it lies in `local`, a view of the family `inner`."""
+    """Distributed memory: what each process holds of it lies in `local`, a view of the family `inner`.
+
+    Local memory is in C's order on every process. Were it as a result happened to come, processes would differ
+    (one row is in C's order and in Fortran's), and with them the answers to "is this shape a view?" and "can
+    the engine add these terms?", on which all must agree.
+    """
 
     __slots__ = ("_leaf", "address", "comm", "dtype", "inner", "local", "name", "partition")
 
@@ -36,7 +41,7 @@ class DBuffer:
         self.comm = comm
         self.partition = part
         self.inner = inner
-        self.local = local
+        self.local = local if local.flags.c_contiguous else in_order(inner, local)
         self.dtype: np.dtype = local.dtype
         self.name = next(_numbers)
         self.address = DBuffer._next
@@ -65,7 +70,7 @@ class DBuffer:
     def reshaped(self, shape: tuple[int, ...]) -> DBuffer | None:
         """The same memory in another shape, where each process can say it of its part; else None."""
         part = self.partition
-        if part.partial or not self.local.flags.c_contiguous:
+        if part.partial:
             return None
         if part.replicated:
             made = partition(shape, part.mesh, (None,) * len(shape))
@@ -86,7 +91,7 @@ class DBuffer:
         """The same memory read as elements of another size, if each process can say it of its part; else
         None."""
         part = self.partition
-        if part.partial or not part.shape or not self.local.flags.c_contiguous:
+        if part.partial or not part.shape:
             return None
         old, new = self.dtype.itemsize, dtype.itemsize
 
@@ -114,6 +119,13 @@ class DBuffer:
 
     def __repr__(self) -> str:
         return f"DBuffer({self.name}, {self.partition}, {self.dtype.name})"
+
+
+def in_order(inner: Any, local: Any) -> Any:
+    """A local view's elements in memory of their own, in C's order."""
+    made = inner._empty(local.shape, local.dtype)
+    inner._copy_into(made, local)
+    return made
 
 
 class _Address:
@@ -312,7 +324,7 @@ def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> 
     buffer.comm = comm
     buffer.partition = part
     buffer.inner = family.inner
-    buffer.local = local
+    buffer.local = local if local.flags.c_contiguous else in_order(buffer.inner, local)
     dtype = buffer.dtype = local.dtype
     buffer.name = next(_numbers)
     buffer.address = DBuffer._next

@@ -1,0 +1,32 @@
+"""Arrays in all pairs of layouts, reshaped, sorted and searched: all processes must come to the same plans."""
+
+import itertools
+
+import numpy as np
+
+import mirabelle as mb
+
+D = mb.DArray[mb.HostArray]
+P = mb.communicator().size
+a = np.arange(12.0, dtype="f4").reshape(3, 4)
+layouts = [
+    None, mb.Block(0), mb.Block(1), mb.BlockCyclic(0, 2), mb.BlockCyclic(1, 2), mb.Replicated(),
+    mb.Ragged(0, (2, 0, 1)), mb.Ragged(1, (3, 0, 1)), mb.Layout(mb.Block(0), mb.Block(1), mesh=(P, 1)),
+    mb.Layout(mb.Block(0), mb.Block(1), mesh=(1, P)),
+]  # fmt: skip
+flat = a.T.reshape(-1)
+for first, second in itertools.product(layouts, layouts):
+    x = D(a, layout=first).T
+    if second is not None:
+        try:
+            x = mb.redistribute(x, second)
+        except ValueError:  # parts for another shape
+            continue
+    # Parts of one row are in the orders of C and of Fortran at once, others are not.
+    y = mb.reshape(x, (-1,))
+    sorted_ = mb.sort(y)
+    assert np.array_equal(mb.to_numpy(y), flat), (first, second)
+    assert np.array_equal(mb.to_numpy(sorted_), np.sort(flat)), (first, second)
+    assert np.array_equal(mb.to_numpy(mb.searchsorted(sorted_, x)), np.searchsorted(np.sort(flat), a.T))
+    assert np.array_equal(mb.to_numpy(mb.sum(x, axis=0)), a.T.sum(0)), (first, second)
+print("fine")

@@ -105,7 +105,19 @@ def load(code: bytes, symbol: str) -> Kernel:
         return function(nowhere, nowhere, *args)
 
     kernel.engine = engine  # type: ignore[attr-defined]
+    kernel.address = address  # type: ignore[attr-defined]
     return kernel
+
+
+def assemble(text: str) -> Any:
+    """An engine that holds the functions of a module in LLVM's own language, for as long as it lives."""
+    import llvmlite.binding as llvm
+
+    with _engine_lock:
+        machine = _target_machine()
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+        engine.finalize_object()
+    return engine
 
 
 def _numba_version() -> str:

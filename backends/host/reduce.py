@@ -189,9 +189,9 @@ class ReductionPlan:
 
     # Compiled
 
-    def ready(self) -> bool:
-        """Is there a kernel, or is it time to wait for one?"""
-        if not run.wants_kernel(self.program, self.n):
+    def ready(self, wait: bool = False) -> bool:
+        """Is there a kernel (or can there be one, where the caller waits for it)?"""
+        if not (run.has_kernel(self.program) if wait else run.wants_kernel(self.program, self.n)):
             return False
         if self.entry is None:
             a, n = self.arrangement, self.n_plain
@@ -203,7 +203,7 @@ class ReductionPlan:
                 reduce_rank=len(a.reduced),
                 inner_kept=a.inner_kept,
             )
-            entry = run.kernel_for(self.program, how)
+            entry = run.kernel_for(self.program, how, wait)
             if entry is not None:
                 self.prepare(entry)
         return self.entry is not None

@@ -123,6 +123,13 @@ def wants_kernel(program: Program, n: int) -> bool:
     program.uses += 1
     if n < settings.compile_size and program.uses < settings.compile_after:
         return False
+    return has_kernel(program)
+
+
+def has_kernel(program: Program) -> bool:
+    """Can this program be compiled at all?"""
+    if _needs_compiler(program):
+        return True
     can = program.plans.get("compilable")
     if can is None:
         can = program.plans["compilable"] = compilable(program) and all(
@@ -137,16 +144,16 @@ def _looped(program: Program) -> list[Any]:
     return [sig for sig, _ in program.steps if inline(sig) is None and not sig.op.name.startswith("pick")]
 
 
-def compiled(program: Program, arrangement: Any, views: list[Any], outs: list[Any]) -> Any:
+def compiled(program: Program, arrangement: Any, views: list[Any], outs: list[Any], wait: bool = False) -> Any:
     """The kernel for this arrangement, with the source it was made of; None if not there yet."""
     n_out = len(outs)
     classes = arrangement.classes
     shared = n_out > 1 and any(np.may_share_memory(o, v) for o, v in itertools.product(outs[:1], views))
     how = Layout(len(arrangement.sizes), classes[:n_out], classes[n_out:], arrangement.tiled, shared=shared)
-    return kernel_for(program, how)
+    return kernel_for(program, how, wait)
 
 
-def kernel_for(program: Program, how: Layout) -> Any:
+def kernel_for(program: Program, how: Layout, wait: bool = False) -> Any:
     entry = program.plans.get(how)
     if entry is None:
         entry = program.plans[how] = _Entry(range_source(program, how))
@@ -158,7 +165,7 @@ def kernel_for(program: Program, how: Layout) -> Any:
                 entry.source, wait=True, functions=compiled_functions(program.user_functions)
             )
             return entry
-        entry.kernel = kernels.get(entry.source)
+        entry.kernel = kernels.get(entry.source, wait)
         if entry.kernel is None:
             return None
     return entry
@@ -246,19 +253,24 @@ def watched(kernel: Any, program: Program) -> Any:
 
     def checked(*args: int) -> None:
         if kernel(*args):
-            names = ", ".join(op.name for op in program.user_functions)
-            raise UserFunctionError(
-                f"{names}() raised an exception for some element; nothing was written. Call it on single "
-                "values to see which, or return NaN instead of raising."
-            )
+            raise raised(program)
 
     return checked
 
 
-def split(rows: int, inner: int, granule: int = 1) -> list[tuple[int, int, int, int]]:
-    """Pieces of a range of rows and of the innermost dimension, about eight a thread."""
+def raised(program: Program) -> UserFunctionError:
+    """What is raised where a user's function did."""
+    names = ", ".join(op.name for op in program.user_functions)
+    return UserFunctionError(
+        f"{names}() raised an exception for some element; nothing was written. Call it on single "
+        "values to see which, or return NaN instead of raising."
+    )
+
+
+def split(rows: int, inner: int, granule: int = 1, each: int = 8) -> list[tuple[int, int, int, int]]:
+    """Pieces of a range of rows and of the innermost dimension, about `each` a thread."""
     n = rows * inner
-    want = max(settings.num_threads, min(settings.num_threads * 8, n >> 16))
+    want = max(settings.num_threads, min(settings.num_threads * each, n >> 16))
     if rows >= want * granule:
         edges = [rows * i // want // granule * granule for i in range(want)] + [rows]
         return [(a, b, 0, inner) for a, b in itertools.pairwise(edges) if b > a]

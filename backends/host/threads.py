@@ -6,6 +6,7 @@ queue. A forked child starts its own.
 
 from __future__ import annotations
 
+import collections
 import itertools
 import os
 import queue
@@ -42,6 +43,34 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+class Helpers:
+    """Threads asked to help with one thing over and over: no more at once than wanted.
+
+    Nobody waits for them. One that comes late finds out by itself what is left to do.
+    """
+
+    __slots__ = ("asked", "tasks")
+
+    def __init__(self) -> None:
+        self.tasks = _tasks
+        self.asked: collections.deque[None] = collections.deque()
+
+    def ask(self, helper: Callable[[], None], count: int) -> None:
+        """Have `count` threads call `helper`, together with those that were asked and have not come."""
+        if self.tasks is not _tasks:  # a forked child: nobody will come
+            self.tasks, self.asked = _tasks, collections.deque()
+        asked = self.asked
+
+        def come() -> None:
+            asked.pop()
+            helper()
+
+        _ensure(count)
+        for _ in range(count - len(asked)):
+            asked.append(None)
+            _tasks.put(come)
 
 
 def run_all(pieces: list[Callable[[], object]]) -> None:

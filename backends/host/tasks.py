@@ -1,0 +1,472 @@
+"""Task lists: statements that follow one another, run by one native call a thread.
+
+A launch from Python costs microseconds: finding the plan, filling the argument block, waking
+threads, coming back. A list has all argument blocks laid out beforehand; its native runner
+(`runner.py`) goes through them, with the threads meeting between statements that depend on one
+another. Memory is known by the numbers of slots, whose addresses are given when a list is run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirabelle.backends.codegen.program import Program
+from mirabelle.backends.codegen.reduceframe import reduction_sig
+from mirabelle.backends.codegen.source import BLOCK
+from mirabelle.backends.host import run, runner, threads
+from mirabelle.backends.host.loops import loop_address
+from mirabelle.backends.host.reduce import ReductionPlan
+from mirabelle.dispatch.forks import ForkLock
+from mirabelle.dispatch.settings import settings
+
+# Where an operand is: the number of a slot, and an offset in bytes.
+Place = tuple[int, int]
+# Pieces a thread takes of a large statement: a claim costs next to nothing here, but what one
+# piece finds in the cache, another thread does not.
+_EACH = 3
+
+
+class Call(NamedTuple):
+    """One native call: the address of the code, where its argument block begins, and its range."""
+
+    code: int
+    block: int
+    lo: int
+    hi: int
+    first: int = 0
+    last: int = 0
+    rlo: int = 0
+    rhi: int = 1
+    part: int = 0
+
+
+# What is done in one go by one thread, and how many elements it is about.
+Ticket = tuple[list[Call], int]
+# The tickets of a statement. Those of one phase may run at once; phases follow one another.
+Phases = list[list[Ticket]]
+
+
+class _Launch:
+    """An elementwise statement."""
+
+    def __init__(self, code: int, block: int, plan: run.LaunchPlan) -> None:
+        self.code = code
+        self.block = block
+        self.rows, self.inner, self.tiled = plan.rows, plan.inner, plan.tiled
+
+    def phases(self) -> Phases:
+        n = self.rows * self.inner
+        if not n:
+            return [[]]
+        if n < settings.thread_size or settings.num_threads < 2:
+            return [[([Call(self.code, self.block, 0, self.rows, 0, self.inner)], n)]]
+        pieces = run.split(self.rows, self.inner, 64 if self.tiled else 1, _EACH)
+        return [
+            [
+                ([Call(self.code, self.block, lo, hi, first, last)], (hi - lo) * (last - first))
+                for lo, hi, first, last in pieces
+            ]
+        ]
+
+
+class _Span:
+    """Filling or copying: `code` over a range of elements."""
+
+    def __init__(self, code: int, block: int, count: int, itemsize: int) -> None:
+        self.code = code
+        self.block = block
+        self.count = count
+        self.itemsize = itemsize
+
+    def phases(self) -> Phases:
+        # Memory is what limits it: counted in words of eight bytes.
+        n = self.count * self.itemsize // 8
+        want = 1 if n < settings.thread_size else settings.num_threads
+        edges = [self.count * i // want // 64 * 64 for i in range(want)] + [self.count]
+        return [
+            [
+                ([Call(self.code, self.block, lo, hi)], (hi - lo) * self.itemsize // 8 + 1)
+                for lo, hi in itertools.pairwise(edges)
+                if hi > lo
+            ]
+        ]
+
+
+class _Reduction:
+    """Fused reductions: partial results, then NumPy's loop over them, from the neutral element."""
+
+    def __init__(self, tasks: TaskList, plan: ReductionPlan, results: list[Place]) -> None:
+        self.plan = plan
+        self.columns = plan.arrangement.inner_kept
+        self.per_row = plan.reduced * plan.blocks
+        self.direct = plan.parts == 1 if self.columns else self.per_row == 1
+        # Where partial results go: straight to the results if each has only one.
+        self.partials: list[Place] = results
+        if not self.direct:
+            count = plan.parts * plan.kept * plan.inner if self.columns else plan.kept * self.per_row
+            self.partials = [tasks.scratch(count * dtype.itemsize) for dtype in plan.dtypes]
+        self.fill_partials: list[tuple[int, int]] = []
+        self.fill_results: list[tuple[int, int]] = []
+        self.folds: list[int] = []
+        native = runner.native()
+        self.fold = native.fold
+        for ufunc, neutral, dtype, partial, result in zip(
+            plan.ufuncs, plan.neutrals, plan.dtypes, self.partials, results, strict=True
+        ):
+            size = dtype.itemsize
+            value = run.scalar_words(neutral, dtype)
+            if not self.columns:
+                self.fill_partials.append((native.fill[size], tasks.block([0, *value], {0: partial})))
+            if self.direct:
+                continue
+            self.fill_results.append((native.fill[size], tasks.block([0, *value], {0: result})))
+            loop = loop_address(reduction_sig(ufunc.__name__, dtype))
+            assert loop is not None, ufunc
+            if self.columns:
+                columns = plan.kept * plan.inner
+                rest = [0, columns * size, columns, size, size]
+            else:
+                rest = [size, self.per_row * size, self.per_row, 0, size]
+            self.folds.append(tasks.block([*loop, 0, 0, *rest], {2: result, 3: partial}))
+
+    def begin(self, code: int, block: int) -> None:
+        self.code = code
+        self.block = block
+
+    def phases(self) -> Phases:
+        return self.column_phases() if self.columns else self.row_phases()
+
+    def combine(self, lo: int, hi: int) -> list[Call]:
+        """The partial results to results: of the kept rows from `lo` to `hi`, or of all columns."""
+        if self.direct:
+            return []
+        plan = self.plan
+        out: list[Call] = []
+        for (fill, filled), fold in zip(self.fill_results, self.folds, strict=True):
+            if self.columns:
+                out.append(Call(fill, filled, 0, plan.kept * plan.inner))
+                out.append(Call(self.fold, fold, 0, plan.parts))
+            else:
+                out.append(Call(fill, filled, lo, hi))
+                out.append(Call(self.fold, fold, lo, hi))
+        return out
+
+    def some_rows(self, lo: int, hi: int, first: int, last: int) -> list[Call]:
+        """The partial results of a range of rows; of one row, also of a range within it."""
+        blocks = self.plan.blocks
+        begin = lo * blocks + first // BLOCK
+        end = (hi - 1) * blocks + -(-last // BLOCK)
+        calls = [Call(fill, block, begin, end) for fill, block in self.fill_partials]
+        return [*calls, Call(self.code, self.block, lo, hi, first, last)]
+
+    def row_phases(self) -> Phases:
+        plan = self.plan
+        kept, reduced, inner = plan.kept, plan.reduced, plan.inner
+        if plan.n < settings.thread_size or settings.num_threads < 2:
+            return [[([*self.some_rows(0, kept * reduced, 0, inner), *self.combine(0, kept)], plan.n)]]
+        want = settings.num_threads * _EACH
+        if kept >= want:
+            # Each piece has all of its rows, and need not wait for others to combine them.
+            edges = [kept * i // want for i in range(want + 1)]
+            return [
+                [
+                    (
+                        [*self.some_rows(lo * reduced, hi * reduced, 0, inner), *self.combine(lo, hi)],
+                        (hi - lo) * reduced * inner,
+                    )
+                    for lo, hi in itertools.pairwise(edges)
+                ]
+            ]
+        pieces = [
+            (self.some_rows(*piece), (piece[1] - piece[0]) * (piece[3] - piece[2]))
+            for piece in run.split(kept * reduced, inner, 1, _EACH)
+        ]
+        last = self.combine(0, kept)
+        return [pieces, [(last, kept * self.per_row)]] if last else [pieces]
+
+    def column_phases(self) -> Phases:
+        plan = self.plan
+        small = plan.n < settings.thread_size or settings.num_threads < 2
+        whole = (0, plan.kept, 0, plan.inner)
+        # As ReductionPlan does; parts are pieces too.
+        each = -(-_EACH // plan.parts)
+        pieces = [whole] if small else run.split(plan.kept, plan.inner, 1, each)
+        tickets: list[Ticket] = [
+            (
+                [Call(self.code, self.block, *piece, lo, hi, part)],
+                (piece[1] - piece[0]) * (piece[3] - piece[2]) * (hi - lo),
+            )
+            for part, (lo, hi) in enumerate(itertools.pairwise(plan.edges()))
+            for piece in pieces
+        ]
+        last = self.combine(0, 0)
+        if small:
+            return [[([*[c for calls, _ in tickets for c in calls], *last], plan.n)]]
+        return [tickets, [(last, plan.parts * plan.kept * plan.inner)]] if last else [tickets]
+
+
+class TaskList:
+    """Statements that follow one another, run by native code.
+
+    >>> import numpy as np
+    >>> from mirabelle.backends.host.tasks import TaskList
+    >>> tasks = TaskList(2)
+    >>> tasks.copy((1, 0), (0, 8), 16)
+    0
+    >>> a, b = np.arange(4.0), np.zeros(2)
+    >>> tasks.run([x.ctypes.data for x in (a, b)])
+    >>> b
+    array([1., 2.])
+    """
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self._words: list[int] = []
+        # (word, slot, offset); slot -1 is the list's own scratch memory.
+        self._patches: list[tuple[int, int, int]] = []
+        self._scratch = 0
+        self._statements: list[_Launch | _Span | _Reduction] = []
+        self._after: list[tuple[int, ...] | None] = []
+        self._programs: dict[int, Program] = {}
+        self._kernels: list[Any] = []
+        self._laid: _Laid | None = None
+        self._lock = ForkLock()
+
+    # Statements
+
+    def launch(
+        self,
+        program: Program,
+        entry: Any,
+        arrangement: Any,
+        operands: Sequence[Place],
+        scalars: list[Any],
+        after: Collection[int] | None = None,
+    ) -> int:
+        """An elementwise statement over `operands`, outputs first; returns its number.
+
+        It waits for the statements `after`, or for all before it.
+        """
+        plan = run.LaunchPlan(program, entry, arrangement)
+        words = plan.words
+        if scalars:
+            given = run.scalar_block(program, scalars)
+            words[plan.scalars : plan.scalars + len(given)] = given
+        block = self.block(words, dict(zip(plan.addresses, operands, strict=True)))
+        return self._add(_Launch(entry.kernel.address, block, plan), after, entry.kernel, program)
+
+    def reduce(
+        self,
+        plan: ReductionPlan,
+        results: Sequence[Place],
+        operands: Sequence[Place],
+        scalars: list[Any],
+        after: Collection[int] | None = None,
+    ) -> int:
+        """Fused reductions, whose results go where `results` says, in the order `plan.run` returns them."""
+        if not plan.ready(wait=True):
+            raise ValueError(
+                "There is no compiled kernel for this reduction. Ask plan.ready(wait=True) first, and run "
+                "it with plan.run(...) if it says no."
+            )
+        statement = _Reduction(self, plan, list(results))
+        words = plan.words.copy()
+        if scalars:
+            given = run.scalar_block(plan.program, scalars)
+            words[plan.scalars : plan.scalars + len(given)] = given
+        places = [*statement.partials, *operands]
+        kernel = plan.entry.kernel
+        statement.begin(kernel.address, self.block(words, dict(zip(plan.addresses, places, strict=True))))
+        return self._add(statement, after, kernel, plan.program)
+
+    def copy(self, dest: Place, source: Place, nbytes: int, after: Collection[int] | None = None) -> int:
+        """Copy bytes, between memory that does not overlap."""
+        block = self.block([0, 0], {0: dest, 1: source})
+        return self._add(_Span(runner.native().copy, block, nbytes, 1), after)
+
+    def fill(
+        self, dest: Place, value: Any, dtype: Any, count: int, after: Collection[int] | None = None
+    ) -> int:
+        """Write one value to `count` elements that follow one another."""
+        dtype = np.dtype(dtype)
+        block = self.block([0, *run.scalar_words(value, dtype)], {0: dest})
+        return self._add(_Span(runner.native().fill[dtype.itemsize], block, count, dtype.itemsize), after)
+
+    def _add(
+        self,
+        statement: _Launch | _Span | _Reduction,
+        after: Collection[int] | None,
+        kernel: Any = None,
+        program: Program | None = None,
+    ) -> int:
+        number = len(self._statements)
+        self._statements.append(statement)
+        self._after.append(None if after is None else tuple(after))
+        if kernel is not None:
+            self._kernels.append(kernel)  # its code stays loaded
+        if program is not None and program.user_functions:
+            self._programs[number] = program
+        self._laid = None
+        return number
+
+    def block(self, words: Sequence[int], places: dict[int, Place]) -> int:
+        """Room for an argument block, of which the words `places` are addresses; returns where it begins."""
+        at = len(self._words)
+        self._words += words
+        for word, (slot, offset) in places.items():
+            if not -1 <= slot < self.slots:
+                raise ValueError(f"There is no slot {slot}: the list has {self.slots}.")
+            self._patches.append((at + word, slot, offset))
+        return at
+
+    def scratch(self, nbytes: int) -> Place:
+        """Memory of the list's own."""
+        at = self._scratch
+        self._scratch += -(-nbytes // 64) * 64
+        return -1, at
+
+    # Running
+
+    def levels(self) -> list[list[tuple[int, Ticket]]]:
+        """The tickets, with the number of their statement, in levels that must follow one another."""
+        levels: list[list[tuple[int, Ticket]]] = []
+        ends: list[int] = []
+        for number, (statement, after) in enumerate(zip(self._statements, self._after, strict=True)):
+            begin = len(levels) if after is None else max([ends[k] for k in after], default=0)
+            for d, phase in enumerate(statement.phases()):
+                while len(levels) <= begin + d:
+                    levels.append([])
+                levels[begin + d] += [(number, ticket) for ticket in phase]
+                end = begin + d + 1
+            ends.append(end)
+        return levels
+
+    def finish(self) -> None:
+        """Lay everything out for the number of threads there are; run() does it if need be."""
+        with self._lock:
+            self._laid = _Laid(self)
+
+    def run(self, addresses: Sequence[int], times: int = 1) -> None:
+        """Run all statements, `times` times over, on the memory at `addresses[slot]`."""
+        with self._lock:
+            laid = self._laid
+            if laid is None or laid.threads != settings.num_threads or laid.size != settings.thread_size:
+                laid = self._laid = _Laid(self)
+            failed = laid.run(tuple(addresses), times)
+        if failed:
+            raise run.raised(self._programs[failed - 1])
+
+
+class _Laid:
+    """A list in native memory. Whoever works on it holds it, so that it stays as long as they do."""
+
+    def __init__(self, tasks: TaskList) -> None:
+        self.threads = settings.num_threads
+        self.size = settings.thread_size
+        self.slots = tasks.slots
+        native = runner.native()
+        self.native_run = native.run
+        self.native = native
+        self.kernels = list(tasks._kernels)
+        self.words = np.array(tasks._words or [0], np.int64)
+        self.scratch = np.empty(tasks._scratch + 64, np.uint8)
+        own = -(-self.scratch.ctypes.data // 64) * 64
+        at = self.words.ctypes.data
+        patches = []
+        for word, slot, offset in tasks._patches:
+            if slot < 0:
+                self.words[word] = own + offset
+            else:
+                patches.append((at + 8 * word, slot, offset))
+        self.patches = np.array(patches or [(0, 0, 0)], np.int64)
+        stages, tickets, calls = _stages(tasks.levels(), at)
+        self.stages = np.array(stages, np.int64)
+        self.tickets = np.array(tickets, np.int64)
+        self.calls = np.array(calls or [(0,) * runner.CALL_WORDS], np.int64)
+        most = max([b - a for a, b in itertools.pairwise(stages)], default=0)
+        self.helpers = min(self.threads, most) - 1
+        self.asked = threads.Helpers()
+        # The block begins a cache line.
+        room = np.zeros(runner.BLOCK_WORDS + 8, np.int64)
+        self.room = room
+        begin = -room.ctypes.data % 64 // 8
+        block = room[begin : begin + runner.BLOCK_WORDS]
+        block[runner.STAGES] = self.stages.ctypes.data
+        block[runner.TICKETS] = self.tickets.ctypes.data
+        block[runner.CALLS] = self.calls.ctypes.data
+        block[runner.TICKETS_EACH] = len(tickets) - 1
+        block[runner.PATCHES] = self.patches.ctypes.data
+        block[runner.N_PATCHES] = len(patches)
+        self.address = block.ctypes.data
+        self.addresses: tuple[int, ...] | None = None
+        self.array = ctypes.c_int64 * max(self.slots, 1)
+
+    def run(self, addresses: tuple[int, ...], times: int) -> int:
+        """Run the list; the number of the statement that failed, plus one, or 0."""
+        given = None
+        if addresses != self.addresses:
+            if len(addresses) != self.slots:
+                raise ValueError(f"The list has {self.slots} slots, and {len(addresses)} addresses are given.")
+            self.addresses = None  # should a fork find us half-way
+            given = self.array(*addresses)
+        if self.helpers > 0:
+            self.asked.ask(self.help, self.helpers)
+        failed: int = self.native_run(self.address, times, 0, given)
+        self.addresses = addresses
+        return failed
+
+    def help(self) -> None:
+        """Work on the list, as long as there is work for more than one thread."""
+        self.native_run(self.address, 0, 1, None)
+
+
+def _stages(
+    levels: list[list[tuple[int, Ticket]]], at: int
+) -> tuple[list[int], list[int], list[tuple[int, ...]]]:
+    """The first tickets of the stages, the first calls of the tickets, the calls.
+
+    Small levels that follow one another are one ticket, which the caller runs.
+    """
+    stages, tickets = [0], [0]
+    calls: list[tuple[int, ...]] = []
+    alone = False  # is the last stage one of small levels?
+    for level in levels:
+        work = sum(n for _, (_, n) in level)
+        several = len(level) > 1 and work >= settings.thread_size and settings.num_threads > 1
+        if not several:
+            for number, (ticket, _) in level:
+                calls += [_native(call, at, number) for call in ticket]
+            if not level:
+                continue
+            if alone:
+                tickets[-1] = len(calls)
+            else:
+                tickets.append(len(calls))
+                stages.append(len(tickets) - 1)
+            alone = True
+            continue
+        # Tickets smaller than a share are joined: claiming one costs about as much as a small statement.
+        share = min(settings.thread_size, work // (settings.num_threads * _EACH))
+        held = 0
+        for number, (ticket, n) in level:
+            calls += [_native(call, at, number) for call in ticket]
+            held += n
+            if held >= share:
+                tickets.append(len(calls))
+                held = 0
+        if tickets[-1] < len(calls):
+            tickets.append(len(calls))
+        # A stage of one ticket is the caller's, as it should be.
+        stages.append(len(tickets) - 1)
+        alone = False
+    return stages, tickets, calls
+
+
+def _native(call: Call, at: int, number: int) -> tuple[int, ...]:
+    """A call as the runner reads it."""
+    return (call.code, at + 8 * call.block, *call[2:], number)

@@ -1,0 +1,314 @@
+"""Task lists: what native code runs is what plans run from Python, to the last bit."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.backends.codegen.program import program_for
+from mirabelle.backends.host import layout, run
+from mirabelle.backends.host.reduce import ReductionPlan
+from mirabelle.backends.host.tasks import TaskList
+from mirabelle.dispatch.schedule import schedule, schedule_reduction
+from mirabelle.dispatch.tree import Leaf
+
+rng = np.random.default_rng(7)
+THREADS = (1, 2, 4)
+
+
+@pytest.fixture(autouse=True)
+def compiled():
+    with mb.settings.changed(compiler="inline", num_threads=2):
+        yield
+
+
+class Recorder:
+    """A task list over some NumPy arrays, and its statements as functions of NumPy."""
+
+    def __init__(self, *memory):
+        self.memory = list(memory)
+        self.tasks = TaskList(len(memory))
+
+    def place(self, view):
+        for slot, whole in enumerate(self.memory):
+            low, high = np.lib.array_utils.byte_bounds(whole)
+            if low <= view.ctypes.data < high:
+                return slot, view.ctypes.data - whole.ctypes.data
+        raise AssertionError("not in memory")
+
+    def write(self, out, expression, after=None):
+        """`out` becomes `expression`, a pending HostArray over views of the memory."""
+        request = schedule(expression._node, run.force_host, store=False)
+        program = program_for(request, (out.dtype,))
+        views = [leaf.view for leaf in request.leaves]
+        arrangement = layout.arrange(out.shape, [out, *views])
+        entry = run.compiled(program, arrangement, views, [out], wait=True)
+        assert entry is not None
+        places = [self.place(v) for v in (out, *views)]
+        return self.tasks.launch(program, entry, arrangement, places, request.scalars, after)
+
+    def reduce(self, outs, reduced, after=None):
+        """Reductions of one tree go to `outs`, in the order of memory; returns what the plan makes."""
+        nodes = [r._node for r in reduced]
+        request = schedule_reduction(nodes[0].operand, nodes, run.force_host)
+        program = program_for(request, tuple(r.dtype for r in nodes))
+        views = [leaf.view for leaf in request.leaves]
+        plan = ReductionPlan(program, request.shape, nodes[0].axes, nodes, [], views)
+        assert plan.ready(wait=True)
+        places = [self.place(v) for v in views]
+        self.tasks.reduce(plan, [self.place(o) for o in outs], places, request.scalars, after)
+        return plan, request.scalars, views
+
+    def run(self, times=1, memory=None):
+        self.tasks.run([m.ctypes.data for m in memory or self.memory], times)
+
+
+def host(view):
+    """An array in this memory, as one of mirabelle's own: nothing of it is computed at once."""
+    return wrap(mb.HostArray, Leaf(view))
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+@pytest.mark.parametrize("shape", [(1,), (7, 5), (300, 40), (513, 700)])
+def test_statements_of_several_layouts(shape, n_threads):
+    x = rng.random((*shape[:-1], 2 * shape[-1]))
+    y = rng.random(shape[::-1])
+    row = rng.random(shape[-1:])
+    a, b, c, d = (np.zeros(shape) for _ in range(4))
+    e = np.zeros((*shape[:-1], 3 * shape[-1]))
+    r = Recorder(x, y, row, a, b, c, d, e)
+    strided, transposed = x[..., ::2], y.T
+    r.write(a, host(strided) * 2 + host(row))
+    r.write(b, host(transposed) - host(a))
+    r.write(c, mb.exp(host(b)) * host(a))
+    r.write(d, host(c)[..., ::-1] + 1.5)
+    r.write(e[..., 1::3], host(d) // 0.25)
+    with mb.settings.changed(num_threads=n_threads, thread_size=1 << 10):
+        for _ in range(3):
+            for out in (a, b, c, d, e):
+                out[...] = -1
+            r.run()
+            np.testing.assert_array_equal(a, strided * 2 + row)
+            np.testing.assert_array_equal(b, transposed - a)
+            np.testing.assert_array_equal(c, np.exp(b) * a)
+            np.testing.assert_array_equal(d, c[..., ::-1] + 1.5)
+            np.testing.assert_array_equal(e[..., 1::3], d // 0.25)
+            assert (e[..., ::3] == -1).all()
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+@pytest.mark.parametrize("n", [18, 400])
+def test_a_thousand_statements_each_reading_what_the_one_before_wrote(n, n_threads):
+    x = rng.random((n, n))
+    y = x.copy()
+    expected = [x.copy(), y.copy()]
+
+    def step(new, old):
+        inside = old[1:-1, 1:-1] + old[1:-1, :-2] + old[1:-1, 2:] + old[2:, 1:-1] + old[:-2, 1:-1]
+        return new[1:-1, 1:-1], 0.2 * inside
+
+    r = Recorder(x, y)
+    count = 1000 if n < 100 else 60
+    for k in range(count):
+        old, new = (x, y) if k % 2 == 0 else (y, x)
+        out, _ = step(new, old)
+        _, tree = step(new, host(old))
+        r.write(out, tree)
+        old, new = expected if k % 2 == 0 else expected[::-1]
+        out, value = step(new, old)
+        out[...] = value
+    with mb.settings.changed(num_threads=n_threads):
+        r.run()
+    np.testing.assert_array_equal(x, expected[0])
+    np.testing.assert_array_equal(y, expected[1])
+
+
+def test_repetitions_and_many_runs_with_any_number_of_threads():
+    x = np.zeros(1 << 15)
+    y = np.zeros(1 << 15)
+    r = Recorder(x, y)
+    r.write(y, host(x) + 1.0)
+    r.write(x, host(y) * 1.0)
+    with mb.settings.changed(thread_size=1 << 10):
+        total = 0
+        for n_threads in (2, 1, 4, 2):
+            with mb.settings.changed(num_threads=n_threads):
+                for times in (1, 2, 5, 1, 1, 100, 0, 3):
+                    r.run(times)
+                    total += times
+                    assert (x == total).all()
+                for _ in range(200):
+                    r.run()
+                total += 200
+                assert (x == total).all()
+
+
+def test_two_python_threads_share_a_list():
+    x = np.zeros(1 << 14)
+    r = Recorder(x)
+    r.write(x, host(x) + 1.0)
+    others = [np.zeros(1 << 14) for _ in range(2)]
+
+    def work(k):
+        for _ in range(100):
+            r.run(memory=[others[k]])
+
+    with mb.settings.changed(thread_size=1 << 10):
+        workers = [threading.Thread(target=work, args=(k,)) for k in range(2)]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+    assert (x == 0).all()
+    assert all((o == 100).all() for o in others)
+
+
+def test_independent_statements_overlap():
+    n = 1 << 13
+    x = rng.random(n)
+    outs = [np.zeros(n) for _ in range(6)]
+    total = np.zeros(n)
+    r = Recorder(x, *outs, total)
+    numbers = [r.write(o, host(x) * float(k), after=()) for k, o in enumerate(outs)]
+    assert numbers == list(range(6))
+    r.write(outs[0], host(outs[0]) + host(outs[1]), after=numbers[:2])
+    r.write(total, host(outs[0]) + host(outs[5]))
+    with mb.settings.changed(thread_size=1 << 10):
+        for _ in range(50):
+            r.run()
+            for k in range(1, 6):
+                np.testing.assert_array_equal(outs[k], x * float(k))
+            np.testing.assert_array_equal(outs[0], x * 0.0 + x * 1.0)
+            np.testing.assert_array_equal(total, outs[0] + x * 5.0)
+
+
+REDUCED = [
+    ((5,), None), ((300_000,), None), ((3, 4), 0), ((3, 4), 1), ((700, 900), 0), ((700, 900), 1),
+    ((700, 900), None), ((4, 70_000), 1), ((90_000, 6), 0), ((90_000, 6), 1), ((40, 50, 60), 1),
+    ((40, 50, 60), (0, 2)), ((40, 50, 60), (0, 1)), ((40, 50, 60), 2), ((3, 100_000, 2), 1), ((2, 3, 1), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("n_threads", THREADS)
+@pytest.mark.parametrize(("shape", "axis"), REDUCED)
+def test_reductions_have_the_bits_of_their_plans(shape, axis, n_threads):
+    x = rng.random(shape) - 0.5
+    mask = np.zeros(shape, bool)
+    mask[(0,) * len(shape)] = True
+    kinds = [
+        (x, lambda: [mb.sum(host(x) * 1.1, axis=axis)]),
+        (x, lambda: [mb.max(mb.exp(host(x)), axis=axis)]),
+        (mask, lambda: [mb.any(host(mask), axis=axis)]),
+        (x.astype("f4"), None),
+        (x.astype("c16") * (1 + 2j), None),
+    ]
+    with mb.settings.changed(num_threads=n_threads):
+        for operand, make in kinds:
+            reduced = make() if make else [mb.sum(host(operand) + 1, axis=axis)]
+            check_reductions(operand, reduced)
+        tree = host(x) + 1.0
+        check_reductions(x, [mb.sum(tree, axis=axis), mb.prod(tree, axis=axis), mb.min(tree, axis=axis)])
+
+
+def check_reductions(operand, reduced):
+    outs = [np.zeros(r.shape or (1,), r.dtype) for r in reduced]
+    r = Recorder(operand, *outs)
+    plan, scalars, views = r.reduce(outs, reduced)
+    expected = plan.run(scalars, [], views)
+    for _ in range(2):
+        for out in outs:
+            out[...] = 1
+        r.run(2)
+        for out, e in zip(outs, expected, strict=True):
+            assert out.tobytes() == e.astype(out.dtype).tobytes()
+
+
+def test_chains_of_statements_and_reductions():
+    n = 1000
+    x, y, total = rng.random((n, n)), np.zeros((n, n)), np.zeros(n)
+    r = Recorder(x, y, total)
+    before = x.copy()
+    r.write(y, host(x) * 2.0)
+    plan, scalars, _ = r.reduce([total], [mb.sum(host(y) * 1.0, axis=1)])
+    r.write(x, host(y) / host(total)[:, None])
+    r.run()
+    (sums,) = plan.run(scalars, [], [before * 2.0])
+    np.testing.assert_array_equal(total, sums.ravel())
+    np.testing.assert_array_equal(x, before * 2.0 / sums)
+
+
+def test_copies_and_fills():
+    for n in (0, 5, 300_000):
+        x, y = rng.random(n + 2), np.zeros(n + 2)
+        r = Recorder(x, y)
+        r.tasks.copy((1, 8), (0, 8), 8 * n)
+        r.run()
+        np.testing.assert_array_equal(y[1:-1], x[1:-1])
+        assert y[0] == y[-1] == 0
+        for dtype in ("?", "i2", "f4", "f8", "c16"):
+            z = np.zeros(n + 2, dtype)
+            r = Recorder(z)
+            r.tasks.fill((0, z.itemsize), 3, dtype, n)
+            r.run()
+            assert (z[1:-1] == np.asarray(3, dtype)).all()
+            assert z[0] == z[-1] == 0
+
+
+def test_the_addresses_of_each_run():
+    x = np.zeros(100)
+    r = Recorder(x, np.zeros(100))
+    r.write(x, host(r.memory[1]) * 3.0)
+    for k in range(20):
+        memory = [np.zeros(100), np.full(100, float(k))]
+        r.run(memory=memory)
+        assert (memory[0] == 3.0 * k).all()
+    assert (x == 0).all()
+    with pytest.raises(ValueError, match="2 slots, and 1"):
+        r.tasks.run([x.ctypes.data])
+
+
+def test_no_statements():
+    TaskList(0).run([])
+    x = np.zeros((3, 0))
+    r = Recorder(x)
+    r.run(5)
+
+
+@pytest.mark.parametrize("n", [10, 1 << 14])
+def test_what_a_users_function_raises_ends_the_run(n):
+    def risky(v):
+        if v > 100.0:
+            raise ValueError("too large")
+        return v + 1.0
+
+    x, y, z = np.zeros(n), np.zeros(n), np.zeros(n)
+    r = Recorder(x, y, z)
+    r.write(y, mb.broadcast(risky, host(x)))
+    r.write(z, host(y) + 1.0)
+    with mb.settings.changed(thread_size=1 << 10):
+        r.run()
+        assert (z == 2).all()
+        x[-1] = 1000.0
+        for _ in range(3):
+            z[...] = -1
+            with pytest.raises(mb.UserFunctionError, match="risky"):
+                r.run(4)
+            assert (z == -1).all()
+        x[-1] = 2.0
+        r.run(4)
+        assert z[-1] == 4
+
+
+def test_what_cannot_be_compiled_says_what_to_do():
+    x = np.zeros(10, "f2")
+    node = mb.sum(host(x) + 1)._node
+    request = schedule_reduction(node.operand, [node], run.force_host)
+    program = program_for(request, (node.dtype,))
+    plan = ReductionPlan(program, (10,), node.axes, [node], [], [x])
+    assert not plan.ready(wait=True)
+    with pytest.raises(ValueError, match=r"plan\.run"):
+        TaskList(2).reduce(plan, [(1, 0)], [(0, 0)], [])
+    with pytest.raises(ValueError, match="no slot 7"):
+        TaskList(2).copy((7, 0), (0, 0), 8)

@@ -7,6 +7,7 @@ and read it; everything else follows. The memory is known through *views*: objec
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import itertools
 import math
@@ -155,6 +156,11 @@ class DenseArray(AbstractArray):
         raise NotImplementedError(f"{cls.__name__} must implement _copy_into.")
 
     @classmethod
+    def _taken(cls, x: Any) -> Any:
+        """An array of another family as one of this, where that needs no copy; else None."""
+        return None
+
+    @classmethod
     def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
         """A NumPy operand as a leaf of this place."""
         return Leaf(cls._upload(x))
@@ -185,6 +191,11 @@ class DenseArray(AbstractArray):
             f"device=mb.HostArray) and move them, or give the type a static method {cls.__name__}._draw(dest, "
             "draw, starts), as backends/host/random.py does."
         )
+
+    @classmethod
+    def _within(cls, index: Any, axis: int, n: int) -> Any:
+        """An index array whose bounds are checked later; None where they are checked now."""
+        return None
 
     # A copy in another shape, where a contiguous copy in C's order cannot be shown in every shape.
     _reshaped: Any = None
@@ -468,11 +479,24 @@ def _adapt(family: Any, x: Any) -> Any:
     inner = verbs.parent(x)
     if inner is not x:
         return x._with_parent(_adapt(family, inner))
+    exchanged = exchange.get()
+    if exchanged is not None:
+        other = exchanged(family, x)
+        if other is not None:
+            return other
     if type(x).family is family:
         return x
+    taken = family._taken(x)
+    if taken is not None:
+        return taken
     if counters.active:
         counters.add(transfers=1)
     return wrap(family, Leaf(family._fetched(type(x).family, verbs.leaf_of(x).view)))
+
+
+# While a function is captured, what stands for an array: called with a family and an array that is to be one
+# of it. (Arrays of several parts, and wrappers, are taken apart and put together by `adapt`.)
+exchange: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_exchange", default=None)
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:

@@ -319,6 +319,9 @@ def within(index: Any, axis: int, n: int) -> Any:
     known = _evaluated(index).recalled("entries")
     if known is not None and known[0] >= 0 and known[1] < n:
         return index
+    later = leaf_family(type(index))._within(index, axis, n)
+    if later is not None:
+        return later
     low, high = bounds(index)
     if low < -n or high >= n:
         raise IndexError(f"index {low if low < -n else high} is out of bounds for axis {axis} with size {n}")

@@ -25,7 +25,8 @@ from mirabelle.dispatch.errors import PlaceError
 class Place:
     """Where data is: a rank in the lattice, a kind, and which one of its kind.
 
-    Ranks: 0 a host scalar, 1 the host, 2 a device, 3 distributed over an inner place.
+    Ranks: 0 a host scalar, 1 the host, 2 a device, 3 distributed over an inner place, 4 traced: recorded for a
+    program that will run at an inner place.
     """
 
     rank: int
@@ -59,12 +60,13 @@ def join_two(a: Place, b: Place) -> Place | None:
         return a
     if a.rank == 0:
         return b
-    if a.rank == 3 or b.rank == 3:
-        # Distributed data joins by what its pieces join to; a bare place joins as a replica.
-        x = a.inner if a.rank == 3 and a.inner else a
-        y = b.inner if b.rank == 3 and b.inner else b
+    outer = a if a.rank >= b.rank else b
+    if outer.inner is not None:
+        # Distributed data joins by what its pieces join to; a bare place joins as a replica. So does what is traced.
+        x = a.inner if a.rank == outer.rank and a.inner else a
+        y = b.inner if b.rank == outer.rank and b.inner else b
         inner = join_two(x, y)
-        return None if inner is None else distributed(inner)
+        return None if inner is None else Place(outer.rank, outer.kind, outer.index, inner)
     return None
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 import mirabelle as mb
 from mirabelle.arraytypes.distributed.layouts import Placement
+from mirabelle.arraytypes.programs.traced import Traced
 
 # On how many processes this runs, where `python -m tests.ranks` started it.
 RANKS = int(os.environ.get("MIRABELLE_TEST_RANKS", "0"))
@@ -59,13 +60,18 @@ class ArrayKind:
         return not (self.distributed and RANKS > 1)
 
     @property
+    def traced(self):
+        """Is nothing computed but recorded?"""
+        return self.place.rank == 4
+
+    @property
     def on_device(self):
-        return self.place.rank >= 2
+        return 2 <= self.place.rank < 4
 
     @property
     def takes_numpy(self):
         """May NumPy's arrays stand beside it? (Those that all processes have are divided like its own.)"""
-        return self.family.joins(None) if self.distributed else not self.on_device
+        return self.family.joins(None) if self.distributed or self.traced else not self.on_device
 
     def __repr__(self):
         return self.name
@@ -177,6 +183,8 @@ register_leaf("host_fortran", mb.HostArray, lambda x: mb.HostArray(np.array(x, o
 register_leaf("host_swapped", mb.HostArray, lambda x: mb.HostArray(x.astype(x.dtype.newbyteorder(">"))))
 # Over processes: here over this one alone; `python -m tests.ranks` runs the suite on several (see there),
 # and divides arrays in every way.
+# Recorded as a graph, which is evaluated where values are asked for.
+register_leaf("traced", Traced[mb.HostArray])
 DHost, DRef = mb.DArray[mb.HostArray], mb.DArray[mb.RefArray]
 register_leaf("dist", DHost)
 

@@ -351,9 +351,12 @@ def _pause() -> tuple[str, str]:
 
 def _yielding() -> int:
     """The address of the function that offers the core to other threads; 0 if there is none."""
+    function: Any
     try:
-        library: Any = ctypes.WinDLL("kernel32") if sys.platform == "win32" else ctypes.CDLL(None)
-        function = library.SwitchToThread if sys.platform == "win32" else library.sched_yield
+        if sys.platform == "win32":
+            function = ctypes.WinDLL("kernel32").SwitchToThread
+        else:
+            function = ctypes.CDLL(None).sched_yield
     except (OSError, AttributeError):
         return 0
     return ctypes.cast(function, ctypes.c_void_p).value or 0

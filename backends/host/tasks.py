@@ -186,8 +186,8 @@ class _Reduction:
             (self.some_rows(*piece), (piece[1] - piece[0]) * (piece[3] - piece[2]))
             for piece in run.split(kept * reduced, inner, 1, _EACH)
         ]
-        last = self.combine(0, kept)
-        return [pieces, [(last, kept * self.per_row)]] if last else [pieces]
+        after = self.combine(0, kept)
+        return [pieces, [(after, kept * self.per_row)]] if after else [pieces]
 
     def column_phases(self) -> Phases:
         plan = self.plan
@@ -198,16 +198,16 @@ class _Reduction:
         pieces = [whole] if small else run.split(plan.kept, plan.inner, 1, each)
         tickets: list[Ticket] = [
             (
-                [Call(self.code, self.block, *piece, lo, hi, part)],
-                (piece[1] - piece[0]) * (piece[3] - piece[2]) * (hi - lo),
+                [Call(self.code, self.block, lo, hi, first, last, rlo, rhi, part)],
+                (hi - lo) * (last - first) * (rhi - rlo),
             )
-            for part, (lo, hi) in enumerate(itertools.pairwise(plan.edges()))
-            for piece in pieces
+            for part, (rlo, rhi) in enumerate(itertools.pairwise(plan.edges()))
+            for lo, hi, first, last in pieces
         ]
-        last = self.combine(0, 0)
+        after = self.combine(0, 0)
         if small:
-            return [[([*[c for calls, _ in tickets for c in calls], *last], plan.n)]]
-        return [tickets, [(last, plan.parts * plan.kept * plan.inner)]] if last else [tickets]
+            return [[([*[c for calls, _ in tickets for c in calls], *after], plan.n)]]
+        return [tickets, [(after, plan.parts * plan.kept * plan.inner)]] if after else [tickets]
 
 
 class TaskList:
@@ -250,7 +250,10 @@ class TaskList:
     ) -> int:
         """An elementwise statement over `operands`, outputs first; returns its number.
 
-        It waits for the statements `after`, or for all before it.
+        It waits for the statements `after` and for what those wait for, or for all before it. All
+        else may run before it, after it or at once, also what follows it with an `after` of its
+        own: so `after` names what writes what this one reads, and what reads or writes the memory
+        this one writes.
         """
         plan = run.LaunchPlan(program, entry, arrangement)
         words = plan.words

@@ -1,0 +1,195 @@
+"""Calls of library routines in a graph: what they return, and how they are run.
+
+What a routine returns is found by running it: on what it is given, where that depends on no argument of the
+program; else once, on other numbers of the same shapes and dtypes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
+from mirabelle.arraytypes.programs.errors import TraceError, because_of, shown_line, user_line
+from mirabelle.arraytypes.programs.graph import Node, Slot, frozen
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.tree import Leaf
+
+# Routines whose results have as many elements as the values say.
+_SHAPED_BY_VALUES = frozenset(
+    (
+        "nonzero", "flatnonzero", "argwhere", "unique", "unique_all", "unique_counts", "unique_inverse",
+        "unique_values", "union1d", "intersect1d", "setdiff1d", "setxor1d", "bincount", "compress", "extract",
+        "trim_zeros", "csr_from_dense", "csr_from_triples", "csr_product", "csr_combined", "csr_joined", "places",
+    )
+)  # fmt: skip
+
+
+class Found:
+    """What a call returns: `outputs` are the shapes and dtypes of its arrays, `values` their views if known."""
+
+    __slots__ = ("nest", "outputs", "values")
+
+    def __init__(self, nest: Any, outputs: Any, values: Any) -> None:
+        self.nest = nest
+        self.outputs = outputs
+        self.values = values
+
+    def rebuilt(self, make: Callable[[int], Any]) -> Any:
+        """The nest of results, each array made from its number."""
+        return _filled(self.nest, make)
+
+
+def _filled(nest: Any, make: Callable[[int], Any]) -> Any:
+    if isinstance(nest, Slot):
+        return make(nest.number)
+    if isinstance(nest, (list, tuple)):
+        return tuple([_filled(x, make) for x in nest])
+    return nest
+
+
+def results_of(family: Any, kind: str, name: str, template: Any, operands: list[Node]) -> Found:
+    """What a call returns."""
+    inner = family.inner
+    if not any(x.bound for x in operands):
+        views = [evaluated_node(inner, x) for x in operands]
+        values: list[Any] = []
+        nest = _sorted_out(run_call(inner, kind, name, template, views), values)
+        return Found(nest, None, values)
+    if name in _SHAPED_BY_VALUES or (name == "repeat" and isinstance(template[0][1], Slot)):
+        raise TraceError(
+            because_of(f"{name}() returns as many elements as the values say, and is called")
+            + " A mask can be kept as a mask: mb.where(mask, x, 0)."
+        )
+    specs = tuple([(x.shape, x.dtype) for x in operands])
+    nest, outputs, numbers = _inferred(inner, kind, name, _Template(template), specs)
+    if numbers:
+        raise TraceError(because_of(f"{name}() returns a number that depends on values, and is called"))
+    return Found(nest, outputs, None)
+
+
+class _Template:
+    """A template as a key."""
+
+    __slots__ = ("key", "nest")
+
+    def __init__(self, nest: Any) -> None:
+        self.nest = nest
+        self.key = frozen(nest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Template) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@functools.lru_cache(maxsize=4096)
+def _inferred(inner: Any, kind: str, name: str, template: _Template, specs: Any) -> Any:
+    """The nest of results and the shapes and dtypes of its arrays, found by running the call once."""
+    views = [inner._upload(_sample(shape, dtype)) for shape, dtype in specs]
+    values: list[Any] = []
+    try:
+        with np.errstate(all="ignore"):
+            nest = _sorted_out(run_call(inner, kind, name, template.nest, views), values)
+    except Exception as e:
+        raise TraceError(
+            f"{name}() in {shown_line(user_line())} cannot be part of a program: what it returns is found by running "
+            f"it on other numbers of the same shapes, which failed: {type(e).__name__}: {e}"
+        ) from e
+    outputs = tuple([(tuple(v.shape), np.dtype(v.dtype)) for v in values])
+    return nest, outputs, _has_numbers(nest)
+
+
+def _has_numbers(nest: Any) -> bool:
+    if isinstance(nest, (list, tuple)):
+        return any(map(_has_numbers, nest))
+    return isinstance(nest, (bool, int, float, complex))
+
+
+def _sample(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Numbers that routines can do something with: a regular matrix, places that exist."""
+    if dtype.kind in "iu":
+        return np.zeros(shape, dtype)
+    if dtype.kind == "b":
+        return np.ones(shape, dtype)
+    data = np.empty(shape, dtype)
+    data.reshape(-1)[...] = np.linspace(0.25, 0.5, data.size)
+    if len(shape) > 1 and shape[-1] == shape[-2]:
+        data *= 1e-3
+        data = data + np.swapaxes(data, -1, -2) + np.eye(shape[-1]).astype(dtype)
+    return data.astype(dtype)
+
+
+def _sorted_out(result: Any, values: list[Any]) -> Any:
+    """The nest of results with slots for arrays, whose views are added to `values`."""
+    if isinstance(result, DenseArray):
+        result = verbs.leaf_of(result).view
+    if isinstance(result, (tuple, list)):
+        return tuple([_sorted_out(r, values) for r in result])
+    if isinstance(result, np.generic):
+        result = np.asarray(result)
+    if isinstance(result, np.ndarray) or type(result) in VIEWS:
+        values.append(result)
+        return Slot(len(values) - 1)
+    return result
+
+
+def run_call(inner: Any, kind: str, name: str, template: Any, views: list[Any]) -> Any:
+    """Run a call on views of the inner family."""
+    args, options = _with(template, views)
+    if kind == "routine":
+        return inner._routine(name)(*args, **options)
+    return KINDS[kind](inner, *args, **options)
+
+
+def arrays_of(result: Any) -> list[Any]:
+    """The views in what a call returned, in order."""
+    values: list[Any] = []
+    _sorted_out(result, values)
+    return values
+
+
+def _with(nest: Any, views: list[Any]) -> Any:
+    if isinstance(nest, Slot):
+        return views[nest.number]
+    if isinstance(nest, (list, tuple)):
+        return type(nest)([_with(x, views) for x in nest])
+    if isinstance(nest, dict):
+        return {k: _with(x, views) for k, x in nest.items()}
+    return nest
+
+
+def _accumulated(inner: Any, view: Any, op: Any, axis: int) -> Any:
+    return inner._accumulate(wrap(inner, Leaf(view)), op, axis)
+
+
+def _scattered(inner: Any, target: Any, *views: Any, **options: Any) -> Any:
+    made = inner._empty(target.shape, target.dtype)
+    inner._copy_into(made, target)
+    inner._routine("scatter")(made, *views, **options)
+    return made
+
+
+def _checked_within(inner: Any, index: Any, axis: int, n: int) -> Any:
+    from mirabelle.arraytypes.indexing import within
+
+    return within(wrap(inner, Leaf(index)), axis, n)
+
+
+# What a kind of call does with the views of its operands.
+KINDS: dict[str, Callable[..., Any]] = {
+    "accumulate": _accumulated,
+    "scatter": _scattered,
+    "within": _checked_within,
+}
+
+
+def evaluated_node(inner: Any, node: Node) -> Any:
+    """The contents of a node that depends on no argument."""
+    from mirabelle.arraytypes.programs.running import evaluate
+
+    return evaluate(inner, (node,))[0]

@@ -1,0 +1,49 @@
+"""What goes wrong while a function is captured, said with the line of the program."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+_ROOT = str(Path(__file__).resolve().parents[2])
+_OURS = tuple(str(Path(_ROOT) / name) for name in ("arraytypes", "dispatch", "backends", "mirabelle", "dg"))
+
+
+class TraceError(TypeError):
+    """A function does what a program cannot: it decides on values that are only there when the program runs."""
+
+
+def user_line(depth: int = 1) -> tuple[str, int] | None:
+    """The file and line of the program that is being executed: the innermost frame that is not ours."""
+    frame: Any = sys._getframe(depth)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_OURS) and not name.startswith("<mirabelle") and not name.startswith("<frozen"):
+            return name, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+def shown_line(line: Any) -> str:
+    """A line as text: file, number, and what stands there."""
+    if line is None:
+        return "a line that is not known"
+    import linecache
+
+    file, number = line
+    text = linecache.getline(file, number).strip()
+    return f"{Path(file).name}:{number}" + (f", `{text}`" if text else "")
+
+
+def because_of(what: str, node: Any = None) -> str:
+    """The message for a question about values, with where it is asked, of what, and what to do."""
+    where = shown_line(user_line(2))
+    of = f" The array is made in {shown_line(node.line)}." if node is not None and node.line else ""
+    return (
+        f"{what} in {where}, while the function is being compiled: values are only there when the program "
+        f"runs.{of} Choose between values with mb.where(condition, a, b), between branches with "
+        "mb.cond(condition, f, g, *args), loop with mb.while_loop(condition, body, state) or "
+        "mb.fori_loop(lower, upper, body, state); what is the same in every call can be an argument of its own, "
+        "named in mb.compile(f, static=('n',))."
+    )

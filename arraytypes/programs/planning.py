@@ -1,0 +1,572 @@
+"""From a graph to a plan: which values lie in memory, and which kernels compute them.
+
+A value is stored if a library, a view or another index space needs it in memory, or if computing it again for
+each of its readers would take more than writing and reading it. All others are computed inside the kernels of
+those that read them. A write goes into the memory of the value before it, if nobody reads that one later.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.programs.graph import (
+    Call,
+    Data,
+    Empty,
+    Fold,
+    Input,
+    Map,
+    Node,
+    Part,
+    Product,
+    Result,
+    Update,
+    c_strides,
+    ordered,
+    users_of,
+)
+from mirabelle.arraytypes.programs.memory import place_temporaries
+from mirabelle.arraytypes.programs.steps import (
+    CallStep,
+    CopyStep,
+    FoldStep,
+    KernelStep,
+    Plan,
+    ProductStep,
+    Ref,
+    Step,
+    Storage,
+    whole,
+)
+from mirabelle.dispatch.schedule import HOIST_COST, SCALAR, Request
+
+# Kernels have at most so many operations: LLVM's time grows faster than they do.
+LARGEST_TREE = 64
+# A kernel may write so many results, and read so many operands.
+MOST_RESULTS, MOST_OPERANDS = 6, 24
+# What an addition costs beside reading or writing an element of memory.
+OPERATION = 0.2
+NEVER = 1 << 60
+
+
+def planned(outputs: tuple[Node, ...], inputs: list[Input]) -> Plan:
+    """The plan that computes the outputs."""
+    return _Planner(outputs, inputs).plan()
+
+
+class _Planner:
+    def __init__(self, outputs: tuple[Node, ...], inputs: list[Input]) -> None:
+        self.outputs = outputs
+        self.inputs = inputs
+        self.nodes = ordered(outputs)
+        self.place = {id(x): i for i, x in enumerate(self.nodes)}
+        self.users = users_of(self.nodes)
+        self.is_output = {id(x) for x in outputs}
+        self.stored: set[int] = set()
+        self.storages: list[Storage] = []
+        self.where: dict[int, Storage] = {}
+        self.steps: list[Step] = []
+        # The step that computes a stored value; and the last that wrote to a storage.
+        self.made_by: dict[int, int] = {}
+        self.view: dict[int, Ref] = {}
+        # The position from which on a value in memory is overwritten by an update of it.
+        self.overwritten: dict[int, int] = {}
+
+    # Which values are stored
+
+    def choose(self) -> None:
+        stored = self.stored
+        size: dict[int, int] = {}
+        cost: dict[int, int] = {}
+        for x in self.nodes:
+            kind = type(x)
+            if kind is Map:
+                n = 1 + sum([size.get(id(a), 0) for a in x.operands])
+                c = sum([cost.get(id(a), 0) for a in x.operands]) + (x.sig.cost if x.sig.cost > 2 else 0)
+                # (An operation of several results has no value of its own to store.)
+                if (n > LARGEST_TREE and x.sig.op.nout == 1) or id(x) in self.is_output:
+                    stored.add(id(x))
+                    n = c = 0
+                size[id(x)] = n
+                cost[id(x)] = c
+            elif kind is Part:
+                source = x.operands[0]
+                if id(x) in self.is_output:
+                    stored.add(id(x))  # (by a copy: outputs have memory of their own)
+                if not isinstance(source, Part):
+                    stored.add(id(source))
+                elif composed(x) is None:
+                    stored.add(id(source))
+            else:
+                if kind is not Call:
+                    stored.add(id(x))
+                if kind is Product or kind is Call:
+                    for a in x.operands:
+                        if type(a) is not Part:
+                            stored.add(id(a))
+                elif kind is Fold and not fusable(x):
+                    if type(x.operands[0]) is not Part:
+                        stored.add(id(x.operands[0]))
+                elif kind is Update and type(x.operands[0]) is Part:
+                    stored.add(id(x.operands[0]))
+        self.expire()
+        roots: dict[int, set[int]] = {}
+        position = self.place
+        for x in reversed(self.nodes):
+            kind = type(x)
+            if id(x) in stored or kind is Call:
+                continue
+            found: set[int] = set()
+            for u in self.users.get(id(x), ()):
+                key = id(u)
+                if key in stored or type(u) is Call:
+                    found.add(position[key])
+                else:
+                    found |= roots[key]
+            here = position[id(x)]
+            expiry = self.expiry[id(x)]
+            if kind is Map and x.sig.op.nout == 1 and expiry > here and found and max(found) > expiry:
+                # What it reads will have been overwritten when it is wanted.
+                stored.add(id(x))
+                continue
+            if kind is Map and x.sig.op.nout == 1:
+                # What is costly and smaller than its readers is computed once for each of its own elements.
+                stretches = cost[id(x)] >= HOIST_COST and any(
+                    2 * x.size <= (u.part_size if type(u) is Update else u.size)
+                    for u in self.users.get(id(x), ())
+                    if type(u) is not Fold
+                )
+                if stretches or (len(found) > 1 and self.pays(x, len(found))):
+                    stored.add(id(x))
+                    continue
+            roots[id(x)] = found
+
+    def expire(self) -> None:
+        """Until where each value that is not stored can be computed: what it reads may be overwritten."""
+        for x in self.nodes:
+            if type(x) is Update and not isinstance(x.base, (Input, Data, Empty)):
+                key = id(x.base)
+                self.overwritten[key] = min(self.overwritten.get(key, NEVER), self.place[id(x)])
+        self.expiry: dict[int, int] = {}
+        for x in self.nodes:
+            if id(x) in self.stored:
+                continue
+            self.expiry[id(x)] = min([self._until(a) for a in x.operands], default=NEVER)
+
+    def _until(self, x: Node) -> int:
+        return self.overwritten.get(id(x), NEVER) if id(x) in self.stored else self.expiry[id(x)]
+
+    def pays(self, x: Map, readers: int) -> bool:
+        """Does storing it cost less than computing it for each reader?"""
+        cost, leaves, stack, seen = 0.0, 0.0, [x], set()
+        while stack:
+            node: Any = stack.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if type(node) is Map and (node is x or id(node) not in self.stored):
+                cost += max(node.sig.cost, 1)
+                stack += node.operands
+            elif node.size > 1:
+                leaves += min(1.0, node.size / max(x.size, 1))
+        return (readers - 1) * (cost * OPERATION + leaves) > 1 + readers
+
+    # Storages and views of them
+
+    def new_storage(self, node: Node, kind: str = "temporary") -> Storage:
+        s = Storage(len(self.storages), kind, node)
+        self.storages.append(s)
+        return s
+
+    def ref(self, node: Node) -> Ref:
+        """Where a stored value, or a part of one, is."""
+        found = self.view.get(id(node))
+        if found is not None:
+            return found
+        if type(node) is Part and id(node) not in self.where:
+            source: Node = node.operands[0]
+            if isinstance(source, Part) and id(source) not in self.where:
+                flat = composed(node)
+                assert flat is not None
+                found = self.ref(flat)
+            else:
+                assert isinstance(node, Part)
+                found = Ref(self.where[id(source)], node.offset, node.shape, node.strides, node.dtype, node.table)
+        else:
+            found = whole(self.where[id(node)])
+        self.view[id(node)] = found
+        return found
+
+    def version_of(self, node: Node) -> Node:
+        """The stored value that a leaf of a kernel reads."""
+        while type(node) is Part and id(node) not in self.where:
+            node = node.operands[0]
+        return node
+
+    # Steps
+
+    def add(self, step: Step) -> None:
+        step.number = len(self.steps)
+        self.steps.append(step)
+        for x in step.nodes:
+            self.made_by[id(x)] = step.number
+
+    def plan(self) -> Plan:
+        self.choose()
+        for x in self.inputs:
+            s = self.new_storage(x, "input")
+            s.index = x.number
+            self.where[id(x)] = s
+            self.made_by[id(x)] = -1
+        for x in self.nodes:
+            kind = type(x)
+            if kind is Input:
+                continue
+            if kind is Data:
+                s = self.new_storage(x, "data")
+                self.where[id(x)] = s
+                self.made_by[id(x)] = -1
+            elif kind is Call:
+                self.call(x)  # type: ignore[arg-type]
+            elif id(x) not in self.stored:
+                continue
+            elif kind is Empty:
+                self.where[id(x)] = self.new_storage(x)
+                self.made_by[id(x)] = -1
+            elif kind is Update:
+                self.update(x)  # type: ignore[arg-type]
+            elif kind is Fold:
+                self.fold(x)  # type: ignore[arg-type]
+            elif kind is Product:
+                s = self.new_storage(x, "made")
+                self.add(ProductStep(x, [self.ref(a) for a in x.operands], s))
+                self.where[id(x)] = s
+            elif kind is Map or kind is Part:
+                self.kernel(x)
+            elif kind is not Result:
+                raise TypeError(f"A node of a kind that cannot be planned: {x!r}.")
+        outputs = self.deliver()
+        plan = Plan(list(self.inputs), self.steps, self.storages, outputs)
+        place_temporaries(plan)
+        return plan
+
+    def call(self, call: Call) -> None:
+        dests: dict[int, Storage] = {}
+        for r in self.users.get(id(call), ()):
+            assert isinstance(r, Result)
+            s = dests[r.number] = self.new_storage(r, "made")
+            self.where[id(r)] = s
+        step = CallStep(call, [self.ref(a) for a in call.operands], dests)
+        self.add(step)
+        for r in self.users.get(id(call), ()):
+            self.made_by[id(r)] = step.number
+
+    def kernel(self, node: Node) -> None:
+        """A step for a stored elementwise value, or a further result of one that is there already."""
+        if isinstance(node, Map):
+            merged = self.merged(node)
+            if merged:
+                return
+        builder = KernelBuilder(self, node.shape)
+        top = builder.top(node)
+        s = self.new_storage(node)
+        self.where[id(node)] = s
+        request = builder.request((top,))
+        self.add(KernelStep([node], request, [whole(s)]))
+
+    def merged(self, node: Map) -> bool:
+        """Can an earlier kernel over the same index space compute it, too?"""
+        alone: Any = None
+        for step in reversed(self.steps[-8:]):
+            if (
+                not isinstance(step, KernelStep)
+                or step.request.shape != node.shape
+                or len(step.dests) >= MOST_RESULTS
+                or isinstance(step.nodes[0], Update)
+                or not all(isinstance(x, Map) for x in step.nodes)
+            ):
+                continue
+            if alone is None:
+                alone = KernelBuilder(self, node.shape)
+                alone.top(node)
+            if not self.fits(alone, step):
+                continue
+            builder = KernelBuilder(self, node.shape)
+            builder.inside = {id(x) for x in step.nodes}
+            refs = tuple([builder.top(x) for x in (*step.nodes, node)])
+            if len(builder.leaves) > MOST_OPERANDS or len(builder.steps) > LARGEST_TREE:
+                continue
+            s = self.new_storage(node)
+            self.where[id(node)] = s
+            step.request = builder.request(refs)
+            step.nodes.append(node)
+            step.dests.append(whole(s))
+            self.made_by[id(node)] = step.number
+            return True
+        return False
+
+    def fits(self, alone: KernelBuilder, step: KernelStep) -> bool:
+        """Is all that a kernel reads there at an earlier step, and is some of it what that one reads or makes?"""
+        known = {r.key for r in step.request.leaves}  # type: ignore[attr-defined]
+        shares = False
+        inside = {id(x) for x in step.nodes}
+        for ref, version in zip(alone.leaves, alone.versions, strict=True):
+            if id(version) in inside:
+                if not ref.is_whole or ref.shape != step.request.shape:
+                    return False
+                shares = True
+            elif self.made_by[id(version)] >= step.number:
+                return False
+            elif ref.key in known and ref.size > 1:
+                shares = True
+        return shares
+
+    def fold(self, node: Fold) -> None:
+        operand = node.operands[0]
+        if fusable(node):
+            for step in reversed(self.steps[-4:]):
+                if (
+                    isinstance(step, FoldStep)
+                    and step.axes == node.axes
+                    and step.nodes[0].operands[0] is operand
+                    and fusable(step.nodes[0])  # type: ignore[arg-type]
+                    and len(step.dests) < MOST_RESULTS
+                ):
+                    s = self.new_storage(node)
+                    self.where[id(node)] = s
+                    step.nodes.append(node)
+                    step.dests.append(whole(s))
+                    top = step.request.key[1][0]
+                    step.request.key = (step.request.key[0], (top,) * len(step.nodes))
+                    self.made_by[id(node)] = step.number
+                    return
+        builder = KernelBuilder(self, operand.shape)
+        top = builder.operand(operand)
+        s = self.new_storage(node)
+        self.where[id(node)] = s
+        self.add(FoldStep([node], builder.request((top,)), node.axes, [whole(s)]))
+
+    def update(self, node: Update) -> None:
+        """A write: in place where nobody reads the value before it any more."""
+        base, value = node.base, node.value
+        builder = KernelBuilder(self, node.part_shape)
+        top = builder.operand(value)
+        storage: Storage | None = None
+        if isinstance(base, Empty):
+            storage = self.new_storage(base)
+        elif self.is_ours(base) and id(base) not in self.is_output and self.is_last(base, node):
+            storage = self.where[id(base)]
+        if storage is None:
+            storage = self.new_storage(base)
+            self.add(CopyStep([], whole(storage), self.ref(base)))
+        dest = Ref(storage, node.offset, node.part_shape, node.strides, node.part_dtype)
+        if not all(harmless(r, dest) for r in builder.leaves):
+            # It reads what it overwrites, at other places: by way of memory of its own.
+            between = self.new_storage(_made_of(value, node))
+            self.add(KernelStep([value], builder.request((top,)), [_shaped(between, node)]))
+            builder = KernelBuilder(self, node.part_shape)
+            top = builder.leaf(_shaped(between, node), value)
+        self.add(KernelStep([node], builder.request((top,)), [dest]))
+        self.where[id(node)] = storage
+
+    def is_ours(self, base: Node) -> bool:
+        """Is its memory the program's own? (What a library returns may be what it was given.)"""
+        return self.where[id(base)].kind == "temporary" or type(base) is Product
+
+    def is_last(self, base: Node, update: Update) -> bool:
+        """Does nobody read a value after it has been updated?"""
+        limit = self.place[id(update)]
+        stack, seen = [base], {id(base)}
+        while stack:
+            for u in self.users.get(id(stack.pop()), ()):
+                if u is update or id(u) in seen:
+                    continue
+                seen.add(id(u))
+                if type(u) is Call or id(u) in self.stored:
+                    if self.place[id(u)] > limit:
+                        return False
+                else:
+                    stack.append(u)
+        return True
+
+    def deliver(self) -> list[Storage]:
+        """The storages of the outputs, in memory that is the caller's afterwards."""
+        found: list[Storage] = []
+        for i, x in enumerate(self.outputs):
+            s = self.where[id(x)]
+            if s.kind == "temporary":
+                s.kind = "output"
+                s.index = i
+            found.append(s)
+        return found
+
+
+def _made_of(value: Node, update: Update) -> Node:
+    """A node that gives a storage the shape of what an update writes."""
+    from mirabelle.arraytypes.programs.graph import empty_node
+
+    return empty_node(update.part_shape, value.dtype)
+
+
+def _shaped(storage: Storage, update: Update) -> Ref:
+    return Ref(storage, 0, storage.shape, c_strides(storage.shape, storage.dtype), storage.dtype)
+
+
+def fusable(node: Fold) -> bool:
+    """Can a kernel do the reduction while it computes the operand?"""
+    return node.reduction.scalar is None and node.reduction.neutral(node.dtype) is not None
+
+
+def harmless(read: Ref, dest: Ref) -> bool:
+    """Does a kernel that writes to `dest` and reads this see what was there before?"""
+    if read.storage is not dest.storage:
+        return True
+    if read.table:
+        return False
+    same = (read.offset, read.shape, read.strides, read.dtype) == (
+        dest.offset,
+        dest.shape,
+        dest.strides,
+        dest.dtype,
+    )
+    if same:
+        return True
+    try:
+        return not np.shares_memory(read.proxy(), dest.proxy(), max_work=1000)  # type: ignore[arg-type] # pyright: ignore
+    except np.exceptions.TooHardError:
+        return False
+
+
+class KernelBuilder:
+    """A tree of nodes as the steps of one kernel (see `dispatch.schedule`)."""
+
+    def __init__(self, planner: _Planner, shape: tuple[int, ...]) -> None:
+        self.planner = planner
+        self.shape = shape
+        self.leaves: list[Ref] = []
+        self.versions: list[Node] = []
+        self.scalars: list[Any] = []
+        self.index: dict[Any, int] = {}
+        self.steps: dict[tuple[int, ...], int] = {}
+        self.seen: dict[int, int] = {}
+        # Values that this kernel itself computes, though they are stored.
+        self.inside: set[int] = set()
+
+    def top(self, node: Node) -> int:
+        """The reference of a value that this kernel stores."""
+        if type(node) is Part:
+            return self.leaf(self._part(node), self.planner.version_of(node.operands[0]))
+        assert isinstance(node, Map)
+        return self.map(node)
+
+    def _part(self, node: Any) -> Ref:
+        source = node.operands[0]
+        planner = self.planner
+        if isinstance(source, Part) and id(source) not in planner.where:
+            flat: Any = composed(node)
+            return Ref(
+                planner.where[id(flat.operands[0])], flat.offset, flat.shape, flat.strides, flat.dtype, flat.table
+            )
+        return Ref(planner.where[id(source)], node.offset, node.shape, node.strides, node.dtype, node.table)
+
+    def operand(self, node: Node) -> int:
+        if type(node) is Map and (id(node) not in self.planner.stored or id(node) in self.inside):
+            return self.map(node)
+        planner = self.planner
+        return self.leaf(planner.ref(node), planner.version_of(node))
+
+    def leaf(self, ref: Ref, version: Node) -> int:
+        key = ref.key
+        j = self.index.get(key)
+        if j is None:
+            j = self.index[key] = len(self.leaves)
+            self.leaves.append(ref)
+            self.versions.append(version)
+        return -1 - j
+
+    def scalar(self, a: Any) -> int:
+        key = (type(a), a) if a == a and a != 0 else (type(a), repr(a))
+        j = self.index.get(key)
+        if j is None:
+            j = self.index[key] = len(self.scalars)
+            self.scalars.append(a)
+        return SCALAR + j
+
+    def map(self, node: Map) -> int:
+        found = self.seen.get(id(node))
+        if found is not None:
+            return found
+        refs = [node.sig.id]
+        for a in node.args:
+            refs.append(self.operand(a) if isinstance(a, Node) else self.scalar(a))
+        step = tuple(refs)
+        found = self.steps.get(step)
+        if found is None:
+            found = self.steps[step] = len(self.steps)
+        self.seen[id(node)] = found
+        return found
+
+    def request(self, outs: tuple[int, ...]) -> Request:
+        return Request((tuple(self.steps), outs), self.leaves, self.scalars, self.shape, [])  # type: ignore[arg-type]
+
+
+def composed(part: Any) -> Part | None:
+    """A part of a part as a part of the latter's source; None where strides cannot say it."""
+    inner = part.operands[0]
+    while isinstance(inner, Part):
+        made = _composed(part, inner)
+        if made is None:
+            return None
+        part = made
+        inner = part.operands[0]
+    return part  # type: ignore[no-any-return]
+
+
+def _composed(part: Any, inner: Part) -> Any:
+    from mirabelle.arraytypes.programs.graph import part_node, placed_as
+
+    if part.dtype != inner.dtype or inner.table:
+        return None
+    if _is_contiguous(inner):
+        made = part_node(
+            inner.operands[0], inner.offset + part.offset, part.shape, part.strides, part.dtype, part.table
+        )
+        if isinstance(made, Part):
+            return placed_as(part, made)
+        return None
+    if part.table:
+        return None
+    virtual = c_strides(inner.shape, inner.dtype)
+    at, rest = [], part.offset
+    for step in virtual:
+        i, rest = divmod(rest, step) if step else (0, rest)
+        at.append(i)
+    if rest:
+        return None
+    strides: list[int] = []
+    ends = list(at)
+    for n, s in zip(part.shape, part.strides, strict=True):
+        if s == 0 or n == 1:
+            strides.append(0)
+            continue
+        for d, step in enumerate(virtual):
+            k, r = divmod(s, step)
+            if r == 0 and k != 0 and inner.shape[d] > 1:
+                break
+        else:
+            return None
+        ends[d] += k * (n - 1)
+        strides.append(k * inner.strides[d])
+    if any(not 0 <= e < n for e, n in zip(ends, inner.shape, strict=True)) or part.size == 0:
+        return None
+    offset = inner.offset + sum(i * s for i, s in zip(at, inner.strides, strict=True))
+    made = part_node(inner.operands[0], offset, part.shape, tuple(strides), part.dtype, part.table)
+    return placed_as(part, made) if isinstance(made, Part) else None
+
+
+def _is_contiguous(part: Part) -> bool:
+    wanted = c_strides(part.shape, part.dtype)
+    return all(n == 1 or a == b for n, a, b in zip(part.shape, part.strides, wanted, strict=True))
+

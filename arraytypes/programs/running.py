@@ -1,0 +1,195 @@
+"""Running a plan step by step, on any array type: what a backend can do better, it does in its own way.
+
+Each step is a tree over leaves of the plan's memory, handed to the family's `copyto`, or a call of its library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.dense import VIEWS, wrap
+from mirabelle.arraytypes.programs import calls
+from mirabelle.arraytypes.programs.errors import TraceError, shown_line
+from mirabelle.arraytypes.programs.graph import Node, c_strides
+from mirabelle.arraytypes.programs.planning import planned
+from mirabelle.arraytypes.programs.steps import (
+    CallStep,
+    CopyStep,
+    FoldStep,
+    KernelStep,
+    Plan,
+    ProductStep,
+    Ref,
+    Step,
+    Storage,
+)
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.promotion import BY_ID, intern
+from mirabelle.dispatch.schedule import SCALAR, Request
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
+
+
+def evaluate(inner: Any, nodes: tuple[Node, ...]) -> list[Any]:
+    """The values of nodes that depend on no argument, as views of the inner family."""
+    from mirabelle.arraytypes.programs.passes import simplified
+
+    return StepByStep(inner, planned(simplified(nodes), [])).run([])
+
+
+def strided(view: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A view of the memory of a contiguous one, by an offset and strides in bytes."""
+    if isinstance(view, np.ndarray):
+        if offset == 0 and shape == view.shape and strides == view.strides and dtype == view.dtype:
+            return view
+        if not view.size or 0 in shape:
+            return np.empty(shape, dtype)
+        # (Of a read-only array a read-only view: its memory is still this one's.)
+        return np.ndarray(shape, dtype, view, offset, strides) if view.flags.writeable else _reading(
+            view, offset, shape, strides, dtype
+        )
+    made = STRIDED.get(VIEWS[type(view)])
+    if made is None:
+        for family in VIEWS[type(view)].__mro__:
+            made = STRIDED.get(family)
+            if made is not None:
+                break
+    assert made is not None, f"views of {VIEWS[type(view)].__name__} cannot be shown with other strides"
+    return made(view, offset, shape, strides, dtype)
+
+
+def _reading(view: Any, offset: int, shape: Any, strides: Any, dtype: Any) -> Any:
+    flat = view.reshape(-1).view(np.uint8)
+    part = np.lib.stride_tricks.as_strided(flat[offset:][: dtype.itemsize].view(dtype), (1,), (0,))
+    return np.lib.stride_tricks.as_strided(part, shape, strides, writeable=False)
+
+
+# How views of a family, and of those below it, are shown with other strides.
+STRIDED: dict[Any, Callable[..., Any]] = {}
+
+
+def tree_of(request: Request, out: int, leaves: Sequence[Leaf]) -> Broadcasted:
+    """One result of a request as a tree over leaves."""
+    steps, outs = request.key
+    made: list[Broadcasted] = []
+    shape = request.shape
+
+    def operand(ref: int) -> Any:
+        if ref < 0:
+            return leaves[-1 - ref]
+        return request.scalars[ref - SCALAR] if ref >= SCALAR else made[ref]
+
+    for step in steps:
+        args = tuple([operand(r) for r in step[1:]])
+        shapes = [a.shape for a in args if isinstance(a, (Leaf, Broadcasted))]
+        made.append(Broadcasted(BY_ID[step[0]], args, np.broadcast_shapes(*shapes) if shapes else ()))
+    top = operand(outs[out])
+    if isinstance(top, Leaf) or top.shape != shape:
+        top = Broadcasted(intern(TABLE["copy"], (top.dtype,), (top.dtype,)), (top,), shape)
+    return top  # type: ignore[no-any-return]
+
+
+class StepByStep:
+    """A plan that is run by the family's own methods."""
+
+    def __init__(self, inner: Any, plan: Plan) -> None:
+        self.inner = inner
+        self.plan = plan
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """The views of the results, given those of the inputs (contiguous, in C's order)."""
+        plan, inner = self.plan, self.inner
+        views: dict[int, Any] = {}
+        for s in plan.storages:
+            if s.kind == "input":
+                views[s.number] = inputs[s.index]
+            elif s.kind == "data":
+                views[s.number] = in_c_order(inner, s.node.view)  # type: ignore[attr-defined]
+        for step in plan.steps:
+            self.step(step, views)
+            for ref in step.reads:
+                if ref.storage.last == step.number and ref.storage.kind in ("temporary", "made"):
+                    if ref.storage not in plan.outputs:
+                        views.pop(ref.storage.number, None)
+        return [self.view(s, views) for s in plan.outputs]
+
+    def view(self, s: Storage, views: dict[int, Any]) -> Any:
+        found = views.get(s.number)
+        if found is None:
+            found = views[s.number] = self.inner._empty(s.shape, s.dtype)
+        return found
+
+    def shown(self, ref: Ref, views: dict[int, Any]) -> Any:
+        view = self.view(ref.storage, views)
+        return view if ref.is_whole else strided(view, ref.offset, ref.shape, ref.strides, ref.dtype)
+
+    def leaf(self, ref: Ref, views: dict[int, Any]) -> Leaf:
+        return Leaf(self.shown(ref, views), table=ref.table)
+
+    def step(self, step: Step, views: dict[int, Any]) -> None:
+        inner = self.inner
+        if isinstance(step, KernelStep):
+            for i, dest in enumerate(step.dests):
+                if dest.size:
+                    leaves = [self.leaf(r, views) for r in step.reads]
+                    target = destination(self.shown(dest, views))
+                    verbs.copyto(wrap(inner, target), tree_of(step.request, i, leaves))
+        elif isinstance(step, FoldStep):
+            leaves = [self.leaf(r, views) for r in step.reads]
+            for node, dest, i in zip(step.nodes, step.dests, range(len(step.nodes)), strict=True):
+                fold: Any = node
+                tree: Any = tree_of(step.request, i, leaves)
+                reduced = Reduced(fold.reduction, tree, fold.axes, fold.keepdims, fold.shape, fold.dtype)
+                verbs.copyto(wrap(inner, destination(self.shown(dest, views))), reduced)
+        elif isinstance(step, CopyStep):
+            inner._copy_into(self.shown(step.dest, views), self.shown(step.source, views))
+        elif isinstance(step, ProductStep):
+            views[step.dest.number] = multiplied(inner, step, [self.shown(r, views) for r in step.operands])
+        elif isinstance(step, CallStep):
+            for number, view in called(inner, step, [self.shown(r, views) for r in step.operands]).items():
+                views[step.dests[number].number] = view
+        else:
+            raise TypeError(f"A step of a kind that nobody runs: {step!r}.")
+
+
+def multiplied(inner: Any, step: ProductStep, operands: list[Any]) -> Any:
+    """The memory of a matrix product."""
+    x1, x2 = [wrap(inner, Leaf(v)) for v in operands]
+    made = verbs.leaf_of(inner._matmul(x1, x2)).view
+    if made.dtype != step.dest.dtype or tuple(made.shape) != step.dest.shape:
+        raise TraceError(
+            f"The product in {shown_line(step.nodes[0].line)} gave {made.dtype.name}{list(made.shape)} where "
+            f"{step.dest.dtype.name}{list(step.dest.shape)} was expected."
+        )
+    return in_c_order(inner, made)
+
+
+def called(inner: Any, step: CallStep, operands: list[Any]) -> dict[int, Any]:
+    """The memory of those results of a call that somebody reads, by their numbers."""
+    call = step.call
+    found = calls.arrays_of(calls.run_call(inner, call.kind, call.routine, call.template, operands))
+    made: dict[int, Any] = {}
+    for number, s in step.dests.items():
+        view = found[number]
+        if tuple(view.shape) != s.shape or view.dtype != s.dtype:
+            raise TraceError(
+                f"{call.routine}() in {shown_line(call.line)} returned {view.dtype.name}{list(view.shape)}, and the "
+                f"program was compiled for {s.dtype.name}{list(s.shape)}: how many elements there are depends on "
+                "values. Call it outside of the compiled function."
+            )
+        made[number] = in_c_order(inner, view)
+    return made
+
+
+def in_c_order(inner: Any, view: Any) -> Any:
+    """A view's contents one after another in C's order: the view itself if they lie so."""
+    if view.flags.c_contiguous and view.strides == c_strides(view.shape, view.dtype):
+        return view
+    if view.flags.c_contiguous and 0 not in view.shape:
+        return view.reshape(view.shape)
+    made = inner._empty(view.shape, view.dtype)
+    inner._copy_into(made, view)
+    return made

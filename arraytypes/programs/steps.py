@@ -1,0 +1,313 @@
+"""What a plan consists of: storages, views of them, and steps that fill them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.programs.graph import Node, c_strides
+from mirabelle.dispatch.schedule import Request
+
+
+class Storage:
+    """Memory for values, in C's order.
+
+    Its `kind` says whose it is: "input" and "output" are given with each call, "data" was there before the
+    program, "temporary" lies in the program's own memory, "made" is what a library returns.
+    """
+
+    __slots__ = ("first", "index", "kind", "last", "nbytes", "node", "number", "offset", "taken")
+
+    def __init__(self, number: int, kind: str, node: Node) -> None:
+        self.number = number
+        self.kind = kind
+        # The first value it holds, which gives it its shape and dtype.
+        self.node = node
+        self.nbytes = node.nbytes
+        # Which input, datum or output it is.
+        self.index = -1
+        # The steps between which it is needed, and where it lies among temporaries.
+        self.first = 1 << 60
+        self.last = -1
+        self.offset = -1
+        # The storage whose place it has taken over, at the step where that one is read last.
+        self.taken: Storage | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.node.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.node.dtype
+
+    def used(self, step: int) -> None:
+        self.first = min(self.first, step)
+        self.last = max(self.last, step)
+
+    def __repr__(self) -> str:
+        return f"{self.kind}{self.number}"
+
+
+class Ref:
+    """A strided view of a storage."""
+
+    __slots__ = ("dtype", "offset", "shape", "storage", "strides", "table")
+
+    def __init__(
+        self,
+        storage: Storage,
+        offset: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: np.dtype,
+        table: bool = False,
+    ) -> None:
+        self.storage = storage
+        self.offset = offset
+        self.shape = shape
+        self.strides = strides
+        self.dtype = dtype
+        self.table = table
+
+    @property
+    def key(self) -> Any:
+        return self.storage.number, self.offset, self.shape, self.strides, self.dtype.num, self.table
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def is_whole(self) -> bool:
+        """Does it show all of its storage, as it is?"""
+        return (
+            not self.table
+            and self.offset == 0
+            and self.shape == self.storage.shape
+            and self.dtype == self.storage.dtype
+            and self.is_contiguous
+        )
+
+    @property
+    def is_contiguous(self) -> bool:
+        wanted = c_strides(self.shape, self.dtype)
+        return all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, wanted, strict=True))
+
+    def proxy(self) -> np.ndarray:
+        """An array of this layout, at an address that is nobody's, never to be read."""
+        interface = {
+            "version": 3,
+            "shape": self.shape,
+            "strides": self.strides,
+            "typestr": self.dtype.str,
+            "data": ((self.storage.number + 1 << 40) + self.offset, False),
+        }
+        return np.asarray(_Address(interface))
+
+    def __repr__(self) -> str:
+        return f"{self.storage!r}{list(self.shape)}"
+
+
+class _Address:
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__array_interface__ = interface
+
+
+def whole(storage: Storage) -> Ref:
+    return Ref(storage, 0, storage.shape, c_strides(storage.shape, storage.dtype), storage.dtype)
+
+
+class Step:
+    """Something a plan does. `nodes` are the values it computes."""
+
+    __slots__ = ("nodes", "number")
+
+    number: int
+    nodes: list[Node]
+
+    @property
+    def reads(self) -> list[Ref]:
+        return []
+
+    @property
+    def writes(self) -> list[Ref]:
+        return []
+
+    @property
+    def bytes_moved(self) -> int:
+        seen: set[Any] = set()
+        total = sum(w.nbytes for w in self.writes)
+        for r in self.reads:
+            if r.key not in seen:
+                seen.add(r.key)
+                total += min(r.nbytes, r.storage.nbytes)
+        return total
+
+    @property
+    def flops(self) -> int:
+        return 0
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+
+class KernelStep(Step):
+    """Elementwise trees over one index space, each written to a destination."""
+
+    __slots__ = ("dests", "request")
+
+    def __init__(self, nodes: list[Node], request: Request, dests: list[Ref]) -> None:
+        self.nodes = nodes
+        self.request = request
+        self.dests = dests
+
+    @property
+    def reads(self) -> list[Ref]:
+        return self.request.leaves  # type: ignore[return-value]
+
+    @property
+    def writes(self) -> list[Ref]:
+        return self.dests
+
+    @property
+    def flops(self) -> int:
+        return len(self.request.key[0]) * math.prod(self.request.shape)
+
+    @property
+    def name(self) -> str:
+        from mirabelle.dispatch.promotion import BY_ID
+
+        return "_".join(BY_ID[step[0]].op.name for step in self.request.key[0])[:48] or "copy"
+
+
+class FoldStep(Step):
+    """Reductions along the same axes of one tree."""
+
+    __slots__ = ("axes", "dests", "request")
+
+    def __init__(self, nodes: list[Node], request: Request, axes: tuple[int, ...], dests: list[Ref]) -> None:
+        self.nodes = nodes
+        self.request = request
+        self.axes = axes
+        self.dests = dests
+
+    @property
+    def reads(self) -> list[Ref]:
+        return self.request.leaves  # type: ignore[return-value]
+
+    @property
+    def writes(self) -> list[Ref]:
+        return self.dests
+
+    @property
+    def flops(self) -> int:
+        return (len(self.request.key[0]) + len(self.nodes)) * math.prod(self.request.shape)
+
+    @property
+    def name(self) -> str:
+        return "_".join([n.label for n in self.nodes])
+
+
+class CopyStep(Step):
+    """One storage's contents to another."""
+
+    __slots__ = ("dest", "source")
+
+    def __init__(self, nodes: list[Node], dest: Ref, source: Ref) -> None:
+        self.nodes = nodes
+        self.dest = dest
+        self.source = source
+
+    @property
+    def reads(self) -> list[Ref]:
+        return [self.source]
+
+    @property
+    def writes(self) -> list[Ref]:
+        return [self.dest]
+
+    @property
+    def name(self) -> str:
+        return "copy"
+
+
+class ProductStep(Step):
+    """A matrix product by the place's library."""
+
+    __slots__ = ("dest", "operands")
+
+    def __init__(self, node: Node, operands: list[Ref], dest: Storage) -> None:
+        self.nodes = [node]
+        self.operands = operands
+        self.dest = dest
+
+    @property
+    def reads(self) -> list[Ref]:
+        return self.operands
+
+    @property
+    def writes(self) -> list[Ref]:
+        return [whole(self.dest)]
+
+    @property
+    def flops(self) -> int:
+        inner = self.operands[0].shape[-1] if self.operands[0].shape else 1
+        return 2 * inner * self.nodes[0].size
+
+    @property
+    def name(self) -> str:
+        return "matmul"
+
+
+class CallStep(Step):
+    """A routine of the place's library."""
+
+    __slots__ = ("call", "dests", "operands")
+
+    def __init__(self, call: Any, operands: list[Ref], dests: dict[int, Storage]) -> None:
+        self.nodes = [call]
+        self.call = call
+        self.operands = operands
+        # Results that somebody reads, by their number.
+        self.dests = dests
+
+    @property
+    def reads(self) -> list[Ref]:
+        return self.operands
+
+    @property
+    def writes(self) -> list[Ref]:
+        return [whole(s) for s in self.dests.values()]
+
+    @property
+    def name(self) -> str:
+        return str(self.call.routine)
+
+
+class Plan:
+    """Steps in order, with the memory they need.
+
+    `outputs` says for each result where it is: a storage, whose view is the result.
+    """
+
+    __slots__ = ("arena_bytes", "inputs", "outputs", "peak_bytes", "steps", "storages", "unplanned_bytes")
+
+    def __init__(self, inputs: list[Any], steps: list[Step], storages: list[Storage], outputs: list[Storage]) -> None:
+        self.inputs = inputs
+        self.steps = steps
+        self.storages = storages
+        self.outputs = outputs
+        # The memory of temporaries, and what they would take if each had memory of its own.
+        self.arena_bytes = 0
+        self.unplanned_bytes = 0
+        self.peak_bytes = 0

@@ -1,0 +1,495 @@
+"""Traced arrays: an array type whose memory is the values of a graph.
+
+`Traced[HostArray]` is an array type like another: trees, views, writes, library calls work on it as on any
+place. But nothing is computed. Its memory is a cell that holds a node of a graph, and what is written to it
+gives the cell another node. So a function that is called with traced arrays leaves behind the graph of all it
+did, with its writes as values, whatever aliasing there was.
+
+A graph that depends on no argument can be evaluated at any time, and is where somebody asks for values.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.assign import write_safely
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle, wrap
+from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
+from mirabelle.arraytypes.programs.calls import results_of
+from mirabelle.arraytypes.programs.errors import TraceError, because_of
+from mirabelle.arraytypes.programs.graph import (
+    Data,
+    Node,
+    Slot,
+    c_strides,
+    call_node,
+    data_node,
+    empty_node,
+    fold_node,
+    map_node,
+    part_node,
+    product_node,
+    result_node,
+    update_node,
+)
+from mirabelle.dispatch import promotion, verbs
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.styles import Place
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+
+_names = itertools.count(1)
+_new = object.__new__
+_COPY = TABLE["copy"]
+
+
+class Cell:
+    """Memory that is a value of a graph: at each time one, another after each write."""
+
+    __slots__ = ("name", "value")
+
+    def __init__(self, value: Node) -> None:
+        self.value = value
+        self.name = next(_names)
+
+
+class TracedView:
+    """A strided view of a cell. Shapes and strides are worked out by NumPy on an array that is never read."""
+
+    __slots__ = ("buffer", "offset", "proxy")
+
+    # The family of its arrays: each has its own class of views.
+    family: Any = None
+    buffer: Cell
+    offset: int
+    proxy: np.ndarray
+
+    def _shown(self, proxy: np.ndarray) -> Any:
+        before = self.proxy.__array_interface__["data"][0]
+        view = _new(type(self))
+        view.buffer = self.buffer
+        view.proxy = proxy
+        view.offset = self.offset + (proxy.__array_interface__["data"][0] - before if proxy.size else 0)
+        return view
+
+    @property
+    def node(self) -> Node:
+        """The value it shows now."""
+        return part_node(self.buffer.value, self.offset, self.shape, self.strides, self.dtype)
+
+    @property
+    def start(self) -> tuple[int, int]:
+        """Where the first element lies, comparable."""
+        return self.buffer.name, self.offset
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.proxy.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.proxy.strides
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.proxy.dtype
+
+    @property
+    def size(self) -> int:
+        return self.proxy.size
+
+    @property
+    def ndim(self) -> int:
+        return self.proxy.ndim
+
+    @property
+    def nbytes(self) -> int:
+        return self.proxy.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        return self.proxy.itemsize
+
+    @property
+    def flags(self) -> Any:
+        return self.proxy.flags
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._shown(self.proxy[index])
+
+    def transpose(self, axes: Any) -> Any:
+        return self._shown(self.proxy.transpose(axes))
+
+    def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
+        return self._shown(self.proxy.reshape(shape, copy=False))
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Any:
+        return self._shown(np.broadcast_to(self.proxy, shape))
+
+    def diagonal(self, offset: int, axis1: int, axis2: int) -> Any:
+        return self._shown(self.proxy.diagonal(offset, axis1, axis2))
+
+    def sliding_windows(self, window: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+        return self._shown(np.lib.stride_tricks.sliding_window_view(self.proxy, window, axes))
+
+    def view(self, dtype: np.dtype) -> Any:
+        return self._shown(self.proxy.view(dtype))
+
+    @property
+    def real(self) -> Any:
+        return self._shown(self.proxy.real)
+
+    @property
+    def imag(self) -> Any:
+        return self._shown(self.proxy.imag)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TraceError(because_of("NumPy asks for the values of an array"))
+
+
+def _proxy(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    return np.lib.stride_tricks.as_strided(np.empty((), dtype), shape, c_strides(shape, dtype))
+
+
+def view_of_node(family: Any, node: Node) -> TracedView:
+    """A view of new memory that holds a value."""
+    view = _new(family.view_type)
+    view.buffer = Cell(node)
+    view.proxy = _proxy(node.shape, node.dtype)
+    view.offset = 0
+    return view  # type: ignore[no-any-return]
+
+
+def handle(family: Any, node: Node) -> Any:
+    """A traced array that holds a value."""
+    return wrap(family, Leaf(view_of_node(family, node)))
+
+
+def node_of(version: Any) -> Node:
+    """The value of a version."""
+    kind = type(version)
+    if kind is Leaf:
+        view = version.view
+        if version.table:
+            return part_node(view.buffer.value, view.offset, view.shape, view.strides, view.dtype, True)
+        return view.node  # type: ignore[no-any-return]
+    if version.value is not None:
+        return node_of(version.value)
+    if kind is Reduced:
+        r = version
+        return fold_node(r.reduction, node_of(r.operand), r.axes, r.keepdims, r.shape, r.dtype)
+    args = version.args
+    sig = version.sig
+    if sig.op is _COPY and sig.ins[0] == sig.out and isinstance(args[0], (Leaf, Broadcasted, Reduced)):
+        return stretched(node_of(args[0]), version.shape)
+    return map_node(
+        sig, tuple([node_of(a) if isinstance(a, (Leaf, Broadcasted, Reduced)) else a for a in args]), version.shape
+    )
+
+
+def stretched(node: Node, shape: tuple[int, ...]) -> Node:
+    """A value stretched to a shape, as NumPy stretches."""
+    if node.shape == shape:
+        return node
+    pad = len(shape) - len(node.shape)
+    strides = [0] * max(pad, 0)
+    for n, s, full in zip(
+        node.shape[max(-pad, 0) :], c_strides(node.shape, node.dtype)[max(-pad, 0) :], shape[max(pad, 0) :], strict=True
+    ):
+        strides.append(0 if n == 1 and full != 1 else s)
+    return part_node(node, 0, shape, tuple(strides), node.dtype)
+
+
+def cast(node: Node, dtype: np.dtype) -> Node:
+    if node.dtype == dtype:
+        return node
+    return map_node(promotion.cast(node.dtype, dtype), (node,), node.shape)
+
+
+def store(view: Any, value: Node) -> None:
+    """Write a value to what a view shows."""
+    cell = view.buffer
+    value = cast(value, view.dtype)
+    made = update_node(cell.value, view.offset, view.shape, view.strides, view.dtype, value)
+    cell.value = stretched(value, cell.value.shape) if made.is_whole else made
+
+
+class Traced(DenseArray):
+    """An array whose operations are recorded as a graph: what a compiled function is traced with.
+
+    >>> import mirabelle as mb
+    >>> x = mb.programs.Traced[mb.HostArray]([1.0, 2.0])
+    >>> y = x * 2 + 1               # a graph; nothing is computed
+    >>> print(mb.to_numpy(y))       # it depends on no argument: it can be
+    [3. 5.]
+    """
+
+    __module__ = "mirabelle"
+    __slots__ = ()
+
+    # The family of the arrays that the program will run on, and the class of this family's views.
+    inner: Any = None
+    view_type: Any = None
+
+    @classmethod
+    def _subscripted(cls, parameters: tuple[Any, ...]) -> Any:
+        if cls is not Traced:
+            return None
+        if len(parameters) != 1 or not (
+            isinstance(parameters[0], ArrayMeta) and issubclass(parameters[0], DenseArray)
+        ):
+            raise TypeError(
+                "Traced takes the type of the arrays that the program is for: mb.programs.Traced[mb.HostArray]."
+            )
+        local = parameters[0]
+        family = family_for(generic_class(local))
+        return family[local.parameters] if local.parameters else family
+
+    @classmethod
+    def _spelled(cls, parameters: tuple[Any, ...]) -> str | None:
+        return f"Traced[{cls.inner[parameters].__name__}]" if cls.inner is not None else None
+
+    @classmethod
+    def _reduce_family(cls) -> Any:
+        return cls.__qualname__ if cls.inner is None else (family_for, (cls.inner,))
+
+    @property
+    def node(self) -> Node:
+        """The value it holds now, as a node of its graph."""
+        return verbs.leaf_of(self).view.node  # type: ignore[no-any-return]
+
+    # What DenseArray asks of a place
+
+    @classmethod
+    def _direct(cls, version: Any) -> Leaf | None:
+        return settle(version, Leaf(view_of_node(cls, node_of(version))))
+
+    @classmethod
+    def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> Any:
+        return view_of_node(cls, empty_node(shape, dtype))
+
+    @classmethod
+    def _upload(cls, data: np.ndarray) -> Any:
+        return view_of_node(cls, data_node(cls.inner, cls.inner._upload(data)))
+
+    @classmethod
+    def _wrap_numpy(cls, x: np.ndarray) -> Leaf:
+        return Leaf(cls._upload(np.asarray(x, checked_dtype(x.dtype))))
+
+    @classmethod
+    def _download(cls, view: Any) -> np.ndarray:
+        node = view.node
+        if node.bound:
+            raise TraceError(because_of("The values of an array are asked for", node))
+        data = evaluated(cls, view)
+        return cls.inner._download(data)  # type: ignore[no-any-return]
+
+    @classmethod
+    def _fetched(cls, source: Any, view: Any) -> Any:
+        if source is cls.inner:
+            # (A copy: the memory may be written to by others.)
+            mine = cls.inner._empty(view.shape, view.dtype)
+            cls.inner._copy_into(mine, view)
+            return view_of_node(cls, data_node(cls.inner, mine))
+        return cls._upload(source._download(view))
+
+    @classmethod
+    def _taken(cls, x: Any) -> Any:
+        """An array of the inner family as one of this: its contents as they are now."""
+        if type(x).family is not cls.inner:
+            return None
+        leaf = verbs.leaf_of(x)
+        if leaf.foreign or leaf.root is not None:
+            return wrap(cls, Leaf(cls._fetched(cls.inner, leaf.view)))
+        # Who holds the view counts as a reader: a later write to `x` goes to other memory.
+        return handle(cls, data_node(cls.inner, leaf.view))
+
+    @classmethod
+    def _copy_into(cls, dest: Any, source: Any) -> None:
+        store(dest, source.node)
+
+    @classmethod
+    def joins(cls, other: Any) -> bool:
+        return other is cls.inner or cls.inner.joins(other) or (other is None and cls.inner.home.rank < 2)
+
+    @classmethod
+    def _matmul(cls, x1: Any, x2: Any) -> Any:
+        a, b = verbs.leaf_of(x1).view.node, verbs.leaf_of(x2).view.node
+        shape = _product_shape(a.shape, b.shape)
+        dtype = np.matmul(np.empty((1, 1), a.dtype), np.empty((1, 1), b.dtype)).dtype
+        return handle(_family(x1, x2), product_node(a, b, shape, dtype))
+
+    @classmethod
+    def _accumulate(cls, x: Any, op: Any, axis: int) -> Any:
+        family = type(x).family
+        return family._recorded("accumulate", "accumulate", (verbs.leaf_of(x).view, op, axis), {})
+
+    @classmethod
+    def _routine(cls, name: str) -> Callable[..., Any]:
+        own = _OWN.get(name)
+        if own is not None:
+            return functools.partial(own, cls)
+        cls.inner._routine(name)  # which says what is wrong if there is none
+
+        def record(*args: Any, **options: Any) -> Any:
+            return _views(cls, cls._recorded("routine", name, args, options))
+
+        return record
+
+    @classmethod
+    def _recorded(cls, kind: str, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """The arrays that a call returns: computed now if it depends on no argument, else nodes."""
+        operands: list[Node] = []
+        template = _template((args, options), operands)
+        found = results_of(cls, kind, name, template, operands)
+        if found.values is not None:
+            return found.rebuilt(lambda i: wrap(cls, Leaf(view_of_node(cls, data_node(cls.inner, found.values[i])))))
+        call = call_node(kind, name, template, tuple(operands), found.outputs)
+        return found.rebuilt(lambda i: handle(cls, result_node(call, i)))
+
+    @classmethod
+    def _draw(cls, dest: Any, draw: Any, starts: np.ndarray) -> None:
+        raise TraceError(_RANDOM)
+
+    @classmethod
+    def _fill(cls, *args: Any) -> None:
+        raise TraceError(_RANDOM)
+
+    @classmethod
+    def _within(cls, index: Any, axis: int, n: int) -> Any:
+        """An index array whose entries are looked at when the program runs."""
+        node = verbs.leaf_of(index).view.node
+        if not node.bound:
+            return None
+        return cls._recorded("within", "within", (verbs.leaf_of(index).view, axis, n), {})
+
+
+_RANDOM = (
+    "Random numbers cannot be drawn while a function is compiled: the program would give the same ones each time "
+    "it runs. Draw them outside and pass them in: `f(x, rng.standard_normal(x.shape))`."
+)
+
+
+def _views(family: Any, result: Any) -> Any:
+    """Results as routines give them: views."""
+    if isinstance(result, (tuple, list)):
+        return tuple(_views(family, r) for r in result)
+    return verbs.leaf_of(result).view if isinstance(result, DenseArray) else result
+
+
+def _template(nest: Any, operands: list[Node]) -> Any:
+    """A nest of arguments with slots for the views in it, which become operands."""
+    if isinstance(nest, TracedView):
+        operands.append(nest.node)
+        return Slot(len(operands) - 1)
+    if isinstance(nest, (list, tuple)):
+        return type(nest)([_template(x, operands) for x in nest]) if type(nest) in (list, tuple) else nest
+    if isinstance(nest, dict):
+        return {k: _template(x, operands) for k, x in nest.items()}
+    return nest
+
+
+def _product_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    left = a if len(a) > 1 else (1, *a)
+    right = b if len(b) > 1 else (*b, 1)
+    shape: tuple[int, ...] = np.broadcast_shapes(left[:-2], right[:-2])
+    if len(a) > 1:
+        shape += left[-2:-1]
+    if len(b) > 1:
+        shape += right[-1:]
+    return shape
+
+
+def _family(*arrays: Any) -> Any:
+    return next(type(x).family for x in arrays if isinstance(x, Traced))
+
+
+def evaluated(family: Any, view: Any) -> Any:
+    """The contents of a view that depends on no argument, in the memory of the inner family."""
+    node = view.node
+    if isinstance(node, Data):
+        return node.view
+    from mirabelle.arraytypes.programs.running import evaluate
+
+    (made,) = evaluate(family.inner, (node,))
+    if node is view.buffer.value:
+        view.buffer.value = data_node(family.inner, made)
+    return made
+
+
+# Routines with a meaning of their own
+
+
+def _scatter(family: Any, target: Any, *views: Any, op: str = "", **options: Any) -> None:
+    """A scatter writes to its first argument: the values after it are a result of the call."""
+    node = target.node
+    found = family._recorded("scatter", "scatter", (target, *views), {"op": op, **options})
+    store(target, verbs.leaf_of(found).view.node)
+    del node
+
+
+def _bounds(family: Any, view: Any) -> Any:
+    if view.node.bound:
+        raise TraceError(because_of("The least and the largest entry of an index array are asked for", view.node))
+    return family.inner._routine("bounds")(evaluated(family, view))
+
+
+_OWN: dict[str, Any] = {"scatter": _scatter, "bounds": _bounds}
+
+
+@verbs.copyto.method
+def _(dest: Traced, src: Broadcasted) -> Any:
+    if not dest._node.checked:  # type: ignore[union-attr]
+        return write_safely(dest, src)
+    store(dest._node.view, node_of(src))  # type: ignore[union-attr]
+    return dest
+
+
+@verbs.copyto.method
+def _(dest: Traced, src: Reduced) -> Any:
+    if not dest._node.checked:  # type: ignore[union-attr]
+        return write_safely(dest, src)
+    store(dest._node.view, node_of(src))  # type: ignore[union-attr]
+    return dest
+
+
+@verbs.numpy_view.method
+def _(x: Traced, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    if x.node.bound:
+        raise TraceError(because_of("NumPy asks for the values of an array", x.node))
+    data = np.array(verbs.fetch(x), dtype)
+    data.flags.writeable = False
+    return data
+
+
+_families: dict[Any, Any] = {}
+
+
+def family_for(inner: Any) -> Any:
+    """The type `Traced[inner]`, made when it is first asked for."""
+    family = _families.get(inner)
+    if family is None:
+        name = f"Traced[{inner.__name__}]"
+        family = ArrayMeta(
+            name,
+            (Traced,),
+            {
+                "__slots__": (),
+                "__module__": "mirabelle",
+                "__qualname__": name,
+                "__doc__": Traced.__doc__,
+                "inner": inner,
+                "home": Place(4, "traced", 0, inner.home),
+            },
+        )
+        family.view_type = type(f"{inner.__name__}TracedView", (TracedView,), {"__slots__": (), "family": family})
+        VIEWS[family.view_type] = family
+        _families[inner] = family
+    return family
+
+
+__all__ = ["Traced", "family_for", "handle", "node_of", "store"]

@@ -193,6 +193,11 @@ class DenseArray(AbstractArray):
         )
 
     @classmethod
+    def _plan_runner(cls, plan: Any) -> Any:
+        """What runs a compiled program on this place; None for the step by step way (see programs/running.py)."""
+        return None
+
+    @classmethod
     def _within(cls, index: Any, axis: int, n: int) -> Any:
         """An index array whose bounds are checked later; None where they are checked now."""
         return None

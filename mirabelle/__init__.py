@@ -48,9 +48,10 @@ import mirabelle.backends.reference
 import mirabelle.fft
 import mirabelle.lib
 import mirabelle.linalg
-from mirabelle import autodiff, random
+from mirabelle import autodiff, compiling, random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
+from mirabelle.arraytypes.programs.compiled import compile, trace
 from mirabelle.arraytypes.creation import (
     arange,
     asarray,

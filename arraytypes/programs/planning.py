@@ -25,9 +25,11 @@ from mirabelle.arraytypes.programs.graph import (
     Update,
     c_strides,
     ordered,
+    placed_as,
     users_of,
 )
 from mirabelle.arraytypes.programs.memory import place_temporaries
+from mirabelle.arraytypes.programs.passes import parts
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,
@@ -433,8 +435,13 @@ def harmless(read: Ref, dest: Ref) -> bool:
     )
     if same:
         return True
+    return apart(read, dest)
+
+
+def apart(a: Ref, b: Ref) -> bool:
+    """Do two views of one storage show no common element? (False where that takes long to find out.)"""
     try:
-        return not np.shares_memory(read.proxy(), dest.proxy(), max_work=1000)  # type: ignore[arg-type] # pyright: ignore
+        return not np.shares_memory(a.proxy(), b.proxy(), max_work=1000)  # type: ignore[arg-type] # pyright: ignore
     except np.exceptions.TooHardError:
         return False
 
@@ -512,61 +519,11 @@ class KernelBuilder:
         return Request((tuple(self.steps), outs), self.leaves, self.scalars, self.shape, [])  # type: ignore[arg-type]
 
 
-def composed(part: Any) -> Part | None:
-    """A part of a part as a part of the latter's source; None where strides cannot say it."""
-    inner = part.operands[0]
-    while isinstance(inner, Part):
-        made = _composed(part, inner)
-        if made is None:
+def composed(part: Any) -> Any:
+    """A part of parts as a part of the value they show; None where strides cannot say it."""
+    while isinstance(part.operands[0], Part):
+        made = parts.composed(part, part.operands[0])
+        if not isinstance(made, Part):
             return None
-        part = made
-        inner = part.operands[0]
-    return part  # type: ignore[no-any-return]
-
-
-def _composed(part: Any, inner: Part) -> Any:
-    from mirabelle.arraytypes.programs.graph import part_node, placed_as
-
-    if part.dtype != inner.dtype or inner.table:
-        return None
-    if _is_contiguous(inner):
-        made = part_node(
-            inner.operands[0], inner.offset + part.offset, part.shape, part.strides, part.dtype, part.table
-        )
-        if isinstance(made, Part):
-            return placed_as(part, made)
-        return None
-    if part.table:
-        return None
-    virtual = c_strides(inner.shape, inner.dtype)
-    at, rest = [], part.offset
-    for step in virtual:
-        i, rest = divmod(rest, step) if step else (0, rest)
-        at.append(i)
-    if rest:
-        return None
-    strides: list[int] = []
-    ends = list(at)
-    for n, s in zip(part.shape, part.strides, strict=True):
-        if s == 0 or n == 1:
-            strides.append(0)
-            continue
-        for d, step in enumerate(virtual):
-            k, r = divmod(s, step)
-            if r == 0 and k != 0 and inner.shape[d] > 1:
-                break
-        else:
-            return None
-        ends[d] += k * (n - 1)
-        strides.append(k * inner.strides[d])
-    if any(not 0 <= e < n for e, n in zip(ends, inner.shape, strict=True)) or part.size == 0:
-        return None
-    offset = inner.offset + sum(i * s for i, s in zip(at, inner.strides, strict=True))
-    made = part_node(inner.operands[0], offset, part.shape, tuple(strides), part.dtype, part.table)
-    return placed_as(part, made) if isinstance(made, Part) else None
-
-
-def _is_contiguous(part: Part) -> bool:
-    wanted = c_strides(part.shape, part.dtype)
-    return all(n == 1 or a == b for n, a, b in zip(part.shape, part.strides, wanted, strict=True))
-
+        part = placed_as(part, made)
+    return part

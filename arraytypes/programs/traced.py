@@ -222,7 +222,7 @@ class Traced(DenseArray):
     """An array whose operations are recorded as a graph: what a compiled function is traced with.
 
     >>> import mirabelle as mb
-    >>> x = mb.programs.Traced[mb.HostArray]([1.0, 2.0])
+    >>> x = mb.compiling.Traced[mb.HostArray]([1.0, 2.0])
     >>> y = x * 2 + 1               # a graph; nothing is computed
     >>> print(mb.to_numpy(y))       # it depends on no argument: it can be
     [3. 5.]
@@ -243,7 +243,7 @@ class Traced(DenseArray):
             isinstance(parameters[0], ArrayMeta) and issubclass(parameters[0], DenseArray)
         ):
             raise TypeError(
-                "Traced takes the type of the arrays that the program is for: mb.programs.Traced[mb.HostArray]."
+                "Traced takes the type of the arrays that the program is for: mb.compiling.Traced[mb.HostArray]."
             )
         local = parameters[0]
         family = family_for(generic_class(local))

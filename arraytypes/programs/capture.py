@@ -1,0 +1,173 @@
+"""Capturing a function: it is called once with traced arrays, and what it did is a graph."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import DenseArray, exchange
+from mirabelle.arraytypes.elementwise import default_family
+from mirabelle.arraytypes.programs import graph
+from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
+from mirabelle.arraytypes.programs.graph import Input, Node, input_node
+from mirabelle.arraytypes.programs.signature import mapped
+from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
+from mirabelle.dispatch import policy, verbs
+
+# How many functions are being captured in this context, one within the other.
+_depth: contextvars.ContextVar[int] = contextvars.ContextVar("mirabelle_capturing", default=0)
+_lock = threading.RLock()
+
+
+def capturing() -> bool:
+    """Is a function being captured?"""
+    return _depth.get() > 0
+
+
+class Captured:
+    """What a function did: its inputs, the values it returned and wrote, and how its result is made of them."""
+
+    __slots__ = ("inner", "inputs", "outputs", "placeholders", "result", "returned", "written")
+
+    def __init__(
+        self,
+        inner: Any,
+        inputs: list[Input],
+        outputs: tuple[Node, ...],
+        placeholders: list[Any],
+        result: Any,
+        returned: list[Any],
+        written: list[int],
+    ) -> None:
+        self.inner = inner
+        self.inputs = inputs
+        # The values that the program computes: first those returned, then what is written to inputs.
+        self.outputs = outputs
+        self.placeholders = placeholders
+        # What the function returned, with traced arrays in it; those, in the order of outputs.
+        self.result = result
+        self.returned = returned
+        # The inputs that are written to, in the order of the rest of the outputs.
+        self.written = written
+
+
+@contextlib.contextmanager
+def tracing() -> Iterator[None]:
+    """Operations within the block are recorded one by one, with the lines they stand in."""
+    token = _depth.set(_depth.get() + 1)
+    before = graph.current_line
+    graph.current_line = user_line_here
+    try:
+        with policy.eager():
+            yield
+    finally:
+        graph.current_line = before
+        _depth.reset(token)
+
+
+def user_line_here() -> Any:
+    return user_line(3)
+
+
+def family_of_arguments(arrays: list[Any]) -> Any:
+    """The type of the arrays that a function is called with."""
+    families = list(dict.fromkeys(type(x).family for x in arrays))
+    if len(families) > 1:
+        names = ", ".join(f.__name__ for f in families)
+        raise TypeError(
+            f"A compiled function is called with arrays of one type, and these are {names}. Bring them together: "
+            f"`mb.adapt(mb.{families[-1].__name__}, x)`."
+        )
+    family = families[0] if families else default_family()
+    if issubclass(family, Traced):
+        return family.inner
+    return family
+
+
+def captured(
+    f: Callable[..., Any], arrays: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str]
+) -> Captured:
+    """Call `f` with traced arrays in place of `arrays`."""
+    inner = family_of_arguments(arrays)
+    family = family_for(inner)
+    with _lock:
+        placeholders: dict[int, Any] = {}
+        inputs: list[Input] = []
+        for i, x in enumerate(arrays):
+            node = input_node(i, x.shape, x.dtype, names[i] if i < len(names) else f"input{i}")
+            inputs.append(node)
+            placeholders[id(x)] = handle(family, node)
+
+        def stand_in(wanted: Any, x: Any) -> Any:
+            return placeholders.get(id(x)) if wanted is family else None
+
+        def placed(x: Any) -> Any:
+            return placeholders[id(x)] if isinstance(x, DenseArray) else verbs.adapt(family, x)
+
+        token = exchange.set(stand_in)
+        try:
+            traced_args, traced_kwargs = mapped((args, kwargs), placed)
+        finally:
+            exchange.reset(token)
+        with tracing():
+            result = f(*traced_args, **traced_kwargs)
+        returned: list[Any] = []
+        own = {id(p): i for i, p in enumerate(placeholders.values())}
+
+        def found(wanted: Any, x: Any) -> Any:
+            if id(x) not in own and not any(x is r for r in returned):
+                returned.append(x)
+            return x
+
+        def collected(x: Any) -> Any:
+            if isinstance(x, DenseArray):
+                if isinstance(x, Traced):
+                    found(None, x)
+            elif isinstance(x, AbstractArray):
+                verbs.adapt(family, x)
+            return x
+
+        token = exchange.set(found)
+        try:
+            mapped(result, collected)
+        finally:
+            exchange.reset(token)
+        returned = [x for x in returned if isinstance(x, Traced)]
+        stand_ins = list(placeholders.values())
+        written = [i for i, p in enumerate(stand_ins) if p.node is not inputs[i]]
+        outputs = tuple([x.node for x in returned] + [stand_ins[i].node for i in written])
+    return Captured(inner, inputs, outputs, stand_ins, result, returned, written)
+
+
+def delivered(c: Captured, arrays: list[Any], made: list[Any]) -> Any:
+    """What the function returned, made of the arrays of one call."""
+    known = {id(p): x for p, x in zip(c.placeholders, arrays, strict=True)}
+    known.update({id(r): x for r, x in zip(c.returned, made, strict=False)})
+
+    def actual(wanted: Any, x: Any) -> Any:
+        return known.get(id(x))
+
+    def real(x: Any) -> Any:
+        found = known.get(id(x))
+        if found is not None:
+            return found
+        return verbs.adapt(c.inner, x) if isinstance(x, AbstractArray) else x
+
+    token = exchange.set(actual)
+    try:
+        return mapped(c.result, real)
+    finally:
+        exchange.reset(token)
+
+
+def side_effect(dest: Any) -> TraceError:
+    """The error for writing what a program computes to an array that the program does not know."""
+    return TraceError(
+        f"A function that is being compiled writes to an array that is none of its arguments, in "
+        f"{shown_line(user_line(3))}: {type(dest).__name__} of shape {dest.shape}. A program writes to its arguments "
+        "and returns the rest: pass the array in, `f(x, state)`, or return the new value."
+    )

@@ -1,0 +1,290 @@
+"""`mb.compile`: functions of arrays as programs.
+
+>>> import mirabelle as mb
+>>> @mb.compile
+... def smoothed(u):
+...     inner = (u[:-2] + u[1:-1] + u[2:]) / 3
+...     return mb.sum(inner * inner)
+>>> print(smoothed(mb.HostArray([0.0, 3.0, 3.0, 0.0])))
+8.0
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import asarray
+from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
+from mirabelle.arraytypes.programs.capture import Captured, captured, capturing, delivered
+from mirabelle.arraytypes.programs.errors import user_line
+from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
+from mirabelle.arraytypes.programs.planning import planned
+from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
+from mirabelle.arraytypes.programs.signature import Arguments, has_numpy, mapped
+from mirabelle.arraytypes.programs.steps import Plan
+from mirabelle.dispatch import generic, verbs
+from mirabelle.dispatch.tree import Leaf
+
+# After so many programs of one function for different numbers it is said what to do.
+MANY_PROGRAMS = 32
+
+
+class Compiled:
+    """A function of arrays that is compiled for each combination of types and shapes it is called with."""
+
+    def __init__(
+        self, f: Callable[..., Any], static: Iterable[str] = (), passes: Any = None, assume_finite: bool = False
+    ) -> None:
+        functools.update_wrapper(self, f)
+        self.function = f
+        self.static = frozenset((static,) if isinstance(static, str) else static)
+        self.passes = chosen_passes(passes, assume_finite)
+        # Programs by the key of what they are called with.
+        self.programs: dict[Any, Program] = {}
+        self._world = generic._world
+        self._lock = threading.RLock()
+        self._warned = False
+        self._names: list[str] = []
+        with_names: Any = getattr(f, "__code__", None)
+        if with_names is not None:
+            self._names = list(with_names.co_varnames[: with_names.co_argcount])
+        unknown = self.static - set(_parameters(f))
+        if unknown:
+            raise TypeError(
+                f"{getattr(f, '__name__', f)!r} has no parameter {sorted(unknown)[0]!r} that could be static. Its "
+                f"parameters are {', '.join(_parameters(f)) or 'none'}."
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        arrays = args
+        if not kwargs and not self.static:
+            # The usual case: nothing but arrays.
+            key: Any = tuple([(type(x), x._node.shape) if isinstance(x, DenseArray) else None for x in args])
+            if None not in key:
+                program = self.programs.get(key) if self._world == generic._world else None
+                if program is not None and program.distinct == len({id(x) for x in args}):
+                    if capturing():
+                        return self.function(*args)
+                    return program.run(arrays)
+        return self._called(args, kwargs)
+
+    def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if capturing():
+            # A part of the program that is being captured.
+            return self.function(*args, **kwargs)
+        if has_numpy((args, kwargs)):
+            shared: dict[int, Any] = {}
+            args, kwargs = mapped((args, kwargs), functools.partial(_as_ours, shared))
+        program, arrays = self._program(args, kwargs)
+        return program.run(arrays)
+
+    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any]]:
+        """The program for some arguments, and the arrays to run it with."""
+        found = Arguments((args, kwargs))
+        plain = not kwargs and not self.static and all(isinstance(x, DenseArray) for x in args)
+        plain = plain and len(found.arrays) == len(args)
+        key = tuple([(type(x), x.shape) for x in args]) if plain else found.key
+        with self._lock:
+            if self._world != generic._world:
+                # Methods have appeared or gone: what was captured may be another program now.
+                self.programs.clear()
+                self._world = generic._world
+            program = self.programs.get(key)
+            if program is None:
+                program = Program(self, found, args, kwargs)
+                self.programs[key] = program
+                if found.numbers and len(self.programs) > MANY_PROGRAMS and not self._warned:
+                    self._warned = True
+                    warnings.warn(
+                        f"{self.__name__}() has been compiled {len(self.programs)} times: Python's numbers are "  # type: ignore[attr-defined]
+                        "constants of a program. What changes from call to call can be an array of no dimensions: "
+                        "`f(x, mb.asarray(dt))`.",
+                        RuntimeWarning,
+                        stacklevel=4,
+                    )
+        return program, found.arrays
+
+    def program(self, *args: Any, **kwargs: Any) -> Program:
+        """The program for these arguments, compiled but not run.
+
+        >>> import mirabelle as mb
+        >>> f = mb.compile(lambda x: x * 2 + 1)
+        >>> f.program(mb.HostArray([1.0])).plan.steps[0].name
+        'multiply_add'
+        """
+        if has_numpy((args, kwargs)):
+            args, kwargs = mapped((args, kwargs), functools.partial(_as_ours, {}))
+        return self._program(args, kwargs)[0]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        name = getattr(self.function, "__qualname__", repr(self.function))
+        return f"<compiled {name}: {len(self.programs)} program{'s' * (len(self.programs) != 1)}>"
+
+
+def _parameters(f: Any) -> list[str]:
+    try:
+        return list(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _as_ours(shared: dict[int, Any], x: Any) -> Any:
+    if isinstance(x, AbstractArray):
+        return x
+    made = shared.get(id(x))
+    if made is None:
+        made = shared[id(x)] = asarray(x)
+    return made
+
+
+class Program:
+    """A function compiled for one combination of types and shapes.
+
+    `graph` are its nodes after all passes, operands first; `plan` is what it does; `seconds` is what each stage of
+    compiling took.
+    """
+
+    def __init__(self, owner: Compiled, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.name = getattr(owner.function, "__name__", "program")
+        self.key = arguments.key
+        self.keep = arguments.keep
+        self.distinct = len(arguments.arrays)
+        self.seconds: dict[str, float] = {}
+        self.line = user_line(2)
+        clock = _Clock(self.seconds)
+        self.captured: Captured = captured(owner.function, arguments.arrays, args, kwargs, owner._names)
+        clock.passed("capture")
+        self.passes: Passes = owner.passes
+        self.outputs = self.passes.applied(self.captured.outputs)
+        clock.passed("transform")
+        self.plan: Plan = planned(self.outputs, self.captured.inputs)
+        clock.passed("plan")
+        self.inner = self.captured.inner
+        self.runner: Any = self.inner._plan_runner(self.plan) or StepByStep(self.inner, self.plan)
+        clock.passed("compile")
+        self._returns = _simple(self.captured)
+
+    @property
+    def graph(self) -> list[Any]:
+        """The nodes of the program, operands first."""
+        from mirabelle.arraytypes.programs.graph import ordered
+
+        return ordered(self.outputs)
+
+    def run(self, arrays: Any) -> Any:
+        """Run with arrays for the inputs, and return what the function returns."""
+        inner = self.inner
+        views = []
+        for x in arrays:
+            node = x._node
+            view = (node if type(node) is Leaf else evaluated(x)).view
+            views.append(view if view.flags.c_contiguous else in_c_order(inner, view))
+        made = self.runner.run(views)
+        c = self.captured
+        count = len(c.returned)
+        for i, view in zip(c.written, made[count:], strict=True):
+            give(arrays[i], view, self.runner)
+        returns = self._returns
+        if returns == 1:
+            return wrap(inner, Leaf(made[0]))
+        results = [wrap(inner, Leaf(v)) for v in made[:count]]
+        if returns == 2:
+            return tuple(results)
+        if returns == 0:
+            return None
+        return delivered(c, list(arrays), results)
+
+    def __repr__(self) -> str:
+        plan = self.plan
+        return f"<program {self.name}: {len(plan.steps)} steps, {plan.arena_bytes} bytes of temporaries>"
+
+
+def give(x: Any, view: Any, runner: Any) -> None:
+    """Let an argument that the program writes to hold its new contents."""
+    node = x._node
+    if type(node) is Leaf and node.foreign:
+        # Others see this memory: what is written goes there.
+        verbs.assign(x, wrap(type(x).family, Leaf(view)))
+    else:
+        x._node = Leaf(view)
+
+
+def _simple(c: Captured) -> int:
+    """How a result is made: 0 nothing, 1 one array, 2 a tuple of arrays, 3 in some other way."""
+    if c.result is None:
+        return 0
+    if len(c.returned) == 1 and c.result is c.returned[0]:
+        return 1
+    if (
+        type(c.result) is tuple
+        and len(c.result) == len(c.returned)
+        and all(a is b for a, b in zip(c.result, c.returned, strict=True))
+    ):
+        return 2
+    return 3
+
+
+class _Clock:
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self.seconds = seconds
+        self.last = time.perf_counter()
+
+    def passed(self, stage: str) -> None:
+        now = time.perf_counter()
+        self.seconds[stage] = now - self.last
+        self.last = now
+
+
+def compile(
+    f: Callable[..., Any] | None = None,
+    /,
+    *,
+    static: Iterable[str] = (),
+    passes: Any = None,
+    assume_finite: bool = False,
+) -> Any:
+    """Compile a function of arrays: all it does becomes one plan, made once for each combination of types and shapes.
+
+    The function is called once with arrays that record what is done to them. It may use everything there is, write
+    to its arguments, call other functions, loop. What it does must not depend on values of arrays (that is an error
+    which names the line), and arrays it finds elsewhere are constants: they keep the values they have when the
+    function is compiled. Python's numbers are constants, too; another number is another program.
+
+    `static` names parameters that are no arrays though they look like some. `passes` says how the graph is
+    transformed (see `mb.compiling.passes`). With `assume_finite` algebra may forget infinities and NaN: x - x is 0.
+
+    >>> import mirabelle as mb
+    >>> @mb.compile
+    ... def step(u, v):
+    ...     u[1:-1] = v[1:-1] + 0.5 * (v[2:] - 2 * v[1:-1] + v[:-2])
+    >>> u, v = mb.zeros(4), mb.HostArray([0.0, 1.0, 0.0, 0.0])
+    >>> step(u, v)
+    >>> print(u)
+    [0.  0.  0.5 0. ]
+    """
+    if f is None:
+        return functools.partial(compile, static=static, passes=passes, assume_finite=assume_finite)
+    if not callable(f):
+        raise TypeError(f"mb.compile takes a function of arrays, not {f!r}: `@mb.compile` above a `def`.")
+    return Compiled(f, static, passes, assume_finite)
+
+
+def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:
+    """The program of a function for arrays like these, ahead of time. Their contents are not looked at.
+
+    >>> import mirabelle as mb
+    >>> mb.trace(lambda x, y: x @ y, mb.zeros((2, 3)), mb.zeros((3, 4))).plan.steps[0].name
+    'matmul'
+    """
+    owner = f if isinstance(f, Compiled) else Compiled(f)
+    return owner.program(*args, **kwargs)

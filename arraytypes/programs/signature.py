@@ -1,0 +1,99 @@
+"""What a compiled function is called with: the arrays in it, and what all else there is as a key.
+
+Arrays go by their types and shapes; numbers, texts and whatever is no array by their values: they are constants
+of the program.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import DenseArray
+from mirabelle.arraytypes.programs.graph import number_key
+
+
+class Arguments:
+    """The arrays among some arguments, each once, and the key of everything.
+
+    `keep` holds the objects that the key names by their identity.
+    """
+
+    __slots__ = ("arrays", "keep", "key", "numbers", "seen")
+
+    def __init__(self, arguments: Any) -> None:
+        self.arrays: list[Any] = []
+        self.seen: dict[int, int] = {}
+        self.keep: list[Any] = []
+        self.numbers = 0
+        self.key = self.of(arguments)
+
+    def of(self, x: Any) -> Any:
+        if isinstance(x, DenseArray):
+            at = self.seen.get(id(x))
+            if at is not None:
+                return "again", at
+            self.seen[id(x)] = len(self.arrays)
+            self.arrays.append(x)
+            return type(x), x._node.shape
+        kind = type(x)
+        if kind in (int, float, complex, bool) or isinstance(x, np.generic):
+            self.numbers += 1
+            return number_key(x)
+        if kind in (str, bytes, type(None)) or isinstance(x, np.dtype):
+            return x
+        if kind is tuple or kind is list:
+            return (kind, *[self.of(item) for item in x])
+        if kind is dict:
+            return (kind, *[(k, self.of(item)) for k, item in x.items()])
+        if isinstance(x, AbstractArray):
+            return kind, tuple([self.of(part) for part in x.__reduce__()[1]])  # type: ignore[index]
+        if isinstance(x, np.ndarray):
+            # (What is shared is known by its memory: the same array twice is one argument.)
+            raise TypeError("NumPy's arrays are made arrays of ours before this.")
+        if isinstance(x, tuple) and hasattr(x, "_fields"):
+            return (kind, *[self.of(item) for item in x])
+        if isinstance(x, slice):
+            return "slice", self.of(x.start), self.of(x.stop), self.of(x.step)
+        if dataclasses.is_dataclass(x) and not isinstance(x, type):
+            return kind, tuple([self.of(getattr(x, f.name)) for f in dataclasses.fields(x)])
+        if isinstance(x, range) or x is Ellipsis:
+            return x
+        self.keep.append(x)
+        return "object", id(x)
+
+
+def mapped(nest: Any, array: Any) -> Any:
+    """A nest of arguments with a function applied to each array of ours or NumPy's in it."""
+    if isinstance(nest, (AbstractArray, np.ndarray)):
+        return array(nest)
+    kind = type(nest)
+    if kind is tuple or kind is list:
+        return kind([mapped(x, array) for x in nest])
+    if kind is dict:
+        return {k: mapped(x, array) for k, x in nest.items()}
+    if isinstance(nest, tuple) and hasattr(nest, "_fields"):
+        return kind(*[mapped(x, array) for x in nest])
+    if dataclasses.is_dataclass(nest) and not isinstance(nest, type):
+        fields = [f for f in dataclasses.fields(nest) if f.init]
+        values = {f.name: mapped(getattr(nest, f.name), array) for f in fields}
+        if all(values[f.name] is getattr(nest, f.name) for f in fields):
+            return nest
+        return dataclasses.replace(nest, **values)
+    return nest
+
+
+def has_numpy(nest: Any) -> bool:
+    """Is there an array of NumPy's among some arguments?"""
+    if isinstance(nest, np.ndarray):
+        return True
+    if isinstance(nest, (tuple, list)):
+        return any(map(has_numpy, nest))
+    if isinstance(nest, dict):
+        return any(map(has_numpy, nest.values()))
+    if dataclasses.is_dataclass(nest) and not isinstance(nest, type):
+        return any(has_numpy(getattr(nest, f.name)) for f in dataclasses.fields(nest))
+    return False

@@ -1,0 +1,14 @@
+"""Compiled programs: what `mb.compile` is made of.
+
+>>> import mirabelle as mb
+>>> program = mb.trace(lambda x: x * 2 + 1, mb.zeros(3))
+>>> [step.name for step in program.plan.steps]
+['multiply_add']
+"""
+
+from mirabelle.arraytypes.programs.compiled import Compiled, Program, compile, trace
+from mirabelle.arraytypes.programs.errors import TraceError
+from mirabelle.arraytypes.programs.passes import FINITE, PASSES
+from mirabelle.arraytypes.programs.traced import Traced
+
+__all__ = ["FINITE", "PASSES", "Compiled", "Program", "TraceError", "Traced", "compile", "trace"]

@@ -1,5 +1,6 @@
 """Task lists: what native code runs is what plans run from Python, to the last bit."""
 
+import os
 import threading
 
 import numpy as np
@@ -237,6 +238,72 @@ def test_chains_of_statements_and_reductions():
     (sums,) = plan.run(scalars, [], [before * 2.0])
     np.testing.assert_array_equal(total, sums.ravel())
     np.testing.assert_array_equal(x, before * 2.0 / sums)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_reduction_that_also_stores_its_operand(axis):
+    x, y, total = rng.random((500, 700)), np.zeros((500, 700)), np.zeros((500, 700)[1 - axis])
+    node = mb.sum(host(x) * 3.0, axis=axis)._node
+    request = schedule_reduction(node.operand, [node], run.force_host)
+    steps, refs = request.key
+    request.key = (steps, refs * 2)
+    program = program_for(request, (node.dtype, y.dtype))
+    plan = ReductionPlan(program, request.shape, node.axes, [node], [y], [x])
+    tasks = TaskList(3)
+    tasks.reduce(plan, [(2, 0)], [(1, 0), (0, 0)], request.scalars)
+    tasks.run([a.ctypes.data for a in (x, y, total)])
+    np.testing.assert_array_equal(y, x * 3.0)
+    y[...] = 0
+    (expected,) = plan.run(request.scalars, [y], [x])
+    assert total.tobytes() == expected.tobytes()
+
+
+def test_other_statements_do_not_wait_for_threads_that_are_in_a_list():
+    x = np.zeros(1 << 14)
+    r = Recorder(x)
+    r.write(x, host(x) + 1.0)
+    stop = False
+
+    def work():
+        while not stop:
+            r.run(2000)
+
+    with mb.settings.changed(thread_size=1 << 10):
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            y = mb.HostArray(np.arange(1 << 16) * 1.0)
+            for _ in range(50):
+                np.testing.assert_array_equal(mb.to_numpy(y * 2.0 + 1.0), np.arange(1 << 16) * 2.0 + 1.0)
+        finally:
+            stop = True
+            worker.join()
+    assert (x == x[0]).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking a process that has threads
+@pytest.mark.parametrize("busy", [False, True])
+def test_a_forked_child_runs_the_lists_of_its_parent(busy):
+    x = np.zeros(1 << 14)
+    r = Recorder(x)
+    r.write(x, host(x) + 1.0)
+    with mb.settings.changed(thread_size=1 << 10):
+        r.run(10)
+        worker = threading.Thread(target=r.run, args=(20_000,))
+        if busy:
+            worker.start()
+        for _ in range(5):
+            child = os.fork()
+            if not child:
+                mine = np.zeros(1 << 14)
+                for _ in range(20):
+                    r.run(5, [mine])
+                os._exit(0 if (mine == 100).all() else 1)
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        if busy:
+            worker.join()
+    assert (x == (20_010 if busy else 10)).all()
 
 
 def test_copies_and_fills():

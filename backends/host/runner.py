@@ -56,8 +56,8 @@ entry:
 
 open:
   %start = load i64, ptr %limit.p
-  %next.was = load atomic i64, ptr %next.p monotonic, align 8
-  %whole = icmp eq i64 %next.was, %start
+  %done.was = load atomic i64, ptr %done.p monotonic, align 8
+  %whole = icmp eq i64 %done.was, %start
   br i1 %whole, label %addressed, label %mend
 
 mend:

@@ -84,6 +84,8 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
     counter = itertools.count()
     errors: list[BaseException] = []
     done = threading.Semaphore(0)
+    gate = threading.Lock()
+    came, over = 0, False
 
     def share() -> None:
         try:
@@ -96,13 +98,22 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
             errors.append(e)
 
     def help_out() -> None:
+        nonlocal came
+        with gate:
+            if over:
+                return
+            came += 1
         share()
         done.release()
 
     for _ in range(helpers):
         _tasks.put(help_out)
     share()
-    for _ in range(helpers):
+    # Those that have not come, which another thread's task list may keep busy, are not waited for.
+    with gate:
+        over = True
+    for _ in range(came):
         done.acquire()
+    pieces = []  # nor do they keep anything alive
     if errors:
         raise errors[0]

@@ -7,6 +7,7 @@ from mirabelle.backends.host import (  # noqa: F401 - they add methods
     kronecker,
     library,
     picking,
+    plans,
     random,
     reduce,
     routines,

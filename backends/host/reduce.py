@@ -193,6 +193,9 @@ class ReductionPlan:
         """Is there a kernel (or can there be one, where the caller waits for it)?"""
         if not (run.has_kernel(self.program) if wait else run.wants_kernel(self.program, self.n)):
             return False
+        return self.entry is not None or self._found(wait)
+
+    def _found(self, wait: bool) -> bool:
         if self.entry is None:
             a, n = self.arrangement, self.n_plain
             how = Layout(
@@ -207,6 +210,10 @@ class ReductionPlan:
             if entry is not None:
                 self.prepare(entry)
         return self.entry is not None
+
+    def asked(self) -> bool:
+        """Is there a kernel? If not, it is asked for, whatever the size."""
+        return self.entry is not None or self._found(wait=False)
 
     def prepare(self, entry: Any) -> None:
         """The kernel's argument block, all but addresses and scalars."""

@@ -1,0 +1,238 @@
+"""Compiled programs on the host: the steps between library calls are task lists, which run natively.
+
+Kernels are compiled by the helper process, as those of ordinary statements are. Until all are there a program is
+run step by step.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.programs.graph import c_strides
+from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
+from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Ref, Step, Storage
+from mirabelle.backends.codegen.program import Program, program_for
+from mirabelle.backends.codegen.source import Layout
+from mirabelle.backends.host import layout, run
+from mirabelle.backends.host.reduce import ReductionPlan
+from mirabelle.backends.host.tasks import TaskList
+from mirabelle.dispatch import counters
+from mirabelle.dispatch.schedule import Request
+from mirabelle.dispatch.settings import settings
+
+# The slot of the program's own memory; the others follow.
+ARENA = 0
+
+
+class HostPlan(StepByStep):
+    """A plan over the host's memory."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(HostArray, plan)
+        self.lock = threading.Lock()
+        self.slots: dict[int, int] = {}
+        for s in plan.storages:
+            if s.kind != "temporary" and s.number not in self.slots:
+                self.slots[s.number] = 1 + len(self.slots)
+        self.memory: Any = None
+        # What runs natively: task lists, and calls of Python between them. None until kernels are there.
+        self.segments: list[TaskList | Step] | None = None
+        # Kernels that were not there when they were last asked for.
+        self.missing: list[Callable[[], bool]] = []
+        self.layouts: dict[Any, Any] = {}
+        self.made: list[Storage] = [s for s in plan.storages if s.kind == "made"]
+        self.outputs = [s for s in plan.storages if s.kind == "output"]
+        self.launches = sum(isinstance(step, (KernelStep, FoldStep)) for step in plan.steps)
+        if settings.compiler != "off":
+            self.build()
+
+    # Making task lists
+
+    def place(self, ref: Ref) -> tuple[int, int]:
+        s = ref.storage
+        if s.kind == "temporary":
+            return ARENA, s.offset + ref.offset
+        return self.slots[s.number], ref.offset
+
+    def build(self) -> None:
+        """Lay out the task lists, if all kernels are there."""
+        self.missing = []
+        segments: list[TaskList | Step] = []
+        tasks: TaskList | None = None
+        for step in self.plan.steps:
+            if not any(w.size for w in step.writes):
+                continue
+            added = self.prepared(step)
+            if added is None:
+                tasks = None
+                segments.append(step)
+                continue
+            if self.missing:
+                continue  # (what remains is asked for, so that it compiles meanwhile)
+            if tasks is None:
+                tasks = TaskList(1 + len(self.slots))
+                segments.append(tasks)
+            added(tasks)
+        if not self.missing:
+            self.segments = segments
+            self.layouts = {}
+
+    def prepared(self, step: Step) -> Callable[[TaskList], None] | None:
+        """What adds a step to a task list; None for what Python does."""
+        if isinstance(step, CopyStep):
+            dest, source = self.place(step.dest), self.place(step.source)
+            return lambda tasks: _done(tasks.copy(dest, source, step.dest.nbytes))
+        if isinstance(step, KernelStep):
+            return self.launched(step.request, step.dests)
+        if isinstance(step, FoldStep):
+            return self.folded(step)
+        return None
+
+    def launched(self, request: Request, dests: list[Ref]) -> Callable[[TaskList], None] | None:
+        program = program_for(request, tuple([d.dtype for d in dests]))
+        if not run.has_kernel(program):
+            return None
+        refs: list[Any] = [*dests, *request.leaves]
+        key = id(program), request.shape, *[(r.shape, r.strides, r.dtype.num) for r in refs]
+        known = self.layouts.get(key)
+        if known is None:
+            proxies = [r.proxy() for r in refs]
+            arrangement = layout.arrange(request.shape, proxies)
+            count = len(dests)
+            shared = count > 1 and any(r.storage is d.storage for d in dests for r in refs[count:])
+            how = Layout(
+                len(arrangement.sizes),
+                arrangement.classes[:count],
+                arrangement.classes[count:],
+                arrangement.tiled,
+                shared=shared,
+            )
+            known = self.layouts[key] = program, how, arrangement
+        _, how, arrangement = known
+        entry = self.kernel(program, how)
+        places = [self.place(r) for r in refs]
+        scalars = request.scalars
+        return lambda tasks: _done(tasks.launch(program, entry, arrangement, places, scalars))
+
+    def kernel(self, program: Program, how: Layout) -> Any:
+        entry = run.kernel_for(program, how)
+        if entry is None:
+            self.missing.append(lambda: run.kernel_for(program, how) is not None)
+        return entry
+
+    def folded(self, step: FoldStep) -> Callable[[TaskList], None] | None:
+        request = step.request
+        folds: list[Any] = step.nodes
+        if 0 in request.shape or any(f.reduction.scalar is not None for f in folds):
+            return None
+        if any(f.reduction.neutral(f.dtype) is None for f in folds):
+            return None
+        program = program_for(request, tuple([f.dtype for f in folds]))
+        if not run.has_kernel(program):
+            return None
+        views = [r.proxy() for r in request.leaves]  # type: ignore[attr-defined]
+        key = ("reduce", request.shape, step.axes, *[f.reduction.name for f in folds])
+        key = (*key, *[(v.shape, v.strides) for v in views])
+        plan = program.plans.get(key)
+        if plan is None:
+            plan = ReductionPlan(program, request.shape, step.axes, folds, [], views)
+            program.keep(key, plan)
+        if not plan.asked():
+            self.missing.append(plan.asked)
+        operands = [self.place(r) for r in request.leaves]  # type: ignore[attr-defined]
+        in_order = plan.back == tuple(range(len(plan.back)))
+        if not in_order:
+            return None
+        dests = [self.place(d) for d in step.dests]
+        return lambda tasks: _done(tasks.reduce(plan, dests, operands, request.scalars))
+
+    # Running
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        if self.segments is None and not self.complete():
+            return super().run(inputs)
+        if not self.lock.acquire(blocking=False):
+            # Another thread uses the program's memory.
+            return super().run(inputs)
+        try:
+            return self.natively(inputs)
+        finally:
+            self.lock.release()
+
+    def complete(self) -> bool:
+        """Have all kernels come?"""
+        if settings.compiler == "off" or not all([there() for there in self.missing]):
+            return False
+        self.build()
+        return self.segments is not None
+
+    def natively(self, inputs: Sequence[Any]) -> list[Any]:
+        plan = self.plan
+        addresses = [0] * (1 + len(self.slots))
+        if self.memory is None:
+            self.prepare()
+        addresses[ARENA] = self.arena
+        views: dict[int, Any] = dict(self.fixed)
+        slots = self.slots
+        for s, at in self.fixed_addresses:
+            addresses[s] = at
+        for number, index in self.given:
+            view = views[number] = inputs[index]
+            addresses[slots[number]] = view.__array_interface__["data"][0]
+        for s in self.outputs:
+            view = views[s.number] = HostArray._empty(s.shape, s.dtype)
+            addresses[slots[s.number]] = view.__array_interface__["data"][0]
+        for segment in self.segments or ():
+            if isinstance(segment, TaskList):
+                segment.run(addresses)
+                continue
+            self.step(segment, views)
+            for ref in segment.writes:
+                s = ref.storage
+                if s.kind == "made":
+                    addresses[slots[s.number]] = views[s.number].__array_interface__["data"][0]
+        if counters.active:
+            counters.add(launches=self.launches)
+        return [views[s.number] for s in plan.outputs]
+
+    def prepare(self) -> None:
+        """The program's own memory, and views of what does not change from call to call."""
+        plan = self.plan
+        self.memory = HostArray._empty((plan.arena_bytes + 64,), np.dtype(np.uint8))
+        start = self.memory.__array_interface__["data"][0]
+        first = -start % 64
+        self.arena = start + first
+        self.fixed: dict[int, Any] = {}
+        self.fixed_addresses: list[tuple[int, int]] = []
+        self.given = [(s.number, s.index) for s in plan.storages if s.kind == "input"]
+        # Only what Python reads or writes needs views.
+        wanted = {
+            r.storage.number
+            for step in self.segments or ()
+            if not isinstance(step, TaskList)
+            for r in (*step.reads, *step.writes)
+        }
+        wanted |= {s.number for s in plan.outputs}
+        for s in plan.storages:
+            if s.kind == "data":
+                view = self.fixed[s.number] = in_c_order(HostArray, s.node.view)  # type: ignore[attr-defined]
+                self.fixed_addresses.append((self.slots[s.number], view.__array_interface__["data"][0]))
+            elif s.kind == "temporary" and s.number in wanted and s.offset >= 0:
+                strides = c_strides(s.shape, s.dtype)
+                self.fixed[s.number] = np.ndarray(s.shape, s.dtype, self.memory, first + s.offset, strides)
+
+
+def _done(_: int) -> None:
+    """Adding a statement returns its number, which nobody needs."""
+
+
+def runner_of(plan: Plan) -> HostPlan:
+    return HostPlan(plan)
+
+
+HostArray._plan_runner = staticmethod(runner_of)  # type: ignore[method-assign, assignment]

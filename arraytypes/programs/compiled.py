@@ -22,7 +22,7 @@ from typing import Any
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
-from mirabelle.arraytypes.programs.capture import Captured, captured, capturing, delivered
+from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.errors import user_line
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.planning import planned
@@ -66,12 +66,13 @@ class Compiled:
         arrays = args
         if not kwargs and not self.static:
             # The usual case: nothing but arrays.
-            key: Any = tuple([(type(x), x._node.shape) if isinstance(x, DenseArray) else None for x in args])
-            if None not in key:
-                program = self.programs.get(key) if self._world == generic._world else None
-                if program is not None and program.distinct == len({id(x) for x in args}):
-                    if capturing():
-                        return self.function(*args)
+            try:
+                key: Any = tuple([(type(x), x._node.shape) for x in args])
+                program = self.programs.get(key)
+            except (AttributeError, TypeError):
+                program = None  # not arrays alone
+            if program is not None and self._world == generic._world:
+                if (program.distinct == 1 or program.distinct == len({id(x) for x in args})) and not _depth.get():
                     return program.run(arrays)
         return self._called(args, kwargs)
 

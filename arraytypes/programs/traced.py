@@ -321,12 +321,11 @@ class Traced(DenseArray):
         a, b = verbs.leaf_of(x1).view.node, verbs.leaf_of(x2).view.node
         shape = _product_shape(a.shape, b.shape)
         dtype = np.matmul(np.empty((1, 1), a.dtype), np.empty((1, 1), b.dtype)).dtype
-        return handle(_family(x1, x2), product_node(a, b, shape, dtype))
+        return handle(cls, product_node(a, b, shape, dtype))
 
     @classmethod
     def _accumulate(cls, x: Any, op: Any, axis: int) -> Any:
-        family = type(x).family
-        return family._recorded("accumulate", "accumulate", (verbs.leaf_of(x).view, op, axis), {})
+        return cls._recorded("accumulate", "accumulate", (verbs.leaf_of(x).view, op, axis), {})
 
     @classmethod
     def _routine(cls, name: str) -> Callable[..., Any]:
@@ -402,10 +401,6 @@ def _product_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     if len(b) > 1:
         shape += right[-1:]
     return shape
-
-
-def _family(*arrays: Any) -> Any:
-    return next(type(x).family for x in arrays if isinstance(x, Traced))
 
 
 def evaluated(family: Any, view: Any) -> Any:

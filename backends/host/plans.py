@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
-from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Ref, Step, Storage
+from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Ref, Step
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.source import Layout
 from mirabelle.backends.host import layout, run
@@ -35,18 +36,19 @@ class HostPlan(StepByStep):
     def __init__(self, plan: Plan) -> None:
         super().__init__(HostArray, plan)
         self.lock = threading.Lock()
-        self.slots: dict[int, int] = {}
-        for s in plan.storages:
-            if s.kind != "temporary" and s.number not in self.slots:
-                self.slots[s.number] = 1 + len(self.slots)
+        # Slots: the program's own memory, data, inputs in order, outputs, what libraries return.
+        self.data = [s for s in plan.storages if s.kind == "data"]
+        self.inputs = sorted([s for s in plan.storages if s.kind == "input"], key=lambda s: s.index)
+        self.outputs = [s for s in plan.storages if s.kind == "output"]
+        self.made = [s for s in plan.storages if s.kind == "made"]
+        outside = [*self.data, *self.inputs, *self.outputs, *self.made]
+        self.slots = {s.number: 1 + i for i, s in enumerate(outside)}
         self.memory: Any = None
         # What runs natively: task lists, and calls of Python between them. None until kernels are there.
         self.segments: list[TaskList | Step] | None = None
         # Kernels that were not there when they were last asked for.
         self.missing: list[Callable[[], bool]] = []
         self.layouts: dict[Any, Any] = {}
-        self.made: list[Storage] = [s for s in plan.storages if s.kind == "made"]
-        self.outputs = [s for s in plan.storages if s.kind == "output"]
         self.launches = sum(isinstance(step, (KernelStep, FoldStep)) for step in plan.steps)
         if settings.compiler != "off":
             self.build()
@@ -160,7 +162,11 @@ class HostPlan(StepByStep):
             # Another thread uses the program's memory.
             return super().run(inputs)
         try:
-            return self.natively(inputs)
+            if self.memory is None:
+                self.prepare()
+            if counters.active:
+                counters.add(launches=self.launches)
+            return self.natively(inputs) if self.only is None else self.at_once(inputs)
         finally:
             self.lock.release()
 
@@ -171,22 +177,27 @@ class HostPlan(StepByStep):
         self.build()
         return self.segments is not None
 
+    def at_once(self, inputs: Sequence[Any]) -> list[Any]:
+        """All of it in one native call."""
+        made = [pool.empty(shape, dtype) for shape, dtype in self.new]
+        addresses = self.base + tuple([v.__array_interface__["data"][0] for v in (*inputs, *made)])
+        self.only.run(addresses)  # type: ignore[union-attr]
+        if self.in_order:
+            return made
+        views = {**self.fixed, **{s.number: v for s, v in zip(self.inputs, inputs, strict=True)}}
+        views.update({s.number: v for s, v in zip(self.outputs, made, strict=True)})
+        return [views[s.number] for s in self.plan.outputs]
+
     def natively(self, inputs: Sequence[Any]) -> list[Any]:
-        plan = self.plan
-        addresses = [0] * (1 + len(self.slots))
-        if self.memory is None:
-            self.prepare()
-        addresses[ARENA] = self.arena
+        """Task lists, and what Python does between them."""
+        made = [pool.empty(shape, dtype) for shape, dtype in self.new]
+        addresses = list(self.base)
+        addresses += [v.__array_interface__["data"][0] for v in (*inputs, *made)]
+        addresses += [0] * len(self.made)
         views: dict[int, Any] = dict(self.fixed)
+        views.update({s.number: v for s, v in zip(self.inputs, inputs, strict=True)})
+        views.update({s.number: v for s, v in zip(self.outputs, made, strict=True)})
         slots = self.slots
-        for s, at in self.fixed_addresses:
-            addresses[s] = at
-        for number, index in self.given:
-            view = views[number] = inputs[index]
-            addresses[slots[number]] = view.__array_interface__["data"][0]
-        for s in self.outputs:
-            view = views[s.number] = HostArray._empty(s.shape, s.dtype)
-            addresses[slots[s.number]] = view.__array_interface__["data"][0]
         for segment in self.segments or ():
             if isinstance(segment, TaskList):
                 segment.run(addresses)
@@ -196,9 +207,7 @@ class HostPlan(StepByStep):
                 s = ref.storage
                 if s.kind == "made":
                     addresses[slots[s.number]] = views[s.number].__array_interface__["data"][0]
-        if counters.active:
-            counters.add(launches=self.launches)
-        return [views[s.number] for s in plan.outputs]
+        return [views[s.number] for s in self.plan.outputs]
 
     def prepare(self) -> None:
         """The program's own memory, and views of what does not change from call to call."""
@@ -207,22 +216,24 @@ class HostPlan(StepByStep):
         start = self.memory.__array_interface__["data"][0]
         first = -start % 64
         self.arena = start + first
-        self.fixed: dict[int, Any] = {}
-        self.fixed_addresses: list[tuple[int, int]] = []
-        self.given = [(s.number, s.index) for s in plan.storages if s.kind == "input"]
-        # Only what Python reads or writes needs views.
+        self.new = [(s.shape, s.dtype) for s in self.outputs]
+        self.in_order = self.plan.outputs == self.outputs
+        segments = self.segments or []
+        self.only: TaskList | None = None
+        if len(segments) == 1 and isinstance(segments[0], TaskList):
+            self.only = segments[0]
+        self.fixed: dict[int, Any] = {s.number: in_c_order(HostArray, s.node.view) for s in self.data}  # type: ignore[attr-defined]
+        data = [self.fixed[s.number].__array_interface__["data"][0] for s in self.data]
+        self.base = (self.arena, *data)
+        # Only what Python reads or writes of the program's own memory needs views.
         wanted = {
             r.storage.number
-            for step in self.segments or ()
+            for step in segments
             if not isinstance(step, TaskList)
             for r in (*step.reads, *step.writes)
         }
-        wanted |= {s.number for s in plan.outputs}
         for s in plan.storages:
-            if s.kind == "data":
-                view = self.fixed[s.number] = in_c_order(HostArray, s.node.view)  # type: ignore[attr-defined]
-                self.fixed_addresses.append((self.slots[s.number], view.__array_interface__["data"][0]))
-            elif s.kind == "temporary" and s.number in wanted and s.offset >= 0:
+            if s.kind == "temporary" and s.number in wanted and s.offset >= 0:
                 strides = c_strides(s.shape, s.dtype)
                 self.fixed[s.number] = np.ndarray(s.shape, s.dtype, self.memory, first + s.offset, strides)
 

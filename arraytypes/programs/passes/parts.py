@@ -1,14 +1,10 @@
-"""Parts of parts are parts; parts of what was just written are what was written, or parts of what was there."""
+"""Parts of parts are parts."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mirabelle.arraytypes.programs.graph import Map, Node, Part, Update, c_strides, part_node, rewritten
-from mirabelle.arraytypes.programs.steps import Ref, Storage
-
-# Parts of a value of at most so many cheap operations are computed from parts of its operands.
-FEW_OPERATIONS = 3
+from mirabelle.arraytypes.programs.graph import Node, Part, c_strides, part_node, rewritten
 
 
 def flattened_parts(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -22,8 +18,8 @@ def flattened(node: Node) -> Node:
         made: Any = None
         if isinstance(source, Part):
             made = composed(node, source)
-        elif isinstance(source, Update):
-            made = before_or_written(node, source)
+        # (A part of an updated value stays one, also where it shows nothing of what was written: a reader of the
+        # value before would keep that one alive, and the write could not be in place.)
         if made is None:
             return node
         node = made
@@ -69,25 +65,3 @@ def composed(part: Part, inner: Part) -> Node | None:
 def is_contiguous(part: Any) -> bool:
     wanted = c_strides(part.shape, part.dtype)
     return all(n == 1 or a == b for n, a, b in zip(part.shape, part.strides, wanted, strict=True))
-
-
-def before_or_written(part: Part, update: Update) -> Node | None:
-    """A part of an updated value: what was written, or a part of the value before."""
-    if part.table:
-        return None
-    if (part.offset, part.shape, part.strides, part.dtype) == (
-        update.offset,
-        update.part_shape,
-        update.strides,
-        update.part_dtype,
-    ):
-        # (What is written to a narrower place and read again is read there.)
-        return update.value if update.value.shape == part.shape and isinstance(update.value, Map) else None
-    memory = Storage(0, "temporary", update.base)
-    read = Ref(memory, part.offset, part.shape, part.strides, part.dtype)
-    write = Ref(memory, update.offset, update.part_shape, update.strides, update.part_dtype)
-    from mirabelle.arraytypes.programs.planning import apart
-
-    if apart(read, write):
-        return part_node(update.base, part.offset, part.shape, part.strides, part.dtype)
-    return None

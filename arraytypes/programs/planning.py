@@ -398,6 +398,11 @@ class _Planner:
         found: list[Storage] = []
         for i, x in enumerate(self.outputs):
             s = self.where[id(x)]
+            if s.kind == "input" or s.kind == "data":
+                # (The caller may write to what it is given.)
+                copy = self.new_storage(x)
+                self.add(CopyStep([], whole(copy), whole(s)))
+                s = copy
             if s.kind == "temporary":
                 s.kind = "output"
                 s.index = i

@@ -69,6 +69,19 @@ def tracing() -> Iterator[None]:
         _depth.reset(token)
 
 
+@contextlib.contextmanager
+def new_arrays(inner: Any, family: Any) -> Iterator[None]:
+    """What `mb.zeros` and the like make within the block is recorded, too: it can be written to."""
+    from mirabelle.arraytypes.makers import default_array, maker_of
+
+    usual = maker_of(None)
+    if usual.family is inner and usual.show is None:
+        with default_array(family):
+            yield
+    else:
+        yield
+
+
 def user_line_here() -> Any:
     return user_line(3)
 
@@ -113,7 +126,7 @@ def captured(
             traced_args, traced_kwargs = mapped((args, kwargs), placed)
         finally:
             exchange.reset(token)
-        with tracing():
+        with tracing(), new_arrays(inner, family):
             result = f(*traced_args, **traced_kwargs)
         returned: list[Any] = []
         own = {id(p): i for i, p in enumerate(placeholders.values())}

@@ -8,6 +8,8 @@ that no counter is ever set back: a thread that comes late, or slept while other
 only find that the ticket it had in mind is gone. Tickets belong to *stages*. Those of a stage
 may run at once; a stage opens when every ticket before it is done. A ticket is claimed only when
 its stage is open, so that nobody ever waits for a thread that holds work without doing it.
+Who has claimed one takes the next that is free of its own share of the stage, and of others' when
+that is done: a thread comes back to the memory it worked on the statement before.
 A stage that is one ticket is left to the caller, in whose cache its data most likely are.
 """
 
@@ -24,8 +26,11 @@ from mirabelle.dispatch.forks import ForkLock
 
 # The words of a list's block. Those that threads write lie in cache lines of their own.
 NEXT, DONE, LIMIT, ERROR = 0, 8, 16, 24
-STAGES, TICKETS, CALLS, TICKETS_EACH, PATCHES, N_PATCHES = 32, 33, 34, 35, 36, 37
+STAGES, TICKETS, CALLS, TICKETS_EACH, PATCHES, N_PATCHES, THREADS = 32, 33, 34, 35, 36, 37, 38
 BLOCK_WORDS = 40
+# A ticket: its first call, the end of its calls, and which stage (by the number of the ticket that
+# opened it) last had it taken. It has a cache line to itself.
+TICKET_WORDS, FIRST, END, TAKEN = 8, 0, 1, 2
 # A call: kernel, args, lo, hi, first, last, rlo, rhi, part, number of its statement.
 CALL_WORDS = 10
 
@@ -51,6 +56,8 @@ entry:
   %calls = load ptr, ptr %calls.p
   %each.p = getelementptr i64, ptr %block, i64 {TICKETS_EACH}
   %each = load i64, ptr %each.p
+  %threads.p = getelementptr i64, ptr %block, i64 {THREADS}
+  %threads = load i64, ptr %threads.p
   %caller = icmp eq i64 %thread, 0
   br i1 %caller, label %open, label %look
 
@@ -154,17 +161,50 @@ again:
   br label %look
 
 work:
+  br i1 %several, label %choose, label %chosen
+
+choose:
+  ; As many threads claim as there are tickets, so there is one for each.
+  %share = mul i64 %thread, %tickets.here
+  %share.first = udiv i64 %share, %threads
+  br label %try
+
+try:
+  %at = phi i64 [ %share.first, %choose ], [ %at.next, %taken ]
+  %candidate = add i64 %here, %at
+  %taken.at = mul i64 %candidate, {TICKET_WORDS}
+  %ticket.p = getelementptr i64, ptr %tickets, i64 %taken.at
+  %taken.p = getelementptr i64, ptr %ticket.p, i64 {TAKEN}
+  %taken.by = load atomic i64, ptr %taken.p monotonic, align 8
+  %is.taken = icmp eq i64 %taken.by, %opens
+  br i1 %is.taken, label %taken, label %take
+
+take:
+  %took = cmpxchg ptr %taken.p, i64 %taken.by, i64 %opens acq_rel monotonic
+  %got = extractvalue { i64, i1 } %took, 1
+  br i1 %got, label %chosen, label %taken
+
+taken:
+  %at.up = add i64 %at, 1
+  %at.end = icmp eq i64 %at.up, %tickets.here
+  %at.next = select i1 %at.end, i64 0, i64 %at.up
+  br label %try
+
+chosen:
+  %mine.now = phi i64 [ %k, %work ], [ %candidate, %take ]
   ; After an error the remaining tickets are counted, and not run.
   %error.now = load atomic i64, ptr %error.p monotonic, align 8
   %fine = icmp eq i64 %error.now, 0
-  %c.p = getelementptr i64, ptr %tickets, i64 %k
-  %c.first = load i64, ptr %c.p
-  %c.end.p = getelementptr i64, ptr %c.p, i64 1
+  %c.at.p = mul i64 %mine.now, {TICKET_WORDS}
+  %c.p = getelementptr i64, ptr %tickets, i64 %c.at.p
+  %c.first.p = getelementptr i64, ptr %c.p, i64 {FIRST}
+  %c.first = load i64, ptr %c.first.p
+  %c.end.p = getelementptr i64, ptr %c.p, i64 {END}
   %c.end = load i64, ptr %c.end.p
   br i1 %fine, label %call, label %finished
 
 call:
-  %c = phi i64 [ %c.first, %work ], [ %c.next, %returned ]
+  %c = phi i64 [ %c.first, %chosen ], [ %c.next, %returned ]
   %c.at = mul i64 %c, {CALL_WORDS}
   %call.p = getelementptr i64, ptr %calls, i64 %c.at
   %kernel = load ptr, ptr %call.p
@@ -373,6 +413,7 @@ def assembly() -> str:
     words = {
         "NEXT": NEXT, "DONE": DONE, "LIMIT": LIMIT, "ERROR": ERROR, "STAGES": STAGES, "TICKETS": TICKETS,
         "CALLS": CALLS, "TICKETS_EACH": TICKETS_EACH, "PATCHES": PATCHES, "N_PATCHES": N_PATCHES,
+        "THREADS": THREADS, "TICKET_WORDS": TICKET_WORDS, "FIRST": FIRST, "END": END, "TAKEN": TAKEN,
         "CALL_WORDS": CALL_WORDS, "SPINS": _SPINS, "SIGNATURE": _SIGNATURE,
         "LOADS": "\n".join(loads), "PASSED": ", ".join(f"i64 %a{i}" for i in range(1, 9)),
         "PAUSE": pause, "YIELD": f"call i32 inttoptr (i64 {address} to ptr)()" if address else pause,
@@ -397,6 +438,7 @@ class Native:
         prototype = ctypes.CFUNCTYPE(
             ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
         )
+        # `thread` is below the block's number of threads; 0 is the caller.
         # run(block, times, thread, addresses): the number of the statement that failed, plus one, or 0.
         self.run: Any = prototype(self.engine.get_function_address("run"))
         self.copy: int = self.engine.get_function_address("copy")

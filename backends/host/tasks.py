@@ -389,7 +389,9 @@ class _Laid:
         self.patches = np.array(patches or [(0, 0, 0)], np.int64)
         stages, tickets, calls = _stages(tasks.levels(), at)
         self.stages = np.array(stages, np.int64)
-        self.tickets = np.array(tickets, np.int64)
+        self.tickets = np.full((len(tickets), runner.TICKET_WORDS), -1, np.int64)
+        self.tickets[:-1, runner.FIRST] = tickets[:-1]
+        self.tickets[:-1, runner.END] = tickets[1:]
         self.calls = np.array(calls or [(0,) * runner.CALL_WORDS], np.int64)
         most = max([b - a for a, b in itertools.pairwise(stages)], default=0)
         self.helpers = min(self.threads, most) - 1
@@ -405,6 +407,7 @@ class _Laid:
         block[runner.TICKETS_EACH] = len(tickets) - 1
         block[runner.PATCHES] = self.patches.ctypes.data
         block[runner.N_PATCHES] = len(patches)
+        block[runner.THREADS] = max(self.threads, 1)
         self.address = block.ctypes.data
         self.addresses: tuple[int, ...] | None = None
         self.array = ctypes.c_int64 * max(self.slots, 1)
@@ -425,7 +428,7 @@ class _Laid:
 
     def help(self) -> None:
         """Work on the list, as long as there is work for more than one thread."""
-        self.native_run(self.address, 0, 1, None)
+        self.native_run(self.address, 0, 1 + threads.number() % (self.threads - 1), None)
 
 
 def _stages(

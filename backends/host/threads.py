@@ -20,7 +20,16 @@ _started = 0
 _lock = threading.Lock()
 
 
-def _work() -> None:
+_here = threading.local()
+
+
+def number() -> int:
+    """Which of the threads of this module the calling one is; 0 for those of others."""
+    return getattr(_here, "number", 0)
+
+
+def _work(number: int) -> None:
+    _here.number = number
     while True:
         task = _tasks.get()
         task()
@@ -32,7 +41,9 @@ def _ensure(n: int) -> None:
     if _started < n:
         with _lock:
             while _started < n:
-                threading.Thread(target=_work, daemon=True, name=f"mirabelle-{_started}").start()
+                threading.Thread(
+                    target=_work, args=(_started,), daemon=True, name=f"mirabelle-{_started}"
+                ).start()
                 _started += 1
 
 

@@ -197,6 +197,9 @@ class DenseArray(AbstractArray):
         """What runs a compiled program on this place; None for the step by step way (see programs/running.py)."""
         return None
 
+    # May a compiled program write to the memory of its arguments, where nobody else reads it?
+    _runs_in_place = False
+
     @classmethod
     def _within(cls, index: Any, axis: int, n: int) -> Any:
         """An index array whose bounds are checked later; None where they are checked now."""

@@ -19,7 +19,10 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.assign import nobody_else, written
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
@@ -28,7 +31,7 @@ from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.planning import planned
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
 from mirabelle.arraytypes.programs.signature import Arguments, has_numpy, mapped
-from mirabelle.arraytypes.programs.steps import Plan
+from mirabelle.arraytypes.programs.steps import CallStep, Plan, ProductStep
 from mirabelle.dispatch import generic, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -168,12 +171,26 @@ class Program:
         self.passes: Passes = owner.passes
         self.outputs = self.passes.applied(self.captured.outputs)
         clock.passed("transform")
-        self.plan: Plan = planned(self.outputs, self.captured.inputs)
-        clock.passed("plan")
         self.inner = self.captured.inner
+        self.plan, self.in_place = self._planned()
+        clock.passed("plan")
         self.runner: Any = self.inner._plan_runner(self.plan) or StepByStep(self.inner, self.plan)
         clock.passed("compile")
         self._returns = _simple(self.captured)
+
+    def _planned(self) -> tuple[Plan, list[int]]:
+        """The plan, and the inputs whose memory it writes to.
+
+        It may do so if nothing can fail once it has begun: what a library or a check refuses leaves all arguments
+        as they were.
+        """
+        c = self.captured
+        if self.inner._runs_in_place and c.written:
+            plan = planned(self.outputs, c.inputs, {len(c.returned) + k: i for k, i in enumerate(c.written)})
+            if not any(isinstance(step, (CallStep, ProductStep)) for step in plan.steps):
+                written = {w.storage.index for step in plan.steps for w in step.writes if w.storage.kind == "input"}
+                return plan, sorted(written)
+        return planned(self.outputs, c.inputs), []
 
     @property
     def graph(self) -> list[Any]:
@@ -185,6 +202,8 @@ class Program:
     def run(self, arrays: Any) -> Any:
         """Run with arrays for the inputs, and return what the function returns."""
         inner = self.inner
+        if self.in_place:
+            self._part(arrays)
         views = []
         for x in arrays:
             node = x._node
@@ -205,6 +224,24 @@ class Program:
             return None
         return delivered(c, list(arrays), results)
 
+    def _part(self, arrays: Any) -> None:
+        """Give each argument that is written to memory that nobody else reads."""
+        for i in self.in_place:
+            x = arrays[i]
+            evaluated(x)
+            leaf = x._node
+            if leaf.foreign:
+                view = leaf.view
+                if any(j != i and _meets(view, y) for j, y in enumerate(arrays)):
+                    raise ValueError(
+                        f"{self.name}() writes to its argument {i}, and another argument shares its memory. Pass a "
+                        "copy of one of them: mb.copy(x)."
+                    )
+            elif not nobody_else(leaf, None, []):
+                made = type(x).family._alike(leaf.view)
+                type(x).family._copy_into(made, leaf.view)
+                x._node = Leaf(made)
+
     def __repr__(self) -> str:
         plan = self.plan
         return f"<program {self.name}: {len(plan.steps)} steps, {plan.arena_bytes} bytes of temporaries>"
@@ -213,11 +250,20 @@ class Program:
 def give(x: Any, view: Any, runner: Any) -> None:
     """Let an argument that the program writes to hold its new contents."""
     node = x._node
-    if type(node) is Leaf and node.foreign:
+    if type(node) is Leaf and node.view is view:
+        written(node)
+        # A reduction of the old contents must not be found by one of the new.
+        node.reducers = None
+    elif type(node) is Leaf and node.foreign:
         # Others see this memory: what is written goes there.
         verbs.assign(x, wrap(type(x).family, Leaf(view)))
     else:
         x._node = Leaf(view)
+
+
+def _meets(view: Any, x: Any) -> bool:
+    leaf = x._node
+    return type(leaf) is Leaf and leaf.foreign and np.may_share_memory(view, leaf.view)
 
 
 def _simple(c: Captured) -> int:

@@ -53,14 +53,20 @@ OPERATION = 0.2
 NEVER = 1 << 60
 
 
-def planned(outputs: tuple[Node, ...], inputs: list[Input]) -> Plan:
-    """The plan that computes the outputs."""
-    return _Planner(outputs, inputs).plan()
+def planned(outputs: tuple[Node, ...], inputs: list[Input], owned: dict[int, int] | None = None) -> Plan:
+    """The plan that computes the outputs.
+
+    `owned` says for outputs, by their places, which input they are the new contents of: the memory of these inputs
+    may be written to, and what is there at the end is the output.
+    """
+    return _Planner(outputs, inputs, owned or {}).plan()
 
 
 class _Planner:
-    def __init__(self, outputs: tuple[Node, ...], inputs: list[Input]) -> None:
+    def __init__(self, outputs: tuple[Node, ...], inputs: list[Input], owned: dict[int, int]) -> None:
         self.outputs = outputs
+        self.becomes = owned
+        self.owned = {id(x) for x in inputs if x.number in owned.values()}
         self.inputs = inputs
         self.nodes = ordered(outputs)
         self.place = {id(x): i for i, x in enumerate(self.nodes)}
@@ -73,6 +79,8 @@ class _Planner:
         # The step that computes a stored value; and the last that wrote to a storage.
         self.made_by: dict[int, int] = {}
         self.view: dict[int, Ref] = {}
+        # The storages of owned inputs.
+        self.mine: set[Storage] = set()
         # The position from which on a value in memory is overwritten by an update of it.
         self.overwritten: dict[int, int] = {}
 
@@ -148,7 +156,7 @@ class _Planner:
     def expire(self) -> None:
         """Until where each value that is not stored can be computed: what it reads may be overwritten."""
         for x in self.nodes:
-            if type(x) is Update and not isinstance(x.base, (Input, Data, Empty)):
+            if type(x) is Update and (id(x.base) in self.owned or not isinstance(x.base, (Input, Data, Empty))):
                 key = id(x.base)
                 self.overwritten[key] = min(self.overwritten.get(key, NEVER), self.place[id(x)])
         self.expiry: dict[int, int] = {}
@@ -221,6 +229,8 @@ class _Planner:
             s = self.new_storage(x, "input")
             s.index = x.number
             self.where[id(x)] = s
+            if id(x) in self.owned:
+                self.mine.add(s)
             self.made_by[id(x)] = -1
         for x in self.nodes:
             kind = type(x)
@@ -358,7 +368,7 @@ class _Planner:
         storage: Storage | None = None
         if isinstance(base, Empty):
             storage = self.new_storage(base)
-        elif self.is_ours(base) and id(base) not in self.is_output and self.is_last(base, node):
+        elif (self.is_ours(base) or self.where[id(base)] in self.mine) and id(base) not in self.is_output and self.is_last(base, node):
             storage = self.where[id(base)]
         if storage is None:
             storage = self.new_storage(base)
@@ -398,7 +408,7 @@ class _Planner:
         found: list[Storage] = []
         for i, x in enumerate(self.outputs):
             s = self.where[id(x)]
-            if s.kind == "input" or s.kind == "data":
+            if s.kind == "data" or (s.kind == "input" and (isinstance(x, Input) or self.becomes.get(i) != s.index)):
                 # (The caller may write to what it is given.)
                 copy = self.new_storage(x)
                 self.add(CopyStep([], whole(copy), whole(s)))

@@ -320,7 +320,7 @@ class Traced(DenseArray):
     def _matmul(cls, x1: Any, x2: Any) -> Any:
         a, b = verbs.leaf_of(x1).view.node, verbs.leaf_of(x2).view.node
         shape = _product_shape(a.shape, b.shape)
-        dtype = np.matmul(np.empty((1, 1), a.dtype), np.empty((1, 1), b.dtype)).dtype
+        dtype = np.matmul(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
         return handle(cls, product_node(a, b, shape, dtype))
 
     @classmethod

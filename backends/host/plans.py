@@ -247,3 +247,4 @@ def runner_of(plan: Plan) -> HostPlan:
 
 
 HostArray._plan_runner = staticmethod(runner_of)  # type: ignore[method-assign, assignment]
+HostArray._runs_in_place = True

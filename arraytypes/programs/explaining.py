@@ -1,0 +1,620 @@
+"""What `program.explain()` says: what a program is called with, what it does step by step, the memory it needs.
+
+Steps that follow one another again and again, as those of a loop, are said once. All of it is linear in the
+number of steps.
+
+>>> import mirabelle as mb
+>>> program = mb.trace(lambda x: mb.sum(x * 2 + 1), mb.zeros(8))
+>>> e = program.explain()
+>>> e.facts["steps"]
+'1: 1 reduction'
+>>> [s.flops for s in e.steps]
+[24]
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mirabelle.arraytypes.cards import card, preformatted, shown_bytes
+from mirabelle.arraytypes.programs.graph import Call, Data, Fold, Map, Node, Part, Product, Update, counted
+from mirabelle.arraytypes.programs.steps import (
+    CallStep,
+    CopyStep,
+    FoldStep,
+    KernelStep,
+    Plan,
+    ProductStep,
+    Ref,
+    Step,
+    Storage,
+)
+from mirabelle.dispatch.promotion import BY_ID
+
+# A file and a number, or None where nobody knows.
+Line = Any
+# So many rows of steps are shown, and so many places of memory; a chart is so wide.
+ROWS, PLACES, WIDE = 160, 16, 60
+
+
+# What a step is about
+
+
+class StepFacts:
+    """What is known of a step: `lines` are the user's, with the part of its work that each stands for."""
+
+    __slots__ = ("flops", "kind", "label", "lines", "number", "read", "seconds", "shape", "written")
+
+    def __init__(self, step: Step, lines: dict[Line, float]) -> None:
+        self.number = step.number
+        self.kind = kind_of(step)
+        self.label = label_of(step)
+        self.lines = lines
+        self.read, self.written = traffic(step)
+        self.flops = step.flops
+        self.shape = shape_of(step)
+        # From the last profile, if there was one.
+        self.seconds: float | None = None
+
+    @property
+    def moved(self) -> int:
+        """Bytes read and written, each element once."""
+        return self.read + self.written
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte that is moved."""
+        return self.flops / self.moved if self.moved else 0.0
+
+    def __repr__(self) -> str:
+        return f"<step {self.number}: {self.label}, {shown_bytes(self.moved)}, {self.flops} flops>"
+
+
+def kind_of(step: Step) -> str:
+    """What a person calls such a step."""
+    for kind, name in _KINDS.items():
+        if isinstance(step, kind):
+            return name
+    return type(step).__name__.removesuffix("Step").lower() or "step"
+
+
+_KINDS: dict[type, str] = {
+    KernelStep: "kernel",
+    FoldStep: "reduction",
+    CopyStep: "copy",
+    ProductStep: "product",
+    CallStep: "call",
+}
+
+
+def label_of(step: Step, longest: int = 40) -> str:
+    """What a step does, shortly: its operations, and how often each occurs.
+
+    >>> import mirabelle as mb
+    >>> program = mb.trace(lambda x: (x + 1) * (x + 2) * x, mb.zeros(3))
+    >>> label_of(program.plan.steps[0])
+    'add ×2, multiply ×2'
+    """
+    request = getattr(step, "request", None)
+    if request is None:
+        return step.name
+    names: dict[str, int] = {}
+    for refs in request.key[0]:
+        name = BY_ID[refs[0]].op.name
+        names[name] = names.get(name, 0) + 1
+    if isinstance(step, FoldStep):
+        for node in step.nodes:
+            names[node.label] = names.get(node.label, 0) + 1
+    said = ", ".join(name if n == 1 else f"{name} ×{n}" for name, n in names.items()) or "copy"
+    return said if len(said) <= longest else said[: longest - 1].rstrip(" ,×") + "…"
+
+
+def shape_of(step: Step) -> tuple[int, ...]:
+    """The index space that a step goes over."""
+    request = getattr(step, "request", None)
+    if request is not None:
+        return tuple(request.shape)
+    written = step.writes
+    return written[0].shape if written else ()
+
+
+def traffic(step: Step) -> tuple[int, int]:
+    """Bytes read and written. What several operands show of one memory is read once."""
+    known: dict[int, int] = {}
+    storages: dict[int, Storage] = {}
+    for ref in {r.key: r for r in step.reads}.values():
+        number = ref.storage.number
+        storages[number] = ref.storage
+        known[number] = known.get(number, 0) + _touched(ref, step)
+    read = sum(min(n, storages[number].nbytes) for number, n in known.items())
+    return read, sum(w.nbytes for w in step.writes)
+
+
+def _touched(ref: Ref, step: Step) -> int:
+    if ref.table:  # as many elements as there are indices
+        return min(ref.nbytes, math.prod(shape_of(step)) * ref.dtype.itemsize)
+    # (Along a stride of 0 the same elements come again.)
+    return math.prod(n for n, s in zip(ref.shape, ref.strides, strict=True) if s) * ref.dtype.itemsize
+
+
+def facts_of_steps(plan: Plan) -> list[StepFacts]:
+    """What is known of each step of a plan."""
+    return [StepFacts(step, lines) for step, lines in zip(plan.steps, lines_of_steps(plan), strict=True)]
+
+
+def lines_of_steps(plan: Plan) -> list[dict[Line, float]]:
+    """For each step the lines of the user's program it does, and the part of its work that each stands for.
+
+    A kernel of several lines is divided among them by what their operations cost.
+
+    >>> import mirabelle as mb
+    >>> program = mb.trace(lambda x: x * 2 + 1, mb.zeros(3))
+    >>> [list(lines.values()) for lines in lines_of_steps(program.plan)]
+    [[1.0]]
+    """
+    stored = {id(x) for step in plan.steps for x in step.nodes}
+    found: list[dict[Line, float]] = []
+    # What follows upon a copy: a write to the memory it fills, which is what the copy is for.
+    following: dict[int, dict[Line, float]] = {}
+    for step in reversed(plan.steps):
+        lines = _lines_of(step, stored)
+        if not lines:
+            for ref in step.writes:
+                lines = following.get(ref.storage.number) or {ref.storage.node.line: 1.0}
+        for ref in step.writes:
+            following[ref.storage.number] = lines
+        total = sum(lines.values()) or 1.0
+        found.append({line: weight / total for line, weight in sorted(lines.items(), key=_place)})
+    found.reverse()
+    return found
+
+
+def _place(item: tuple[Line, float]) -> tuple[bool, str, int]:
+    line = item[0]
+    return (True, "", 0) if line is None else (False, str(line[0]), int(line[1]))
+
+
+def _lines_of(step: Step, stored: set[int]) -> dict[Line, float]:
+    lines: dict[Line, float] = {}
+    own = {id(x) for x in step.nodes}
+    stack: list[Node] = list(step.nodes)
+    seen: set[int] = set()
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        cost = max(node.sig.cost, 1) if isinstance(node, Map) else 1
+        lines[node.line] = lines.get(node.line, 0.0) + cost
+        if isinstance(node, Update):
+            inside: tuple[Node, ...] = (node.value,)
+        else:
+            inside = node.operands if isinstance(node, (Map, Fold)) else ()
+        stack += [x for x in inside if isinstance(x, Map) and (id(x) not in stored or id(x) in own)]
+    return lines
+
+
+# Lines of source
+
+
+def place_text(line: Line) -> str:
+    """A line's file and number."""
+    return "somewhere" if line is None else f"{Path(line[0]).name}:{line[1]}"
+
+
+def source_text(line: Line, longest: int = 88) -> str:
+    """What stands in a line."""
+    if line is None:
+        return ""
+    text = linecache.getline(*line).strip()
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def said_line(line: Line) -> str:
+    """A line's place, and what stands there."""
+    return f"{place_text(line)}  {source_text(line)}".rstrip()
+
+
+# What comes again and again
+
+
+class Repeat:
+    """Steps that follow one another several times: `items` are those of the first time."""
+
+    __slots__ = ("count", "first", "items", "length")
+
+    def __init__(self, first: int, length: int, count: int, items: list[Any]) -> None:
+        self.first = first
+        self.length = length
+        self.count = count
+        self.items = items
+
+    def __repr__(self) -> str:
+        return f"{self.count} x {self.items}"
+
+
+# A step's number, or several steps.
+Item = int | Repeat
+# How many later steps of the same kind are tried as the beginning of the next round.
+CANDIDATES = 6
+
+
+def repeats(keys: Sequence[Any], first: int = 0) -> list[Item]:
+    """Numbers of steps, with what comes again and again gathered.
+
+    >>> repeats("abcbcbcd")
+    [0, 3 x [1, 2], 7]
+    >>> repeats("aabaabaab")
+    [3 x [2 x [0], 2]]
+    """
+    n = len(keys)
+    following: list[list[int]] = [[] for _ in range(n)]
+    later: dict[Any, list[int]] = {}
+    for i in reversed(range(n)):
+        seen = later.setdefault(keys[i], [])
+        following[i] = seen[-1 : -1 - CANDIDATES : -1]
+        seen.append(i)
+    ends: dict[int, int] = {}
+    items: list[Item] = []
+    i = 0
+    while i < n:
+        best = (0, 0)  # how many steps are covered, and the length of a round (negative: the shorter the better)
+        for j in following[i]:
+            period = j - i
+            # Up to where each step equals that a period later; asked once for each stretch.
+            end = ends.get(period, -1)
+            if end < i:
+                end = i
+                while end + period < n and keys[end] == keys[end + period]:
+                    end += 1
+                ends[period] = end
+            rounds = 1 + (end - i) // period
+            if rounds > 1:
+                best = max(best, (rounds * period, -period))
+        if best[0]:
+            covered, length = best[0], -best[1]
+            inside = repeats(keys[i : i + length], first + i) if length > 1 else [first + i]
+            items.append(Repeat(first + i, length, covered // length, inside))
+            i += covered
+        else:
+            items.append(first + i)
+            i += 1
+    return items
+
+
+def key_of_step(step: Step, lines: dict[Line, float]) -> Any:
+    """What steps have in common that do the same, in the same lines, with other memory."""
+    request = getattr(step, "request", None)
+    refs = tuple([(r.offset, r.shape, r.strides, r.dtype.num) for r in (*step.reads, *step.writes)])
+    request_key = None if request is None else (request.key, request.shape)
+    return type(step), step.name, request_key, getattr(step, "axes", None), refs, tuple(lines)
+
+
+def gathered(plan: Plan, steps: list[StepFacts]) -> list[Item]:
+    """The steps of a plan with what comes again and again gathered."""
+    known: dict[Any, int] = {}
+    keys = [
+        known.setdefault(key_of_step(step, facts.lines), len(known))
+        for step, facts in zip(plan.steps, steps, strict=True)
+    ]
+    return repeats(keys)
+
+
+def shown_count(n: float) -> str:
+    """A large number as a person reads it."""
+    for unit in ("", " k", " M", " G", " T"):
+        if n < 1000:
+            return f"{n:.0f}{unit}" if n >= 100 or not unit else f"{n:.1f}{unit}"
+        n /= 1000
+    return f"{n:.1f} P"
+
+
+def shown_seconds(seconds: float) -> str:
+    """A time as a person reads it."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def plural(n: int, what: str) -> str:
+    """A number of things."""
+    if n == 1:
+        return f"1 {what}"
+    return f"{n:,} {what[:-1]}ies" if what.endswith("y") else f"{n:,} {what}{'s' * (what[-1] != 's')}"
+
+
+# Memory
+
+
+class Memory:
+    """What memory a program needs of its own, beside its arguments and constants."""
+
+    def __init__(self, plan: Plan, steps: list[StepFacts]) -> None:
+        self.planned = plan.arena_bytes
+        self.unplanned = plan.unplanned_bytes
+        self.peak = plan.peak_bytes
+        self.steps = len(plan.steps)
+        kept = [s for s in plan.storages if s.kind in ("temporary", "output", "made") and s.last >= 0]
+        self.storages = kept
+        self.outputs = {s.number for s in plan.outputs}
+        self.live, self.at = self._fullest(kept)
+        self.lines = steps[self.at].lines if steps else {}
+
+    def _fullest(self, kept: list[Storage]) -> tuple[int, int]:
+        """How many bytes are in use at once at most, and at which step."""
+        change = [0] * (self.steps + 1)
+        for s in kept:
+            change[s.first] += s.nbytes
+            if s.number not in self.outputs:
+                change[s.last + 1] -= s.nbytes
+        live = list(itertools.accumulate(change[: self.steps]))
+        most = max(live, default=0)
+        return most, live.index(most) if live else 0
+
+    def sentence(self) -> str:
+        said = f"{shown_bytes(self.planned)} of temporaries"
+        if self.unplanned > self.planned:
+            said += f" ({shown_bytes(self.unplanned)} if each had memory of its own)"
+        return f"{said}, {shown_bytes(self.peak)} with results"
+
+    def peak_sentence(self) -> str:
+        lines = [line for line in self.lines if line is not None]
+        where = f", in {said_line(lines[0])}" if lines else ""
+        return f"{shown_bytes(self.live)} are in use at once at most: at step {self.at}{where}"
+
+    def places(self) -> list[tuple[str, int, list[Storage]]]:
+        """Temporaries by where they lie, then results: a name, bytes, and what lies there in turn."""
+        rows: dict[Any, list[Storage]] = {}
+        for s in self.storages:
+            key = ("at", s.offset) if s.kind == "temporary" else ("result", s.number)
+            rows.setdefault(key, []).append(s)
+        named = []
+        for (what, at), storages in rows.items():
+            name = f"+{at}" if what == "at" else f"{storages[0]!r}"
+            named.append((name, max(s.nbytes for s in storages), storages))
+        named.sort(key=lambda row: -row[1])
+        return named
+
+    def chart(self) -> list[str]:
+        """When each place of memory is used: a line a place, a column a step (or several steps)."""
+        rows = self.places()
+        if not rows or not self.steps:
+            return []
+        columns = min(self.steps, WIDE)
+        drawn = rows[:PLACES]
+        wide = max(len(name) for name, _, _ in drawn)
+        sizes = [shown_bytes(n) for _, n, _ in drawn]
+        wider = max(map(len, sizes))
+        each = "a column is a step" if columns == self.steps else f"a column is {self.steps / columns:.3g} steps"
+        lines = [f"{'':<{wide}}  {'':>{wider}}  step 0 to {self.steps - 1} ({each})"]
+        for (name, _, storages), size in zip(drawn, sizes, strict=True):
+            cells = ["·"] * columns
+            for turn, s in enumerate(sorted(storages, key=lambda s: s.first)):
+                last = self.steps - 1 if s.number in self.outputs else s.last
+                for c in range(s.first * columns // self.steps, last * columns // self.steps + 1):
+                    # One after the other in two strengths; where several share a column, or a step, in a third.
+                    cells[c] = "█▒"[turn % 2] if cells[c] == "·" else "▓"
+            lines.append(f"{name:<{wide}}  {size:>{wider}}  {''.join(cells)}")
+        if len(rows) > len(drawn):
+            rest = sum(n for _, n, _ in rows[len(drawn) :])
+            lines.append(f"and {plural(len(rows) - len(drawn), 'smaller place')}: {shown_bytes(rest)}")
+        return lines
+
+
+# All together
+
+
+class ProgramExplanation:
+    """A program in words: prints as text, shows as HTML with a picture of what depends on what.
+
+    `facts` are short texts, `steps` what is known of each step, `items` their numbers with what comes again and
+    again gathered, `memory` the memory it needs, `sources` the source of each kernel, if it was asked for.
+    """
+
+    def __init__(self, program: Any, source: bool = False) -> None:
+        plan: Plan = program.plan
+        self.program = program
+        self.steps = facts_of_steps(plan)
+        self.items = gathered(plan, self.steps)
+        self.memory = Memory(plan, self.steps)
+        self.profile = getattr(program, "_profile", None)
+        self.bandwidth: float | None = None
+        if self.profile is not None:
+            self.bandwidth = self.profile.bandwidth
+            for facts, timed in zip(self.steps, self.profile.steps, strict=True):
+                facts.seconds = timed.seconds
+        self.facts = _facts(program, self.steps, self.memory, self.profile)
+        self.sources: list[tuple[str, str]] = []
+        if source:
+            self.sources = _sources(program, plan, self.steps)
+
+    def rows(self) -> list[tuple[int, Any]]:
+        """What a list of the steps shows, from above: (depth, the facts of a step, or a `Repeat`)."""
+        return list(self._rows(self.items, 0))
+
+    def _rows(self, items: list[Item], depth: int) -> Iterator[tuple[int, Any]]:
+        for item in items:
+            if isinstance(item, Repeat):
+                yield depth, item
+                yield from self._rows(item.items, depth + 1)
+            else:
+                yield depth, self.steps[item]
+
+    def seconds_of(self, item: Repeat) -> float | None:
+        """What all rounds of a repetition take, by the last profile."""
+        found = [self.steps[i].seconds for i in range(item.first, item.first + item.length * item.count)]
+        return None if None in found else sum(found)  # type: ignore[arg-type]
+
+    def fraction(self, facts: StepFacts) -> float | None:
+        """The part of the memory's bandwidth that a step reached in the last profile."""
+        if not facts.seconds or not self.bandwidth:
+            return None
+        return facts.moved / facts.seconds / self.bandwidth
+
+    def __repr__(self) -> str:
+        wide = max(map(len, self.facts))
+        parts = ["\n".join(f"{k:<{wide}}  {v}" for k, v in self.facts.items())]
+        if self.steps:
+            parts.append("steps:\n" + _indented(self._table()))
+        chart = self.memory.chart()
+        if chart:
+            said = [*chart, self.memory.peak_sentence()] if self.memory.live else chart
+            parts.append("memory:\n" + _indented(said))
+        for title, text in self.sources:
+            parts.append(f"{title}:\n" + _indented(text.rstrip("\n").split("\n")))
+        return "\n\n".join(parts)
+
+    def _table(self) -> list[str]:
+        timed = self.profile is not None
+        head = f"{'':>6}  {'':<42} {'read':>10} {'written':>10} {'flops':>7} {'flops/B':>8}"
+        lines = [head + (f" {'time':>8} {'of peak':>8}" if timed else "")]
+        rows = self.rows()
+        for depth, row in rows[:ROWS]:
+            pad = "  " * depth
+            if isinstance(row, Repeat):
+                seconds = self.seconds_of(row)
+                said = f", {shown_seconds(seconds)} in all" if seconds is not None else ""
+                last = row.first + row.length * row.count - 1
+                lines.append(f"{'':>6}  {pad}× {row.count}: steps {row.first} to {last}{said}")
+                continue
+            what = f"{pad}{row.label}"
+            lines.append(
+                f"{row.number:>6}  {what:<42} {shown_bytes(row.read):>10} {shown_bytes(row.written):>10} "
+                f"{shown_count(row.flops):>7} {row.intensity:>8.2f}"
+                + (f" {shown_seconds(row.seconds or 0.0):>8} {_percent(self.fraction(row)):>8}" if timed else "")
+            )
+            lines += [f"{'':>6}  {pad}    {said_line(line)}" for line in row.lines]
+        if len(rows) > ROWS:
+            lines.append(f"{plural(len(rows) - ROWS, 'row')} more are not shown: `program.plan.steps` has all steps.")
+        return lines
+
+    def _repr_html_(self) -> str:
+        from mirabelle.arraytypes.programs import picture
+
+        return card(
+            f"program {self.program.name}",
+            self.facts,
+            "",
+            picture.drawing_html(self),
+            picture.steps_html(self),
+            picture.memory_html(self),
+            picture.graph_html(self),
+            *[_details(title, preformatted(text)) for title, text in self.sources],
+        )
+
+
+def _details(title: str, inside: str) -> str:
+    import html
+
+    return f"<details><summary style='cursor:pointer'>{html.escape(title)}</summary>{inside}</details>"
+
+
+def _indented(lines: list[str]) -> str:
+    return "\n".join(("    " + line).rstrip() for line in lines)
+
+
+def _percent(part: float | None) -> str:
+    return "" if part is None else f"{100 * part:.0f} %"
+
+
+def explained(program: Any, source: bool = False) -> ProgramExplanation:
+    """What a program does. With `source`, also the source of each of its kernels."""
+    return ProgramExplanation(program, source)
+
+
+def _facts(program: Any, steps: list[StepFacts], memory: Memory, profile: Any) -> dict[str, str]:
+    plan: Plan = program.plan
+    facts: dict[str, str] = {}
+    defined = getattr(program, "defined", None)
+    facts["function"] = program.name + (f" in {place_text(defined)}" if defined else "")
+    facts["called with"] = ", ".join(f"{x.name} {_typed(x)}" for x in plan.inputs) or "no arrays"
+    captured = program.captured
+    returned = program.outputs[: len(captured.returned)]
+    if returned:
+        facts["returns"] = ", ".join(map(_typed, returned))
+    written = [plan.inputs[i].name for i in captured.written if i < len(plan.inputs)]
+    if written:
+        facts["writes to"] = ", ".join(written)
+    constants = [x for x in (s.node for s in plan.storages) if isinstance(x, Data)]
+    if constants:
+        size = shown_bytes(sum(x.nbytes for x in constants))
+        facts["constants"] = f"{plural(len(constants), 'array')} that were there before, {size}"
+    facts["runs on"] = _runs(program)
+    total = sum(program.seconds.values())
+    stages = ", ".join(f"{k} {shown_seconds(v)}" for k, v in program.seconds.items())
+    facts["compiled in"] = f"{shown_seconds(total)}: {stages}" if stages else "an earlier process"
+    record = getattr(getattr(program, "passes", None), "record", None)
+    if record:
+        facts["passes"] = ", ".join(
+            f"{name} {before} → {after}" if before != after else f"{name} (nothing)"
+            for name, before, after, _ in record
+        )
+    nodes = program.graph
+    facts["graph"] = f"{plural(len(nodes), 'node')}: {_counts(counted(nodes))}" if nodes else "no nodes"
+    kinds: dict[str, int] = {}
+    for s in steps:
+        kinds[s.kind] = kinds.get(s.kind, 0) + 1
+    facts["steps"] = f"{len(steps)}: " + ", ".join(plural(n, k) for k, n in kinds.items()) if steps else "none"
+    if steps:
+        facts["a call moves"] = (
+            f"{shown_bytes(sum(s.read for s in steps))} read, {shown_bytes(sum(s.written for s in steps))} written, "
+            f"{shown_count(sum(s.flops for s in steps))} flops"
+        )
+    facts["memory"] = memory.sentence()
+    if profile is not None:
+        facts["last profile"] = profile.sentence()
+    return facts
+
+
+def _counts(counts: dict[str, int]) -> str:
+    names = {
+        "Map": "elementwise", "Fold": "reduction", "Part": "view", "Update": "write", "Data": "constant",
+        "Empty": "new memory", "Product": "product", "Result": "result", "Input": "input", "Call": "call",
+    }  # fmt: skip
+    many = sorted(counts.items(), key=lambda kv: -kv[1])
+    same = ("elementwise", "new memory")
+    return ", ".join(
+        f"{n:,} {names[k]}" if names.get(k) in same else plural(n, names.get(k, k.lower())) for k, n in many
+    )
+
+
+def _typed(node: Node) -> str:
+    return f"{node.dtype.name}{list(node.shape)}"
+
+
+def _runs(program: Any) -> str:
+    """Where and how a program runs."""
+    from mirabelle.backends.explainprograms import manner
+
+    return f"{program.inner.__name__}: {manner(program.runner)}"
+
+
+def _sources(program: Any, plan: Plan, steps: list[StepFacts]) -> list[tuple[str, str]]:
+    """The source of each kernel, once, with the steps that run it."""
+    from mirabelle.backends.explainprograms import kernel_source
+
+    known: dict[Any, str] = {}
+    numbers: dict[str, list[int]] = {}
+    for step in plan.steps:
+        request = getattr(step, "request", None)
+        if request is None:
+            continue
+        key = key_of_step(step, {})
+        text = known.get(key)
+        if text is None:
+            text = known[key] = kernel_source(program.inner, step)
+        numbers.setdefault(text, []).append(step.number)
+    found = []
+    for text, which in numbers.items():
+        few = ", ".join(map(str, which[:6])) + (f", … ({len(which)} in all)" if len(which) > 6 else "")
+        found.append((f"kernel of step{'s' * (len(which) != 1)} {few}, {steps[which[0]].label}", text))
+    return found
+
+
+__all__ = ["Call", "Memory", "Part", "Product", "ProgramExplanation", "Repeat", "StepFacts", "explained"]

@@ -1,0 +1,91 @@
+"""What strides can say: a part of a part, and of what was written to a part, as a part of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mirabelle.arraytypes.programs.graph import Node, Part, Update, c_strides, part_node
+
+# Offset, shape and strides (in bytes) of what a part shows.
+Place = tuple[int, tuple[int, ...], tuple[int, ...]]
+
+
+def composed(part: Part, inner: Part) -> Node | None:
+    """A part of a part as a part of the latter's source; None where strides cannot say it."""
+    if part.dtype != inner.dtype:
+        # (Contiguous memory has the same strides whatever it is read as.)
+        if inner.table or not is_contiguous(inner):
+            return None
+        return part_node(inner.source, inner.offset + part.offset, part.shape, part.strides, part.dtype, part.table)
+    if inner.table:
+        return None
+    if is_contiguous(inner):
+        return part_node(inner.source, inner.offset + part.offset, part.shape, part.strides, part.dtype, part.table)
+    if part.table or part.size == 0:
+        return None
+    found = place_within(part, inner)
+    return None if found is None else part_node(inner.source, *found, part.dtype)
+
+
+def place_within(part: Any, inner: Any) -> Place | None:
+    """What a part of a part (in C's order) shows of the latter's source."""
+    dims: list[tuple[int, int, int]] = []
+    for n, virtual, real in zip(inner.shape, c_strides(inner.shape, inner.dtype), inner.strides, strict=True):
+        if n == 1:
+            continue
+        if dims and dims[-1][2] == n * real:
+            # Lines that follow one another are one longer line.
+            dims[-1] = (dims[-1][0] * n, virtual, real)
+        else:
+            dims.append((n, virtual, real))
+    found = relocated(part.offset, part.shape, part.strides, dims)
+    return None if found is None else (inner.offset + found[0], part.shape, found[1])
+
+
+def place_written(part: Part, update: Update) -> Place | None:
+    """What a part of an updated value shows of what was written, if nothing else."""
+    if part.dtype != update.part_dtype or part.size == 0 or part.table:
+        return None
+    written = c_strides(update.part_shape, update.part_dtype)
+    dims = [d for d in zip(update.part_shape, update.strides, written, strict=True) if d[0] > 1]
+    if any(step <= 0 for _, step, _ in dims):
+        return None
+    dims.sort(key=lambda d: -d[1])
+    found = relocated(part.offset - update.offset, part.shape, part.strides, dims)
+    return None if found is None else (found[0], part.shape, found[1])
+
+
+def relocated(
+    offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dims: list[tuple[int, int, int]]
+) -> tuple[int, tuple[int, ...]] | None:
+    """An offset and strides in other steps: `dims` are (elements, step there, step here), large steps first."""
+    low, rest = [], offset
+    for _, there, _ in dims:
+        i, rest = divmod(rest, there)
+        low.append(i)
+    if rest:
+        return None
+    at = sum([i * here for i, (_, _, here) in zip(low, dims, strict=True)])
+    high = list(low)
+    made: list[int] = []
+    for n, s in zip(shape, strides, strict=True):
+        total = 0
+        if s and n > 1:
+            rest, sign = abs(s), 1 if s > 0 else -1
+            for d, (_, there, here) in enumerate(dims):
+                k, rest = divmod(rest, there)
+                if k:
+                    total += sign * k * here
+                    (high if sign > 0 else low)[d] += sign * k * (n - 1)
+            if rest:
+                return None
+        made.append(total)
+    if any([a < 0 or b >= d[0] for a, b, d in zip(low, high, dims, strict=True)]):
+        return None
+    return at, tuple(made)
+
+
+def is_contiguous(part: Any) -> bool:
+    """Does it show elements that follow one another in C's order?"""
+    wanted = c_strides(part.shape, part.dtype)
+    return all([n == 1 or a == b for n, a, b in zip(part.shape, part.strides, wanted, strict=True)])

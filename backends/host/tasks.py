@@ -45,16 +45,27 @@ class Call(NamedTuple):
     part: int = 0
 
 
-# What is done in one go by one thread, and how many elements it is about.
+# What is done in one go by one thread, and how much work it is: elements, times operations.
 Ticket = tuple[list[Call], int]
 # The tickets of a statement. Those of one phase may run at once; phases follow one another.
 Phases = list[list[Ticket]]
+
+
+def _cost(program: Program) -> int:
+    """The work an element is, in additions. Here threads meet within a microsecond, so that it counts."""
+    return min(program.cost, 16)
+
+
+def _alone(work: int) -> bool:
+    """Is this work for one thread?"""
+    return work < settings.thread_size or settings.num_threads < 2
 
 
 class _Launch:
     """An elementwise statement."""
 
     def __init__(self, code: int, block: int, plan: run.LaunchPlan) -> None:
+        self.cost = _cost(plan.program)
         self.code = code
         self.block = block
         self.rows, self.inner, self.tiled = plan.rows, plan.inner, plan.tiled
@@ -63,12 +74,12 @@ class _Launch:
         n = self.rows * self.inner
         if not n:
             return [[]]
-        if n < settings.thread_size or settings.num_threads < 2:
-            return [[([Call(self.code, self.block, 0, self.rows, 0, self.inner)], n)]]
+        if _alone(n * self.cost):
+            return [[([Call(self.code, self.block, 0, self.rows, 0, self.inner)], n * self.cost)]]
         pieces = run.split(self.rows, self.inner, 64 if self.tiled else 1, _EACH)
         return [
             [
-                ([Call(self.code, self.block, lo, hi, first, last)], (hi - lo) * (last - first))
+                ([Call(self.code, self.block, lo, hi, first, last)], (hi - lo) * (last - first) * self.cost)
                 for lo, hi, first, last in pieces
             ]
         ]
@@ -86,7 +97,7 @@ class _Span:
     def phases(self) -> Phases:
         # Memory is what limits it: counted in words of eight bytes.
         n = self.count * self.itemsize // 8
-        want = 1 if n < settings.thread_size else settings.num_threads
+        want = 1 if _alone(n) else settings.num_threads
         edges = [self.count * i // want // 64 * 64 for i in range(want)] + [self.count]
         return [
             [
@@ -102,6 +113,8 @@ class _Reduction:
 
     def __init__(self, tasks: TaskList, plan: ReductionPlan, results: list[Place]) -> None:
         self.plan = plan
+        # One more for each combination with what was reduced before.
+        self.cost = _cost(plan.program) + len(plan.dtypes)
         self.columns = plan.arrangement.inner_kept
         self.per_row = plan.reduced * plan.blocks
         self.direct = plan.parts == 1 if self.columns else self.per_row == 1
@@ -167,8 +180,9 @@ class _Reduction:
     def row_phases(self) -> Phases:
         plan = self.plan
         kept, reduced, inner = plan.kept, plan.reduced, plan.inner
-        if plan.n < settings.thread_size or settings.num_threads < 2:
-            return [[([*self.some_rows(0, kept * reduced, 0, inner), *self.combine(0, kept)], plan.n)]]
+        work = plan.n * self.cost
+        if _alone(work):
+            return [[([*self.some_rows(0, kept * reduced, 0, inner), *self.combine(0, kept)], work)]]
         want = settings.num_threads * _EACH
         if kept >= want:
             # Each piece has all of its rows, and need not wait for others to combine them.
@@ -177,13 +191,13 @@ class _Reduction:
                 [
                     (
                         [*self.some_rows(lo * reduced, hi * reduced, 0, inner), *self.combine(lo, hi)],
-                        (hi - lo) * reduced * inner,
+                        (hi - lo) * reduced * inner * self.cost,
                     )
                     for lo, hi in itertools.pairwise(edges)
                 ]
             ]
         pieces = [
-            (self.some_rows(*piece), (piece[1] - piece[0]) * (piece[3] - piece[2]))
+            (self.some_rows(*piece), (piece[1] - piece[0]) * (piece[3] - piece[2]) * self.cost)
             for piece in run.split(kept * reduced, inner, 1, _EACH)
         ]
         after = self.combine(0, kept)
@@ -191,7 +205,7 @@ class _Reduction:
 
     def column_phases(self) -> Phases:
         plan = self.plan
-        small = plan.n < settings.thread_size or settings.num_threads < 2
+        small = _alone(plan.n * self.cost)
         whole = (0, plan.kept, 0, plan.inner)
         # As ReductionPlan does; parts are pieces too.
         each = -(-_EACH // plan.parts)
@@ -199,14 +213,14 @@ class _Reduction:
         tickets: list[Ticket] = [
             (
                 [Call(self.code, self.block, lo, hi, first, last, rlo, rhi, part)],
-                (hi - lo) * (last - first) * (rhi - rlo),
+                (hi - lo) * (last - first) * (rhi - rlo) * self.cost,
             )
             for part, (rlo, rhi) in enumerate(itertools.pairwise(plan.edges()))
             for lo, hi, first, last in pieces
         ]
         after = self.combine(0, 0)
         if small:
-            return [[([*[c for calls, _ in tickets for c in calls], *after], plan.n)]]
+            return [[([*[c for calls, _ in tickets for c in calls], *after], plan.n * self.cost)]]
         return [tickets, [(after, plan.parts * plan.kept * plan.inner)]] if after else [tickets]
 
 
@@ -443,7 +457,7 @@ def _stages(
     alone = False  # is the last stage one of small levels?
     for level in levels:
         work = sum(n for _, (_, n) in level)
-        several = len(level) > 1 and work >= settings.thread_size and settings.num_threads > 1
+        several = len(level) > 1 and not _alone(work)
         if not several:
             for number, (ticket, _) in level:
                 calls += [_native(call, at, number) for call in ticket]

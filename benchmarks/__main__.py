@@ -18,6 +18,7 @@ NAMES = {
     "random": "random numbers beside NumPy's Generator",
     "structured": "structured arrays beside the dense matrices they stand for",
     "paper_julia": "the Julia paper's three programs, as its figures 1 to 3, beside NumPy and JAX",
+    "programs": "compiled programs beside eager arrays, JAX, Numba and DaCe; its parts are named after it",
     "distributed": "DArray on ranks of this machine beside NumPy, Dask and Heat; its parts are named after it",
     "gpu": "CuArray on an NVIDIA GPU beside CuPy, JAX, torch and Numba-CUDA; its parts are named after it",
 }
@@ -63,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="fusion, linalg, npkernels, paper_julia, structured: only what has this in its name",
+        help="fusion, linalg, npkernels, paper_julia, programs, structured: only what has this in its name",
     )
     parser.add_argument(
         "--rounds",
@@ -72,12 +73,17 @@ def main(arguments: list[str] | None = None) -> int:
         default=0,
         help="fusion, linalg, npkernels, paper_julia, structured: rounds of each case",
     )
-    parser.add_argument("--out", default="", help="distributed, gpu, paper_julia: the folder for results")
+    parser.add_argument(
+        "--seconds", type=float, default=0.0, help="programs: how long the contenders of a kernel take turns"
+    )
+    parser.add_argument(
+        "--out", default="", help="distributed, gpu, paper_julia, programs: the folder for results"
+    )
     parser.add_argument(
         "--tiny",
         "--quick",
         action="store_true",
-        help="distributed, gpu, paper_julia: small sizes, to try it out",
+        help="distributed, gpu, paper_julia, programs: small sizes, to try it out",
     )
     parser.add_argument("--peers", default="numpy,numba,jax", help="npkernels: whom to run beside us")
     options = parser.parse_args(arguments)
@@ -90,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
     # Benchmarks of the host; that of the card is asked for by its name.
     names = [n for n in NAMES if n != "gpu"] if options.names == ["all"] else options.names
     parts = []
-    if names[0] == "distributed":
+    if names[0] in ("distributed", "programs"):
         names, parts = names[:1], names[1:]
     unknown = [n for n in names if n not in NAMES or n == "gpu"]
     if "gpu" in unknown:
@@ -109,6 +115,10 @@ def main(arguments: list[str] | None = None) -> int:
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)
             elif name == "distributed":
                 module.run(parts, options.tiny, options.out)
+            elif name == "programs":
+                module.run(
+                    parts, only=options.only, seconds=options.seconds, tiny=options.tiny, out=options.out
+                )
             elif name == "paper_julia":
                 module.run(only=options.only, rounds=options.rounds, tiny=options.tiny, out=options.out)
             else:

@@ -1,7 +1,7 @@
 """Compiled programs (`mb.compile`) beside eager arrays, NumPy, JAX, Numba and DaCe.
 
-`python -m benchmarks programs [part ...] [--only names] [--seconds S] [--out DIR] [--tiny]`. DaCe needs NumPy below 2
-and a C++ compiler, so it has an environment of its own; DACE_PYTHON names its Python::
+`python -m benchmarks programs [part ...] [--only names] [--seconds S] [--out DIR] [--tiny]`. DaCe needs NumPy
+below 2 and a C++ compiler, so it has an environment of its own; DACE_PYTHON names its Python::
 
     python -m venv dace && dace/bin/pip install dace==1.0.2 networkx==3.4.2 "numpy<2" cmake
     DACE_PYTHON=dace/bin/python python -m benchmarks programs

@@ -32,10 +32,10 @@ def settle() -> None:
     kernels.settle()
 
 
-def phases(program: Any) -> Mapping[str, float]:
-    """Seconds of each stage of a program's making, where it tells."""
-    for name in ("timings", "phases"):
-        found = getattr(program, name, None)
-        if isinstance(found, Mapping):
-            return {str(k): float(v) for k, v in found.items() if isinstance(v, (int, float))}
-    return {}
+def phases(compiled: Any) -> Mapping[str, float]:
+    """Seconds of each stage of the making of what `mb.compile` gave, over all its programs."""
+    found: dict[str, float] = {}
+    for program in getattr(compiled, "programs", {}).values():
+        for stage, seconds in program.seconds.items():
+            found[stage] = found.get(stage, 0.0) + seconds
+    return found

@@ -1,10 +1,10 @@
 """The kernels in DaCe's Python, and the process that runs them.
 
 DaCe needs an older NumPy than mirabelle, so it runs in an interpreter of its own, which imports nothing of ours
-and is asked line by line: `python -m benchmarks.programs._dace_programs`. A line names a kernel and a file of its
-inputs; an empty line asks for a run; each answer is a line of JSON. Loops and array statements are those of
-`benchmarks.npkernels`, with symbolic sizes. Where DaCe has no such function (transposed views written to, `triu`),
-the statement says the same in terms that it has.
+and is asked line by line: `python -m benchmarks.programs._dace_programs`. A line names a kernel and a file of
+its inputs; an empty line asks for a run; each answer is a line of JSON. Loops and array statements are those of
+`benchmarks.npkernels`, with symbolic sizes. Where DaCe has no such function (transposed views written to,
+`triu`), the statement says the same in terms that it has.
 """
 
 from __future__ import annotations
@@ -51,7 +51,16 @@ def entries() -> dict[str, Entry]:
 
     def cavity(n: int, steps: int, sweeps: int, dt: float, rho: float, nu: float) -> Arguments:
         fields = {name: np.zeros((n, n)) for name in ("u", "v", "p", "b")}
-        return {**fields, "steps": steps, "sweeps": sweeps, "h": 2.0 / (n - 1), "dt": dt, "rho": rho, "nu": nu, "N": n}
+        return {
+            **fields,
+            "steps": steps,
+            "sweeps": sweeps,
+            "h": 2.0 / (n - 1),
+            "dt": dt,
+            "rho": rho,
+            "nu": nu,
+            "N": n,
+        }
 
     def channel(n: int, sweeps: int, tolerance: float, dt: float, rho: float, nu: float, force: float) -> Any:
         fields = {name: np.zeros((n, n)) for name in ("u", "v", "p")}
@@ -79,7 +88,7 @@ def entries() -> dict[str, Entry]:
     def mandelbrot(width: int, height: int, limit: int) -> Arguments:
         c = np.linspace(-2.0, 0.5, width) + 1j * np.linspace(-1.25, 1.25, height)[:, None]
         found = {"z": np.zeros_like(c), "escaped": np.zeros(c.shape, np.int64)}
-        return {"c": c, **found, "limit": limit, "NI": height, "NJ": width}
+        return {"c": c, **found, "most": limit, "NI": height, "NJ": width}
 
     def conv2d(x: Any, w: Any, bias: Any) -> Arguments:
         (b, h, wide, ci), (k, _, _, co) = x.shape, w.shape
@@ -90,7 +99,9 @@ def entries() -> dict[str, Entry]:
         names = ("w1", "b1", "w2", "b2", "w3", "b3", "w4", "b4", "w5", "b5")
         b, h = x.shape[:2]
         out = np.empty((b, 10), x.dtype)
-        return {"x": x, **dict(zip(names, weights, strict=True)), "out": out, "B": b, "H": h, "FLAT": weights[4].shape[0]}
+        half = (h - 4) // 2
+        sizes = {"B": b, "SIDE": h, "HALF": half, "LEAST": (half - 4) // 2}
+        return {"x": x, **dict(zip(names, weights, strict=True)), "out": out, **sizes}
 
     def softmax(x: Any) -> Arguments:
         sizes = dict(zip(("NI", "NJ", "NK", "NL"), x.shape, strict=True))

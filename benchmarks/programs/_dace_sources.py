@@ -6,7 +6,8 @@ import dace
 import numpy as np
 
 N, NI, NJ, NK, NL, T = (dace.symbol(s) for s in ("N", "NI", "NJ", "NK", "NL", "T"))
-B, H, W, K, CI, CO, FLAT = (dace.symbol(s) for s in ("B", "H", "W", "K", "CI", "CO", "FLAT"))
+B, H, W, K, CI, CO = (dace.symbol(s) for s in ("B", "H", "W", "K", "CI", "CO"))
+SIDE, HALF, LEAST = (dace.symbol(s) for s in ("SIDE", "HALF", "LEAST"))
 M, R, S = (dace.symbol(s, dtype=dace.int64) for s in ("M", "R", "S"))
 f64, f32, c128, i64 = dace.float64, dace.float32, dace.complex128, dace.int64
 
@@ -149,12 +150,12 @@ def cavity_flow(
     inner_u = np.empty((N - 2, N - 2), dtype=np.float64)
     inner_v = np.empty((N - 2, N - 2), dtype=np.float64)
     inner_b = np.empty((N - 2, N - 2), dtype=np.float64)
-    for s in range(steps):
+    for _s in range(steps):
         un[:] = u
         vn[:] = v
         divergence_source(u, v, inner_b, rho, dt, h)
         b[1:-1, 1:-1] = inner_b
-        for k in range(sweeps):
+        for _k in range(sweeps):
             pn[:] = p
             p[1:-1, 1:-1] = 0.25 * (
                 pn[1:-1, 2:] + pn[1:-1, :-2] + pn[2:, 1:-1] + pn[:-2, 1:-1] - h * h * b[1:-1, 1:-1]
@@ -306,16 +307,18 @@ def stockham_fft(x: c128[R * M], out: c128[R * M], rests: i64[S], dones: i64[S])
     small = np.empty((R, R), dtype=np.complex128)
     now[:] = x
     for a, b in dace.map[0:R, 0:R]:
-        small[a, b] = np.exp(-2j * np.pi * a * b / R)
+        angle = 2.0 * np.pi * a * b / R
+        small[a, b] = np.cos(angle) - 1j * np.sin(angle)
     for s in range(S):
         rest = rests[s]
         done = dones[s]
         then[:] = 0
-        for a, m, l in dace.map[0:R, 0:rest, 0:done]:
-            turn = np.exp(-2j * np.pi * a * m / (rest * R))
+        for a, m, e in dace.map[0:R, 0:rest, 0:done]:
+            turned = 2.0 * np.pi * a * m / (rest * R)
+            turn = np.cos(turned) - 1j * np.sin(turned)
             for b in range(R):
-                then[m * (R * done) + a * done + l] = (
-                    then[m * (R * done) + a * done + l] + turn * small[a, b] * now[b * M + m * done + l]
+                then[m * (R * done) + a * done + e] = (
+                    then[m * (R * done) + a * done + e] + turn * small[a, b] * now[b * M + m * done + e]
                 )
         now[:] = then
     out[:] = now
@@ -344,7 +347,8 @@ def nbody(
 ):
     total = np.sum(mass)
     drift = mass @ velocity
-    velocity -= drift / total
+    for i, a in dace.map[0:N, 0:3]:
+        velocity[i, a] = velocity[i, a] - drift[a] / total
     force = np.empty_like(position)
     acceleration(position, mass, force, softening)
     for t in range(T):
@@ -363,9 +367,9 @@ def nbody(
 
 
 @dace.program
-def mandelbrot1(limit: i64, c: c128[NI, NJ], z: c128[NI, NJ], escaped: i64[NI, NJ]):
+def mandelbrot1(most: i64, c: c128[NI, NJ], z: c128[NI, NJ], escaped: i64[NI, NJ]):
     step = np.zeros_like(escaped)
-    for _ in range(limit):
+    for _ in range(most):
         inside = np.abs(z) < 2.0
         escaped[:] = np.where(inside, step, escaped)
         step += 1
@@ -379,22 +383,19 @@ def convolution(
 ):
     for b, i, j, o in dace.map[0:B, 0 : H - K + 1, 0 : W - K + 1, 0:CO]:
         out[b, i, j, o] = bias[o]
-        for di in range(K):
-            for dj in range(K):
-                for a in range(CI):
-                    out[b, i, j, o] += x[b, i + di, j + dj, a] * w[di, dj, a, o]
+    # (As sequential loops inside of the map above it computes something else.)
+    for b, i, j, o, di, dj, a in dace.map[0:B, 0 : H - K + 1, 0 : W - K + 1, 0:CO, 0:K, 0:K, 0:CI]:
+        out[b, i, j, o] += x[b, i + di, j + dj, a] * w[di, dj, a, o]
 
 
 @dace.program
-def conv2d(
-    x: f32[B, H, W, CI], w: f32[K, K, CI, CO], bias: f32[CO], out: f32[B, H - K + 1, W - K + 1, CO]
-):
+def conv2d(x: f32[B, H, W, CI], w: f32[K, K, CI, CO], bias: f32[CO], out: f32[B, H - K + 1, W - K + 1, CO]):
     convolution(x, w, bias, out)
 
 
 @dace.program
-def pooled(x: f32[B, H, W, CI], out: f32[B, H // 2, W // 2, CI]):
-    for b, i, j, a in dace.map[0:B, 0 : H // 2, 0 : W // 2, 0:CI]:
+def pooled(x: f32[B, H, W, CI], out: f32[B, NI, NJ, CI]):
+    for b, i, j, a in dace.map[0:B, 0:NI, 0:NJ, 0:CI]:
         out[b, i, j, a] = max(
             max(x[b, 2 * i, 2 * j, a], x[b, 2 * i, 2 * j + 1, a]),
             max(x[b, 2 * i + 1, 2 * j, a], x[b, 2 * i + 1, 2 * j + 1, a]),
@@ -403,12 +404,12 @@ def pooled(x: f32[B, H, W, CI], out: f32[B, H // 2, W // 2, CI]):
 
 @dace.program
 def lenet(
-    x: f32[B, H, H, 1],
+    x: f32[B, SIDE, SIDE, 1],
     w1: f32[5, 5, 1, 6],
     b1: f32[6],
     w2: f32[5, 5, 6, 16],
     b2: f32[16],
-    w3: f32[FLAT, 120],
+    w3: f32[16 * LEAST * LEAST, 120],
     b3: f32[120],
     w4: f32[120, 84],
     b4: f32[84],
@@ -416,17 +417,19 @@ def lenet(
     b5: f32[10],
     out: f32[B, 10],
 ):
-    seen_1 = np.empty((B, H - 4, H - 4, 6), dtype=np.float32)
+    # Sizes are symbols of their own: two ways to write a quotient are two sizes to DaCe, and the H of a
+    # function that is called must not be another size here.
+    seen_1 = np.empty((B, SIDE - 4, SIDE - 4, 6), dtype=np.float32)
     convolution(x, w1, b1, seen_1)
     active_1 = np.maximum(seen_1, 0)
-    pool_1 = np.empty((B, (H - 4) // 2, (H - 4) // 2, 6), dtype=np.float32)
+    pool_1 = np.empty((B, HALF, HALF, 6), dtype=np.float32)
     pooled(active_1, pool_1)
-    seen_2 = np.empty((B, (H - 4) // 2 - 4, (H - 4) // 2 - 4, 16), dtype=np.float32)
+    seen_2 = np.empty((B, HALF - 4, HALF - 4, 16), dtype=np.float32)
     convolution(pool_1, w2, b2, seen_2)
     active_2 = np.maximum(seen_2, 0)
-    pool_2 = np.empty((B, ((H - 4) // 2 - 4) // 2, ((H - 4) // 2 - 4) // 2, 16), dtype=np.float32)
+    pool_2 = np.empty((B, LEAST, LEAST, 16), dtype=np.float32)
     pooled(active_2, pool_2)
-    flat = np.reshape(pool_2, (B, FLAT))
+    flat = np.reshape(pool_2, (B, 16 * LEAST * LEAST))
     dense_1 = np.maximum(flat @ w3 + b3, 0)
     dense_2 = np.maximum(dense_1 @ w4 + b4, 0)
     out[:] = dense_2 @ w5 + b5

@@ -1,7 +1,7 @@
 """The kernels for JAX: the same text where it changes no array, else as JAX's own loops and scans.
 
-Unrolling Python's loops would give XLA thousands of statements to compile, so time loops are `fori_loop`, recurrences
-`scan`. Numbers are constants, arrays are arguments.
+Unrolling Python's loops would give XLA thousands of statements to compile, so time loops are `fori_loop`,
+recurrences `scan`. Numbers are constants, arrays are arguments.
 """
 
 from __future__ import annotations
@@ -152,9 +152,7 @@ def cavity_flow(n: int, steps: int, sweeps: int, dt: float, rho: float, nu: floa
     return repeated(steps, step, zero, zero, zero)
 
 
-def channel_flow(
-    n: int, sweeps: int, tolerance: float, dt: float, rho: float, nu: float, force: float
-) -> Any:
+def channel_flow(n: int, sweeps: int, tolerance: float, dt: float, rho: float, nu: float, force: float) -> Any:
     import jax.numpy as jnp
     from jax import lax
 

@@ -46,8 +46,8 @@ def kernel(name: str) -> Kernel:
 class Form:
     """How a kernel is written for `mb.compile`.
 
-    `start(inputs)` gives the arrays that are arguments; `calling(compile, inputs)` gives a function of them, which
-    compiles as it pleases and returns the kernel's results.
+    `start(inputs)` gives the arrays that are arguments; `calling(compile, xp, inputs)` a function of them,
+    which compiles as it pleases and returns the kernel's results.
     """
 
     start: Callable[[Sequence[Any]], list[np.ndarray]]
@@ -187,7 +187,7 @@ def masked_mandelbrot() -> Form:
     """With `where` for masks, whose number of elements only the data tell."""
 
     def calling(compile: Any, xp: Any, inputs: Sequence[Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-        width, height, limit = inputs
+        limit = inputs[2]
 
         def mandelbrot(c: Any, z: Any, escaped: Any) -> Any:
             for n in range(limit):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks._measure import Timing
+from benchmarks.npkernels._kernel import Kernel
 from benchmarks.npkernels._report import same
 from benchmarks.programs._kernels import SIZES, kernel
 from benchmarks.programs._runners import RUNNERS, Compiled, Runner, take_turns
@@ -43,10 +45,10 @@ def measure(name: str, who: list[str], seconds: float, tiny: bool) -> dict[str, 
         try:
             runner = RUNNERS[contender](k, inputs)
             found["first_s"][contender], results = runner.first()
-            same(k, contender, results, expected)
+            agrees(k, contender, results, expected)
             later = runner.settle() if seconds else None
             if later is not None:
-                same(k, f"{contender}, later", later, expected)
+                agrees(k, f"{contender}, later", later, expected)
             field[contender] = runner
         except Exception as error:
             found["first_s"].pop(contender, None)
@@ -65,6 +67,24 @@ def measure(name: str, who: list[str], seconds: float, tiny: bool) -> dict[str, 
         for runner in field.values():
             runner.close()
     return found
+
+
+# Points whose orbits stay near the border of the set go elsewhere with another rounding (fused multiply-add).
+CHAOTIC = {"mandelbrot1": 0.005}
+
+
+def agrees(k: Kernel, who: str, results: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Refuse results that are not NumPy's; of a chaotic program, where more than a few elements are not."""
+    allowed = CHAOTIC.get(k.name)
+    if allowed is None:
+        same(k, who, results, expected)
+        return
+    assert len(results) == len(expected), f"{k.name}, {who}: {len(results)} results, not {len(expected)}"
+    for i, (got, wanted) in enumerate(zip(results, expected, strict=True)):
+        got = np.asarray(got)
+        assert got.shape == wanted.shape, f"{k.name}, {who}: shape {got.shape}, not {wanted.shape}"
+        off = 1.0 - float(np.mean(np.isclose(got, wanted, rtol=1e-6, equal_nan=True)))
+        assert off <= allowed, f"{k.name}, {who}: {off:.1%} of result {i} differ from NumPy's"
 
 
 def _copy(x: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import selectors
 import subprocess
 import tempfile
 import time
@@ -21,7 +22,7 @@ from benchmarks.programs._kernels import Form, forms
 
 Results = tuple[Any, ...]
 CALLS_BEFORE = 6
-DACE_LIMIT_S = 240.0
+DACE_LIMIT_S = 60.0
 
 
 class Runner(Protocol):
@@ -158,6 +159,10 @@ class Dace:
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self.process.stdout, selectors.EVENT_READ)
+            if not waiting.select(DACE_LIMIT_S):
+                raise TimeoutError(f"DaCe gave no answer within {DACE_LIMIT_S:g} s")
         said = self.process.stdout.readline()
         if not said:
             self.log.seek(0)

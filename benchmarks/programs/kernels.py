@@ -1,7 +1,7 @@
 """Compiled programs beside the best of NumPy, eager arrays, JAX, Numba and DaCe, kernel by kernel.
 
-Each kernel has a process of its own with an empty cache of compiled kernels, and a second one for the first call of
-eager arrays, which would otherwise find kernels that the compiled program has made.
+Each kernel has a process of its own with an empty cache of compiled kernels, and a second one for the first
+call of eager arrays, which would otherwise find kernels that the compiled program has made.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ TARGET = 1.3
 ORDER = ("numpy", "mirabelle", "compiled", "jax", "numba", "dace")
 RIVALS = ("numpy", "jax", "numba", "dace")
 NOTE = (
-    "Seconds, medians, on two threads. Each kernel is run in a process of its own, whose cache of compiled kernels "
-    "is empty. Before each call the arguments that the program writes to are made anew, outside the clock; it stops "
-    "when all results are computed. The contenders take turns; in each turn a pause and a call that does not "
-    "count precede the one that does. first_s is the first call in the process with the libraries imported: capture or "
-    "parsing, compiling and running. compiled is mb.compile of the kernel's text in benchmarks.npkernels (where that "
-    "cannot be captured, of the form that notes names); mirabelle is the same text on eager arrays; jax, with 64-bit "
-    "numbers, is the same text or, where that changes arrays, a form with its own loops and scans; numba is njit of the "
-    "same text; dace is auto-optimised, with its default compiler options (-O3 -march=native -ffast-math), its "
-    "first_s parsing, transformation and the C++ compiler. "
-    "ratio is the time of the best of NumPy, JAX, Numba and DaCe by that of the compiled program: above 1, the compiled "
-    "program is the faster one."
+    "Seconds, medians, on two threads. Each kernel is run in a process of its own, whose cache of compiled "
+    "kernels is empty. Before each call the arguments that the program writes to are made anew, outside the "
+    "clock; it stops when all results are computed. The contenders take turns; in each turn a pause and a "
+    "call that does not count precede the one that does. first_s is the first call in the process with the "
+    "libraries imported: capture or parsing, compiling and running. compiled is mb.compile of the kernel's "
+    "text in benchmarks.npkernels (where that cannot be captured, of the form that notes names); mirabelle is "
+    "the same text on eager arrays; jax, with 64-bit numbers, is the same text or, where that changes arrays, "
+    "a form with its own loops and scans; numba is njit of the same text; dace is auto-optimised, with its "
+    "default compiler options (-O3 -march=native -ffast-math), its first_s parsing, transformation and the "
+    "C++ compiler. ratio is the time of the best of NumPy, JAX, Numba and DaCe by that of the compiled "
+    "program: above 1, the compiled program is the faster one."
 )
 
 
@@ -52,7 +52,9 @@ def spawned(name: str, who: Sequence[str], seconds: float, tiny: bool) -> dict[s
             env={**os.environ, "MIRABELLE_CACHE_DIR": str(Path(folder) / "cache")},
         )
         if not answer.exists():
-            return {"name": name, "failures": {w: done.stderr.strip()[-500:] for w in who}, "first_s": {}}
+            lines = done.stderr.strip().splitlines()
+            why = lines[-1][:500] if lines else f"exit status {done.returncode}"
+            return {"name": name, "failures": {"all": why}, "first_s": {}}
         found: dict[str, Any] = json.loads(answer.read_text())
         return found
 
@@ -124,7 +126,7 @@ def run(only: str = "", seconds: float = 0.0, tiny: bool = False, folder: Path |
     s = summary(record)
     mean = s["geometric_mean_ratio"]
     show(
-        "Compiled programs: ms, median; ratio = best of the others (not eager mirabelle) / compiled; first calls in s",
+        "Compiled programs: ms, median; ratio = best of the others (eager aside) / compiled; first calls in s",
         ["kernel", "NumPy", "eager", "compiled", "JAX", "Numba", "DaCe", "best other", "ratio", "first: eager",
          "compiled", "JAX", "Numba", "DaCe"],
         [row(f) for f in record],

@@ -1,7 +1,7 @@
 """What it takes to make a program: capture, transformation and lowering of graphs of 300 to 20000 nodes.
 
-Each program is generated, runs in a fresh process with an empty cache (cold) and again in another with what that one
-left on the disk (warm).
+Each program is generated, runs in a fresh process with an empty cache (cold) and again in another with what
+that one left on the disk (warm).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def chain(steps: int) -> Callable[..., Any]:
     """One value after the other, each kept by a name that other statements read."""
 
     def chain(x: Any, y: Any) -> Any:
-        for k in range(steps):
+        for _ in range(steps):
             x, y = 0.5 * x + y, x
         return x, y
 

@@ -25,7 +25,7 @@ def fifty(x: Any, y: Any, z: Any) -> Any:
     """So many kernels that depend on each other: each writes memory that the next reads shifted."""
     for k in range(FIFTY):
         source, target = (x, y) if k % 2 == 0 else (y, x)
-        target[1:-1] = source[:-2] + source[2:] * 0.5 + z[1:-1]
+        target[1:-1] = 0.25 * (source[:-2] + source[2:]) + z[1:-1]
     return x, y
 
 
@@ -44,8 +44,10 @@ def run(tiny: bool = False, folder: Path | None = None) -> None:
         statements: dict[str, tuple[str, dict[str, Any]]] = {}
         expected = function(*[np.array(a) for a in arrays])
 
-        def add(name: str, f: Any, make: Any, force: Any = None, text: str = text, expected: Any = expected) -> None:
-            """Check a contender, and time it with arguments that fifty calls after each other do not blow up."""
+        def add(
+            name: str, f: Any, make: Any, force: Any = None, text: str = text, expected: Any = expected
+        ) -> None:
+            """Check a contender, and time it again and again with the same arguments."""
             made = [make(a) for a in arrays]
             result = f(*[make(a) for a in arrays])
             result = force(result) if force else result
@@ -60,7 +62,11 @@ def run(tiny: bool = False, folder: Path | None = None) -> None:
             statements[name] = (call, scope)
 
         def forced(result: Any) -> Any:
-            return tuple([mb.materialize(r) for r in result]) if isinstance(result, tuple) else mb.materialize(result)
+            return (
+                tuple([mb.materialize(r) for r in result])
+                if isinstance(result, tuple)
+                else mb.materialize(result)
+            )
 
         add("numpy", function, np.array)
         add("eager", function, mb.HostArray, mb.materialize if kernels == 1 else forced)
@@ -94,4 +100,8 @@ def run(tiny: bool = False, folder: Path | None = None) -> None:
         [note],
     )
     if folder is not None:
-        store("programs_overhead", {"elements": ELEMENTS, "target_us": TARGET_US, "met": met, "cases": record}, folder)
+        store(
+            "programs_overhead",
+            {"elements": ELEMENTS, "target_us": TARGET_US, "met": met, "cases": record},
+            folder,
+        )

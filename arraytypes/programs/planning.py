@@ -119,7 +119,7 @@ class _Planner:
                 elif kind is Fold and not fusable(x):
                     if type(x.operands[0]) is not Part:
                         stored.add(id(x.operands[0]))
-                elif kind is Update and type(x.operands[0]) is Part:
+                elif kind is Update:
                     stored.add(id(x.operands[0]))
         self.expire()
         roots: dict[int, set[int]] = {}

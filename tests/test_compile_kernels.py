@@ -1,6 +1,6 @@
 """The statement-loop kernels of `benchmarks/programs` mean compiled what they mean with NumPy.
 
-Each form that the benchmark offers is compiled at a tiny size, twice called, and once more with fresh arguments.
+Each form that the benchmark offers is compiled at a tiny size and called three times with fresh arguments.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.programs.graph import Node, ordered
-from mirabelle.arraytypes.programs.passes.parts import flattened_parts
+from mirabelle.arraytypes.programs.passes.parts import flattened_parts, parts
 
 Pass = Callable[[tuple[Node, ...]], tuple[Node, ...]]
 
 # Passes by name, in the order in which they are applied.
-PASSES: dict[str, Pass] = {"parts": flattened_parts}
+PASSES: dict[str, Pass] = {"parts": parts}
 # Those that hold only where no value is infinite or NaN.
 FINITE: dict[str, Pass] = {}
 
@@ -53,7 +53,9 @@ def chosen_passes(passes: Any = None, assume_finite: bool = False) -> Passes:
         elif p in known:
             found.append((p, known[p]))
         else:
-            raise ValueError(f"There is no pass named {p!r}. There are {', '.join(known)}, and functions of your own.")
+            raise ValueError(
+                f"There is no pass named {p!r}. There are {', '.join(known)}, and functions of your own."
+            )
     return Passes(found)
 
 

@@ -16,11 +16,15 @@ def composed(part: Part, inner: Part) -> Node | None:
         # (Contiguous memory has the same strides whatever it is read as.)
         if inner.table or not is_contiguous(inner):
             return None
-        return part_node(inner.source, inner.offset + part.offset, part.shape, part.strides, part.dtype, part.table)
+        return part_node(
+            inner.source, inner.offset + part.offset, part.shape, part.strides, part.dtype, part.table
+        )
     if inner.table:
         return None
     if is_contiguous(inner):
-        return part_node(inner.source, inner.offset + part.offset, part.shape, part.strides, part.dtype, part.table)
+        return part_node(
+            inner.source, inner.offset + part.offset, part.shape, part.strides, part.dtype, part.table
+        )
     if part.table or part.size == 0:
         return None
     found = place_within(part, inner)

@@ -1,10 +1,43 @@
-"""Parts of parts are parts."""
+"""Parts of parts are parts, and parts of cheap operations are operations on parts.
+
+    t = a + b
+    y = t[1:] - t[:-1]
+
+is one kernel, as if it had been written `(a[1:] + b[1:]) - (a[:-1] + b[:-1])`, and `t` is never in memory. That
+is done where computing `t` again for each of its parts takes less than writing it and reading it; what is joined
+only to be taken apart (`stack`, `concatenate`, `roll`) is not joined; what is gathered twice is gathered once.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mirabelle.arraytypes.programs.graph import Node, Part, c_strides, part_node, rewritten
+from mirabelle.arraytypes.programs.graph import (
+    Data,
+    Empty,
+    Fold,
+    Input,
+    Map,
+    Node,
+    Part,
+    Update,
+    map_node,
+    ordered,
+    part_node,
+    placed_as,
+    rewritten,
+    users_of,
+)
+from mirabelle.arraytypes.programs.passes.geometry import composed, place_within, place_written
+
+# What things take, in elements of memory read or written: an addition, an element that is in the cache already,
+# one that is there but not in the order of memory, and a value of its own (written, and what else its kernel takes).
+OPERATION, CACHED, SCATTERED, OWN = 0.2, 0.1, 0.5, 2.0
+# Trees of more than so many operations, or arrays, are not computed again.
+MOST_OPERATIONS, MOST_SOURCES = 24, 12
+# So many pairs of parts and joined pieces are looked at.
+MOST_PAIRS = 4096
+NEVER = 1 << 60
 
 
 def flattened_parts(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -15,9 +48,7 @@ def flattened_parts(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 def flattened(node: Node) -> Node:
     while isinstance(node, Part):
         source = node.source
-        made: Any = None
-        if isinstance(source, Part):
-            made = composed(node, source)
+        made = composed(node, source) if isinstance(source, Part) else None
         # (A part of an updated value stays one, also where it shows nothing of what was written: a reader of the
         # value before would keep that one alive, and the write could not be in place.)
         if made is None:
@@ -26,42 +57,323 @@ def flattened(node: Node) -> Node:
     return node
 
 
-def composed(part: Part, inner: Part) -> Node | None:
-    """A part of a part as a part of the latter's source; None where strides cannot say it."""
-    if part.dtype != inner.dtype or inner.table:
-        return None
-    if is_contiguous(inner):
-        offset = inner.offset + part.offset
-        return part_node(inner.source, offset, part.shape, part.strides, part.dtype, part.table)
-    if part.table or part.size == 0:
-        return None
-    at, rest = [], part.offset
-    virtual = c_strides(inner.shape, inner.dtype)
-    for step in virtual:
-        i, rest = divmod(rest, step)
-        at.append(i)
-    if rest:
-        return None
-    strides: list[int] = []
-    ends = list(at)
-    for n, s in zip(part.shape, part.strides, strict=True):
-        if s == 0 or n == 1:
-            strides.append(0)
-            continue
-        for d, step in enumerate(virtual):
-            k, r = divmod(s, step)
-            if r == 0 and k != 0 and inner.shape[d] > 1:
-                break
+def parts(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Parts of parts, of joined pieces, of gathers and of cheap operations, as parts of what is below.
+
+    >>> import mirabelle as mb
+    >>> def f(a, b):
+    ...     t = a + b
+    ...     return t[1:] - t[:-1]
+    >>> x = mb.HostArray([1.0, 2.0, 4.0])
+    >>> len(mb.compile(f, passes=["parts"]).program(x, x).plan.steps)
+    1
+    """
+    outputs = _unjoined(flattened_parts(outputs))
+    return _Moving(outputs).done()
+
+
+# Pieces
+
+
+def _unjoined(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Values put together of pieces, of which each reader reads but one, taken apart."""
+    nodes = ordered(outputs)
+    if not any(type(x) is Update for x in nodes):
+        return outputs
+    users = users_of(nodes)
+    is_output = {id(x) for x in outputs}
+    bases = {id(x.operands[0]) for x in nodes if type(x) is Update}
+    found: dict[int, Node] = {}
+    for x in nodes:
+        if type(x) is Update and id(x) not in is_output and id(x) not in bases:
+            pieces = _pieces(x)
+            readers = [u for u in users.get(id(x), ()) if type(u) is Part]
+            if (
+                pieces
+                and len(readers) == len(users.get(id(x), ()))
+                and len(readers) * len(pieces) <= MOST_PAIRS
+            ):
+                shown = [_shown(u, pieces, bases) for u in readers]
+                if all(s is not None for s in shown):
+                    found.update({id(u): s for u, s in zip(readers, shown, strict=True)})  # type: ignore[misc]
+    if not found:
+        return outputs
+    made: dict[int, Node] = {}
+    for x in nodes:
+        new = found.get(id(x))
+        if new is None:
+            new = x.rebuilt(tuple([made[id(a)] for a in x.operands])) if _differs(x, made) else x
+        elif isinstance(new, Part) and id(new.source) in made:
+            new = new.rebuilt((made[id(new.source)],))
         else:
-            return None
-        ends[d] += k * (n - 1)
-        strides.append(k * inner.strides[d])
-    if any(not 0 <= e < n for e, n in zip(ends, inner.shape, strict=True)):
+            new = made.get(id(new), new)
+        made[id(x)] = placed_as(x, flattened(new))
+    return tuple([made[id(x)] for x in outputs])
+
+
+def _differs(node: Node, made: dict[int, Node]) -> bool:
+    return any([made[id(a)] is not a for a in node.operands])
+
+
+def _pieces(update: Any) -> list[Update]:
+    """The writes, the last first, that a value without contents became this one by; none if it is another's."""
+    pieces: list[Update] = []
+    while type(update) is Update:
+        pieces.append(update)
+        update = update.operands[0]
+    return pieces if type(update) is Empty else []
+
+
+def _shown(part: Part, pieces: list[Update], bases: set[int]) -> Node | None:
+    """What a part of joined pieces shows, if it shows but one of them, whose memory nobody writes to."""
+    from mirabelle.arraytypes.programs.planning import apart
+    from mirabelle.arraytypes.programs.steps import Ref, Storage
+    from mirabelle.arraytypes.programs.traced import stretched
+
+    if part.table:
         return None
-    offset = inner.offset + sum(i * s for i, s in zip(at, inner.strides, strict=True))
-    return part_node(inner.source, offset, part.shape, tuple(strides), part.dtype, part.table)
+    for piece in pieces:
+        place = place_written(part, piece)
+        if place is not None:
+            value = stretched(piece.value, piece.part_shape)
+            source = value.operands[0] if type(value) is Part else value
+            made = flattened(part_node(value, *place, part.dtype))
+            return None if id(source) in bases else made
+        memory = Storage(0, "temporary", part.source)
+        read = Ref(memory, part.offset, part.shape, part.strides, part.dtype)
+        if not apart(read, Ref(memory, piece.offset, piece.part_shape, piece.strides, piece.part_dtype)):
+            return None
+    return None
 
 
-def is_contiguous(part: Any) -> bool:
-    wanted = c_strides(part.shape, part.dtype)
-    return all(n == 1 or a == b for n, a, b in zip(part.shape, part.strides, wanted, strict=True))
+# Operations on parts
+
+
+class _Tree:
+    """What computing a value in the kernel that reads it takes."""
+
+    __slots__ = ("cost", "loads", "operations", "sources", "until")
+
+    def __init__(self, sources: dict[int, Node], until: int) -> None:
+        self.cost = 0
+        self.loads = 0
+        self.operations = 0
+        self.sources = sources
+        # The place in the program where what it reads is overwritten.
+        self.until = until
+
+
+class _Moving:
+    """One walk from operands to readers, in which parts move through the operations that it pays for."""
+
+    def __init__(self, outputs: tuple[Node, ...]) -> None:
+        from mirabelle.arraytypes.programs.planning import fusable
+
+        self.fusable: Any = fusable
+        self.outputs = outputs
+        self.nodes = ordered(outputs)
+        self.users = users_of(self.nodes)
+        self.is_output = {id(x) for x in outputs}
+        self.place = {id(x): i for i, x in enumerate(self.nodes)}
+        # The kernel that each value is computed in, by the value it stores; the last place where it is read.
+        self.kernel: dict[int, int] = {}
+        self.last: dict[int, int] = {}
+        self.overwritten: dict[int, int] = {}
+        self.tree: dict[int, _Tree] = {}
+        # Values computed where they are read: by the node as it was, and as it is now.
+        self.moved: set[int] = set()
+        self.free: set[int] = set()
+        self.made: dict[int, Node] = {}
+        self.through: dict[int, Node | None] = {}
+        self.hold: list[Node] = []
+
+    def readers(self) -> None:
+        fusable = self.fusable
+        for x in reversed(self.nodes):
+            key = id(x)
+            kernels: set[int] = set()
+            last = 0
+            for u in self.users.get(key, ()):
+                kind = type(u)
+                if kind is Map or kind is Part:
+                    kernels.add(self.kernel[id(u)])
+                    last = max(last, self.last[id(u)])
+                else:
+                    if kind is Update or (kind is Fold and fusable(u)):
+                        kernels.add(id(u))
+                    else:
+                        kernels.add(key)
+                    last = max(last, self.place[id(u)])
+            if key in self.is_output:
+                kernels.add(key)
+            self.kernel[key] = kernels.pop() if len(kernels) == 1 else key
+            self.last[key] = max(last, self.place[key])
+        for x in self.nodes:
+            if type(x) is Update and not isinstance(x.base, (Input, Data, Empty)):
+                base = id(x.base)
+                self.overwritten[base] = min(self.overwritten.get(base, NEVER), self.place[id(x)])
+
+    def done(self) -> tuple[Node, ...]:
+        # Where no value but those in memory already has parts there is nothing to do.
+        if not any(type(x) is Part and type(x.operands[0]) is Map for x in self.nodes):
+            return self.outputs
+        self.readers()
+        made = self.made
+        for x in self.nodes:
+            new = made.get(id(x))
+            if new is None:
+                new = x
+                if _differs(x, made):
+                    new = placed_as(x, flattened(x.rebuilt(tuple([made[id(a)] for a in x.operands]))))
+                made[id(x)] = new
+            if type(x) is Map:
+                self.map(x, new)  # type: ignore[arg-type]
+            elif type(x) is Part and id(x.operands[0]) in self.moved:
+                self.tree[id(x)] = self.tree[id(x.operands[0])]
+        return tuple([made[id(x)] for x in self.outputs])
+
+    def map(self, x: Map, new: Any) -> None:
+        users = self.users.get(id(x), ())
+        if id(x) in self.is_output or not users or not all([self.computes(x, u) for u in users]):
+            return
+        if not x.sig.op.pure or x.sig.op.nout != 1 or x.sig.op.name.startswith("pick"):
+            return
+        tree = self.tree_of(x)
+        if tree is None:
+            return
+        readers = list({id(u): u for u in users if type(u) is Part}.values())
+        if readers:
+            if not self.pays(x, tree, users) or self.last[id(x)] >= tree.until or type(new) is not Map:
+                return
+            through = {id(u): self.shown(u, new) for u in readers}
+            if any([t is None for t in through.values()]):
+                return
+            for u in readers:
+                self.made[id(u)] = placed_as(u, through[id(u)])  # type: ignore[arg-type]
+            self.moved.add(id(x))
+        self.tree[id(x)] = tree
+        self.free.add(id(new))
+        self.hold.append(new)
+
+    def computes(self, x: Node, user: Any) -> bool:
+        """Can a reader compute what it reads? (What a library takes as a view stays in memory.)"""
+        kind = type(user)
+        if kind is Part:
+            return not user.table and all([self.computes(user, u) for u in self.users.get(id(user), ())])
+        if kind is Update:
+            return user.operands[0] is not x
+        return kind is Map or (kind is Fold and self.fusable(user))
+
+    def tree_of(self, x: Map) -> _Tree | None:
+        """What computing it where it is read takes; None if that is too much, or cannot be."""
+        found = _Tree({}, NEVER)
+        found.cost = max(x.sig.cost, 1)
+        found.operations = 1
+        for a in x.operands:
+            below = self.tree.get(id(a))
+            if below is None:
+                if type(a) is Map and not self.stays(a):
+                    return None
+                source = a
+                while type(source) is Part:
+                    source = source.operands[0]
+                found.loads += a.size > 1
+                if a.size > 1:
+                    found.sources[id(source)] = source
+                found.until = min(found.until, self.overwritten.get(id(source), NEVER))
+            else:
+                found.cost += below.cost
+                found.loads += below.loads
+                found.operations += below.operations
+                found.sources.update(below.sources)
+                found.until = min(found.until, below.until)
+            if found.operations > MOST_OPERATIONS or len(found.sources) > MOST_SOURCES:
+                return None
+        return found
+
+    def stays(self, x: Node) -> bool:
+        """Is an operation's value in memory in any case?"""
+        return id(x) in self.is_output or any(
+            type(u) is Part and id(x) not in self.moved for u in self.users.get(id(x), ())
+        )
+
+    def pays(self, x: Map, tree: _Tree, users: Any) -> bool:
+        """Does computing it again for each reader take less than storing it?"""
+        size = max(x.size, 1)
+        computed, reads, kernels = 0.0, 0.0, set()
+        slowly = False
+        for u in users:
+            kind = type(u)
+            share = u.size / size if kind is Part else 1.0
+            load = CACHED
+            if kind is Part and u.shape and u.strides[-1] not in (0, x.dtype.itemsize) and u.shape[-1] > 1:
+                load, slowly = SCATTERED, True
+            computed += share * (tree.cost * OPERATION + tree.loads * load)
+            reads += share * load
+            kernels.add(self.kernel[id(u)] if kind is Map or kind is Part else id(u))
+        sources = sum([min(1.0, s.size / size) for s in tree.sources.values()])
+        again = len(kernels) * sources + computed
+        once = sources + tree.cost * OPERATION + tree.loads * CACHED + OWN + len(kernels) + reads
+        if slowly and len(tree.sources) > 1:
+            again += len(tree.sources) - 1
+        return again <= once
+
+    def shown(self, part: Any, x: Map) -> Node | None:
+        """A part of an operation as the operation on parts; None where strides cannot say it."""
+        if part.dtype != x.dtype or part.size == 0:
+            return None
+        if id(part) in self.through:
+            return self.through[id(part)]
+        item = x.dtype.itemsize
+        args: list[Any] = []
+        made: Any = None
+        for a in x.args:
+            if isinstance(a, Node):
+                a = self.operand(a, part, x.shape, item)
+                if a is None:
+                    break
+            args.append(a)
+        else:
+            made = map_node(x.sig, tuple(args), part.shape)
+            if made.line is None:
+                made.line = x.line
+            self.free.add(id(made))
+        self.hold += [part] if made is None else [part, made]
+        self.through[id(part)] = made
+        return made  # type: ignore[no-any-return]
+
+    def operand(self, a: Node, part: Any, full: tuple[int, ...], item: int) -> Node | None:
+        """What a part of an operation reads of an operand that stretches to the operation's shape."""
+        from mirabelle.arraytypes.programs.traced import stretched
+
+        k = a.dtype.itemsize
+        table = type(a) is Part and a.table
+        if a.size == 1 and not table:
+            return part_node(a, 0, (), (), a.dtype)
+        strides = tuple([s // item * k for s in part.strides])
+        offset = part.offset // item * k
+        if any([s % item for s in part.strides]) or part.offset % item:
+            return None
+        if table:
+            # (Where a gather's places are counted from.)
+            asked: Any = part_node(_of_shape(full, a.dtype), offset, part.shape, strides, a.dtype)
+            place = place_within(asked, a) if isinstance(asked, Part) else (a.offset, a.shape, a.strides)  # type: ignore[attr-defined]
+            return None if place is None else part_node(a.operands[0], *place, a.dtype, True)
+        made: Any = part_node(stretched(a, full), offset, part.shape, strides, a.dtype)
+        if type(made) is Part and type(made.operands[0]) is Part:
+            made = composed(made, made.operands[0])
+            if made is None or (type(made) is Part and type(made.operands[0]) is Part):
+                return None
+        if type(made) is Part:
+            # What stretches stays small: it may be worth computing by itself.
+            narrow = tuple([1 if s == 0 else n for n, s in zip(made.shape, made.strides, strict=True)])
+            made = part_node(made.operands[0], made.offset, narrow, made.strides, made.dtype)
+        if type(made) is Part and type(made.operands[0]) is Map and id(made.operands[0]) in self.free:
+            return self.shown(made, made.operands[0])  # type: ignore[arg-type]
+        return made  # type: ignore[no-any-return]
+
+
+def _of_shape(shape: tuple[int, ...], dtype: Any) -> Node:
+    from mirabelle.arraytypes.programs.graph import empty_node
+
+    return empty_node(shape, dtype)

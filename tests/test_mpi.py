@@ -76,6 +76,12 @@ def test_all_come_to_the_same_plans(run):
     assert said.count("fine") == 3
 
 
+@pytest.mark.parametrize("count", [2, 4])
+def test_compiled_programs_send_no_more_than_by_hand(run, count):
+    status, said, _ = run(count, "compiled.py")
+    assert status == 0 and said.count("fine") == count, said
+
+
 def test_an_exception_on_one_rank_is_raised_on_all(run):
     status, said, seconds = run(3, "failing.py", "raises")
     assert status == 1, said

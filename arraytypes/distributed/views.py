@@ -17,7 +17,7 @@ import numpy as np
 
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Pieces, Split, partition, runs
-from mirabelle.dispatch.errors import PlaceError
+from mirabelle.dispatch.errors import LayoutError, PlaceError
 from mirabelle.dispatch.tree import Leaf
 
 _new = object.__new__
@@ -137,9 +137,20 @@ class _Address:
         self.__array_interface__ = interface
 
 
-def _proxy(address: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    interface = {"version": 3, "shape": shape, "strides": None, "typestr": dtype.str, "data": (address, False)}
+def _proxy(address: int, shape: tuple[int, ...], dtype: np.dtype, strides: Any = None) -> np.ndarray:
+    interface = {"version": 3, "shape": shape, "strides": strides, "typestr": dtype.str, "data": (address, False)}
     return np.asarray(_Address(interface))
+
+
+def strided(view: DView, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A view of the memory behind one that is contiguous, by an offset and strides in bytes."""
+    if dtype.itemsize > view.buffer.dtype.itemsize:
+        raise LayoutError(
+            f"Elements of {view.buffer.dtype.name} are read as {dtype.name}, of which processes may hold parts. Copy "
+            "the array first: `mb.copy(x).view(dtype)`."
+        )
+    at = view.buffer.address + view.offset + offset
+    return DView(view.buffer, _proxy(at, shape, dtype, strides), False)
 
 
 class DView:

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import VIEWS, wrap
+from mirabelle.arraytypes.dense import VIEWS, force, wrap
+from mirabelle.arraytypes.distributed.darray import DArray
+from mirabelle.arraytypes.distributed.views import strided as divided_strided
 from mirabelle.arraytypes.programs import calls
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.graph import Node, c_strides
@@ -68,7 +70,7 @@ def _reading(view: Any, offset: int, shape: Any, strides: Any, dtype: Any) -> An
 
 
 # How views of a family, and of those below it, are shown with other strides.
-STRIDED: dict[Any, Callable[..., Any]] = {}
+STRIDED: dict[Any, Callable[..., Any]] = {DArray: divided_strided}
 
 
 def tree_of(request: Request, out: int, leaves: Sequence[Leaf]) -> Broadcasted:
@@ -135,6 +137,10 @@ class StepByStep:
             for i, dest in enumerate(step.dests):
                 if dest.size:
                     leaves = [self.leaf(r, views) for r in step.reads]
+                    if self.inner.home.rank == 3 and dest.is_whole and dest.storage.number not in views:
+                        # Divided as what it is computed from.
+                        views[dest.storage.number] = force(inner, tree_of(step.request, i, leaves)).view
+                        continue
                     target = destination(self.shown(dest, views))
                     verbs.copyto(wrap(inner, target), tree_of(step.request, i, leaves))
         elif isinstance(step, FoldStep):
@@ -145,7 +151,10 @@ class StepByStep:
                 reduced = Reduced(fold.reduction, tree, fold.axes, fold.keepdims, fold.shape, fold.dtype)
                 verbs.copyto(wrap(inner, destination(self.shown(dest, views))), reduced)
         elif isinstance(step, CopyStep):
-            inner._copy_into(self.shown(step.dest, views), self.shown(step.source, views))
+            source = self.shown(step.source, views)
+            if step.dest.storage.number not in views:
+                views[step.dest.storage.number] = inner._alike(source)
+            inner._copy_into(self.shown(step.dest, views), source)
         elif isinstance(step, ProductStep):
             views[step.dest.number] = multiplied(inner, step, [self.shown(r, views) for r in step.operands])
         elif isinstance(step, CallStep):

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from mirabelle.backends.codegen.element import KernelText
-from mirabelle.backends.cuda import modules
+from mirabelle.backends.cuda import kernelgraph, modules
 from mirabelle.backends.gpu.cupydriver import CupyDriver
 from mirabelle.dispatch.errors import DeviceError
 
@@ -30,6 +30,13 @@ class CudaDriver(CupyDriver):
         cupy = cupy_module()
         _check_card(cupy, index)
         self._start(cupy, index)
+
+    @functools.cached_property
+    def has_graphs(self) -> bool:  # type: ignore[override]
+        return kernelgraph.known()
+
+    def kernel_graph(self, launches: list[tuple[Any, list[Any]]], after: list[list[int]]) -> Any:
+        return kernelgraph.KernelGraph(self, launches, after)
 
     def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:
         with self.device:

@@ -5,6 +5,7 @@ from mirabelle.backends.gpu import (  # noqa: F401 - they add methods
     indexkernels,
     library,
     matmul,
+    plans,
     random,
     reduce,
     run,

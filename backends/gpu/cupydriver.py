@@ -207,6 +207,9 @@ class CupyDriver(CupyStreams):
             # The legacy default stream is 0 to CUDA, and 1 to others.
             return int(self._stream().ptr) or 1
 
+    def stream_key(self) -> Any:
+        return self._stream().ptr
+
     def lent(self, view: Any, holder: Any) -> Any:
         if not view.size:
             return self.array(view)
@@ -284,6 +287,8 @@ class CupyDriver(CupyStreams):
             launch(function, gx, gy, gz, bx, by, bz, 0, stream().ptr, found[1], 0)
 
         run.kernel = kernel  # type: ignore[attr-defined] # its module lives as long as the plan
+        # What a graph is told of it.
+        run.how = grid, block, len(codes), start, pack  # type: ignore[attr-defined]
         return run
 
     def synchronize(self) -> None:

@@ -105,6 +105,10 @@ class Driver:
         """The stream that this thread's work goes to."""
         raise NotImplementedError
 
+    def stream_key(self) -> Any:
+        """What tells the current stream from others, quickly."""
+        return self.current_stream().ptr
+
     def enter_stream(self, stream: Any) -> None:
         """Let this thread's work go to another stream, until `leave_stream`."""
         raise NotImplementedError
@@ -156,6 +160,17 @@ class Driver:
         """A function of a launch's dynamic arguments, on the current stream.
 
         `codes` are the types of all parameters; the last of them are `fixed`.
+        """
+        raise NotImplementedError
+
+    # Are there graphs of kernels, `kernel_graph`?
+    has_graphs = False
+
+    def kernel_graph(self, launches: list[tuple[Launcher, list[Any]]], after: list[list[int]]) -> Any:
+        """Launches that are done by one call, each after those with the numbers given for it.
+
+        It has `run()`, on the current stream, and `tell(number, values)`, after which a launch has other
+        arguments.
         """
         raise NotImplementedError
 

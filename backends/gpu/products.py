@@ -108,6 +108,19 @@ def product_by_kernel(a: Any, b: Any, dtype: np.dtype) -> Any:
     return out
 
 
+def launched(a: Any, b: Any, dtype: np.dtype) -> Any:
+    """The launch of a product of matrices, of the addresses of the result and of both; None if it takes more.
+
+    The result lies in C's order.
+    """
+    if min(a.ndim, b.ndim) < 2 or min(a.shape[-2], b.shape[-1]) < 2 or not (a.size and b.size):
+        return None
+    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = a.broadcast_to((*stack, *a.shape[-2:])), b.broadcast_to((*stack, *b.shape[-2:]))
+    plan = _planned(type(a).family.driver(), a.shape, a.strides, a.dtype, b.shape, b.strides, b.dtype, dtype)
+    return plan.run if plan.parts == 1 else None
+
+
 class _Plan:
     """All of a product that does not depend on addresses."""
 

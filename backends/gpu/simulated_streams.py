@@ -6,6 +6,7 @@ reads old values, as on a card that is busy. The default stream does its work at
 
 from __future__ import annotations
 
+import heapq
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -65,3 +66,36 @@ class SimulatedRecorder(Recorder):
                 driver.submit(run, blocks)
 
         return replay
+
+
+class SimulatedGraph:
+    """Launches that wait for some others: of those that may run, it is always the last one's turn.
+
+    So whoever forgets to say what a launch must wait for sees it.
+    """
+
+    def __init__(self, launches: list[tuple[Callable[..., None], list[Any]]], after: list[list[int]]) -> None:
+        self.launches = [(run, list(values)) for run, values in launches]
+        self.order: list[int] = []
+        waits = [len(earlier) for earlier in after]
+        followers: list[list[int]] = [[] for _ in after]
+        for i, earlier in enumerate(after):
+            for j in earlier:
+                followers[j].append(i)
+        ready = [-i for i, n in enumerate(waits) if not n]
+        heapq.heapify(ready)
+        while ready:
+            i = -heapq.heappop(ready)
+            self.order.append(i)
+            for j in followers[i]:
+                waits[j] -= 1
+                if not waits[j]:
+                    heapq.heappush(ready, -j)
+
+    def tell(self, number: int, values: list[Any]) -> None:
+        self.launches[number][1][:] = values
+
+    def run(self) -> None:
+        for i in self.order:
+            run, values = self.launches[i]
+            run(*values)

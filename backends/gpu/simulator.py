@@ -27,7 +27,7 @@ from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.gpu.driver import Driver, Launcher, stray_address
 from mirabelle.backends.gpu.memory import exhausted
 from mirabelle.backends.gpu.recording import recording, refuse_reading
-from mirabelle.backends.gpu.simulated_streams import SimulatedRecorder, SimulatedStream, Time
+from mirabelle.backends.gpu.simulated_streams import SimulatedGraph, SimulatedRecorder, SimulatedStream, Time
 from mirabelle.backends.host.compiler import remember
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
@@ -331,6 +331,11 @@ class SimulatedDriver(Driver):
                 kernel.run(arguments, grid, block)
 
         return launch
+
+    has_graphs = True
+
+    def kernel_graph(self, launches: list[tuple[Launcher, list[Any]]], after: list[list[int]]) -> Any:
+        return SimulatedGraph(launches, after)
 
     def synchronize(self) -> None:
         self._wait_for_values("the stream is waited for")

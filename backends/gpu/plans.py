@@ -1,0 +1,452 @@
+"""Compiled programs on a card: what lies between library calls is one graph of kernels.
+
+A kernel waits for those whose results it reads, or whose memory it writes anew, and for no others: what is
+independent runs at the same time. A graph has addresses. Those of arguments and results may be others at each
+call: a few graphs are kept, one for each set of addresses, and the one that was used least recently is told new
+ones. Where a card has no such graphs, and for very few kernels, they are launched one after the other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.gpu import GPUArray, view_at
+from mirabelle.arraytypes.programs.graph import c_strides
+from mirabelle.arraytypes.programs.running import STRIDED, StepByStep, in_c_order
+from mirabelle.arraytypes.programs.steps import (
+    CopyStep,
+    FoldStep,
+    KernelStep,
+    Plan,
+    ProductStep,
+    Ref,
+    Step,
+    Storage,
+)
+from mirabelle.backends.codegen.element import scalar_values
+from mirabelle.backends.codegen.program import program_for
+from mirabelle.backends.gpu import products, reduce
+from mirabelle.backends.gpu.kernelgraphs import Launch, Room, Stretch, dependencies, place, reached
+from mirabelle.backends.gpu.recording import recording
+from mirabelle.backends.gpu.run import make_plan
+from mirabelle.dispatch import counters, promotion
+from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.schedule import Request
+
+# Up to so many kernels are launched by themselves.
+FEW = 2
+# So many graphs are kept of the same kernels, for other addresses; of many kernels, fewer.
+GRAPHS, MANY, GRAPHS_OF_MANY = 4, 2000, 2
+# The number of the memory that temporaries share.
+STATIC = -1
+_BYTE = np.dtype(np.uint8)
+
+
+def strided(view: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A view of the memory of a contiguous one, by an offset and strides in bytes."""
+    return view_at(type(view), view.owner, view.ptr + offset, shape, dtype, strides)
+
+
+STRIDED[GPUArray] = strided
+
+
+class CardPlan(StepByStep):
+    """A plan on a card."""
+
+    def __init__(self, inner: Any, plan: Plan) -> None:
+        super().__init__(inner, plan)
+        self.driver = inner.driver()
+        self.lock = threading.Lock()
+        # The memory that temporaries share, once the program has been run.
+        self.memory: Any = None
+        self.stream: Any = None
+        self.stream_key: Any = None
+        self.inputs = sorted([s for s in plan.storages if s.kind == "input"], key=lambda s: s.index)
+        self.outputs = [s for s in plan.storages if s.kind == "output"]
+        self.made = [s for s in plan.storages if s.kind == "made"]
+        self.data = [s for s in plan.storages if s.kind == "data"]
+        # Memories by number: storages, and what single launches need besides.
+        self.rooms: dict[int, Room] = {}
+        self.spare = len(plan.storages)
+        # Results of products that kernels of ours make lie among temporaries, if nobody gets them.
+        self.kept: set[int] = {s.number for s in plan.outputs}
+        events = self._events()
+        self._place(events)
+        self.segments = self._segments(events)
+        slots = [*self.inputs, *self.outputs, *self.made]
+        self.slots = {s.number: i for i, s in enumerate(slots)}
+
+    # From steps to launches
+
+    def _events(self) -> list[Any]:
+        """The launches that the steps are, and the steps that Python does."""
+        events: list[Any] = []
+        for step in self.plan.steps:
+            if not any(w.size for w in step.writes):
+                continue
+            found: list[Launch] | None = None
+            if isinstance(step, KernelStep):
+                found = [self._kernel(step.request, step.dests)]
+            elif isinstance(step, CopyStep):
+                found = [self._copy(step.dest, step.source)]
+            elif isinstance(step, FoldStep):
+                found = self._fold(step)
+            elif isinstance(step, ProductStep):
+                found = self._product(step)
+            if found is None:
+                events.append(step)
+            else:
+                events += found
+        return events
+
+    def number(self, s: Storage) -> int:
+        """The memory that a storage is in: what has taken another's place is in that one's."""
+        while s.taken is not None:
+            s = s.taken
+        return s.number
+
+    def shown_at(self, ref: Ref) -> Any:
+        """A view that lies as a reference does, at an address that is nobody's."""
+        address = (self.number(ref.storage) + 1 << 40) + ref.offset
+        return view_at(self.inner.view_type, None, address, ref.shape, ref.dtype, ref.strides)
+
+    def touched(self, ref: Ref) -> Stretch:
+        low = high = ref.offset
+        for n, step in zip(ref.shape, ref.strides, strict=True):
+            if n == 0:
+                return self.number(ref.storage), 0, 0
+            low, high = low + min(0, (n - 1) * step), high + max(0, (n - 1) * step)
+        return self.number(ref.storage), low, high + ref.dtype.itemsize
+
+    def place_of(self, ref: Ref) -> tuple[int, int]:
+        return self.number(ref.storage), ref.offset
+
+    def launch(self, run: Any, writes: list[Ref], reads: list[Ref], numbers: Any) -> Launch:
+        operands = [self.place_of(r) for r in (*writes, *reads)]
+        return Launch(
+            run, operands, numbers, [self.touched(r) for r in reads], [self.touched(r) for r in writes]
+        )
+
+    def _kernel(self, request: Request, dests: list[Ref]) -> Launch:
+        program = program_for(request, tuple([d.dtype for d in dests]))
+        reads: Any = request.leaves
+        views = [self.shown_at(r) for r in (*dests, *reads)]
+        how = (self.inner, *[v.layout for v in views])
+        run = program.plans.get(how)
+        if run is None:
+            aligned = not any(v.ptr & 15 for v in views)
+            run = make_plan(self.inner, program, views, len(dests), aligned)
+            program.keep(how, run)
+        return self.launch(run, dests, reads, scalar_values(program, request.scalars))
+
+    def _copy(self, dest: Ref, source: Ref) -> Launch:
+        sig = promotion.intern(TABLE["copy"], (source.dtype,), (source.dtype,))
+        leaf: Any = source
+        return self._kernel(Request((((sig.id, -1),), (0,)), [leaf], [], dest.shape, []), [dest])
+
+    def _fold(self, step: FoldStep) -> list[Launch] | None:
+        folds: list[Any] = step.nodes
+        if any(f.reduction.scalar is None and f.reduction.neutral(f.dtype) is None for f in folds):
+            return None
+        request = step.request
+        reads: Any = request.leaves
+        program = program_for(request, tuple([f.dtype for f in folds]))
+        views = [self.shown_at(r) for r in (*step.dests, *reads)]
+        names = tuple(
+            [f.reduction.name if f.reduction.scalar is None else id(f.reduction.scalar) for f in folds]
+        )
+        how = ("reduce", self.inner, request.shape, step.axes, names, *[v.layout for v in views])
+        plan = program.plans.get(how)
+        if plan is None:
+            plan = reduce.planned(self.inner, program, request.shape, step.axes, folds, views, len(folds), 0)
+            program.keep(how, plan)
+        scalars = scalar_values(program, request.scalars)
+        if plan.partial is None:
+            return [self.launch(plan.first, step.dests, reads, [*scalars, *plan.neutrals])]
+        count = plan.partial[0] * plan.partial[1]
+        partial = [self._besides(count * d.itemsize) for d in plan.dtypes]
+        writes = [(m, 0, self.rooms[m].nbytes) for m in partial]
+        first = [(m, 0) for m in partial]
+        seen = [self.touched(r) for r in reads]
+        places = [self.place_of(r) for r in step.dests]
+        return [
+            Launch(
+                plan.first,
+                [*first, *[self.place_of(r) for r in reads]],
+                [*scalars, *plan.neutrals],
+                seen,
+                writes,
+            ),
+            Launch(
+                plan.second, [*places, *first], plan.neutrals, writes, [self.touched(r) for r in step.dests]
+            ),
+        ]
+
+    def _product(self, step: ProductStep) -> list[Launch] | None:
+        a, b = [self.shown_at(r) for r in step.operands]
+        dest = step.dest
+        if self.driver.simulated and dest.node.size * a.shape[-1] > products.SIMULATED:
+            return None
+        found = products.launched(a, b, dest.dtype)
+        if found is None:
+            return None
+        whole = Ref(dest, 0, dest.shape, c_strides(dest.shape, dest.dtype), dest.dtype)
+        if dest.number not in self.kept:
+            dest.kind = "temporary"  # (it lies where the program's own memory is)
+            self.made.remove(dest)
+        else:
+            dest.kind = "output"
+            self.made.remove(dest)
+            self.outputs.append(dest)
+        return [self.launch(found, [whole], list(step.operands), [])]
+
+    def _besides(self, nbytes: int) -> int:
+        """Memory for what a single launch needs besides: its number."""
+        self.rooms[self.spare] = Room(nbytes)
+        self.spare += 1
+        return self.spare - 1
+
+    # Where temporaries lie
+
+    def _place(self, events: list[Any]) -> None:
+        plan = self.plan
+        for s in plan.storages:
+            if s.kind == "temporary" and s.taken is None:
+                self.rooms[s.number] = Room(s.nbytes)
+        touched: list[Any] = [(e.reads, e.writes) if isinstance(e, Launch) else None for e in events]
+        for i, event in enumerate(events):
+            if isinstance(event, Launch):
+                numbers = [m for m, _, _ in (*event.reads, *event.writes)]
+            else:
+                numbers = [self.number(r.storage) for r in (*event.reads, *event.writes)]
+            for m in numbers:
+                room = self.rooms.get(m)
+                if room is not None:
+                    room.touched(i)
+        self.static_bytes = place(self.rooms.values(), reached(touched))
+        plan.peak_bytes += self.static_bytes - plan.arena_bytes
+        plan.arena_bytes = self.static_bytes
+        for s in plan.storages:
+            if s.kind == "temporary":
+                s.offset = self.rooms[self.number(s)].offset
+
+    def _at(self, stretch: Stretch) -> Stretch:
+        """A stretch of a temporary as one of the memory they share."""
+        memory, low, high = stretch
+        room = self.rooms.get(memory)
+        return stretch if room is None else (STATIC, low + room.offset, high + room.offset)
+
+    def _segments(self, events: list[Any]) -> list[Any]:
+        segments: list[Any] = []
+        part: list[Launch] = []
+        for event in [*events, None]:
+            if isinstance(event, Launch):
+                event.reads = [self._at(s) for s in event.reads]
+                event.writes = [self._at(s) for s in event.writes]
+                part.append(event)
+                continue
+            if part:
+                segments.append(Together(self, part))
+                part = []
+            if event is not None:
+                segments.append(event)
+        return segments
+
+    # Running
+
+    def prepare(self) -> None:
+        """The memory that temporaries share; the addresses of all that is always in the same place."""
+        memory = self.inner._empty((self.static_bytes,), _BYTE)
+        kind = self.inner.view_type
+        fixed: dict[int, Any] = {s.number: in_c_order(self.inner, s.node.view) for s in self.data}  # type: ignore[attr-defined]
+        for view in fixed.values():
+            assert not view.ptr & 15 or not view.size
+        addresses = {n: v.ptr for n, v in fixed.items()}
+        for n, room in self.rooms.items():
+            addresses[n] = memory.ptr + room.offset
+        for segment in self.segments:
+            if isinstance(segment, Together):
+                segment.prepare(addresses, self.slots)
+                continue
+            for r in (*segment.reads, *segment.writes):
+                s = r.storage
+                if s.kind == "temporary" and s.number not in fixed:
+                    at = addresses[self.number(s)]
+                    fixed[s.number] = view_at(kind, memory.owner, at, s.shape, s.dtype)
+        self.fixed = fixed
+        self.new = [(s.shape, s.dtype) for s in self.outputs]
+        self.launches = sum(len(s.launches) for s in self.segments if isinstance(s, Together))
+        self.only = None
+        if len(self.segments) == 1 and isinstance(self.segments[0], Together) and not self.made:
+            self.only = self.segments[0]
+        # Where each result is: among what is given and new, or what is always there.
+        self.order = [self.slots.get(s.number, -1) for s in self.plan.outputs]
+        count = len(self.inputs)
+        self.in_order = self.order == list(range(count, count + len(self.outputs)))
+        self.memory = memory
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        driver = self.driver
+        if (driver.recorders and recording(driver) is not None) or not self.lock.acquire(blocking=False):
+            # A part of a graph that is being recorded; or another thread uses the program's memory.
+            return super().run(inputs)
+        try:
+            if not driver.is_current():
+                with driver.using():
+                    return self._run(inputs)
+            return self._run(inputs)
+        finally:
+            self.lock.release()
+
+    def _run(self, inputs: Sequence[Any]) -> list[Any]:
+        driver = self.driver
+        key = driver.stream_key()
+        if key != self.stream_key:
+            self._moved(key)
+        if self.memory is None:
+            self.prepare()
+        given = [v.ptr for v in inputs]
+        for address in given:
+            if address & 15:
+                inputs = [self._aligned(v) for v in inputs]
+                given = [v.ptr for v in inputs]
+                break
+        empty = self.inner._empty
+        made = [empty(shape, dtype) for shape, dtype in self.new]
+        given += [v.ptr for v in made]
+        if counters.active:
+            counters.add(launches=self.launches)
+        only = self.only
+        if only is not None:
+            only.run(tuple(given))
+            if self.in_order:
+                return made
+            there = (*inputs, *made)
+            outputs = self.plan.outputs
+            return [
+                there[i] if i >= 0 else self.fixed[s.number] for i, s in zip(self.order, outputs, strict=True)
+            ]
+        views = dict(self.fixed)
+        views.update({s.number: v for s, v in zip(self.inputs, inputs, strict=True)})
+        views.update({s.number: v for s, v in zip(self.outputs, made, strict=True)})
+        self._through(views, given)
+        return [views[s.number] for s in self.plan.outputs]
+
+    def _through(self, views: dict[int, Any], given: list[int]) -> None:
+        """Graphs, and what Python does between them."""
+        given += [0] * len(self.made)
+        for segment in self.segments:
+            if isinstance(segment, Together):
+                segment.run(tuple(given))
+                continue
+            self.step(segment, views)
+            for ref in segment.writes:
+                s = ref.storage
+                if s.kind == "made":
+                    view = views[s.number] = self._aligned(views[s.number])
+                    given[self.slots[s.number]] = view.ptr
+            self._let_go(segment, views)
+
+    def _let_go(self, step: Step, views: dict[int, Any]) -> None:
+        """Forget results of libraries that nobody reads any more."""
+        for ref in step.reads:
+            s = ref.storage
+            if s.kind == "made" and s.last == step.number and s.number not in self.kept:
+                views.pop(s.number, None)
+
+    def _aligned(self, view: Any) -> Any:
+        """A view that begins where vectors may."""
+        if not view.ptr & 15 or not view.size:
+            return view
+        made = self.inner._empty(view.shape, view.dtype)
+        self.inner._copy_into(made, view)
+        return made
+
+    def _moved(self, key: Any) -> None:
+        """From now on in the order of another stream: the one before may still use the program's memory."""
+        stream = self.driver.current_stream()
+        if self.stream is not None:
+            self.driver.order(stream, self.stream)
+        self.stream, self.stream_key = stream, key
+
+
+class Together:
+    """Launches that the card is told of at once."""
+
+    def __init__(self, plan: CardPlan, launches: list[Launch]) -> None:
+        self.driver = plan.driver
+        self.launches = launches
+        self.after = dependencies([(x.reads, x.writes) for x in launches])[0]
+        # For each memory that may be elsewhere at each call: launches, which of their values, and where in it.
+        self.moving: dict[int, list[tuple[int, int, int]]] = {}
+        # What runs with the addresses that it was last told.
+        self.graphs: dict[tuple[int, ...], Any] = {}
+        self.most = GRAPHS if len(launches) < MANY else GRAPHS_OF_MANY
+        self.few: list[tuple[Any, list[Any], list[tuple[int, int, int]]]] | None = None
+
+    def prepare(self, addresses: dict[int, int], slots: dict[int, int]) -> None:
+        each: list[list[tuple[int, int, int]]] = []
+        for i, x in enumerate(self.launches):
+            mine = []
+            for j, (memory, offset) in enumerate(x.operands):
+                at = addresses.get(memory)
+                if at is None:
+                    mine.append((j, slots[memory], offset))
+                    self.moving.setdefault(slots[memory], []).append((i, j, offset))
+                else:
+                    x.values[j] = at + offset
+            each.append(mine)
+        # Of what is given for a call, what concerns these launches.
+        self.slots = sorted(self.moving)
+        self.all_slots = self.slots == list(range(len(slots)))
+        if len(self.launches) <= FEW or not self.driver.has_graphs:
+            self.few = [(x.run, x.values, mine) for x, mine in zip(self.launches, each, strict=True)]
+
+    def run(self, given: tuple[int, ...]) -> None:
+        if self.few is not None:
+            for run, values, mine in self.few:
+                for j, slot, offset in mine:
+                    values[j] = given[slot] + offset
+                run(*values)
+            return
+        key = given if self.all_slots else tuple([given[s] for s in self.slots])
+        graph = self.graphs.get(key)
+        if graph is None:
+            graph = self._graph(given, key)
+        graph.run()
+
+    def _graph(self, given: tuple[int, ...], key: tuple[int, ...]) -> Any:
+        """A graph for these addresses: a new one, or the one that was made first, told of them."""
+        changed: dict[int, list[Any]] = {}
+        for slot, places in self.moving.items():
+            address = given[slot]
+            for i, j, offset in places:
+                values = self.launches[i].values
+                values[j] = address + offset
+                changed[i] = values
+        if len(self.graphs) < self.most:
+            graph = self.driver.kernel_graph([(x.run, x.values) for x in self.launches], self.after)
+        else:
+            old = next(iter(self.graphs))
+            graph = self.graphs.pop(old)
+            before = dict(zip(self.slots, old, strict=True))
+            wanted: set[int] = set()
+            for slot, places in self.moving.items():
+                if before[slot] != given[slot]:
+                    wanted.update([i for i, _, _ in places])
+            for i in wanted:
+                graph.tell(i, changed[i])
+        self.graphs[key] = graph
+        return graph
+
+
+def runner_of(cls: Any, plan: Plan) -> CardPlan:
+    return CardPlan(cls, plan)
+
+
+GPUArray._plan_runner = classmethod(runner_of)  # type: ignore[method-assign, assignment]
+GPUArray._runs_in_place = True

@@ -25,6 +25,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import nobody_else, written
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
+from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401 (they register themselves)
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.errors import user_line
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
@@ -127,6 +128,26 @@ class Compiled:
             args, kwargs = mapped((args, kwargs), functools.partial(_as_ours, {}))
         return self._program(args, kwargs)[0]
 
+    def explain(self, *args: Any, source: bool = False, **kwargs: Any) -> Any:
+        """What the program for these arguments does, step by step (see `Program.explain`).
+
+        >>> import mirabelle as mb
+        >>> f = mb.compile(lambda x: x * 2 + 1)
+        >>> f.explain(mb.zeros(4)).facts["steps"]
+        '1: 1 kernel'
+        """
+        return self.program(*args, **kwargs).explain(source=source)
+
+    def profile(self, *args: Any, times: int = 10, **kwargs: Any) -> Any:
+        """Where the program for these arguments spends its time (see `Program.profile`).
+
+        >>> import mirabelle as mb
+        >>> f = mb.compile(lambda x: x * 2 + 1)
+        >>> len(f.profile(mb.zeros(4), times=1).lines)
+        1
+        """
+        return self.program(*args, **kwargs).profile(*args, times=times, **kwargs)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
@@ -165,6 +186,9 @@ class Program:
         self.distinct = len(arguments.arrays)
         self.seconds: dict[str, float] = {}
         self.line = user_line(2)
+        code = getattr(owner.function, "__code__", None)
+        # Where the function is defined.
+        self.defined = None if code is None else (code.co_filename, code.co_firstlineno)
         clock = _Clock(self.seconds)
         self.captured: Captured = captured(owner.function, arguments.arrays, args, kwargs, owner._names)
         clock.passed("capture")
@@ -242,6 +266,40 @@ class Program:
                 type(x).family._copy_into(made, leaf.view)
                 x._node = Leaf(made)
 
+    def explain(self, *, source: bool = False) -> Any:
+        """What the program does: its steps with the lines they come from, what they move, the memory it needs.
+
+        It prints as text and shows in notebooks with a picture. With `source`, the source of its kernels, too.
+
+        >>> import mirabelle as mb
+        >>> program = mb.compiling.trace(lambda x: x * 2 + 1, mb.zeros(4))
+        >>> e = program.explain()
+        >>> e.steps[0].label, e.steps[0].moved, e.facts["graph"]
+        ('multiply, add', 64, '3 nodes: 2 elementwise, 1 input')
+        """
+        from mirabelle.arraytypes.programs.explaining import explained
+
+        return explained(self, source)
+
+    def profile(self, *args: Any, times: int = 10, **kwargs: Any) -> Any:
+        """Where the program spends its time: by steps, and by lines of the function.
+
+        It is run with these arguments, which keep what they hold: each step by itself with a clock around it, and
+        as a whole. `save("trace.json")` writes a trace for Chrome or Perfetto, `picture("profile.png")` draws it.
+
+        >>> import mirabelle as mb
+        >>> f, x = mb.compile(lambda x: x * 2 + 1), mb.zeros(4)
+        >>> p = f.program(x).profile(x, times=1)
+        >>> [round(line.share) for line in p.lines]
+        [1]
+        """
+        from mirabelle.arraytypes.programs.profiling import profiled
+
+        return profiled(self, args, kwargs, times)
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()  # type: ignore[no-any-return]
+
     def __repr__(self) -> str:
         plan = self.plan
         return f"<program {self.name}: {len(plan.steps)} steps, {plan.arena_bytes} bytes of temporaries>"
@@ -263,7 +321,10 @@ def give(x: Any, view: Any, runner: Any) -> None:
 
 def _meets(view: Any, x: Any) -> bool:
     leaf = x._node
-    return type(leaf) is Leaf and leaf.foreign and np.may_share_memory(view, leaf.view)
+    if type(leaf) is not Leaf or not leaf.foreign:
+        return False
+    # (Views of memory that NumPy must not read have a stand-in at its address.)
+    return np.may_share_memory(*[v if isinstance(v, np.ndarray) else v.proxy for v in (view, leaf.view)])
 
 
 def _simple(c: Captured) -> int:

@@ -4,7 +4,7 @@ Steps that follow one another again and again, as those of a loop, are said once
 number of steps.
 
 >>> import mirabelle as mb
->>> program = mb.trace(lambda x: mb.sum(x * 2 + 1), mb.zeros(8))
+>>> program = mb.compiling.trace(lambda x: mb.sum(x * 2 + 1), mb.zeros(8))
 >>> e = program.explain()
 >>> e.facts["steps"]
 '1: 1 reduction'
@@ -14,6 +14,7 @@ number of steps.
 
 from __future__ import annotations
 
+import html
 import itertools
 import linecache
 import math
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mirabelle.arraytypes.cards import card, preformatted, shown_bytes
-from mirabelle.arraytypes.programs.graph import Call, Data, Fold, Map, Node, Part, Product, Update, counted
+from mirabelle.arraytypes.programs.graph import Data, Fold, Map, Node, Update, counted
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,
@@ -96,7 +97,7 @@ def label_of(step: Step, longest: int = 40) -> str:
     """What a step does, shortly: its operations, and how often each occurs.
 
     >>> import mirabelle as mb
-    >>> program = mb.trace(lambda x: (x + 1) * (x + 2) * x, mb.zeros(3))
+    >>> program = mb.compiling.trace(lambda x: (x + 1) * (x + 2) * x, mb.zeros(3))
     >>> label_of(program.plan.steps[0])
     'add ×2, multiply ×2'
     """
@@ -153,7 +154,7 @@ def lines_of_steps(plan: Plan) -> list[dict[Line, float]]:
     A kernel of several lines is divided among them by what their operations cost.
 
     >>> import mirabelle as mb
-    >>> program = mb.trace(lambda x: x * 2 + 1, mb.zeros(3))
+    >>> program = mb.compiling.trace(lambda x: x * 2 + 1, mb.zeros(3))
     >>> [list(lines.values()) for lines in lines_of_steps(program.plan)]
     [[1.0]]
     """
@@ -263,7 +264,7 @@ def repeats(keys: Sequence[Any], first: int = 0) -> list[Item]:
     items: list[Item] = []
     i = 0
     while i < n:
-        best = (0, 0)  # how many steps are covered, and the length of a round (negative: the shorter the better)
+        best = (0, 0)  # how many steps are covered, and minus the length of a round (the shorter the better)
         for j in following[i]:
             period = j - i
             # Up to where each step equals that a period later; asked once for each stretch.
@@ -391,8 +392,8 @@ class Memory:
         wide = max(len(name) for name, _, _ in drawn)
         sizes = [shown_bytes(n) for _, n, _ in drawn]
         wider = max(map(len, sizes))
-        each = "a column is a step" if columns == self.steps else f"a column is {self.steps / columns:.3g} steps"
-        lines = [f"{'':<{wide}}  {'':>{wider}}  step 0 to {self.steps - 1} ({each})"]
+        each = "a step" if columns == self.steps else f"{self.steps / columns:.3g} steps"
+        lines = [f"{'':<{wide}}  {'':>{wider}}  step 0 to {self.steps - 1} (a column is {each})"]
         for (name, _, storages), size in zip(drawn, sizes, strict=True):
             cells = ["·"] * columns
             for turn, s in enumerate(sorted(storages, key=lambda s: s.first)):
@@ -475,23 +476,29 @@ class ProgramExplanation:
         head = f"{'':>6}  {'':<42} {'read':>10} {'written':>10} {'flops':>7} {'flops/B':>8}"
         lines = [head + (f" {'time':>8} {'of peak':>8}" if timed else "")]
         rows = self.rows()
+        above: tuple[Line, ...] | None = None
         for depth, row in rows[:ROWS]:
             pad = "  " * depth
             if isinstance(row, Repeat):
                 seconds = self.seconds_of(row)
                 said = f", {shown_seconds(seconds)} in all" if seconds is not None else ""
                 last = row.first + row.length * row.count - 1
-                lines.append(f"{'':>6}  {pad}× {row.count}: steps {row.first} to {last}{said}")
+                lines.append(f"{pad}{row.count} times: steps {row.first} to {last}{said}")
+                above = None
                 continue
             what = f"{pad}{row.label}"
-            lines.append(
+            if tuple(row.lines) != above:
+                above = tuple(row.lines)
+                lines += [f"{pad}{said_line(line)}" for line in row.lines]
+            said = (
                 f"{row.number:>6}  {what:<42} {shown_bytes(row.read):>10} {shown_bytes(row.written):>10} "
                 f"{shown_count(row.flops):>7} {row.intensity:>8.2f}"
-                + (f" {shown_seconds(row.seconds or 0.0):>8} {_percent(self.fraction(row)):>8}" if timed else "")
             )
-            lines += [f"{'':>6}  {pad}    {said_line(line)}" for line in row.lines]
+            if timed:
+                said += f" {shown_seconds(row.seconds or 0.0):>8} {_percent(self.fraction(row)):>8}"
+            lines.append(said)
         if len(rows) > ROWS:
-            lines.append(f"{plural(len(rows) - ROWS, 'row')} more are not shown: `program.plan.steps` has all steps.")
+            lines.append(f"{plural(len(rows) - ROWS, 'more row')}: `program.plan.steps` has all steps.")
         return lines
 
     def _repr_html_(self) -> str:
@@ -510,8 +517,6 @@ class ProgramExplanation:
 
 
 def _details(title: str, inside: str) -> str:
-    import html
-
     return f"<details><summary style='cursor:pointer'>{html.escape(title)}</summary>{inside}</details>"
 
 
@@ -562,10 +567,9 @@ def _facts(program: Any, steps: list[StepFacts], memory: Memory, profile: Any) -
         kinds[s.kind] = kinds.get(s.kind, 0) + 1
     facts["steps"] = f"{len(steps)}: " + ", ".join(plural(n, k) for k, n in kinds.items()) if steps else "none"
     if steps:
-        facts["a call moves"] = (
-            f"{shown_bytes(sum(s.read for s in steps))} read, {shown_bytes(sum(s.written for s in steps))} written, "
-            f"{shown_count(sum(s.flops for s in steps))} flops"
-        )
+        read, written_bytes = sum(s.read for s in steps), sum(s.written for s in steps)
+        flops = shown_count(sum(s.flops for s in steps))
+        facts["a call moves"] = f"{shown_bytes(read)} read, {shown_bytes(written_bytes)} written, {flops} flops"
     facts["memory"] = memory.sentence()
     if profile is not None:
         facts["last profile"] = profile.sentence()
@@ -615,6 +619,3 @@ def _sources(program: Any, plan: Plan, steps: list[StepFacts]) -> list[tuple[str
         few = ", ".join(map(str, which[:6])) + (f", … ({len(which)} in all)" if len(which) > 6 else "")
         found.append((f"kernel of step{'s' * (len(which) != 1)} {few}, {steps[which[0]].label}", text))
     return found
-
-
-__all__ = ["Call", "Memory", "Part", "Product", "ProgramExplanation", "Repeat", "StepFacts", "explained"]

@@ -1,0 +1,695 @@
+"""Pictures of compiled programs: what flows from step to step, when memory is used, the nodes of a small graph.
+
+Boxes stand in layers, from above as the program goes on; those of a layer are ordered so that lines cross
+little, and stand where their neighbours are. Everything is SVG without styles, in half-transparent colours and
+the colour of the text around (see `arraytypes/pictures.py`), for light pages and dark ones.
+
+>>> import mirabelle as mb
+>>> program = mb.compiling.trace(lambda x: mb.sum(x * 2 + 1), mb.zeros(8))
+>>> drawing(steps_boxes(program.explain()))[:4]
+'<svg'
+"""
+
+from __future__ import annotations
+
+import html
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mirabelle.arraytypes import pictures
+from mirabelle.arraytypes.cards import preformatted, shown_bytes
+from mirabelle.arraytypes.programs.explaining import (
+    Item,
+    Memory,
+    ProgramExplanation,
+    Repeat,
+    StepFacts,
+    place_text,
+    plural,
+    said_line,
+    shown_count,
+    shown_seconds,
+    source_text,
+)
+from mirabelle.arraytypes.programs.graph import Call, Data, Empty, Input, Map, Node, Part, Result, Update
+
+# More boxes than these are not drawn, of steps and of nodes; nor more rows, nor more pieces of memory.
+STEPS, NODES, ROWS, PIECES = 60, 90, 120, 600
+# So many steps of a repetition are named in its box.
+NAMED = 6
+_GAP, _BETWEEN, _LETTER, _NOTE = 18.0, 26.0, 6.4, 5.0
+
+COLOURS = {
+    "kernel": "#2fa39a", "reduction": "#a06cd5", "copy": "#8b95a5", "product": "#e8963a", "call": "#e8963a",
+    "elementwise": "#2fa39a", "write": "#c9a227", "view": "#8b95a5", "result": "#e05c7a", "memory": "#8b95a5",
+}  # fmt: skip
+
+
+class Box:
+    """A box of a picture: what it says, what it reads (and whether it goes on in that memory), its place."""
+
+    __slots__ = (
+        "colour", "high", "is_source", "layer", "notes", "reads", "said", "times", "title", "wide", "x", "y",
+    )  # fmt: skip
+
+    def __init__(
+        self, said: str, notes: Iterable[str], colour: str, title: str = "", source: bool = False
+    ) -> None:
+        self.said = said
+        self.notes = [n for n in notes if n]
+        self.colour = colour
+        self.title = title
+        self.is_source = source
+        # How often it is done, where that is more than once.
+        self.times = 1
+        # Boxes it reads by their ids, each with whether it goes on in the same memory.
+        self.reads: dict[int, tuple[Box, bool]] = {}
+        self.layer = 0
+        self.x = self.y = 0.0
+        self.wide = max([len(said) * _LETTER, *[len(n) * _NOTE for n in self.notes]]) + 18
+        self.high = 21.0 + 11.0 * len(self.notes)
+
+    def reading(self, other: Box | None, same_memory: bool = False) -> None:
+        """Note that it reads another box."""
+        if other is not None and other is not self:
+            known = self.reads.get(id(other))
+            self.reads[id(other)] = (other, same_memory and (known is None or known[1]))
+
+
+class _Bend:
+    """Where a line goes through a layer between those of its ends."""
+
+    __slots__ = ("layer", "wide", "x")
+
+    def __init__(self, layer: int) -> None:
+        self.layer = layer
+        self.wide = 6.0
+        self.x = 0.0
+
+
+# Setting out
+
+
+def drawing(boxes: Sequence[Box]) -> str:
+    """The picture of boxes, which stand in the order of the program."""
+    if not boxes:
+        return ""
+    boxes = _layered(boxes)
+    rows, chains = _rows(boxes)
+    _order(rows, chains)
+    _spread(rows, chains)
+    y = 2.0
+    tops: list[float] = []
+    heights: list[float] = []
+    for row in rows:
+        high = max([b.high for b in row if isinstance(b, Box)], default=0.0)
+        tops.append(y)
+        heights.append(high)
+        for b in row:
+            if isinstance(b, Box):
+                b.y = y + (high - b.high) / 2
+        y += high + _BETWEEN
+    left = min(b.x - b.wide / 2 for row in rows for b in row) - 3
+    parts: list[str] = []
+    for chain, dashed in chains:
+        parts.append(_line(chain, dashed, left, tops, heights))
+    for box in boxes:
+        parts += _drawn(box, left)
+    wide = max(b.x + b.wide / 2 for row in rows for b in row) - left + 3
+    return pictures.svg(wide, y - _BETWEEN + 4, parts)
+
+
+def _layered(boxes: Sequence[Box]) -> list[Box]:
+    """Give each box its layer. What is only read stands above its readers, again if they are far apart."""
+    for box in boxes:
+        if not box.is_source:
+            above = [b.layer for b, _ in box.reads.values() if not b.is_source]
+            box.layer = 1 + max(above, default=0)
+    found: list[Box] = []
+    copies: dict[int, Box] = {}
+    for box in sorted((b for b in boxes if not b.is_source), key=lambda b: b.layer):
+        for key, (source, same) in list(box.reads.items()):
+            if not source.is_source:
+                continue
+            near = copies.get(key)
+            if near is None or box.layer - near.layer > 3:
+                near = Box(source.said, source.notes, source.colour, source.title, True)
+                near.layer = box.layer - 1
+                copies[key] = near
+                found.append(near)
+            del box.reads[key]
+            box.reads[id(near)] = (near, same)
+        found.append(box)
+    lowest = min(b.layer for b in found) if found else 0
+    for b in found:
+        b.layer -= lowest
+    # (Sources that nobody reads stand at the top.)
+    return [*[b for b in boxes if b.is_source and id(b) not in copies], *found]
+
+
+_Chain = tuple[list[Any], bool]
+
+
+def _rows(boxes: list[Box]) -> tuple[list[list[Any]], list[_Chain]]:
+    """The boxes by layers, with bends where lines pass, and each line as what it goes through."""
+    rows: list[list[Any]] = [[] for _ in range(1 + max(b.layer for b in boxes))]
+    for box in boxes:
+        rows[box.layer].append(box)
+    chains: list[_Chain] = []
+    # Lines that leave one box for several layers run together as far as they can.
+    bends: dict[tuple[int, int], _Bend] = {}
+    for box in boxes:
+        for other, same in box.reads.values():
+            chain: list[Any] = [other]
+            for layer in range(other.layer + 1, box.layer):
+                bend = bends.get((id(other), layer))
+                if bend is None:
+                    bend = bends[id(other), layer] = _Bend(layer)
+                    rows[layer].append(bend)
+                chain.append(bend)
+            chains.append(([*chain, box], same))
+    return rows, chains
+
+
+def _neighbours(chains: list[_Chain]) -> tuple[dict[int, list[Any]], dict[int, list[Any]]]:
+    above: dict[int, list[Any]] = {}
+    below: dict[int, list[Any]] = {}
+    for chain, _ in chains:
+        for a, b in itertools.pairwise(chain):
+            above.setdefault(id(b), []).append(a)
+            below.setdefault(id(a), []).append(b)
+    return above, below
+
+
+def _order(rows: list[list[Any]], chains: list[_Chain]) -> None:
+    """Order each layer by where the neighbours stand, from above and from below in turn."""
+    above, below = _neighbours(chains)
+    place = {id(b): float(i) for row in rows for i, b in enumerate(row)}
+    for turn in range(8):
+        known = above if turn % 2 == 0 else below
+        for row in rows if turn % 2 == 0 else reversed(rows):
+            where = {}
+            for b in row:
+                near = known.get(id(b))
+                where[id(b)] = sum(place[id(a)] for a in near) / len(near) if near else place[id(b)]
+            row.sort(key=lambda b: where[id(b)])
+            for i, b in enumerate(row):
+                # (In parts of the layer's width: layers are of different lengths.)
+                place[id(b)] = (i + 0.5) / len(row) * 100
+
+
+def _spread(rows: list[list[Any]], chains: list[_Chain]) -> None:
+    """Set each box as near as can be to the middle of its neighbours, without changing the order."""
+    above, below = _neighbours(chains)
+    for row in rows:
+        _apart(row, [0.0] * len(row))
+    for turn in range(10):
+        for row in rows if turn % 2 == 0 else reversed(rows):
+            wanted = []
+            for b in row:
+                near = (above if turn % 2 == 0 else below).get(id(b)) or []
+                if turn > 5:
+                    near = [*above.get(id(b), ()), *below.get(id(b), ())]
+                wanted.append(sum(n.x for n in near) / len(near) if near else b.x)
+            _apart(row, wanted)
+
+
+def _apart(row: list[Any], wanted: list[float]) -> None:
+    """The places nearest to those wanted at which the boxes of a layer stand side by side."""
+    shift, offsets = 0.0, []
+    for i, b in enumerate(row):
+        if i:
+            shift += (row[i - 1].wide + b.wide) / 2 + _GAP
+        offsets.append(shift)
+    # Where two would overlap they move together to the middle of what both want (isotonic regression).
+    groups: list[list[float]] = []  # (sum, weight)
+    counts: list[int] = []
+    for b, w, offset in zip(row, wanted, offsets, strict=True):
+        weight = 3.0 if isinstance(b, _Bend) else 1.0
+        groups.append([(w - offset) * weight, weight])
+        counts.append(1)
+        while len(groups) > 1 and groups[-2][0] / groups[-2][1] > groups[-1][0] / groups[-1][1]:
+            total, weight = groups.pop()
+            groups[-1][0] += total
+            groups[-1][1] += weight
+            joined = counts.pop()
+            counts[-1] += joined
+    i = 0
+    for (total, weight), count in zip(groups, counts, strict=True):
+        for _ in range(count):
+            row[i].x = total / weight + offsets[i]
+            i += 1
+
+
+def _line(chain: list[Any], dashed: bool, left: float, tops: list[float], heights: list[float]) -> str:
+    first, last = chain[0], chain[-1]
+    x, y = first.x - left, first.y + first.high
+    path = f"M{x:.1f},{y:.1f}"
+    for b in chain[1:]:
+        x2 = b.x - left
+        y2 = b.y if b is last else tops[b.layer]
+        middle = (y + y2) / 2
+        path += f"C{x:.1f},{middle:.1f} {x2:.1f},{middle:.1f} {x2:.1f},{y2:.1f}"
+        x, y = x2, y2
+        if b is not last:
+            y = tops[b.layer] + heights[b.layer]
+            path += f"V{y:.1f}"
+    dash = ' stroke-dasharray="4 3"' if dashed else ""
+    ink = 'fill="none" stroke="currentColor" stroke-opacity="0.38" stroke-width="1.2"'
+    return f'<path d="{path}" {ink}{dash}/>'
+
+
+def _drawn(box: Box, left: float) -> list[str]:
+    x, y = box.x - box.wide / 2 - left, box.y
+    corner = 3 if box.is_source else 8
+    parts = ["<g>"]
+    if box.title:
+        parts.append(f"<title>{html.escape(box.title)}</title>")
+    if box.times > 1:  # a sheet behind it
+        parts.append(
+            f'<rect x="{x + 4:.1f}" y="{y - 3:.1f}" width="{box.wide:.1f}" height="{box.high:.1f}" '
+            f'rx="{corner}" fill="{box.colour}" fill-opacity="0.08" '
+            f'stroke="{box.colour}" stroke-opacity="0.5"/>'
+        )
+    parts.append(
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{box.wide:.1f}" height="{box.high:.1f}" rx="{corner}" '
+        f'fill="{box.colour}" fill-opacity="0.22" stroke="{box.colour}"/>'
+    )
+    middle = box.x - left
+    parts.append(pictures.text(middle, y + 14.5, box.said, 11))
+    for i, note in enumerate(box.notes):
+        parts.append(pictures.text(middle, y + 25 + 11 * i, note, 8.5))
+    parts.append("</g>")
+    return parts
+
+
+# What is drawn of steps
+
+
+def steps_boxes(e: ProgramExplanation) -> list[Box]:
+    """A box for each step, or for each repetition; for what is read and what is returned."""
+    return _flow(e, e.items)
+
+
+def _cut(items: Sequence[Item], e: ProgramExplanation) -> tuple[list[Any], str]:
+    """What is drawn of many steps, and a sentence on what is not: steps of the same lines are put together."""
+    if len(items) <= STEPS:
+        return list(items), ""
+    groups: list[Any] = []
+    for item in items:
+        lines = _lines_of(item, e)
+        if groups and isinstance(groups[-1], _Run) and groups[-1].lines == lines:
+            groups[-1].items.append(item)
+        else:
+            groups.append(_Run(lines, [item]))
+    merged = [g.items[0] if len(g.items) == 1 else g for g in groups]
+    steps = plural(len(e.steps), "step")
+    said = f"Steps of the same lines are drawn together: {len(merged)} boxes for {steps}."
+    if len(merged) > STEPS:
+        said = (
+            f"The program is too large for one picture: of {steps} in {len(merged)} groups the first {STEPS} "
+            "groups are drawn."
+        )
+        merged = merged[:STEPS]
+    elif len(merged) == len(items):
+        said = ""
+    return merged, said
+
+
+class _Run:
+    """Steps of the same lines, one after the other."""
+
+    def __init__(self, lines: tuple[Any, ...], items: list[Item]) -> None:
+        self.lines = lines
+        self.items = items
+
+
+def _lines_of(item: Any, e: ProgramExplanation) -> tuple[Any, ...]:
+    if isinstance(item, _Run):
+        return item.lines
+    return tuple(dict.fromkeys(line for i in _first_numbers(item) for line in e.steps[i].lines))
+
+
+def _first_numbers(item: Any) -> range:
+    """The steps of an item; of a repetition, those of the first round."""
+    if isinstance(item, Repeat):
+        return range(item.first, item.first + item.length)
+    return range(item, item + 1)
+
+
+def _numbers(item: Any) -> Iterable[int]:
+    """All steps of an item."""
+    if isinstance(item, _Run):
+        return [i for x in item.items for i in _numbers(x)]
+    if isinstance(item, Repeat):
+        return range(item.first, item.first + item.length * item.count)
+    return range(item, item + 1)
+
+
+def _flow(e: ProgramExplanation, items: Sequence[Any]) -> list[Box]:
+    plan = e.program.plan
+    place = pictures.COLOURS.get(getattr(e.program.inner.home, "kind", ""), pictures.OTHER)
+    boxes: list[Box] = []
+    sources: dict[int, Box] = {}
+    # The box that wrote last to each storage.
+    writer: dict[int, Box] = {}
+
+    def source(s: Any) -> Box | None:
+        if s.kind not in ("input", "data"):
+            return None
+        box = sources.get(s.number)
+        if box is None:
+            said = s.node.name if s.kind == "input" else "constant"
+            title = f"{said}: {_typed(s.node)}, {shown_bytes(s.nbytes)}"
+            box = sources[s.number] = Box(said, [_typed(s.node)], place, title, True)
+            boxes.append(box)
+        return box
+
+    for item in items:
+        box = _step_box(item, e)
+        own: set[int] = set()
+        for i in _numbers(item):
+            step = plan.steps[i]
+            for ref in step.reads:
+                s = ref.storage
+                if s.number not in own:
+                    box.reading(writer.get(s.number) or source(s))
+            for ref in step.writes:
+                s = ref.storage
+                if not ref.is_whole and s.number not in own:
+                    box.reading(writer.get(s.number) or source(s), True)
+                own.add(s.number)
+        for number in own:
+            writer[number] = box
+        boxes.append(box)
+    captured = e.program.captured
+    count = len(captured.returned)
+    for i, s in enumerate(plan.outputs):
+        if i < count:
+            said = "result" if count == 1 else f"result {i}"
+        else:
+            at = captured.written[i - count]
+            said = plan.inputs[at].name if at < len(plan.inputs) else "written"
+        made = writer.get(s.number) or source(s)
+        if made is None:
+            continue
+        typed = _typed(e.program.outputs[i])
+        box = Box(said, [typed], COLOURS["result"], f"{said}: {typed}")
+        box.reading(made)
+        boxes.append(box)
+    return boxes
+
+
+def _step_box(item: Any, e: ProgramExplanation) -> Box:
+    if isinstance(item, Repeat):
+        inside = [e.steps[i] for i in _first_numbers(item)]
+        said = f"{item.count} times {plural(item.length, 'step')}"
+        seconds = e.seconds_of(item)
+        box = Box(said, _named(inside, seconds), COLOURS[_main_kind(inside)], _title_of(inside))
+        box.times = item.count
+        return box
+    if isinstance(item, _Run):
+        inside = [e.steps[i] for x in item.items for i in _first_numbers(x)]
+        count = len(list(_numbers(item)))
+        line = next((line for line in item.lines if line is not None), None)
+        notes = [place_text(line), source_text(line, 44)]
+        box = Box(plural(count, "step"), notes, COLOURS[_main_kind(inside)], _title_of(inside))
+        box.times = count
+        return box
+    facts = e.steps[item]
+    lines = [line for line in facts.lines if line is not None]
+    where = ", ".join(map(place_text, lines[:2])) + (" …" if len(lines) > 2 else "")
+    notes = [f"{'×'.join(map(str, facts.shape)) or 'scalar'} · {shown_bytes(facts.moved)}", where]
+    if facts.seconds is not None:
+        notes.append(shown_seconds(facts.seconds))
+    return Box(facts.label, notes, COLOURS.get(facts.kind, pictures.OTHER), _title(facts))
+
+
+def _main_kind(steps: Sequence[StepFacts]) -> str:
+    kinds = [s.kind for s in steps]
+    for kind in ("product", "call", "kernel", "reduction"):
+        if kind in kinds:
+            return kind
+    return "copy"
+
+
+def _named(steps: Sequence[StepFacts], seconds: float | None) -> list[str]:
+    said = [f"{s.label} · {'×'.join(map(str, s.shape))}" for s in steps[:NAMED]]
+    if len(steps) > NAMED:
+        said.append(f"and {len(steps) - NAMED} more")
+    return [*said, shown_seconds(seconds)] if seconds is not None else said
+
+
+def _title(facts: StepFacts) -> str:
+    said = f"step {facts.number}: {facts.label}"
+    lines = "".join(f"\n{said_line(line)}" for line in facts.lines if line is not None)
+    return f"{said}\n{shown_bytes(facts.moved)} moved, {shown_count(facts.flops)} flops{lines}"
+
+
+def _title_of(steps: Sequence[StepFacts]) -> str:
+    lines = dict.fromkeys(line for s in steps for line in s.lines if line is not None)
+    few = list(lines)[:12]
+    return "\n".join(map(said_line, few)) + ("\n…" if len(lines) > len(few) else "")
+
+
+def _typed(node: Node) -> str:
+    return f"{node.dtype.name} {'×'.join(map(str, node.shape))}".rstrip()
+
+
+def _legend(kinds: Iterable[str], place: str) -> str:
+    dots = [("arguments, constants", place)]
+    dots += [(kind, COLOURS[kind]) for kind in dict.fromkeys(kinds) if kind in COLOURS]
+    dots.append(("result", COLOURS["result"]))
+    shown = "".join(
+        f'<span style="white-space:nowrap;margin-right:1.2em"><span style="color:{colour}">●</span> '
+        f"{html.escape(name)}</span>"
+        for name, colour in dots
+    )
+    return f'<div style="font-size:11px;opacity:0.8;margin-bottom:0.4em">{shown}</div>'
+
+
+def drawing_html(e: ProgramExplanation) -> str:
+    """The picture of the steps, and a sentence on what is not in it."""
+    if not e.steps:
+        return ""
+    items, said = _cut(e.items, e)
+    place = pictures.COLOURS.get(getattr(e.program.inner.home, "kind", ""), pictures.OTHER)
+    drawn = drawing(_flow(e, items))
+    note = f'<div style="font-size:11px;opacity:0.8;margin-top:0.3em">{html.escape(said)}</div>' if said else ""
+    legend = _legend([s.kind for s in e.steps], place)
+    return f'{legend}<div style="overflow:auto;max-height:640px;padding:4px 8px 4px 0">{drawn}</div>{note}'
+
+
+# The nodes of a graph
+
+
+def graph_html(e: ProgramExplanation) -> str:
+    """The nodes of the graph, where they are few enough."""
+    nodes = e.program.graph
+    if not nodes:
+        return ""
+    if len(nodes) > NODES:
+        inside = (
+            f'<div style="opacity:0.8">The graph has {len(nodes):,} nodes, too many for a picture: '
+            "<code>program.graph</code> lists them.</div>"
+        )
+    else:
+        drawn = drawing(node_boxes(e.program))
+        inside = f'<div style="overflow:auto;max-height:640px;padding:4px">{drawn}</div>'
+    return f"<details><summary style='cursor:pointer'>graph of {len(nodes):,} nodes</summary>{inside}</details>"
+
+
+def node_boxes(program: Any) -> list[Box]:
+    """A box for each node of a program's graph."""
+    place = pictures.COLOURS.get(getattr(program.inner.home, "kind", ""), pictures.OTHER)
+    boxes: dict[int, Box] = {}
+    found: list[Box] = []
+    for node in program.graph:
+        is_source = isinstance(node, (Input, Data, Empty))
+        said, kind = _said_of(node)
+        colour = place if isinstance(node, (Input, Data)) else COLOURS.get(kind, pictures.OTHER)
+        title = f"{said}: {_typed(node)}" + (f"\n{said_line(node.line)}" if node.line else "")
+        box = Box(said, [] if isinstance(node, Call) else [_typed(node)], colour, title, is_source)
+        for i, x in enumerate(node.operands):
+            box.reading(boxes[id(x)], isinstance(node, Update) and i == 0)
+        boxes[id(node)] = box
+        found.append(box)
+    for i, x in enumerate(program.outputs):
+        count = len(program.captured.returned)
+        said = f"result {i}" if i < count else "written"
+        box = Box(said, [], COLOURS["result"])
+        box.reading(boxes[id(x)])
+        found.append(box)
+    return found
+
+
+def _said_of(node: Node) -> tuple[str, str]:
+    if isinstance(node, Map):
+        numbers = [str(a)[:10] for a in node.args if not isinstance(a, Node)]
+        return " ".join([node.label, *numbers]), "elementwise"
+    if isinstance(node, Update):
+        return "write", "write"
+    if isinstance(node, Part):
+        return ("gather from" if node.table else "view"), "view"
+    if isinstance(node, Data):
+        return "constant", "data"
+    if isinstance(node, Empty):
+        return "new memory", "memory"
+    if isinstance(node, Result):
+        return f"result {node.number} of {node.operands[0].label}", "call"
+    kind = type(node).__name__.lower()
+    return ("matrix product" if kind == "product" else node.label), {"fold": "reduction"}.get(kind, kind)
+
+
+# Steps as a table
+
+_CELL = (
+    "border:none;background:none;padding:0.1em 0.9em 0.1em 0;white-space:nowrap;font-size:12px;"
+    "vertical-align:top;text-align:{side}"
+)
+_LEFT, _RIGHT = _CELL.format(side="left"), _CELL.format(side="right")
+_ROW = "background:none;border:none"
+
+
+def bar(part: float, colour: str) -> str:
+    """A share as a small bar."""
+    return (
+        '<span style="display:inline-block;width:64px;height:8px;background:rgba(128,128,128,0.18);'
+        f'vertical-align:middle;margin-right:6px"><span style="display:block;height:8px;background:{colour};'
+        f'width:{100 * min(part, 1.0):.1f}%"></span></span>'
+    )
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
+    """Rows of cells, which are HTML; the columns with these first indices are texts."""
+    heads = "".join(
+        f'<th style="{_LEFT if i < left else _RIGHT};opacity:0.6;font-weight:normal">{html.escape(h)}</th>'
+        for i, h in enumerate(head)
+    )
+    cells = "".join(
+        f'<tr style="{_ROW}">'
+        + "".join(f'<td style="{_LEFT if i < left else _RIGHT}">{c}</td>' for i, c in enumerate(row))
+        + "</tr>"
+        for row in rows
+    )
+    style = "border-collapse:collapse;border:none;color:inherit;margin:0"
+    rows_html = f'<tr style="{_ROW}">{heads}</tr>{cells}'
+    return f'<div style="overflow-x:auto"><table style="{style}">{rows_html}</table></div>'
+
+
+def code(line: Any) -> str:
+    """A line's place, and what stands there."""
+    return f"<code style='background:none;color:inherit'>{html.escape(said_line(line))}</code>"
+
+
+def steps_html(e: ProgramExplanation) -> str:
+    """The steps with their lines, as a table."""
+    rows = e.rows()
+    if not rows:
+        return ""
+    timed = e.profile is not None
+    most = max([s.seconds or 0.0 for s in e.steps], default=0.0) or 1.0
+    cells = []
+    for depth, row in rows[:ROWS]:
+        pad = f"padding-left:{1.2 * depth:.1f}em"
+        if isinstance(row, Repeat):
+            last = row.first + row.length * row.count - 1
+            seconds = e.seconds_of(row)
+            said = f"<b>{row.count} times</b> <span style='opacity:0.7'>steps {row.first} to {last}</span>"
+            cells.append(
+                ["", f'<span style="{pad}">{said}</span>', "", "", "", "", ""]
+                + ([shown_seconds(seconds) if seconds is not None else "", ""] if timed else [])
+            )
+            continue
+        colour = COLOURS.get(row.kind, pictures.OTHER)
+        lines = "<br>".join(map(code, row.lines))
+        made = [
+            str(row.number),
+            f'<span style="{pad}"><span style="color:{colour}">●</span> {html.escape(row.label)}</span>',
+            lines,
+            shown_bytes(row.read),
+            shown_bytes(row.written),
+            shown_count(row.flops),
+            f"{row.intensity:.2f}",
+        ]
+        if timed:
+            part = e.fraction(row)
+            made.append(bar((row.seconds or 0.0) / most, colour) + shown_seconds(row.seconds or 0.0))
+            made.append("" if part is None else f"{100 * part:.0f} %")
+        cells.append(made)
+    head = ["", "step", "lines", "read", "written", "flops", "flops/B", *(["time", "of peak"] if timed else [])]
+    shown = table(head, cells, 3)
+    if len(rows) > ROWS:
+        shown += (
+            f'<div style="opacity:0.8;font-size:11px">{plural(len(rows) - ROWS, "row")} more are not shown: '
+            "<code>program.plan.steps</code> has all steps.</div>"
+        )
+    is_open = " open" if len(rows) <= 24 else ""
+    head_line = f"<summary style='cursor:pointer'>{plural(len(e.steps), 'step')}</summary>"
+    return f"<details{is_open}>{head_line}{shown}</details>"
+
+
+# Memory
+
+
+def memory_html(e: ProgramExplanation) -> str:
+    """Which temporary lies where, and when, as rectangles; results as bars below."""
+    memory = e.memory
+    drawn = memory_drawing(memory)
+    if drawn is None:
+        chart = memory.chart()
+        inside = preformatted("\n".join(chart)) if chart else ""
+    else:
+        inside = f'<div style="overflow-x:auto;padding:4px 0">{drawn}</div>'
+    if not inside:
+        return ""
+    said = html.escape(memory.peak_sentence())
+    return (
+        f"<details><summary style='cursor:pointer'>memory: {html.escape(memory.sentence())}</summary>{inside}"
+        f'<div style="opacity:0.8;font-size:11px">{said}</div></details>'
+    )
+
+
+def memory_drawing(memory: Memory) -> str | None:
+    """The program's memory over its steps; None where there is too much of it to be drawn."""
+    storages = [s for s in memory.storages if s.nbytes]
+    if not storages or len(storages) > PIECES or not memory.steps:
+        return None
+    wide, high, left = 560.0, 150.0, 66.0
+    column = wide / memory.steps
+    parts: list[str] = []
+    temporaries = [s for s in storages if s.kind == "temporary"]
+    others = [s for s in storages if s.kind != "temporary"]
+    y = 4.0
+    if memory.planned:
+        for i, s in enumerate(temporaries):
+            top = y + high * s.offset / memory.planned
+            x = left + column * s.first
+            w = column * (s.last - s.first + 1)
+            h = max(high * s.nbytes / memory.planned, 1.5)
+            title = f"{s!r}: {_typed(s.node)}, {shown_bytes(s.nbytes)}, steps {s.first} to {s.last}"
+            colour = (COLOURS["kernel"], "#4f8edc", "#a06cd5")[i % 3]
+            shape = pictures.rectangle(x, top, w, h, colour, 0.35, 0.7)
+            parts += [f"<g><title>{html.escape(title)}</title>", shape, "</g>"]
+        parts.append(
+            f'<rect x="{left}" y="{y}" width="{wide}" height="{high}" fill="none" stroke="currentColor" '
+            'stroke-opacity="0.35" stroke-dasharray="3 3"/>'
+        )
+        parts.append(pictures.text(left - 6, y + 10, "temporaries", 9.5, "end"))
+        parts.append(pictures.text(left - 6, y + 22, shown_bytes(memory.planned), 9.5, "end"))
+        y += high + 10
+    for s in sorted(others, key=lambda s: -s.nbytes)[:12]:
+        last = memory.steps - 1 if s.number in memory.outputs else s.last
+        title = f"{s!r}: {_typed(s.node)}, {shown_bytes(s.nbytes)}, steps {s.first} to {last}"
+        colour = COLOURS["result"] if s.number in memory.outputs else COLOURS["product"]
+        x, w = left + column * s.first, column * (last - s.first + 1)
+        shape = pictures.rectangle(x, y, w, 8, colour, 0.35, 0.7)
+        parts += [f"<g><title>{html.escape(title)}</title>", shape, "</g>"]
+        parts.append(pictures.text(left - 6, y + 8, shown_bytes(s.nbytes), 9, "end"))
+        y += 13
+    parts.append(pictures.text(left, y + 10, "step 0", 9.5, "start"))
+    parts.append(pictures.text(left + wide, y + 10, f"step {memory.steps - 1}", 9.5, "end"))
+    at = left + column * (memory.at + 0.5)
+    parts.append(pictures.stroke(at, 2, at, y, "#e05c7a", 1.0, "2 3"))
+    return pictures.svg(left + wide + 8, y + 16, parts)

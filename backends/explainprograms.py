@@ -1,0 +1,160 @@
+"""What backends say of compiled programs: how one runs, the source of its kernels, the time of each step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.programs.running import StepByStep
+from mirabelle.arraytypes.programs.steps import FoldStep, Plan, Step
+from mirabelle.backends.codegen.program import program_for
+from mirabelle.backends.codegen.reduceframe import range_source
+from mirabelle.backends.codegen.source import Layout, compilable, thread_source
+from mirabelle.backends.host import kernels, layout
+from mirabelle.backends.host.plans import HostPlan
+from mirabelle.backends.host.tasks import TaskList
+
+BLOCKS = "# NumPy on cache-sized blocks: there is no compiled form for these dtypes and operations.\n"
+
+
+def manner(runner: Any) -> str:
+    """How a program runs, in words."""
+    if isinstance(runner, HostPlan):
+        segments = runner.segments
+        if segments is None:
+            return "step by step until its kernels are compiled, then natively"
+        lists = sum(isinstance(s, TaskList) for s in segments)
+        calls = len(segments) - lists
+        said = f"natively, in {lists} task list{'s' * (lists != 1)}"
+        return said + (f" and {calls} call{'s' * (calls != 1)} between them" if calls else "")
+    if type(runner) is StepByStep:
+        return "step by step"
+    return type(runner).__name__
+
+
+def kernel_source(inner: Any, step: Any) -> str:
+    """The source of a step's kernel."""
+    request = step.request
+    nodes = step.nodes
+    folds = nodes if isinstance(step, FoldStep) else ()
+    program = program_for(request, tuple([x.dtype for x in (folds or step.dests)]))
+    if inner is not HostArray and not issubclass(inner, HostArray):
+        return thread_source(program, len(request.shape)).text
+    if not compilable(program):
+        return BLOCKS
+    views = [r.proxy() for r in request.leaves]
+    if folds:
+        if any(f.reduction.scalar is not None or f.reduction.neutral(f.dtype) is None for f in folds):
+            return BLOCKS
+        r = layout.arrange_reduction(request.shape, step.axes, views)
+        classes = "".join(layout.inner_class(s[-1], v.dtype) for s, v in zip(r.strides, views, strict=True))
+        how = Layout(
+            len(r.sizes), "c" * len(folds), classes, reduce=tuple([f.reduction.ufunc.__name__ for f in folds]),
+            reduce_rank=len(r.reduced), inner_kept=r.inner_kept,
+        )  # fmt: skip
+    else:
+        count = len(step.dests)
+        a = layout.arrange(request.shape, [*[d.proxy() for d in step.dests], *views])
+        shared = count > 1 and any(r.storage is d.storage for d in step.dests for r in request.leaves)
+        how = Layout(len(a.sizes), a.classes[:count], a.classes[count:], a.tiled, shared=shared)
+    return range_source(program, how).text
+
+
+def settled(inner: Any, timeout: float = 60.0) -> None:
+    """Wait until nothing compiles any more, and nothing runs."""
+    kernels.settle(timeout)
+    waiting(inner)()
+
+
+def waiting(inner: Any) -> Callable[[], None]:
+    """What waits until an array type's place has done all it was given."""
+    family = getattr(inner, "inner", None) or inner
+    for f in (inner, family):
+        if isinstance(f, type) and issubclass(f, GPUArray):
+            return f.driver().drain  # type: ignore[no-any-return]
+    return _nothing
+
+
+def _nothing() -> None:
+    """The host is done when a call returns."""
+
+
+# When steps began and ended: (step's number, began, ended).
+Times = list[tuple[int, float, float]]
+
+
+def timed_runner(inner: Any, plan: Plan) -> Any:
+    """What runs a plan and notes in `times` when each step began and ended."""
+    if inner is HostArray:
+        return _TimedHostPlan(plan)
+    return _TimedSteps(inner, plan)
+
+
+class _TimedSteps(StepByStep):
+    """Step by step, waiting after each step until it is done."""
+
+    def __init__(self, inner: Any, plan: Plan) -> None:
+        super().__init__(inner, plan)
+        self.times: Times = []
+        self.wait = waiting(inner)
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        self.times = []
+        self.wait()
+        return super().run(inputs)
+
+    def step(self, step: Step, views: dict[int, Any]) -> None:
+        began = time.perf_counter()
+        super().step(step, views)
+        self.wait()
+        self.times.append((step.number, began, time.perf_counter()))
+
+
+class _TimedTasks(TaskList):
+    """One step as a task list of its own."""
+
+    owner: Any
+    number: int
+
+    def run(self, addresses: Any) -> None:
+        began = time.perf_counter()
+        super().run(addresses)
+        self.owner.times.append((self.number, began, time.perf_counter()))
+
+
+class _TimedHostPlan(HostPlan):
+    """Natively, but each step by itself."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.times: Times = []
+        super().__init__(plan)
+
+    def build(self) -> None:
+        self.missing = []
+        segments: list[TaskList | Step] = []
+        for step in self.plan.steps:
+            if not any(w.size for w in step.writes):
+                continue
+            added = self.prepared(step)
+            if added is None:
+                segments.append(step)
+            elif not self.missing:
+                tasks = _TimedTasks(1 + len(self.slots))
+                tasks.owner, tasks.number = self, step.number
+                added(tasks)
+                segments.append(tasks)
+        if not self.missing:
+            self.segments = segments
+            self.layouts = {}
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        self.times = []
+        return super().run(inputs)
+
+    def step(self, step: Step, views: dict[int, Any]) -> None:
+        began = time.perf_counter()
+        super().step(step, views)
+        self.times.append((step.number, began, time.perf_counter()))

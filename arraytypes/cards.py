@@ -123,12 +123,12 @@ def shown_bytes(n: float) -> str:
 
 def distributed(x: AbstractArray) -> bool:
     """Does the array lie on several processes, in memory of its own? (Not: several arrays that do.)"""
-    return x.place.rank > 2 and hasattr(root_of(x), "_node")
+    return x.place.rank == 3 and hasattr(root_of(x), "_node")
 
 
 def elsewhere(x: Any) -> bool:
     """Would reading the values of an array ask other processes for something?"""
-    if not isinstance(x, AbstractArray) or x.place.rank < 3:
+    if not isinstance(x, AbstractArray) or x.place.rank != 3:
         return False
     from mirabelle.arraytypes.distributed import showing
 

@@ -180,7 +180,7 @@ def devices() -> tuple[Place, ...]:
     """
     places: list[Place] = []
     for family in dict.fromkeys(VIEWS.values()):
-        if family.home.rank > 2:  # several processes are no device of this one
+        if family.home.rank > 2:  # several processes are no device of this one, and a graph is none
             continue
         if not issubclass(family, GPUArray):
             places.append(family.home)

@@ -299,7 +299,10 @@ def _(x: Wrapper) -> np.ndarray:
 def _(x: Wrapper, dtype: Any = None, copy: Any = None) -> np.ndarray:
     from mirabelle.arraytypes.host import HostArray, exported
 
-    if leaf_family(type(x)) is not HostArray:
+    family = leaf_family(type(x))
+    if family is not HostArray:
+        if family.home.kind == "traced":  # whose values are computed where they are asked for
+            return verbs.numpy_view(verbs.copy(x), dtype, copy)  # type: ignore[no-any-return]
         return verbs.numpy_view(root_of(x), dtype, copy)  # refuses, with the cure
     leaf = verbs.leaf_of(x)
     return exported(leaf.view, leaf.foreign and x.writable, dtype, copy)

@@ -65,6 +65,11 @@ class ArrayKind:
         return self.place.rank == 4
 
     @property
+    def counted(self):
+        """Does each statement run as kernels of this process, so that one may count them?"""
+        return self.one_process and not self.traced
+
+    @property
     def on_device(self):
         return 2 <= self.place.rank < 4
 

@@ -17,7 +17,7 @@ from samples import ordinary
 import mirabelle as mb
 from mirabelle.backends.codegen.effects import effects_of
 
-HOST = [k for k in SINGLE if not k.on_device]
+HOST = [k for k in SINGLE if not k.on_device and not k.traced]
 WRITABLE = [k for k in HOST if k.writable]
 
 

@@ -33,7 +33,7 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, format_tree
 
 def elsewhere(x: Any) -> bool:
     """Would reading the values of an array ask other processes for something?"""
-    if not isinstance(x, AbstractArray) or x.place.rank < 3:
+    if not isinstance(x, AbstractArray) or x.place.rank != 3:
         return False
     # (An array made of several is made dense to be shown, which is divided, whatever its parts are.)
     return not _known(x) if hasattr(root_of(x), "_node") else _processes(x) > 1
@@ -49,7 +49,7 @@ def _parts(x: Any) -> list[Any]:
 
 def _processes(x: Any) -> int:
     """Over how many processes an array is divided, or is the same on."""
-    if not isinstance(x, AbstractArray) or x.place.rank < 3:
+    if not isinstance(x, AbstractArray) or x.place.rank != 3:
         return 1
     inner = root_of(x)
     if not hasattr(inner, "_node"):
@@ -111,12 +111,12 @@ def computable(version: Any) -> bool:
 
 def division_of(x: Any) -> tuple[Division, Communicator]:
     """How an array is divided, or would be once it is computed."""
-    if isinstance(x, AbstractArray) and x.place.rank > 2 and not hasattr(root_of(x), "_node"):
+    if isinstance(x, AbstractArray) and x.place.rank == 3 and not hasattr(root_of(x), "_node"):
         raise TypeError(
             f"A {type(x).__name__} is made of several arrays, each divided in its own way. Ask of each: "
             "mb.layout_of(x.parts[0])."
         )
-    if not isinstance(x, AbstractArray) or x.place.rank < 3:
+    if not isinstance(x, AbstractArray) or x.place.rank != 3:
         raise TypeError(
             f"A {type(x).__name__} is not distributed. Make a distributed array of it: mb.DArray(x), "
             "or ask how a shape would be: mb.layout_of(x.shape, mb.Block(0), 4)."

@@ -180,9 +180,19 @@ def _checked_within(inner: Any, index: Any, axis: int, n: int) -> Any:
     return within(wrap(inner, Leaf(index)), axis, n)
 
 
+def _drawn(inner: Any, shape: Any, dtype: Any, sampler: Any, stream: Any, parameters: Any, piece: Any) -> Any:
+    from mirabelle.arraytypes.random.filling import fill
+
+    made = inner._empty(shape, dtype)
+    given = tuple([wrap(inner, Leaf(p)) if type(p) in VIEWS else p for p in parameters])
+    fill(inner, made, sampler, stream, given, piece)
+    return made
+
+
 # What a kind of call does with the views of its operands.
 KINDS: dict[str, Callable[..., Any]] = {
     "accumulate": _accumulated,
+    "draw": _drawn,
     "scatter": _scattered,
     "within": _checked_within,
 }

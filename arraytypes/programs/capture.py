@@ -16,6 +16,7 @@ from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_li
 from mirabelle.arraytypes.programs.graph import Input, Node, input_node
 from mirabelle.arraytypes.programs.signature import mapped
 from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
+from mirabelle.arraytypes.random import bitgenerator
 from mirabelle.dispatch import policy, verbs
 
 # How many functions are being captured in this context, one within the other.
@@ -59,6 +60,7 @@ class Captured:
 def tracing() -> Iterator[None]:
     """Operations within the block are recorded one by one, with the lines they stand in."""
     token = _depth.set(_depth.get() + 1)
+    program = bitgenerator.compiling.set(bitgenerator.compiling.get() or object())
     before = graph.current_line
     graph.current_line = user_line_here
     try:
@@ -66,6 +68,7 @@ def tracing() -> Iterator[None]:
             yield
     finally:
         graph.current_line = before
+        bitgenerator.compiling.reset(program)
         _depth.reset(token)
 
 

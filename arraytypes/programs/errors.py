@@ -36,6 +36,16 @@ def shown_line(line: Any) -> str:
     return f"{Path(file).name}:{number}" + (f", `{text}`" if text else "")
 
 
+def random_outside() -> TraceError:
+    """The error for going on with random numbers that were begun outside of the program."""
+    return TraceError(
+        f"Random numbers are drawn in {shown_line(user_line(3))} from a generator that is made outside of the "
+        "function, or without a seed, while the function is being compiled: the program would give the same ones "
+        "each time it runs. Draw them outside and pass them in, `f(x, rng.standard_normal(x.shape))`, or make the "
+        "generator in the function: `mb.random.default_rng(42)`."
+    )
+
+
 def because_of(what: str, node: Any = None) -> str:
     """The message for a question about values, with where it is asked, of what, and what to do."""
     where = shown_line(user_line(2))

@@ -29,7 +29,7 @@ from mirabelle.arraytypes.programs.graph import (
     users_of,
 )
 from mirabelle.arraytypes.programs.memory import place_temporaries
-from mirabelle.arraytypes.programs.passes import parts
+from mirabelle.arraytypes.programs.passes.parts import composed as composed_part
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,
@@ -537,7 +537,7 @@ class KernelBuilder:
 def composed(part: Any) -> Any:
     """A part of parts as a part of the value they show; None where strides cannot say it."""
     while isinstance(part.operands[0], Part):
-        made = parts.composed(part, part.operands[0])
+        made = composed_part(part, part.operands[0])
         if not isinstance(made, Part):
             return None
         part = placed_as(part, made)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
@@ -187,7 +188,9 @@ def node_of(version: Any) -> Node:
     if sig.op is _COPY and sig.ins[0] == sig.out and isinstance(args[0], (Leaf, Broadcasted, Reduced)):
         return stretched(node_of(args[0]), version.shape)
     return map_node(
-        sig, tuple([node_of(a) if isinstance(a, (Leaf, Broadcasted, Reduced)) else a for a in args]), version.shape
+        sig,
+        tuple([node_of(a) if isinstance(a, (Leaf, Broadcasted, Reduced)) else a for a in args]),
+        version.shape,
     )
 
 
@@ -198,7 +201,10 @@ def stretched(node: Node, shape: tuple[int, ...]) -> Node:
     pad = len(shape) - len(node.shape)
     strides = [0] * max(pad, 0)
     for n, s, full in zip(
-        node.shape[max(-pad, 0) :], c_strides(node.shape, node.dtype)[max(-pad, 0) :], shape[max(pad, 0) :], strict=True
+        node.shape[max(-pad, 0) :],
+        c_strides(node.shape, node.dtype)[max(-pad, 0) :],
+        shape[max(pad, 0) :],
+        strict=True,
     ):
         strides.append(0 if n == 1 and full != 1 else s)
     return part_node(node, 0, shape, tuple(strides), node.dtype)
@@ -346,17 +352,20 @@ class Traced(DenseArray):
         template = _template((args, options), operands)
         found = results_of(cls, kind, name, template, operands)
         if found.values is not None:
-            return found.rebuilt(lambda i: wrap(cls, Leaf(view_of_node(cls, data_node(cls.inner, found.values[i])))))
+            return found.rebuilt(
+                lambda i: wrap(cls, Leaf(view_of_node(cls, data_node(cls.inner, found.values[i]))))
+            )
         call = call_node(kind, name, template, tuple(operands), found.outputs)
         return found.rebuilt(lambda i: handle(cls, result_node(call, i)))
 
     @classmethod
-    def _draw(cls, dest: Any, draw: Any, starts: np.ndarray) -> None:
-        raise TraceError(_RANDOM)
-
-    @classmethod
-    def _fill(cls, *args: Any) -> None:
-        raise TraceError(_RANDOM)
+    def _fill(cls, view: Any, sampler: Any, stream: Any, parameters: tuple[Any, ...], piece: Any) -> None:
+        # (Which generators may be used here, they know themselves: see random/bitgenerator.py.)
+        given = tuple(
+            [verbs.leaf_of(verbs.adapt(cls, p)).view if isinstance(p, AbstractArray) else p for p in parameters]
+        )
+        made = cls._recorded("draw", "draw", (view.shape, view.dtype, sampler, stream, given, piece), {})
+        store(view, verbs.leaf_of(made).view.node)
 
     @classmethod
     def _within(cls, index: Any, axis: int, n: int) -> Any:
@@ -365,12 +374,6 @@ class Traced(DenseArray):
         if not node.bound:
             return None
         return cls._recorded("within", "within", (verbs.leaf_of(index).view, axis, n), {})
-
-
-_RANDOM = (
-    "Random numbers cannot be drawn while a function is compiled: the program would give the same ones each time "
-    "it runs. Draw them outside and pass them in: `f(x, rng.standard_normal(x.shape))`."
-)
 
 
 def _views(family: Any, result: Any) -> Any:
@@ -429,7 +432,9 @@ def _scatter(family: Any, target: Any, *views: Any, op: str = "", **options: Any
 
 def _bounds(family: Any, view: Any) -> Any:
     if view.node.bound:
-        raise TraceError(because_of("The least and the largest entry of an index array are asked for", view.node))
+        raise TraceError(
+            because_of("The least and the largest entry of an index array are asked for", view.node)
+        )
     return family.inner._routine("bounds")(evaluated(family, view))
 
 
@@ -481,7 +486,9 @@ def family_for(inner: Any) -> Any:
                 "home": Place(4, "traced", 0, inner.home),
             },
         )
-        family.view_type = type(f"{inner.__name__}TracedView", (TracedView,), {"__slots__": (), "family": family})
+        family.view_type = type(
+            f"{inner.__name__}TracedView", (TracedView,), {"__slots__": (), "family": family}
+        )
         VIEWS[family.view_type] = family
         _families[inner] = family
     return family

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import operator
 from typing import Any
 
@@ -15,6 +16,9 @@ _CALLS = 1 << 64
 # Draw numbers that no sampler reaches: keys of other generators are made of these words.
 _SPAWNED, _SPLIT = 0xFFFF, 0xFFFE
 _JUMP = 1 << 44
+
+# The program that is being compiled in this context, if one is: any object.
+compiling: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_compiling", default=None)
 
 
 class Philox:
@@ -31,9 +35,11 @@ class Philox:
     """
 
     __module__ = "mirabelle.random"
-    __slots__ = ("_call", "_children", "_key", "_lock")
+    __slots__ = ("_call", "_children", "_key", "_lock", "_program")
 
     def __init__(self, seed: Any = None, *, key: int | None = None, call: int = 0) -> None:
+        # The program it is made in, if it is the same one each time that runs.
+        self._program = compiling.get() if key is not None or seed is not None else None
         if key is None:
             key = _key_of(seed)
         elif seed is not None:
@@ -58,6 +64,7 @@ class Philox:
 
     def next_call(self) -> tuple[int, int, int, int]:
         """Take a call: what a sampler needs to make its words."""
+        self._check()
         with self._lock:
             call = self._call
             self._call = (call + 1) % _CALLS
@@ -82,10 +89,12 @@ class Philox:
         True
         """
         made = Philox(key=self._key, call=self._call)
+        made._program = self._program
         return made.advance(operator.index(jumps) * _JUMP)
 
     def spawn(self, n: int) -> list[Philox]:
         """`n` others with keys of their own. Their number is remembered, so each call gives new ones."""
+        self._check()
         with self._lock:
             first = self._children
             self._children = first + _checked("n", n, 1 << 48)
@@ -93,6 +102,7 @@ class Philox:
 
     def split(self, n: int) -> list[Philox]:
         """`n` others with keys that depend on this one's key and present call. It takes one call."""
+        self._check()
         n = _checked("n", n, 1 << 48)
         with self._lock:
             call = self._call
@@ -132,7 +142,16 @@ class Philox:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._lock = ForkLock()
+        self._program = None
         self.state = state
+
+    def _check(self) -> None:
+        """Refuse to go on with what was begun outside of a program, which would do so only once."""
+        program = compiling.get()
+        if program is not None and program is not self._program:
+            from mirabelle.arraytypes.programs.errors import random_outside  # which is seldom needed
+
+            raise random_outside()
 
 
 def _checked(name: str, value: Any, end: int) -> int:

@@ -20,7 +20,7 @@ from benchmarks._table import show
 from benchmarks.programs._compiler import MISSING
 from benchmarks.programs._kernels import NAMES
 
-SECONDS = 3.0
+SECONDS = 1.5
 TARGET = 1.3
 ORDER = ("numpy", "mirabelle", "compiled", "jax", "numba", "dace")
 RIVALS = ("numpy", "jax", "numba", "dace")

@@ -25,7 +25,7 @@ from benchmarks._table import show
 from benchmarks.programs._compiler import NotThereError, compiler, phases, settle
 
 SIZES = (300, 1000, 5000, 20000)
-REPEATS = 3
+REPEATS = 2
 POINTS = 1000
 WARM_LIMIT_S = 0.2
 COLD_LIMIT_S = {300: 1.0, 1000: 3.0}

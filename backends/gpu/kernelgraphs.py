@@ -191,7 +191,7 @@ def place(rooms: Iterable[Room], before: Sequence[int]) -> int:
 
 
 def _taken(free: list[tuple[int, int, int]], n: int, allowed: int) -> int:
-    """The least stretch of free memory that holds `n` bytes, and that only allowed ones touched; -1 for none."""
+    """The least free stretch that holds `n` bytes, and that only allowed ones have touched; -1 for none."""
     best, best_size, best_end = -1, 0, 0
     i = 0
     while i < len(free):

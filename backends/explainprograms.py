@@ -13,6 +13,7 @@ from mirabelle.arraytypes.programs.steps import FoldStep, Plan, Step
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.codegen.reduceframe import range_source
 from mirabelle.backends.codegen.source import Layout, compilable, thread_source
+from mirabelle.backends.gpu.plans import CardPlan
 from mirabelle.backends.host import kernels, layout
 from mirabelle.backends.host.plans import HostPlan
 from mirabelle.backends.host.tasks import TaskList
@@ -30,9 +31,12 @@ def manner(runner: Any) -> str:
         calls = len(segments) - lists
         said = f"natively, in {lists} task list{'s' * (lists != 1)}"
         return said + (f" and {calls} call{'s' * (calls != 1)} between them" if calls else "")
-    if type(runner) is StepByStep:
-        return "step by step"
-    return type(runner).__name__
+    if isinstance(runner, CardPlan):
+        calls = sum(isinstance(s, Step) for s in runner.segments)
+        launches = len(runner.segments) - calls
+        said = f"{launches} graph{'s' * (launches != 1)} of kernels"
+        return said + (f" and {calls} call{'s' * (calls != 1)} between them" if calls else "")
+    return "step by step"
 
 
 def kernel_source(inner: Any, step: Any) -> str:

@@ -194,6 +194,8 @@ class Program:
         clock.passed("capture")
         self.passes: Passes = owner.passes
         self.outputs = self.passes.applied(self.captured.outputs)
+        # What the passes did to this program. (They are the function's: the next program has its own.)
+        self.record = self.passes.record
         clock.passed("transform")
         self.inner = self.captured.inner
         self.plan, self.in_place = self._planned()

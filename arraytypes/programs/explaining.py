@@ -167,8 +167,9 @@ def lines_of_steps(plan: Plan) -> list[dict[Line, float]]:
         if not lines:
             for ref in step.writes:
                 lines = following.get(ref.storage.number) or {ref.storage.node.line: 1.0}
+        writing = {x.line: 1.0 for x in step.nodes if isinstance(x, Update)} or lines
         for ref in step.writes:
-            following[ref.storage.number] = lines
+            following[ref.storage.number] = writing
         total = sum(lines.values()) or 1.0
         found.append({line: weight / total for line, weight in sorted(lines.items(), key=_place)})
     found.reverse()
@@ -343,6 +344,17 @@ class Memory:
         self.steps = len(plan.steps)
         kept = [s for s in plan.storages if s.kind in ("temporary", "output", "made") and s.last >= 0]
         self.storages = kept
+        # Until where each is needed: what takes over another's place ends it.
+        self.ends = {s.number: s.last for s in kept}
+        heirs: dict[int, list[Storage]] = {}
+        for s in kept:
+            if s.taken is not None:
+                heirs.setdefault(s.taken.number, [s.taken]).append(s)
+        for chain in heirs.values():
+            chain.sort(key=lambda s: s.first)
+            for s, after in itertools.pairwise(chain):
+                self.ends[s.number] = max(after.first - 1, s.first)
+            self.ends[chain[-1].number] = max(s.last for s in chain)
         self.outputs = {s.number for s in plan.outputs}
         self.live, self.at = self._fullest(kept)
         self.lines = steps[self.at].lines if steps else {}
@@ -353,10 +365,14 @@ class Memory:
         for s in kept:
             change[s.first] += s.nbytes
             if s.number not in self.outputs:
-                change[s.last + 1] -= s.nbytes
+                change[self.ends[s.number] + 1] -= s.nbytes
         live = list(itertools.accumulate(change[: self.steps]))
         most = max(live, default=0)
         return most, live.index(most) if live else 0
+
+    def until(self, s: Storage) -> int:
+        """The last step at which a storage is needed: results are to the end."""
+        return self.steps - 1 if s.number in self.outputs else self.ends[s.number]
 
     def sentence(self) -> str:
         said = f"{shown_bytes(self.planned)} of temporaries"
@@ -397,7 +413,7 @@ class Memory:
         for (name, _, storages), size in zip(drawn, sizes, strict=True):
             cells = ["·"] * columns
             for turn, s in enumerate(sorted(storages, key=lambda s: s.first)):
-                last = self.steps - 1 if s.number in self.outputs else s.last
+                last = self.until(s)
                 for c in range(s.first * columns // self.steps, last * columns // self.steps + 1):
                     # One after the other in two strengths; where several share a column, or a step, in a third.
                     cells[c] = "█▒"[turn % 2] if cells[c] == "·" else "▓"
@@ -554,7 +570,7 @@ def _facts(program: Any, steps: list[StepFacts], memory: Memory, profile: Any) -
     total = sum(program.seconds.values())
     stages = ", ".join(f"{k} {shown_seconds(v)}" for k, v in program.seconds.items())
     facts["compiled in"] = f"{shown_seconds(total)}: {stages}" if stages else "an earlier process"
-    record = getattr(getattr(program, "passes", None), "record", None)
+    record = getattr(program, "record", None)
     if record:
         facts["passes"] = ", ".join(
             f"{name} {before} → {after}" if before != after else f"{name} (nothing)"

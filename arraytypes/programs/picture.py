@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import html
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mirabelle.arraytypes import pictures
@@ -561,15 +561,15 @@ def bar(part: float, colour: str) -> str:
     )
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int) -> str:
-    """Rows of cells, which are HTML; the columns with these first indices are texts."""
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: Collection[int]) -> str:
+    """Rows of cells, which are HTML; the columns with these numbers are texts, the others numbers."""
     heads = "".join(
-        f'<th style="{_LEFT if i < left else _RIGHT};opacity:0.6;font-weight:normal">{html.escape(h)}</th>'
+        f'<th style="{_LEFT if i in texts else _RIGHT};opacity:0.6;font-weight:normal">{html.escape(h)}</th>'
         for i, h in enumerate(head)
     )
     cells = "".join(
         f'<tr style="{_ROW}">'
-        + "".join(f'<td style="{_LEFT if i < left else _RIGHT}">{c}</td>' for i, c in enumerate(row))
+        + "".join(f'<td style="{_LEFT if i in texts else _RIGHT}">{c}</td>' for i, c in enumerate(row))
         + "</tr>"
         for row in rows
     )
@@ -598,8 +598,9 @@ def steps_html(e: ProgramExplanation) -> str:
             seconds = e.seconds_of(row)
             said = f"<b>{row.count} times</b> <span style='opacity:0.7'>steps {row.first} to {last}</span>"
             cells.append(
-                ["", f'<span style="{pad}">{said}</span>', "", "", "", "", ""]
+                ["", f'<span style="{pad}">{said}</span>', "", "", "", ""]
                 + ([shown_seconds(seconds) if seconds is not None else "", ""] if timed else [])
+                + [""]
             )
             continue
         colour = COLOURS.get(row.kind, pictures.OTHER)
@@ -607,7 +608,6 @@ def steps_html(e: ProgramExplanation) -> str:
         made = [
             str(row.number),
             f'<span style="{pad}"><span style="color:{colour}">●</span> {html.escape(row.label)}</span>',
-            lines,
             shown_bytes(row.read),
             shown_bytes(row.written),
             shown_count(row.flops),
@@ -617,9 +617,9 @@ def steps_html(e: ProgramExplanation) -> str:
             part = e.fraction(row)
             made.append(bar((row.seconds or 0.0) / most, colour) + shown_seconds(row.seconds or 0.0))
             made.append("" if part is None else f"{100 * part:.0f} %")
-        cells.append(made)
-    head = ["", "step", "lines", "read", "written", "flops", "flops/B", *(["time", "of peak"] if timed else [])]
-    shown = table(head, cells, 3)
+        cells.append([*made, lines])
+    head = ["", "step", "read", "written", "flops", "flops/B", *(["time", "of peak"] if timed else []), "lines"]
+    shown = table(head, cells, {0, 1, len(head) - 1})
     if len(rows) > ROWS:
         shown += (
             f'<div style="opacity:0.8;font-size:11px">{plural(len(rows) - ROWS, "row")} more are not shown: '
@@ -666,9 +666,9 @@ def memory_drawing(memory: Memory) -> str | None:
         for i, s in enumerate(temporaries):
             top = y + high * s.offset / memory.planned
             x = left + column * s.first
-            w = column * (s.last - s.first + 1)
+            w = column * (memory.until(s) - s.first + 1)
             h = max(high * s.nbytes / memory.planned, 1.5)
-            title = f"{s!r}: {_typed(s.node)}, {shown_bytes(s.nbytes)}, steps {s.first} to {s.last}"
+            title = f"{s!r}: {_typed(s.node)}, {shown_bytes(s.nbytes)}, steps {s.first} to {memory.until(s)}"
             colour = (COLOURS["kernel"], "#4f8edc", "#a06cd5")[i % 3]
             shape = pictures.rectangle(x, top, w, h, colour, 0.35, 0.7)
             parts += [f"<g><title>{html.escape(title)}</title>", shape, "</g>"]
@@ -680,7 +680,7 @@ def memory_drawing(memory: Memory) -> str | None:
         parts.append(pictures.text(left - 6, y + 22, shown_bytes(memory.planned), 9.5, "end"))
         y += high + 10
     for s in sorted(others, key=lambda s: -s.nbytes)[:12]:
-        last = memory.steps - 1 if s.number in memory.outputs else s.last
+        last = memory.until(s)
         title = f"{s!r}: {_typed(s.node)}, {shown_bytes(s.nbytes)}, steps {s.first} to {last}"
         colour = COLOURS["result"] if s.number in memory.outputs else COLOURS["product"]
         x, w = left + column * s.first, column * (last - s.first + 1)

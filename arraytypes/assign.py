@@ -189,6 +189,8 @@ def check_fits(source: tuple[int, ...], dest: tuple[int, ...]) -> None:
 def write(dest: Any, source: Any) -> None:
     """Overwrite `dest` with a version that fits it."""
     root: DenseArray = root_of(dest)
+    if recording.watchers:
+        noted(root)
     family = type(root).family
     source = squeezed(family, source, len(dest.shape))
     if type(source) is Reduced or fallible(source):
@@ -264,6 +266,12 @@ def execute(family: Any, target: Leaf, tree: Broadcasted) -> None:
     target.checked = False
 
 
+def noted(root: Any) -> None:
+    """Tell whoever watches that an array is about to be written."""
+    for watcher in recording.watchers:
+        watcher.note(root)
+
+
 def written(leaf: Leaf) -> None:
     """Its memory is about to change: what was known of the contents no longer holds."""
     (leaf.root or leaf).writes += 1
@@ -309,6 +317,8 @@ def scatter_into(dest: Any, how: Any, value: Any, op: str) -> None:
 def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool = False) -> None:
     """The write itself: in place, or in a copy if somebody still reads the old contents."""
     root: DenseArray = root_of(target)
+    if recording.watchers:
+        noted(root)
     family = type(root).family
     number = None if op else written_number(value)
     arrays = indices if number is not None else [value, *indices]

@@ -9,6 +9,8 @@ from mirabelle.dispatch.tree import Leaf
 
 # The recordings that are open, of all threads: writes look at this list where they would use other memory.
 active: list[Any] = []
+# Who wants to know which arrays are about to be written: the bodies of loops, while they are captured.
+watchers: list[Any] = []
 
 
 def current() -> Any:

@@ -52,6 +52,7 @@ from mirabelle import autodiff, compiling, random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.programs.compiled import compile, trace
+from mirabelle.arraytypes.programs.controlflow import cond, fori_loop, while_loop
 from mirabelle.arraytypes.creation import (
     arange,
     asarray,
@@ -748,6 +749,7 @@ __all__ = [
     "compress",
     "concat",
     "concatenate",
+    "cond",
     "conj",
     "conjugate",
     "connect",
@@ -825,6 +827,7 @@ __all__ = [
     "fmin",
     "fmod",
     "free_memory",
+    "fori_loop",
     "frexp",
     "from_dlpack",
     "frombuffer",
@@ -1100,6 +1103,7 @@ __all__ = [
     "vstack",
     "where",
     "which",
+    "while_loop",
     "world",
     "zeros",
     "zeros_like",

@@ -22,6 +22,8 @@ from mirabelle.dispatch import policy, verbs
 # How many functions are being captured in this context, one within the other.
 _depth: contextvars.ContextVar[int] = contextvars.ContextVar("mirabelle_capturing", default=0)
 _lock = threading.RLock()
+# The type of the arrays of the function that is being captured.
+traced_family: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_traced_family", default=None)
 
 
 def capturing() -> bool:
@@ -129,8 +131,12 @@ def captured(
             traced_args, traced_kwargs = mapped((args, kwargs), placed)
         finally:
             exchange.reset(token)
-        with tracing(), new_arrays(inner, family):
-            result = f(*traced_args, **traced_kwargs)
+        token = traced_family.set(family)
+        try:
+            with tracing(), new_arrays(inner, family):
+                result = f(*traced_args, **traced_kwargs)
+        finally:
+            traced_family.reset(token)
         returned: list[Any] = []
         own = {id(p): i for i, p in enumerate(placeholders.values())}
 

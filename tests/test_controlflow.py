@@ -1,0 +1,563 @@
+"""Loops and branches in compiled programs mean what they mean in Python, on every type of array."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+
+FAMILIES = [mb.HostArray, mb.RefArray, mb.CuArray]
+TraceError = mb.compiling.TraceError
+
+
+@pytest.fixture(params=FAMILIES, ids=lambda f: f.__name__)
+def family(request):
+    return request.param
+
+
+def values(result):
+    """The arrays and numbers of a result, as NumPy's."""
+    if isinstance(result, (tuple, list)):
+        return [v for x in result for v in values(x)]
+    if isinstance(result, dict):
+        return [v for x in result.values() for v in values(x)]
+    if dataclasses.is_dataclass(result) and not isinstance(result, mb.AbstractArray):
+        return [v for f in dataclasses.fields(result) for v in values(getattr(result, f.name))]
+    return [mb.to_numpy(result) if isinstance(result, mb.AbstractArray) else np.asarray(result)]
+
+
+def check(family, f, *args):
+    """A compiled function returns and writes what it does uncompiled: also when it runs again."""
+    compiled = mb.compile(f)
+    for _ in range(2):
+        plain, given = [family(x) for x in args], [family(x) for x in args]
+        wanted, got = f(*plain), compiled(*given)
+        for a, b in zip(values(wanted), values(got), strict=True):
+            assert a.dtype == b.dtype
+            np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-14)
+        for a, b in zip(values(plain), values(given), strict=True):
+            np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-14)
+    assert len(compiled.programs) == 1
+    return got
+
+
+X = np.array([3.0, 10.0, 0.5])
+A = np.array([[2.0, 1.0], [1.0, 3.0]])
+
+
+def test_while_loop(family):
+    check(family, lambda x: mb.while_loop(lambda x: mb.max(x) > 1, lambda x: x / 2, x), X)
+
+
+def test_while_loop_that_makes_no_trip(family):
+    check(family, lambda x: mb.while_loop(lambda x: mb.max(x) < 0, lambda x: x / 2, x), X)
+
+
+def test_numbers_in_a_state_become_arrays(family):
+    def collatz(n):
+        def step(s):
+            return mb.where(s[0] % 2 == 0, s[0] // 2, 3 * s[0] + 1), s[1] + 1
+
+        return mb.while_loop(lambda s: s[0] != 1, step, (n, 0))[1] + 0 * n
+
+    check(family, collatz, np.array(27))
+
+
+def test_numbers_take_the_dtype_of_what_they_become(family):
+    def f(x):
+        return mb.while_loop(lambda s: s[1] < 3.0, lambda s: (s[0] * 2, s[1] + mb.sum(x)), (x, 0.0))
+
+    check(family, f, np.array([0.5, 0.25], np.float32))
+
+
+def test_numbers_that_stay_are_constants():
+    def f(x):
+        return mb.fori_loop(0, 3, lambda i, s: (s[0] * s[1], s[1]), (x, 2))
+
+    assert mb.compile(f)(mb.HostArray(X))[1] == 2
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_fori_loop_with_bounds_that_are_arrays(family, n):
+    def f(x, n):
+        return mb.fori_loop(0, n, lambda i, s: s * x + i, mb.zeros_like(x)) + mb.fori_loop(
+            -n, n, lambda i, s: s + i, x
+        )
+
+    check(family, f, X, np.array(n))
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0, 0), (2, 5), (3, 1), (-2, 2), (0, 1)])
+def test_fori_loop_with_numbers_of_trips(family, lower, upper):
+    check(family, lambda x: mb.fori_loop(lower, upper, lambda i, s: s + i * x, x), X)
+
+
+def test_the_index_picks_and_places(family):
+    def f(x, n):
+        found = mb.zeros((4,)) if family is mb.HostArray else mb.zeros_like(x)
+
+        def body(i, s):
+            found[i] = mb.sum(s) * x[i]
+            return s * 1.5
+
+        return mb.fori_loop(0, n, body, x), found + 1
+
+    check(family, f, np.arange(1.0, 5), np.array(3))
+
+
+def power_iteration(A, b):
+    def body(s):
+        v, new, _ = s
+        w = A @ v
+        return w / mb.sqrt(mb.sum(w * w)), mb.sum(v * w), new
+
+    return mb.while_loop(lambda s: abs(s[1] - s[2]) > 1e-13, body, (b, 1.0, 0.0))
+
+
+def test_power_iteration(family):
+    _, value, _ = check(family, power_iteration, A, np.ones(2))
+    np.testing.assert_allclose(mb.to_numpy(value), np.linalg.eigvalsh(A)[-1], rtol=1e-7)
+
+
+def newton(c):
+    return mb.while_loop(lambda s: mb.max(abs(s * s - c)) > 1e-10, lambda s: 0.5 * (s + c / s), c)
+
+
+def test_newton(family):
+    np.testing.assert_allclose(values(check(family, newton, X))[0], np.sqrt(X))
+
+
+def test_libraries_are_called_in_loops(family):
+    check(family, lambda A, b: mb.fori_loop(0, 4, lambda i, s: mb.linalg.solve(A, s), b), A, np.ones(2))
+
+
+# Writes
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_a_body_may_write_to_its_state(family, n):
+    def f(u, n):
+        def body(i, u):
+            u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+            return u
+
+        return mb.fori_loop(0, n, body, u) * 2
+
+    check(family, f, np.arange(6.0) ** 2, np.array(n))
+
+
+def exchanged(u, v, n):
+    def body(i, s):
+        a, b = s
+        b[1:-1] = a[1:-1] + 0.1 * (a[2:] - 2 * a[1:-1] + a[:-2])
+        return b, a
+
+    a, b = mb.fori_loop(0, n, body, (u, v))
+    return a * 1, b * 1
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 5])
+def test_two_arrays_take_turns(family, n):
+    u = np.arange(6.0) ** 2
+    check(family, exchanged, u, u + 1, np.array(n))
+    check(family, lambda u, v: exchanged(u, v, n), u, u + 1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 6, 7])
+def test_three_arrays_take_turns(family, n):
+    def f(a, b, c, n):
+        def body(i, s):
+            a, b, c = s
+            c[...] = a * 0.5 + b
+            return c, a, b
+
+        x, y, z = mb.fori_loop(0, n, body, (a, b, c))
+        return x + 0, y + 0, z + 0
+
+    check(family, f, X, X + 1, X + 2, np.array(n))
+    check(family, lambda a, b, c: f(a, b, c, n), X, X + 1, X + 2)
+
+
+def test_arrays_take_turns_until_it_is_enough(family):
+    def f(a, b):
+        def body(s):
+            a, b, k = s
+            b[...] = a * 0.5
+            return b, a, k + 1
+
+        a, b, _ = mb.while_loop(lambda s: mb.max(s[0]) > 0.3, body, (a, b, 0))
+        return a + 0, b + 0
+
+    for scale in (0.0, 1.0, 2.0, 4.0):
+        check(family, f, X * scale, X)
+
+
+def test_swapping_takes_no_work():
+    program = mb.compile(lambda x, y: mb.fori_loop(0, 5, lambda i, s: (s[1], s[0]), (x, y))).program(
+        mb.HostArray(X), mb.HostArray(X)
+    )
+    (step,) = [s for s in program.plan.steps if s.name == "for loop"]
+    loop = step.call.template[0][0]
+    assert loop.passed == {0: 1, 1: 0} and loop.trips == 5 and len(loop.inputs) == 2
+    check(mb.HostArray, lambda x, y: mb.fori_loop(0, 5, lambda i, s: (s[1], s[0]), (x, y)), X, X + 1)
+
+
+def test_arrays_from_around_are_written_to(family):
+    def f(x, total, n):
+        def body(i, s):
+            total[1:] += s[1:]
+            total[...] = total * 2
+            return s * 1.5
+
+        r = mb.fori_loop(0, n, body, x)
+        return r, total + 1
+
+    check(family, f, X, X * 0, np.array(4))
+
+
+def test_an_array_from_around_may_be_what_the_loop_starts_with(family):
+    def f(x):
+        # The body reads the first value of x in each trip.
+        return mb.fori_loop(0, 3, lambda i, s: s * 0.5 + x, x)
+
+    def g(x):
+        def body(i, s):
+            s *= 2
+            return s + 0 * x if False else s
+
+        r = mb.fori_loop(0, 3, body, x)
+        return r + x
+
+    check(family, f, X)
+    check(family, g, X)
+
+
+def test_what_is_written_and_dropped_is_refused():
+    def f(x):
+        def body(i, s):
+            s[:1] = 0
+            return s * 2
+
+        return mb.fori_loop(0, 3, body, x)
+
+    with pytest.raises(TraceError, match=r"writes to its state, and returns another array.*mb.copy\(x\)"):
+        mb.compile(f)(mb.HostArray(X))
+
+
+def test_a_condition_only_looks():
+    def condition(s):
+        s[:1] = 0
+        return mb.sum(s) > 1
+
+    with pytest.raises(TraceError, match="A condition only looks"):
+        mb.compile(lambda x: mb.while_loop(condition, lambda s: s / 2, x))(mb.HostArray(X))
+
+
+def test_a_constant_array_is_not_written_to():
+    constant = mb.HostArray(X)
+
+    def body(i, s):
+        s += 1
+        return s
+
+    with pytest.raises(TraceError, match="none of its arguments"):
+        mb.compile(lambda x: mb.fori_loop(0, 3, body, constant) + x)(mb.HostArray(X))
+    assert mb.to_numpy(constant)[0] == 3.0
+    check(mb.HostArray, lambda x: mb.fori_loop(0, 3, lambda i, s: s + x, constant), X)
+
+
+# States
+
+
+@dataclasses.dataclass
+class Oscillator:
+    x: object
+    v: object
+    name: str = "spring"
+
+
+def test_states_are_nests_of_any_kind(family):
+    def f(x):
+        start = {"o": Oscillator(x, mb.zeros_like(x)), "k": [0, None], "both": (x, x)}
+
+        def body(s):
+            o = s["o"]
+            v = o.v - 0.1 * o.x
+            moved = Oscillator(o.x + 0.1 * v, v, o.name)
+            return {"o": moved, "k": [s["k"][0] + 1, None], "both": (s["both"][1], s["both"][0] + 1)}
+
+        s = mb.while_loop(lambda s: s["k"][0] < 7, body, start)
+        assert s["o"].name == "spring" and s["k"][1] is None
+        return s["o"].x, s["o"].v, s["both"]
+
+    check(family, f, X)
+
+
+def test_wrappers_in_a_state(family):
+    check(family, lambda A: mb.fori_loop(0, 3, lambda i, s: s.T * 2 + 1, A[:, ::-1].T), A)
+    check(family, lambda A: mb.fori_loop(0, 3, lambda i, s: (s * 2).T, A) * 1, A)
+
+    def f(u):
+        def body(i, s):
+            s += 1
+            return s
+
+        return mb.fori_loop(0, 3, body, u[1:]) * 1, u * 1
+
+    check(family, f, X)
+
+
+def test_structured_arrays_in_a_state():
+    def f(x):
+        def body(i, D):
+            return D @ D
+
+        D = mb.fori_loop(0, 2, body, mb.Diagonal(x))
+        return D @ x
+
+    check(mb.HostArray, f, X)
+
+
+def test_changed_states_are_named():
+    x = mb.HostArray(X)
+
+    def message(body, state=None):
+        with pytest.raises(TraceError) as e:
+            mb.compile(lambda x: mb.fori_loop(0, 3, body, state or {"u": (x, x)}))(x)
+        return str(e.value)
+
+    said = message(lambda i, s: {"u": (s["u"][0], s["u"][1].astype(mb.float32))})
+    assert "test_controlflow.py" in said
+    assert "the element ['u'][1] of its state from float64[3] to float32[3]" in said
+    assert "`x.astype(mb.float64)`" in said
+    said = message(lambda i, s: {"u": (s["u"][0][1:], s["u"][1])})
+    assert "the element ['u'][0] of its state from float64[3] to float64[2]" in said
+    said = message(lambda i, s: {"u": (s["u"][0],)})
+    assert "the element ['u'] of its state from a tuple of 2 to a tuple of 1" in said
+    said = message(lambda i, s: {"u": None})
+    assert "the element ['u'] of its state from a tuple of 2 to None" in said
+    said = message(lambda i, s: {"u": (None, s["u"][1])})
+    assert "['u'][0] of its state from float64[3] to None" in said
+    said = message(lambda i, s: s + x, 0.5)
+    assert "its state from 0.5 to float64[3]" in said and "zeros_like" in said
+
+
+def test_conditions_that_are_no_truth_values():
+    x = mb.HostArray(X)
+    with pytest.raises(TraceError, match=r"shape \(3,\).*mb.all"):
+        mb.compile(lambda x: mb.while_loop(lambda s: s > 1, lambda s: s / 2, x))(x)
+    with pytest.raises(TraceError, match="would never end"):
+        mb.compile(lambda x: mb.while_loop(lambda s: True, lambda s: s / 2, x))(x)
+    with pytest.raises(TraceError, match=r"shape \(3,\).*mb.where"):
+        mb.compile(lambda x: mb.cond(x > 1, mb.sqrt, mb.exp, x))(x)
+
+
+def test_bounds_that_are_no_integers():
+    x = mb.HostArray(X)
+    for compiled in (False, True):
+        for bound in (1.5, "a", x, mb.asarray(1.5)):
+
+            def f(x, bound=bound):
+                return mb.fori_loop(0, bound, lambda i, s: s, x)
+
+            with pytest.raises(TypeError, match="upper bound of a loop is an integer"):
+                (mb.compile(f) if compiled else f)(x)
+
+
+# Loops in loops, and branches
+
+
+def test_nested_loops(family):
+    def f(x, n):
+        total = mb.zeros_like(x)
+
+        def outer(i, s):
+            def inner(j, t):
+                total[...] = total + t * j
+                return t + x * i
+
+            return mb.fori_loop(0, i + 1, inner, s)
+
+        return mb.fori_loop(0, n, outer, x), total
+
+    check(family, f, X, np.array(4))
+
+
+def test_inner_loops_write_to_the_state_of_the_outer(family):
+    def f(x):
+        def outer(i, s):
+            def inner(j, t):
+                s[1:] += t[1:] * j
+                return t * 0.5
+
+            mb.fori_loop(0, 3, inner, x)
+            return s
+
+        return mb.fori_loop(0, 4, outer, x * 1)
+
+    check(family, f, X)
+
+
+def test_cond(family):
+    f = lambda x: mb.cond(mb.sum(x) > 0, mb.sqrt, mb.negative, abs(x)) + x
+    check(family, f, X)
+    check(family, f, -X)
+
+
+def test_both_branches_may_write(family):
+    def f(x, y):
+        def yes():
+            x[:1] = 5.0
+            return x, 1.0
+
+        def no():
+            y[1:] = 2.0
+            return y * 2, 2
+
+        r = mb.cond(mb.sum(x) > 5, yes, no)
+        return r[0] * 1, r[1] * x, x + y
+
+    check(family, f, X, X + 1)
+    check(family, f, X * 0, X + 1)
+
+
+def test_branches_choose_arrays(family):
+    def f(x, y):
+        z = mb.cond(mb.sum(x) > mb.sum(y), lambda a, b: a, lambda a, b: b, x, y)
+        w = mb.cond(mb.sum(x) > mb.sum(y), lambda: x.T[::-1], lambda: y)
+        return z * 2, w * 3
+
+    check(family, f, X, X + 1)
+    check(family, f, X + 2, X + 1)
+
+
+def test_only_one_branch_is_run():
+    calls = []
+
+    @mb.jit
+    def unused(x):
+        return 0.0
+
+    def f(x, A):
+        return mb.cond(mb.sum(x) > 0, lambda: mb.linalg.solve(A, x), lambda: x * 2)
+
+    singular = mb.HostArray(np.zeros((3, 3)))
+    g = mb.compile(f)
+    np.testing.assert_allclose(mb.to_numpy(g(mb.HostArray(-X), singular)), -2 * X)
+    with pytest.raises(np.linalg.LinAlgError):
+        mb.materialize(g(mb.HostArray(X), singular))
+    assert not calls
+
+
+def test_branches_that_differ_are_named():
+    x = mb.HostArray(X)
+    with pytest.raises(
+        TraceError, match=r"different results: float64\[3\] of the one, float64\[2\] of the other"
+    ):
+        mb.compile(lambda x: mb.cond(mb.sum(x) > 0, lambda: x, lambda: x[1:]))(x)
+    with pytest.raises(TraceError, match=r"element \[1\] is float64\[3\] of the one, int64\[3\] of the other"):
+        mb.compile(lambda x: mb.cond(mb.sum(x) > 0, lambda: (x, x * 2), lambda: (x, x.astype(mb.int64))))(x)
+    with pytest.raises(TraceError, match="a tuple of 2 of the one"):
+        mb.compile(lambda x: mb.cond(mb.sum(x) > 0, lambda: (x, x), lambda: x))(x)
+
+
+def test_branches_of_constants_are_plain():
+    seen = []
+
+    def f(x):
+        return mb.cond(x.ndim == 1, lambda: seen.append(1) or x, lambda: seen.append(2) or x)
+
+    mb.compile(f)(mb.HostArray(X))
+    assert seen == [1]
+
+
+def test_loops_in_branches_in_loops(family):
+    def f(x, n):
+        def body(i, s):
+            return mb.cond(
+                i % 2 == 0,
+                lambda s: s + x,
+                lambda s: s * mb.fori_loop(0, i, lambda j, t: t + 1.0, 0.0),
+                s,
+            )
+
+        return mb.fori_loop(0, n, body, x)
+
+    check(family, f, X, np.array(6))
+
+
+# What does not change is computed once
+
+
+def test_what_does_not_change_is_computed_before_the_loop():
+    def f(x, y):
+        return mb.fori_loop(0, 5, lambda i, s: s + mb.exp(y) * mb.sum(y), x)
+
+    program = mb.compile(f).program(mb.HostArray(X), mb.HostArray(X))
+    (step,) = [s for s in program.plan.steps if s.name == "for loop"]
+    loop = step.call.template[0][0]
+    assert not [x for x in mb_nodes(loop.outputs) if x.label in ("exp", "sum")]
+    check(mb.HostArray, f, X, X)
+
+
+def mb_nodes(outputs):
+    from mirabelle.arraytypes.programs.graph import ordered
+
+    return ordered(outputs)
+
+
+def test_what_may_fail_waits_for_the_first_trip():
+    f = mb.compile(lambda A, b, n: mb.fori_loop(0, n, lambda i, s: s + mb.linalg.solve(A, b), b))
+    singular, b = mb.HostArray(np.zeros((2, 2))), mb.HostArray(np.ones(2))
+    assert mb.to_numpy(f(singular, b, mb.asarray(0))).tolist() == [1, 1]
+    with pytest.raises(np.linalg.LinAlgError):
+        f(singular, b, mb.asarray(1))
+
+
+def test_errors_in_a_body_leave_arrays_as_they_were():
+    def f(x):
+        total = x * 1
+
+        def body(i, s):
+            total[...] = 0
+            raise KeyError("mine")
+
+        try:
+            mb.fori_loop(0, 3, body, x)
+        except KeyError:
+            pass
+        return total
+
+    assert mb.to_numpy(mb.compile(f)(mb.HostArray(X))).tolist() == X.tolist()
+
+
+# Derivatives
+
+
+def test_gradients_in_programs(family):
+    def loss(x):
+        return mb.sum(mb.fori_loop(0, 3, lambda i, s: s * mb.sin(x) + i, x))
+
+    check(family, lambda x: mb.autodiff.gradient(loss, x), X)
+    check(family, lambda c: mb.autodiff.gradient(lambda c: mb.sum(newton(c)), c), X)
+
+
+def test_states_get_derivatives(family):
+    def loss(x):
+        return mb.sum(mb.fori_loop(0, 3, lambda i, s: s + x * x, mb.zeros_like(x)))
+
+    check(family, lambda x: mb.autodiff.gradient(loss, x), X)
+    check(
+        family,
+        lambda x: mb.autodiff.gradient(lambda x: mb.fori_loop(0, 3, lambda i, s: s + mb.sum(x * x), 0.0), x),
+        X,
+    )
+
+
+def test_branches_have_derivatives(family):
+    def loss(x):
+        return mb.sum(mb.cond(mb.sum(x) > 0, lambda: x * x, lambda: mb.ones_like(x)))
+
+    check(family, lambda x: mb.autodiff.gradient(loss, x), X)
+    check(family, lambda x: mb.autodiff.gradient(loss, x), -X)

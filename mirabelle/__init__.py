@@ -51,8 +51,9 @@ import mirabelle.linalg
 from mirabelle import autodiff, compiling, random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
-from mirabelle.arraytypes.programs.compiled import compile, trace
+from mirabelle.arraytypes.programs.compiled import compile
 from mirabelle.arraytypes.programs.controlflow import cond, fori_loop, while_loop
+from mirabelle.arraytypes.programs.persistence import load_program
 from mirabelle.arraytypes.creation import (
     arange,
     asarray,
@@ -902,6 +903,7 @@ __all__ = [
     "linalg",
     "linspace",
     "load",
+    "load_program",
     "loadtxt",
     "log",
     "log1p",

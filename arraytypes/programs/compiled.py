@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import threading
 import time
 import warnings
@@ -183,6 +184,7 @@ class Program:
         self.name = getattr(owner.function, "__name__", "program")
         self.key = arguments.key
         self.keep = arguments.keep
+        self.parameters = owner._names
         self.distinct = len(arguments.arrays)
         self.seconds: dict[str, float] = {}
         self.line = user_line(2)
@@ -198,6 +200,10 @@ class Program:
         self.record = self.passes.record
         clock.passed("transform")
         self.inner = self.captured.inner
+        self._lower(clock)
+
+    def _lower(self, clock: _Clock) -> None:
+        """Make of the graph what runs."""
         self.plan, self.in_place = self._planned()
         clock.passed("plan")
         self.runner: Any = self.inner._plan_runner(self.plan) or StepByStep(self.inner, self.plan)
@@ -299,6 +305,24 @@ class Program:
 
         return profiled(self, args, kwargs, times)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program to a file, which `mb.load_program(path)` runs without the function it is made of.
+
+        The file holds the graph after all passes and the constant arrays in it. What has no name that every
+        mirabelle knows, such as functions of your own, cannot be in it. An existing file is replaced at once.
+
+        >>> import tempfile
+        >>> import mirabelle as mb
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     mb.compile(lambda x: x * 2 + 1).program(mb.zeros(3)).save(f"{folder}/line.program")
+        ...     line = mb.load_program(f"{folder}/line.program")
+        >>> print(line(mb.ones(3)))
+        [3. 3. 3.]
+        """
+        from mirabelle.arraytypes.programs.persistence import save_program
+
+        save_program(self, path)
+
     def _repr_html_(self) -> str:
         return self.explain()._repr_html_()  # type: ignore[no-any-return]
 
@@ -393,7 +417,7 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:
     """The program of a function for arrays like these, ahead of time. Their contents are not looked at.
 
     >>> import mirabelle as mb
-    >>> mb.trace(lambda x, y: x @ y, mb.zeros((2, 3)), mb.zeros((3, 4))).plan.steps[0].name
+    >>> mb.compiling.trace(lambda x, y: x @ y, mb.zeros((2, 3)), mb.zeros((3, 4))).plan.steps[0].name
     'matmul'
     """
     owner = f if isinstance(f, Compiled) else Compiled(f)

@@ -374,6 +374,30 @@ class RangeFrame:
             self.loops.append(sig)
         return self.loops_at + 2 * self.loops.index(sig)
 
+    def stepping(self, outer: list[int], labels: list[str]) -> None:
+        """Rows of several dimensions: from one to the next by a step, as long as it is along the same dimension.
+
+        (A division for each row takes as long as a short row.)
+        """
+        w = self.w
+        last = outer[-1]
+        w("if lo < hi:")
+        w.depth += 1
+        self.pointers("lo", outer, labels, "p")
+        w("for row in range(lo, hi):")
+        w.depth += 1
+        self.hoisted_loads()
+        self.row("first", "last")
+        w(f"c{last} += 1")
+        w(f"if c{last} < n{last}:")
+        w.depth += 1
+        for label in labels:
+            w(f"p{label} += {label}_{last}")
+        w.depth -= 1
+        w("else:")
+        w.depth += 1
+        self.pointers("row + 1", outer, labels, "p")
+
     # Whole kernels
 
     def source(self) -> Source:
@@ -402,6 +426,9 @@ class RangeFrame:
             self.hoisted_loads()
             self.row("left", "right")
         else:
+            if len(outer) > 1:
+                self.stepping(outer, labels)
+                return Source(w.text(), name, self.loops, self.body.functions)
             w("for row in range(lo, hi):")
             w.depth += 1
             self.pointers("row", outer, labels, "p")

@@ -79,6 +79,8 @@ class _Planner:
         # The step that computes a stored value; and the last that wrote to a storage.
         self.made_by: dict[int, int] = {}
         self.view: dict[int, Ref] = {}
+        # Values that are computed where an update puts them, with that update.
+        self.home: dict[int, Update] = {}
         # The storages of owned inputs.
         self.mine: set[Storage] = set()
         # The position from which on a value in memory is overwritten by an update of it.
@@ -126,6 +128,8 @@ class _Planner:
         position = self.place
         for x in reversed(self.nodes):
             kind = type(x)
+            if kind is Fold and id(x) not in self.is_output:
+                self.settle(x, {position[id(u)] for u in self.users.get(id(x), ()) if id(u) in stored}, roots)
             if id(x) in stored or kind is Call:
                 continue
             found: set[int] = set()
@@ -149,9 +153,46 @@ class _Planner:
                     if type(u) is not Fold
                 )
                 if stretches or (len(found) > 1 and self.pays(x, len(found))):
-                    stored.add(id(x))
-                    continue
+                    home = self.settle(x, found, roots)
+                    if home is None:
+                        stored.add(id(x))
+                        continue
+                    found = {position[id(home)]}
             roots[id(x)] = found
+
+    def settle(self, x: Node, readers: set[int], roots: dict[int, set[int]]) -> Update | None:
+        """Can a value be computed straight into the place that an update gives it, and be read there by others?"""
+        updates = [u for u in self.users.get(id(x), ()) if type(u) is Update and u.value is x]
+        if len(updates) != 1:
+            return None
+        home: Update = updates[0]  # type: ignore[assignment]
+        here = self.place[id(home)]
+        if home.part_shape != x.shape or home.part_dtype != x.dtype or 0 in home.strides or home.base is x:
+            return None
+        if isinstance(x, Fold) and not fusable(x):
+            return None
+        for u in self.users.get(id(x), ()):
+            if u is not home and type(u) not in (Map, Update, Fold):
+                return None
+            if u is not home and id(u) not in self.stored:
+                readers = readers | roots[id(u)]
+        others = readers - {here}
+        until = self._until(x.operands[0]) if isinstance(x, Fold) else self.expiry[id(x)]
+        if until < here or (others and min(others) < here):
+            return None
+        if others:
+            # Until when does it stay there?
+            last, dest = max(others), _region(home)
+            after: Node = home
+            while True:
+                following = [u for u in self.users.get(id(after), ()) if type(u) is Update and u.base is after]
+                if not following or self.place[id(following[0])] >= last:
+                    break
+                if len(following) > 1 or not apart(dest, _region(following[0])):
+                    return None
+                after = following[0]
+        self.home[id(x)] = home
+        return home
 
     def expire(self) -> None:
         """Until where each value that is not stored can be computed: what it reads may be overwritten."""
@@ -211,6 +252,9 @@ class _Planner:
 
     def version_of(self, node: Node) -> Node:
         """The stored value that a leaf of a kernel reads."""
+        home = self.home.get(id(node))
+        if home is not None:
+            return home
         while type(node) is Part and id(node) not in self.where:
             node = node.operands[0]
         return node
@@ -242,7 +286,7 @@ class _Planner:
                 self.made_by[id(x)] = -1
             elif kind is Call:
                 self.call(x)  # type: ignore[arg-type]
-            elif id(x) not in self.stored:
+            elif id(x) not in self.stored or id(x) in self.home:
                 continue
             elif kind is Empty:
                 self.where[id(x)] = self.new_storage(x)
@@ -364,7 +408,13 @@ class _Planner:
         """A write: in place where nobody reads the value before it any more."""
         base, value = node.base, node.value
         builder = KernelBuilder(self, node.part_shape)
-        top = builder.operand(value)
+        folded = isinstance(value, Fold) and self.home.get(id(value)) is node
+        if folded:
+            builder = KernelBuilder(self, value.operands[0].shape)
+            top = builder.operand(value.operands[0])
+        else:
+            builder.owner = node
+            top = builder.operand(value)
         storage: Storage | None = None
         if isinstance(base, Empty):
             storage = self.new_storage(base)
@@ -374,6 +424,20 @@ class _Planner:
             storage = self.new_storage(base)
             self.add(CopyStep([], whole(storage), self.ref(base)))
         dest = Ref(storage, node.offset, node.part_shape, node.strides, node.part_dtype)
+        if id(value) in self.home and self.home[id(value)] is node:
+            self.view[id(value)] = dest
+        if folded and all(r.storage is not storage or (not r.table and apart(r, dest)) for r in builder.leaves):
+            fold: Any = value
+            self.add(FoldStep([fold], builder.request((top,)), fold.axes, [dest]))
+            self.made_by[id(node)] = len(self.steps) - 1
+            self.where[id(node)] = storage
+            return
+        if folded:
+            del self.home[id(value)]
+            del self.view[id(value)]
+            self.fold(value)  # type: ignore[arg-type]
+            builder = KernelBuilder(self, node.part_shape)
+            top = builder.operand(value)
         if not all(harmless(r, dest) for r in builder.leaves):
             # It reads what it overwrites, at other places: by way of memory of its own.
             between = self.new_storage(_made_of(value, node))
@@ -418,6 +482,12 @@ class _Planner:
                 s.index = i
             found.append(s)
         return found
+
+
+def _region(update: Any) -> Ref:
+    """Where an update writes, in memory of its own."""
+    memory = Storage(0, "temporary", update.base)
+    return Ref(memory, update.offset, update.part_shape, update.strides, update.part_dtype)
 
 
 def _made_of(value: Node, update: Update) -> Node:
@@ -473,8 +543,9 @@ class KernelBuilder:
         self.index: dict[Any, int] = {}
         self.steps: dict[tuple[int, ...], int] = {}
         self.seen: dict[int, int] = {}
-        # Values that this kernel itself computes, though they are stored.
+        # Values that this kernel itself computes, though they are stored; the update it is for.
         self.inside: set[int] = set()
+        self.owner: Any = None
 
     def top(self, node: Node) -> int:
         """The reference of a value that this kernel stores."""
@@ -494,9 +565,11 @@ class KernelBuilder:
         return Ref(planner.where[id(source)], node.offset, node.shape, node.strides, node.dtype, node.table)
 
     def operand(self, node: Node) -> int:
-        if type(node) is Map and (id(node) not in self.planner.stored or id(node) in self.inside):
-            return self.map(node)
         planner = self.planner
+        if type(node) is Map and (id(node) not in planner.stored or id(node) in self.inside):
+            home = planner.home.get(id(node))
+            if home is None or home is self.owner:
+                return self.map(node)
         return self.leaf(planner.ref(node), planner.version_of(node))
 
     def leaf(self, ref: Ref, version: Node) -> int:

@@ -147,11 +147,53 @@ class HostPlan(StepByStep):
         if not plan.asked():
             self.missing.append(plan.asked)
         operands = [self.place(r) for r in request.leaves]  # type: ignore[attr-defined]
-        in_order = plan.back == tuple(range(len(plan.back)))
-        if not in_order:
+        scalars = request.scalars
+        if plan.back == tuple(range(len(plan.back))) and all(d.is_contiguous for d in step.dests):
+            dests = [self.place(d) for d in step.dests]
+            return lambda tasks: _done(tasks.reduce(plan, dests, operands, scalars))
+        rows = self.row_strides(plan, step.dests)
+        if rows is not None:
+            dests = [self.place(d) for d in step.dests]
+            return lambda tasks: _done(tasks.reduce(plan, dests, operands, scalars, rows=rows))
+        # By way of memory in the order in which the reduction comes out.
+        copies = [self.moved(plan, d) for d in step.dests]
+
+        def add(tasks: TaskList) -> None:
+            between = [tasks.scratch(d.nbytes) for d in step.dests]
+            tasks.reduce(plan, between, operands, scalars)
+            for place, copy in zip(between, copies, strict=True):
+                copy(tasks, place)
+
+        return add
+
+    def row_strides(self, plan: ReductionPlan, dests: list[Ref]) -> list[int] | None:
+        """The distances of rows of results that go straight where they belong; None where that cannot be said."""
+        if not plan.arrangement.inner_kept or plan.parts != 1:
             return None
-        dests = [self.place(d) for d in step.dests]
-        return lambda tasks: _done(tasks.reduce(plan, dests, operands, request.scalars))
+        if plan.back != tuple(range(len(plan.back))):
+            return None
+        found: list[int] = []
+        for d in dests:
+            sizes, merged = layout.merge(
+                [n for n in d.shape if n != 1], [[s for n, s in zip(d.shape, d.strides, strict=True) if n != 1]]
+            )
+            if len(sizes) != 2 or merged[0][1] != d.dtype.itemsize or sizes != [plan.kept, plan.inner]:
+                return None
+            found.append(merged[0][0])
+        return found
+
+    def moved(self, plan: ReductionPlan, dest: Ref) -> Callable[[TaskList, tuple[int, int]], None]:
+        """What copies a result from the order of memory it came out in to where it belongs."""
+        source = np.empty(0, dest.dtype)
+        made = np.lib.stride_tricks.as_strided(source, plan.in_memory, c_strides(plan.in_memory, dest.dtype))
+        views = [_as_delivered(dest, plan.delivered), made.transpose(plan.back)]
+        request = Request(((), (-1,)), [dest], [], plan.delivered, [])  # type: ignore[list-item]
+        program = program_for(request, (dest.dtype,))
+        arrangement = layout.arrange(plan.delivered, views)
+        how = Layout(len(arrangement.sizes), arrangement.classes[:1], arrangement.classes[1:], arrangement.tiled)
+        entry = self.kernel(program, how)
+        place = self.place(dest)
+        return lambda tasks, source: _done(tasks.launch(program, entry, arrangement, [place, source], []))
 
     # Running
 
@@ -236,6 +278,14 @@ class HostPlan(StepByStep):
             if s.kind == "temporary" and s.number in wanted and s.offset >= 0:
                 strides = c_strides(s.shape, s.dtype)
                 self.fixed[s.number] = np.ndarray(s.shape, s.dtype, self.memory, first + s.offset, strides)
+
+
+def _as_delivered(dest: Ref, shape: tuple[int, ...]) -> np.ndarray:
+    """A destination without its dimensions of one element."""
+    strides = [s for n, s in zip(dest.shape, dest.strides, strict=True) if n != 1]
+    kept = [n for n in dest.shape if n != 1]
+    assert tuple(kept) == shape
+    return np.lib.stride_tricks.as_strided(np.empty(0, dest.dtype), shape, strides)
 
 
 def _done(_: int) -> None:

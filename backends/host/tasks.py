@@ -284,8 +284,12 @@ class TaskList:
         operands: Sequence[Place],
         scalars: list[Any],
         after: Collection[int] | None = None,
+        rows: Sequence[int] | None = None,
     ) -> int:
-        """Fused reductions, whose results go where `results` says, in the order `plan.run` returns them."""
+        """Fused reductions, whose results go where `results` says, in the order `plan.run` returns them.
+
+        `rows` says how many bytes apart the rows of results are that no partial results are made for.
+        """
         if not plan.ready(wait=True):
             raise ValueError(
                 "There is no compiled kernel for this reduction. Ask plan.ready(wait=True) first, and run "
@@ -293,6 +297,8 @@ class TaskList:
             )
         statement = _Reduction(self, plan, list(results))
         words = plan.words.copy()
+        for at, distance in zip(plan.addresses, rows or (), strict=False):
+            words[at + 2] = distance
         if scalars:
             given = run.scalar_block(plan.program, scalars)
             words[plan.scalars : plan.scalars + len(given)] = given

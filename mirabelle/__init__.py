@@ -51,9 +51,6 @@ import mirabelle.linalg
 from mirabelle import autodiff, compiling, random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
-from mirabelle.arraytypes.programs.compiled import compile
-from mirabelle.arraytypes.programs.controlflow import cond, fori_loop, while_loop
-from mirabelle.arraytypes.programs.persistence import load_program
 from mirabelle.arraytypes.creation import (
     arange,
     asarray,
@@ -387,6 +384,9 @@ from mirabelle.arraytypes.parts import (
     SlidingWindows,
     sliding_window_view,
 )
+from mirabelle.arraytypes.programs.compiled import compile
+from mirabelle.arraytypes.programs.controlflow import cond, fori_loop, while_loop
+from mirabelle.arraytypes.programs.persistence import load_program
 from mirabelle.arraytypes.reductions import mapreduce, reduce
 from mirabelle.arraytypes.reference import RefArray
 from mirabelle.arraytypes.streams import Stream, stream, synchronize
@@ -827,8 +827,8 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
-    "free_memory",
     "fori_loop",
+    "free_memory",
     "frexp",
     "from_dlpack",
     "frombuffer",

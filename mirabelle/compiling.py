@@ -1,14 +1,27 @@
 """Compiled programs: what `mb.compile` is made of.
 
 >>> import mirabelle as mb
->>> program = mb.trace(lambda x: x * 2 + 1, mb.zeros(3))
+>>> program = mb.compiling.trace(lambda x: x * 2 + 1, mb.zeros(3))
 >>> [step.name for step in program.plan.steps]
 ['multiply_add']
 """
 
 from mirabelle.arraytypes.programs.compiled import Compiled, Program, compile, trace
 from mirabelle.arraytypes.programs.errors import TraceError
-from mirabelle.arraytypes.programs.passes import FINITE, PASSES
+from mirabelle.arraytypes.programs.passes import FINITE, PASSES, rewrite
+from mirabelle.arraytypes.programs.persistence import LoadedProgram, load_program
 from mirabelle.arraytypes.programs.traced import Traced
 
-__all__ = ["FINITE", "PASSES", "Compiled", "Program", "TraceError", "Traced", "compile", "trace"]
+__all__ = [
+    "FINITE",
+    "PASSES",
+    "Compiled",
+    "LoadedProgram",
+    "Program",
+    "TraceError",
+    "Traced",
+    "compile",
+    "load_program",
+    "rewrite",
+    "trace",
+]

@@ -1,0 +1,517 @@
+"""Is a graph one that can be run? Asked of graphs that come from a file, which anybody can have written.
+
+What a kernel reads and writes is checked nowhere while it runs: so a node must not show memory that its source
+has not, and what a gather or a scatter is told must be known to lie within. Shapes and dtypes are worked out
+anew.
+
+>>> import mirabelle as mb
+>>> program = mb.compiling.trace(lambda x: mb.sum(x[1:] * 2), mb.zeros(4))
+>>> for node in program.graph:
+...     check(node)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.programs.graph import (
+    Call,
+    Data,
+    Empty,
+    Fold,
+    Input,
+    Map,
+    Node,
+    Part,
+    Product,
+    Result,
+    Slot,
+    Update,
+    call_node,
+    map_node,
+    result_node,
+    walked,
+)
+from mirabelle.arraytypes.programs.traced import _product_shape
+from mirabelle.arraytypes.reductions import REDUCTIONS
+from mirabelle.dispatch import promotion
+from mirabelle.dispatch.ops import TABLE
+
+_INT64 = np.dtype(np.int64)
+_BOOL = np.dtype(np.bool_)
+# Arrays have at most so many dimensions, and so many bytes (addresses have to be worked out with them).
+MOST_DIMENSIONS, MOST_BYTES = 64, 1 << 60
+
+
+class InvalidNode(ValueError):
+    """A node that contradicts itself or its operands."""
+
+
+def check(node: Node) -> None:
+    """Raise InvalidNode where a node cannot be what it says it is."""
+    find = CHECKS.get(type(node))
+    if find is None:
+        raise InvalidNode(f"nodes of the kind {type(node).__name__} are not known here")
+    check_shape(node.shape, node.dtype)
+    _check_operands(node)
+    find(node)
+
+
+def check_shape(shape: Any, dtype: np.dtype) -> None:
+    """Is it the shape of an array there can be?"""
+    _require(type(shape) is tuple and len(shape) <= MOST_DIMENSIONS, f"{shape!r} is no shape")
+    _require(all(type(n) is int and n >= 0 for n in shape), f"{shape!r} is no shape")
+    # (Of empty arrays, too: the strides are worked out.)
+    _require(
+        math.prod([max(n, 1) for n in shape]) * dtype.itemsize < MOST_BYTES, f"{shape!r} is too large a shape"
+    )
+
+
+def check_output(node: Node) -> None:
+    """Can a program return the node?"""
+    several = isinstance(node, Map) and node.sig.op.nout > 1
+    table = isinstance(node, Part) and node.table
+    _require(not (several or table or isinstance(node, Call)), f"{node!r} is no array by itself")
+
+
+def _require(holds: Any, otherwise: str) -> None:
+    if not holds:
+        raise InvalidNode(otherwise)
+
+
+def _check_operands(node: Node) -> None:
+    """What is no array by itself is read only by those that know what to do with it."""
+    for x in node.operands:
+        if type(x) is Call:
+            _require(type(node) is Result, "a call is used as if it were an array")
+        elif type(x) is Part and x.table:
+            is_first = (
+                type(node) is Map and node.sig.op is _GATHER and node.args[0] is x and node.args[1] is not x
+            )
+            _require(is_first, "what a gather reads is used as if it were an array")
+        elif type(x) is Map and x.sig.op.nout > 1:
+            picks = type(node) is Map and node.sig.op.name.startswith("pick")
+            _require(picks, f"{x.sig.op.name} has several results, and is used as if it were an array")
+
+
+# Nodes by their kinds
+
+
+def _check_leaf(node: Any) -> None:
+    _require(not node.operands, "a node that is computed from nothing has operands")
+
+
+def _check_map(node: Any) -> None:
+    sig, args = node.sig, node.args
+    op = sig.op
+    check_signature(op, sig.ins, sig.outs)
+    _require(len(args) == op.nin, f"{op.name} has {len(args)} operands")
+    for a, wanted in zip(args, sig.ins, strict=True):
+        if isinstance(a, Node):
+            if type(a) is Map and a.sig.op.nout > 1:
+                i = int(op.name[4:])
+                _require(i < len(a.sig.outs) and a.sig.outs[i] == wanted, f"{op.name} of {a.sig!r}")
+            else:
+                cast = op.name == "cast" or np.can_cast(a.dtype, wanted, "same_kind") or wanted == _BOOL
+                _require(cast, f"an operand of {op.name} is {a.dtype.name}, and not {wanted.name}")
+        else:
+            number = (
+                isinstance(a, (bool, int, float, complex, np.generic)) and np.asarray(a).dtype.kind in "biufc"
+            )
+            _require(number, f"{a!r} is an operand of {op.name}")
+    # (The shape can be larger: a number, or few elements, for many.)
+    shapes = [a.shape for a in args if isinstance(a, Node)]
+    try:
+        full = np.broadcast_shapes(*shapes, node.shape)
+    except ValueError:
+        full = None
+    _require(full == node.shape, f"{op.name} of shapes {shapes} has the shape {node.shape}")
+    if op is _GATHER:
+        table, index = args
+        _require(type(table) is Part and table.table, "a gather reads what is no table")
+        _require(
+            isinstance(index, Node) and index.dtype == _INT64, "a gather is told by something else than int64"
+        )
+        _require(table.shape == node.shape, "a gather's table has another shape than the gather")
+
+
+def check_signature(op: Any, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ...]) -> None:
+    """Is there such an operation at these dtypes?"""
+    _require(
+        len(ins) == op.nin and len(outs) == op.nout,
+        f"{op.name} has {len(ins)} operands and {len(outs)} results",
+    )
+    name = op.name
+    if name == "cast":
+        good = True
+    elif name == "copy" or name.startswith("pick"):
+        good = ins == outs
+    elif op is _GATHER:
+        good = ins == (outs[0], _INT64)
+    else:
+        try:
+            found = promotion.signature(op, ins)
+        except TypeError as e:
+            raise InvalidNode(str(e)) from None
+        good = found.ins == ins and found.outs == outs
+    kinds = ", ".join(d.name for d in ins)
+    _require(good, f"{name} does not make {outs[0].name} of {kinds}")
+
+
+def _check_fold(node: Any) -> None:
+    (operand,) = node.operands
+    _require(
+        REDUCTIONS.get(node.reduction.name) is node.reduction, f"{node.reduction!r} is no reduction of ours"
+    )
+    axes, ndim = node.axes, len(operand.shape)
+    _require(
+        all(type(a) is int and 0 <= a < ndim for a in axes) and list(axes) == sorted(set(axes)),
+        f"a reduction of {ndim} dimensions goes along {axes!r}",
+    )
+    kept = operand.shape
+    if node.keepdims:
+        made = tuple([1 if i in axes else n for i, n in enumerate(kept)])
+    else:
+        made = tuple([n for i, n in enumerate(kept) if i not in axes])
+    _require(made == node.shape, f"{node.reduction!r} of shape {kept} along {axes} has the shape {node.shape}")
+    _require(
+        node.dtype == operand.dtype or (node.reduction.name in ("any", "all") and node.dtype == _BOOL),
+        f"{node.reduction!r} of {operand.dtype.name} is {node.dtype.name}",
+    )
+
+
+def extent(offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
+    """Where the elements of a view begin that come first and last in memory, in bytes."""
+    low = high = offset
+    for n, s in zip(shape, strides, strict=True):
+        if s < 0:
+            low += s * (n - 1)
+        else:
+            high += s * (n - 1)
+    return low, high
+
+
+def _check_view(what: str, source: Node, offset: Any, shape: Any, strides: Any, dtype: np.dtype) -> None:
+    """Does a view show memory of its source only?"""
+    check_shape(shape, dtype)
+    _require(
+        type(offset) is int and type(strides) is tuple and all(type(s) is int for s in strides),
+        f"{what} is nowhere",
+    )
+    _require(len(strides) == len(shape), f"{what} has {len(strides)} strides and {len(shape)} dimensions")
+    steps = [s for n, s in zip(shape, strides, strict=True) if n > 1]
+    _require(
+        not any(x % dtype.alignment for x in (offset, *steps)),
+        f"{what} shows {dtype.name} where none can begin",
+    )
+    total = source.nbytes
+    if 0 in shape:
+        inside = 0 <= offset <= total
+    else:
+        low, high = extent(offset, shape, strides)
+        inside = low >= 0 and high + dtype.itemsize <= total
+    _require(inside, f"{what} shows memory outside of the {total} bytes of its source")
+
+
+def _check_part(node: Any) -> None:
+    (source,) = node.operands
+    what = f"a part of shape {node.shape}"
+    _require(type(node.table) is bool, f"{what} is a table and is none")
+    _check_view(what, source, node.offset, node.shape, node.strides, node.dtype)
+
+
+def _check_update(node: Any) -> None:
+    base, value = node.operands
+    what = f"a write of shape {node.part_shape}"
+    _require(node.shape == base.shape and node.dtype == base.dtype, f"{what} changes what it is made to")
+    _check_view(what, base, node.offset, node.part_shape, node.strides, node.part_dtype)
+    _require(value.dtype == node.part_dtype, f"{what} writes {value.dtype.name} as {node.part_dtype.name}")
+    try:
+        fits = np.broadcast_shapes(value.shape, node.part_shape) == node.part_shape
+    except ValueError:
+        fits = False
+    _require(fits, f"{what} writes an array of shape {value.shape}")
+
+
+def _check_product(node: Any) -> None:
+    a, b = node.operands
+    _require(a.shape and b.shape, "a matrix product of an array without dimensions")
+    inner = b.shape[-2] if len(b.shape) > 1 else b.shape[-1]
+    _require(a.shape[-1] == inner, f"a matrix product of shapes {a.shape} and {b.shape}")
+    try:
+        shape = _product_shape(a.shape, b.shape)
+    except ValueError:
+        shape = None
+    _require(
+        shape == node.shape, f"a matrix product of shapes {a.shape} and {b.shape} has the shape {node.shape}"
+    )
+    dtype = product_dtype(a.dtype, b.dtype)
+    _require(dtype == node.dtype, f"a matrix product of {a.dtype.name} and {b.dtype.name} is {node.dtype.name}")
+
+
+def product_dtype(a: np.dtype, b: np.dtype) -> np.dtype:
+    """What a matrix product is of."""
+    return np.matmul(np.zeros((1, 1), a), np.zeros((1, 1), b)).dtype  # type: ignore[no-any-return]
+
+
+def _check_call(node: Any) -> None:
+    template = node.template
+    good = type(template) is tuple and len(template) == 2
+    good = good and type(template[0]) is tuple and type(template[1]) is dict
+    _require(good and all(type(k) is str for k in template[1]), f"{node.routine} is called with no arguments")
+    for x in walked(template):
+        if isinstance(x, Slot):
+            inside = type(x.number) is int and 0 <= x.number < len(node.operands)
+            _require(inside, f"{node.routine} is called with operand {x.number} of {len(node.operands)}")
+    for shape, dtype in node.outputs:
+        check_shape(shape, dtype)
+    find = KINDS.get(node.kind)
+    _require(find is not None, f"there are no calls of the kind {node.kind!r}")
+    assert find is not None
+    find(node, *template)
+
+
+def _check_routine(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    why = why_not_routine(node.routine)
+    _require(why is None, f"the routine {node.routine!r} {why}")
+
+
+def _check_accumulate(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    _require(node.routine == "accumulate" and len(args) == 3 and not options, "a scan without its arguments")
+    x, op, axis = args
+    known = op is None or (type(op) is str and isinstance(getattr(np, op, None), np.ufunc))
+    _require(known, f"a scan with {op!r}")
+    _require(isinstance(x, Slot) and type(axis) is int, "a scan without its arguments")
+    _require(0 <= axis < max(len(node.operands[x.number].shape), 1), f"a scan along axis {axis}")
+
+
+def _check_scatter(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    good = node.routine == "scatter" and len(args) > 2 and isinstance(args[0], Slot)
+    _require(good and all(isinstance(a, Slot) for a in args[2:]), "a scatter without its arguments")
+    target = node.operands[args[0].number]
+    _require(set(options) <= {"op", "distinct"}, f"a scatter with {sorted(options)}")
+    op = options.get("op", "")
+    known = op == "" or (type(op) is str and isinstance(getattr(np, op, None), np.ufunc))
+    _require(known and type(options.get("distinct", False)) is bool, f"a scatter with {op!r}")
+    _require(len(args) - 2 <= len(target.shape), "a scatter with more index arrays than dimensions")
+    for a in args[2:]:
+        dtype = node.operands[a.number].dtype
+        _require(dtype.kind in "iu", f"a scatter is told by {dtype.name}")
+
+
+def _check_within(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    good = node.routine == "within" and len(args) == 3 and not options and isinstance(args[0], Slot)
+    _require(
+        good and type(args[1]) is int and type(args[2]) is int and args[2] >= 0, "a check of no index array"
+    )
+    _require(node.operands[args[0].number].dtype.kind in "iu", "a check of what is no index array")
+
+
+def _check_result(node: Any) -> None:
+    (call,) = node.operands
+    _require(type(call) is Call, "a result of what is no call")
+    _require(
+        type(node.number) is int and 0 <= node.number < len(call.outputs), f"result {node.number} of a call"
+    )
+    _require((node.shape, node.dtype) == call.outputs[node.number], "a result is not what its call returns")
+
+
+_GATHER = TABLE["gather"]
+
+# What checks each kind of node, and each kind of call.
+CHECKS: dict[type[Node], Callable[[Any], None]] = {
+    Input: _check_leaf,
+    Data: _check_leaf,
+    Empty: _check_leaf,
+    Map: _check_map,
+    Fold: _check_fold,
+    Part: _check_part,
+    Update: _check_update,
+    Product: _check_product,
+    Call: _check_call,
+    Result: _check_result,
+}
+KINDS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], None]] = {
+    "routine": _check_routine,
+    "accumulate": _check_accumulate,
+    "scatter": _check_scatter,
+    "within": _check_within,
+}
+
+
+# Routines
+
+# Those that do nothing but compute, and look at whatever they are given before they read it. (A name is looked
+# up in NumPy and SciPy: there is much there that a file must not be able to call. And what trusts its operands,
+# such as the pivots of a factorisation, does so because the program made them.)
+SAFE_ROUTINES = frozenset(
+    (
+        "argmax", "argmin", "argpartition", "argsort", "around", "average", "block", "concatenate", "convolve",
+        "correlate", "cross", "diff", "digitize", "ediff1d", "einsum", "flip", "gradient", "histogram",
+        "histogram2d", "histogram_bin_edges", "histogramdd", "i0", "interp", "isin", "kron", "lexsort",
+        "median", "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+        "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
+        "packbits", "pad", "partition", "percentile", "poly", "polyadd", "polyder", "polydiv", "polyfit",
+        "polyint", "polymul", "polysub", "polyval", "quantile", "ravel_multi_index", "repeat", "roll", "roots",
+        "rot90", "searchsorted", "sort", "sort_complex", "stack", "take_along_axis", "tile", "tril", "triu",
+        "trapezoid", "unpackbits", "unravel_index", "unwrap", "vander", "vecdot", "fft.fft", "fft.fft2",
+        "fft.fftn", "fft.ifft", "fft.ifft2", "fft.ifftn", "fft.rfft", "fft.rfft2", "fft.rfftn", "fft.irfft",
+        "fft.irfft2", "fft.irfftn", "fft.hfft", "fft.ihfft", "fft.dct", "fft.idct", "fft.dst", "fft.idst",
+        "fft.dctn", "fft.idctn", "fft.dstn", "fft.idstn", "linalg.cholesky", "linalg.cond", "linalg.det",
+        "linalg.eig", "linalg.eigh", "linalg.eigvals", "linalg.eigvalsh", "linalg.expm", "linalg.hessenberg",
+        "linalg.inv", "linalg.ldl", "linalg.logm", "linalg.lstsq", "linalg.lu", "linalg.lu_factor",
+        "linalg.matrix_norm", "linalg.matrix_power", "linalg.matrix_rank", "linalg.norm", "linalg.pinv",
+        "linalg.qr", "linalg.schur", "linalg.slogdet", "linalg.solve", "linalg.solve_triangular",
+        "linalg.sqrtm", "linalg.svd", "linalg.svdvals",
+    )
+)  # fmt: skip
+# Methods of NumPy's operations that are routines.
+_METHODS = frozenset(("accumulate", "outer", "reduce", "reduceat"))
+
+
+def why_not_routine(name: str) -> str | None:
+    """Why a file must not name a routine, if it must not."""
+    if name in SAFE_ROUTINES:
+        return None
+    operation, _, method = name.rpartition(".")
+    if method in _METHODS and operation.isidentifier() and isinstance(getattr(np, operation, None), np.ufunc):
+        return None
+    return "is none of those that only compute"
+
+
+# What indices are told
+
+
+class Entries:
+    """Between which numbers the entries of integer nodes lie, as far as that follows from the graph.
+
+    Those of data are told by `remember`.
+    """
+
+    def __init__(self) -> None:
+        self.known: dict[int, tuple[int, int]] = {}
+
+    def remember(self, node: Node, low: int, high: int) -> None:
+        """Keep what is known, if the node's dtype can say it (else it wraps)."""
+        if node.dtype.kind == "b":
+            low, high = max(low, 0), min(high, 1)
+        else:
+            info = np.iinfo(node.dtype)
+            if low < info.min or high > info.max:
+                return
+        self.known[id(node)] = low, high
+
+    def of(self, x: Any) -> tuple[int, int] | None:
+        if isinstance(x, Node):
+            return self.known.get(id(x))
+        if isinstance(x, (bool, int, np.bool_, np.integer)):
+            return int(x), int(x)
+        return None
+
+    def work_out(self, node: Node) -> None:
+        """Find what is known of a node whose operands have been looked at."""
+        if node.dtype.kind not in "iub" or id(node) in self.known:
+            return
+        found: tuple[int, int] | None = None
+        kind = type(node)
+        if node.dtype.kind == "b":
+            found = 0, 1
+        elif kind is Map:
+            found = self._of_map(node)
+        elif kind is Part and node.operands[0].dtype == node.dtype:
+            found = self.of(node.operands[0])
+        elif kind is Update and node.part_dtype == node.dtype:  # type: ignore[attr-defined]
+            old = (0, 0) if isinstance(node.operands[0], Empty) and node.is_whole else self.of(node.operands[0])  # type: ignore[attr-defined]
+            found = _joined(old, self.of(node.operands[1]))
+        elif kind is Result:
+            call: Any = node.operands[0]
+            if call.kind == "within":
+                found = 0, max(call.template[0][2] - 1, 0)
+        if found is not None:
+            self.remember(node, *found)
+
+    def _of_map(self, node: Any) -> tuple[int, int] | None:
+        args, ins = node.args, node.sig.ins
+        name = node.sig.op.name
+        for a, d in zip(args, ins, strict=True):
+            # (What an operation is given is cast to what it takes, which may change the numbers.)
+            if isinstance(a, Node) and not np.can_cast(a.dtype, d, "safe"):
+                return None
+        if name == "gather":
+            return self.of(args[0].operands[0]) if args[0].operands[0].dtype == node.dtype else None
+        ranges = [self.of(a) for a in args[1:]] if name == "where" else [self.of(a) for a in args]
+        if any(r is None for r in ranges):
+            return None
+        if any(d.kind not in "iub" for d in ins):
+            return None
+        return _combined(name, ranges)  # type: ignore[arg-type]
+
+    def bounded(self, index: Node, n: int) -> Node:
+        """The index array, if its entries are known to lie in 0 to n - 1; else one that is looked at."""
+        known = self.of(index)
+        if known is not None and known[0] >= 0 and known[1] < n:
+            return index
+        call = call_node("within", "within", ((Slot(0), 0, n), {}), (index,), ((index.shape, _INT64),))
+        call.line = index.line
+        made = result_node(call, 0)
+        made.line = index.line
+        self.work_out(made)
+        return made
+
+
+def _joined(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, int] | None:
+    return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
+
+
+def _combined(name: str, ranges: list[tuple[int, int]]) -> tuple[int, int] | None:
+    a = ranges[0]
+    b = ranges[-1]
+    if name in ("copy", "cast", "positive"):
+        return a
+    if name == "where":
+        return _joined(a, b)
+    if name == "negative":
+        return -a[1], -a[0]
+    if name == "add":
+        return a[0] + b[0], a[1] + b[1]
+    if name == "subtract":
+        return a[0] - b[1], a[1] - b[0]
+    if name == "multiply":
+        products = [x * y for x in a for y in b]
+        return min(products), max(products)
+    if name == "minimum":
+        return min(a[0], b[0]), min(a[1], b[1])
+    if name == "maximum":
+        return max(a[0], b[0]), max(a[1], b[1])
+    if name == "remainder" and b[0] > 0:
+        return 0, b[1] - 1
+    if name == "floor_divide" and b[0] > 0:
+        quotients = [x // y for x in a for y in b]
+        return min(quotients), max(quotients)
+    return None
+
+
+def secured(node: Node, entries: Entries) -> Node:
+    """The node, told by indices that are known to lie within what it reads or writes."""
+    if type(node) is Map and node.sig.op is _GATHER and node.size:
+        table: Any
+        table, index = node.args
+        low, high = extent(table.offset, table.shape, table.strides)
+        itemsize = table.dtype.itemsize
+        n = (table.source.nbytes - itemsize - high) // itemsize + 1
+        known = entries.of(index)
+        if known is None or low + known[0] * itemsize < 0 or known[1] >= n:
+            return map_node(node.sig, (table, entries.bounded(index, n)), node.shape)
+    elif type(node) is Call and node.kind == "scatter":
+        args = node.template[0]
+        target = node.operands[args[0].number]
+        operands = list(node.operands)
+        for axis, a in enumerate(args[2:]):
+            operands[a.number] = entries.bounded(operands[a.number], target.shape[axis])
+        if any(x is not y for x, y in zip(operands, node.operands, strict=True)):
+            return node.rebuilt(tuple(operands))
+    return node

@@ -29,13 +29,17 @@ def manner(runner: Any) -> str:
             return "step by step until its kernels are compiled, then natively"
         lists = sum(isinstance(s, TaskList) for s in segments)
         calls = len(segments) - lists
+        if not lists:
+            return "by calls of routines"
         said = f"natively, in {lists} task list{'s' * (lists != 1)}"
-        return said + (f" and {calls} call{'s' * (calls != 1)} between them" if calls else "")
+        return said + (f" and {calls} call{'s' * (calls != 1)} beside" if calls else "")
     if isinstance(runner, CardPlan):
         calls = sum(isinstance(s, Step) for s in runner.segments)
         launches = len(runner.segments) - calls
+        if not launches:
+            return "by calls of routines"
         said = f"{launches} graph{'s' * (launches != 1)} of kernels"
-        return said + (f" and {calls} call{'s' * (calls != 1)} between them" if calls else "")
+        return said + (f" and {calls} call{'s' * (calls != 1)} beside" if calls else "")
     return "step by step"
 
 

@@ -18,12 +18,12 @@ import html
 import itertools
 import linecache
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from mirabelle.arraytypes.cards import card, preformatted, shown_bytes
-from mirabelle.arraytypes.programs.graph import Data, Fold, Map, Node, Update, counted
+from mirabelle.arraytypes.programs.graph import Data, Fold, Map, Node, Update, counted, walked
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,
@@ -47,18 +47,31 @@ ROWS, PLACES, WIDE = 160, 16, 60
 
 
 class StepFacts:
-    """What is known of a step: `lines` are the user's, with the part of its work that each stands for."""
+    """What is known of a step: `lines` are the user's, with the part of its work that each stands for.
 
-    __slots__ = ("flops", "kind", "label", "lines", "number", "read", "seconds", "shape", "written")
+    `inside` are the plans within it: what a loop does in each trip, what branches do.
+    """
 
-    def __init__(self, step: Step, lines: dict[Line, float]) -> None:
+    __slots__ = (
+        "flops", "inside", "kind", "label", "lines", "name", "number", "read", "seconds", "shape", "written",
+    )  # fmt: skip
+
+    def __init__(self, step: Step, lines: dict[Line, float], inner: Any, prefix: str) -> None:
         self.number = step.number
+        # Its number, after those of the steps it is in.
+        self.name = f"{prefix}{step.number}"
         self.kind = kind_of(step)
         self.label = label_of(step)
         self.lines = lines
         self.read, self.written = traffic(step)
         self.flops = step.flops
         self.shape = shape_of(step)
+        self.inside = insides_of(step, inner, f"{self.name}.")
+        if len(self.inside) == 1 and self.inside[0].trips is not None:
+            trips, steps = self.inside[0].trips, self.inside[0].steps
+            self.read = trips * sum(s.read for s in steps)
+            self.written = trips * sum(s.written for s in steps)
+            self.flops = trips * sum(s.flops for s in steps)
         # From the last profile, if there was one.
         self.seconds: float | None = None
 
@@ -73,7 +86,40 @@ class StepFacts:
         return self.flops / self.moved if self.moved else 0.0
 
     def __repr__(self) -> str:
-        return f"<step {self.number}: {self.label}, {shown_bytes(self.moved)}, {self.flops} flops>"
+        return f"<step {self.name}: {self.label}, {shown_bytes(self.moved)}, {self.flops} flops>"
+
+
+class Inside:
+    """A plan within a step: a branch, or what a loop does in each of its `trips` (None: as many as needed)."""
+
+    __slots__ = ("graph", "items", "plan", "steps", "title", "trips")
+
+    def __init__(self, title: str, trips: int | None, graph: Any, plan: Plan, inner: Any, prefix: str) -> None:
+        self.title = title
+        self.trips = trips
+        self.graph = graph
+        self.plan = plan
+        self.steps = facts_of_steps(plan, inner, prefix)
+        self.items = gathered(plan, self.steps)
+
+
+def insides_of(step: Step, inner: Any, prefix: str) -> list[Inside]:
+    """The plans within a step."""
+    if not isinstance(step, CallStep):
+        return []
+    from mirabelle.arraytypes.programs.controlflow import Branches, Loop
+
+    found = []
+    for x in walked(step.call.template):
+        if isinstance(x, Loop):
+            graph: Any = x.steps
+            plan = graph.runner(inner, x.owned if inner._runs_in_place else None).plan
+            title = "each trip" if x.trips is None else f"each of {plural(x.trips, 'trip')}"
+            found.append(Inside(title, x.trips, graph, plan, inner, prefix))
+        elif isinstance(x, Branches):
+            for title, graph, letter in (("if true", x.if_true, "t"), ("if false", x.if_false, "f")):
+                found.append(Inside(title, None, graph, graph.runner(inner).plan, inner, f"{prefix}{letter}"))
+    return found
 
 
 def kind_of(step: Step) -> str:
@@ -143,9 +189,10 @@ def _touched(ref: Ref, step: Step) -> int:
     return math.prod(n for n, s in zip(ref.shape, ref.strides, strict=True) if s) * ref.dtype.itemsize
 
 
-def facts_of_steps(plan: Plan) -> list[StepFacts]:
-    """What is known of each step of a plan."""
-    return [StepFacts(step, lines) for step, lines in zip(plan.steps, lines_of_steps(plan), strict=True)]
+def facts_of_steps(plan: Plan, inner: Any, prefix: str = "") -> list[StepFacts]:
+    """What is known of each step of a plan for arrays of a type."""
+    lines = lines_of_steps(plan)
+    return [StepFacts(step, at, inner, prefix) for step, at in zip(plan.steps, lines, strict=True)]
 
 
 def lines_of_steps(plan: Plan) -> list[dict[Line, float]]:
@@ -289,7 +336,7 @@ def repeats(keys: Sequence[Any], first: int = 0) -> list[Item]:
     return items
 
 
-def key_of_step(step: Step, lines: dict[Line, float]) -> Any:
+def key_of_step(step: Step, lines: Iterable[Line]) -> Any:
     """What steps have in common that do the same, in the same lines, with other memory."""
     request = getattr(step, "request", None)
     refs = tuple([(r.offset, r.shape, r.strides, r.dtype.num) for r in (*step.reads, *step.writes)])
@@ -301,7 +348,7 @@ def gathered(plan: Plan, steps: list[StepFacts]) -> list[Item]:
     """The steps of a plan with what comes again and again gathered."""
     known: dict[Any, int] = {}
     keys = [
-        known.setdefault(key_of_step(step, facts.lines), len(known))
+        known.setdefault((key_of_step(step, facts.lines), *[id(x.plan) for x in facts.inside]), len(known))
         for step, facts in zip(plan.steps, steps, strict=True)
     ]
     return repeats(keys)
@@ -437,31 +484,40 @@ class ProgramExplanation:
     def __init__(self, program: Any, source: bool = False) -> None:
         plan: Plan = program.plan
         self.program = program
-        self.steps = facts_of_steps(plan)
+        self.steps = facts_of_steps(plan, program.inner)
         self.items = gathered(plan, self.steps)
         self.memory = Memory(plan, self.steps)
         self.profile = getattr(program, "_profile", None)
         self.bandwidth: float | None = None
         if self.profile is not None:
             self.bandwidth = self.profile.bandwidth
-            for facts, timed in zip(self.steps, self.profile.steps, strict=True):
-                facts.seconds = timed.seconds
+            _note_seconds(self.steps, self.profile.steps)
         self.facts = _facts(program, self.steps, self.memory, self.profile)
         self.sources: list[tuple[str, str]] = []
         if source:
             self.sources = _sources(program, plan, self.steps)
 
     def rows(self) -> list[tuple[int, Any]]:
-        """What a list of the steps shows, from above: (depth, the facts of a step, or a `Repeat`)."""
-        return list(self._rows(self.items, 0))
+        """What a list of the steps shows, from above: a depth, and the facts of a step, or a title."""
+        return list(self._rows(self.steps, self.items, 0))
 
-    def _rows(self, items: list[Item], depth: int) -> Iterator[tuple[int, Any]]:
+    def _rows(self, steps: list[StepFacts], items: list[Item], depth: int) -> Iterator[tuple[int, Any]]:
         for item in items:
             if isinstance(item, Repeat):
-                yield depth, item
-                yield from self._rows(item.items, depth + 1)
+                yield depth, self.repeat_title(item, steps)
+                yield from self._rows(steps, item.items, depth + 1)
             else:
-                yield depth, self.steps[item]
+                yield depth, steps[item]
+                for inside in steps[item].inside:
+                    yield depth + 1, inside.title
+                    yield from self._rows(inside.steps, inside.items, depth + 1)
+
+    def repeat_title(self, item: Repeat, steps: list[StepFacts]) -> str:
+        """How often, which steps, and the seconds of all."""
+        said = f"{item.count} times: steps {steps[item.first].name} to "
+        said += steps[item.first + item.length * item.count - 1].name
+        seconds = self.seconds_of(item) if steps is self.steps else None
+        return said if seconds is None else f"{said}, {shown_seconds(seconds)} in all"
 
     def seconds_of(self, item: Repeat) -> float | None:
         """What all rounds of a repetition take, by the last profile."""
@@ -488,18 +544,15 @@ class ProgramExplanation:
         return "\n\n".join(parts)
 
     def _table(self) -> list[str]:
-        timed = self.profile is not None
+        timed, peak = self.profile is not None, self.bandwidth is not None
         head = f"{'':>6}  {'':<42} {'read':>10} {'written':>10} {'flops':>7} {'flops/B':>8}"
-        lines = [head + (f" {'time':>8} {'of peak':>8}" if timed else "")]
+        lines = [head + (f" {'time':>8}" if timed else "") + (f" {'of peak':>8}" if peak else "")]
         rows = self.rows()
         above: tuple[Line, ...] | None = None
         for depth, row in rows[:ROWS]:
             pad = "  " * depth
-            if isinstance(row, Repeat):
-                seconds = self.seconds_of(row)
-                said = f", {shown_seconds(seconds)} in all" if seconds is not None else ""
-                last = row.first + row.length * row.count - 1
-                lines.append(f"{pad}{row.count} times: steps {row.first} to {last}{said}")
+            if isinstance(row, str):
+                lines.append(f"{pad}{row}")
                 above = None
                 continue
             what = f"{pad}{row.label}"
@@ -507,11 +560,13 @@ class ProgramExplanation:
                 above = tuple(row.lines)
                 lines += [f"{pad}{said_line(line)}" for line in row.lines]
             said = (
-                f"{row.number:>6}  {what:<42} {shown_bytes(row.read):>10} {shown_bytes(row.written):>10} "
+                f"{row.name:>6}  {what:<42} {shown_bytes(row.read):>10} {shown_bytes(row.written):>10} "
                 f"{shown_count(row.flops):>7} {row.intensity:>8.2f}"
             )
             if timed:
-                said += f" {shown_seconds(row.seconds or 0.0):>8} {_percent(self.fraction(row)):>8}"
+                said += f" {shown_seconds(row.seconds or 0.0):>8}"
+            if peak:
+                said += f" {_percent(self.fraction(row)):>8}"
             lines.append(said)
         if len(rows) > ROWS:
             lines.append(f"{plural(len(rows) - ROWS, 'more row')}: `program.plan.steps` has all steps.")
@@ -572,10 +627,10 @@ def _facts(program: Any, steps: list[StepFacts], memory: Memory, profile: Any) -
     facts["compiled in"] = f"{shown_seconds(total)}: {stages}" if stages else "an earlier process"
     record = getattr(program, "record", None)
     if record:
-        facts["passes"] = ", ".join(
-            f"{name} {before} → {after}" if before != after else f"{name} (nothing)"
-            for name, before, after, _ in record
-        )
+        changed = [f"{name} {before} → {after}" for name, before, after, _ in record if before != after]
+        same = [name for name, before, after, _ in record if before == after]
+        said = [f"{', '.join(changed)} nodes"] if changed else []
+        facts["passes"] = "; ".join([*said, f"as many after {', '.join(same)}"] if same else said)
     nodes = program.graph
     facts["graph"] = f"{plural(len(nodes), 'node')}: {_counts(counted(nodes))}" if nodes else "no nodes"
     kinds: dict[str, int] = {}
@@ -620,18 +675,32 @@ def _sources(program: Any, plan: Plan, steps: list[StepFacts]) -> list[tuple[str
     from mirabelle.backends.explainprograms import kernel_source
 
     known: dict[Any, str] = {}
-    numbers: dict[str, list[int]] = {}
-    for step in plan.steps:
-        request = getattr(step, "request", None)
-        if request is None:
+    users: dict[str, list[StepFacts]] = {}
+    for step, facts in _all_steps(plan, steps):
+        if getattr(step, "request", None) is None:
             continue
-        key = key_of_step(step, {})
+        key = key_of_step(step, ())
         text = known.get(key)
         if text is None:
             text = known[key] = kernel_source(program.inner, step)
-        numbers.setdefault(text, []).append(step.number)
+        users.setdefault(text, []).append(facts)
     found = []
-    for text, which in numbers.items():
-        few = ", ".join(map(str, which[:6])) + (f", … ({len(which)} in all)" if len(which) > 6 else "")
-        found.append((f"kernel of step{'s' * (len(which) != 1)} {few}, {steps[which[0]].label}", text))
+    for text, which in users.items():
+        few = ", ".join([s.name for s in which[:6]]) + (f", … ({len(which)} in all)" if len(which) > 6 else "")
+        found.append((f"kernel of step{'s' * (len(which) != 1)} {few}, {which[0].label}", text))
     return found
+
+
+def _all_steps(plan: Plan, steps: list[StepFacts]) -> Iterator[tuple[Step, StepFacts]]:
+    """The steps of a plan, and those of the plans within them."""
+    for step, facts in zip(plan.steps, steps, strict=True):
+        yield step, facts
+        for inside in facts.inside:
+            yield from _all_steps(inside.plan, inside.steps)
+
+
+def _note_seconds(steps: list[StepFacts], timed: list[Any]) -> None:
+    for facts, time in zip(steps, timed, strict=True):
+        facts.seconds = time.seconds / time.runs if time.runs else 0.0
+        for inside, times in zip(facts.inside, time.inside, strict=True):
+            _note_seconds(inside.steps, times)

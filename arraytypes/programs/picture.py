@@ -421,6 +421,8 @@ def _step_box(item: Any, e: ProgramExplanation) -> Box:
     lines = [line for line in facts.lines if line is not None]
     where = ", ".join(map(place_text, lines[:2])) + (" …" if len(lines) > 2 else "")
     notes = [f"{'×'.join(map(str, facts.shape)) or 'scalar'} · {shown_bytes(facts.moved)}", where]
+    for inside in facts.inside:
+        notes += [f"{inside.title}: {plural(len(inside.steps), 'step')}", *_named(inside.steps, None)]
     if facts.seconds is not None:
         notes.append(shown_seconds(facts.seconds))
     return Box(facts.label, notes, COLOURS.get(facts.kind, pictures.OTHER), _title(facts))
@@ -588,25 +590,19 @@ def steps_html(e: ProgramExplanation) -> str:
     rows = e.rows()
     if not rows:
         return ""
-    timed = e.profile is not None
+    timed, peak = e.profile is not None, e.bandwidth is not None
     most = max([s.seconds or 0.0 for s in e.steps], default=0.0) or 1.0
     cells = []
     for depth, row in rows[:ROWS]:
         pad = f"padding-left:{1.2 * depth:.1f}em"
-        if isinstance(row, Repeat):
-            last = row.first + row.length * row.count - 1
-            seconds = e.seconds_of(row)
-            said = f"<b>{row.count} times</b> <span style='opacity:0.7'>steps {row.first} to {last}</span>"
-            cells.append(
-                ["", f'<span style="{pad}">{said}</span>', "", "", "", ""]
-                + ([shown_seconds(seconds) if seconds is not None else "", ""] if timed else [])
-                + [""]
-            )
+        if isinstance(row, str):
+            title = f'<span style="{pad};font-weight:600">{html.escape(row)}</span>'
+            cells.append(["", title, *[""] * (5 + timed + peak)])
             continue
         colour = COLOURS.get(row.kind, pictures.OTHER)
         lines = "<br>".join(map(code, row.lines))
         made = [
-            str(row.number),
+            row.name,
             f'<span style="{pad}"><span style="color:{colour}">●</span> {html.escape(row.label)}</span>',
             shown_bytes(row.read),
             shown_bytes(row.written),
@@ -614,11 +610,13 @@ def steps_html(e: ProgramExplanation) -> str:
             f"{row.intensity:.2f}",
         ]
         if timed:
-            part = e.fraction(row)
             made.append(bar((row.seconds or 0.0) / most, colour) + shown_seconds(row.seconds or 0.0))
+        if peak:
+            part = e.fraction(row)
             made.append("" if part is None else f"{100 * part:.0f} %")
         cells.append([*made, lines])
-    head = ["", "step", "read", "written", "flops", "flops/B", *(["time", "of peak"] if timed else []), "lines"]
+    head = ["", "step", "read", "written", "flops", "flops/B"]
+    head += [*["time"][: int(timed)], *["of peak"][: int(peak)], "lines"]
     shown = table(head, cells, {0, 1, len(head) - 1})
     if len(rows) > ROWS:
         shown += (

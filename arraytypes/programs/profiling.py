@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import html
+import itertools
 import json
 import os
 import time
@@ -45,19 +46,31 @@ STEPS, LINES = 24, 40
 
 
 class StepTime:
-    """A step, and the seconds it took: the least of all rounds."""
+    """A step, and the seconds it took: the least of all rounds.
 
-    __slots__ = ("bytes", "flops", "kind", "label", "lines", "number", "seconds")
+    `inside` are the steps of the plans within it (of a loop, of branches), all trips of a call together.
+    """
 
-    def __init__(self, facts: StepFacts, seconds: float) -> None:
+    __slots__ = ("bytes", "flops", "inside", "kind", "label", "lines", "name", "number", "runs", "seconds")
+
+    def __init__(
+        self, facts: StepFacts, seconds: float, runs: float = 1.0, inside: list[list[StepTime]] | None = None
+    ) -> None:
         self.number = facts.number
+        self.name = facts.name
         self.kind = facts.kind
         self.label = facts.label
         # The user's lines, with the part of the step that each stands for.
         self.lines = facts.lines
         self.seconds = seconds
-        self.bytes = facts.moved
-        self.flops = facts.flops
+        # How often it is run in a call of the program.
+        self.runs = runs
+        self.inside = inside or []
+        self.bytes = runs * facts.moved
+        self.flops = runs * facts.flops
+        if self.inside:
+            self.bytes = sum(s.bytes for steps in self.inside for s in steps)
+            self.flops = sum(s.flops for steps in self.inside for s in steps)
 
     @property
     def bandwidth(self) -> float:
@@ -65,7 +78,7 @@ class StepTime:
         return self.bytes / self.seconds if self.seconds else 0.0
 
     def __repr__(self) -> str:
-        return f"<step {self.number}: {self.label}, {shown_seconds(self.seconds)}>"
+        return f"<step {self.name}: {self.label}, {shown_seconds(self.seconds)}>"
 
 
 class LineTime:
@@ -112,6 +125,7 @@ class Profile:
     def __init__(
         self,
         program: Any,
+        facts: list[StepFacts],
         steps: list[StepTime],
         events: list[tuple[int, float, float]],
         native_seconds: float,
@@ -127,7 +141,7 @@ class Profile:
         self.bandwidth = bandwidth
         # The steps of the fastest round: (number, began, ended), from 0 on.
         self.events = events
-        self.items = gathered(program.plan, facts_of_steps(program.plan))
+        self.items = gathered(program.plan, facts)
         self.lines = _by_lines(steps)
 
     def sentence(self) -> str:
@@ -166,9 +180,9 @@ class Profile:
             lines.append(f"{100 * rest:>5.1f}% in {len(rows) - STEPS} others: `profile.steps` has them all")
         return "\n".join(lines)
 
-    def _rows(self) -> list[tuple[float, int, int, str, str]]:
+    def _rows(self) -> list[tuple[float, float, float, str, str]]:
         """Seconds, bytes, flops, name and kind of each step, those of all rounds of a repetition together."""
-        rows: list[tuple[float, int, int, str, str]] = []
+        rows: list[tuple[float, float, float, str, str]] = []
         for item in self.items:
             first, length, count = item, 1, 1
             if isinstance(item, Repeat):
@@ -176,6 +190,8 @@ class Profile:
             for i in range(first, first + length):
                 found = self.steps[i : first + length * count : length]
                 said = f"{i}: {found[0].label}" + (f", {count} times" if count > 1 else "")
+                for s in found:
+                    rows += _rows_inside(s)
                 rows.append(
                     (
                         sum(s.seconds for s in found),
@@ -340,17 +356,35 @@ class Profile:
         return os.fspath(path)
 
 
+def _rows_inside(step: StepTime) -> list[tuple[float, float, float, str, str]]:
+    rows = []
+    for s in itertools.chain.from_iterable(step.inside):
+        rows.append((s.seconds, s.bytes, s.flops, f"{s.name}: {s.label}, in {step.name}", s.kind))
+        rows += _rows_inside(s)
+    return rows
+
+
 def _by_lines(steps: list[StepTime]) -> list[LineTime]:
     found: dict[Line, LineTime] = {}
-    for step in steps:
+
+    def add(step: StepTime) -> None:
+        seconds, moved, flops = step.seconds, step.bytes, step.flops
+        if step.inside:  # what is left is going from trip to trip
+            moved = flops = 0.0
+            for s in itertools.chain.from_iterable(step.inside):
+                seconds -= s.seconds
+                add(s)
         for line, part in step.lines.items():
             x = found.get(line)
             if x is None:
                 x = found[line] = LineTime(line)
-            x.seconds += part * step.seconds
-            x.bytes += part * step.bytes
-            x.flops += part * step.flops
+            x.seconds += part * max(seconds, 0.0)
+            x.bytes += part * moved
+            x.flops += part * flops
             x.steps += 1
+
+    for step in steps:
+        add(step)
     total = sum(x.seconds for x in found.values())
     for x in found.values():
         x.share = x.seconds / total if total else 0.0
@@ -376,30 +410,102 @@ def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times:
         program.runner.run(inputs.fresh())
         settled(inner)
     native = _least(program.runner.run, waiting(inner), times, inputs.fresh)
+    facts = facts_of_steps(program.plan, inner)
     runner = timed_runner(inner, program.plan)
-    for _ in range(2):
-        runner.run(inputs.fresh())
-        settled(inner)
     least: dict[int, float] = {}
+    total: dict[int, float] = {}
     best: list[tuple[int, float, float]] = []
     shortest = float("inf")
-    for _ in range(times):
-        runner.run(inputs.fresh())
-        taken = 0.0
-        for number, began, ended in runner.times:
-            seconds = ended - began
-            taken += seconds
-            if seconds < least.get(number, float("inf")):
-                least[number] = seconds
-        if taken < shortest:
-            shortest, best = taken, runner.times
+    with _Within(inner, facts) as within:
+        for _ in range(2):
+            runner.run(inputs.fresh())
+            settled(inner)
+        within.forget()
+        for _ in range(times):
+            runner.run(inputs.fresh())
+            taken = 0.0
+            for number, began, ended in runner.times:
+                seconds = ended - began
+                taken += seconds
+                total[number] = total.get(number, 0.0) + seconds
+                if seconds < least.get(number, float("inf")):
+                    least[number] = seconds
+            if taken < shortest:
+                shortest, best = taken, runner.times
     start = best[0][1] if best else 0.0
     events = [(number, began - start, ended - start) for number, began, ended in best]
-    facts = facts_of_steps(program.plan)
-    steps = [StepTime(f, least.get(f.number, 0.0)) for f in facts]
-    made = Profile(program, steps, events, native, bandwidth_of(inner), times)
+    steps = []
+    for f in facts:
+        seconds = least.get(f.number, 0.0)
+        # Of what is within a step the mean is known, which is made to fit the step's least.
+        scale = seconds / total[f.number] if total.get(f.number) else 0.0
+        steps.append(StepTime(f, seconds, 1.0, within.times_of(f, scale, times)))
+    made = Profile(program, facts, steps, events, native, bandwidth_of(inner), times)
     program._profile = made
     return made
+
+
+class _Within:
+    """In a `with` block, the plans within steps are timed, too."""
+
+    def __init__(self, inner: Any, facts: list[StepFacts]) -> None:
+        from mirabelle.backends.explainprograms import timed_runner
+
+        self.inner = inner
+        self.sums: dict[int, _Sums] = {}
+        self.before: list[tuple[Any, Any]] = []
+        stack = [x for f in facts for x in f.inside]
+        while stack:
+            inside = stack.pop()
+            if id(inside.graph) not in self.sums:
+                self.sums[id(inside.graph)] = _Sums(timed_runner(inner, inside.plan))
+                self.before.append((inside.graph, inside.graph.runs[inner]))
+            stack += [x for f in inside.steps for x in f.inside]
+
+    def __enter__(self) -> _Within:
+        for graph, _ in self.before:
+            graph.runs[self.inner] = self.sums[id(graph)]
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        for graph, runner in self.before:
+            graph.runs[self.inner] = runner
+
+    def forget(self) -> None:
+        for sums in self.sums.values():
+            sums.runs, sums.seconds = 0, {}
+
+    def times_of(self, facts: StepFacts, scale: float, times: int) -> list[list[StepTime]]:
+        """What the steps within a step took in a call."""
+        return [
+            [
+                StepTime(
+                    f,
+                    self.sums[id(x.graph)].seconds.get(f.number, 0.0) * scale,
+                    self.sums[id(x.graph)].runs / times,
+                    self.times_of(f, scale, times),
+                )
+                for f in x.steps
+            ]
+            for x in facts.inside
+        ]
+
+
+class _Sums:
+    """What runs a plan within a step, and adds up the times of its steps."""
+
+    def __init__(self, timed: Any) -> None:
+        self.timed = timed
+        self.plan = timed.plan
+        self.runs = 0
+        self.seconds: dict[int, float] = {}
+
+    def run(self, inputs: Any) -> list[Any]:
+        made = self.timed.run(inputs)
+        self.runs += 1
+        for number, began, ended in self.timed.times:
+            self.seconds[number] = self.seconds.get(number, 0.0) + ended - began
+        return made  # type: ignore[no-any-return]
 
 
 def _arrays_of(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
@@ -470,7 +576,8 @@ def bandwidth_of(inner: Any) -> float | None:
     """Bytes a second that a copy of a large array reads and writes; None where that says nothing."""
     from mirabelle.backends.explainprograms import waiting
 
-    if inner.home.rank > 2 or inner.home.kind == "ref":
+    simulated = hasattr(inner, "driver") and inner.driver().simulated
+    if inner.home.rank > 2 or inner.home.kind == "ref" or simulated:
         return None
     found = _bandwidths.get(inner)
     if found is None:

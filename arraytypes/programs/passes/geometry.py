@@ -84,7 +84,7 @@ def relocated(
             if rest:
                 return None
         made.append(total)
-    if any([a < 0 or b >= d[0] for a, b, d in zip(low, high, dims, strict=True)]):
+    if any(a < 0 or b >= d[0] for a, b, d in zip(low, high, dims, strict=True)):
         return None
     return at, tuple(made)
 
@@ -92,4 +92,4 @@ def relocated(
 def is_contiguous(part: Any) -> bool:
     """Does it show elements that follow one another in C's order?"""
     wanted = c_strides(part.shape, part.dtype)
-    return all([n == 1 or a == b for n, a, b in zip(part.shape, part.strides, wanted, strict=True)])
+    return all(n == 1 or a == b for n, a, b in zip(part.shape, part.strides, wanted, strict=True))

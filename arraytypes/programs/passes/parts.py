@@ -4,7 +4,7 @@
     y = t[1:] - t[:-1]
 
 is one kernel, as if it had been written `(a[1:] + b[1:]) - (a[:-1] + b[:-1])`, and `t` is never in memory. That
-is done where computing `t` again for each of its parts takes less than writing it and reading it; what is joined
+is done where computing `t` again for each of its parts takes less than writing and reading it. What is joined
 only to be taken apart (`stack`, `concatenate`, `roll`) is not joined; what is gathered twice is gathered once.
 """
 
@@ -31,7 +31,7 @@ from mirabelle.arraytypes.programs.graph import (
 from mirabelle.arraytypes.programs.passes.geometry import composed, place_within, place_written
 
 # What things take, in elements of memory read or written: an addition, an element that is in the cache already,
-# one that is there but not in the order of memory, and a value of its own (written, and what else its kernel takes).
+# one that is there but not in the order of memory, and a value of its own (written, and what its kernel takes).
 OPERATION, CACHED, SCATTERED, OWN = 0.2, 0.1, 0.5, 2.0
 # Trees of more than so many operations, or arrays, are not computed again.
 MOST_OPERATIONS, MOST_SOURCES = 24, 12
@@ -49,8 +49,8 @@ def flattened(node: Node) -> Node:
     while isinstance(node, Part):
         source = node.source
         made = composed(node, source) if isinstance(source, Part) else None
-        # (A part of an updated value stays one, also where it shows nothing of what was written: a reader of the
-        # value before would keep that one alive, and the write could not be in place.)
+        # (A part of an updated value stays one, also where it shows nothing of what was written: a reader of
+        # the value before would keep that one alive, and the write could not be in place.)
         if made is None:
             return node
         node = made
@@ -112,7 +112,7 @@ def _unjoined(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _differs(node: Node, made: dict[int, Node]) -> bool:
-    return any([made[id(a)] is not a for a in node.operands])
+    return any(made[id(a)] is not a for a in node.operands)
 
 
 def _pieces(update: Any) -> list[Update]:
@@ -234,7 +234,7 @@ class _Moving:
 
     def map(self, x: Map, new: Any) -> None:
         users = self.users.get(id(x), ())
-        if id(x) in self.is_output or not users or not all([self.computes(x, u) for u in users]):
+        if id(x) in self.is_output or not users or not all(self.computes(x, u) for u in users):
             return
         if not x.sig.op.pure or x.sig.op.nout != 1 or x.sig.op.name.startswith("pick"):
             return
@@ -246,7 +246,7 @@ class _Moving:
             if not self.pays(x, tree, users) or self.last[id(x)] >= tree.until or type(new) is not Map:
                 return
             through = {id(u): self.shown(u, new) for u in readers}
-            if any([t is None for t in through.values()]):
+            if any(t is None for t in through.values()):
                 return
             for u in readers:
                 self.made[id(u)] = placed_as(u, through[id(u)])  # type: ignore[arg-type]
@@ -259,7 +259,7 @@ class _Moving:
         """Can a reader compute what it reads? (What a library takes as a view stays in memory.)"""
         kind = type(user)
         if kind is Part:
-            return not user.table and all([self.computes(user, u) for u in self.users.get(id(user), ())])
+            return not user.table and all(self.computes(user, u) for u in self.users.get(id(user), ()))
         if kind is Update:
             return user.operands[0] is not x
         return kind is Map or (kind is Fold and self.fusable(user))
@@ -352,7 +352,7 @@ class _Moving:
             return part_node(a, 0, (), (), a.dtype)
         strides = tuple([s // item * k for s in part.strides])
         offset = part.offset // item * k
-        if any([s % item for s in part.strides]) or part.offset % item:
+        if any(s % item for s in part.strides) or part.offset % item:
             return None
         if table:
             # (Where a gather's places are counted from.)

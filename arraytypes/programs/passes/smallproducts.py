@@ -1,0 +1,58 @@
+"""Small matrix products as sums of products.
+
+A call of a library takes microseconds whatever the size, and ends a fused kernel. As a reduction a small product
+is part of what runs natively, and what it multiplies is computed inside.
+"""
+
+from __future__ import annotations
+
+from mirabelle.arraytypes.programs.graph import Node, Product, c_strides, fold_node, map_node, part_node, rewritten
+from mirabelle.dispatch import promotion
+from mirabelle.dispatch.ops import TABLE
+
+# A reduction goes through so many rows in about the time of a call of a library, with so many multiplications.
+MOST_ROWS, MOST_MULTIPLICATIONS = 128, 8192
+# From so many columns on rows of the result are summed, not single elements.
+COLUMNS = 4
+
+
+def summed_products(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The graph with small products of two matrices, or of a matrix and a vector, as sums."""
+    return rewritten(outputs, _summed)
+
+
+def _summed(node: Node) -> Node:
+    if not isinstance(node, Product) or node.dtype.kind not in "fciu":
+        return node
+    a, b = node.operands
+    if a.ndim > 2 or b.ndim > 2 or a.dtype != node.dtype or b.dtype != node.dtype or not node.size:
+        return node
+    k = a.shape[-1]
+    m = a.shape[0] if a.ndim == 2 else 1
+    n = b.shape[1] if b.ndim == 2 else 1
+    rows = m * k if n >= COLUMNS else m * n
+    if not k or rows > MOST_ROWS or m * n * k > MOST_MULTIPLICATIONS:
+        return node
+    from mirabelle.arraytypes.reductions import REDUCTIONS
+
+    size = node.dtype.itemsize
+    a_strides = c_strides((m, k), node.dtype)
+    b_strides = c_strides((k, n), node.dtype)
+    if n >= COLUMNS:
+        shape, axis = (m, k, n), 1
+        left = (a_strides[0], a_strides[1], 0)
+        right = (0, b_strides[0], size)
+    else:
+        shape, axis = (m, n, k), 2
+        left = (a_strides[0], 0, a_strides[1])
+        right = (0, b_strides[1] if n > 1 else 0, b_strides[0])
+    sig = promotion.signature(TABLE["multiply"], (node.dtype, node.dtype))
+    factors = tuple(
+        [part_node(x, 0, shape, strides, node.dtype) for x, strides in ((a, left), (b, right))]
+    )
+    product = map_node(sig, factors, shape)
+    total = fold_node(REDUCTIONS["sum"], product, (axis,), False, (m, n), node.dtype)
+    return part_node(total, 0, node.shape, c_strides(node.shape, node.dtype), node.dtype)
+
+
+__all__ = ["summed_products"]

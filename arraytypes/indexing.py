@@ -419,8 +419,20 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
     if _is_flat(x, index):
         _evaluated(x)  # (a mask made from the same array reads it then, and is not asked for twice)
         return gathered(_in_a_row(x), _flat_places(index[0]))
+    recorded = traced_among(x, index)
+    if recorded is not None:
+        return read(verbs.adapt(recorded, x), index)
     how = parsed(x, index)
     return gathered(x, how) if isinstance(how, Advanced) else verbs.getitem(x, how)
+
+
+def traced_among(x: Any, index: tuple[Any, ...]) -> Any:
+    """The type of an index that is recorded for a program, where the array is a constant of it; else None."""
+    for i in index:
+        if isinstance(i, AbstractArray) and i.place.kind == "traced" and x.place.kind != "traced":
+            family = leaf_family(type(i))
+            return family if family.joins(leaf_family(type(x))) else None
+    return None
 
 
 def _is_flat(x: Any, index: tuple[Any, ...]) -> bool:
@@ -467,6 +479,10 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
         return
     check_writable(x)
     family = leaf_family(type(x))
+    if traced_among(x, index) is not None:
+        from mirabelle.arraytypes.programs.capture import side_effect  # which stands on this module
+
+        raise side_effect(x)
     if not op and family._put_small is not None and not counters.active and family._put_small(x, index, value):
         return
     if not op and len(index) == 1 and _is_mask_of(x, index[0]) and _is_single(value):

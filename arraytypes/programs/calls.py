@@ -175,9 +175,11 @@ def _scattered(inner: Any, target: Any, *views: Any, **options: Any) -> Any:
 
 
 def _checked_within(inner: Any, index: Any, axis: int, n: int) -> Any:
+    from mirabelle.arraytypes.elementwise import cast_to
     from mirabelle.arraytypes.indexing import within
 
-    return within(wrap(inner, Leaf(index)), axis, n)
+    # (Of one dtype, whatever the entries are.)
+    return cast_to(within(wrap(inner, Leaf(index)), axis, n), np.dtype(np.int64))
 
 
 def _drawn(inner: Any, shape: Any, dtype: Any, sampler: Any, stream: Any, parameters: Any, piece: Any) -> Any:

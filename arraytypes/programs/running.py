@@ -97,6 +97,9 @@ def tree_of(request: Request, out: int, leaves: Sequence[Leaf]) -> Broadcasted:
 class StepByStep:
     """A plan that is run by the family's own methods."""
 
+    # A shorter way, where there is one: handles of the inputs → leaves of the results, or None if it cannot be gone.
+    quick: Any = None
+
     def __init__(self, inner: Any, plan: Plan) -> None:
         self.inner = inner
         self.plan = plan
@@ -189,8 +192,20 @@ def called(inner: Any, step: CallStep, operands: list[Any]) -> dict[int, Any]:
                 f"program was compiled for {s.dtype.name}{list(s.shape)}: how many elements there are depends on "
                 "values. Call it outside of the compiled function."
             )
-        made[number] = in_c_order(inner, view)
+        view = in_c_order(inner, view)
+        if any(_one_memory(view, x) for x in operands):
+            # It returns what it was given, whose memory holds something else later.
+            own = inner._empty(view.shape, view.dtype)
+            inner._copy_into(own, view)
+            view = own
+        made[number] = view
     return made
+
+
+def _one_memory(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and np.may_share_memory(a, b)
+    return a is b or getattr(a, "buffer", a) is getattr(b, "buffer", b)
 
 
 def in_c_order(inner: Any, view: Any) -> Any:

@@ -1,0 +1,30 @@
+"""Random programs mean the same compiled: arguments and results are NumPy's, in the first call and in later ones."""
+
+import pytest
+from compiledprograms import MAKERS, check
+from ways import running
+
+import mirabelle as mb
+
+BLOCKS = 10
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+@pytest.mark.parametrize("kind", MAKERS)
+def test_programs_are_numpys(kind, block):
+    first = 1000 * list(MAKERS).index(kind) + 100 * block
+    came = [check(number, kind, lines=18) for number in range(first, first + 12)]
+    # (Some select by masks whose values are not known, which is refused.)
+    assert came.count("same") > 5
+
+
+@pytest.mark.parametrize("passes", [[], ["parts"]], ids=str)
+def test_without_passes_they_are_the_same(passes):
+    came = [check(number, "host", passes) for number in range(9000, 9060)]
+    assert came.count("same") > 40
+
+
+def test_compiled_natively_they_are_the_same():
+    with running("hot"), mb.settings.changed(thread_size=16):
+        came = [check(number, "host", lines=16) for number in range(9100, 9130)]
+    assert came.count("same") > 15

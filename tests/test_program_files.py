@@ -21,6 +21,7 @@ from mirabelle.arraytypes.programs.graph import Slot, counted
 INLINE = {"compiler": "inline", "compile_size": 1, "num_threads": 2}
 rng = np.random.default_rng(3)
 A, V, I = rng.random((4, 4)), rng.random(4), np.array([0, 2, 1])
+LARGE = rng.random((80, 90))
 
 
 def same(got, wanted, exactly=True):
@@ -68,6 +69,10 @@ def library(a, v):
     return x @ a, mb.fft.fft(x), mb.sort(a, axis=0), mb.cumulative_sum(v), mb.linalg.svd(a), mb.quantile(v, 0.3)
 
 
+def product(a):
+    return a @ a.T
+
+
 def containers(a, v):
     twice = a * 2
     several = [v, (twice, 1, None, "x", np.float32(2), math.nan)]
@@ -97,7 +102,7 @@ def nothing(v):
 PROGRAMS = {
     f.__name__: (f, values)
     for f, *values in (
-        (elementwise, A, V), (reductions, A), (writes, A, V), (scatters, A, V, I), (library, A, V),
+        (elementwise, A, V), (reductions, A), (writes, A, V), (scatters, A, V, I), (library, A, V), (product, LARGE),
         (containers, A, V), (numbers, V), (dtypes, V), (constants, V), (views, A), (nothing, V),
     )
 }  # fmt: skip
@@ -735,13 +740,15 @@ def a_result_too_many(d):
 @forged(library, A, V)
 def a_call_used_as_an_array(d):
     i = next(i for i, n in enumerate(d["nodes"]) if n["kind"] == "call")
-    next(n for n in d["nodes"] if n["kind"] == "product")["of"][0] = i
-    return "does not come before|as if it were an array"
+    d["nodes"].append({"kind": "part", "of": [i], "shape": [], "dtype": "|b1", "offset": 0, "strides": []})
+    d["nodes"].append({"kind": "fold", "of": [i], "shape": [], "dtype": "|b1", "reduction": "all", "axes": []})
+    d["nodes"][-1]["keepdims"] = False
+    return "as if it were an array"
 
 
-@forged(library, A, V)
+@forged(product, LARGE)
 def a_product_of_another_shape(d):
-    of_kind(d, "product")["shape"] = [400]
+    of_kind(d, "product")["shape"] = [400, 80]
     return "shape"
 
 

@@ -318,14 +318,25 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     # Display and pickling
 
     def __repr__(self) -> str:
-        return verbs.show(self)
+        return self._without_values() or verbs.show(self)
 
     def __str__(self) -> str:
-        return verbs.show(self, brief=True)
+        return self._without_values() or verbs.show(self, brief=True)
+
+    def _without_values(self) -> str | None:
+        """What is shown of an array that has no values yet, because a function is being compiled."""
+        if self.place.kind != "traced":
+            return None
+        from mirabelle.arraytypes.programs.showing import shown  # which stands on this module
+
+        return shown(self)
 
     def __format__(self, spec: str) -> str:
         if not spec:
             return str(self)
+        text = self._without_values()
+        if text is not None:
+            return text
         if self.ndim:
             raise TypeError(
                 f"A format such as {spec!r} is for a number, and this array has shape {self.shape}. For all of "

@@ -40,6 +40,12 @@ def card_of(x: AbstractArray) -> str:
         from mirabelle.arraytypes.distributed import showing  # which stands on this module
 
         return showing.card_of(x)
+    if x.place.kind == "traced":
+        from mirabelle.arraytypes.programs import showing as traced
+
+        text = traced.shown(x)
+        if text is not None:
+            return card(type(x).__name__, facts(x), pictures.picture(x), preformatted(text))
     version = waiting(x)
     said = facts(x)  # before its values are asked for
     if version is None:

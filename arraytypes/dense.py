@@ -513,7 +513,11 @@ def as_shape(shape: Any) -> tuple[int, ...]:
         shape = (shape,)
     try:
         out = tuple(int(n.__index__()) for n in shape)
-    except (TypeError, AttributeError):
+    except (TypeError, AttributeError) as e:
+        from mirabelle.arraytypes.programs.errors import TraceError
+
+        if isinstance(e, TraceError):
+            raise
         raise TypeError(f"A shape is an integer or a tuple of integers, not {shape!r}.") from None
     if any(n < 0 for n in out):
         raise ValueError(f"negative dimensions are not allowed: {out}")

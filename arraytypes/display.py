@@ -29,6 +29,12 @@ def _(x: AbstractArray, brief: bool = False) -> str:
         from mirabelle.arraytypes.distributed import showing  # which stands on this module
 
         return showing.show(x, brief)
+    if x.place.kind == "traced":
+        from mirabelle.arraytypes.programs import showing as traced  # which stands on this module
+
+        text = traced.shown(x)
+        if text is not None:
+            return text
     options = np.get_printoptions()
     long = x.size > options["threshold"]
     # Of what is shortened anyway, only what is shown is fetched.

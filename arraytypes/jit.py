@@ -202,6 +202,9 @@ class Jitted:
         types = tuple(map(type, args))
         if any(issubclass(t, (tuple, list, dict, set)) for t in types):
             return self._nested_call
+        traced = _traced_family(types)
+        if traced is not None:
+            return functools.partial(self._recorded, traced)
         lend = self._lender(types, self._uses(len(args)))
         run = self._run
 
@@ -215,9 +218,18 @@ class Jitted:
     def _nested_call(self, args: tuple[Any, ...]) -> Any:
         """A call with tuples among its arguments."""
         flat, uses = flattened(self.__name__, args, self._uses(len(args)))
+        traced = _traced_family(tuple(map(type, flat)))
+        if traced is not None:
+            return self._recorded(traced, args)
         views = self._lender(tuple(map(type, flat)), uses)(flat)
         result = self._run(rebuilt(args, views))
         return result if type(result) in _PLAIN else returned(result, flat, views)
+
+    def _recorded(self, family: Any, args: tuple[Any, ...]) -> Any:
+        """A call while a function is compiled."""
+        from mirabelle.arraytypes.programs import jitcalls
+
+        return jitcalls.recorded(self, family, args)
 
     def _uses(self, n: int) -> list[Use]:
         last = len(self._names) - 1
@@ -247,6 +259,13 @@ class Jitted:
             if better is None:
                 raise
             raise better from None
+
+
+def _traced_family(types: Sequence[type]) -> Any:
+    """The type of arrays that only record what is done to them, if some are of such."""
+    from mirabelle.arraytypes.programs import jitcalls  # which stands on this module
+
+    return jitcalls.family_among(types)
 
 
 def returned(result: Any, args: Sequence[Any], views: list[Any]) -> Any:

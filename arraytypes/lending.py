@@ -14,7 +14,7 @@ import numpy as np
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.assign import check_writable, nobody_else, written
+from mirabelle.arraytypes.assign import check_writable, nobody_else, noted, written
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.moving import claim
@@ -36,6 +36,8 @@ def own(x: Any) -> None:
     """
     check_writable(x)
     root = root_of(x)
+    if recording.watchers:
+        noted(root)
     leaf = verbs.leaf_of(root)
     if leaf.foreign:
         return

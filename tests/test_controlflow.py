@@ -561,3 +561,207 @@ def test_branches_have_derivatives(family):
 
     check(family, lambda x: mb.autodiff.gradient(loss, x), X)
     check(family, lambda x: mb.autodiff.gradient(loss, x), -X)
+
+
+# What cannot be captured, and what can
+
+
+REFUSED = {
+    "if mb.sum(x) > 0: pass": "mb.cond",
+    "while mb.sum(x) > 0: pass": "mb.while_loop",
+    "int(x[0])": "mb.fori_loop",
+    "float(x[0])": "mb.where",
+    "complex(x[0])": "mb.where",
+    "bool(x[0])": "mb.cond",
+    "not x[0]": "mb.cond",
+    "round(x[0])": "mb.where",
+    "math.sqrt(x[0])": "mb.where",
+    "range(n)": "mb.fori_loop",
+    "[1, 2, 3][n]": "mb.where",
+    "mb.zeros((n,))": "static=",
+    "np.asarray(x)": "NumPy asks",
+    "np.array(x)": "NumPy asks",
+    "mb.to_numpy(x)": "mb.where",
+    "x[0].item()": "mb.where",
+    "x.item(0)": "mb.where",
+    "x.tolist()": "mb.where",
+    "x.tobytes()": "mb.where",
+    "1.0 in x": "mb.cond",
+    "max(x)": "mb.cond",
+    "sorted(x)": "mb.cond",
+    "mb.allclose(x, x)": "mb.cond",
+    "mb.array_equal(x, x)": "mb.cond",
+    "x[x > 0]": r"mb.where\(mask, x, 0\)",
+    "mb.nonzero(x)": "mb.where",
+    "mb.unique(x)": "mb.where",
+    "pickle.dumps(x)": "mb.where",
+}
+
+
+@pytest.mark.parametrize("statement", REFUSED)
+def test_questions_about_values_are_refused(statement):
+    import math
+    import pickle
+
+    names = {"mb": mb, "np": np, "math": math, "pickle": pickle}
+
+    def f(x, n):
+        exec(statement, names, {"x": x, "n": n})
+        return x
+
+    with pytest.raises(TraceError, match=REFUSED[statement]) as e:
+        mb.compile(f)(mb.HostArray(X), mb.asarray(2))
+    assert "<string>:1" in str(e.value)
+
+
+def test_the_line_that_asks_is_named():
+    def f(x):
+        y = x + 1
+        if mb.sum(y) > 0:
+            return y
+        return x
+
+    with pytest.raises(TraceError, match=r"test_controlflow.py:\d+, `if mb.sum\(y\) > 0:`"):
+        mb.compile(f)(mb.HostArray(X))
+
+
+def test_arrays_are_not_hashable():
+    with pytest.raises(TypeError, match="unhashable"):
+        mb.compile(lambda x: {x: 1})(mb.HostArray(X))
+
+
+def test_loops_over_rows_and_sizes_are_plain():
+    def f(x):
+        total = mb.zeros_like(x[0])
+        for row in x:
+            total += row
+        for i in range(len(x)):
+            total += x[i] * x.shape[0]
+        if x.ndim == 2 and x.dtype == mb.float64 and x is not None:
+            total *= 2
+        return total
+
+    check(mb.HostArray, f, A)
+
+
+def test_traced_arrays_can_be_printed(capsys):
+    texts = []
+
+    def f(x):
+        y = x + 1
+        print(x, y)
+        texts.extend([repr(y), str(y), f"{y}", f"{y[0]:.2f}", repr(y[1:]), repr(y.T), str(mb.Diagonal(y))])
+        texts.extend([y._repr_html_(), y[1:]._repr_html_(), mb.Diagonal(y)._repr_html_(), mb.show(y)])
+        mb.autodiff.gradient(lambda x: (texts.append(repr(x)), mb.sum(x))[1], x)
+        assert repr(mb.ones(2)).endswith("([1., 1.], place=traced(host))")
+        return y
+
+    mb.compile(f)(mb.HostArray(X))
+    assert all("traced" in t for t in texts)
+    assert "<traced float64[3], made in test_controlflow.py:" in texts[0]
+    assert "y = x + 1" in texts[0]
+    assert capsys.readouterr().out.startswith("<traced float64[3]")
+
+
+# Functions that loop over elements
+
+
+@mb.jit
+def smoothed_in_place(x, weight):
+    for i in range(1, x.shape[0]):
+        x[i] += weight * x[i - 1]
+
+
+@mb.jit
+def extremes(x):
+    low, high = x[0], x[0]
+    for v in x:
+        low, high = min(low, v), max(high, v)
+    return low, high
+
+
+@mb.jit
+def total_of(pair, n):
+    a, b = pair
+    s = 0.0
+    for i in range(min(n, a.shape[0])):
+        s += a[i] * b[i]
+    return s
+
+
+@mb.jit
+def doubled(x):
+    return x * 2
+
+
+@mb.kernel
+def saxpy(k, y, a, x):
+    i = k.index(0)
+    y[i] = a * x[i] + y[i]
+
+
+def test_jitted_functions_are_calls():
+    constant = mb.HostArray(X)
+
+    def f(x, n):
+        y = x * 2
+        before = y + 0
+        smoothed_in_place(y, 0.5)
+        smoothed_in_place(y[1:], mb.sum(x))
+        smoothed_in_place(x, 0.25)
+        low, high = extremes(y)
+        return y, before, low + high, total_of((y, constant), n), total_of((x[::-1], y), 2)
+
+    check(mb.HostArray, f, X, np.array(2))
+
+
+def test_jitted_functions_in_loops():
+    def f(x, n):
+        def body(i, s):
+            smoothed_in_place(s, 0.5)
+            return s / extremes(s)[1]
+
+        def other(i, s):
+            smoothed_in_place(x, 0.5)
+            return s + x
+
+        return mb.fori_loop(0, n, lambda i, s: body(i, s * 1), x), mb.fori_loop(0, n, other, x * 1)
+
+    check(mb.HostArray, f, X, np.array(3))
+
+
+def test_jitted_functions_that_programs_cannot_call():
+    x = mb.HostArray(X)
+    with pytest.raises(TraceError, match=r"doubled\(\) in test_controlflow.py:.*doubled\(out, ...\)"):
+        mb.compile(lambda x: doubled(x))(x)
+    with pytest.raises(TraceError, match="none of its arguments"):
+        mb.compile(lambda y: smoothed_in_place(x, mb.sum(y)))(x)
+    with pytest.raises(mb.PlaceError, match="on the host"):
+        mb.compile(lambda x: total_of((x, x), 2))(mb.RefArray(X))
+    with pytest.raises(TraceError, match="another part"):
+        mb.compile(shifted_call)(x)
+
+
+@mb.jit
+def shifted(x, y):
+    for i in range(x.shape[0]):
+        x[i] += y[i]
+
+
+def shifted_call(x):
+    shifted(x[1:], x[:-1])
+    return x
+
+
+def test_kernels_in_loops(family):
+    def f(x, n):
+        y = mb.zeros_like(x)
+
+        def body(i, s):
+            saxpy[x.shape](y, 2.0, s)
+            saxpy[x.shape](s, 0.5, x)
+            return s
+
+        return mb.fori_loop(0, n, body, x * 1), y
+
+    check(family, f, X, np.array(3))

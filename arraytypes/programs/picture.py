@@ -126,6 +126,18 @@ def _layered(boxes: Sequence[Box]) -> list[Box]:
         if not box.is_source:
             above = [b.layer for b, _ in box.reads.values() if not b.is_source]
             box.layer = 1 + max(above, default=0)
+    # What reads no more than reads it stands as near to its readers as can be.
+    lowest: dict[int, int] = {}
+    readers: dict[int, int] = {}
+    for box in reversed(boxes):
+        if box.is_source:
+            continue
+        read = [b for b, _ in box.reads.values() if not b.is_source]
+        if len(read) <= readers.get(id(box), 0):
+            box.layer = lowest[id(box)] - 1
+        for b in read:
+            lowest[id(b)] = min(lowest.get(id(b), box.layer), box.layer)
+            readers[id(b)] = readers.get(id(b), 0) + 1
     found: list[Box] = []
     copies: dict[int, Box] = {}
     for box in sorted((b for b in boxes if not b.is_source), key=lambda b: b.layer):
@@ -141,9 +153,9 @@ def _layered(boxes: Sequence[Box]) -> list[Box]:
             del box.reads[key]
             box.reads[id(near)] = (near, same)
         found.append(box)
-    lowest = min(b.layer for b in found) if found else 0
+    top = min(b.layer for b in found) if found else 0
     for b in found:
-        b.layer -= lowest
+        b.layer -= top
     # (Sources that nobody reads stand at the top.)
     return [*[b for b in boxes if b.is_source and id(b) not in copies], *found]
 
@@ -480,7 +492,7 @@ def drawing_html(e: ProgramExplanation) -> str:
     drawn = drawing(_flow(e, items))
     note = f'<div style="font-size:11px;opacity:0.8;margin-top:0.3em">{html.escape(said)}</div>' if said else ""
     legend = _legend([s.kind for s in e.steps], place)
-    return f'{legend}<div style="overflow:auto;max-height:640px;padding:4px 8px 4px 0">{drawn}</div>{note}'
+    return f'{legend}<div style="overflow:auto;max-height:720px;padding:4px 8px 4px 0">{drawn}</div>{note}'
 
 
 # The nodes of a graph
@@ -498,7 +510,7 @@ def graph_html(e: ProgramExplanation) -> str:
         )
     else:
         drawn = drawing(node_boxes(e.program))
-        inside = f'<div style="overflow:auto;max-height:640px;padding:4px">{drawn}</div>'
+        inside = f'<div style="overflow:auto;max-height:720px;padding:4px">{drawn}</div>'
     return f"<details><summary style='cursor:pointer'>graph of {len(nodes):,} nodes</summary>{inside}</details>"
 
 

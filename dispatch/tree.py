@@ -39,6 +39,8 @@ class Leaf:
     table = False
     # Is it one element read out of an array by its index?
     element = False
+    # Where its memory begins, once a compiled program has asked.
+    address: int
     # What was worked out about the contents (the bounds of an index array), with the number of
     # writes in place, to the memory it is a part of, that had happened by then.
     known: dict[str, tuple[int, Any]] | None = None

@@ -53,6 +53,8 @@ class Compiled:
         self.passes = chosen_passes(passes, assume_finite)
         # Programs by the key of what they are called with.
         self.programs: dict[Any, Program] = {}
+        # The program of the last call, if its arguments were arrays alone.
+        self._last: Program | None = None
         self._world = generic._world
         self._lock = threading.RLock()
         self._warned = False
@@ -68,17 +70,19 @@ class Compiled:
             )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        arrays = args
-        if not kwargs and not self.static:
-            # The usual case: nothing but arrays.
-            try:
-                key: Any = tuple([(type(x), x._node.shape) for x in args])
-                program = self.programs.get(key)
-            except (AttributeError, TypeError):
-                program = None  # not arrays alone
-            if program is not None and self._world == generic._world:
-                if (program.distinct == 1 or program.distinct == len({id(x) for x in args})) and not _depth.get():
-                    return program.run(arrays)
+        if not kwargs and self._world == generic._world and not _depth.get():
+            # The usual case: nothing but arrays, and most often the same kind of arrays as before.
+            program = self._last
+            if program is None or not program.takes(args):
+                try:
+                    key: Any = tuple([(type(x), x._node.shape) for x in args])
+                    program = self._last = self.programs.get(key)
+                except (AttributeError, TypeError):
+                    program = None  # not arrays alone
+            if program is not None and (
+                program.distinct == 1 or program.distinct == len(args) == len({id(x) for x in args})
+            ):
+                return program.run(args)
         return self._called(args, kwargs)
 
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -101,6 +105,7 @@ class Compiled:
             if self._world != generic._world:
                 # Methods have appeared or gone: what was captured may be another program now.
                 self.programs.clear()
+                self._last = None
                 self._world = generic._world
             program = self.programs.get(key)
             if program is None:
@@ -200,6 +205,10 @@ class Program:
         self.record = self.passes.record
         clock.passed("transform")
         self.inner = self.captured.inner
+        # The types and shapes of arguments, where they are arrays alone.
+        self._kinds: list[tuple[Any, Any]] = []
+        if not kwargs and all(isinstance(x, DenseArray) for x in args):
+            self._kinds = [(type(x), x.shape) for x in args]
         self._lower(clock)
 
     def _lower(self, clock: _Clock) -> None:
@@ -209,6 +218,8 @@ class Program:
         self.runner: Any = self.inner._plan_runner(self.plan) or StepByStep(self.inner, self.plan)
         clock.passed("compile")
         self._returns = _simple(self.captured)
+        # Is all that it writes to arguments written where they are?
+        self._gives_all = len(self.in_place) == len(self.captured.written)
 
     def _planned(self) -> tuple[Plan, list[int]]:
         """The plan, and the inputs whose memory it writes to.
@@ -224,6 +235,16 @@ class Program:
                 return plan, sorted(written)
         return planned(self.outputs, c.inputs), []
 
+    def takes(self, args: tuple[Any, ...]) -> bool:
+        """Are these arrays of the types and shapes that the program is for, and all there is?"""
+        kinds = self._kinds
+        if len(args) != len(kinds):
+            return False
+        for x, (kind, shape) in zip(args, kinds, strict=False):
+            if type(x) is not kind or x._node.shape != shape:
+                return False
+        return True
+
     @property
     def graph(self) -> list[Any]:
         """The nodes of the program, operands first."""
@@ -236,6 +257,21 @@ class Program:
         inner = self.inner
         if self.in_place:
             self._part(arrays)
+        quick = self.runner.quick if self._gives_all else None
+        if quick is not None:
+            made = quick(arrays)
+            if made is not None:
+                for i in self.in_place:
+                    leaf = arrays[i]._node
+                    (leaf.root or leaf).writes += 1
+                    leaf.reducers = None
+                returns = self._returns
+                if returns == 1:
+                    return wrap(inner, made[0])
+                if returns == 0:
+                    return None
+                results = [wrap(inner, leaf) for leaf in made]
+                return tuple(results) if returns == 2 else delivered(self.captured, list(arrays), results)
         views = []
         for x in arrays:
             node = x._node

@@ -47,6 +47,10 @@ class Node:
         raise NotImplementedError
 
     @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
     def size(self) -> int:
         return math.prod(self.shape)
 

@@ -219,7 +219,7 @@ class Program:
         clock.passed("compile")
         self._returns = _simple(self.captured)
         # Is all that it writes to arguments written where they are?
-        self._gives_all = len(self.in_place) == len(self.captured.written)
+        self._gives_all = all(s.kind == "input" for s in self.plan.outputs[len(self.captured.returned) :])
 
     def _planned(self) -> tuple[Plan, list[int]]:
         """The plan, and the inputs whose memory it writes to.

@@ -268,7 +268,7 @@ def execute(family: Any, target: Leaf, tree: Broadcasted) -> None:
 
 def noted(root: Any) -> None:
     """Tell whoever watches that an array is about to be written."""
-    for watcher in recording.watchers:
+    for watcher in tuple(recording.watchers):
         watcher.note(root)
 
 

@@ -386,6 +386,7 @@ from mirabelle.arraytypes.parts import (
 )
 from mirabelle.arraytypes.programs.compiled import compile
 from mirabelle.arraytypes.programs.controlflow import cond, fori_loop, while_loop
+from mirabelle.arraytypes.programs.outlines import outline
 from mirabelle.arraytypes.programs.persistence import load_program
 from mirabelle.arraytypes.reductions import mapreduce, reduce
 from mirabelle.arraytypes.reference import RefArray
@@ -969,6 +970,7 @@ __all__ = [
     "ones",
     "ones_like",
     "outer",
+    "outline",
     "override",
     "packbits",
     "pad",

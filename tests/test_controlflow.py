@@ -765,3 +765,79 @@ def test_kernels_in_loops(family):
         return mb.fori_loop(0, n, body, x * 1), y
 
     check(family, f, X, np.array(3))
+
+
+# Outlined functions
+
+
+def test_outlined_functions_are_captured_once(family):
+    seen = []
+
+    @mb.outline
+    def stage(state, dt):
+        seen.append(1)
+        u, v = state
+        v -= dt * u
+        return {"u": u + dt * v, "v": v, "n": 3}
+
+    def f(u, v):
+        for k in range(6):
+            found = stage((u, v), 0.1 if k < 5 else 0.2)
+            u = found["u"]
+        return u, v, found["n"]
+
+    check(family, f, X, X + 1)
+    seen.clear()
+    mb.compile(f)(family(X), family(X))
+    assert len(seen) == 2  # for each number once
+
+
+def test_outlined_functions_that_look_around(family):
+    def f(x, n):
+        scale = mb.zeros_like(x)
+        count = mb.zeros_like(x) + x
+
+        @mb.outline
+        def scaled(y):
+            return y + scale
+
+        @mb.outline
+        def counted(y):
+            count[:1] += 1
+            return y * count
+
+        a = scaled(x)
+        scale[...] = 2.0
+        b = scaled(x)
+        scale[1:] = x[1:]
+        c = scaled(x) + scaled(b)
+        d = counted(x) + counted(x)
+        e = mb.fori_loop(0, n, lambda i, s: scaled(counted(s * 0.1)), x)
+        return a, b, c, d, e, count
+
+    check(family, f, X, np.array(3))
+
+
+def test_outlined_functions_of_wrappers_and_constants(family):
+    constant = family(X)
+
+    @mb.outline
+    def f(x, y, k=1):
+        x[:1] = 0
+        return x.T, x, y * k, None
+
+    def g(x):
+        a, b, c, _ = f(x[::-1], x)
+        d, *_ = f(c, constant, k=3)
+        e, *_ = f(x, x)
+        return a * 1, b * 1, c, d, e * 1, f(x * 1, d)[2]
+
+    check(family, g, X)
+
+
+def test_derivatives_of_outlined_functions(family):
+    @mb.outline
+    def f(x):
+        return mb.sum(x * mb.sin(x))
+
+    check(family, lambda x: mb.autodiff.gradient(f, x) + f(x) + f(x), X)

@@ -151,7 +151,7 @@ def _family_of(leaves: list[Any]) -> Any:
 # Watching what a function writes to
 
 
-class _Watch:
+class Watch:
     """The arrays of the surrounding program that a function writes to while it is captured."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ class _Watch:
         if verbs.leaf_of(root).view.buffer.name < self.first:
             self.before[id(root)] = weakref.ref(root), root.node
 
-    def __enter__(self) -> _Watch:
+    def __enter__(self) -> Watch:
         recording.watchers.append(self)
         return self
 
@@ -184,7 +184,7 @@ class _Watch:
         return [(root, node) for root, node in alive if root is not None]
 
 
-def _hold(root: Any, node: Node) -> None:
+def hold(root: Any, node: Node) -> None:
     """Let an array hold a value, in memory of its own."""
     root._node = Leaf(view_of_node(type(root).family, node))
 
@@ -374,7 +374,7 @@ class _Capture:
 
     def captured(self) -> bool:
         """Capture the body; False if it has to be captured again, knowing more."""
-        watch = self.watch = _Watch()
+        watch = self.watch = Watch()
         self.inputs: list[Input] = []
         before = [(root, root.node) for root in self.hidden]
         self.hidden_inputs = []
@@ -382,7 +382,7 @@ class _Capture:
         leaves = self.placed()
         for root, node in before:
             self.hidden_inputs.append(self.new_input(node.shape, node.dtype, "carried"))
-            _hold(root, self.hidden_inputs[-1])
+            hold(root, self.hidden_inputs[-1])
         self.passed = leaves
         nest = states.refilled(self.state, iter(leaves))
         try:
@@ -401,11 +401,11 @@ class _Capture:
         finally:
             self.hidden_values = [root.node for root in self.hidden]
             for root, node in before:
-                _hold(root, node)
+                hold(root, node)
             known = {id(root) for root in self.hidden}
             new = [(root, node) for root, node in watch.found() if id(root) not in known]
             for root, node in new:
-                _hold(root, node)
+                hold(root, node)
         if new:
             self.hidden = [root for root in self.hidden if id(root) in watch.touched] + [
                 root for root, _ in new
@@ -603,9 +603,9 @@ class _Capture:
             if first is not None and self.kind == "for":
                 trips = trips - first
         for root, value in zip(self.hidden, values[len(moving) :], strict=True):
-            for watcher in recording.watchers:
+            for watcher in tuple(recording.watchers):
                 watcher.note(root)
-            _hold(root, value)
+            hold(root, value)
         results = {id(p): handle(self.family, value) for p, value in zip(moving, values, strict=False)}
         if order:
             self.turned(order, turns, trips, results)
@@ -719,9 +719,9 @@ class _Capture:
             self.put(moving[j], value)
 
     def put(self, place: _Place, value: Any) -> None:
-        for watcher in recording.watchers:
+        for watcher in tuple(recording.watchers):
             watcher.note(place.array)
-        _hold(place.array, value.node)
+        hold(place.array, value.node)
 
 
 def _after(order: dict[int, int], k: int, n: int) -> int:
@@ -772,7 +772,7 @@ class _Branch:
     """What a function did: what it returned, and what it wrote to."""
 
     def __init__(self, f: Callable[..., Any], operands: tuple[Any, ...], family: Any) -> None:
-        with _Watch() as watch:
+        with Watch() as watch:
             try:
                 self.result = f(*operands)
                 self.leaves = [x for _, x in states.leaves_of(self.result) if not states.is_container(x)]
@@ -781,7 +781,7 @@ class _Branch:
                 # (Each branch starts from what was there before.)
                 self.written = [(root, node, root.node) for root, node in watch.found()]
                 for root, before, _ in self.written:
-                    _hold(root, before)
+                    hold(root, before)
         self.serial = watch.serial
 
 
@@ -828,9 +828,9 @@ class _Branches:
         call.line = self.line
         results = [handle(self.family, result_node(call, k)) for k in range(len(specs))]
         for root, value in zip([r for r, _ in roots.values()], results[len(specs) - len(roots) :], strict=True):
-            for watcher in recording.watchers:
+            for watcher in tuple(recording.watchers):
                 watcher.note(root)
-            _hold(root, value.node)
+            hold(root, value.node)
         parts = iter(results)
         made = [states.with_parts(x.like, self.family, parts) if isinstance(x, _Joined) else x for x in made]
         return states.refilled(yes.result, iter(made))

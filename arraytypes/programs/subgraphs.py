@@ -117,7 +117,22 @@ def cut(
             new.line = node.line
             made_inputs.append(new)
             made[id(node)] = new
-    for top in wanted:
+    _rebuild(wanted, made)
+    return made_inputs, tuple([made[id(x)] for x in outputs]), operands
+
+
+def copied(outputs: tuple[Node, ...], values: dict[int, Node]) -> tuple[Node, ...]:
+    """Values computed once more, in the same order, with others in place of some, given by their ids."""
+    made = dict(values)
+    _rebuild(
+        sorted(in_order(outputs, lambda x: () if id(x) in made else x.operands), key=lambda x: x.serial), made
+    )
+    return tuple([made[id(x)] for x in outputs])
+
+
+def _rebuild(nodes: list[Node], made: dict[int, Node]) -> None:
+    """Make nodes again that are not made yet, in their order."""
+    for top in nodes:
         for node in in_order((top,), lambda x: () if id(x) in made else x.operands):
             if id(node) in made:
                 continue
@@ -126,7 +141,6 @@ def cut(
             if new is not node and new.serial > before:
                 new.line = node.line
             made[id(node)] = new
-    return made_inputs, tuple([made[id(x)] for x in outputs]), operands
 
 
 def in_order(tops: Iterable[Node], below: Callable[[Node], Iterable[Node]]) -> list[Node]:

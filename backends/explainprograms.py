@@ -127,9 +127,9 @@ class _TimedTasks(TaskList):
     owner: Any
     number: int
 
-    def run(self, addresses: Any) -> None:
+    def run(self, addresses: Sequence[int], times: int = 1) -> None:
         began = time.perf_counter()
-        super().run(addresses)
+        super().run(addresses, times)
         self.owner.times.append((self.number, began, time.perf_counter()))
 
 

@@ -40,10 +40,16 @@ STEPS, NODES, ROWS, PIECES = 60, 90, 120, 600
 NAMED = 6
 _GAP, _BETWEEN, _LETTER, _NOTE = 18.0, 26.0, 6.4, 5.0
 
-COLOURS = {
+COLOURS: dict[str, str] = {
     "kernel": "#2fa39a", "reduction": "#a06cd5", "copy": "#8b95a5", "product": "#e8963a", "call": "#e8963a",
     "elementwise": "#2fa39a", "write": "#c9a227", "view": "#8b95a5", "result": "#e05c7a", "memory": "#8b95a5",
 }  # fmt: skip
+
+
+def colour_of(kind: str) -> str:
+    """The colour of a kind of step or node."""
+    found = COLOURS.get(kind)
+    return pictures.OTHER if found is None else found
 
 
 class Box:
@@ -437,7 +443,7 @@ def _step_box(item: Any, e: ProgramExplanation) -> Box:
         notes += [f"{inside.title}: {plural(len(inside.steps), 'step')}", *_named(inside.steps, None)]
     if facts.seconds is not None:
         notes.append(shown_seconds(facts.seconds))
-    return Box(facts.label, notes, COLOURS.get(facts.kind, pictures.OTHER), _title(facts))
+    return Box(facts.label, notes, colour_of(facts.kind), _title(facts))
 
 
 def _main_kind(steps: Sequence[StepFacts]) -> str:
@@ -522,7 +528,7 @@ def node_boxes(program: Any) -> list[Box]:
     for node in program.graph:
         is_source = isinstance(node, (Input, Data, Empty))
         said, kind = _said_of(node)
-        colour = place if isinstance(node, (Input, Data)) else COLOURS.get(kind, pictures.OTHER)
+        colour = place if isinstance(node, (Input, Data)) else colour_of(kind)
         title = f"{said}: {_typed(node)}" + (f"\n{said_line(node.line)}" if node.line else "")
         box = Box(said, [] if isinstance(node, Call) else [_typed(node)], colour, title, is_source)
         for i, x in enumerate(node.operands):
@@ -611,7 +617,7 @@ def steps_html(e: ProgramExplanation) -> str:
             title = f'<span style="{pad};font-weight:600">{html.escape(row)}</span>'
             cells.append(["", title, *[""] * (5 + timed + peak)])
             continue
-        colour = COLOURS.get(row.kind, pictures.OTHER)
+        colour = colour_of(row.kind)
         lines = "<br>".join(map(code, row.lines))
         made = [
             row.name,

@@ -54,7 +54,7 @@ class StepTime:
     __slots__ = ("bytes", "flops", "inside", "kind", "label", "lines", "name", "number", "runs", "seconds")
 
     def __init__(
-        self, facts: StepFacts, seconds: float, runs: float = 1.0, inside: list[list[StepTime]] | None = None
+        self, facts: StepFacts, seconds: float, runs: float = 1, inside: list[list[StepTime]] | None = None
     ) -> None:
         self.number = facts.number
         self.name = facts.name
@@ -184,9 +184,10 @@ class Profile:
         """Seconds, bytes, flops, name and kind of each step, those of all rounds of a repetition together."""
         rows: list[tuple[float, float, float, str, str]] = []
         for item in self.items:
-            first, length, count = item, 1, 1
             if isinstance(item, Repeat):
                 first, length, count = item.first, item.length, item.count
+            else:
+                first, length, count = item, 1, 1
             for i in range(first, first + length):
                 found = self.steps[i : first + length * count : length]
                 said = f"{i}: {found[0].label}" + (f", {count} times" if count > 1 else "")
@@ -207,7 +208,7 @@ class Profile:
     # As HTML
 
     def _repr_html_(self) -> str:
-        from mirabelle.arraytypes.programs.picture import COLOURS, bar, code, table
+        from mirabelle.arraytypes.programs.picture import COLOURS, bar, code, colour_of, table
 
         facts = {
             "as a whole": shown_seconds(self.native_seconds),
@@ -233,8 +234,7 @@ class Profile:
         longest = max([r[0] for r in rows], default=0.0) or 1.0
         by_step = [
             [
-                bar(seconds / longest, COLOURS.get(kind, COLOURS["copy"]))
-                + f"{100 * seconds / (self.seconds or 1.0):.1f} %",
+                bar(seconds / longest, colour_of(kind)) + f"{100 * seconds / (self.seconds or 1.0):.1f} %",
                 shown_seconds(seconds),
                 shown_bytes(moved),
                 f"{shown_bytes(moved / seconds if seconds else 0.0)}/s",
@@ -396,7 +396,7 @@ def _by_lines(steps: list[StepTime]) -> list[LineTime]:
 
 def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times: int = 10) -> Profile:
     """Measure a program with these arguments, which keep what they hold."""
-    from mirabelle.backends.explainprograms import settled, timed_runner, waiting
+    from mirabelle.backends.explainprograms import timed_runner, waiting
 
     if isinstance(times, bool) or not isinstance(times, int) or times < 1:
         raise ValueError(
@@ -405,10 +405,7 @@ def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times:
     arrays = _arrays_of(program, args, kwargs)
     inner = program.inner
     inputs = _Inputs(program, arrays)
-    # The first runs ask for kernels.
-    for _ in range(2):
-        program.runner.run(inputs.fresh())
-        settled(inner)
+    _warmed(program.runner, inputs)
     native = _least(program.runner.run, waiting(inner), times, inputs.fresh)
     facts = facts_of_steps(program.plan, inner)
     runner = timed_runner(inner, program.plan)
@@ -417,9 +414,7 @@ def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times:
     best: list[tuple[int, float, float]] = []
     shortest = float("inf")
     with _Within(inner, facts) as within:
-        for _ in range(2):
-            runner.run(inputs.fresh())
-            settled(inner)
+        _warmed(runner, inputs)
         within.forget()
         for _ in range(times):
             runner.run(inputs.fresh())
@@ -439,10 +434,21 @@ def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times:
         seconds = least.get(f.number, 0.0)
         # Of what is within a step the mean is known, which is made to fit the step's least.
         scale = seconds / total[f.number] if total.get(f.number) else 0.0
-        steps.append(StepTime(f, seconds, 1.0, within.times_of(f, scale, times)))
+        steps.append(StepTime(f, seconds, 1, within.times_of(f, scale, times)))
     made = Profile(program, facts, steps, events, native, bandwidth_of(inner), times)
     program._profile = made
     return made
+
+
+def _warmed(runner: Any, inputs: _Inputs) -> None:
+    """Run until there is a kernel for everything: the first runs ask for them."""
+    from mirabelle.backends.explainprograms import settled
+
+    for i in range(5):
+        runner.run(inputs.fresh())
+        settled(inputs.inner)
+        if i and getattr(runner, "segments", ()) is not None:
+            return
 
 
 class _Within:
@@ -482,13 +488,17 @@ class _Within:
                 StepTime(
                     f,
                     self.sums[id(x.graph)].seconds.get(f.number, 0.0) * scale,
-                    self.sums[id(x.graph)].runs / times,
+                    _whole(self.sums[id(x.graph)].runs / times),
                     self.times_of(f, scale, times),
                 )
                 for f in x.steps
             ]
             for x in facts.inside
         ]
+
+
+def _whole(n: float) -> float:
+    return int(n) if n == int(n) else n
 
 
 class _Sums:

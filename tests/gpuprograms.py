@@ -1,7 +1,7 @@
 """`python3 -m tests.gpuprograms --seconds 200 --out DIR`: compiled programs on a card, checked and measured.
 
-Each program is checked against NumPy, and is timed compiled, as it is, with CuPy, and with JAX's jit where that can
-be imported, in one run, one beside the other. Results go to DIR/gpu_programs.json and DIR/gpu_programs.txt.
+Each program is checked against NumPy, and is timed compiled, as it is, with CuPy, and with JAX's jit where that
+can be imported, in one run, one beside the other. Results go to DIR/gpu_programs.json and DIR/gpu_programs.txt.
 `--simulated` tries the script on a simulated card, with small arrays and no times that mean anything.
 """
 
@@ -24,13 +24,19 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 
-# The programs: functions of arrays of any library that writes as NumPy does; those of JAX are written as it wants.
+# The programs: functions of arrays of any library that writes as NumPy does; JAX's are as it wants them.
 
 
 def jacobi_2d(A, B, steps=25):
     for _ in range(steps):
         B[1:-1, 1:-1] = 0.2 * (A[1:-1, 1:-1] + A[1:-1, :-2] + A[1:-1, 2:] + A[2:, 1:-1] + A[:-2, 1:-1])
         A[1:-1, 1:-1] = 0.2 * (B[1:-1, 1:-1] + B[1:-1, :-2] + B[1:-1, 2:] + B[2:, 1:-1] + B[:-2, 1:-1])
+
+
+def jacobi_1d(u, v, steps=25):
+    for _ in range(steps):
+        v[1:-1] = 0.25 * (u[:-2] + 2 * u[1:-1] + u[2:])
+        u[1:-1] = 0.25 * (v[:-2] + 2 * v[1:-1] + v[2:])
 
 
 def jacobi_2d_jax(A, B, steps=25):
@@ -312,6 +318,30 @@ class Bench:
             raise errors[0]
         self.report.say("right: in streams, in a graph, in threads")
 
+    def check_products(self) -> None:
+        """Products of all forms, in one graph."""
+        mb = self.mb
+
+        def f(a: Any, b: Any, v: Any, s: Any) -> Any:
+            ab = a @ b
+            return ab + 1, (a @ v) * 2, v @ b, v @ v, b.T @ a.T, s @ b, (s * 2) @ b[::-1], ab @ ab
+
+        for dtype in ("f8", "f4", "c16", "c8", "i8", "i4"):
+            g = mb.compile(f)
+            for _ in range(6):
+                n = 6 if self.simulated else 96
+                data = [self.rng.random(k) * 8 for k in ((n, n), (n, n), (n,), (3, 5, n))]
+                if dtype[0] == "c":
+                    data = [x * (1 + 0.5j) for x in data]
+                data = [x.astype(dtype) for x in data]
+                got = g(*map(mb.CuArray, data))
+                tolerance = 1e-4 if dtype in ("f4", "c8") else 1e-11
+                for a, b in zip(got, f(*data), strict=True):
+                    np.testing.assert_allclose(
+                        self.numpy(a), b, rtol=tolerance, atol=tolerance * np.abs(b).max()
+                    )
+        self.report.say("right: products")
+
     # How fast is it?
 
     def wall(self, f: Callable[[], Any], calls: int, rounds: int = 9) -> float:
@@ -360,6 +390,10 @@ class Bench:
             j = self.jax.jit(jacobi_2d_jax)
             j(*z)[0].block_until_ready()
             rows["jax_us_a_kernel"] = self.jax_wall(lambda: j(*z), 50) / kernels
+        w = [mb.CuArray(self.rng.random(64 if self.simulated else 1024)) for _ in range(2)]
+        lines = mb.compile(jacobi_1d)
+        rows["compiled_1d_us_a_kernel"] = self.wall(lambda: lines(*w), calls) / 50
+        rows["compiled_us_a_kernel_again"] = self.wall(lambda: f(*x), calls) / kernels
         self.report.found["fifty"] = rows
         say("fifty small kernels: " + ", ".join(f"{k} {v:.2f}" for k, v in rows.items()))
 
@@ -478,7 +512,7 @@ class Bench:
         program = f.program(*x)
         wanted = None
         if card:
-            peaks["compiled"] = self.peak(lambda: f(*[mb.copy(a) for a in x]) if case.writes else f(*x), case)
+            peaks["compiled"] = self.peak(lambda: f(*x), case)
             peaks["eager"] = self.peak(lambda: self.results(case, case.of(mb), x), case)
             theirs = [card.cupy.asarray(a) for a in data]
             peaks["cupy"] = self.peak(lambda: self.results(case, case.of(card.cupy), theirs), case)
@@ -532,8 +566,9 @@ class Bench:
         text = ", ".join(f"{k} {v:.1f}" for k, v in us.items())
         ratios = ", ".join(f"{k}/compiled {v / us['compiled']:.2f}" for k, v in us.items() if k != "compiled")
         memory = ", ".join(f"{k} {v:.1f}" for k, v in peaks.items())
+        what = f"{case.name} {n} ({row['kernels']} kernels)"
         self.report.say(
-            f"{case.name} {n} ({row['kernels']} kernels): µs {text} | {ratios} | peak MB besides inputs: {memory}"
+            f"{what}: µs {text} | {ratios} | peak MB besides inputs: {memory}"
             + (f" | failed: {failed}" if failed else "")
         )
 
@@ -574,6 +609,7 @@ def main() -> int:
     report.say(f"on {report.found['facts'].get('gpu') or 'a simulated card'}")
     parts = {
         "check": bench.check,
+        "products": bench.check_products,
         "streams": bench.check_streams,
         "calls": bench.calls,
         "fifty": bench.replays,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def _made(driver: Any, source: KernelText, functions: dict[str, Any], contract: 
                 "cuda",
                 source.text,
                 *source.codes,
-                f"{contract} {source.threads} {driver.capability}",
+                f"{contract} {source.threads} {driver.capability} {_WAIT}",
                 *_versions(),
             ]
         )
@@ -55,10 +56,29 @@ def _made(driver: Any, source: KernelText, functions: dict[str, Any], contract: 
     from mirabelle.backends.gpu.compiler import ptx_of
 
     ptx, entry = ptx_of(source, functions, driver.capability, contract)
+    if driver.capability >= EARLY_FROM:
+        ptx = waiting(ptx)
     code = linked(ptx, source.name, driver)
     if name is not None:
         diskcache.write(name, code, entry)
     return _function(function, code, entry)
+
+
+def waiting(ptx: str) -> str:
+    """A kernel that waits for the one before it, and lets the one after it be set up meanwhile.
+
+    Outside of graphs that ask for it, neither does anything.
+
+    >>> waiting(".entry f(.param .u64 x) { ret; }").split()[-5:]
+    ['{', 'griddepcontrol.launch_dependents;', 'griddepcontrol.wait;', 'ret;', '}']
+    """
+    return _ENTRY.sub(lambda m: m[0] + _WAIT, ptx)
+
+
+# Cards from Hopper on set up a kernel while the one before it runs.
+EARLY_FROM = (9, 0)
+_ENTRY = re.compile(r"\.entry\s+[\w$.]+\s*\([^)]*\)[^{]*\{")
+_WAIT = "\n\tgriddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;"
 
 
 def _function(function: Any, code: bytes, entry: str) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,13 +71,14 @@ def packed(shape: tuple[int, ...], itemsize: int) -> Lying:
 class Call:
     """A call of cuBLAS, of which addresses alone are missing."""
 
-    __slots__ = ("_arguments", "_blas", "_function", "_handle", "_mode", "_numbers", "_places")
+    __slots__ = ("_arguments", "_blas", "_function", "_handle", "_mode", "_numbers", "_places", "name")
 
     def __init__(self, name: str, dtype: np.dtype, arguments: list[Any], operands: tuple[str, ...]) -> None:
         """`arguments` follow the handle; names of operands stand for addresses, arrays for numbers."""
         cuda = _cuda()
         self._blas = cuda.cublas
-        self._function = getattr(cuda.cublas, PREFIX[dtype.char] + name)
+        self.name = PREFIX[dtype.char] + name
+        self._function = getattr(cuda.cublas, self.name)
         self._handle = cuda.device.get_cublas_handle
         # Where numbers are read, and results of inner products written: on the host, or on the card.
         blas = self._blas
@@ -84,6 +86,14 @@ class Call:
         self._numbers = [x for x in arguments if isinstance(x, np.ndarray)]  # (addresses keep nothing alive)
         self._arguments = [0, *[x.ctypes.data if isinstance(x, np.ndarray) else x for x in arguments]]
         self._places = [self._arguments.index(name) for name in operands]
+
+    def told(self, handle: int, addresses: Iterable[int]) -> list[Any]:
+        """What cuBLAS is told, in order."""
+        arguments = self._arguments.copy()
+        arguments[0] = handle
+        for place, address in zip(self._places, addresses, strict=True):
+            arguments[place] = address
+        return arguments
 
     def __call__(self, *addresses: int) -> None:
         """Do it on the current stream."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.gpu import GPUArray, view_at
+from mirabelle.arraytypes.gpu import GPUArray, dense_layout, view_at
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.running import STRIDED, StepByStep, in_c_order
 from mirabelle.arraytypes.programs.steps import (
@@ -31,6 +32,9 @@ from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.gpu import products, reduce
 from mirabelle.backends.gpu.kernelgraphs import Launch, Room, Stretch, dependencies, place, reached
+from mirabelle.backends.gpu.lib_blas import PREFIX, lying, packed, planned, readable
+from mirabelle.backends.gpu.lib_blas import inner as inner_product
+from mirabelle.backends.gpu.library import on_card, own_routine
 from mirabelle.backends.gpu.recording import recording
 from mirabelle.backends.gpu.run import make_plan
 from mirabelle.dispatch import counters, promotion
@@ -41,6 +45,10 @@ from mirabelle.dispatch.schedule import Request
 FEW = 2
 # So many graphs are kept of the same kernels, for other addresses; of many kernels, fewer.
 GRAPHS, MANY, GRAPHS_OF_MANY = 4, 2000, 2
+# The memory that cuBLAS works in.
+BLAS_BYTES = 32 << 20
+# Results up to this size lie together in memory that is used again, for some calls at most.
+SMALL, CALLS = 256 << 10, 4
 # The number of the memory that temporaries share.
 STATIC = -1
 _BYTE = np.dtype(np.uint8)
@@ -74,6 +82,7 @@ class CardPlan(StepByStep):
         self.spare = len(plan.storages)
         # Results of products that kernels of ours make lie among temporaries, if nobody gets them.
         self.kept: set[int] = {s.number for s in plan.outputs}
+        self.blas_room = -1
         events = self._events()
         self._place(events)
         self.segments = self._segments(events)
@@ -191,8 +200,9 @@ class CardPlan(StepByStep):
         dest = step.dest
         if self.driver.simulated and dest.node.size * a.shape[-1] > products.SIMULATED:
             return None
-        found = products.launched(a, b, dest.dtype)
-        if found is None:
+        call = self._blas(a, b, dest) if on_card(self.driver.library) else None
+        found = None if call is not None else products.launched(a, b, dest.dtype)
+        if call is None and (found is None or (on_card(self.driver.library) and dest.dtype.char in PREFIX)):
             return None
         whole = Ref(dest, 0, dest.shape, c_strides(dest.shape, dest.dtype), dest.dtype)
         if dest.number not in self.kept:
@@ -202,7 +212,28 @@ class CardPlan(StepByStep):
             dest.kind = "output"
             self.made.remove(dest)
             self.outputs.append(dest)
-        return [self.launch(found, [whole], list(step.operands), [])]
+        if call is None:
+            return [self.launch(found, [whole], list(step.operands), [])]
+        if self.blas_room < 0:
+            # (One for all: so products come one after the other.)
+            self.blas_room = self._besides(BLAS_BYTES)
+        operands = [*map(self.place_of, step.operands), (dest.number, 0), (self.blas_room, 0)]
+        writes = [self.touched(whole), (self.blas_room, 0, BLAS_BYTES)]
+        return [Launch(BlasLaunch(call), operands, [], [self.touched(r) for r in step.operands], writes)]
+
+    def _blas(self, a: Any, b: Any, dest: Storage) -> Any:
+        """The call of cuBLAS for a product whose operands it can read where they lie."""
+        dtype = dest.dtype
+        if a.dtype != dtype or b.dtype != dtype or dtype.char not in PREFIX or not (a.size and b.size):
+            return None
+        if not self.driver.has_graphs or own_routine(self.inner, "matmul") is not None:
+            return None
+        first, second = lying(a), lying(b)
+        if not readable(first) or not readable(second):
+            return None
+        if a.ndim == 1 == b.ndim:
+            return inner_product(first, second, dtype)
+        return planned(first, second, packed(dest.shape, dtype.itemsize), dtype)
 
     def _besides(self, nbytes: int) -> int:
         """Memory for what a single launch needs besides: its number."""
@@ -278,7 +309,7 @@ class CardPlan(StepByStep):
                     at = addresses[self.number(s)]
                     fixed[s.number] = view_at(kind, memory.owner, at, s.shape, s.dtype)
         self.fixed = fixed
-        self.new = [(s.shape, s.dtype) for s in self.outputs]
+        self.results = Results(self.inner, self.outputs)
         self.launches = sum(len(s.launches) for s in self.segments if isinstance(s, Together))
         self.only = None
         if len(self.segments) == 1 and isinstance(self.segments[0], Together) and not self.made:
@@ -315,8 +346,7 @@ class CardPlan(StepByStep):
                 inputs = [self._aligned(v) for v in inputs]
                 given = [v.ptr for v in inputs]
                 break
-        empty = self.inner._empty
-        made = [empty(shape, dtype) for shape, dtype in self.new]
+        made = self.results.new()
         given += [v.ptr for v in made]
         if counters.active:
             counters.add(launches=self.launches)
@@ -372,6 +402,8 @@ class CardPlan(StepByStep):
         if self.stream is not None:
             self.driver.order(stream, self.stream)
         self.stream, self.stream_key = stream, key
+        if self.memory is not None:
+            self.results.forget()
 
 
 class Together:
@@ -442,6 +474,98 @@ class Together:
                 graph.tell(i, changed[i])
         self.graphs[key] = graph
         return graph
+
+
+class BlasLaunch:
+    """A product by cuBLAS as a launch: of the addresses of operands, the result, and memory to work in."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Any) -> None:
+        self.call = call
+
+    def __call__(self, *addresses: int) -> None:
+        self.call(*addresses[:-1])
+
+
+class Results:
+    """Memory for the results of each call.
+
+    Small ones of one call lie together, and where nobody holds those of an earlier call any more, there: so
+    that graphs, which have addresses, are seldom told of new ones.
+    """
+
+    def __init__(self, inner: Any, outputs: list[Storage]) -> None:
+        self.inner = inner
+        self.allocate = inner.driver().allocate
+        self.shapes = [(s.shape, s.dtype) for s in outputs]
+        # How a view of each small result is, and where it lies among them.
+        self.small: list[Any] = []
+        self.nbytes = 0
+        for shape, dtype in self.shapes:
+            strides, size, contiguous, layout = dense_layout(inner.view_type, shape, dtype, "C")
+            nbytes = size * dtype.itemsize
+            if nbytes > SMALL:
+                self.small.append(None)
+                continue
+            self.small.append((self.nbytes, shape, strides, dtype, size, contiguous, layout))
+            self.nbytes += -(-nbytes // 256) * 256
+        self.memories: list[_Memory] = []
+
+    def forget(self) -> None:
+        """What there is belongs to another stream."""
+        self.memories.clear()
+
+    def new(self) -> list[Any]:
+        if not self.nbytes:
+            return [self.inner._empty(shape, dtype) for shape, dtype in self.shapes]
+        memory = None
+        for known in self.memories:
+            if known.is_free():
+                memory = known
+                break
+        if memory is None:
+            memory = _Memory(*self.allocate(self.nbytes))
+            memory.settle()
+            if len(self.memories) >= CALLS:
+                del self.memories[0]
+            self.memories.append(memory)
+        owner, start, kind = memory.owner, memory.start, self.inner.view_type
+        made = []
+        for i, how in enumerate(self.small):
+            if how is None:
+                made.append(self.inner._empty(*self.shapes[i]))
+                continue
+            view = _new(kind)
+            offset, view.shape, view.strides, view.dtype, view.size, view.contiguous, view._layout = how
+            view.owner = owner
+            view.ptr = start + offset
+            view._proxy = view._parts = None
+            made.append(view)
+        return made
+
+
+class _Memory:
+    """Memory that was given out; does anybody hold it?"""
+
+    __slots__ = ("alone", "alone_below", "below", "owner", "start")
+
+    def __init__(self, owner: Any, start: int) -> None:
+        self.owner = owner
+        self.start = start
+        # CuPy's pointers may go, and others to the same memory be there.
+        self.below = getattr(owner, "mem", self)
+        self.alone, self.alone_below = -1, getrefcount(self.below)
+
+    def settle(self) -> None:
+        """From now on nobody else has it."""
+        self.alone = getrefcount(self.owner)
+
+    def is_free(self) -> bool:
+        return getrefcount(self.owner) == self.alone and getrefcount(self.below) == self.alone_below
+
+
+_new = object.__new__
 
 
 def runner_of(cls: Any, plan: Plan) -> CardPlan:

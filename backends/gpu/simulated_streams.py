@@ -20,11 +20,13 @@ Task = tuple[Callable[[], None], Any]
 class SimulatedStream:
     """Work that waits, in order."""
 
+    # One for all streams: while one does its work, it may wait for others, and those for it.
+    _lock = threading.RLock()
+
     def __init__(self, number: int) -> None:
         self.ptr = number
         self.tasks: list[Task] = []
         self.done = 0
-        self._lock = threading.RLock()
 
     @property
     def given(self) -> int:

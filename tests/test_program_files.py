@@ -918,3 +918,27 @@ def test_every_graph_that_is_captured_is_valid():
         program = mb.compile(f).program(*map(mb.HostArray, values))
         for node in program.graph:
             validity.check(node)
+
+
+COLD = """
+    import json
+    import numpy as np
+    import mirabelle as mb
+    from mirabelle.backends.host import kernels
+    def f(a):
+        b = a[1:] * 2.5 + a[:-1]
+        return b, mb.sqrt(abs(b)) - 1, mb.sum(b * b, axis=0)
+    a = mb.HostArray(np.arange(300_000.0).reshape(300, 1000))
+    program = mb.compile(f).program(a)
+    wanted = len(kernels._kernels)
+    first = program.run([a])
+    kernels.settle()
+    again = program.run([a])
+    right = all(np.allclose(mb.to_numpy(x), mb.to_numpy(y), rtol=1e-13) for x, y in zip(first, again))
+    print(json.dumps([right, wanted > 0, kernels.compilations == wanted]))
+"""
+
+
+def test_while_a_program_is_compiled_nothing_else_is(tmp_path):
+    """Until its kernels are there it is run in another way, which needs no kernels of its own."""
+    assert answer(COLD, compiler="process", compile_size=1, num_threads=2, cache_dir=tmp_path) == [True] * 3

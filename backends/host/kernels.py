@@ -11,12 +11,14 @@ import atexit
 import contextlib
 import os
 import pickle
+import queue
 import struct
 import subprocess
 import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 from mirabelle.backends.codegen.source import Source
@@ -47,6 +49,23 @@ def get(
     if found is FAILED:
         _report(key, source)
     return None if found is PENDING or found is FAILED else found
+
+
+_here = threading.local()
+
+
+@contextlib.contextmanager
+def only_known() -> Iterator[None]:
+    """Within the block, in this thread, nothing is asked to be compiled while something else is.
+
+    For statements that are run until a better way to run them is there: their kernels would only delay it.
+    """
+    before = getattr(_here, "only_known", False)
+    _here.only_known = True
+    try:
+        yield
+    finally:
+        _here.only_known = before
 
 
 _reported: set[Any] = set()
@@ -82,6 +101,8 @@ def _find(key: Any, source: Source, wait: bool, functions: dict[str, Any] | None
         except OSError:
             pass  # written for another machine: compiled anew
     mode = settings.compiler
+    if getattr(_here, "only_known", False) and mode != "inline" and PENDING in list(_kernels.values()):
+        return None
     if counters.active and key not in _kernels:
         counters.add(compilations=1)
     if mode == "inline" or (wait and mode != "process"):
@@ -177,6 +198,7 @@ class _Server:
         self.waiting: dict[int, tuple[Any, Source, dict[str, Any], str]] = {}
         self.lock = threading.Lock()
         self.number = 0
+        self.outgoing: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def start(self) -> bool:
         try:
@@ -196,6 +218,7 @@ class _Server:
             # Compiling can wait; the statement that is being interpreted cannot.
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, self.process.pid, 15)
+        threading.Thread(target=self.send, args=(self.process,), daemon=True).start()
         threading.Thread(target=self.read, args=(self.process,), daemon=True).start()
         return True
 
@@ -203,18 +226,19 @@ class _Server:
         with self.lock:
             if self.broken or (self.process is None and not self.start()):
                 return False
-            assert self.process is not None and self.process.stdin is not None
             self.number += 1
             self.waiting[self.number] = (key, source, dict(builtins), entry)
             request = pickle.dumps((self.number, source.text, source.name, builtins))
-            try:
-                self.process.stdin.write(struct.pack("<Q", len(request)) + request)
-                self.process.stdin.flush()
-            except OSError:
-                self.broken = True
-                del self.waiting[self.number]
-                return False
+            self.outgoing.put(struct.pack("<Q", len(request)) + request)
         return True
+
+    def send(self, process: subprocess.Popen[bytes]) -> None:
+        """Hand over what is to be compiled: the pipe may be full, and nobody else shall wait for that."""
+        assert process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):  # (it died, which whoever reads its answers sees, too)
+            while True:
+                process.stdin.write(self.outgoing.get())
+                process.stdin.flush()
 
     def read(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None

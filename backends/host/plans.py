@@ -20,7 +20,7 @@ from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
 from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Ref, Step
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.source import Layout
-from mirabelle.backends.host import layout, run
+from mirabelle.backends.host import kernels, layout, run
 from mirabelle.backends.host.reduce import ReductionPlan
 from mirabelle.backends.host.tasks import TaskList
 from mirabelle.dispatch import counters
@@ -201,7 +201,8 @@ class HostPlan(StepByStep):
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         if self.segments is None and not self.complete():
-            return super().run(inputs)
+            with kernels.only_known():
+                return super().run(inputs)
         if not self.lock.acquire(blocking=False):
             # Another thread uses the program's memory.
             return super().run(inputs)

@@ -630,7 +630,9 @@ def _facts(program: Any, steps: list[StepFacts], memory: Memory, profile: Any) -
         changed = [f"{name} {before} → {after}" for name, before, after, _ in record if before != after]
         same = [name for name, before, after, _ in record if before == after]
         said = [f"{', '.join(changed)} nodes"] if changed else []
-        facts["passes"] = "; ".join([*said, f"as many after {', '.join(same)}"] if same else said)
+        if same:
+            said.append(f"as many nodes before and after {', '.join(same)}")
+        facts["passes"] = "; ".join(said)
     nodes = program.graph
     facts["graph"] = f"{plural(len(nodes), 'node')}: {_counts(counted(nodes))}" if nodes else "no nodes"
     kinds: dict[str, int] = {}

@@ -340,7 +340,8 @@ class Profile:
         ax.barh(range(len(drawn)), shares, color="#2fa39a", height=0.62)
         most = max(shares, default=0.0) or 1.0
         for i, (x, share) in enumerate(zip(drawn, shares, strict=True)):
-            said = f"{share:.0f} %  {shown_seconds(x.seconds)}  {shown_bytes(x.bandwidth)}/s"
+            rate = f"  {shown_bytes(x.bandwidth)}/s" if x.bytes else ""
+            said = f"{share:.0f} %  {shown_seconds(x.seconds)}{rate}"
             ax.text(share + most * 0.01, i, said, va="center", size=8.5, color="#444444")
         # (A dollar sign would begin a formula.)
         labels = [f"{x.text[:64]}   {x.place}".replace("$", r"\$") for x in drawn]
@@ -351,7 +352,8 @@ class Profile:
         ax.tick_params(length=0)
         for side in ("top", "right", "bottom"):
             ax.spines[side].set_visible(False)
-        ax.set_title(f"{self.name} on {self.place}: {self.sentence()}", size=10.5, loc="left", color="#222222")
+        title = f"{self.name} on {self.place}: {self.sentence()}"
+        figure.suptitle(title, x=0.01, ha="left", size=10.5, color="#222222")
         figure.savefig(os.fspath(path), dpi=110)
         return os.fspath(path)
 

@@ -1,4 +1,4 @@
-"""Random programs mean the same compiled: arguments and results are NumPy's, in the first call and in later ones."""
+"""Random programs mean the same compiled: arguments and results are NumPy's, in all calls."""
 
 import pytest
 from compiledprograms import MAKERS, check

@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, exchange
 from mirabelle.arraytypes.elementwise import default_family
 from mirabelle.arraytypes.programs import graph
-from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
+from mirabelle.arraytypes.programs.effects import watched, written_outside
+from mirabelle.arraytypes.programs.errors import TraceError, user_line
 from mirabelle.arraytypes.programs.graph import Input, Node, input_node
-from mirabelle.arraytypes.programs.signature import mapped
+from mirabelle.arraytypes.programs.signature import Arguments, Static, mapped
 from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
 from mirabelle.arraytypes.random import bitgenerator
 from mirabelle.dispatch import policy, verbs
@@ -34,7 +35,7 @@ def capturing() -> bool:
 class Captured:
     """What a function did: its inputs, the values it returned and wrote, and how its result is made of them."""
 
-    __slots__ = ("inner", "inputs", "outputs", "placeholders", "result", "returned", "written")
+    __slots__ = ("composed", "inner", "inputs", "outputs", "placeholders", "result", "returned", "written")
 
     def __init__(
         self,
@@ -45,8 +46,11 @@ class Captured:
         result: Any,
         returned: list[Any],
         written: list[int],
+        composed: Sequence[Any] = (),
     ) -> None:
         self.inner = inner
+        # The arguments made of several arrays, or that show others, as the function got them.
+        self.composed = composed
         self.inputs = inputs
         # The values that the program computes: first those returned, then what is written to inputs.
         self.outputs = outputs
@@ -131,9 +135,14 @@ def captured(
             traced_args, traced_kwargs = mapped((args, kwargs), placed)
         finally:
             exchange.reset(token)
+        composed = Arguments((traced_args, traced_kwargs)).composed
+        traced_args = tuple([x.value if type(x) is Static else x for x in traced_args])
+        traced_kwargs = {k: x.value if type(x) is Static else x for k, x in traced_kwargs.items()}
+        given = {names[i] if i < len(names) else f"argument {i}": x for i, x in enumerate(traced_args)}
+        given.update(traced_kwargs)
         token = traced_family.set(family)
         try:
-            with tracing(), new_arrays(inner, family):
+            with tracing(), new_arrays(inner, family), watched(f, given, given):
                 result = f(*traced_args, **traced_kwargs)
         finally:
             traced_family.reset(token)
@@ -162,13 +171,14 @@ def captured(
         stand_ins = list(placeholders.values())
         written = [i for i, p in enumerate(stand_ins) if p.node is not inputs[i]]
         outputs = tuple([x.node for x in returned] + [stand_ins[i].node for i in written])
-    return Captured(inner, inputs, outputs, stand_ins, result, returned, written)
+    return Captured(inner, inputs, outputs, stand_ins, result, returned, written, composed)
 
 
-def delivered(c: Captured, arrays: list[Any], made: list[Any]) -> Any:
+def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequence[Any] = ()) -> Any:
     """What the function returned, made of the arrays of one call."""
     known = {id(p): x for p, x in zip(c.placeholders, arrays, strict=True)}
     known.update({id(r): x for r, x in zip(c.returned, made, strict=False)})
+    known.update({id(p): x for p, x in zip(c.composed, composed, strict=False)})
 
     def actual(wanted: Any, x: Any) -> Any:
         return known.get(id(x))
@@ -188,8 +198,4 @@ def delivered(c: Captured, arrays: list[Any], made: list[Any]) -> Any:
 
 def side_effect(dest: Any) -> TraceError:
     """The error for writing what a program computes to an array that the program does not know."""
-    return TraceError(
-        f"A function that is being compiled writes to an array that is none of its arguments, in "
-        f"{shown_line(user_line(3))}: {type(dest).__name__} of shape {dest.shape}. A program writes to its arguments "
-        "and returns the rest: pass the array in, `f(x, state)`, or return the new value."
-    )
+    return written_outside(dest)

@@ -32,7 +32,7 @@ from mirabelle.arraytypes.programs.errors import user_line
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.planning import planned
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
-from mirabelle.arraytypes.programs.signature import Arguments, has_numpy, mapped
+from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped
 from mirabelle.arraytypes.programs.steps import CallStep, Plan, ProductStep
 from mirabelle.dispatch import generic, verbs
 from mirabelle.dispatch.tree import Leaf
@@ -89,14 +89,15 @@ class Compiled:
         if capturing():
             # A part of the program that is being captured.
             return self.function(*args, **kwargs)
-        if has_numpy((args, kwargs)):
-            shared: dict[int, Any] = {}
-            args, kwargs = mapped((args, kwargs), functools.partial(_as_ours, shared))
-        program, arrays = self._program(args, kwargs)
-        return program.run(arrays)
+        program, found = self._program(args, kwargs)
+        return program.run(found.arrays, found.composed)
 
-    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, list[Any]]:
-        """The program for some arguments, and the arrays to run it with."""
+    def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, Arguments]:
+        """The program for some arguments, and these sorted."""
+        if self.static:
+            args, kwargs = self._with_static(args, kwargs)
+        if has_numpy((args, kwargs)):
+            args, kwargs = mapped((args, kwargs), functools.partial(_as_ours, {}))
         found = Arguments((args, kwargs))
         plain = not kwargs and not self.static and all(isinstance(x, DenseArray) for x in args)
         plain = plain and len(found.arrays) == len(args)
@@ -120,7 +121,15 @@ class Compiled:
                         RuntimeWarning,
                         stacklevel=4,
                     )
-        return program, found.arrays
+        return program, found
+
+    def _with_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The arguments with those marked that go by their values."""
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        bound.apply_defaults()
+        for name in self.static:
+            bound.arguments[name] = Static(bound.arguments[name])
+        return bound.args, bound.kwargs
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program for these arguments, compiled but not run.
@@ -130,8 +139,6 @@ class Compiled:
         >>> f.program(mb.HostArray([1.0])).plan.steps[0].name
         'multiply_add'
         """
-        if has_numpy((args, kwargs)):
-            args, kwargs = mapped((args, kwargs), functools.partial(_as_ours, {}))
         return self._program(args, kwargs)[0]
 
     def explain(self, *args: Any, source: bool = False, **kwargs: Any) -> Any:
@@ -263,10 +270,13 @@ class Program:
 
         return ordered(self.outputs)
 
-    def run(self, arrays: Any) -> Any:
-        """Run with arrays for the inputs, and return what the function returns."""
+    def run(self, arrays: Any, composed: Any = ()) -> Any:
+        """Run with arrays for the inputs, and return what the function returns.
+
+        `composed` are the arguments that are made of several of them.
+        """
         inner = self.inner
-        if self.in_place:
+        if self.captured.written:
             self._part(arrays)
         quick = self.runner.quick if self._gives_all else None
         if quick is not None:
@@ -282,7 +292,7 @@ class Program:
                 if returns == 0:
                     return None
                 results = [wrap(inner, leaf) for leaf in made]
-                return tuple(results) if returns == 2 else delivered(self.captured, list(arrays), results)
+                return tuple(results) if returns == 2 else delivered(self.captured, list(arrays), results, composed)
         views = []
         for x in arrays:
             node = x._node
@@ -301,22 +311,22 @@ class Program:
             return tuple(results)
         if returns == 0:
             return None
-        return delivered(c, list(arrays), results)
+        return delivered(c, list(arrays), results, composed)
 
     def _part(self, arrays: Any) -> None:
         """Give each argument that is written to memory that nobody else reads."""
-        for i in self.in_place:
+        for i in self.captured.written:
             x = arrays[i]
             evaluated(x)
             leaf = x._node
             if leaf.foreign:
                 view = leaf.view
-                if any(j != i and _meets(view, y) for j, y in enumerate(arrays)):
+                if isinstance(view, np.ndarray) and any(j != i and _meets(view, y) for j, y in enumerate(arrays)):
                     raise ValueError(
                         f"{self.name}() writes to its argument {i}, and another argument shares its memory. Pass a "
                         "copy of one of them: mb.copy(x)."
                     )
-            elif not nobody_else(leaf, None, []):
+            elif i in self.in_place and not nobody_else(leaf, None, []):
                 made = type(x).family._alike(leaf.view)
                 type(x).family._copy_into(made, leaf.view)
                 x._node = Leaf(made)

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mirabelle.arraytypes.random.bitgenerator import compiling
+
 _ROOT = str(Path(__file__).resolve().parents[2])
 _OURS = tuple(str(Path(_ROOT) / name) for name in ("arraytypes", "dispatch", "backends", "mirabelle", "dg"))
 
@@ -50,6 +52,11 @@ def because_of(what: str, node: Any = None) -> str:
     """The message for a question about values, with where it is asked, of what, and what to do."""
     where = shown_line(user_line(2))
     of = f" The array is made in {shown_line(node.line)}." if node is not None and node.line else ""
+    if compiling.get() is None:
+        return (
+            f"{what} in {where}, and it is an array of a program that was left behind when its function had been "
+            f"compiled.{of} Only what a compiled function returns has values outside of it: `return x, y`."
+        )
     return (
         f"{what} in {where}, while the function is being compiled: values are only there when the program "
         f"runs.{of} Choose between values with mb.where(condition, a, b), between branches with "

@@ -14,6 +14,36 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.programs.graph import number_key
+from mirabelle.dispatch import verbs
+
+
+class Static:
+    """An argument that goes by its value, and is what it is in the program, though it may be an array."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.key = "static", _value_key(value)
+
+
+def _value_key(x: Any) -> Any:
+    """What equal values share: arrays, containers, anything that can be hashed; else the object itself."""
+    if isinstance(x, (AbstractArray, np.ndarray)):
+        data = np.ascontiguousarray(verbs.to_numpy(x) if isinstance(x, AbstractArray) else x)
+        return type(x), data.dtype.str, data.shape, data.tobytes()
+    kind = type(x)
+    if kind is list or kind is tuple:
+        return (kind, *map(_value_key, x))
+    if kind is dict:
+        return (kind, *[(k, _value_key(y)) for k, y in x.items()])
+    if kind in (int, float, complex, bool) or isinstance(x, np.generic):
+        return number_key(x)
+    try:
+        hash(x)
+    except TypeError:
+        return "object", id(x)
+    return kind, x
 
 
 class Arguments:
@@ -22,10 +52,12 @@ class Arguments:
     `keep` holds the objects that the key names by their identity.
     """
 
-    __slots__ = ("arrays", "keep", "key", "numbers", "seen")
+    __slots__ = ("arrays", "composed", "keep", "key", "numbers", "seen")
 
     def __init__(self, arguments: Any) -> None:
         self.arrays: list[Any] = []
+        # Those that are made of several arrays, or show others.
+        self.composed: list[Any] = []
         self.seen: dict[int, int] = {}
         self.keep: list[Any] = []
         self.numbers = 0
@@ -49,7 +81,11 @@ class Arguments:
             return (kind, *[self.of(item) for item in x])
         if kind is dict:
             return (kind, *[(k, self.of(item)) for k, item in x.items()])
+        if kind is Static:
+            self.keep.append(x)
+            return x.key
         if isinstance(x, AbstractArray):
+            self.composed.append(x)
             return kind, tuple([self.of(part) for part in x.__reduce__()[1]])  # type: ignore[index]
         if isinstance(x, np.ndarray):
             # (What is shared is known by its memory: the same array twice is one argument.)

@@ -130,14 +130,12 @@ def _check(name: str, before: tuple[Node, ...], after: Any) -> None:
     """A pass returns as many values, of the same shapes and dtypes."""
     if not isinstance(after, tuple) or len(after) != len(before):
         raise TypeError(
-            f"The pass {name!r} got {len(before)} node(s) and returned {after!r}. It returns a tuple of as many "
-            "nodes, for instance `return rewritten(outputs, rule)`."
+            f"The pass {name!r} got {len(before)} node(s) and returned {after!r}. It returns a tuple of as "
+            "many nodes, for instance `return rewritten(outputs, rule)`."
         )
     for a, b in zip(before, after, strict=True):
         if not isinstance(b, Node) or a.shape != b.shape or a.dtype != b.dtype:
-            raise TypeError(
-                f"The pass {name!r} turned {a!r} into {b!r}: shapes and dtypes are to stay."
-            )
+            raise TypeError(f"The pass {name!r} turned {a!r} into {b!r}: shapes and dtypes are to stay.")
 
 
 def chosen_passes(passes: Any = None, assume_finite: bool = False) -> Passes:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.programs.graph import Map, Node, map_node, rewritten
+from mirabelle.arraytypes.programs.passes.numbers import number
 from mirabelle.arraytypes.programs.passes.parts import flattened
 from mirabelle.dispatch import promotion
 from mirabelle.dispatch.ops import TABLE
@@ -83,13 +84,6 @@ def same(x: Map, a: Any) -> Node:
 def constant(value: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Node:
     """A number everywhere."""
     return map_node(intern(TABLE["copy"], (dtype,), (dtype,)), (dtype.type(value),), shape)
-
-
-def number(a: Any) -> Any:
-    """The number that an argument is, everywhere; None if it is none."""
-    while isinstance(a, Map) and len(a.args) == 1 and a.sig.op.name == "copy":
-        a = a.args[0]
-    return None if isinstance(a, Node) else a
 
 
 def other(x: Map, name: str, *args: Any, ins: Any = None) -> Node:

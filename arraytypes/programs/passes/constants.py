@@ -18,7 +18,8 @@ from mirabelle.arraytypes.programs.graph import (
     placed_as,
     rewritten,
 )
-from mirabelle.arraytypes.programs.passes.algebra import constant, number
+from mirabelle.arraytypes.programs.passes.algebra import constant
+from mirabelle.arraytypes.programs.passes.numbers import everywhere
 
 # A constant may be so large (in bytes), or a little larger than what it is made from; and all of them so large.
 SMALL, MUCH = 1 << 20, 1 << 26
@@ -36,18 +37,6 @@ def constants(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     outputs = rewritten(outputs, with_numbers)
     found = _evaluated(outputs)
     return outputs if found is None else rewritten(found, with_numbers)
-
-
-def everywhere(node: Any) -> Any:
-    """The number that a value is at all places; None if it is none, or is not known to be one."""
-    while (
-        type(node) is Part
-        and not node.table
-        and node.operands[0].size == 1
-        and node.dtype == node.operands[0].dtype
-    ):
-        node = node.operands[0]
-    return number(node) if type(node) is Map else None
 
 
 def with_numbers(node: Any) -> Node:

@@ -63,30 +63,53 @@ def relocated(
     offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dims: list[tuple[int, int, int]]
 ) -> tuple[int, tuple[int, ...]] | None:
     """An offset and strides in other steps: `dims` are (elements, step there, step here), large steps first."""
-    low, rest = [], offset
-    for _, there, _ in dims:
-        i, rest = divmod(rest, there)
-        low.append(i)
+    found = decomposed(offset, shape, strides, [(n, there) for n, there, _ in dims])
+    if found is None:
+        return None
+    low, moves, _ = found
+    at = sum([i * here for i, (_, _, here) in zip(low, dims, strict=True)])
+    return at, tuple([sum([k * dims[d][2] for d, k in move]) for move in moves])
+
+
+def bounds(part: Any, shape: tuple[int, ...], dtype: Any) -> list[tuple[int, int]] | None:
+    """The first and the last index that a part shows along each dimension of its source."""
+    dims = list(zip(shape, c_strides(shape, dtype), strict=True))
+    found = decomposed(part.offset, part.shape, part.strides, dims)
+    return None if found is None else found[2]
+
+
+def decomposed(
+    offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dims: list[tuple[int, int]]
+) -> tuple[list[int], list[list[tuple[int, int]]], list[tuple[int, int]]] | None:
+    """An offset and strides as indices along `dims`, (elements, step), large steps first.
+
+    The indices of the first element; by how many indices along which dimension each stride moves; and the least
+    and the largest index along each dimension.
+    """
+    start, rest = [], offset
+    for _, step in dims:
+        i, rest = divmod(rest, step)
+        start.append(i)
     if rest:
         return None
-    at = sum([i * here for i, (_, _, here) in zip(low, dims, strict=True)])
-    high = list(low)
-    made: list[int] = []
+    low, high = list(start), list(start)
+    moves: list[list[tuple[int, int]]] = []
     for n, s in zip(shape, strides, strict=True):
-        total = 0
+        move = []
         if s and n > 1:
             rest, sign = abs(s), 1 if s > 0 else -1
-            for d, (_, there, here) in enumerate(dims):
-                k, rest = divmod(rest, there)
+            for d, (_, step) in enumerate(dims):
+                k, rest = divmod(rest, step)
                 if k:
-                    total += sign * k * here
+                    move.append((d, sign * k))
                     (high if sign > 0 else low)[d] += sign * k * (n - 1)
             if rest:
                 return None
-        made.append(total)
-    if any(a < 0 or b >= d[0] for a, b, d in zip(low, high, dims, strict=True)):
+        moves.append(move)
+    limits = list(zip(low, high, strict=True))
+    if any(a < 0 or b >= d[0] for (a, b), d in zip(limits, dims, strict=True)):
         return None
-    return at, tuple(made)
+    return start, moves, limits
 
 
 def is_contiguous(part: Any) -> bool:

@@ -10,6 +10,9 @@ only to be taken apart (`stack`, `concatenate`, `roll`) is not joined; what is g
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import math
 from typing import Any
 
 from mirabelle.arraytypes.programs.graph import (
@@ -28,15 +31,14 @@ from mirabelle.arraytypes.programs.graph import (
     rewritten,
     users_of,
 )
-from mirabelle.arraytypes.programs.passes.geometry import composed, place_within, place_written
+from mirabelle.arraytypes.programs.passes.geometry import bounds, composed, place_within, place_written
+from mirabelle.arraytypes.programs.passes.numbers import everywhere
 
 # What things take, in elements of memory read or written: an addition, an element that is in the cache already,
 # one that is there but not in the order of memory, and a value of its own (written, and what its kernel takes).
 OPERATION, CACHED, SCATTERED, OWN = 0.2, 0.1, 0.5, 2.0
 # Trees of more than so many operations, or arrays, are not computed again.
 MOST_OPERATIONS, MOST_SOURCES = 24, 12
-# So many pairs of parts and joined pieces are looked at.
-MOST_PAIRS = 4096
 NEVER = 1 << 60
 
 
@@ -78,24 +80,17 @@ def parts(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 def _unjoined(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     """Values put together of pieces, of which each reader reads but one, taken apart."""
     nodes = ordered(outputs)
-    if not any(type(x) is Update for x in nodes):
+    heads = [x for x in nodes if type(x) is Update and _says_nothing(x.base)]
+    if not heads:
         return outputs
     users = users_of(nodes)
     is_output = {id(x) for x in outputs}
     bases = {id(x.operands[0]) for x in nodes if type(x) is Update}
     found: dict[int, Node] = {}
-    for x in nodes:
-        if type(x) is Update and id(x) not in is_output and id(x) not in bases:
-            pieces = _pieces(x)
-            readers = [u for u in users.get(id(x), ()) if type(u) is Part]
-            if (
-                pieces
-                and len(readers) == len(users.get(id(x), ()))
-                and len(readers) * len(pieces) <= MOST_PAIRS
-            ):
-                shown = [_shown(u, pieces, bases) for u in readers]
-                if all(s is not None for s in shown):
-                    found.update({id(u): s for u, s in zip(readers, shown, strict=True)})  # type: ignore[misc]
+    for head in heads:
+        pieces = _pieces(head, users, is_output)
+        if pieces:
+            found.update(_apart(pieces, users, bases) or {})
     if not found:
         return outputs
     made: dict[int, Node] = {}
@@ -115,35 +110,82 @@ def _differs(node: Node, made: dict[int, Node]) -> bool:
     return any(made[id(a)] is not a for a in node.operands)
 
 
-def _pieces(update: Any) -> list[Update]:
-    """The writes, the last first, that a value without contents became this one by; none if it is another's."""
+def _says_nothing(x: Node) -> bool:
+    """Is it memory without contents, or one number everywhere?"""
+    return type(x) is Empty or (not x.bound and everywhere(x) is not None)
+
+
+def _pieces(update: Any, users: dict[int, list[Node]], is_output: set[int]) -> list[Update]:
+    """The writes of which a value consists, in their order; none if it is read in other ways than by parts."""
     pieces: list[Update] = []
-    while type(update) is Update:
+    while update is not None:
+        if id(update) in is_output or update.part_dtype != update.dtype:
+            return []
         pieces.append(update)
-        update = update.operands[0]
-    return pieces if type(update) is Empty else []
+        following = None
+        for u in users.get(id(update), ()):
+            if type(u) is Update and u.operands[0] is update and following is None:
+                following = u
+            elif type(u) is not Part or u.table:
+                return []
+        update = following
+    return pieces
 
 
-def _shown(part: Part, pieces: list[Update], bases: set[int]) -> Node | None:
-    """What a part of joined pieces shows, if it shows but one of them, whose memory nobody writes to."""
-    from mirabelle.arraytypes.programs.planning import apart
-    from mirabelle.arraytypes.programs.steps import Ref, Storage
+def _apart(pieces: list[Update], users: dict[int, list[Node]], bases: set[int]) -> dict[int, Node] | None:
+    """What each part of joined pieces shows instead, if each shows but one piece; None if one does not."""
     from mirabelle.arraytypes.programs.traced import stretched
 
-    if part.table:
+    shape, dtype = pieces[0].shape, pieces[0].dtype
+    limits = [bounds(_Region(u), shape, dtype) for u in pieces]
+    if any(b is None for b in limits):
         return None
-    for piece in pieces:
-        place = place_written(part, piece)
-        if place is not None:
-            value = stretched(piece.value, piece.part_shape)
-            source = value.operands[0] if type(value) is Part else value
-            made = flattened(part_node(value, *place, part.dtype))
-            return None if id(source) in bases else made
-        memory = Storage(0, "temporary", part.source)
-        read = Ref(memory, part.offset, part.shape, part.strides, part.dtype)
-        if not apart(read, Ref(memory, piece.offset, piece.part_shape, piece.strides, piece.part_dtype)):
-            return None
-    return None
+    # Pieces lie behind one another along some dimension: there each part finds its own.
+    for axis in range(len(shape)):
+        lines = sorted([(*b[axis], i) for i, b in enumerate(limits)])  # type: ignore[index]
+        if all(a[1] < b[0] for a, b in itertools.pairwise(lines)):
+            break
+    else:
+        return None
+    found: dict[int, Node] = {}
+    for i, update in enumerate(pieces):
+        for part in users.get(id(update), ()):
+            if not isinstance(part, Part):
+                continue
+            read = bounds(part, shape, dtype) if part.size and part.dtype == dtype else None
+            if read is None:
+                return None
+            first, last = read[axis]
+            k = bisect.bisect_right(lines, (last, math.inf, 0)) - 1
+            if k >= 0 and lines[k][1] >= first:
+                piece = pieces[lines[k][2]]
+                place = place_written(part, piece)
+                value = stretched(piece.value, piece.part_shape)
+                if place is None or lines[k][2] > i or id(_memory(value)) in bases:
+                    return None
+                found[id(part)] = flattened(part_node(value, *place, part.dtype))
+            elif type(pieces[0].base) is not Empty:
+                found[id(part)] = flattened(
+                    part_node(pieces[0].base, part.offset, part.shape, part.strides, dtype)
+                )
+            else:
+                return None
+    return found
+
+
+class _Region:
+    """What an update writes to, as a part."""
+
+    def __init__(self, update: Update) -> None:
+        self.offset = update.offset
+        self.shape = update.part_shape
+        self.strides = update.strides
+
+
+def _memory(x: Node) -> Node:
+    while type(x) is Part:
+        x = x.operands[0]
+    return x
 
 
 # Operations on parts
@@ -358,7 +400,9 @@ class _Moving:
             # (Where a gather's places are counted from.)
             asked: Any = part_node(_of_shape(full, a.dtype), offset, part.shape, strides, a.dtype)
             place = place_within(asked, a) if isinstance(asked, Part) else (a.offset, a.shape, a.strides)  # type: ignore[attr-defined]
-            return None if place is None else part_node(a.operands[0], *place, a.dtype, True)
+            if place is None:
+                return None
+            return part_node(a.operands[0], place[0], place[1], place[2], a.dtype, True)
         made: Any = part_node(stretched(a, full), offset, part.shape, strides, a.dtype)
         if type(made) is Part and type(made.operands[0]) is Part:
             made = composed(made, made.operands[0])

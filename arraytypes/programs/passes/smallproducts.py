@@ -6,7 +6,15 @@ is part of what runs natively, and what it multiplies is computed inside.
 
 from __future__ import annotations
 
-from mirabelle.arraytypes.programs.graph import Node, Product, c_strides, fold_node, map_node, part_node, rewritten
+from mirabelle.arraytypes.programs.graph import (
+    Node,
+    Product,
+    c_strides,
+    fold_node,
+    map_node,
+    part_node,
+    rewritten,
+)
 from mirabelle.dispatch import promotion
 from mirabelle.dispatch.ops import TABLE
 

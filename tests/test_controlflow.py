@@ -841,3 +841,58 @@ def test_derivatives_of_outlined_functions(family):
         return mb.sum(x * mb.sin(x))
 
     check(family, lambda x: mb.autodiff.gradient(f, x) + f(x) + f(x), X)
+
+
+# Compiled functions of dual numbers
+
+
+def test_gradients_of_compiled_functions(family):
+    calls = []
+
+    @mb.compile
+    def loss(x, y):
+        calls.append(1)
+        return mb.sum(newton(x) * y + mb.sin(x))
+
+    for scale in (1.0, 2.0, 0.5):
+        x, y = family(X * scale), family(X + 1)
+        got = mb.autodiff.gradient(lambda x: loss(x, y), x)
+        wanted = mb.autodiff.gradient(lambda x: loss.function(x, y), x)
+        np.testing.assert_allclose(mb.to_numpy(got), mb.to_numpy(wanted), rtol=1e-12)
+        both = mb.autodiff.gradient(lambda xy: loss(*xy), (x, y))
+        for a, b in zip(both, mb.autodiff.gradient(lambda xy: loss.function(*xy), (x, y)), strict=True):
+            np.testing.assert_allclose(mb.to_numpy(a), mb.to_numpy(b), rtol=1e-12)
+    assert len(loss.of_duals.programs) == 2 and not loss.programs
+
+
+def test_other_derivatives_of_compiled_functions():
+    x, dx = mb.HostArray(X), mb.HostArray(X[::-1].copy())
+
+    def f(x):
+        return {"a": (x * mb.exp(-x), 3), "b": mb.cumsum(x) / mb.sum(x)}
+
+    def flat(f):
+        return lambda x: f(x)["b"] * f(x)["a"][0]
+
+    g = mb.compile(f)
+    assert g(x)["a"][1] == 3
+    for derivative in (
+        lambda f: mb.autodiff.jacobian(flat(f), x),
+        lambda f: mb.autodiff.jvp(flat(f), (x,), (dx,)),
+        lambda f: mb.autodiff.hessian(lambda x: mb.sum(flat(f)(x)), x),
+        lambda f: mb.autodiff.gradient(lambda x: mb.sum(flat(f)(x)), x, chunk=2),
+        lambda f: mb.autodiff.derivative(lambda t: mb.sum(flat(f)(x * t)), 2.0),
+        lambda f: [flat(f)(mb.Dual(x, mb.stack([dx, x]))).partials],
+    ):
+        for a, b in zip(values(derivative(g)), values(derivative(f)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
+def test_compiled_functions_do_not_write_to_dual_numbers():
+    @mb.compile
+    def f(x):
+        x[:1] = 0
+        return mb.sum(x)
+
+    with pytest.raises(TraceError, match=r"writes to an argument that is an array of dual.*mb.copy\(x\)"):
+        mb.autodiff.gradient(lambda x: f(x * 1), mb.HostArray(X))

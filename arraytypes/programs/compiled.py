@@ -26,6 +26,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import nobody_else, written
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
+from mirabelle.arraytypes.programs import dualcalls
 from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401 (they register themselves)
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.errors import user_line
@@ -58,6 +59,8 @@ class Compiled:
         self._world = generic._world
         self._lock = threading.RLock()
         self._warned = False
+        # The same for dual numbers, as a function of their parts.
+        self.of_duals: Compiled | None = None
         self._names: list[str] = []
         with_names: Any = getattr(f, "__code__", None)
         if with_names is not None:
@@ -89,6 +92,8 @@ class Compiled:
         if capturing():
             # A part of the program that is being captured.
             return self.function(*args, **kwargs)
+        if dualcalls.among((args, kwargs)):
+            return dualcalls.called(self, args, kwargs)
         program, found = self._program(args, kwargs)
         return program.run(found.arrays, found.composed)
 

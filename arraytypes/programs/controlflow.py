@@ -351,7 +351,8 @@ class _Capture:
         self.trips: int | None = None
         if bounds is not None:
             numbers = [int(b) if not isinstance(b, AbstractArray) or not _depends(b) else None for b in bounds]
-            self.bounds = tuple([b if n is None else n for n, b in zip(numbers, bounds, strict=True)])
+            lower, upper = [b if n is None else n for n, b in zip(numbers, bounds, strict=True)]
+            self.bounds = lower, upper
             if numbers[0] is not None and numbers[1] is not None:
                 self.trips = max(numbers[1] - numbers[0], 0)
 
@@ -823,7 +824,7 @@ class _Branches:
         graphs, operands = self.graphs(outputs)
         specs = tuple([(x.shape, x.dtype) for x in outputs[0]])
         slots = [Slot(1 + i) for i in range(len(operands))]
-        template = ((Branches(*graphs), Slot(0), slots), {})
+        template: Any = ((Branches(*graphs), Slot(0), slots), {})
         call = call_node("cond", "cond", template, (predicate, *operands), specs)
         call.line = self.line
         results = [handle(self.family, result_node(call, k)) for k in range(len(specs))]
@@ -879,7 +880,7 @@ class _Branches:
         inputs = [input_node(i, x.shape, x.dtype, f"operand{i}") for i, x in enumerate(operands)]
         made = []
         for own, values, found in cuts:
-            places = {id(x): inputs[number[id(y)]] for x, y in zip(own, found, strict=True)}
+            places: dict[int, Node] = {id(x): inputs[number[id(y)]] for x, y in zip(own, found, strict=True)}
             made.append(Subgraph(inputs, substituted(values, places)))
         return made, operands
 

@@ -160,9 +160,10 @@ def _sample(v: Any, written: bool) -> Any:
 def _returned(jitted: Any, args: list[Any], samples: list[Any]) -> tuple[Any, list[np.dtype]]:
     """How a result is made of numbers, and their dtypes: as the compiler finds them."""
     import numba
-    from numba.core import types
+    from numba.core import types as numba_types
     from numba.np.numpy_support import as_dtype
 
+    types: Any = numba_types
     signature = tuple(map(numba.typeof, args))
     try:
         jitted.engine.compile(signature)

@@ -150,7 +150,8 @@ def captured(
         own = {id(p): i for i, p in enumerate(placeholders.values())}
 
         def found(wanted: Any, x: Any) -> Any:
-            if id(x) not in own and not any(x is r for r in returned):
+            if id(x) not in own:
+                own[id(x)] = -1
                 returned.append(x)
             return x
 

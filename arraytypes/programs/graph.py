@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -411,17 +412,29 @@ def result_node(call: Any, number: int) -> Node:
 # Going through a graph
 
 
+_serial_of = operator.attrgetter("serial")
+
+
 def ordered(outputs: Iterable[Node]) -> list[Node]:
     """All nodes that some depend on, operands first, else in the order of the program."""
-    found: dict[int, Node] = {}
+    # (Nodes are equal only if they are the same.)
+    found: dict[Node, None] = {}
     stack = list(outputs)
     while stack:
         node = stack.pop()
-        if id(node) not in found:
-            found[id(node)] = node
+        if node not in found:
+            found[node] = None
             stack += node.operands
-    nodes = list(found.values())
-    nodes.sort(key=lambda x: x.serial)
+    # Where serials are equal, those that were found later are more likely to be operands.
+    nodes = list(reversed(found))
+    nodes.sort(key=_serial_of)
+    seen: set[Node] = set()
+    for node in nodes:
+        if not seen.issuperset(node.operands):
+            break
+        seen.add(node)
+    else:
+        return nodes
     # Passes give what they make the place of what it was made from: then depth decides.
     placed: set[int] = set()
     result: list[Node] = []
@@ -454,13 +467,16 @@ def users_of(nodes: Iterable[Node]) -> dict[int, list[Node]]:
 
 def rewritten(outputs: tuple[Node, ...], rule: Callable[[Node], Node]) -> tuple[Node, ...]:
     """The graph with a rule applied to each node, after its operands."""
-    made: dict[int, Node] = {}
+    # Only nodes that became others: most stay as they are.
+    changed: dict[Node, Node] = {}
     for node in ordered(outputs):
-        operands = tuple([made[id(x)] for x in node.operands])
-        same = all([a is b for a, b in zip(operands, node.operands, strict=True)])
-        moved = node if same else placed_as(node, node.rebuilt(operands))
-        made[id(node)] = placed_as(node, rule(moved))
-    return tuple([made[id(x)] for x in outputs])
+        moved = node
+        if not changed.keys().isdisjoint(node.operands):
+            moved = placed_as(node, node.rebuilt(tuple([changed.get(x, x) for x in node.operands])))
+        made = placed_as(node, rule(moved))
+        if made is not node:
+            changed[node] = made
+    return tuple([changed.get(x, x) for x in outputs])
 
 
 def placed_as(old: Node, new: Node) -> Node:

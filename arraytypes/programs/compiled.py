@@ -479,7 +479,7 @@ def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:
     """The program of a function for arrays like these, ahead of time. Their contents are not looked at.
 
     >>> import mirabelle as mb
-    >>> mb.compiling.trace(lambda x, y: x @ y, mb.zeros((2, 3)), mb.zeros((3, 4))).plan.steps[0].name
+    >>> mb.compiling.trace(lambda x, y: x @ y, mb.zeros((200, 30)), mb.zeros((30, 40))).plan.steps[0].name
     'matmul'
     """
     owner = f if isinstance(f, Compiled) else Compiled(f)

@@ -7,8 +7,12 @@ by which it can be left out: `mb.compile(f, passes=["parts", "algebra"])`. There
 - `algebra`: operations that change nothing are left out (by exact rules; by those of `finite`, too, with
   `assume_finite=True`);
 - `folds`: reductions of transposes, stretched values and reductions;
+- `rolled`: independent turns of an unrolled loop are one operation over one more dimension;
+- `contractions`: large sums of products are matrix products;
 - `small`: small matrix products are sums of products;
 - `parts`: parts of parts are parts, and parts of cheap operations are operations on parts;
+- `rolled`: independent turns of an unrolled loop are one operation over one more dimension;
+- `contractions`: large sums of products are matrix products;
 - `small`: small products are sums of products, which need no library;
 - `products`: products with one matrix become one product;
 - `user`: rules of your own.
@@ -41,9 +45,11 @@ from typing import Any
 from mirabelle.arraytypes.programs.graph import Node, ordered, rewritten
 from mirabelle.arraytypes.programs.passes.algebra import algebra, finite
 from mirabelle.arraytypes.programs.passes.constants import constants
+from mirabelle.arraytypes.programs.passes.contractions import contractions
 from mirabelle.arraytypes.programs.passes.folds import folds
 from mirabelle.arraytypes.programs.passes.parts import flattened_parts, parts
 from mirabelle.arraytypes.programs.passes.products import products
+from mirabelle.arraytypes.programs.passes.rolled import rolled
 from mirabelle.arraytypes.programs.passes.smallproducts import summed_products
 from mirabelle.dispatch.generic import generic
 
@@ -94,6 +100,8 @@ PASSES: dict[str, Pass] = {
     "constants": constants,
     "algebra": algebra,
     "folds": folds,
+    "rolled": rolled,
+    "contractions": contractions,
     "small": summed_products,
     "parts": parts,
     "products": products,
@@ -119,8 +127,9 @@ class Passes:
             made = run(outputs)
             if made is not outputs:
                 _check(name, outputs, made)
+            same = all(a is b for a, b in zip(made, outputs, strict=True))
             outputs = made
-            after = len(ordered(outputs))
+            after = before if same else len(ordered(outputs))
             self.record.append((name, before, after, time.perf_counter() - began))
             before = after
         return outputs

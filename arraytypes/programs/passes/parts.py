@@ -31,6 +31,7 @@ from mirabelle.arraytypes.programs.graph import (
     rewritten,
     users_of,
 )
+from mirabelle.arraytypes.programs.passes.gathers import gathers
 from mirabelle.arraytypes.programs.passes.geometry import bounds, composed, place_within, place_written
 from mirabelle.arraytypes.programs.passes.numbers import everywhere
 
@@ -70,7 +71,7 @@ def parts(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     >>> len(mb.compile(f, passes=["parts"]).program(x, x).plan.steps)
     1
     """
-    outputs = _unjoined(flattened_parts(outputs))
+    outputs = gathers(_unjoined(flattened_parts(outputs)))
     return _Moving(outputs).done()
 
 

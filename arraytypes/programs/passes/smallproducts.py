@@ -63,4 +63,3 @@ def _summed(node: Node) -> Node:
     return part_node(total, 0, node.shape, c_strides(node.shape, node.dtype), node.dtype)
 
 
-__all__ = ["summed_products"]

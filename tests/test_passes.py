@@ -629,3 +629,30 @@ def test_passes_take_time_in_proportion_to_the_nodes() -> None:
             seconds.setdefault(name, []).append(took)
     for name, (few, lots) in seconds.items():
         assert lots < 0.02 + 6 * few * sizes[1] / sizes[0], (name, few, lots, sizes)
+
+
+def test_gathers_of_gathers_are_one() -> None:
+    a, i, j = ARRAYS["f8"], np.array([3, -1, 1, 10, 4, 3]), np.array([0, 2, 2, -1])
+
+    def gathers(program: Any) -> list[tuple[int, ...]]:
+        return [x.shape for x in program.graph if x.label == "gather"]
+
+    program = checked(lambda a, i, j: a[i][j], a, i, j, passes=["parts"])
+    assert gathers(program) == [(4,), (4,)]
+    program = checked(lambda a, i, j: (a * 2 + 1)[i][j] - 1, a, i, j, passes=["parts"])
+    assert gathers(program) == [(4,), (4,)]
+    for f in (
+        lambda a, i, j: (a * 2)[2:][j] + a[i][1:5],
+        lambda a, i, j: (-a)[i[j]] * a[i][j],
+        lambda a, i, j: (a[i] + a[0])[j],
+        lambda a, i, j: (a[i] + a[:6])[j],  # two operands: computed first
+        lambda a, i, j: a[i][:, None][j],
+        lambda a, i, j: (a[:, None] * 2)[i, 0],
+        lambda a, i, j: (a.astype(mb.float32))[i][::-1][j],
+        lambda a, i, j: mb.take(mb.take(a, i), j) + mb.sum(a[i]),
+    ):
+        checked(f, a, i, j, passes=["parts"])
+        checked(f, a, i, j)
+    m = np.arange(12.0).reshape(3, 4)
+    checked(lambda m, i, j: (m * 2)[i][:, j], m, np.array([0, 2]), np.array([1, 1, 3]), passes=["parts"])
+    checked(lambda m, i, j: (m.T + 1)[i, j], m, np.array([0, 2]), np.array([1, 2]), passes=["parts"])

@@ -107,7 +107,7 @@ def insides_of(step: Step, inner: Any, prefix: str) -> list[Inside]:
     """The plans within a step."""
     if not isinstance(step, CallStep):
         return []
-    from mirabelle.arraytypes.programs.controlflow import Branches, Loop
+    from mirabelle.arraytypes.programs.loops import Branches, Loop
 
     found = []
     for x in walked(step.call.template):

@@ -15,11 +15,11 @@ from mirabelle.arraytypes.dense import DenseArray, exchange
 from mirabelle.arraytypes.duals.base import holds_duals
 from mirabelle.arraytypes.programs import states
 from mirabelle.arraytypes.programs.capture import capturing, traced_family
-from mirabelle.arraytypes.programs.controlflow import Watch, hold
 from mirabelle.arraytypes.programs.graph import Node, input_node
 from mirabelle.arraytypes.programs.signature import Arguments, mapped
 from mirabelle.arraytypes.programs.subgraphs import copied, cut, in_order
 from mirabelle.arraytypes.programs.traced import Traced, handle
+from mirabelle.arraytypes.programs.watching import Watch, hold
 from mirabelle.arraytypes.random import bitgenerator
 from mirabelle.dispatch import verbs
 

@@ -16,7 +16,10 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray, exchange
 from mirabelle.arraytypes.duals.base import Dual
+from mirabelle.arraytypes.elementwise import default_family, leaf_family
+from mirabelle.arraytypes.programs.capture import traced_family
 from mirabelle.arraytypes.programs.signature import Arguments
+from mirabelle.arraytypes.programs.traced import Traced, family_for
 from mirabelle.dispatch import verbs
 
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -148,3 +151,35 @@ def described(x: Any) -> str:
         kind, n = x
         return f"a {kind.__name__}" + (f" of {n if isinstance(n, int) else list(n)}" if n else "")
     return repr(x)
+
+
+def depends(x: Any) -> bool:
+    """Does an array depend on what the program is called with?"""
+    if isinstance(x, Dual):
+        return depends(x.value)
+    root = leaf_family(type(x))
+    return issubclass(root, Traced) and any(p.node.bound for p in parts_of(x, root))
+
+
+def family_of(leaves: list[Any]) -> Any:
+    """The traced type of the arrays of a state."""
+    families = [leaf_family(type(x)) for x in leaves if isinstance(x, AbstractArray)]
+    for family in families:
+        if issubclass(family, Traced):
+            return family
+    family = families[0] if families else traced_family.get() or default_family()
+    return family if issubclass(family, Traced) else family_for(family)
+
+
+def varying(x: Any, like: Any, family: Any) -> Any:
+    """A constant as a dual number whose derivatives are zero."""
+    partials = brought(verbs.similar(x, shape=(like.directions, *x.shape)), family)
+    verbs.assign(partials, 0)
+    return like._with(x, ((None, partials),))
+
+
+def plain(x: Any) -> Any:
+    """An array as one in memory, or as dual numbers of such."""
+    if isinstance(x, Dual):
+        return x._with(dense(x.value), ((None, dense(x._terms[0][1])),))
+    return dense(x)

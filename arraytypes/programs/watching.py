@@ -1,0 +1,51 @@
+"""Which arrays of a program a function writes to while it is captured."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from mirabelle.arraytypes import recording
+from mirabelle.arraytypes.programs import graph
+from mirabelle.arraytypes.programs.graph import Node
+from mirabelle.arraytypes.programs.traced import Traced, _names, view_of_node
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.tree import Leaf
+
+
+class Watch:
+    """The arrays of the surrounding program that a function writes to while it is captured."""
+
+    def __init__(self) -> None:
+        # What is made from here on is the function's own.
+        self.first = next(_names)
+        self.serial = next(graph._serials)
+        self.before: dict[int, tuple[weakref.ref[Any], Node]] = {}
+        self.touched: set[int] = set()
+
+    def note(self, root: Any) -> None:
+        if not isinstance(root, Traced):
+            return
+        self.touched.add(id(root))
+        known = self.before.get(id(root))
+        if known is not None and known[0]() is root:
+            return
+        if verbs.leaf_of(root).view.buffer.name < self.first:
+            self.before[id(root)] = weakref.ref(root), root.node
+
+    def __enter__(self) -> Watch:
+        recording.watchers.append(self)
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        recording.watchers.remove(self)
+
+    def found(self) -> list[tuple[Any, Node]]:
+        """The arrays that were written, with their values before."""
+        alive = [(ref(), node) for ref, node in self.before.values()]
+        return [(root, node) for root, node in alive if root is not None]
+
+
+def hold(root: Any, node: Node) -> None:
+    """Let an array hold a value, in memory of its own."""
+    root._node = Leaf(view_of_node(type(root).family, node))

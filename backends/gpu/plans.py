@@ -205,13 +205,11 @@ class CardPlan(StepByStep):
         if call is None and (found is None or (on_card(self.driver.library) and dest.dtype.char in PREFIX)):
             return None
         whole = Ref(dest, 0, dest.shape, c_strides(dest.shape, dest.dtype), dest.dtype)
-        if dest.number not in self.kept:
-            dest.kind = "temporary"  # (it lies where the program's own memory is)
-            self.made.remove(dest)
-        else:
-            dest.kind = "output"
-            self.made.remove(dest)
+        self.made.remove(dest)
+        if dest.number in self.kept:
             self.outputs.append(dest)
+        else:  # it lies where the program's own memory is
+            self.rooms[dest.number] = Room(dest.nbytes)
         if call is None:
             return [self.launch(found, [whole], list(step.operands), [])]
         if self.blas_room < 0:
@@ -305,8 +303,8 @@ class CardPlan(StepByStep):
                 continue
             for r in (*segment.reads, *segment.writes):
                 s = r.storage
-                if s.kind == "temporary" and s.number not in fixed:
-                    at = addresses[self.number(s)]
+                at = addresses.get(self.number(s), -1)
+                if at >= 0 and s.number not in fixed:
                     fixed[s.number] = view_at(kind, memory.owner, at, s.shape, s.dtype)
         self.fixed = fixed
         self.results = Results(self.inner, self.outputs)
@@ -554,12 +552,13 @@ class _Memory:
         self.owner = owner
         self.start = start
         # CuPy's pointers may go, and others to the same memory be there.
-        self.below = getattr(owner, "mem", self)
-        self.alone, self.alone_below = -1, getrefcount(self.below)
+        self.below = getattr(owner, "mem", owner)
+        self.alone = self.alone_below = -1
 
     def settle(self) -> None:
         """From now on nobody else has it."""
         self.alone = getrefcount(self.owner)
+        self.alone_below = getrefcount(self.below)
 
     def is_free(self) -> bool:
         return getrefcount(self.owner) == self.alone and getrefcount(self.below) == self.alone_below

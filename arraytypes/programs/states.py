@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def difference(nest: Any, other: Any) -> tuple[str, str, str] | None:
     return None
 
 
-def is_record(x: Any) -> bool:
+def is_record(x: Any) -> TypeGuard[Any]:
     return dataclasses.is_dataclass(x) and not isinstance(x, (type, AbstractArray))
 
 

@@ -95,6 +95,17 @@ def views(a):
     return a[1:, ::-2] + a.T[:3, :2], mb.concat([a[0], a[1]]), mb.reshape(a, (2, 8)).T * 1, a[..., None][0] * 1
 
 
+def loops(a, v):
+    def body(k, state):
+        x, total = state
+        x[k % 4] = x[k % 4] * 0.5 + v
+        return x, total + mb.fori_loop(0, 3, lambda i, t: t + mb.sum(x) * i, mb.zeros(()))
+
+    x, total = mb.fori_loop(0, 9, body, (a * 2, mb.zeros(())))
+    small = mb.while_loop(lambda x: mb.max(x) > 0.1, lambda x: x / 2 - mb.HostArray([0.0, 0.01, 0.0, 0.0]), v)
+    return x, total, small, mb.cond(total > 0, lambda y: y + 1, mb.negative, small)
+
+
 def nothing(v):
     v *= 2
 
@@ -102,8 +113,9 @@ def nothing(v):
 PROGRAMS = {
     f.__name__: (f, values)
     for f, *values in (
-        (elementwise, A, V), (reductions, A), (writes, A, V), (scatters, A, V, I), (library, A, V), (product, LARGE),
-        (containers, A, V), (numbers, V), (dtypes, V), (constants, V), (views, A), (nothing, V),
+        (elementwise, A, V), (reductions, A), (writes, A, V), (scatters, A, V, I), (library, A, V),
+        (product, LARGE), (containers, A, V), (numbers, V), (dtypes, V), (constants, V), (views, A), (nothing, V),
+        (loops, A, V),
     )
 }  # fmt: skip
 
@@ -750,6 +762,31 @@ def a_call_used_as_an_array(d):
 def a_product_of_another_shape(d):
     of_kind(d, "product")["shape"] = [400, 80]
     return "shape"
+
+
+@forged(loops, A, V)
+def a_loop_that_carries_more(d):
+    of_kind(d, "call", call="for")["outputs"][0][0] = [400, 4]
+    return "changes from trip to trip|a result|shape|memory"
+
+
+@forged(loops, A, V)
+def a_loop_that_is_given_less(d):
+    of_kind(d, "call", call="for")["template"]["tuple"][0]["tuple"][1]["list"].pop()
+    return "takes other arrays than it is given"
+
+
+@forged(loops, A, V)
+def a_loop_that_writes_outside(d):
+    of_kind(of_kind(d, "call", call="for")["loop"], "part")["offset"] += 10_000
+    return "memory outside"
+
+
+@forged(loops, A, V)
+def a_branch_with_a_larger_result(d):
+    branch = of_kind(d, "call", call="cond")["branches"][1]
+    branch["outputs"] = branch["outputs"] * 2
+    return "other arrays than they say"
 
 
 @forged(containers, A, V)

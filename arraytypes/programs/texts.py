@@ -36,12 +36,21 @@ from mirabelle.arraytypes.programs.graph import (
     fold_node,
     input_node,
     map_node,
+    ordered,
     part_node,
     product_node,
     result_node,
     update_node,
 )
-from mirabelle.arraytypes.programs.validity import Entries, check, check_shape, secured, why_not_routine
+from mirabelle.arraytypes.programs.validity import (
+    Entries,
+    check,
+    check_output,
+    check_shape,
+    check_signature,
+    secured,
+    why_not_routine,
+)
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import Sig, intern
@@ -175,18 +184,25 @@ def whole_numbers(x: Any) -> tuple[int, ...]:
 
 
 class Writer:
-    """Makes texts of nodes, operands first."""
+    """Makes texts of nodes, operands first. Graphs within a graph have writers of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, outer: Writer | None = None) -> None:
         self.nodes: list[Any] = []
         self.numbers: dict[int, int] = {}
         # Operations at their dtypes, and files of lines: each said once.
-        self.signatures: list[Any] = []
-        self.signature_numbers: dict[int, int] = {}
-        self.files: list[str] = []
-        self.file_numbers: dict[str, int] = {}
+        self.signatures: list[Any] = outer.signatures if outer else []
+        self.signature_numbers: dict[int, int] = outer.signature_numbers if outer else {}
+        self.files: list[str] = outer.files if outer else []
+        self.file_numbers: dict[str, int] = outer.file_numbers if outer else {}
         # The nodes of data, in order.
-        self.data: list[Data] = []
+        self.data: list[Data] = outer.data if outer else []
+
+    def graph(self, inputs: list[Input], outputs: tuple[Node, ...]) -> dict[str, Any]:
+        """The text of a graph within this one."""
+        inner = Writer(self)
+        for node in (*inputs, *ordered(outputs)):
+            inner.add(node)
+        return {"nodes": inner.nodes, "outputs": [inner.numbers[id(x)] for x in outputs]}
 
     def add(self, node: Node) -> None:
         if id(node) in self.numbers:
@@ -247,8 +263,21 @@ class Reader:
         self.ranges = ranges
         self.entries = Entries()
         self.nodes: list[Node] = []
-        # Nodes as they are told, where those had to be secured.
         self.inputs: dict[int, Input] = {}
+
+    def graph(self, text: Any) -> tuple[list[Input], tuple[Node, ...]]:
+        """The inputs and outputs of a graph within this one."""
+        inner = Reader([], [], self.data, self.ranges)
+        inner.signatures, inner.files = self.signatures, self.files
+        for each in _typed(list)(text["nodes"]):
+            inner.add(each)
+        numbers = whole_numbers(text["outputs"])
+        if any(not 0 <= n < len(inner.nodes) for n in numbers):
+            raise ValueError("a result of a loop or a branch is none of its values")
+        outputs = tuple([inner.nodes[n] for n in numbers])
+        for x in outputs:
+            check_output(x)
+        return list(inner.inputs.values()), outputs
 
     def add(self, text: Any) -> None:
         """The next node. (What it is computed from has been before: there are no cycles.)"""
@@ -284,8 +313,6 @@ def signature_of(name: Any, ins: Any, outs: Any) -> Sig:
     if op is None:
         raise ValueError(f"there is no operation {name!r}")
     ins, outs = tuple([DTYPES[d] for d in ins]), tuple([DTYPES[d] for d in outs])
-    from mirabelle.arraytypes.programs.validity import check_signature
-
     check_signature(op, ins, outs)
     return intern(op, ins, outs)
 
@@ -326,8 +353,11 @@ def _read_input(text: Any, operands: Any, reader: Reader) -> Node:
 
 
 def _write_data(node: Data, writer: Writer) -> dict[str, Any]:
-    writer.data.append(node)
-    return {**_array(node), "number": len(writer.data) - 1}
+    known = next((i for i, x in enumerate(writer.data) if x is node), -1)
+    if known < 0:
+        known = len(writer.data)
+        writer.data.append(node)
+    return {**_array(node), "number": known}
 
 
 def _read_data(text: Any, operands: Any, reader: Reader) -> Node:
@@ -438,12 +468,29 @@ def _read_product(text: Any, operands: Any, reader: Reader) -> Node:
 def _write_call(node: Call, writer: Writer) -> dict[str, Any]:
     if node.kind == "routine" and why_not_routine(node.routine) is not None:
         raise NoText(f"the routine {node.routine}, which a file must not call")
+    own: dict[str, Any] = {}
+    template = node.template
+    if node.kind in ("while", "for", "cond"):
+        (graphs, *args), options = template
+        template = ((None, *args), options)
+        own = _write_branches(graphs, writer) if node.kind == "cond" else _write_loop(graphs, writer)
     return {
         "call": node.kind,
         "routine": node.routine,
-        "template": text_of(node.template),
+        "template": text_of(template),
         "outputs": [[list(shape), dtype_text(dtype)] for shape, dtype in node.outputs],
+        **own,
     }
+
+
+def _write_loop(loop: Any, writer: Writer) -> dict[str, Any]:
+    test = () if loop.condition is None else (loop.condition,)
+    return {"loop": writer.graph(loop.inputs, (*loop.outputs, *test)), "trips": loop.trips}
+
+
+def _write_branches(branches: Any, writer: Writer) -> dict[str, Any]:
+    both = branches.if_true, branches.if_false
+    return {"branches": [writer.graph(x.inputs, x.outputs) for x in both]}
 
 
 def _read_call(text: Any, operands: Any, reader: Reader) -> Node:
@@ -451,8 +498,35 @@ def _read_call(text: Any, operands: Any, reader: Reader) -> Node:
     for shape, code in _typed(list)(text["outputs"]):
         dtype = DTYPES[code]
         outputs.append((reader.shape(shape, dtype), dtype))
-    name = _typed(str)(text["routine"])
-    return call_node(_typed(str)(text["call"]), name, value_of(text["template"]), operands, tuple(outputs))
+    name, kind = _typed(str)(text["routine"]), _typed(str)(text["call"])
+    template = value_of(text["template"])
+    if kind in ("while", "for", "cond"):
+        (_, *args), options = template
+        template = (
+            (_read_branches(text, reader) if kind == "cond" else _read_loop(text, kind, reader), *args),
+            options,
+        )
+    return call_node(kind, name, template, operands, tuple(outputs))
+
+
+def _read_loop(text: Any, kind: str, reader: Reader) -> Any:
+    from mirabelle.arraytypes.programs.controlflow import Loop
+
+    inputs, outputs = reader.graph(text["loop"])
+    test = None
+    if kind == "while":
+        *rest, test = outputs
+        outputs = tuple(rest)
+    trips = text["trips"]
+    return Loop(inputs, outputs, test, None if trips is None else whole_number(trips))
+
+
+def _read_branches(text: Any, reader: Reader) -> Any:
+    from mirabelle.arraytypes.programs.controlflow import Branches
+    from mirabelle.arraytypes.programs.subgraphs import Subgraph
+
+    if_true, if_false = [Subgraph(*reader.graph(each)) for each in text["branches"]]
+    return Branches(if_true, if_false)
 
 
 def _write_result(node: Result, writer: Writer) -> dict[str, Any]:

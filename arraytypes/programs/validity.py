@@ -311,6 +311,46 @@ def _check_within(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> 
     _require(node.operands[args[0].number].dtype.kind in "iu", "a check of what is no index array")
 
 
+def _check_loop(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    loop, slots = args if len(args) == 2 else (None, None)
+    _require(loop is not None and type(slots) is list, "a loop without its arguments")
+    _check_graph("a loop", loop.inputs, slots, node)
+    carried = [(x.shape, x.dtype) for x in loop.outputs]
+    same = carried == [(x.shape, x.dtype) for x in loop.inputs[: len(carried)]] == list(node.outputs)
+    _require(carried and same, "what a loop carries changes from trip to trip")
+    if node.kind == "while":
+        _require(not options and loop.trips is None and loop.condition is not None, "a loop without an end")
+        _require(loop.condition.size == 1, "a loop whose condition is no truth value")
+        return
+    _require(set(options) <= {"lower", "upper"} and loop.condition is None, "a loop without bounds")
+    _require(loop.trips is None or loop.trips >= 0, f"a loop of {loop.trips} trips")
+    for bound in options.values():
+        whole = type(bound) is int
+        if isinstance(bound, Slot):
+            x = node.operands[bound.number]
+            whole = x.size == 1 and x.dtype.kind in "iu"
+        _require(whole, "a loop without bounds")
+
+
+def _check_branches(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    branches, predicate, slots = args if len(args) == 3 else (None, None, None)
+    good = branches is not None and isinstance(predicate, Slot) and type(slots) is list and not options
+    _require(good, "branches without their arguments")
+    _require(node.operands[predicate.number].size == 1, "branches without a truth value")
+    for graph in (branches.if_true, branches.if_false):
+        _check_graph("a branch", graph.inputs, slots, node)
+        made = [(x.shape, x.dtype) for x in graph.outputs]
+        _require(made == list(node.outputs), "branches that give other arrays than they say")
+
+
+def _check_graph(what: str, inputs: Any, slots: Any, node: Any) -> None:
+    """Does a graph within a graph get what it takes?"""
+    _require(all(isinstance(s, Slot) for s in slots), f"{what} without its arguments")
+    given = [(node.operands[s.number].shape, node.operands[s.number].dtype) for s in slots]
+    taken = [(x.shape, x.dtype) for x in inputs]
+    _require(given == taken, f"{what} takes other arrays than it is given")
+
+
 def _check_result(node: Any) -> None:
     (call,) = node.operands
     _require(type(call) is Call, "a result of what is no call")
@@ -340,6 +380,9 @@ KINDS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], None]] = {
     "accumulate": _check_accumulate,
     "scatter": _check_scatter,
     "within": _check_within,
+    "while": _check_loop,
+    "for": _check_loop,
+    "cond": _check_branches,
 }
 
 

@@ -564,6 +564,15 @@ def structured(d: Any, x: Any) -> Any:
     return scaled[1:] - scaled[:-1]
 
 
+def laplacian(u: Any) -> Any:
+    return sum(mb.roll(u, s, axis=i) for i in range(2) for s in (1, -1)) - 4 * u
+
+
+def wrapped(u: Any) -> Any:
+    w = mb.concatenate([u[:, -1:], u, u[:, :1]], axis=1)
+    return w[1:-1, 2:] - w[1:-1, :-2] + w[2:, 1:-1]
+
+
 _rng = np.random.default_rng(3)
 SAMPLES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "jacobi": (jacobi, [_rng.random((8, 9)), _rng.random((8, 9))]),
@@ -573,6 +582,8 @@ SAMPLES: dict[str, tuple[Callable[..., Any], list[np.ndarray]]] = {
     "softmax": (softmax, [_rng.random((3, 4, 5))]),
     "conv2d": (conv2d, [_rng.random((2, 5, 5, 3)), _rng.random((2, 2, 3, 4))]),
     "structured": (structured, [_rng.random(6), _rng.random((6, 3))]),
+    "laplacian": (laplacian, [_rng.random((30, 40))]),
+    "wrapped": (wrapped, [_rng.random((30, 40))]),
     "difference": (difference, [_rng.random(9), _rng.random(9)]),
 }
 
@@ -656,3 +667,42 @@ def test_gathers_of_gathers_are_one() -> None:
     m = np.arange(12.0).reshape(3, 4)
     checked(lambda m, i, j: (m * 2)[i][:, j], m, np.array([0, 2]), np.array([1, 1, 3]), passes=["parts"])
     checked(lambda m, i, j: (m.T + 1)[i, j], m, np.array([0, 2]), np.array([1, 2]), passes=["parts"])
+
+
+def test_kernels_that_read_joined_pieces_are_split() -> None:
+    rng = np.random.default_rng(4)
+    a, m, t = rng.random(7), rng.random((30, 40)), rng.random((3, 4, 5))
+    cases: list[tuple[Callable[[Any], Any], Any, int]] = [
+        (lambda a: mb.roll(a, 1) - a, a, 2),
+        (lambda a: mb.roll(a, -2) * mb.roll(a, 3) + a, a, 3),
+        (laplacian, m, 9),
+        (lambda u: laplacian(laplacian(u) * 0.1 + u), m, 18),
+        (wrapped, m, 3),
+        (lambda u: mb.roll(u, 1, axis=0).T + u.T, m, 2),
+        (lambda u: mb.roll(u * 2, 1, axis=0)[::-1] - u, m, 2),
+    ]
+    for f, data, count in cases:
+        program = checked(f, data, passes=["parts"])
+        assert steps(program) == count
+        assert not any(step.name == "copy" for step in program.plan.steps)
+        checked(f, data)
+    # A library, a reduction, a write in place, or many small pieces: as it was.
+    checked(lambda u: mb.roll(u, 1, axis=0) @ u.T, m, near=1e-12)
+    checked(lambda u: mb.sum(mb.roll(u, 1, axis=0) * u, axis=1), m, near=1e-12)
+    checked(lambda u: sum(mb.roll(u, s, axis=i) for i in range(3) for s in (1, -1)) - 6 * u, t)
+
+    def in_place(u: Any) -> None:
+        u[1:-1] = mb.roll(u, 1, axis=1)[1:-1] + u[2:]
+
+    checked(in_place, m)
+
+    def over_and_over(u: Any) -> Any:
+        for _ in range(4):
+            u = u + 0.1 * laplacian(u)
+        return u
+
+    program = checked(over_and_over, m)
+    assert steps(program) <= 4 * 9
+    checked(over_and_over, np.float32(m), near=1e-6)
+    checked(laplacian, ARRAYS["matrix"])
+    checked(laplacian, np.zeros((0, 3)))

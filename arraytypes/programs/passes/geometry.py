@@ -46,7 +46,7 @@ def place_within(part: Any, inner: Any) -> Place | None:
     return None if found is None else (inner.offset + found[0], part.shape, found[1])
 
 
-def place_written(part: Part, update: Update) -> Place | None:
+def place_written(part: Any, update: Update) -> Place | None:
     """What a part of an updated value shows of what was written, if nothing else."""
     if part.dtype != update.part_dtype or part.size == 0 or part.table:
         return None
@@ -69,6 +69,18 @@ def relocated(
     low, moves, _ = found
     at = sum([i * here for i, (_, _, here) in zip(low, dims, strict=True)])
     return at, tuple([sum([k * dims[d][2] for d, k in move]) for move in moves])
+
+
+class Region:
+    """What an update writes to, as a part."""
+
+    def __init__(self, update: Update) -> None:
+        self.offset = update.offset
+        self.shape = update.part_shape
+        self.strides = update.strides
+        self.dtype = update.part_dtype
+        self.size = update.part_size
+        self.table = False
 
 
 def bounds(part: Any, shape: tuple[int, ...], dtype: Any) -> list[tuple[int, int]] | None:

@@ -32,8 +32,9 @@ from mirabelle.arraytypes.programs.graph import (
     users_of,
 )
 from mirabelle.arraytypes.programs.passes.gathers import gathers
-from mirabelle.arraytypes.programs.passes.geometry import bounds, composed, place_within, place_written
+from mirabelle.arraytypes.programs.passes.geometry import Region, bounds, composed, place_within, place_written
 from mirabelle.arraytypes.programs.passes.numbers import everywhere
+from mirabelle.arraytypes.programs.passes.splitting import split
 
 # What things take, in elements of memory read or written: an addition, an element that is in the cache already,
 # one that is there but not in the order of memory, and a value of its own (written, and what its kernel takes).
@@ -71,7 +72,7 @@ def parts(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     >>> len(mb.compile(f, passes=["parts"]).program(x, x).plan.steps)
     1
     """
-    outputs = gathers(_unjoined(flattened_parts(outputs)))
+    outputs = _split(gathers(_unjoined(flattened_parts(outputs))))
     return _Moving(outputs).done()
 
 
@@ -107,6 +108,16 @@ def _unjoined(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     return tuple([made[id(x)] for x in outputs])
 
 
+def _split(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Kernels that read joined slabs, split at their limits."""
+    nodes = ordered(outputs)
+    if not any(type(x) is Update and type(x.base) is Empty for x in nodes):
+        return outputs
+    moving = _Moving(outputs)
+    moving.readers()
+    return flattened_parts(split(outputs, moving.kernel))
+
+
 def _differs(node: Node, made: dict[int, Node]) -> bool:
     return any(made[id(a)] is not a for a in node.operands)
 
@@ -138,7 +149,7 @@ def _apart(pieces: list[Update], users: dict[int, list[Node]], bases: set[int]) 
     from mirabelle.arraytypes.programs.traced import stretched
 
     shape, dtype = pieces[0].shape, pieces[0].dtype
-    limits = [bounds(_Region(u), shape, dtype) for u in pieces]
+    limits = [bounds(Region(u), shape, dtype) for u in pieces]
     if any(b is None for b in limits):
         return None
     # Pieces lie behind one another along some dimension: there each part finds its own.
@@ -172,15 +183,6 @@ def _apart(pieces: list[Update], users: dict[int, list[Node]], bases: set[int]) 
             else:
                 return None
     return found
-
-
-class _Region:
-    """What an update writes to, as a part."""
-
-    def __init__(self, update: Update) -> None:
-        self.offset = update.offset
-        self.shape = update.part_shape
-        self.strides = update.strides
 
 
 def _memory(x: Node) -> Node:

@@ -72,8 +72,11 @@ def parts(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     >>> len(mb.compile(f, passes=["parts"]).program(x, x).plan.steps)
     1
     """
-    outputs = _split(gathers(_unjoined(flattened_parts(outputs))))
-    return _Moving(outputs).done()
+    moving = _Moving(gathers(_unjoined(flattened_parts(outputs))))
+    made = split(moving)
+    if made is not moving.outputs:
+        moving = _Moving(flattened_parts(made))
+    return moving.done()
 
 
 # Pieces
@@ -106,16 +109,6 @@ def _unjoined(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
             new = made.get(id(new), new)
         made[id(x)] = placed_as(x, flattened(new))
     return tuple([made[id(x)] for x in outputs])
-
-
-def _split(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Kernels that read joined slabs, split at their limits."""
-    nodes = ordered(outputs)
-    if not any(type(x) is Update and type(x.base) is Empty for x in nodes):
-        return outputs
-    moving = _Moving(outputs)
-    moving.readers()
-    return flattened_parts(split(outputs, moving.kernel))
 
 
 def _differs(node: Node, made: dict[int, Node]) -> bool:
@@ -233,6 +226,9 @@ class _Moving:
         self.hold: list[Node] = []
 
     def readers(self) -> None:
+        """Find out, once, which kernel computes each value."""
+        if self.kernel:
+            return
         fusable = self.fusable
         for x in reversed(self.nodes):
             key = id(x)

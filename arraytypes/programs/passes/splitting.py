@@ -19,11 +19,9 @@ from mirabelle.arraytypes.programs.graph import (
     c_strides,
     empty_node,
     map_node,
-    ordered,
     part_node,
     placed_as,
     update_node,
-    users_of,
 )
 from mirabelle.arraytypes.programs.passes.geometry import Region, bounds, composed, decomposed, place_written
 
@@ -46,23 +44,30 @@ class Join:
         self.starts = starts
 
 
-def split(outputs: tuple[Node, ...], kernel: dict[int, int]) -> tuple[Node, ...]:
+def split(program: Any) -> tuple[Node, ...]:
     """The graph with kernels that read joined slabs split at their limits.
 
-    `kernel` says for each value which value's kernel computes it (both by id).
+    `program` knows the outputs, the nodes, the users of each, and, once its `readers` are found, which value's
+    kernel computes each value (see `parts.py`).
     """
-    nodes = ordered(outputs)
-    users = users_of(nodes)
-    known = {id(x): x for x in nodes}
-    is_output = {id(x) for x in outputs}
-    joins: dict[int, Join] = {}
+    outputs, nodes, users = program.outputs, program.nodes, program.users
+    found_joins = []
     for x in nodes:
         if type(x) is Update and type(x.base) is Empty:
-            join = _join(x, users, is_output)
-            if join is not None and all(type(known[kernel[id(u)]]) is Map for u in users.get(id(join.top), ())):
-                joins[id(join.top)] = join
+            join = _join(x, users, program.is_output)
+            if join is not None:
+                found_joins.append(join)
+    if not found_joins:
+        return outputs  # type: ignore[no-any-return]
+    program.readers()
+    kernel = program.kernel
+    known = {id(x): x for x in nodes}
+    joins: dict[int, Join] = {}
+    for join in found_joins:
+        if all(type(known[kernel[id(u)]]) is Map for u in users.get(id(join.top), ())):
+            joins[id(join.top)] = join
     if not joins:
-        return outputs
+        return outputs  # type: ignore[no-any-return]
     # The kernels that read each, all of which have to be split.
     read_by: dict[int, set[int]] = {key: {kernel[id(u)] for u in users.get(key, ())} for key in joins}
     roots = {k for found in read_by.values() for k in found}
@@ -82,7 +87,7 @@ def split(outputs: tuple[Node, ...], kernel: dict[int, int]) -> tuple[Node, ...]
             boxes.pop(k, None)
     steps = sum([len(b) - 1 for b in boxes.values()]) - sum([len(joins[key].slabs) for key in kept])
     if not boxes or steps * KERNEL > sum([2 * joins[key].top.nbytes for key in kept]):
-        return outputs
+        return outputs  # type: ignore[no-any-return]
     chosen = {key: joins[key] for key in kept}
     made: dict[int, Node] = {}
     for x in nodes:

@@ -29,7 +29,7 @@ from mirabelle.arraytypes.programs.graph import (
     users_of,
 )
 from mirabelle.arraytypes.programs.memory import place_temporaries
-from mirabelle.arraytypes.programs.passes.parts import composed as composed_part
+from mirabelle.arraytypes.programs.passes.geometry import composed as composed_part
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,

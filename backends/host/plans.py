@@ -17,7 +17,7 @@ from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
-from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Ref, Step
+from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, ProductStep, Ref, Step
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.source import Layout
 from mirabelle.backends.host import kernels, layout, run
@@ -196,6 +196,17 @@ class HostPlan(StepByStep):
         entry = self.kernel(program, how)
         place = self.place(dest)
         return lambda tasks, source: _done(tasks.launch(program, entry, arrangement, [place, source], []))
+
+    def step(self, step: Step, views: dict[int, Any]) -> None:
+        if isinstance(step, ProductStep) and step.dest.dtype.kind in "fc" and not counters.active:
+            a, b = [self.shown(r, views) for r in step.operands]
+            if a.dtype == b.dtype == step.dest.dtype and a.ndim == b.ndim == 2:
+                # (NumPy's own memory for a large result is new each time, and cleared by the system.)
+                made = views[step.dest.number] = pool.empty(step.dest.shape, step.dest.dtype)
+                with np.errstate(all="ignore"):
+                    np.matmul(a, b, out=made)
+                return
+        super().step(step, views)
 
     # Running
 

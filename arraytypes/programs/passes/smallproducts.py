@@ -1,4 +1,4 @@
-"""Small matrix products as sums of products.
+"""Small and narrow matrix products as sums of products.
 
 A call of a library takes microseconds whatever the size, and ends a fused kernel. As a reduction a small product
 is part of what runs natively, and what it multiplies is computed inside.
@@ -20,6 +20,8 @@ from mirabelle.dispatch.ops import TABLE
 
 # A reduction goes through so many rows in about the time of a call of a library, with so many multiplications.
 MOST_ROWS, MOST_MULTIPLICATIONS = 128, 8192
+# Products of at most so many terms, with at most so many rows or columns, are elementwise.
+NARROW = 4
 # From so many columns on rows of the result are summed, not single elements.
 COLUMNS = 4
 
@@ -38,6 +40,8 @@ def _summed(node: Node) -> Node:
     k = a.shape[-1]
     m = a.shape[0] if a.ndim == 2 else 1
     n = b.shape[1] if b.ndim == 2 else 1
+    if 0 < k <= NARROW and min(m, n) <= NARROW:
+        return _terms(node, a, b, k)
     rows = m * k if n >= COLUMNS else m * n
     if not k or rows > MOST_ROWS or m * n * k > MOST_MULTIPLICATIONS:
         return node
@@ -63,3 +67,19 @@ def _summed(node: Node) -> Node:
     return part_node(total, 0, node.shape, c_strides(node.shape, node.dtype), node.dtype)
 
 
+def _terms(node: Product, a: Node, b: Node, k: int) -> Node:
+    """The sum of k products of a column and a row, written out."""
+    times = promotion.signature(TABLE["multiply"], (node.dtype, node.dtype))
+    plus = promotion.signature(TABLE["add"], (node.dtype, node.dtype))
+    a_strides, b_strides = c_strides(a.shape, a.dtype), c_strides(b.shape, b.dtype)
+    has_rows, has_columns = a.ndim == 2, b.ndim == 2
+    left = (*a_strides[:-1], *[0] * has_columns)
+    right = (*[0] * has_rows, *b_strides[1:])
+    total: Node | None = None
+    for t in range(k):
+        column = part_node(a, t * a_strides[-1], node.shape, left, node.dtype)
+        row = part_node(b, t * b_strides[0], node.shape, right, node.dtype)
+        term = map_node(times, (column, row), node.shape)
+        total = term if total is None else map_node(plus, (total, term), node.shape)
+    assert total is not None
+    return total

@@ -896,3 +896,48 @@ def test_compiled_functions_do_not_write_to_dual_numbers():
 
     with pytest.raises(TraceError, match=r"writes to an argument that is an array of dual.*mb.copy\(x\)"):
         mb.autodiff.gradient(lambda x: f(x * 1), mb.HostArray(X))
+
+
+def test_random_numbers_in_bodies():
+    def f(x):
+        rng = mb.random.default_rng(0)
+        noise = rng.random((3, 3))
+        return mb.fori_loop(0, 3, lambda i, s: s + noise[i] + mb.random.default_rng(1).random(3), x)
+
+    check(mb.HostArray, f, X)
+
+    def g(x):
+        rng = mb.random.default_rng(0)
+        return mb.fori_loop(0, 3, lambda i, s: s + rng.random(3), x)
+
+    with pytest.raises(TraceError, match=r"each trip would get the same.*noise\[i\]"):
+        mb.compile(g)(mb.HostArray(X))
+
+
+def test_arrays_that_leave_a_body():
+    def f(x):
+        kept = []
+
+        def body(i, s):
+            kept.append(s * 2)
+            return s + 1
+
+        mb.fori_loop(0, 3, body, x)
+        return kept[0]
+
+    with pytest.raises(
+        TraceError, match=r"body of the loop in test_controlflow.py:\d+.*return it in the state"
+    ):
+        mb.compile(f)(mb.HostArray(X))
+
+
+def test_loops_over_distributed_arrays():
+    check(mb.DArray[mb.HostArray], lambda x: mb.while_loop(lambda s: mb.sum(s) < 99, lambda s: s * 2 + x, x), X)
+
+
+def test_descent_in_a_loop(family):
+    def f(x):
+        gradient = lambda s: mb.autodiff.gradient(lambda y: mb.sum((y - 3) ** 2), s)
+        return mb.fori_loop(0, 50, lambda i, s: s - 0.1 * gradient(s), x)
+
+    check(family, f, X)

@@ -13,10 +13,11 @@ from mirabelle.arraytypes.dense import DenseArray, exchange
 from mirabelle.arraytypes.elementwise import default_family
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.effects import watched, written_outside
-from mirabelle.arraytypes.programs.errors import TraceError, user_line
+from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Input, Node, input_node
 from mirabelle.arraytypes.programs.signature import Arguments, Static, mapped
 from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
+from mirabelle.arraytypes.programs.watching import entered
 from mirabelle.arraytypes.random import bitgenerator
 from mirabelle.dispatch import policy, verbs
 
@@ -141,6 +142,7 @@ def captured(
         given = {names[i] if i < len(names) else f"argument {i}": x for i, x in enumerate(traced_args)}
         given.update(traced_kwargs)
         token = traced_family.set(family)
+        before = entered[0]
         try:
             with tracing(), new_arrays(inner, family), watched(f, given, given):
                 result = f(*traced_args, **traced_kwargs)
@@ -172,6 +174,8 @@ def captured(
         stand_ins = list(placeholders.values())
         written = [i for i, p in enumerate(stand_ins) if p.node is not inputs[i]]
         outputs = tuple([x.node for x in returned] + [stand_ins[i].node for i in written])
+        if entered[0] != before:
+            refuse_escaped(outputs, inputs)
     return Captured(inner, inputs, outputs, stand_ins, result, returned, written, composed)
 
 
@@ -195,6 +199,17 @@ def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequenc
         return mapped(c.result, real)
     finally:
         exchange.reset(token)
+
+
+def refuse_escaped(outputs: tuple[Node, ...], inputs: list[Input]) -> None:
+    """Say what is wrong if arrays of the body of a loop are used outside of it."""
+    own = {id(x) for x in inputs}
+    for node in graph.ordered(outputs):
+        if isinstance(node, Input) and id(node) not in own:
+            raise TraceError(
+                f"An array of the body of the loop in {shown_line(node.line)} is used outside of it "
+                f"({node.name}), and it is another one in each trip. Let the body return it in the state."
+            )
 
 
 def side_effect(dest: Any) -> TraceError:

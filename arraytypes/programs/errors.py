@@ -40,6 +40,12 @@ def shown_line(line: Any) -> str:
 
 def random_outside() -> TraceError:
     """The error for going on with random numbers that were begun outside of the program."""
+    if hasattr(compiling.get(), "program"):
+        return TraceError(
+            f"Random numbers are drawn in {shown_line(user_line(3))} from a generator that is made outside of "
+            "the body of a loop, or of a branch, while that is captured: each trip would get the same ones. Draw "
+            "all before the loop, `noise = rng.standard_normal((n, 3))`, and pick `noise[i]` in its body."
+        )
     return TraceError(
         f"Random numbers are drawn in {shown_line(user_line(3))} from a generator that is made outside of the "
         "function, or without a seed, while the function is being compiled: the program would give the same ones "

@@ -19,8 +19,7 @@ from mirabelle.arraytypes.programs.graph import Node, input_node
 from mirabelle.arraytypes.programs.signature import Arguments, mapped
 from mirabelle.arraytypes.programs.subgraphs import copied, cut, in_order
 from mirabelle.arraytypes.programs.traced import Traced, handle
-from mirabelle.arraytypes.programs.watching import Watch, hold
-from mirabelle.arraytypes.random import bitgenerator
+from mirabelle.arraytypes.programs.watching import Watch, current_program, hold
 from mirabelle.dispatch import verbs
 
 
@@ -38,7 +37,7 @@ class Outlined:
         if not capturing():
             return self.function(*args, **kwargs)
         family = traced_family.get()
-        program = bitgenerator.compiling.get()
+        program = current_program()
         if self.program is not program:
             self.outlines.clear()
             self.program = program
@@ -127,7 +126,7 @@ class Outline:
         """An array is written: if the function may have read it, it has to be captured again."""
         if threading.get_ident() != self.thread:
             return
-        if bitgenerator.compiling.get() is not self.program:
+        if current_program() is not self.program:
             recording.watchers.remove(self)
         elif isinstance(root, Traced) and verbs.leaf_of(root).view.buffer.name < self.first:
             self.valid = self.valid and id(root.node) not in self.constants

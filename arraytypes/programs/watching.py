@@ -9,8 +9,30 @@ from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.graph import Node
 from mirabelle.arraytypes.programs.traced import Traced, _names, view_of_node
+from mirabelle.arraytypes.random.bitgenerator import compiling
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
+
+# How many functions have been captured within programs.
+entered = [0]
+
+
+class Within:
+    """A function that is captured within a program.
+
+    To random generators it is a program of its own: those made around it would give the same numbers each time.
+    """
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+
+
+def current_program() -> Any:
+    """What stands for the program that is being compiled, whatever is captured within it."""
+    program = compiling.get()
+    return program.program if isinstance(program, Within) else program
 
 
 class Watch:
@@ -34,11 +56,14 @@ class Watch:
             self.before[id(root)] = weakref.ref(root), root.node
 
     def __enter__(self) -> Watch:
+        entered[0] += 1
+        self.token = compiling.set(Within(current_program()))
         recording.watchers.append(self)
         return self
 
     def __exit__(self, *problem: object) -> None:
         recording.watchers.remove(self)
+        compiling.reset(self.token)
 
     def found(self) -> list[tuple[Any, Node]]:
         """The arrays that were written, with their values before."""

@@ -114,8 +114,8 @@ PROGRAMS = {
     f.__name__: (f, values)
     for f, *values in (
         (elementwise, A, V), (reductions, A), (writes, A, V), (scatters, A, V, I), (library, A, V),
-        (product, LARGE), (containers, A, V), (numbers, V), (dtypes, V), (constants, V), (views, A), (nothing, V),
-        (loops, A, V),
+        (product, LARGE), (containers, A, V), (numbers, V), (dtypes, V), (constants, V), (views, A),
+        (nothing, V), (loops, A, V),
     )
 }  # fmt: skip
 
@@ -373,11 +373,18 @@ class Pair:
     a: object
 
 
+@mb.jit
+def jitted(v):
+    return v[0] + 1
+
+
 REFUSED = {
     "user function": (lambda v: mb.broadcast(lambda x: x * x + 1, v), "the function .* of your own"),
     "dataclass": (lambda v: Pair(v * 2), "a result of the type Pair"),
     "object": (lambda v: (v * 2, object()), "a result of the type object"),
     "set": (lambda v: (v * 2, {1}), "a result of the type set"),
+    "reduction": (lambda v: mb.reduce(lambda a, b: a + b * b, v, init=0.0), "the reduction .* of your own"),
+    "jit": (lambda v: jitted(v), "an object"),
     "structured": (lambda v: mb.Diagonal(v), "a result of the type Diagonal"),
 }
 

@@ -187,7 +187,7 @@ def _write(path: Path, text: bytes, data: list[np.ndarray]) -> None:
             with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
                 made = _Hashed(member)
                 write_npy_header(made, values.shape, values.dtype)
-                made.write(memoryview(values.reshape(-1).view(np.uint8)))
+                made.write(memoryview(values.reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
             members[name] = made.entry
         manifest = json.dumps({"format": FORMAT, "version": VERSION, "members": members}, indent=1).encode()
         archive.writestr(zipfile.ZipInfo(_MANIFEST), manifest)

@@ -96,7 +96,7 @@ def text_of(x: Any) -> Any:
         return {"numpy": [x.dtype.str, x.tobytes().hex()]}
     if kind is str:
         return {"str": x}
-    if kind is list or kind is tuple:
+    if isinstance(x, (list, tuple)) and kind in (list, tuple):
         return {kind.__name__: [text_of(item) for item in x]}
     if kind is dict:
         return {"dict": [[text_of(k), text_of(item)] for k, item in x.items()]}
@@ -108,7 +108,7 @@ def text_of(x: Any) -> Any:
         return {"ellipsis": None}
     if isinstance(x, np.dtype):
         return {"dtype": dtype_text(x)}
-    if isinstance(x, type) and _TYPES.get(x.__name__) is x:
+    if isinstance(x, type) and x in _TYPES.values():
         return {"type": x.__name__}
     if isinstance(x, int) and hasattr(x, "value") and kind.__module__.startswith("numpy"):
         return {"int": str(int(x))}  # (NumPy's flags, such as np.CopyMode)
@@ -408,7 +408,7 @@ def _read_map(text: Any, operands: Any, reader: Reader) -> Node:
 
 
 def _write_fold(node: Fold, writer: Writer) -> dict[str, Any]:
-    if REDUCTIONS.get(node.reduction.name) is not node.reduction:
+    if node.reduction not in REDUCTIONS.values():
         raise NoText(f"the reduction {node.reduction.name} of your own")
     own = {"reduction": node.reduction.name, "axes": list(node.axes), "keepdims": bool(node.keepdims)}
     return {**_array(node), **own}

@@ -63,12 +63,12 @@ def check(node: Node) -> None:
 
 def check_shape(shape: Any, dtype: np.dtype) -> None:
     """Is it the shape of an array there can be?"""
-    _require(type(shape) is tuple and len(shape) <= MOST_DIMENSIONS, f"{shape!r} is no shape")
-    _require(all(type(n) is int and n >= 0 for n in shape), f"{shape!r} is no shape")
+    good = type(shape) is tuple and len(shape) <= MOST_DIMENSIONS
+    good = good and all(type(n) is int and n >= 0 for n in shape)
+    _require(good, f"{shape!r} is no shape")
     # (Of empty arrays, too: the strides are worked out.)
-    _require(
-        math.prod([max(n, 1) for n in shape]) * dtype.itemsize < MOST_BYTES, f"{shape!r} is too large a shape"
-    )
+    size = math.prod([n or 1 for n in shape])
+    _require(size * dtype.itemsize < MOST_BYTES, f"{shape!r} is too large a shape")
 
 
 def check_output(node: Node) -> None:
@@ -290,9 +290,10 @@ def _check_accumulate(node: Any, args: tuple[Any, ...], options: dict[str, Any])
 
 
 def _check_scatter(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    good = node.routine == "scatter" and len(args) > 2 and isinstance(args[0], Slot)
-    _require(good and all(isinstance(a, Slot) for a in args[2:]), "a scatter without its arguments")
-    target = node.operands[args[0].number]
+    good = node.routine == "scatter" and len(args) > 2
+    good = good and all(isinstance(a, Slot) for a in (*args[:1], *args[2:]))
+    _require(good, "a scatter without its arguments")
+    target = node.operands[next(iter(args)).number]
     _require(set(options) <= {"op", "distinct"}, f"a scatter with {sorted(options)}")
     op = options.get("op", "")
     known = op == "" or (type(op) is str and isinstance(getattr(np, op, None), np.ufunc))
@@ -312,15 +313,15 @@ def _check_within(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> 
 
 
 def _check_loop(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    loop, slots = args if len(args) == 2 else (None, None)
-    _require(loop is not None and type(slots) is list, "a loop without its arguments")
+    _require(len(args) == 2 and type(args[1]) is list, "a loop without its arguments")
+    loop, slots = args
     _check_graph("a loop", loop.inputs, slots, node)
     carried = [(x.shape, x.dtype) for x in loop.outputs]
     same = carried == [(x.shape, x.dtype) for x in loop.inputs[: len(carried)]] == list(node.outputs)
     _require(carried and same, "what a loop carries changes from trip to trip")
     if node.kind == "while":
-        _require(not options and loop.trips is None and loop.condition is not None, "a loop without an end")
-        _require(loop.condition.size == 1, "a loop whose condition is no truth value")
+        good = not options and loop.trips is None and isinstance(loop.condition, Node)
+        _require(good and loop.condition.size == 1, "a loop without a condition that is one truth value")
         return
     _require(set(options) <= {"lower", "upper"} and loop.condition is None, "a loop without bounds")
     _require(loop.trips is None or loop.trips >= 0, f"a loop of {loop.trips} trips")
@@ -333,9 +334,9 @@ def _check_loop(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> No
 
 
 def _check_branches(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    branches, predicate, slots = args if len(args) == 3 else (None, None, None)
-    good = branches is not None and isinstance(predicate, Slot) and type(slots) is list and not options
+    good = len(args) == 3 and isinstance(args[1], Slot) and type(args[2]) is list and not options
     _require(good, "branches without their arguments")
+    branches, predicate, slots = args
     _require(node.operands[predicate.number].size == 1, "branches without a truth value")
     for graph in (branches.if_true, branches.if_false):
         _check_graph("a branch", graph.inputs, slots, node)

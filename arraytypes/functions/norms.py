@@ -73,7 +73,25 @@ def _vector_norm(x: Any, axes: tuple[int, ...], keepdims: bool, p: float) -> Any
         wide = cast_to(x, np.dtype(np.complex128) if x.dtype.kind == "c" else _DOUBLE)
         return cast_to(_power_sum(wide, options, p), out)
     result = verbs.materialize(_power_sum(x, options, p))
+    if x.size and x.place.kind == "traced":
+        return _recorded(x, axes, options, p, result)
     return _rescaled(x, axes, options, p, result) if x.size and _left_the_range(result, p) else result
+
+
+# Up to this size norms in compiled programs are computed by the careful way without a look at the plain one.
+_SMALL_NORM = 1 << 14
+
+
+def _recorded(x: Any, axes: tuple[int, ...], options: Any, p: float, plain: Any) -> Any:
+    """The norm in a program, which finds out when it runs whether the plain way has left the range."""
+    if x.size <= _SMALL_NORM:
+        return _rescaled(x, axes, options, p, plain)
+    from mirabelle.arraytypes.programs.controlflow import cond  # which stands on this module
+
+    edge = _edge(plain.dtype, p)
+    low, high = (plain < edge, plain == math.inf) if p > 0 else (plain > edge, plain == 0)
+    left = verbs.any(verbs.logical_or(low, high))
+    return cond(left, lambda x, n: _rescaled(x, axes, options, p, n), lambda x, n: n, x, plain)
 
 
 def _power_sum(x: Any, options: Any, p: float) -> Any:

@@ -706,3 +706,34 @@ def test_kernels_that_read_joined_pieces_are_split() -> None:
     checked(over_and_over, np.float32(m), near=1e-6)
     checked(laplacian, ARRAYS["matrix"])
     checked(laplacian, np.zeros((0, 3)))
+
+
+def test_truth_values_and_views_as_other_dtypes() -> None:
+    b, c, z = np.array([True, False, True, True]), np.array([False, False, True, True]), ARRAYS["c16"]
+
+    def of_bits(a: Any, b: Any) -> Any:
+        t = a ^ b
+        return t[1:] & ~t[:-1]
+
+    assert steps(checked(of_bits, b, c, passes=["parts"])) == 1
+
+    def of_parts(z: Any) -> Any:
+        t = z + 1
+        return mb.real(t)[1:] - mb.imag(t)[:-1], t.real * 2, mb.real(z)[::2]
+
+    checked(of_parts, z, passes=["parts"])
+    checked(of_parts, z)
+
+    def where(a: Any, x: Any) -> Any:
+        t = mb.where(a, x, 0)
+        return t[2:] + t[:-2]
+
+    assert steps(checked(where, b, np.array([1.0, -0.0, np.nan, np.inf]), passes=["parts"])) == 1
+
+
+def test_zeros_of_a_program_are_numbers_to_algebra() -> None:
+    def f(x: Any) -> Any:
+        return x + mb.zeros_like(x) * x
+
+    assert operations(checked(f, np.array([1.0, 2.0]), assume_finite=True)) == {}
+    assert operations(checked(f, np.array([1, 2]))) == {}

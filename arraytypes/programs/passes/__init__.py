@@ -9,11 +9,9 @@ by which it can be left out: `mb.compile(f, passes=["parts", "algebra"])`. There
 - `folds`: reductions of transposes, stretched values and reductions;
 - `rolled`: independent turns of an unrolled loop are one operation over one more dimension;
 - `contractions`: large sums of products are matrix products;
-- `small`: small matrix products are sums of products;
-- `parts`: parts of parts are parts, and parts of cheap operations are operations on parts;
-- `rolled`: independent turns of an unrolled loop are one operation over one more dimension;
-- `contractions`: large sums of products are matrix products;
-- `small`: small products are sums of products, which need no library;
+- `small`: small matrix products are sums of products, which need no library;
+- `parts`: parts of parts are parts, parts of cheap operations are operations on parts, and what is joined,
+  rolled or gathered is read where it was before;
 - `products`: products with one matrix become one product;
 - `user`: rules of your own.
 
@@ -150,8 +148,11 @@ def _check(name: str, before: tuple[Node, ...], after: Any) -> None:
 def chosen_passes(passes: Any = None, assume_finite: bool = False) -> Passes:
     """Passes by their names (or functions), or all of them."""
     if passes is None:
-        # (Before the others: what it leaves out they need not look at.)
-        return Passes([*(FINITE.items() if assume_finite else ()), *PASSES.items()])
+        # (Those for finite numbers come when numbers are known as such, and before the others look at what they
+        # leave out.)
+        every = list(PASSES.items())
+        at = 1 + list(PASSES).index("constants") if "constants" in PASSES else 0
+        return Passes([*every[:at], *(FINITE.items() if assume_finite else ()), *every[at:]])
     if isinstance(passes, str):
         passes = [passes]
     known = {**PASSES, **FINITE}

@@ -1,11 +1,12 @@
 """Sums of products of two operands, as matrix products.
 
-`mb.sum(a[:, :, None] * b[None], axis=1)` says a matrix product, and a convolution written by windows says one, too. A
-library computes it many times as quickly, also where its operands have to be put in order first.
+`mb.sum(a[:, :, None] * b[None], axis=1)` says a matrix product, and a convolution written by windows says one,
+too. A library computes it many times as quickly, also where its operands have to be put in order first.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from mirabelle.arraytypes.programs.graph import (
@@ -92,7 +93,7 @@ def _matrix(
 
 def _merged(dims: list[tuple[int, int]]) -> int | None:
     """The stride of dimensions that are evenly spaced together; None where they are not."""
-    for (_, outer), (n, inner) in zip(dims, dims[1:], strict=False):
+    for (_, outer), (n, inner) in itertools.pairwise(dims):
         if outer != n * inner:
             return None
     return dims[-1][1] if dims else 0

@@ -4,8 +4,8 @@
         for j in range(m):
             out[:, i, j] = mb.sum(x[:, i : i + 3, j : j + 3] * w, axis=(1, 2))
 
-is captured as n * m writes. Each writes the same tree to the same kind of part, and what it reads and writes moves by
-the same distance from turn to turn: so it is one write of one tree over all turns.
+is captured as n * m writes. Each writes the same tree to the same kind of part, and what it reads and writes
+moves by the same distance from turn to turn: so it is one write of one tree over all turns.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _replaced(outputs: tuple[Node, ...], instead: dict[int, Node]) -> tuple[Node
             stack += missing
             continue
         operands = tuple([made[id(a)] for a in source.operands])
-        same = all([a is b for a, b in zip(operands, source.operands, strict=True)])
+        same = all(a is b for a, b in zip(operands, source.operands, strict=True))
         made[id(x)] = source if same else placed_as(source, source.rebuilt(operands))
         stack.pop()
     return tuple([made[id(x)] for x in outputs])
@@ -170,7 +170,7 @@ def _as_one(run: list[_Turn]) -> Update | None:
 
 
 def _loops(offsets: list[list[int]]) -> list[tuple[int, list[int]]] | None:
-    """Nested loops (turns, how places move), the outermost first, that go through these places in this order."""
+    """Nested loops (turns, how places move), the outermost first, that go through places in this order."""
     if len(offsets) == 1:
         return []
     step = [b - a for a, b in zip(offsets[0], offsets[1], strict=True)]
@@ -208,7 +208,7 @@ def _widened(x: Node, counts: tuple[int, ...], distances: Any) -> tuple[Node, bo
     lead = len(counts)
     if isinstance(x, Map) and x.sig.op.nout == 1:
         made = [_widened(a, counts, distances) if isinstance(a, Node) else (a, False) for a in x.args]
-        if not any([moves for _, moves in made]):
+        if not any(moves for _, moves in made):
             return x, False
         args: list[Any] = []
         for a, (wide, moves) in zip(x.args, made, strict=True):
@@ -249,5 +249,3 @@ def _with_ones(x: Node, at: int, n: int) -> Node:
             args.append(a)
         return map_node(x.sig, tuple(args), shape)
     return part_node(x, 0, shape, c_strides(shape, x.dtype), x.dtype)
-
-

@@ -1,7 +1,7 @@
 """Small and narrow matrix products as sums of products.
 
-A call of a library takes microseconds whatever the size, and ends a fused kernel. As a reduction a small product
-is part of what runs natively, and what it multiplies is computed inside.
+A call of a library takes microseconds whatever the size, and ends a fused kernel. As a reduction a small
+product is part of what runs natively, and what it multiplies is computed inside.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ def _summed(node: Node) -> Node:
         left = (a_strides[0], 0, a_strides[1])
         right = (0, b_strides[1] if n > 1 else 0, b_strides[0])
     sig = promotion.signature(TABLE["multiply"], (node.dtype, node.dtype))
-    factors = tuple(
-        [part_node(x, 0, shape, strides, node.dtype) for x, strides in ((a, left), (b, right))]
-    )
+    factors = tuple([part_node(x, 0, shape, strides, node.dtype) for x, strides in ((a, left), (b, right))])
     product = map_node(sig, factors, shape)
     total = fold_node(REDUCTIONS["sum"], product, (axis,), False, (m, n), node.dtype)
     return part_node(total, 0, node.shape, c_strides(node.shape, node.dtype), node.dtype)

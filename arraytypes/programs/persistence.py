@@ -91,7 +91,10 @@ def described(program: Program) -> tuple[dict[str, Any], list[np.ndarray]]:
         raise NoText(f"the array type {inner.__name__}, whose arrays are divided over processes")
     count = len(c.returned)
     constants: list[Any] = []
-    result = _result_text(c, c.result, constants)
+    known: dict[Any, Any] = {id(x): {"argument": i} for i, x in enumerate(c.placeholders)}
+    known.update({id(x): {"output": i} for i, x in enumerate(c.returned)})
+    known["outputs"] = count
+    result = _result_text(known, c.result, constants)
     extra = [data_node(inner, verbs.leaf_of(verbs.adapt(inner, x)).view) for x in constants]
     outputs = [*program.outputs[:count], *extra, *program.outputs[count:]]
     writer = Writer()
@@ -126,27 +129,23 @@ def _called_with(program: Program) -> Any:
     return signature_text(program.key, [(x.dtype, x.shape) for x in program.captured.inputs])
 
 
-def _result_text(c: Captured, x: Any, constants: list[Any]) -> Any:
-    """How a result is made of outputs and arguments."""
-    for i, made in enumerate(c.returned):
-        if x is made:
-            return {"output": i}
-    for i, given in enumerate(c.placeholders):
-        if x is given:
-            return {"argument": i}
+def _result_text(known: dict[Any, Any], x: Any, constants: list[Any]) -> Any:
+    """How a result is made of outputs and arguments, which are known by their ids."""
+    if id(x) in known:
+        return known[id(x)]
     kind = type(x)
     if kind is tuple or kind is list:
-        return {kind.__name__: [_result_text(c, item, constants) for item in x]}
+        return {kind.__name__: [_result_text(known, item, constants) for item in x]}
     if _NAMED.get(kind.__name__) is kind:
-        return {"named": [kind.__name__, [_result_text(c, item, constants) for item in x]]}
+        return {"named": [kind.__name__, [_result_text(known, item, constants) for item in x]]}
     if kind is dict:
-        return {"dict": [[text_of(k), _result_text(c, item, constants)] for k, item in x.items()]}
+        return {"dict": [[text_of(k), _result_text(known, item, constants)] for k, item in x.items()]}
     if isinstance(x, Wrapper) and _WRAPPERS.get(generic_class(kind).__name__) is generic_class(kind):
         _, (cls, parent, how, shape) = x.__reduce__()
-        return {"shown": [cls.__name__, _result_text(c, parent, constants), text_of(how), list(shape)]}
+        return {"shown": [cls.__name__, _result_text(known, parent, constants), text_of(how), list(shape)]}
     if isinstance(x, DenseArray) and not isinstance(x, Traced):
         constants.append(x)
-        return {"output": len(c.returned) + len(constants) - 1}
+        return {"output": known["outputs"] + len(constants) - 1}
     try:
         return {"value": text_of(x)}
     except NoText:

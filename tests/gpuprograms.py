@@ -415,6 +415,56 @@ class Bench:
             times.append((time.perf_counter() - begin) / calls * 1e6)
         return statistics.median(times)
 
+    def loops(self) -> None:
+        """A loop of a thousand trips: captured as such, beside JAX's; and each trip called by itself."""
+        mb = self.mb
+        n, trips = (6, 8) if self.simulated else (256, 1000)
+
+        def step(xp: Any, s: Any) -> Any:
+            p, u = s
+            inner = u[1:-1, 1:-1]
+            lap = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * inner
+            return u, xp.pad(2 * inner - p[1:-1, 1:-1] + 0.1 * lap, 1)
+
+        def ours(k: Any, s: Any) -> Any:
+            p, u = s
+            new = mb.zeros_like(u)
+            inner = u[1:-1, 1:-1]
+            lap = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * inner
+            new[1:-1, 1:-1] = 2 * inner - p[1:-1, 1:-1] + 0.1 * lap
+            return u, new
+
+        data = [self.rng.random((n, n)) for _ in range(2)]
+        wave = mb.compile(lambda p, u: mb.fori_loop(0, trips, ours, (p, u)))
+        one = mb.compile(lambda p, u: ours(0, (p, u))[1])
+        x = [mb.CuArray(a) for a in data]
+        expected = tuple(data)
+        for _ in range(trips):
+            expected = step(np, expected)
+
+        def by_hand() -> Any:
+            p, u = x
+            for _ in range(trips):
+                p, u = u, one(p, u)
+            return p, u
+
+        for got in (wave(*x), by_hand()):
+            for a, b in zip(got, expected, strict=True):
+                np.testing.assert_allclose(self.numpy(a), b, rtol=1e-9, atol=1e-9 * np.abs(b).max())
+        rows = {
+            "one program": self.wall(lambda: wave(*x), 1 if self.simulated else 5, 5) / trips,
+            "a program a trip": self.wall(by_hand, 1 if self.simulated else 2, 5) / trips,
+        }
+        if self.jax:
+            lax, jnp = self.jax.lax, self.jax.numpy
+            j = self.jax.jit(lambda p, u: lax.fori_loop(0, trips, lambda k, s: step(jnp, s), (p, u)))
+            z = [jnp.asarray(a) for a in data]
+            rows["jax"] = self.jax_wall(lambda: j(*z), 5) / trips
+        self.report.found["loop_us_a_trip"] = rows
+        self.report.say(
+            f"a loop of {trips} trips, µs a trip: " + ", ".join(f"{k} {v:.2f}" for k, v in rows.items())
+        )
+
     def calls(self) -> None:
         """What a call costs the host: of one tiny kernel, and of a few; with results that are kept."""
         mb, rows = self.mb, {}
@@ -600,7 +650,9 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
     parser.add_argument("--simulated", action="store_true")
     parser.add_argument(
-        "--only", default="", help="parts by name: check, streams, calls, fifty, concurrency, table"
+        "--only",
+        default="",
+        help="parts by name: check, products, streams, calls, fifty, loops, concurrency, table",
     )
     given = parser.parse_args()
     os.environ["MIRABELLE_CUDA"] = "simulated" if given.simulated else "auto"
@@ -613,6 +665,7 @@ def main() -> int:
         "streams": bench.check_streams,
         "calls": bench.calls,
         "fifty": bench.replays,
+        "loops": bench.loops,
         "concurrency": bench.concurrency,
         "table": bench.table,
     }

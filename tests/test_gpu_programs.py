@@ -13,7 +13,7 @@ from compare import assert_same
 
 import mirabelle as mb
 from mirabelle.arraytypes.gpu import handle
-from mirabelle.backends.gpu import kernelgraphs, plans
+from mirabelle.backends.gpu import kernelgraphs, loops, plans
 from mirabelle.dispatch.errors import OutOfMemoryError
 
 simulated = pytest.mark.skipif(mb.settings.cuda != "simulated", reason="needs simulated cards")
@@ -162,6 +162,59 @@ def test_loops_and_branches():
     f = mb.compile(lambda x: mb.cond(mb.sum(x) > 0, mb.sqrt, mb.negative, x))
     assert_same(f(card([1.0, 4.0])), [1.0, 2.0])
     assert_same(f(card([1.0, -4.0])), [-1.0, 4.0])
+
+
+BODIES = {
+    "new values": (1, lambda k, u: mb.sqrt(u * u + 0.25 * u[::-1])),
+    "in place": (1, "in place"),
+    "leapfrog": (2, lambda k, s: (s[1], 1.5 * s[1] - s[0] + 0.125 * s[1][::-1])),
+    "both new": (2, lambda k, s: (s[0] + 0.5 * s[1][::-1], s[1] - 0.5 * s[0])),
+    "turning round": (3, lambda k, s: (s[1], s[2], s[0] * 0.5)),
+    "with the number": (1, lambda k, u: u * 0.5 + k),
+}
+
+
+@pytest.mark.parametrize("trips", [3, 4, 7, 30])
+@pytest.mark.parametrize("name", BODIES)
+def test_many_trips_are_one_graph(name, trips, monkeypatch):
+    monkeypatch.setattr(loops, "LONGEST", 12)
+    count, body = BODIES[name]
+    if body == "in place":
+
+        def body(k, u):
+            u[1:-1] = 0.5 * (u[:-2] + u[2:])
+            u[:1] = u[1:2] + 1
+            return u
+
+    def f(*state):
+        state = [mb.copy(u) for u in state]
+        return mb.fori_loop(0, trips, body, tuple(state) if count > 1 else state[0])
+
+    g = mb.compile(f)
+    for seed in range(3):
+        data = [np.random.default_rng(seed + 10 * k).random(6) for k in range(count)]
+        expected = f(*map(mb.HostArray, data))
+        got = g(*map(card, data))
+        for mine, right in zip(got, expected, strict=True) if count > 1 else [(got, expected)]:
+            assert_same(mine, mb.to_numpy(right), rtol=1e-14)
+
+
+@simulated
+def test_a_loop_is_launched_in_few_graphs():
+    def body(k, u):
+        return mb.sqrt(u * u + 0.25 * u[::-1])
+
+    f = mb.compile(lambda u: mb.fori_loop(0, 1000, body, u))
+    x = card(np.ones(3))
+    program = f.program(x)
+    with mb.count() as c:
+        f(x)
+    assert c.launches >= 1000
+    (step,) = [s for s in program.runner.segments if not isinstance(s, plans.Together)]
+    (runner,) = step.call.template[0][0].steps.runs.values()
+    (group,) = runner.rounds.values()
+    assert len(group.launches) == 250
+    assert [len(t) for t in runner.turns.popitem()[1].trips] == [2, 2]
 
 
 def test_what_a_user_combines_and_elements_of_user_functions():

@@ -78,7 +78,11 @@ def run_loop(inner: Any, loop: Loop, views: list[Any], lower: Any = 0, upper: An
             trips = max(_integer(inner, upper) - _integer(inner, lower), 0)
         if trips:
             step = loop.steps.runner(inner, loop.owned if inner._runs_in_place else None)
-            for _ in range(trips):
+            done = 0
+            if hasattr(step, "repeated"):
+                # (Several trips at once.)
+                state, done = step.repeated(state, rest, loop.passed, trips)
+            for _ in range(trips - done):
                 state = _moved(loop, state, step.run([*state, *rest]))
     elif _truth(inner, loop.tests.runner(inner).run([*state, *rest])[0]):
         step = loop.steps.runner(inner, loop.owned if inner._runs_in_place else None)

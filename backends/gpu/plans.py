@@ -30,7 +30,7 @@ from mirabelle.arraytypes.programs.steps import (
 )
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import program_for
-from mirabelle.backends.gpu import products, reduce
+from mirabelle.backends.gpu import loops, products, reduce
 from mirabelle.backends.gpu.kernelgraphs import Launch, Room, Stretch, dependencies, place, reached
 from mirabelle.backends.gpu.lib_blas import PREFIX, lying, packed, planned, readable
 from mirabelle.backends.gpu.lib_blas import inner as inner_product
@@ -83,6 +83,9 @@ class CardPlan(StepByStep):
         # Results of products that kernels of ours make lie among temporaries, if nobody gets them.
         self.kept: set[int] = {s.number for s in plan.outputs}
         self.blas_room = -1
+        # Of loops, by what is carried: where values are in each trip, and graphs of many trips.
+        self.turns: dict[Any, Any] = {}
+        self.rounds: dict[Any, Together] = {}
         events = self._events()
         self._place(events)
         self.segments = self._segments(events)
@@ -307,6 +310,7 @@ class CardPlan(StepByStep):
                 if at >= 0 and s.number not in fixed:
                     fixed[s.number] = view_at(kind, memory.owner, at, s.shape, s.dtype)
         self.fixed = fixed
+        self.addresses = addresses
         self.results = Results(self.inner, self.outputs)
         self.launches = sum(len(s.launches) for s in self.segments if isinstance(s, Together))
         self.only = None
@@ -332,22 +336,16 @@ class CardPlan(StepByStep):
             self.lock.release()
 
     def _run(self, inputs: Sequence[Any]) -> list[Any]:
-        driver = self.driver
-        key = driver.stream_key()
-        if key != self.stream_key:
-            self._moved(key)
-        if self.memory is None:
-            self.prepare()
+        self.ready()
         given = [v.ptr for v in inputs]
         for address in given:
             if address & 15:
-                inputs = [self._aligned(v) for v in inputs]
+                inputs = [self.aligned(v) for v in inputs]
                 given = [v.ptr for v in inputs]
                 break
         made = self.results.new()
         given += [v.ptr for v in made]
-        if counters.active:
-            counters.add(launches=self.launches)
+        self.count(1)
         only = self.only
         if only is not None:
             only.run(tuple(given))
@@ -364,6 +362,30 @@ class CardPlan(StepByStep):
         self._through(views, given)
         return [views[s.number] for s in self.plan.outputs]
 
+    def ready(self) -> None:
+        """Have memory, and go on in the order of the current stream."""
+        key = self.driver.stream_key()
+        if key != self.stream_key:
+            self._moved(key)
+        if self.memory is None:
+            self.prepare()
+
+    def repeated(
+        self, state: list[Any], rest: list[Any], passed: dict[int, int], trips: int
+    ) -> tuple[list[Any], int]:
+        """Do trips of a loop of which this is one, as many as come in whole graphs (see loops.py)."""
+        return loops.repeated(self, state, rest, passed, trips)
+
+    def group(self, launches: list[Launch], slots: dict[int, int]) -> Together:
+        """Launches in the memories of this program and in others, whose addresses are given for each run."""
+        made = Together(self, launches)
+        made.prepare(self.addresses, slots)
+        return made
+
+    def count(self, times: int) -> None:
+        if counters.active:
+            counters.add(launches=self.launches * times)
+
     def _through(self, views: dict[int, Any], given: list[int]) -> None:
         """Graphs, and what Python does between them."""
         given += [0] * len(self.made)
@@ -375,7 +397,7 @@ class CardPlan(StepByStep):
             for ref in segment.writes:
                 s = ref.storage
                 if s.kind == "made":
-                    view = views[s.number] = self._aligned(views[s.number])
+                    view = views[s.number] = self.aligned(views[s.number])
                     given[self.slots[s.number]] = view.ptr
             self._let_go(segment, views)
 
@@ -386,7 +408,7 @@ class CardPlan(StepByStep):
             if s.kind == "made" and s.last == step.number and s.number not in self.kept:
                 views.pop(s.number, None)
 
-    def _aligned(self, view: Any) -> Any:
+    def aligned(self, view: Any) -> Any:
         """A view that begins where vectors may."""
         if not view.ptr & 15 or not view.size:
             return view

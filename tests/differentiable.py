@@ -110,6 +110,10 @@ for name in ["rint", "ceil", "floor", "trunc", "sign", "heaviside", "floor_divid
 calls("broadcast", (lambda x: mb.broadcast(lambda t: t * t, x), V))
 calls("map", (lambda x: mb.map(lambda t: t * t, x), V))
 calls("vectorize", (lambda x: mb.vectorize(lambda t: t * t)(x), V))
+calls("cond", (lambda x: mb.cond(mb.sum(x) > 0, mb.sin, mb.cos, x), V))
+calls("fori_loop", (lambda x: mb.fori_loop(0, 3, lambda i, s: s * mb.sin(x) + i, x), V))
+calls("while_loop", (lambda x: mb.while_loop(lambda s: mb.sum(s * s) > 1, lambda s: s * 0.5, x), V))
+calls("outline", (lambda x: mb.outline(lambda t: t * t)(x), V))
 
 # Moved
 

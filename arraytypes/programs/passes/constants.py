@@ -97,7 +97,11 @@ def _wanted(nodes: list[Node], outputs: tuple[Node, ...]) -> list[Node]:
     # The largest data that a value which depends on no argument is made from, in bytes.
     made_from: dict[int, int] = {}
     read: dict[int, Node] = {}
+    # (Calls that could be evaluated were, as they were recorded: the others may do more than compute.)
+    called: set[int] = set()
     for x in nodes:
+        if type(x) is Call or any(id(a) in called for a in x.operands):
+            called.add(id(x))
         if x.bound:
             read.update({id(a): a for a in x.operands if not a.bound})
         elif type(x) is Data:
@@ -107,7 +111,7 @@ def _wanted(nodes: list[Node], outputs: tuple[Node, ...]) -> list[Node]:
     read.update({id(x): x for x in outputs if not x.bound})
     found, total = [], 0
     for x in read.values():
-        if type(x) in (Data, Empty, Call) or x.size == 0 or _is_there(x) or not _pure(x):
+        if type(x) in (Data, Empty) or id(x) in called or x.size == 0 or _is_there(x) or not _pure(x):
             continue
         largest = made_from[id(x)]
         if largest < 0 and not (_of_numbers(x) and x.sig.op.name != "copy"):  # type: ignore[attr-defined]

@@ -20,6 +20,12 @@ simulated = pytest.mark.skipif(mb.settings.cuda != "simulated", reason="needs si
 SMALL = {"hdiff": (3, 4), "softmax": (3, 5), "branches": (19,), "mlp": (2, 3)}
 
 
+@pytest.fixture(params=["cuda"], autouse=True)
+def place(request):
+    """(By this name `python -m tests.gpu` knows what it has to run on a card.)"""
+    return request.param
+
+
 def card(x):
     return mb.CuArray(np.asarray(x))
 

@@ -2,8 +2,8 @@
 
 A kernel waits for those whose results it reads, or whose memory it writes anew, and for no others: what is
 independent runs at the same time. A graph has addresses. Those of arguments and results may be others at each
-call: a few graphs are kept, one for each set of addresses, and the one that was used least recently is told new
-ones. Where a card has no such graphs, and for very few kernels, they are launched one after the other.
+call: a few graphs are kept, one for each set of addresses, and the oldest of them is told new ones. (A graph of a single kernel, too, takes less of the host than a launch.) Where a card has no such graphs,
+kernels are launched one after the other.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ from mirabelle.dispatch import counters, promotion
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import Request
 
-# Up to so many kernels are launched by themselves.
-FEW = 2
 # So many graphs are kept of the same kernels, for other addresses; of many kernels, fewer.
 GRAPHS, MANY, GRAPHS_OF_MANY = 4, 2000, 2
 # The memory that cuBLAS works in.
@@ -438,7 +436,7 @@ class Together:
         # What runs with the addresses that it was last told.
         self.graphs: dict[tuple[int, ...], Any] = {}
         self.most = GRAPHS if len(launches) < MANY else GRAPHS_OF_MANY
-        self.few: list[tuple[Any, list[Any], list[tuple[int, int, int]]]] | None = None
+        self.single: list[tuple[Any, list[Any], list[tuple[int, int, int]]]] | None = None
 
     def prepare(self, addresses: dict[int, int], slots: dict[int, int]) -> None:
         each: list[list[tuple[int, int, int]]] = []
@@ -455,12 +453,12 @@ class Together:
         # Of what is given for a call, what concerns these launches.
         self.slots = sorted(self.moving)
         self.all_slots = self.slots == list(range(len(slots)))
-        if len(self.launches) <= FEW or not self.driver.has_graphs:
-            self.few = [(x.run, x.values, mine) for x, mine in zip(self.launches, each, strict=True)]
+        if not self.driver.has_graphs:
+            self.single = [(x.run, x.values, mine) for x, mine in zip(self.launches, each, strict=True)]
 
     def run(self, given: tuple[int, ...]) -> None:
-        if self.few is not None:
-            for run, values, mine in self.few:
+        if self.single is not None:
+            for run, values, mine in self.single:
                 for j, slot, offset in mine:
                     values[j] = given[slot] + offset
                 run(*values)

@@ -133,15 +133,15 @@ def source_version(dest: Any, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         value = as_numpy(value, None)
     family = leaf_family(type(dest))
+    other = leaf_family(type(value)) if isinstance(value, AbstractArray) else None
+    if other is not None and other.home.kind == "traced" and other is not family:
+        from mirabelle.arraytypes.programs.capture import side_effect  # which stands on this module
+
+        raise side_effect(dest)
     if isinstance(value, (AbstractArray, np.ndarray)) and value.ndim:
-        other = leaf_family(type(value)) if isinstance(value, AbstractArray) else None
         crosses = (
             other is not family and not (other is None and family.home.rank < 2) and not family.joins(other)
         )
-        if other is not None and other.home.kind == "traced" and other is not family:
-            from mirabelle.arraytypes.programs.capture import side_effect  # which stands on this module
-
-            raise side_effect(dest)
         if crosses and not policy.transfer_allowed():
             raise_places("assignment", (dest, value))
     version, argtype, _ = operand(family, TABLE["copy"], value)

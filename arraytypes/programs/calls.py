@@ -7,6 +7,7 @@ program; else once, on other numbers of the same shapes and dtypes.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,8 @@ _SHAPED_BY_VALUES = frozenset(
     (
         "nonzero", "flatnonzero", "argwhere", "unique", "unique_all", "unique_counts", "unique_inverse",
         "unique_values", "union1d", "intersect1d", "setdiff1d", "setxor1d", "bincount", "compress", "extract",
-        "trim_zeros", "csr_from_dense", "csr_from_triples", "csr_product", "csr_combined", "csr_joined", "places",
+        "trim_zeros", "csr_from_dense", "csr_from_triples", "csr_times_csr", "csr_rows",
+        "csr_combined", "csr_joined", "csr_block", "places",
     )
 )  # fmt: skip
 
@@ -67,7 +69,9 @@ def results_of(family: Any, kind: str, name: str, template: Any, operands: list[
     specs = tuple([(x.shape, x.dtype) for x in operands])
     nest, outputs, numbers = _inferred(inner, kind, name, _Template(template), specs)
     if numbers:
-        raise TraceError(because_of(f"{name}() returns a number that depends on values, and is called"))
+        raise TraceError(
+            because_of(f"{name}() returns something that is no array and depends on values, and is called")
+        )
     return Found(nest, outputs, None)
 
 
@@ -90,24 +94,50 @@ class _Template:
 @functools.lru_cache(maxsize=4096)
 def _inferred(inner: Any, kind: str, name: str, template: _Template, specs: Any) -> Any:
     """The nest of results and the shapes and dtypes of its arrays, found by running the call once."""
-    views = [inner._upload(_sample(shape, dtype)) for shape, dtype in specs]
+    if name.startswith("csr_"):
+        samples = _sparse_samples(template.nest, specs)
+    else:
+        samples = [_sample(shape, dtype) for shape, dtype in specs]
+    if name == "toeplitz_solve":
+        samples[0][..., samples[0].shape[-1] // 2] += 4
+    views = [inner._upload(x) for x in samples]
     values: list[Any] = []
     try:
         with np.errstate(all="ignore"):
             nest = _sorted_out(run_call(inner, kind, name, template.nest, views), values)
     except Exception as e:
         raise TraceError(
-            f"{name}() in {shown_line(user_line())} cannot be part of a program: what it returns is found by running "
-            f"it on other numbers of the same shapes, which failed: {type(e).__name__}: {e}"
+            f"{name}() in {shown_line(user_line())} cannot be part of a program: what it returns is found by "
+            f"running it on other numbers of the same shapes, which failed: {type(e).__name__}: {e}"
         ) from e
     outputs = tuple([(tuple(v.shape), np.dtype(v.dtype)) for v in values])
     return nest, outputs, _has_numbers(nest)
 
 
 def _has_numbers(nest: Any) -> bool:
+    """Is there something beside arrays (a number, factors in a form of the library's own)?"""
     if isinstance(nest, (list, tuple)):
         return any(map(_has_numbers, nest))
-    return isinstance(nest, (bool, int, float, complex))
+    return not isinstance(nest, (Slot, str, type(None)))
+
+
+def _sparse_samples(template: Any, specs: Any) -> list[np.ndarray]:
+    """Operands of a routine of sparse matrices: the first three are one with a diagonal."""
+    samples = [_sample(shape, dtype) for shape, dtype in specs]
+    if len(samples) > 2 and samples[2].ndim == 1:
+        data, indices, indptr = samples[:3]
+        rows, n = max(indptr.size - 1, 1), indices.size
+        options = template[1]
+        shape = options.get("shape") or (rows, options.get("columns", rows))
+        columns = max(int(shape[1]), 1)
+        indptr[...] = [min(i * columns, n - n * (rows - i) // rows) for i in range(indptr.size)]
+        data *= data.dtype.type(data.dtype.kind == "b" or 0.01)
+        for i, (low, high) in enumerate(itertools.pairwise(indptr)):
+            first = min(i, columns - int(high - low))
+            indices[low:high] = range(first, first + int(high - low))
+            if low < high and 0 <= i - first < high - low:
+                data[low + i - first] = 1
+    return samples
 
 
 def _sample(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import os
 import threading
 import time
@@ -48,10 +49,16 @@ class Compiled:
     def __init__(
         self, f: Callable[..., Any], static: Iterable[str] = (), passes: Any = None, assume_finite: bool = False
     ) -> None:
+        if any(is_it(f) for is_it in _IN_PIECES):
+            raise TypeError(
+                f"mb.compile takes a function that returns when it is called, and {getattr(f, '__name__', f)!r} is a "
+                "generator or a coroutine, which goes on afterwards. Compile the functions that it calls."
+            )
         functools.update_wrapper(self, f)
         self.function = f
         self.static = frozenset((static,) if isinstance(static, str) else static)
         self.passes = chosen_passes(passes, assume_finite)
+        self._passes, self._assume_finite = passes, assume_finite
         # Programs by the key of what they are called with.
         self.programs: dict[Any, Program] = {}
         # The program of the last call, if its arguments were arrays alone.
@@ -104,6 +111,13 @@ class Compiled:
         if has_numpy((args, kwargs)):
             args, kwargs = mapped((args, kwargs), functools.partial(_as_ours, {}))
         found = Arguments((args, kwargs))
+        if len({type(x).family for x in found.arrays}) > 1:
+            # Arrays of no dimensions, numbers as it were, go where the others are.
+            place = next((type(x).family for x in found.arrays if x.ndim), type(found.arrays[0]).family)
+            args, kwargs = mapped((args, kwargs), functools.partial(_placed_number, place))
+            given, found = found.arrays, Arguments((args, kwargs))
+        else:
+            given = found.arrays
         plain = not kwargs and not self.static and all(isinstance(x, DenseArray) for x in args)
         plain = plain and len(found.arrays) == len(args)
         key = tuple([(type(x), x.shape) for x in args]) if plain else found.key
@@ -126,6 +140,12 @@ class Compiled:
                         RuntimeWarning,
                         stacklevel=4,
                     )
+        for i in program.captured.written if given is not found.arrays else ():
+            if given[i] is not found.arrays[i]:
+                raise TypeError(
+                    f"{program.name}() writes to its argument {i}, which is on {given[i].place}, and other arguments "
+                    f"are on {found.arrays[i].place}. Bring it there: `mb.adapt(mb.{place.__name__}, x)`."
+                )
         return program, found
 
     def _with_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -166,12 +186,36 @@ class Compiled:
         """
         return self.program(*args, **kwargs).profile(*args, times=times, **kwargs)
 
+    def __reduce__(self) -> Any:
+        # By its name where it stands in a module, as functions do; else by the name of the function.
+        found: Any = sys.modules.get(self.__module__)
+        for name in self.__qualname__.split("."):  # type: ignore[attr-defined]
+            found = getattr(found, name, None)
+        if found is self:
+            return self.__qualname__  # type: ignore[attr-defined]
+        passes = None if self._passes is None else tuple(self._passes)
+        return _again, (self.function, tuple(sorted(self.static)), passes, self._assume_finite)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", repr(self.function))
         return f"<compiled {name}: {len(self.programs)} program{'s' * (len(self.programs) != 1)}>"
+
+
+def _placed_number(family: Any, x: Any) -> Any:
+    if isinstance(x, DenseArray) and not x.ndim and type(x).family.home.rank < 2:
+        return verbs.adapt(family, x)
+    return x
+
+
+def _again(f: Any, static: Any, passes: Any, assume_finite: bool) -> Compiled:
+    return Compiled(f, static, passes, assume_finite)
+
+
+# Functions that have not done what they do when they return.
+_IN_PIECES = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
 def _parameters(f: Any) -> list[str]:
@@ -412,7 +456,8 @@ def _meets(view: Any, x: Any) -> bool:
     if type(leaf) is not Leaf or not leaf.foreign:
         return False
     # (Views of memory that NumPy must not read have a stand-in at its address.)
-    return np.may_share_memory(*[v if isinstance(v, np.ndarray) else v.proxy for v in (view, leaf.view)])
+    one, other = [v if isinstance(v, np.ndarray) else v.proxy for v in (view, leaf.view)]
+    return np.may_share_memory(one, other)
 
 
 def _simple(c: Captured) -> int:

@@ -1,8 +1,8 @@
 """Side effects of functions that are captured: a program would have them once, when made, so they are refused.
 
-What a function can reach is what it is called with, what it closes over, and the globals it names. Arrays there
-may not be written to (but for arguments, whose writes are part of the program), and traced arrays may not be left
-there.
+What a function can reach is what it is called with, what it closes over, and the globals it names. Arrays
+there may not be written to (but for arguments, whose writes are part of the program), and traced arrays may
+not be left there.
 """
 
 from __future__ import annotations
@@ -94,10 +94,11 @@ class Effects:
             if isinstance(x, (list, dict)) or dataclasses.is_dataclass(x):
                 self.held.append((name, x, children(x), True))
         for name, x in reached({**outside(f), **objects}):
-            if isinstance(x, DenseArray):
-                if not isinstance(x, Traced):
-                    self.names[id(x)] = name
-                    self.keep.append(x)
+            if isinstance(x, AbstractArray):
+                root = root_of(x)  # (of what shows another array, that one)
+                if isinstance(root, DenseArray) and not isinstance(root, Traced):
+                    self.names[id(root)] = name
+                    self.keep.append(root)
             elif not isinstance(x, _PLAIN):
                 self.held.append((name, x, children(x), False))
 

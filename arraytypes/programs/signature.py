@@ -81,6 +81,8 @@ class Arguments:
             return (kind, *[self.of(item) for item in x])
         if kind is dict:
             return (kind, *[(k, self.of(item)) for k, item in x.items()])
+        if kind is set or kind is frozenset:
+            return kind, frozenset(self.of(item) for item in x)
         if kind is Static:
             self.keep.append(x)
             return x.key

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.assign import apart
 from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, is_small, settle
 from mirabelle.arraytypes.host import HostArray
@@ -209,7 +210,7 @@ _unshared = 1
 
 
 def usable() -> bool:
-    """Does `copyto` do what it does by default? (Whoever overrides it is asked, small or not.)"""
+    """Does `copyto` do what it does by default? (Whoever overrides it, or watches writes, is asked, small or not.)"""
     global _world, _usable
     if generic._world != _world:
         core = verbs.copyto.core
@@ -219,7 +220,7 @@ def usable() -> bool:
             and core.resolve((HostArray, Reduced)) is _reducing
         )
         _world = generic._world
-    return _usable
+    return _usable and not recording.watchers
 
 
 @verbs.getitem.generated(signature=(HostArray, int | slice | tuple))

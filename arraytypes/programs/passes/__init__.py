@@ -161,7 +161,8 @@ def chosen_passes(passes: Any = None, assume_finite: bool = False) -> Passes:
         if isinstance(p, str) and p in known:
             found.append((p, known[p]))
         elif callable(p):
-            found.append((getattr(p, "__name__", "pass"), p))
+            own: Any = p
+            found.append((getattr(p, "__name__", "pass"), own))
         else:
             raise ValueError(
                 f"There is no pass named {p!r}. There are {', '.join(known)}, and functions of your own."

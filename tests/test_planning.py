@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import mirabelle as mb
+from mirabelle.arraytypes.programs.running import StepByStep
 from mirabelle.arraytypes.programs.steps import CallStep, CopyStep, FoldStep, KernelStep, ProductStep
 
 
@@ -202,3 +203,32 @@ def test_large_trees_are_several_kernels():
     for k in range(300):
         expected = expected * 1.5 + k
     assert np.allclose(mb.to_numpy(mb.compile(f)(x)), expected)
+
+
+def test_results_that_replace_what_they_are_computed_from():
+    def f(a, b, c):
+        a *= b
+        c *= a
+
+    (a, b, c) = arrays(6, 6, 6)
+    program = mb.compile(f).program(a, b, c)
+    assert len(program.plan.steps) == 1 and program.in_place == [0, 2]
+    x, y, z = [mb.to_numpy(v) for v in (a, b, c)]
+    StepByStep(mb.HostArray, program.plan).run([v._node.view for v in (a, b, c)])
+    f(x, y, z)
+    assert np.array_equal(mb.to_numpy(a), x) and np.array_equal(mb.to_numpy(c), z)
+    compiled = mb.compile(f)
+    for _ in range(3):
+        compiled(a, b, c)
+        f(x, y, z)
+        assert np.array_equal(mb.to_numpy(a), x) and np.array_equal(mb.to_numpy(c), z)
+
+
+def test_a_step_of_a_wave_needs_no_memory():
+    def step(u, v):
+        v[1:-1] += 0.1 * (u[2:] + u[:-2] - 2 * u[1:-1])
+        u += 0.1 * v
+        return mb.max(mb.abs(u))
+
+    program = mb.compile(step).program(*arrays(100, 100))
+    assert program.in_place == [0, 1] and program.plan.peak_bytes == 8

@@ -304,6 +304,7 @@ class _Planner:
             elif kind is not Result:
                 raise TypeError(f"A node of a kind that cannot be planned: {x!r}.")
         outputs = self.deliver()
+        self.stay(outputs)
         plan = Plan(list(self.inputs), self.steps, self.storages, outputs)
         place_temporaries(plan)
         return plan
@@ -466,6 +467,34 @@ class _Planner:
                 else:
                     stack.append(u)
         return True
+
+    def stay(self, outputs: list[Storage]) -> None:
+        """Let the new contents of an input that is written as a whole lie where the old ones do, if these are done with."""
+        if not self.becomes:
+            return
+        reads: dict[int, list[tuple[Step, Ref]]] = {}
+        writes: dict[int, list[tuple[Step, Ref]]] = {}
+        for step in self.steps:
+            for ref in step.reads:
+                reads.setdefault(ref.storage.number, []).append((step, ref))
+            for ref in step.writes:
+                writes.setdefault(ref.storage.number, []).append((step, ref))
+        for i, number in self.becomes.items():
+            new, old = outputs[i], self.where[id(self.inputs[number])]
+            if new.kind != "output" or outputs.count(new) > 1 or old in outputs or old.number in writes:
+                continue
+            made = writes.get(new.number, ())
+            if not made or not isinstance(made[0][0], KernelStep) or not made[0][1].is_whole:
+                continue
+            at = made[0][0].number
+            if all(
+                step.number < at or (step.number == at and ref.is_whole) for step, ref in reads.get(old.number, ())
+            ):
+                for _, ref in (*made, *reads.get(new.number, ())):
+                    ref.storage = old
+                new.kind = "temporary"
+                outputs[i] = old
+                writes[old.number] = list(made)
 
     def deliver(self) -> list[Storage]:
         """The storages of the outputs, in memory that is the caller's afterwards."""

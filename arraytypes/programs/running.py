@@ -137,6 +137,19 @@ class StepByStep:
     def step(self, step: Step, views: dict[int, Any]) -> None:
         inner = self.inner
         if isinstance(step, KernelStep):
+            written = {d.storage for d in step.dests}
+            if len(step.dests) > 1 and any(r.storage in written for r in step.reads):
+                # (One kernel reads before it writes. One after the other, the results must wait for each other.)
+                leaves = [self.leaf(r, views) for r in step.reads]
+                made = []
+                for i in range(len(step.dests)):
+                    tree = tree_of(step.request, i, leaves)
+                    fresh = destination(inner._empty(tree.shape, tree.dtype))
+                    verbs.copyto(wrap(inner, fresh), tree)
+                    made.append(fresh.view)
+                for dest, view in zip(step.dests, made, strict=True):
+                    inner._copy_into(self.shown(dest, views), view)
+                return
             for i, dest in enumerate(step.dests):
                 if dest.size:
                     leaves = [self.leaf(r, views) for r in step.reads]

@@ -1,4 +1,4 @@
-"""Compiled functions: arguments and results of every kind, what cannot be compiled, and what happens around them."""
+"""Compiled functions: arguments and results of every kind; what cannot be compiled, and around them."""
 
 import collections
 import contextlib
@@ -128,7 +128,7 @@ STRUCTURED = {
     "Kronecker": lambda: mb.Kronecker(H(S), H(rng(2, 2))),
     "Symmetric": lambda: mb.Symmetric(H(S)),
     "LowerTriangular": lambda: mb.LowerTriangular(H(S)),
-    "Toeplitz": lambda: mb.Toeplitz(H(rng(3) + [2, 0, 0]), H(rng(3) + [2, 0, 0])),
+    "Toeplitz": lambda: mb.Toeplitz(H(rng(3) + 2 * np.eye(3)[0]), H(rng(3) + 2 * np.eye(3)[0])),
     "Circulant": lambda: mb.Circulant(H(rng(3))),
     "CSR": lambda: mb.CSR(H(S * (S > 0.4))),
     "BlockDiagonal": lambda: mb.BlockDiagonal(H(S), H(rng(2, 2))),
@@ -448,8 +448,8 @@ def test_values_are_not_there_yet():
     refused(branch, x, match=r"(?s)if x\[0\] > 0.*mb\.cond")
     for f in (
         lambda x: float(x[0]), lambda x: int(x[0]), lambda x: [float(v) for v in x], lambda x: np.asarray(x),
-        lambda x: x.tolist(), lambda x: range(3)[x.astype(int)[0]], lambda x: x.mean() > 1 and 1, lambda x: x[x > 1],
-        lambda x: mb.unique(x), lambda x: mb.nonzero(x),
+        lambda x: x.tolist(), lambda x: range(3)[x.astype(int)[0]], lambda x: x.mean() > 1 and 1,
+        lambda x: x[x > 1], lambda x: mb.unique(x), lambda x: mb.nonzero(x),
     ):  # fmt: skip
         refused(f, x, match=r"test_compile\.py:\d+")
     assert float(mb.compile(lambda x: sum(v for v in x))(x)) == 3

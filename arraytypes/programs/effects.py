@@ -53,7 +53,7 @@ def outside(f: Callable[..., Any]) -> dict[str, Any]:
 
 def children(x: Any) -> list[tuple[str, Any]]:
     """What a container or an object of somebody's class holds, with how one writes it behind its name."""
-    if isinstance(x, _PLAIN) or isinstance(x, AbstractArray):
+    if isinstance(x, (*_PLAIN, AbstractArray)):
         return []
     if isinstance(x, (list, tuple)):
         return [(f"[{i}]", y) for i, y in enumerate(x[:MOST])]
@@ -111,7 +111,7 @@ class Effects:
         """Refuse what the function has left behind."""
         for name, x, before, argument in self.held:
             after = children(x)
-            known = {step: y for step, y in before}
+            known = dict(before)
             for step, y in after:
                 if step in known and known[step] is y:
                     continue
@@ -153,16 +153,16 @@ def written_outside(dest: Any) -> TraceError:
     """The error for writing to an array that the program does not know."""
     return TraceError(
         f"A function that is being compiled writes to an array that is none of its arguments, in "
-        f"{shown_line(user_line(2))}: {named(root_of(dest))}{type(dest).__name__} of shape {dest.shape}. A program "
-        "would write to it once, when it is made. It writes to its arguments and returns the rest: pass the array "
-        "in, `f(x, state)`, or return the new value."
+        f"{shown_line(user_line(2))}: {named(root_of(dest))}{type(dest).__name__} of shape {dest.shape}. A "
+        "program would write to it once, when it is made. It writes to its arguments and returns the rest: "
+        "pass the array in, `f(x, state)`, or return the new value."
     )
 
 
 def _left(name: str, argument: bool) -> TraceError:
     what = "changes what its arguments hold" if argument else "leaves arrays behind"
     return TraceError(
-        f"A function that is being compiled {what}: `{name}` is another object after it. A program would do so once, "
-        "when it is made, and then only write to arrays and return others. Return the new value, or write to the "
-        "array that is there: `x[...] = value`."
+        f"A function that is being compiled {what}: `{name}` is another object after it. A program would do so "
+        "once, when it is made, and then only write to arrays and return others. Return the new value, or "
+        "write to the array that is there: `x[...] = value`."
     )

@@ -210,7 +210,7 @@ _unshared = 1
 
 
 def usable() -> bool:
-    """Does `copyto` do what it does by default? (Whoever overrides it, or watches writes, is asked, small or not.)"""
+    """Does `copyto` do what it does by default? (Who overrides it, or watches writes, is asked, small too.)"""
     global _world, _usable
     if generic._world != _world:
         core = verbs.copyto.core

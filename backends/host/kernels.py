@@ -283,14 +283,47 @@ class _Server:
                 process.wait(1)
 
 
-_server = _Server()
+class _Servers:
+    """Several helpers, where there are processors for them: another starts when one has enough to do."""
+
+    def __init__(self) -> None:
+        self.servers = [_Server() for _ in range(min(2, os.cpu_count() or 1))]
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """The first helper."""
+        return self.servers[0].process
+
+    def submit(self, key: Any, source: Source, builtins: dict[str, str], entry: str) -> bool:
+        # (A helper takes a second to start: two kernels are sooner compiled by one that is there.)
+        known = [s for s in self.servers if not s.broken]
+        free = [s for s in known if s.process is not None and len(s.waiting) < _ENOUGH]
+        for server in (*free, *[s for s in known if s.process is None], *sorted(known, key=_load)):
+            if server.submit(key, source, builtins, entry):
+                return True
+        return False
+
+    def stop(self) -> None:
+        for server in self.servers:
+            server.stop()
+
+
+# How many kernels one helper has waiting before another starts.
+_ENOUGH = 3
+
+
+def _load(server: _Server) -> int:
+    return len(server.waiting)
+
+
+_server = _Servers()
 atexit.register(lambda: _server.stop())
 
 
 def _after_fork() -> None:
     """A forked child has no use for its parent's helper, and must not answer for it."""
     global _server, _lock
-    _server, _lock = _Server(), threading.Lock()
+    _server, _lock = _Servers(), threading.Lock()
     for key in [k for k, v in _kernels.items() if v is PENDING]:
         del _kernels[key]
 

@@ -277,6 +277,27 @@ def test_several_results_are_one_launch():
 
 
 @simulated
+@pytest.mark.parametrize("shape", [(6,), (5, 7), (2, 3, 4), (9000,)])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+def test_what_is_stored_and_reduced_is_one_launch(shape, axis):
+    def f(x, y):
+        e = mb.exp(x - 0.5)
+        return e, mb.sum(e * y + e, axis=axis), mb.max(x, axis=axis)
+
+    x, y = np.random.default_rng(8).random((2, *shape))
+    g = mb.compile(f)
+    program = g.program(card(x), card(y))
+    (group,) = groups(program)
+    both = axis is None or len(shape) == 1
+    assert len(group.launches) == 2 + (not both) + (shape == (9000,))
+    e = np.exp(x - 0.5)
+    for mine, right in zip(
+        g(card(x), card(y)), (e, np.sum(e * y + e, axis=axis), x.max(axis=axis)), strict=True
+    ):
+        assert_same(mine, right, rtol=1e-13)
+
+
+@simulated
 def test_independent_kernels_do_not_wait_for_each_other():
     case = next(c for c in gpuprograms.cases() if c.name == "branches")
     f = mb.compile(case.of(mb))

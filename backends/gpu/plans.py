@@ -2,12 +2,14 @@
 
 A kernel waits for those whose results it reads, or whose memory it writes anew, and for no others: what is
 independent runs at the same time. A graph has addresses. Those of arguments and results may be others at each
-call: a few graphs are kept, one for each set of addresses, and the oldest of them is told new ones. (A graph of a single kernel, too, takes less of the host than a launch.) Where a card has no such graphs,
-kernels are launched one after the other.
+call: a few graphs are kept, one for each set of addresses, and the oldest of them is told new ones. (A graph of
+a single kernel, too, takes less of the host than a launch.) Where a card has no such graphs, kernels are
+launched one after the other.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from sys import getrefcount
@@ -17,6 +19,7 @@ import numpy as np
 
 from mirabelle.arraytypes.gpu import GPUArray, dense_layout, view_at
 from mirabelle.arraytypes.programs.graph import c_strides
+from mirabelle.arraytypes.programs.planning import LARGEST_TREE, MOST_OPERANDS
 from mirabelle.arraytypes.programs.running import STRIDED, StepByStep, in_c_order
 from mirabelle.arraytypes.programs.steps import (
     CopyStep,
@@ -39,10 +42,12 @@ from mirabelle.backends.gpu.recording import recording
 from mirabelle.backends.gpu.run import make_plan
 from mirabelle.dispatch import counters, promotion
 from mirabelle.dispatch.ops import TABLE
-from mirabelle.dispatch.schedule import Request
+from mirabelle.dispatch.schedule import SCALAR, Request
 
 # So many graphs are kept of the same kernels, for other addresses; of many kernels, fewer.
 GRAPHS, MANY, GRAPHS_OF_MANY = 4, 2000, 2
+# From so many elements on, columns are summed while they are stored.
+MANY_ELEMENTS = 1 << 20
 # The memory that cuBLAS works in.
 BLAS_BYTES = 32 << 20
 # Results up to this size lie together in memory that is used again, for some calls at most.
@@ -95,10 +100,19 @@ class CardPlan(StepByStep):
     def _events(self) -> list[Any]:
         """The launches that the steps are, and the steps that Python does."""
         events: list[Any] = []
+        before: Step | None = None
         for step in self.plan.steps:
             if not any(w.size for w in step.writes):
                 continue
             found: list[Launch] | None = None
+            if isinstance(step, FoldStep) and isinstance(before, KernelStep):
+                together = joined(before, step)
+                found = None if together is None else self._fold(step, together, before.dests)
+                if found is not None:
+                    events[-1:] = found
+                    before = step
+                    continue
+            before = step
             if isinstance(step, KernelStep):
                 found = [self._kernel(step.request, step.dests)]
             elif isinstance(step, CopyStep):
@@ -158,42 +172,40 @@ class CardPlan(StepByStep):
         leaf: Any = source
         return self._kernel(Request((((sig.id, -1),), (0,)), [leaf], [], dest.shape, []), [dest])
 
-    def _fold(self, step: FoldStep) -> list[Launch] | None:
+    def _fold(
+        self, step: FoldStep, request: Request | None = None, stored: Sequence[Ref] = ()
+    ) -> list[Launch] | None:
+        """The launches of reductions; with a request, of one whose last results are values that are stored."""
         folds: list[Any] = step.nodes
         if any(f.reduction.scalar is None and f.reduction.neutral(f.dtype) is None for f in folds):
             return None
-        request = step.request
+        request = request or step.request
         reads: Any = request.leaves
-        program = program_for(request, tuple([f.dtype for f in folds]))
-        views = [self.shown_at(r) for r in (*step.dests, *reads)]
-        names = tuple(
-            [f.reduction.name if f.reduction.scalar is None else id(f.reduction.scalar) for f in folds]
-        )
+        program = program_for(request, tuple([f.dtype for f in folds] + [r.dtype for r in stored]))
+        views = [self.shown_at(r) for r in (*step.dests, *stored, *reads)]
+        kinds = [f.reduction for f in folds]
+        names = tuple([r.name if r.scalar is None else id(r.scalar) for r in kinds])
         how = ("reduce", self.inner, request.shape, step.axes, names, *[v.layout for v in views])
         plan = program.plans.get(how)
         if plan is None:
-            plan = reduce.planned(self.inner, program, request.shape, step.axes, folds, views, len(folds), 0)
+            count = len(folds), len(stored)
+            plan = reduce.planned(self.inner, program, request.shape, step.axes, folds, views, *count)
             program.keep(how, plan)
-        scalars = scalar_values(program, request.scalars)
+        numbers = [*scalar_values(program, request.scalars), *plan.neutrals]
         if plan.partial is None:
-            return [self.launch(plan.first, step.dests, reads, [*scalars, *plan.neutrals])]
-        count = plan.partial[0] * plan.partial[1]
-        partial = [self._besides(count * d.itemsize) for d in plan.dtypes]
-        writes = [(m, 0, self.rooms[m].nbytes) for m in partial]
-        first = [(m, 0) for m in partial]
+            return [self.launch(plan.first, [*step.dests, *stored], reads, numbers)]
+        size = plan.partial[0] * plan.partial[1]
+        partial = [self._besides(size * d.itemsize) for d in plan.dtypes]
+        parts = [(m, 0) for m in partial]
+        between = [(m, 0, self.rooms[m].nbytes) for m in partial]
         seen = [self.touched(r) for r in reads]
-        places = [self.place_of(r) for r in step.dests]
+        written = [self.touched(r) for r in stored]
+        results = [self.touched(r) for r in step.dests]
+        first = [*parts, *map(self.place_of, (*stored, *reads))]
+        second = [*map(self.place_of, step.dests), *parts]
         return [
-            Launch(
-                plan.first,
-                [*first, *[self.place_of(r) for r in reads]],
-                [*scalars, *plan.neutrals],
-                seen,
-                writes,
-            ),
-            Launch(
-                plan.second, [*places, *first], plan.neutrals, writes, [self.touched(r) for r in step.dests]
-            ),
+            Launch(plan.first, first, numbers, seen, [*between, *written]),
+            Launch(plan.second, second, plan.neutrals, between, results),
         ]
 
     def _product(self, step: ProductStep) -> list[Launch] | None:
@@ -492,6 +504,54 @@ class Together:
                 graph.tell(i, changed[i])
         self.graphs[key] = graph
         return graph
+
+
+def joined(kernel: KernelStep, fold: FoldStep) -> Request | None:
+    """The request of a reduction that also stores the value it reduces, for which there was a kernel before.
+
+    None if it is not that value, element on element, that is reduced, or if that would take longer: sums of rows
+    read them as vectors, which those that store do not.
+    """
+    shape = fold.request.shape
+    if len(kernel.dests) != 1 or kernel.request.shape != shape:
+        return None
+    axes = {axis % len(shape) for axis in fold.axes}
+    if any(n > 1 and i not in axes for i, n in enumerate(shape)):
+        if len(shape) - 1 in axes or math.prod(shape) < MANY_ELEMENTS:
+            return None
+    (dest,) = kernel.dests
+    steps, (out,) = kernel.request.key
+    later, tops = fold.request.key
+    leaves: Any = fold.request.leaves
+    if not dest.is_whole or not 0 <= out < SCALAR or promotion.BY_ID[steps[out][0]].out != dest.dtype:
+        return None
+    if not any(r.key == dest.key for r in leaves):
+        return None
+    if any(r.storage is dest.storage and (r.key != dest.key or r.table) for r in leaves):
+        return None
+    known: Any = list(kernel.request.leaves)
+    keys = {r.key: j for j, r in enumerate(known)}
+    place: list[int] = []
+    for r in leaves:
+        if r.key == dest.key:
+            place.append(out)
+            continue
+        if r.key not in keys:
+            keys[r.key] = len(known)
+            known.append(r)
+        place.append(-1 - keys[r.key])
+    shift, numbers = len(steps), len(kernel.request.scalars)
+
+    def moved(ref: int) -> int:
+        if ref < 0:
+            return place[-1 - ref]
+        return ref + (numbers if ref >= SCALAR else shift)
+
+    both = (*steps, *[(step[0], *map(moved, step[1:])) for step in later])
+    if len(known) > MOST_OPERANDS or len(both) > LARGEST_TREE:
+        return None
+    scalars = [*kernel.request.scalars, *fold.request.scalars]
+    return Request((both, (*map(moved, tops), out)), known, scalars, fold.request.shape, [])
 
 
 class BlasLaunch:

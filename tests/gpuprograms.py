@@ -1,7 +1,8 @@
 """`python3 -m tests.gpuprograms --seconds 200 --out DIR`: compiled programs on a card, checked and measured.
 
-Each program is checked against NumPy, and is timed compiled, as it is, with CuPy, and with JAX's jit where that
-can be imported, in one run, one beside the other. Results go to DIR/gpu_programs.json and DIR/gpu_programs.txt.
+Each program is checked against NumPy, and is timed compiled, with the same kernels launched one after the other,
+as it is, with CuPy, and with JAX's jit where that can be imported, in one run, one beside the other. Results go to
+DIR/gpu_programs.json and DIR/gpu_programs.txt.
 `--simulated` tries the script on a simulated card, with small arrays and no times that mean anything.
 """
 
@@ -578,6 +579,13 @@ class Bench:
         del got, wanted
         card.release()
         ways["compiled"] = Contender(lambda: f(*x))
+        launched = mb.compile(case.of(mb))
+        own = [mb.CuArray(a) for a in data]
+        launched(*own)
+        for group in launched.program(*own).runner.segments:
+            if hasattr(group, "each"):
+                group.by_itself = True
+        ways["launched"] = Contender(lambda: launched(*own))
         y = [mb.CuArray(a) for a in data]
         eager = case.of(mb)
         ways["eager"] = Contender(lambda: _there(mb, eager(*y)))

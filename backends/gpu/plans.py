@@ -448,7 +448,9 @@ class Together:
         # What runs with the addresses that it was last told.
         self.graphs: dict[tuple[int, ...], Any] = {}
         self.most = GRAPHS if len(launches) < MANY else GRAPHS_OF_MANY
-        self.single: list[tuple[Any, list[Any], list[tuple[int, int, int]]]] | None = None
+        # Is each launched by itself? With these arguments, of which some are given with each call.
+        self.by_itself = False
+        self.each: list[tuple[Any, list[Any], list[tuple[int, int, int]]]] = []
 
     def prepare(self, addresses: dict[int, int], slots: dict[int, int]) -> None:
         each: list[list[tuple[int, int, int]]] = []
@@ -465,12 +467,12 @@ class Together:
         # Of what is given for a call, what concerns these launches.
         self.slots = sorted(self.moving)
         self.all_slots = self.slots == list(range(len(slots)))
-        if not self.driver.has_graphs:
-            self.single = [(x.run, x.values, mine) for x, mine in zip(self.launches, each, strict=True)]
+        self.each = [(x.run, x.values, mine) for x, mine in zip(self.launches, each, strict=True)]
+        self.by_itself = not self.driver.has_graphs
 
     def run(self, given: tuple[int, ...]) -> None:
-        if self.single is not None:
-            for run, values, mine in self.single:
+        if self.by_itself:
+            for run, values, mine in self.each:
                 for j, slot, offset in mine:
                     values[j] = given[slot] + offset
                 run(*values)
@@ -509,16 +511,16 @@ class Together:
 def joined(kernel: KernelStep, fold: FoldStep) -> Request | None:
     """The request of a reduction that also stores the value it reduces, for which there was a kernel before.
 
-    None if it is not that value, element on element, that is reduced, or if that would take longer: sums of rows
-    read them as vectors, which those that store do not.
+    None if it is not that value, element on element, that is reduced, or if that would take longer: sums of
+    rows read them as vectors, which those that store do not.
     """
     shape = fold.request.shape
     if len(kernel.dests) != 1 or kernel.request.shape != shape:
         return None
     axes = {axis % len(shape) for axis in fold.axes}
-    if any(n > 1 and i not in axes for i, n in enumerate(shape)):
-        if len(shape) - 1 in axes or math.prod(shape) < MANY_ELEMENTS:
-            return None
+    several = any(n > 1 and i not in axes for i, n in enumerate(shape))
+    if several and (len(shape) - 1 in axes or math.prod(shape) < MANY_ELEMENTS):
+        return None
     (dest,) = kernel.dests
     steps, (out,) = kernel.request.key
     later, tops = fold.request.key

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, exchange
+from mirabelle.arraytypes.dense import DenseArray, exchange, wrap
 from mirabelle.arraytypes.elementwise import default_family
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.effects import watched, written_outside
@@ -117,11 +117,13 @@ def captured(
     """Call `f` with traced arrays in place of `arrays`."""
     inner = family_of_arguments(arrays)
     family = family_for(inner)
+    called = {id(x): name for x, name in zip(args, names, strict=False)}
+    called.update({id(x): name for name, x in kwargs.items()})
     with _lock:
         placeholders: dict[int, Any] = {}
         inputs: list[Input] = []
         for i, x in enumerate(arrays):
-            node = input_node(i, x.shape, x.dtype, names[i] if i < len(names) else f"input{i}")
+            node = input_node(i, x.shape, x.dtype, called.get(id(x), f"input{i}"))
             inputs.append(node)
             placeholders[id(x)] = handle(family, node)
 
@@ -186,10 +188,15 @@ def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequenc
     known.update({id(p): x for p, x in zip(c.composed, composed, strict=False)})
 
     def actual(wanted: Any, x: Any) -> Any:
-        return known.get(id(x))
+        found = known.get(id(x))
+        if found is None and isinstance(x, DenseArray) and not isinstance(x, Traced):
+            # A constant: a handle of the caller's own on its contents, so that a write to it changes no other call's.
+            leaf = verbs.leaf_of(x)
+            found = known[id(x)] = verbs.copy(x) if leaf.foreign else wrap(type(x).family, leaf)
+        return found
 
     def real(x: Any) -> Any:
-        found = known.get(id(x))
+        found = actual(None, x) if isinstance(x, AbstractArray) else None
         if found is not None:
             return found
         return verbs.adapt(c.inner, x) if isinstance(x, AbstractArray) else x

@@ -139,6 +139,8 @@ class CardPlan(StepByStep):
         return view_at(self.inner.view_type, None, address, ref.shape, ref.dtype, ref.strides)
 
     def touched(self, ref: Ref) -> Stretch:
+        if ref.table:  # (a gather reads any of it)
+            return self.number(ref.storage), 0, ref.storage.nbytes
         low = high = ref.offset
         for n, step in zip(ref.shape, ref.strides, strict=True):
             if n == 0:

@@ -1,7 +1,7 @@
 """`python3 -m tests.gpuprograms --seconds 200 --out DIR`: compiled programs on a card, checked and measured.
 
-Each program is checked against NumPy, and is timed compiled, with the same kernels launched one after the other,
-as it is, with CuPy, and with JAX's jit where that can be imported, in one run, one beside the other. Results go to
+Each program is checked against NumPy, and is timed compiled, with the same kernels launched one by one, as it is,
+with CuPy, and with JAX's jit where that can be imported, in one run, one beside the other. Results go to
 DIR/gpu_programs.json and DIR/gpu_programs.txt.
 `--simulated` tries the script on a simulated card, with small arrays and no times that mean anything.
 """
@@ -563,7 +563,8 @@ class Bench:
         program = f.program(*x)
         wanted = None
         if card:
-            peaks["compiled"] = self.peak(lambda: f(*x), case)
+            # (The memory of its temporaries it keeps.)
+            peaks["compiled"] = self.peak(lambda: f(*x), case) + program.runner.static_bytes / 1e6
             peaks["eager"] = self.peak(lambda: self.results(case, case.of(mb), x), case)
             theirs = [card.cupy.asarray(a) for a in data]
             peaks["cupy"] = self.peak(lambda: self.results(case, case.of(card.cupy), theirs), case)

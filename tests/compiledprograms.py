@@ -48,6 +48,8 @@ MAKERS = {
     "transposed": lambda x: mb.HostArray(np.array(x.T, order="C")).T,
     "steps": steps,
     "ref": mb.RefArray,
+    "cuda": mb.CuArray,
+    "dist": mb.DArray[mb.HostArray],
 }
 # What is reshaped of these is a copy, where NumPy's arrays of this test show the same memory.
 RELAID = ("fortran", "transposed", "steps")
@@ -120,7 +122,7 @@ def check(number, kind="host", passes=None, lines=14, show=False):
     ways = (lambda i: False, lambda i: i % 2 == 0, lambda i: i % 2 == 1)
     constant = ways[number % 3]
     make = MAKERS[kind]
-    plain = mb.RefArray if kind == "ref" else mb.HostArray
+    plain = {"ref": mb.RefArray, "cuda": mb.CuArray, "dist": mb.DArray[mb.HostArray]}.get(kind, mb.HostArray)
     compiled = mb.compile(function(source, mb, constant, plain), passes=passes)
     came = "same"
     for again in range(3):

@@ -321,6 +321,9 @@ class CardPlan(StepByStep):
                 at = addresses.get(self.number(s), -1)
                 if at >= 0 and s.number not in fixed:
                     fixed[s.number] = view_at(kind, memory.owner, at, s.shape, s.dtype)
+        for s in self.made:
+            if 0 in s.shape:  # (what makes no elements is not run)
+                fixed[s.number] = self.inner._empty(s.shape, s.dtype)
         self.fixed = fixed
         self.addresses = addresses
         self.results = Results(self.inner, self.outputs)

@@ -6,7 +6,7 @@ from ways import running
 
 import mirabelle as mb
 
-BLOCKS = 10
+BLOCKS = 5
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))

@@ -164,6 +164,8 @@ def _boxes(root: Any, joins: dict[int, Join], kernel: dict[int, int]) -> list[tu
             if found is None or a.dtype != top.dtype:
                 return None
             start, moves, _ = found
+            if sum([any(d == join.axis for d, _ in move) for move in moves]) > 1:
+                return None  # (along a diagonal: in no range of indices does it read one slab)
             for e, move in enumerate(moves):
                 for d, k in move:
                     if d != join.axis:

@@ -194,7 +194,8 @@ class DenseArray(AbstractArray):
 
     @classmethod
     def _plan_runner(cls, plan: Any) -> Any:
-        """What runs a compiled program on this place; None for the step by step way (see programs/running.py)."""
+        """What runs a compiled program on this place; None for the step by step way (see
+        programs/running.py)."""
         return None
 
     # May a compiled program write to the memory of its arguments, where nobody else reads it?

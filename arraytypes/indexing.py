@@ -483,8 +483,8 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
         from mirabelle.arraytypes.programs.capture import side_effect  # which stands on this module
 
         raise side_effect(x)
-    quick = family._put_small is not None and not op and not counters.active and not recording.watchers
-    if quick and family._put_small(x, index, value):
+    quick = None if op or counters.active or recording.watchers else family._put_small
+    if quick is not None and quick(x, index, value):
         return
     if not op and len(index) == 1 and _is_mask_of(x, index[0]) and _is_single(value):
         mask = _entry(leaf_family(type(x)), x, index[0])

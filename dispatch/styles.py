@@ -62,7 +62,8 @@ def join_two(a: Place, b: Place) -> Place | None:
         return b
     outer = a if a.rank >= b.rank else b
     if outer.inner is not None:
-        # Distributed data joins by what its pieces join to; a bare place joins as a replica. So does what is traced.
+        # Distributed data joins by what its pieces join to; a bare place joins as a replica. So does what is
+        # traced.
         x = a.inner if a.rank == outer.rank and a.inner else a
         y = b.inner if b.rank == outer.rank and b.inner else b
         inner = join_two(x, y)

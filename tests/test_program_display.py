@@ -3,7 +3,6 @@
 import html.parser
 import itertools
 import json
-import time
 import xml.etree.ElementTree as ET
 
 import numpy as np

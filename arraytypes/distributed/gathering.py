@@ -198,11 +198,7 @@ def in_runs(part: Partition) -> bool:
 def fuses(frame: Any, leaf: Leaf) -> bool:
     """Can a gather from this memory be part of the local kernel: does each process hold all of it?"""
     buffer = leaf.view.buffer
-    return (
-        buffer.partition.replicated
-        and leaf.view.dtype == buffer.dtype
-        and in_runs(frame.partition)
-    )
+    return buffer.partition.replicated and leaf.view.dtype == buffer.dtype and in_runs(frame.partition)
 
 
 def brought_here(frame: Any, base: Leaf, shape: tuple[int, ...]) -> Leaf | None:

@@ -177,9 +177,9 @@ def agreed(comm: Communicator, sends: Mapping[int, Any], receives: Mapping[int, 
         for q, (_, expected) in enumerate(said):
             if sent.get(q, 0) != expected.get(p, 0):
                 raise AssertionError(
-                    f"Rank {p} sends {sent.get(q, 0)} bytes to rank {q}, which expects {expected.get(p, 0)}. The "
-                    "processes have come to different plans: this is a mistake in mirabelle. Please report it with "
-                    "the program."
+                    f"Rank {p} sends {sent.get(q, 0)} bytes to rank {q}, which expects {expected.get(p, 0)}. "
+                    "The processes have come to different plans: this is a mistake in mirabelle. Please "
+                    "report it with the program."
                 )
 
 

@@ -138,7 +138,13 @@ class _Address:
 
 
 def _proxy(address: int, shape: tuple[int, ...], dtype: np.dtype, strides: Any = None) -> np.ndarray:
-    interface = {"version": 3, "shape": shape, "strides": strides, "typestr": dtype.str, "data": (address, False)}
+    interface = {
+        "version": 3,
+        "shape": shape,
+        "strides": strides,
+        "typestr": dtype.str,
+        "data": (address, False),
+    }
     return np.asarray(_Address(interface))
 
 
@@ -146,8 +152,8 @@ def strided(view: DView, offset: int, shape: tuple[int, ...], strides: tuple[int
     """A view of the memory behind one that is contiguous, by an offset and strides in bytes."""
     if dtype.itemsize > view.buffer.dtype.itemsize:
         raise LayoutError(
-            f"Elements of {view.buffer.dtype.name} are read as {dtype.name}, of which processes may hold parts. Copy "
-            "the array first: `mb.copy(x).view(dtype)`."
+            f"Elements of {view.buffer.dtype.name} are read as {dtype.name}, of which processes may hold "
+            "parts. Copy the array first: `mb.copy(x).view(dtype)`."
         )
     at = view.buffer.address + view.offset + offset
     return DView(view.buffer, _proxy(at, shape, dtype, strides), False)

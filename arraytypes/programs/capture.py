@@ -102,8 +102,8 @@ def family_of_arguments(arrays: list[Any]) -> Any:
     if len(families) > 1:
         names = ", ".join(f.__name__ for f in families)
         raise TypeError(
-            f"A compiled function is called with arrays of one type, and these are {names}. Bring them together: "
-            f"`mb.adapt(mb.{families[-1].__name__}, x)`."
+            f"A compiled function is called with arrays of one type, and these are {names}. Bring them "
+            f"together: `mb.adapt(mb.{families[-1].__name__}, x)`."
         )
     family = families[0] if families else default_family()
     if issubclass(family, Traced):
@@ -190,7 +190,8 @@ def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequenc
     def actual(wanted: Any, x: Any) -> Any:
         found = known.get(id(x))
         if found is None and isinstance(x, DenseArray) and not isinstance(x, Traced):
-            # A constant: a handle of the caller's own on its contents, so that a write to it changes no other call's.
+            # A constant: a handle of the caller's own on its contents, so that a write to it changes no other
+            # call's.
             leaf = verbs.leaf_of(x)
             found = known[id(x)] = verbs.copy(x) if leaf.foreign else wrap(type(x).family, leaf)
         return found

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import os
+import sys
 import threading
 import time
 import warnings
@@ -51,8 +51,9 @@ class Compiled:
     ) -> None:
         if any(is_it(f) for is_it in _IN_PIECES):
             raise TypeError(
-                f"mb.compile takes a function that returns when it is called, and {getattr(f, '__name__', f)!r} is a "
-                "generator or a coroutine, which goes on afterwards. Compile the functions that it calls."
+                "mb.compile takes a function that returns when it is called, and "
+                f"{getattr(f, '__name__', f)!r} is a generator or a coroutine, which goes on afterwards. "
+                "Compile the functions that it calls."
             )
         functools.update_wrapper(self, f)
         self.function = f
@@ -75,8 +76,8 @@ class Compiled:
         unknown = self.static - set(_parameters(f))
         if unknown:
             raise TypeError(
-                f"{getattr(f, '__name__', f)!r} has no parameter {sorted(unknown)[0]!r} that could be static. Its "
-                f"parameters are {', '.join(_parameters(f)) or 'none'}."
+                f"{getattr(f, '__name__', f)!r} has no parameter {sorted(unknown)[0]!r} that could be "
+                f"static. Its parameters are {', '.join(_parameters(f)) or 'none'}."
             )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -135,16 +136,17 @@ class Compiled:
                     self._warned = True
                     warnings.warn(
                         f"{self.__name__}() has been compiled {len(self.programs)} times: Python's numbers are "  # type: ignore[attr-defined]
-                        "constants of a program. What changes from call to call can be an array of no dimensions: "
-                        "`f(x, mb.asarray(dt))`.",
+                        "constants of a program. What changes from call to call can be an array of no "
+                        "dimensions: `f(x, mb.asarray(dt))`.",
                         RuntimeWarning,
                         stacklevel=4,
                     )
         for i in program.captured.written if given is not found.arrays else ():
             if given[i] is not found.arrays[i]:
                 raise TypeError(
-                    f"{program.name}() writes to its argument {i}, which is on {given[i].place}, and other arguments "
-                    f"are on {found.arrays[i].place}. Bring it there: `mb.adapt(mb.{place.__name__}, x)`."
+                    f"{program.name}() writes to its argument {i}, which is on {given[i].place}, and other "
+                    f"arguments are on {found.arrays[i].place}. Bring it there: "
+                    f"`mb.adapt(mb.{place.__name__}, x)`."
                 )
         return program, found
 
@@ -237,11 +239,13 @@ def _as_ours(shared: dict[int, Any], x: Any) -> Any:
 class Program:
     """A function compiled for one combination of types and shapes.
 
-    `graph` are its nodes after all passes, operands first; `plan` is what it does; `seconds` is what each stage of
-    compiling took.
+    `graph` are its nodes after all passes, operands first; `plan` is what it does; `seconds` is what each
+    stage of compiling took.
     """
 
-    def __init__(self, owner: Compiled, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, owner: Compiled, arguments: Arguments, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         self.name = getattr(owner.function, "__name__", "program")
         self.key = arguments.key
         self.keep = arguments.keep
@@ -280,14 +284,16 @@ class Program:
     def _planned(self) -> tuple[Plan, list[int]]:
         """The plan, and the inputs whose memory it writes to.
 
-        It may do so if nothing can fail once it has begun: what a library or a check refuses leaves all arguments
-        as they were.
+        It may do so if nothing can fail once it has begun: what a library or a check refuses leaves all
+        arguments as they were.
         """
         c = self.captured
         if self.inner._runs_in_place and c.written:
             plan = planned(self.outputs, c.inputs, {len(c.returned) + k: i for k, i in enumerate(c.written)})
             if not any(isinstance(step, (CallStep, ProductStep)) for step in plan.steps):
-                written = {w.storage.index for step in plan.steps for w in step.writes if w.storage.kind == "input"}
+                written = {
+                    w.storage.index for step in plan.steps for w in step.writes if w.storage.kind == "input"
+                }
                 return plan, sorted(written)
         return planned(self.outputs, c.inputs), []
 
@@ -305,8 +311,9 @@ class Program:
     def graph(self) -> list[Any]:
         """The nodes of the program after all passes, operands first (see `arraytypes/programs/graph.py`).
 
-        Each is a value: it has a `shape`, a `dtype`, the `operands` it is computed from, and the `line` (file and
-        number) of the function that says so. A pass of your own makes others of them, `mb.compile(f, passes=...)`.
+        Each is a value: it has a `shape`, a `dtype`, the `operands` it is computed from, and the `line` (file
+        and number) of the function that says so. A pass of your own makes others of them, `mb.compile(f,
+        passes=...)`.
 
         >>> import mirabelle as mb
         >>> program = mb.compile(lambda x: x * 2 + 1).program(mb.zeros(4))
@@ -341,7 +348,11 @@ class Program:
                 if returns == 0:
                     return None
                 results = [wrap(inner, leaf) for leaf in made]
-                return tuple(results) if returns == 2 else delivered(self.captured, list(arrays), results, composed)
+                return (
+                    tuple(results)
+                    if returns == 2
+                    else delivered(self.captured, list(arrays), results, composed)
+                )
         views = []
         for x in arrays:
             node = x._node
@@ -370,10 +381,12 @@ class Program:
             leaf = x._node
             if leaf.foreign:
                 view = leaf.view
-                if isinstance(view, np.ndarray) and any(j != i and _meets(view, y) for j, y in enumerate(arrays)):
+                if isinstance(view, np.ndarray) and any(
+                    j != i and _meets(view, y) for j, y in enumerate(arrays)
+                ):
                     raise ValueError(
-                        f"{self.name}() writes to its argument {i}, and another argument shares its memory. Pass a "
-                        "copy of one of them: mb.copy(x)."
+                        f"{self.name}() writes to its argument {i}, and another argument shares its memory. "
+                        "Pass a copy of one of them: mb.copy(x)."
                     )
             elif i in self.in_place and not nobody_else(leaf, None, []):
                 made = type(x).family._alike(leaf.view)
@@ -398,8 +411,9 @@ class Program:
     def profile(self, *args: Any, times: int = 10, **kwargs: Any) -> Any:
         """Where the program spends its time: by steps, and by lines of the function.
 
-        It is run with these arguments, which keep what they hold: each step by itself with a clock around it, and
-        as a whole. `save("trace.json")` writes a trace for Chrome or Perfetto, `picture("profile.png")` draws it.
+        It is run with these arguments, which keep what they hold: each step by itself with a clock around it,
+        and as a whole. `save("trace.json")` writes a trace for Chrome or Perfetto, `picture("profile.png")`
+        draws it.
 
         >>> import mirabelle as mb
         >>> f, x = mb.compile(lambda x: x * 2 + 1), mb.zeros(4)
@@ -494,15 +508,17 @@ def compile(
     passes: Any = None,
     assume_finite: bool = False,
 ) -> Any:
-    """Compile a function of arrays: all it does becomes one plan, made once for each combination of types and shapes.
+    """Compile a function of arrays: all it does becomes one plan, made once for each combination of types and
+    shapes.
 
-    The function is called once with arrays that record what is done to them. It may use everything there is, write
-    to its arguments, call other functions, loop. What it does must not depend on values of arrays (that is an error
-    which names the line), and arrays it finds elsewhere are constants: they keep the values they have when the
-    function is compiled. Python's numbers are constants, too; another number is another program.
+    The function is called once with arrays that record what is done to them. It may use everything there is,
+    write to its arguments, call other functions, loop. What it does must not depend on values of arrays (that
+    is an error which names the line), and arrays it finds elsewhere are constants: they keep the values they
+    have when the function is compiled. Python's numbers are constants, too; another number is another program.
 
     `static` names parameters that are no arrays though they look like some. `passes` says how the graph is
-    transformed (see `mb.compiling.passes`). With `assume_finite` algebra may forget infinities and NaN: x - x is 0.
+    transformed (see `mb.compiling.passes`). With `assume_finite` algebra may forget infinities and NaN: x - x
+    is 0.
 
     >>> import mirabelle as mb
     >>> @mb.compile

@@ -42,15 +42,16 @@ def random_outside() -> TraceError:
     """The error for going on with random numbers that were begun outside of the program."""
     if hasattr(compiling.get(), "program"):
         return TraceError(
-            f"Random numbers are drawn in {shown_line(user_line(3))} from a generator that is made outside of "
-            "the body of a loop, or of a branch, while that is captured: each trip would get the same ones. Draw "
-            "all before the loop, `noise = rng.standard_normal((n, 3))`, and pick `noise[i]` in its body."
+            f"Random numbers are drawn in {shown_line(user_line(3))} from a generator that is made outside "
+            "of the body of a loop, or of a branch, while that is captured: each trip would get the same "
+            "ones. Draw all before the loop, `noise = rng.standard_normal((n, 3))`, and pick `noise[i]` in "
+            "its body."
         )
     return TraceError(
-        f"Random numbers are drawn in {shown_line(user_line(3))} from a generator that is made outside of the "
-        "function, or without a seed, while the function is being compiled: the program would give the same ones "
-        "each time it runs. Draw them outside and pass them in, `f(x, rng.standard_normal(x.shape))`, or make the "
-        "generator in the function: `mb.random.default_rng(42)`."
+        f"Random numbers are drawn in {shown_line(user_line(3))} from a generator that is made outside of "
+        "the function, or without a seed, while the function is being compiled: the program would give the "
+        "same ones each time it runs. Draw them outside and pass them in, `f(x, "
+        "rng.standard_normal(x.shape))`, or make the generator in the function: `mb.random.default_rng(42)`."
     )
 
 
@@ -60,13 +61,14 @@ def because_of(what: str, node: Any = None) -> str:
     of = f" The array is made in {shown_line(node.line)}." if node is not None and node.line else ""
     if compiling.get() is None:
         return (
-            f"{what} in {where}, and it is an array of a program that was left behind when its function had been "
-            f"compiled.{of} Only what a compiled function returns has values outside of it: `return x, y`."
+            f"{what} in {where}, and it is an array of a program that was left behind when its function had "
+            f"been compiled.{of} Only what a compiled function returns has values outside of it: `return x, "
+            "y`."
         )
     return (
         f"{what} in {where}, while the function is being compiled: values are only there when the program "
         f"runs.{of} Choose between values with mb.where(condition, a, b), between branches with "
         "mb.cond(condition, f, g, *args), loop with mb.while_loop(condition, body, state) or "
-        "mb.fori_loop(lower, upper, body, state); what is the same in every call can be an argument of its own, "
-        "named in mb.compile(f, static=('n',))."
+        "mb.fori_loop(lower, upper, body, state); what is the same in every call can be an argument of its "
+        "own, named in mb.compile(f, static=('n',))."
     )

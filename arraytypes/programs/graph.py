@@ -82,7 +82,7 @@ def _made(
     node.operands = operands
     node.line = current_line()
     node.serial = next(_serials)
-    node.bound = any([x.bound for x in operands])
+    node.bound = any(x.bound for x in operands)
     for name, value in fields:
         setattr(node, name, value)
     if key is not None:
@@ -91,7 +91,7 @@ def _made(
 
 
 # Where the program is, which new nodes note: set while a function is captured.
-current_line: Callable[[], Any] = lambda: None  # noqa: E731
+current_line: Callable[[], Any] = lambda: None
 
 
 class Input(Node):
@@ -160,7 +160,9 @@ class Map(Node):
 
     def rebuilt(self, operands: tuple[Node, ...]) -> Node:
         rest = iter(operands)
-        return map_node(self.sig, tuple(next(rest) if isinstance(a, Node) else a for a in self.args), self.shape)
+        return map_node(
+            self.sig, tuple(next(rest) if isinstance(a, Node) else a for a in self.args), self.shape
+        )
 
 
 def map_node(sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...]) -> Map:
@@ -237,9 +239,9 @@ def part_node(
     table: bool = False,
 ) -> Node:
     """The part; the value itself where it shows all of it as it is."""
-    if not table and offset == 0 and shape == source.shape and dtype == source.dtype:
-        if all(n == 1 or s == c for n, s, c in zip(shape, strides, c_strides(shape, dtype), strict=True)):
-            return source
+    same = not table and offset == 0 and shape == source.shape and dtype == source.dtype
+    if same and all(n == 1 or s == c for n, s, c in zip(shape, strides, c_strides(shape, dtype), strict=True)):
+        return source
     key = ("part", id(source), offset, shape, strides, dtype, table)
     fields = (("offset", offset), ("strides", strides), ("table", table))
     return _made(Part, key, shape, dtype, (source,), fields)  # type: ignore[no-any-return]

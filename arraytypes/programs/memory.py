@@ -111,4 +111,3 @@ def _root(s: Storage) -> Storage:
 
 def _rounded(n: int) -> int:
     return (n + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-

@@ -56,8 +56,8 @@ NEVER = 1 << 60
 def planned(outputs: tuple[Node, ...], inputs: list[Input], owned: dict[int, int] | None = None) -> Plan:
     """The plan that computes the outputs.
 
-    `owned` says for outputs, by their places, which input they are the new contents of: the memory of these inputs
-    may be written to, and what is there at the end is the output.
+    `owned` says for outputs, by their places, which input they are the new contents of: the memory of these
+    inputs may be written to, and what is there at the end is the output.
     """
     return _Planner(outputs, inputs, owned or {}).plan()
 
@@ -92,8 +92,9 @@ class _Planner:
         stored = self.stored
         size: dict[int, int] = {}
         cost: dict[int, int] = {}
+        x: Any
         for x in self.nodes:
-            kind = type(x)
+            kind: Any = type(x)
             if kind is Map:
                 n = 1 + sum([size.get(id(a), 0) for a in x.operands])
                 c = sum([cost.get(id(a), 0) for a in x.operands]) + (x.sig.cost if x.sig.cost > 2 else 0)
@@ -107,9 +108,7 @@ class _Planner:
                 source = x.operands[0]
                 if id(x) in self.is_output:
                     stored.add(id(x))  # (by a copy: outputs have memory of their own)
-                if not isinstance(source, Part):
-                    stored.add(id(source))
-                elif composed(x) is None:
+                if not isinstance(source, Part) or composed(x) is None:
                     stored.add(id(source))
             else:
                 if kind is not Call:
@@ -161,7 +160,8 @@ class _Planner:
             roots[id(x)] = found
 
     def settle(self, x: Node, readers: set[int], roots: dict[int, set[int]]) -> Update | None:
-        """Can a value be computed straight into the place that an update gives it, and be read there by others?"""
+        """Can a value be computed straight into the place that an update gives it, and be read there by
+        others?"""
         updates = [u for u in self.users.get(id(x), ()) if type(u) is Update and u.value is x]
         if len(updates) != 1:
             return None
@@ -211,7 +211,8 @@ class _Planner:
 
     def pays(self, x: Map, readers: int) -> bool:
         """Does storing it cost less than computing it for each reader?"""
-        cost, leaves, stack, seen = 0.0, 0.0, [x], set()
+        cost, leaves, seen = 0.0, 0.0, set()
+        stack: list[Any] = [x]
         while stack:
             node: Any = stack.pop()
             if id(node) in seen:
@@ -244,7 +245,9 @@ class _Planner:
                 found = self.ref(flat)
             else:
                 assert isinstance(node, Part)
-                found = Ref(self.where[id(source)], node.offset, node.shape, node.strides, node.dtype, node.table)
+                found = Ref(
+                    self.where[id(source)], node.offset, node.shape, node.strides, node.dtype, node.table
+                )
         else:
             found = whole(self.where[id(node)])
         self.view[id(node)] = found
@@ -269,6 +272,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         self.choose()
+        x: Any
         for x in self.inputs:
             s = self.new_storage(x, "input")
             s.index = x.number
@@ -277,7 +281,7 @@ class _Planner:
                 self.mine.add(s)
             self.made_by[id(x)] = -1
         for x in self.nodes:
-            kind = type(x)
+            kind: Any = type(x)
             if kind is Input:
                 continue
             if kind is Data:
@@ -285,16 +289,16 @@ class _Planner:
                 self.where[id(x)] = s
                 self.made_by[id(x)] = -1
             elif kind is Call:
-                self.call(x)  # type: ignore[arg-type]
+                self.call(x)
             elif id(x) not in self.stored or id(x) in self.home:
                 continue
             elif kind is Empty:
                 self.where[id(x)] = self.new_storage(x)
                 self.made_by[id(x)] = -1
             elif kind is Update:
-                self.update(x)  # type: ignore[arg-type]
+                self.update(x)
             elif kind is Fold:
-                self.fold(x)  # type: ignore[arg-type]
+                self.fold(x)
             elif kind is Product:
                 s = self.new_storage(x, "made")
                 self.add(ProductStep(x, [self.ref(a) for a in x.operands], s))
@@ -365,7 +369,8 @@ class _Planner:
         return False
 
     def fits(self, alone: KernelBuilder, step: KernelStep) -> bool:
-        """Is all that a kernel reads there at an earlier step, and is some of it what that one reads or makes?"""
+        """Is all that a kernel reads there at an earlier step, and is some of it what that one reads or
+        makes?"""
         known = {r.key for r in step.request.leaves}  # type: ignore[attr-defined]
         shares = False
         inside = {id(x) for x in step.nodes}
@@ -419,7 +424,11 @@ class _Planner:
         storage: Storage | None = None
         if isinstance(base, Empty):
             storage = self.new_storage(base)
-        elif (self.is_ours(base) or self.where[id(base)] in self.mine) and id(base) not in self.is_output and self.is_last(base, node):
+        elif (
+            (self.is_ours(base) or self.where[id(base)] in self.mine)
+            and id(base) not in self.is_output
+            and self.is_last(base, node)
+        ):
             storage = self.where[id(base)]
         if storage is None:
             storage = self.new_storage(base)
@@ -469,7 +478,8 @@ class _Planner:
         return True
 
     def stay(self, outputs: list[Storage]) -> None:
-        """Let the new contents of an input that is written as a whole lie where the old ones do, if these are done with."""
+        """Let the new contents of an input that is written as a whole lie where the old ones do, if these are
+        done with."""
         if not self.becomes:
             return
         reads: dict[int, list[tuple[Step, Ref]]] = {}
@@ -488,7 +498,8 @@ class _Planner:
                 continue
             at = made[0][0].number
             if all(
-                step.number < at or (step.number == at and ref.is_whole) for step, ref in reads.get(old.number, ())
+                step.number < at or (step.number == at and ref.is_whole)
+                for step, ref in reads.get(old.number, ())
             ):
                 for _, ref in (*made, *reads.get(new.number, ())):
                     ref.storage = old
@@ -501,7 +512,9 @@ class _Planner:
         found: list[Storage] = []
         for i, x in enumerate(self.outputs):
             s = self.where[id(x)]
-            if s.kind == "data" or (s.kind == "input" and (isinstance(x, Input) or self.becomes.get(i) != s.index)):
+            if s.kind == "data" or (
+                s.kind == "input" and (isinstance(x, Input) or self.becomes.get(i) != s.index)
+            ):
                 # (The caller may write to what it is given.)
                 copy = self.new_storage(x)
                 self.add(CopyStep([], whole(copy), whole(s)))
@@ -589,7 +602,12 @@ class KernelBuilder:
         if isinstance(source, Part) and id(source) not in planner.where:
             flat: Any = composed(node)
             return Ref(
-                planner.where[id(flat.operands[0])], flat.offset, flat.shape, flat.strides, flat.dtype, flat.table
+                planner.where[id(flat.operands[0])],
+                flat.offset,
+                flat.shape,
+                flat.strides,
+                flat.dtype,
+                flat.table,
             )
         return Ref(planner.where[id(source)], node.offset, node.shape, node.strides, node.dtype, node.table)
 

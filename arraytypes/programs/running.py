@@ -50,8 +50,10 @@ def strided(view: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, 
         if not view.size or 0 in shape:
             return np.empty(shape, dtype)
         # (Of a read-only array a read-only view: its memory is still this one's.)
-        return np.ndarray(shape, dtype, view, offset, strides) if view.flags.writeable else _reading(
-            view, offset, shape, strides, dtype
+        return (
+            np.ndarray(shape, dtype, view, offset, strides)
+            if view.flags.writeable
+            else _reading(view, offset, shape, strides, dtype)
         )
     made = STRIDED.get(VIEWS[type(view)])
     if made is None:
@@ -97,7 +99,8 @@ def tree_of(request: Request, out: int, leaves: Sequence[Leaf]) -> Broadcasted:
 class StepByStep:
     """A plan that is run by the family's own methods."""
 
-    # A shorter way, where there is one: handles of the inputs → leaves of the results, or None if it cannot be gone.
+    # A shorter way, where there is one: handles of the inputs → leaves of the results, or None if it cannot be
+    # gone.
     quick: Any = None
 
     def __init__(self, inner: Any, plan: Plan) -> None:
@@ -116,9 +119,9 @@ class StepByStep:
         for step in plan.steps:
             self.step(step, views)
             for ref in step.reads:
-                if ref.storage.last == step.number and ref.storage.kind in ("temporary", "made"):
-                    if ref.storage not in plan.outputs:
-                        views.pop(ref.storage.number, None)
+                s = ref.storage
+                if s.last == step.number and s.kind in ("temporary", "made") and s not in plan.outputs:
+                    views.pop(s.number, None)
         return [self.view(s, views) for s in plan.outputs]
 
     def view(self, s: Storage, views: dict[int, Any]) -> Any:
@@ -139,7 +142,8 @@ class StepByStep:
         if isinstance(step, KernelStep):
             written = {d.storage for d in step.dests}
             if len(step.dests) > 1 and any(r.storage in written for r in step.reads):
-                # (One kernel reads before it writes. One after the other, the results must wait for each other.)
+                # (One kernel reads before it writes. One after the other, the results must wait for each
+                # other.)
                 leaves = [self.leaf(r, views) for r in step.reads]
                 made = []
                 for i in range(len(step.dests)):
@@ -163,7 +167,7 @@ class StepByStep:
             leaves = [self.leaf(r, views) for r in step.reads]
             for node, dest, i in zip(step.nodes, step.dests, range(len(step.nodes)), strict=True):
                 fold: Any = node
-                tree: Any = tree_of(step.request, i, leaves)
+                tree = tree_of(step.request, i, leaves)
                 reduced = Reduced(fold.reduction, tree, fold.axes, fold.keepdims, fold.shape, fold.dtype)
                 verbs.copyto(wrap(inner, destination(self.shown(dest, views))), reduced)
         elif isinstance(step, CopyStep):
@@ -201,9 +205,9 @@ def called(inner: Any, step: CallStep, operands: list[Any]) -> dict[int, Any]:
         view = found[number]
         if tuple(view.shape) != s.shape or view.dtype != s.dtype:
             raise TraceError(
-                f"{call.routine}() in {shown_line(call.line)} returned {view.dtype.name}{list(view.shape)}, and the "
-                f"program was compiled for {s.dtype.name}{list(s.shape)}: how many elements there are depends on "
-                "values. Call it outside of the compiled function."
+                f"{call.routine}() in {shown_line(call.line)} returned {view.dtype.name}{list(view.shape)}, "
+                f"and the program was compiled for {s.dtype.name}{list(s.shape)}: how many elements there "
+                "are depends on values. Call it outside of the compiled function."
             )
         view = in_c_order(inner, view)
         if any(_one_memory(view, x) for x in operands):

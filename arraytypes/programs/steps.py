@@ -302,7 +302,9 @@ class Plan:
 
     __slots__ = ("arena_bytes", "inputs", "outputs", "peak_bytes", "steps", "storages", "unplanned_bytes")
 
-    def __init__(self, inputs: list[Any], steps: list[Step], storages: list[Storage], outputs: list[Storage]) -> None:
+    def __init__(
+        self, inputs: list[Any], steps: list[Step], storages: list[Storage], outputs: list[Storage]
+    ) -> None:
         self.inputs = inputs
         self.steps = steps
         self.storages = storages

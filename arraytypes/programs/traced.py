@@ -220,7 +220,7 @@ def store(view: Any, value: Node) -> None:
     """Write a value to what a view shows."""
     cell = view.buffer
     value = cast(value, view.dtype)
-    made = update_node(cell.value, view.offset, view.shape, view.strides, view.dtype, value)
+    made: Any = update_node(cell.value, view.offset, view.shape, view.strides, view.dtype, value)
     cell.value = stretched(value, cell.value.shape) if made.is_whole else made
 
 
@@ -249,7 +249,8 @@ class Traced(DenseArray):
             isinstance(parameters[0], ArrayMeta) and issubclass(parameters[0], DenseArray)
         ):
             raise TypeError(
-                "Traced takes the type of the arrays that the program is for: mb.compiling.Traced[mb.HostArray]."
+                "Traced takes the type of the arrays that the program is for: "
+                "mb.compiling.Traced[mb.HostArray]."
             )
         local = parameters[0]
         family = family_for(generic_class(local))
@@ -474,7 +475,7 @@ def family_for(inner: Any) -> Any:
     family = _families.get(inner)
     if family is None:
         name = f"Traced[{inner.__name__}]"
-        family = ArrayMeta(
+        made: Any = ArrayMeta(
             name,
             (Traced,),
             {
@@ -486,11 +487,9 @@ def family_for(inner: Any) -> Any:
                 "home": Place(4, "traced", 0, inner.home),
             },
         )
-        family.view_type = type(
-            f"{inner.__name__}TracedView", (TracedView,), {"__slots__": (), "family": family}
-        )
-        VIEWS[family.view_type] = family
-        _families[inner] = family
+        kind = type(f"{inner.__name__}TracedView", (TracedView,), {"__slots__": (), "family": made})
+        made.view_type = kind
+        VIEWS[kind] = family = _families[inner] = made
     return family
 
 

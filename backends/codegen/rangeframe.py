@@ -375,7 +375,8 @@ class RangeFrame:
         return self.loops_at + 2 * self.loops.index(sig)
 
     def stepping(self, outer: list[int], labels: list[str]) -> None:
-        """Rows of several dimensions: from one to the next by a step, as long as it is along the same dimension.
+        """Rows of several dimensions: from one to the next by a step, as long as it is along the same
+        dimension.
 
         (A division for each row takes as long as a short row.)
         """

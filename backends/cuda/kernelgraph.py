@@ -135,7 +135,7 @@ class KernelGraph:
             before = [] if chained else [self._nodes[i].handle for i in earlier]
             node.add(self._graph, (ctypes.c_void_p * len(before))(*before), len(before))
             self._nodes.append(node)
-            if chained:
+            if chained and calls.order is not None:
                 first = ctypes.c_void_p(self._nodes[earlier[0]].handle)
                 second = ctypes.c_void_p(node.handle)
                 status = calls.order(self._graph, ctypes.byref(first), ctypes.byref(second), _EARLY, 1)

@@ -1,7 +1,7 @@
 """Compiled programs on the host: the steps between library calls are task lists, which run natively.
 
-Kernels are compiled by the helper process, as those of ordinary statements are. Until all are there a program is
-run step by step.
+Kernels are compiled by the helper process, as those of ordinary statements are. Until all are there a program
+is run step by step.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class HostPlan(StepByStep):
             program.keep(key, plan)
         if not plan.asked():
             self.missing.append(plan.asked)
-        operands = [self.place(r) for r in request.leaves]  # type: ignore[attr-defined]
+        operands = [self.place(r) for r in step.reads]
         scalars = request.scalars
         if plan.back == tuple(range(len(plan.back))) and all(d.is_contiguous for d in step.dests):
             dests = [self.place(d) for d in step.dests]
@@ -169,7 +169,8 @@ class HostPlan(StepByStep):
         return add
 
     def row_strides(self, plan: ReductionPlan, dests: list[Ref]) -> list[int] | None:
-        """The distances of rows of results that go straight where they belong; None where that cannot be said."""
+        """The distances of rows of results that go straight where they belong; None where that cannot be
+        said."""
         if not plan.arrangement.inner_kept or plan.parts != 1:
             return None
         if plan.back != tuple(range(len(plan.back))):
@@ -192,7 +193,9 @@ class HostPlan(StepByStep):
         request = Request(((), (-1,)), [dest], [], plan.delivered, [])  # type: ignore[list-item]
         program = program_for(request, (dest.dtype,))
         arrangement = layout.arrange(plan.delivered, views)
-        how = Layout(len(arrangement.sizes), arrangement.classes[:1], arrangement.classes[1:], arrangement.tiled)
+        how = Layout(
+            len(arrangement.sizes), arrangement.classes[:1], arrangement.classes[1:], arrangement.tiled
+        )
         entry = self.kernel(program, how)
         place = self.place(dest)
         return lambda tasks, source: _done(tasks.launch(program, entry, arrangement, [place, source], []))
@@ -255,7 +258,7 @@ class HostPlan(StepByStep):
 
     def complete(self) -> bool:
         """Have all kernels come?"""
-        if settings.compiler == "off" or not all([there() for there in self.missing]):
+        if settings.compiler == "off" or not all(there() for there in self.missing):
             return False
         self.build()
         return self.segments is not None

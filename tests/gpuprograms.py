@@ -1,7 +1,7 @@
 """`python3 -m tests.gpuprograms --seconds 200 --out DIR`: compiled programs on a card, checked and measured.
 
-Each program is checked against NumPy, and is timed compiled, with the same kernels launched one by one, as it is,
-with CuPy, and with JAX's jit where that can be imported, in one run, one beside the other. Results go to
+Each program is checked against NumPy, and is timed compiled, with the same kernels launched one by one, as it
+is, with CuPy, and with JAX's jit where that can be imported, in one run, one beside the other. Results go to
 DIR/gpu_programs.json and DIR/gpu_programs.txt.
 `--simulated` tries the script on a simulated card, with small arrays and no times that mean anything.
 """

@@ -54,6 +54,16 @@ class ArrayMeta(type):
                     pass
         return made
 
+    def _stood_for(cls) -> Any:
+        """The type this one stands for while a function is captured; itself if it stands for none."""
+        inner = getattr(cls, "stands_for", None)
+        if inner is not None:
+            return inner[cls.parameters] if cls.parameters else inner
+        if not any(isinstance(p, ArrayMeta) for p in cls.parameters):
+            return cls
+        found = tuple([p._stood_for() if isinstance(p, ArrayMeta) else p for p in cls.parameters])
+        return cls if found == cls.parameters else generic_class(cls)[found]
+
     def __repr__(cls) -> str:
         # As unions and beartype spell it: with the module, which is the public one.
         return f"{cls.__module__}.{cls.__qualname__}"

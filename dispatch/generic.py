@@ -287,6 +287,12 @@ class GenericFunction:
 
     def _plain(self, signature: tuple[type, ...], operator: bool) -> Callable[..., Any]:
         method = self.resolve(signature)
+        other = _stood_for(signature)
+        if other is not None and (method is None or not method.is_users):
+            # What a user says of a type holds for what stands for it in a compiled program, too.
+            theirs = self.resolve(other)
+            if theirs is not None and theirs.is_users:
+                method = theirs
         if method is None:
             if operator:
                 return _not_implemented
@@ -326,10 +332,11 @@ class GenericFunction:
         active = _overrides.get()
         if not active:
             return None
+        other = _stood_for(signature)
         found = [
             implementation
             for types_, implementation in reversed(active.get(self, ()))
-            if all(issubclass(s, _classes(t)) for s, t in zip(signature, types_, strict=True))
+            if _covers(types_, signature) or (other is not None and _covers(types_, other))
         ]
         return found[skip] if len(found) > skip else None
 
@@ -364,6 +371,16 @@ class GenericFunction:
             f"  Settle it with a method for the overlap:\n"
             f"    @mb.{self.__name__}.method\n    def _({hint}): ..."
         )
+
+
+def _covers(types_: tuple[Any, ...], signature: tuple[type, ...]) -> bool:
+    return all(issubclass(s, _classes(t)) for s, t in zip(signature, types_, strict=True))
+
+
+def _stood_for(signature: tuple[type, ...]) -> tuple[type, ...] | None:
+    """The types that those of a signature stand for while a function is captured; None where all are themselves."""
+    found = tuple([t._stood_for() if hasattr(t, "_stood_for") else t for t in signature])
+    return None if all(a is b for a, b in zip(found, signature, strict=True)) else found
 
 
 def _open(tp: type) -> type:

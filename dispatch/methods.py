@@ -34,6 +34,12 @@ class Method:
         self.scope = scope
 
     @property
+    def is_users(self) -> bool:
+        """Was it given by a user, and not by this package?"""
+        module = getattr(inspect.unwrap(self.implementation), "__module__", None) or ""
+        return not module.startswith("mirabelle.")
+
+    @property
     def file(self) -> str:
         code = getattr(inspect.unwrap(self.implementation), "__code__", None)
         return code.co_filename if code is not None else "<builtin>"

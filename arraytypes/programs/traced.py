@@ -484,6 +484,7 @@ def family_for(inner: Any) -> Any:
                 "__qualname__": name,
                 "__doc__": Traced.__doc__,
                 "inner": inner,
+                "stands_for": inner,
                 "home": Place(4, "traced", 0, inner.home),
             },
         )

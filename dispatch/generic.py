@@ -378,9 +378,15 @@ def _covers(types_: tuple[Any, ...], signature: tuple[type, ...]) -> bool:
 
 
 def _stood_for(signature: tuple[type, ...]) -> tuple[type, ...] | None:
-    """The types that those of a signature stand for while a function is captured; None where all are themselves."""
-    found = tuple([t._stood_for() if hasattr(t, "_stood_for") else t for t in signature])
+    """The types that those of a signature stand for in a compiled program; None where all are themselves."""
+    found = tuple([_of_its_own(t) for t in signature])
     return None if all(a is b for a, b in zip(found, signature, strict=True)) else found
+
+
+def _of_its_own(t: Any) -> Any:
+    # (An array type's metaclass says it.)
+    ask = getattr(type(t), "_stood_for", None)
+    return t if ask is None else ask(t)
 
 
 def _open(tp: type) -> type:

@@ -35,7 +35,23 @@ def shown_line(line: Any) -> str:
 
     file, number = line
     text = linecache.getline(file, number).strip()
-    return f"{Path(file).name}:{number}" + (f", `{text}`" if text else "")
+    return f"{file_text(file)}:{number}" + (f", `{text}`" if text else "")
+
+
+def file_text(file: str) -> str:
+    """A file as its author knows it: its name, or the number of the cell in a notebook.
+
+    >>> file_text("/home/me/waves.py")
+    'waves.py'
+    """
+    notebook: Any = sys.modules.get("IPython")
+    if notebook is not None:
+        # (A cell is a file named by a hash, which IPython alone knows to be a cell.)
+        compiler = getattr(notebook.get_ipython(), "compile", None)
+        cell = compiler.format_code_name(file) if hasattr(compiler, "format_code_name") else None
+        if cell is not None:
+            return str(cell[1])
+    return Path(file).name
 
 
 def random_outside() -> TraceError:

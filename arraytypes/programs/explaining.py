@@ -19,10 +19,10 @@ import itertools
 import linecache
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from mirabelle.arraytypes.cards import card, preformatted, shown_bytes
+from mirabelle.arraytypes.programs.errors import file_text
 from mirabelle.arraytypes.programs.graph import Data, Fold, Map, Node, Update, counted, walked
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
@@ -253,7 +253,7 @@ def _lines_of(step: Step, stored: set[int]) -> dict[Line, float]:
 
 def place_text(line: Line) -> str:
     """A line's file and number."""
-    return "somewhere" if line is None else f"{Path(line[0]).name}:{line[1]}"
+    return "somewhere" if line is None else f"{file_text(line[0])}:{line[1]}"
 
 
 def source_text(line: Line, longest: int = 88) -> str:

@@ -288,7 +288,7 @@ class GenericFunction:
     def _plain(self, signature: tuple[type, ...], operator: bool) -> Callable[..., Any]:
         method = self.resolve(signature)
         other = _stood_for(signature)
-        if other is not None and (method is None or not method.is_users):
+        if other is not None:
             # What a user says of a type holds for what stands for it in a compiled program, too.
             theirs = self.resolve(other)
             if theirs is not None and theirs.is_users:

@@ -47,8 +47,9 @@ def file_text(file: str) -> str:
     notebook: Any = sys.modules.get("IPython")
     if notebook is not None:
         # (A cell is a file named by a hash, which IPython alone knows to be a cell.)
-        compiler = getattr(notebook.get_ipython(), "compile", None)
-        cell = compiler.format_code_name(file) if hasattr(compiler, "format_code_name") else None
+        compiler: Any = getattr(notebook.get_ipython(), "compile", None)
+        named = getattr(compiler, "format_code_name", None)
+        cell: Any = None if named is None else named(file)
         if cell is not None:
             return str(cell[1])
     return Path(file).name

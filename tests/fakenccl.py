@@ -14,6 +14,7 @@ import threading
 import numpy as np
 
 import mirabelle as mb
+from mirabelle.backends.gpu.simulated_streams import SimulatedStream
 from mirabelle.backends.nccl import binding
 
 _DTYPES = ("INT8", "UINT8", "INT32", "UINT32", "INT64", "UINT64", "FLOAT16", "FLOAT32", "FLOAT64")
@@ -25,12 +26,20 @@ class Threads:
 
     def __init__(self):
         self.queues = collections.defaultdict(queue.Queue)
+        # Who waits for a message lets others' streams do their work meanwhile.
+        self.changed = threading.Condition(SimulatedStream._lock)
 
     def send(self, key, rank, to, data):
-        self.queues[key, rank, to].put(data)
+        with self.changed:
+            self.queues[key, rank, to].put(data)
+            self.changed.notify_all()
 
     def receive(self, key, rank, of, data):
-        data[...] = self.queues[key, of, rank].get(timeout=30)
+        waiting = self.queues[key, of, rank]
+        with self.changed:
+            if not self.changed.wait_for(lambda: not waiting.empty(), timeout=30):
+                raise queue.Empty
+            data[...] = waiting.get_nowait()
 
 
 class Processes:

@@ -941,3 +941,30 @@ def test_descent_in_a_loop(family):
         return mb.fori_loop(0, 50, lambda i, s: s - 0.1 * gradient(s), x)
 
     check(family, f, X)
+
+
+def test_derivatives_that_a_body_writes_to_from_outside_are_refused():
+    p = mb.HostArray([0.2, 0.7])
+
+    def f(p):
+        u = p * 2
+
+        def once(i, total):
+            u[:1] += p[:1]
+            return total + mb.sum(u * u)
+
+        return mb.fori_loop(0, 5, once, 0.0)
+
+    def carried(p):
+        def once(i, state):
+            u, total = state
+            u = mb.copy(u)
+            u[:1] += p[:1]
+            return u, total + mb.sum(u * u)
+
+        return mb.fori_loop(0, 5, once, (p * 2, 0.0))[1]
+
+    assert np.allclose(mb.to_numpy(mb.autodiff.gradient(f, p)), [54, 28])
+    with pytest.raises(mb.compiling.TraceError, match="part of the state"):
+        mb.autodiff.gradient(mb.compile(f), p)
+    assert np.allclose(mb.to_numpy(mb.autodiff.gradient(mb.compile(carried), p)), [54, 28])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.duals.base import (
     Dual,
@@ -202,6 +203,7 @@ def write(dest: Any, value: Any, casting: Any = "unsafe") -> Any:
     """Overwrite values and partials; a constant has no partials."""
     if not isinstance(dest._value, AbstractArray):
         raise TypeError("A single dual number is not written to. Bind the name anew: `x = x + 1`.")
+    _refuse_from_without(dest)
     if dest._source is None and _has_terms_for(dest, value):
         mine = isinstance(value, Dual) and value._tag is dest._tag
         terms = value._now() if mine else no_change(dest._n)
@@ -216,6 +218,17 @@ def write(dest: Any, value: Any, casting: Any = "unsafe") -> Any:
     verbs.assign(dest._value, plain, casting=casting)
     verbs.assign(mine, partials)
     return dest
+
+
+def _refuse_from_without(dest: Any) -> None:
+    """An error where the body of a captured loop or branch writes to dual numbers that are not its own.
+
+    (What carries arrays that a body writes to from trip to trip knows of values, and not of derivatives.)
+    """
+    for watch in recording.watchers:
+        refuse = getattr(watch, "refuse_dual", None)
+        if refuse is not None:
+            refuse(dest)
 
 
 def _has_terms_for(dest: Any, value: Any) -> bool:
@@ -235,6 +248,7 @@ def _write_at(x: Any, index: Any, value: Any, op: str = "") -> None:
     put = functools.partial(write_at, op=op) if op else verbs.setitem
     entries = index if type(index) is tuple else (index,)
     plain, partials = _parts_of(x, value)
+    _refuse_from_without(x)
     mine = x._writable()
     put(x._value, entries, plain)
     if not _lists_apart(entries):

@@ -7,9 +7,11 @@ from typing import Any
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.programs import graph
+from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Node
 from mirabelle.arraytypes.programs.traced import Traced, _names, view_of_node
 from mirabelle.arraytypes.random.bitgenerator import compiling
+from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -54,6 +56,16 @@ class Watch:
             return
         if verbs.leaf_of(root).view.buffer.name < self.first:
             self.before[id(root)] = weakref.ref(root), root.node
+
+    def refuse_dual(self, x: Any) -> None:
+        """An error for dual numbers of the surrounding program, which are being written to."""
+        root = root_of(x._value)
+        if isinstance(root, Traced) and verbs.leaf_of(root).view.buffer.name < self.first:
+            raise TraceError(
+                "The body of a loop, or of a branch, writes to an array with derivatives that is not part "
+                f"of its state, in {shown_line(user_line(3))}. Make it part of the state: `mb.fori_loop(0, "
+                "n, lambda i, state: ..., (u, total))`, with the new `u` among what the body returns."
+            )
 
     def __enter__(self) -> Watch:
         entered[0] += 1

@@ -157,7 +157,7 @@ def serve(questions: Any, answer: Callable[[dict[str, Any]], None]) -> None:
             elif run is not None:
                 answer({"s": run()[0]})
         except Exception as error:
-            answer({"failed": f"{type(error).__name__}: {str(error).strip()}"[:500]})
+            answer({"failed": f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]})
 
 
 def prepared(entry: Entry, inputs: Sequence[Any]) -> Callable[[], tuple[float, Sequence[Any]]]:

@@ -52,7 +52,7 @@ def measure(name: str, who: list[str], seconds: float, tiny: bool) -> dict[str, 
             field[contender] = runner
         except Exception as error:
             found["first_s"].pop(contender, None)
-            found["failures"][contender] = f"{type(error).__name__}: {str(error).strip()}"[:1000]
+            found["failures"][contender] = f"{type(error).__name__}: {str(error).strip()}".splitlines()[0]
             if runner is not None:
                 runner.close()
         if isinstance(runner, Compiled):

@@ -100,7 +100,7 @@ class Compiled(Here):
             except Exception as error:
                 if form is offered[-1]:
                     raise
-                self.refused.append(f"{type(error).__name__}: {str(error).strip()}"[:1000])
+                self.refused.append(f"{type(error).__name__}: {str(error).strip()}".splitlines()[0])
             else:
                 self.why = form.why
                 return found

@@ -232,3 +232,17 @@ def test_a_step_of_a_wave_needs_no_memory():
 
     program = mb.compile(step).program(*arrays(100, 100))
     assert program.in_place == [0, 1] and program.plan.peak_bytes == 8
+
+
+def test_a_product_into_memory_is_a_write():
+    def f(a, c):
+        mb.linalg.gemm(a, a, alpha=2.0, beta=10.0, out=c)
+        mb.linalg.gemm(a, c, out=c[:, ::-1])
+
+    a, c = arrays((3, 3), (3, 3))
+    x, y = mb.HostArray(a), mb.HostArray(c)
+    f(x, y)
+    mb.compile(f)(a, c)
+    assert np.allclose(mb.to_numpy(c), mb.to_numpy(y)) and not np.allclose(
+        mb.to_numpy(c), arrays((3, 3), (3, 3))[1]
+    )

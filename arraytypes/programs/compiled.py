@@ -362,7 +362,7 @@ class Program:
         c = self.captured
         count = len(c.returned)
         for i, view in zip(c.written, made[count:], strict=True):
-            give(arrays[i], view, self.runner)
+            give(arrays[i], view)
         returns = self._returns
         if returns == 1:
             return wrap(inner, Leaf(made[0]))
@@ -451,7 +451,7 @@ class Program:
         return f"<program {self.name}: {len(plan.steps)} steps, {plan.arena_bytes} bytes of temporaries>"
 
 
-def give(x: Any, view: Any, runner: Any) -> None:
+def give(x: Any, view: Any) -> None:
     """Let an argument that the program writes to hold its new contents."""
     node = x._node
     if type(node) is Leaf and node.view is view:
@@ -517,7 +517,7 @@ def compile(
     have when the function is compiled. Python's numbers are constants, too; another number is another program.
 
     `static` names parameters that are no arrays though they look like some. `passes` says how the graph is
-    transformed (see `mb.compiling.passes`). With `assume_finite` algebra may forget infinities and NaN: x - x
+    transformed (see `mb.compiling.PASSES`). With `assume_finite` algebra may forget infinities and NaN: x - x
     is 0.
 
     >>> import mirabelle as mb

@@ -425,10 +425,18 @@ def evaluated(family: Any, view: Any) -> Any:
 
 def _scatter(family: Any, target: Any, *views: Any, op: str = "", **options: Any) -> None:
     """A scatter writes to its first argument: the values after it are a result of the call."""
-    node = target.node
     found = family._recorded("scatter", "scatter", (target, *views), {"op": op, **options})
     store(target, verbs.leaf_of(found).view.node)
-    del node
+
+
+def _gemm(family: Any, x1: Any, x2: Any, target: Any, *, alpha: Any, beta: Any) -> None:
+    """alpha * (x1 @ x2) + beta * target, written to `target`."""
+    total = verbs.matmul(handle(family, x1.node), handle(family, x2.node))
+    if alpha != 1:
+        total = verbs.multiply(total, alpha)
+    if beta:
+        total = verbs.add(total, verbs.multiply(handle(family, target.node), beta))
+    store(target, verbs.leaf_of(total).view.node)
 
 
 def _bounds(family: Any, view: Any) -> Any:
@@ -439,7 +447,8 @@ def _bounds(family: Any, view: Any) -> Any:
     return family.inner._routine("bounds")(evaluated(family, view))
 
 
-_OWN: dict[str, Any] = {"scatter": _scatter, "bounds": _bounds}
+# (Of all routines these two alone write to what they are given.)
+_OWN: dict[str, Any] = {"scatter": _scatter, "gemm": _gemm, "bounds": _bounds}
 
 
 @verbs.copyto.method

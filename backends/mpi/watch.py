@@ -58,9 +58,9 @@ class Watch:
         # Threads that have used a communicator: what they fail at concerns the others.
         self.threads: set[int] = set()
         self._lock = threading.Lock()
-        # By the rank: what it failed at, when it was heard to end, the words it said in `settle`,
-        # and how many failures were heard from and told to it.
-        self._failures: dict[int, str] = {}
+        # By the rank: what it failed at, each with its number; when it was heard to end; the words it said
+        # in `settle`; and how many failures were heard from and told to it.
+        self._failures: dict[int, list[tuple[int, str]]] = {}
         self._ended: dict[int, float] = {}
         self._words: dict[int, list[Any]] = {}
         self._heard = [0] * self.size
@@ -110,7 +110,7 @@ class Watch:
                 rank, kind, said = status.source, status.tag, message.recv()
                 if kind == FAILED:
                     self._heard[rank] += 1
-                    self._failures.setdefault(rank, said)
+                    self._failures.setdefault(rank, []).append((self._heard[rank], said))
                 elif kind == ENDED:
                     self._ended.setdefault(rank, time.perf_counter())
                 else:
@@ -120,7 +120,7 @@ class Watch:
         """Raise what has happened to other processes, if these members are waited for."""
         self.listen()
         if self._failures:
-            rank, text = next(iter(self._failures.items()))
+            rank, [(_, text), *_] = next(iter(self._failures.items()))
             self.trouble = RemoteError(
                 f"Rank {rank} failed while rank {self.rank} was waiting for it or for others. "
                 f"What rank {rank} said:\n\n{text}",
@@ -141,7 +141,7 @@ class Watch:
                     self._ended.setdefault(rank, now)
         for rank, when in self._ended.items():
             if rank in members and time.perf_counter() - when > LAST_MESSAGES:
-                said = self._failures.get(rank, "")
+                said = self._failures[rank][0][1] if rank in self._failures else ""
                 cause = (
                     f"What it said:\n\n{said}"
                     if said
@@ -176,9 +176,14 @@ class Watch:
         for r in others:
             self._wait(lambda r=r: bool(self._words.get(r)), r)
             words[r] = self._words[r].pop(0)
-        for r in others:  # failures still on their way belong to what ends here
-            self._wait(lambda r=r: self._heard[r] >= words[r][2], r)
-            self._failures.pop(r, None)
+        for r in others:
+            # Failures that were told before the word belong to what ends here, also those still on their
+            # way; later ones to what the rank has gone on to, while this one waits for others.
+            told = words[r][2]
+            self._wait(lambda r=r, told=told: self._heard[r] >= told, r)
+            self._failures[r] = [f for f in self._failures.get(r, ()) if f[0] > told]
+            if not self._failures[r]:
+                del self._failures[r]
         if self.trouble is not None or any(word[1] for word in words.values()):
             self.trouble = None
             for r in others:

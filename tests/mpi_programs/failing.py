@@ -120,4 +120,25 @@ elif way == "together":
             assert isinstance(e, RemoteError) == (rank == 0)
         assert part.allgather_object(rank) == [0, 1]
     assert comm.allgather_object(rank) == list(range(size))
+    # One that fails at once in what comes next is heard by those who have not left this meeting yet.
+    watch = comm.watch
+    settle_words = watch._wait
+
+    def late(*arguments):
+        time.sleep(0.3)
+        settle_words(*arguments)
+
+    comm.barrier()
+    if rank == 0:
+        watch._wait = late
+    with mb.together():
+        pass
+    watch._wait = settle_words
+    try:
+        with mb.together():
+            fail() if rank == 1 else comm.allreduce(np.ones(1), "sum")
+        raise AssertionError("nobody failed")
+    except (FileNotFoundError, RemoteError) as e:
+        assert isinstance(e, RemoteError) == (rank != 1)
+    assert comm.allgather_object(rank) == list(range(size))
     print("fine")

@@ -402,7 +402,8 @@ def join_families(op: str, operands: tuple[Any, ...]) -> Any:
         if isinstance(x, AbstractArray):
             family = leaf_family(type(x))
             if family.home.rank >= 2:
-                device = family
+                # Of several the outermost: what stands for arrays of another, or divides them.
+                device = family if device is None or family.home.rank >= device.home.rank else device
                 places.add(family.home)
                 continue
             host = family

@@ -746,6 +746,7 @@ __all__ = [
     "column_stack",
     "common_type",
     "communicator",
+    "compile",
     "complex64",
     "complex128",
     "compress",

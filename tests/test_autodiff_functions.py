@@ -306,8 +306,9 @@ INTEGERS_ONLY = {
 }  # fmt: skip
 NOT_OF_ARRAYS = {
     "__array_api_version__", "__array_namespace_info__", "__version__", "allow_scalar", "allow_transfer",
-    "autodiff", "band", "bartlett", "batch", "blackman", "capture", "communicator", "connect", "count",
-    "default_array", "devices", "diag_indices", "e", "eager", "empty", "euler_gamma", "exchange", "explain",
+    "autodiff", "band", "bartlett", "batch", "blackman", "capture", "communicator", "compile", "connect",
+    "count", "default_array", "devices", "diag_indices", "e", "eager", "empty", "euler_gamma", "exchange",
+    "explain",
     "eye", "fft", "fft.fftfreq", "fft.rfftfreq", "free_memory", "from_dlpack", "fromfile", "fromfunction",
     "fromiter", "fromstring", "generic", "genfromtxt", "hamming", "hanning", "identity", "iinfo", "indices",
     "inf", "ix_", "jit", "kernel", "layout_of", "lib", "linalg", "load", "load_program",

@@ -816,3 +816,11 @@ def test_printing_within(capsys):
     with contextlib.suppress(TraceError):
         f(H([1.0]))
     assert "1." not in capsys.readouterr().out.split("made in")[0]
+
+
+def test_constants_of_a_device_may_stand_on_either_side():
+    """An operand's place does not depend on where it stands in an operation."""
+    kept = mb.RefArray(np.full((1, 4), 2.0))
+    u = mb.RefArray(np.ones((2, 3, 4)))
+    for f in (lambda u: u[0] * kept, lambda u: kept * u[0], lambda u: (u[0] - 1) * kept + kept):
+        assert np.array_equal(mb.to_numpy(mb.compile(f)(u)), mb.to_numpy(f(u)))

@@ -260,7 +260,9 @@ class Program:
         self.captured: Captured = captured(owner.function, arguments.arrays, args, kwargs, owner._names)
         clock.passed("capture")
         self.passes: Passes = owner.passes
-        self.outputs = self.passes.applied(self.captured.outputs)
+        # (Arrays over processes are divided along the axes that they have.)
+        without = ("refined",) if self.captured.inner.home.rank == 3 else ()
+        self.outputs = self.passes.applied(self.captured.outputs, without)
         # What the passes did to this program. (They are the function's: the next program has its own.)
         self.record = self.passes.record
         clock.passed("transform")

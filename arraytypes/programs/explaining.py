@@ -375,7 +375,9 @@ def plural(n: int, what: str) -> str:
     """A number of things."""
     if n == 1:
         return f"1 {what}"
-    return f"{n:,} {what[:-1]}ies" if what.endswith("y") else f"{n:,} {what}{'s' * (what[-1] != 's')}"
+    if what.endswith("y") and what[-2] not in "aeou":
+        return f"{n:,} {what[:-1]}ies"
+    return f"{n:,} {what}{'s' * (what[-1] != 's')}"
 
 
 # Memory

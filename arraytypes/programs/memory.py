@@ -86,7 +86,7 @@ def _take_over(plan: Plan) -> None:
             continue
         dest = step.dests[0]
         new = dest.storage
-        if new.kind != "temporary" or new.first != step.number or new.taken is not None or not dest.is_whole:
+        if new.kind != "temporary" or new.first != step.number or new.taken is not None or not dest.covers:
             continue
         for ref in step.reads:
             old = ref.storage
@@ -94,7 +94,7 @@ def _take_over(plan: Plan) -> None:
                 continue
             reads = [r for r in step.reads if _root(r.storage) is _root(old)]
             if all(
-                r.is_whole and r.shape == dest.shape and r.dtype.itemsize == dest.dtype.itemsize for r in reads
+                r.covers and r.shape == dest.shape and r.dtype.itemsize == dest.dtype.itemsize for r in reads
             ):
                 root = _root(old)
                 if root.last == step.number:

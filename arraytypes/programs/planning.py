@@ -9,8 +9,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from mirabelle.arraytypes.programs.fusing import (
+    LARGEST_TREE,
+    MOST_OPERANDS,
+    MOST_RESULTS,
+    Kernel,
+    arranged,
+    fusable,
+    kernels_of,
+    operations_of,
+)
 from mirabelle.arraytypes.programs.graph import (
     Call,
     Data,
@@ -23,12 +31,12 @@ from mirabelle.arraytypes.programs.graph import (
     Product,
     Result,
     Update,
-    c_strides,
     ordered,
     placed_as,
     users_of,
 )
 from mirabelle.arraytypes.programs.memory import place_temporaries
+from mirabelle.arraytypes.programs.passes.geometry import apart
 from mirabelle.arraytypes.programs.passes.geometry import composed as composed_part
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
@@ -44,10 +52,6 @@ from mirabelle.arraytypes.programs.steps import (
 )
 from mirabelle.dispatch.schedule import HOIST_COST, SCALAR, Request
 
-# Kernels have at most so many operations: LLVM's time grows faster than they do.
-LARGEST_TREE = 64
-# A kernel may write so many results, and read so many operands.
-MOST_RESULTS, MOST_OPERANDS = 6, 24
 # What an addition costs beside reading or writing an element of memory.
 OPERATION = 0.2
 NEVER = 1 << 60
@@ -85,6 +89,9 @@ class _Planner:
         self.mine: set[Storage] = set()
         # The position from which on a value in memory is overwritten by an update of it.
         self.overwritten: dict[int, int] = {}
+        # The kernels that compute several values: by these, and by where they are run.
+        self.kernel_of: dict[int, Kernel] = {}
+        self.kernel_at: dict[int, Kernel] = {}
 
     # Which values are stored
 
@@ -99,6 +106,8 @@ class _Planner:
                 n = 1 + sum([size.get(id(a), 0) for a in x.operands])
                 c = sum([cost.get(id(a), 0) for a in x.operands]) + (x.sig.cost if x.sig.cost > 2 else 0)
                 # (An operation of several results has no value of its own to store.)
+                if n > LARGEST_TREE:
+                    n = operations_of(x, stored)  # (those that are shared once)
                 if (n > LARGEST_TREE and x.sig.op.nout == 1) or id(x) in self.is_output:
                     stored.add(id(x))
                     n = c = 0
@@ -122,12 +131,14 @@ class _Planner:
                         stored.add(id(x.operands[0]))
                 elif kind is Update:
                     stored.add(id(x.operands[0]))
+        self.fuse()
+        again = self.again()
         self.expire()
         roots: dict[int, set[int]] = {}
         position = self.place
         for x in reversed(self.nodes):
             kind = type(x)
-            if kind is Fold and id(x) not in self.is_output:
+            if kind is Fold and id(x) not in self.is_output and not self.has_company(x):
                 self.settle(x, {position[id(u)] for u in self.users.get(id(x), ()) if id(u) in stored}, roots)
             if id(x) in stored or kind is Call:
                 continue
@@ -151,13 +162,84 @@ class _Planner:
                     for u in self.users.get(id(x), ())
                     if type(u) is not Fold
                 )
-                if stretches or (len(found) > 1 and self.pays(x, len(found))):
+                if stretches or (len(found) > 1 and id(x) not in again and self.pays(x, len(found))):
                     home = self.settle(x, found, roots)
                     if home is None:
                         stored.add(id(x))
+                        if not stretches:
+                            self.beside(x, found)
                         continue
                     found = {position[id(home)]}
             roots[id(x)] = found
+
+    def fuse(self) -> None:
+        """Find out which values one kernel computes. Each has the place of the last of these."""
+        kernels = kernels_of(self.nodes, self.users, self.stored)
+        self.nodes = arranged(self.nodes, kernels)
+        self.place = {id(x): i for i, x in enumerate(self.nodes)}
+        for k in kernels:
+            last = max([self.place[id(x)] for x in k.members])
+            self.kernel_at[last] = k
+            for x in k.members:
+                self.kernel_of[id(x)] = k
+                self.place[id(x)] = last
+
+    def again(self) -> set[int]:
+        """Values that each of their kernels computes, because that takes less than storing them: what the same
+        kernels need is looked at together, as it is computed from much the same."""
+        roots: dict[int, frozenset[int]] = {}
+        groups: dict[frozenset[int], list[Map]] = {}
+        for x in reversed(self.nodes):
+            if id(x) in self.stored or type(x) is Call:
+                continue
+            found: set[int] = set()
+            for u in self.users.get(id(x), ()):
+                known = roots.get(id(u))
+                found.update((self.place[id(u)],) if known is None else known)
+            roots[id(x)] = frozenset(found)
+            if type(x) is Map and x.sig.op.nout == 1 and len(found) > 1:
+                groups.setdefault(roots[id(x)], []).append(x)
+        result: set[int] = set()
+        for readers, group in groups.items():
+            inside = {id(x) for x in group}
+            computed, stored, leaves = 0.0, 0.0, {}
+            for x in group:
+                computed += x.size * OPERATION * max(x.sig.cost, 1)
+                leaves.update({id(a): min(a.size, x.size) for a in x.operands if id(a) not in inside})
+                if not all(id(u) in inside for u in self.users[id(x)]):
+                    stored += x.size * (1 + len(readers))
+            if (len(readers) - 1) * (computed + sum([n for n in leaves.values() if n > 1])) <= stored:
+                result |= inside
+        return result
+
+    def has_company(self, x: Node) -> bool:
+        """Is a value computed by a kernel that computes others, too?"""
+        return id(x) in self.kernel_of and len(self.kernel_of[id(x)].members) > 1
+
+    def beside(self, x: Map, readers: set[int]) -> None:
+        """Let the first kernel that computes a value, which is to be stored, store it, too."""
+        k = self.kernel_at.get(min(readers))
+        if k is None or k.shape != x.shape or k.axes is not None:
+            return
+        if len(k.members) >= MOST_RESULTS and not self.within(x, k):
+            return
+        k.members.insert(0, x)
+        k.inside.add(id(x))
+        self.kernel_of[id(x)] = k
+        self.place[id(x)] = self.place[id(k.members[-1])]
+
+    def within(self, x: Node, k: Kernel) -> bool:
+        """Does a value depend on others that are computed by a kernel?"""
+        stack, seen = [x], {id(x)}
+        while stack:
+            node = stack.pop()
+            if node is not x and id(node) in k.inside:
+                return True
+            for a in node.operands if node is x or id(node) not in self.stored else ():
+                if id(a) not in seen:
+                    seen.add(id(a))
+                    stack.append(a)
+        return False
 
     def settle(self, x: Node, readers: set[int], roots: dict[int, set[int]]) -> Update | None:
         """Can a value be computed straight into the place that an update gives it, and be read there by
@@ -215,15 +297,17 @@ class _Planner:
         stack: list[Any] = [x]
         while stack:
             node: Any = stack.pop()
-            if id(node) in seen:
+            if node in seen:
                 continue
-            seen.add(id(node))
+            seen.add(node)
             if type(node) is Map and (node is x or id(node) not in self.stored):
                 cost += max(node.sig.cost, 1)
                 stack += node.operands
             elif node.size > 1:
                 leaves += min(1.0, node.size / max(x.size, 1))
-        return (readers - 1) * (cost * OPERATION + leaves) > 1 + readers
+            if (readers - 1) * (cost * OPERATION + leaves) > 1 + readers:
+                return True
+        return False
 
     # Storages and views of them
 
@@ -284,6 +368,11 @@ class _Planner:
             kind: Any = type(x)
             if kind is Input:
                 continue
+            k = self.kernel_of.get(id(x))
+            if k is not None and len(k.members) > 1:
+                if x is k.members[-1]:
+                    self.together(k)
+                continue
             if kind is Data:
                 s = self.new_storage(x, "data")
                 self.where[id(x)] = s
@@ -323,6 +412,44 @@ class _Planner:
         self.add(step)
         for r in self.users.get(id(call), ()):
             self.made_by[id(r)] = step.number
+
+    def together(self, k: Kernel) -> None:
+        """A step for several values."""
+        builder = KernelBuilder(self, k.shape)
+        if k.axes is not None:
+            request = builder.request(tuple([builder.operand(x.operands[0]) for x in k.members]))
+            for x in k.members:
+                self.where[id(x)] = self.new_storage(x)
+            self.add(FoldStep(list(k.members), request, k.axes, [whole(self.where[id(x)]) for x in k.members]))
+            return
+        builder.inside = k.inside
+        builder.owners = {id(x) for x in k.members}
+        tops = [builder.top(x) if type(x) is Map else builder.operand(x.value) for x in k.members]
+        dests: list[Ref] = []
+        updates: set[Node] = set()
+        later: list[tuple[Update, Ref, Ref]] = []
+        for x in k.members:
+            if type(x) is Map:
+                s = self.where[id(x)] = self.new_storage(x)
+                dests.append(whole(s))
+                continue
+            s = self.where[id(x)] = self.where[id(x.base)] if x.base in updates else self.destination(x)
+            updates.add(x)
+            dest = Ref(s, x.offset, x.part_shape, x.strides, x.part_dtype)
+            home: Any = self.home.get(id(x.value))
+            if home is x:
+                self.view[id(x.value)] = dest
+            if all(harmless(r, dest) for r in builder.leaves):
+                dests.append(dest)
+                continue
+            # The kernel reads what it overwrites, at other places: by way of memory of its own.
+            between = whole(self.new_storage(_made_of(x.value, x)))
+            dests.append(between)
+            later.append((x, between, dest))
+        self.add(KernelStep(list(k.members), builder.request(tuple(tops)), dests))
+        for update, between, dest in later:
+            builder = KernelBuilder(self, update.part_shape)
+            self.add(KernelStep([update], builder.request((builder.leaf(between, update.value),)), [dest]))
 
     def kernel(self, node: Node) -> None:
         """A step for a stored elementwise value, or a further result of one that is there already."""
@@ -400,8 +527,8 @@ class _Planner:
                     self.where[id(node)] = s
                     step.nodes.append(node)
                     step.dests.append(whole(s))
-                    top = step.request.key[1][0]
-                    step.request.key = (step.request.key[0], (top,) * len(step.nodes))
+                    operations, tops = step.request.key
+                    step.request.key = (operations, (*tops, tops[0]))
                     self.made_by[id(node)] = step.number
                     return
         builder = KernelBuilder(self, operand.shape)
@@ -412,27 +539,16 @@ class _Planner:
 
     def update(self, node: Update) -> None:
         """A write: in place where nobody reads the value before it any more."""
-        base, value = node.base, node.value
+        value = node.value
         builder = KernelBuilder(self, node.part_shape)
         folded = isinstance(value, Fold) and self.home.get(id(value)) is node
         if folded:
             builder = KernelBuilder(self, value.operands[0].shape)
             top = builder.operand(value.operands[0])
         else:
-            builder.owner = node
+            builder.owners = {id(node)}
             top = builder.operand(value)
-        storage: Storage | None = None
-        if isinstance(base, Empty):
-            storage = self.new_storage(base)
-        elif (
-            (self.is_ours(base) or self.where[id(base)] in self.mine)
-            and id(base) not in self.is_output
-            and self.is_last(base, node)
-        ):
-            storage = self.where[id(base)]
-        if storage is None:
-            storage = self.new_storage(base)
-            self.add(CopyStep([], whole(storage), self.ref(base)))
+        storage = self.destination(node)
         dest = Ref(storage, node.offset, node.part_shape, node.strides, node.part_dtype)
         if id(value) in self.home and self.home[id(value)] is node:
             self.view[id(value)] = dest
@@ -451,11 +567,26 @@ class _Planner:
         if not all(harmless(r, dest) for r in builder.leaves):
             # It reads what it overwrites, at other places: by way of memory of its own.
             between = self.new_storage(_made_of(value, node))
-            self.add(KernelStep([value], builder.request((top,)), [_shaped(between, node)]))
+            self.add(KernelStep([value], builder.request((top,)), [whole(between)]))
             builder = KernelBuilder(self, node.part_shape)
-            top = builder.leaf(_shaped(between, node), value)
+            top = builder.leaf(whole(between), value)
         self.add(KernelStep([node], builder.request((top,)), [dest]))
         self.where[id(node)] = storage
+
+    def destination(self, node: Update) -> Storage:
+        """The memory that an update writes to: that of the value before it, where nobody reads that later."""
+        base = node.base
+        if isinstance(base, Empty):
+            return self.new_storage(base)
+        if (
+            (self.is_ours(base) or self.where[id(base)] in self.mine)
+            and id(base) not in self.is_output
+            and self.is_last(base, node)
+        ):
+            return self.where[id(base)]
+        storage = self.new_storage(base)
+        self.add(CopyStep([], whole(storage), self.ref(base)))
+        return storage
 
     def is_ours(self, base: Node) -> bool:
         """Is its memory the program's own? (What a library returns may be what it was given.)"""
@@ -494,11 +625,11 @@ class _Planner:
             if new.kind != "output" or outputs.count(new) > 1 or old in outputs or old.number in writes:
                 continue
             made = writes.get(new.number, ())
-            if not made or not isinstance(made[0][0], KernelStep) or not made[0][1].is_whole:
+            if not made or not isinstance(made[0][0], KernelStep) or not made[0][1].covers:
                 continue
             at = made[0][0].number
             if all(
-                step.number < at or (step.number == at and ref.is_whole)
+                step.number < at or (step.number == at and ref.covers and ref.shape == made[0][1].shape)
                 for step, ref in reads.get(old.number, ())
             ):
                 for _, ref in (*made, *reads.get(new.number, ())):
@@ -539,15 +670,6 @@ def _made_of(value: Node, update: Update) -> Node:
     return empty_node(update.part_shape, value.dtype)
 
 
-def _shaped(storage: Storage, update: Update) -> Ref:
-    return Ref(storage, 0, storage.shape, c_strides(storage.shape, storage.dtype), storage.dtype)
-
-
-def fusable(node: Fold) -> bool:
-    """Can a kernel do the reduction while it computes the operand?"""
-    return node.reduction.scalar is None and node.reduction.neutral(node.dtype) is not None
-
-
 def harmless(read: Ref, dest: Ref) -> bool:
     """Does a kernel that writes to `dest` and reads this see what was there before?"""
     if read.storage is not dest.storage:
@@ -565,14 +687,6 @@ def harmless(read: Ref, dest: Ref) -> bool:
     return apart(read, dest)
 
 
-def apart(a: Ref, b: Ref) -> bool:
-    """Do two views of one storage show no common element? (False where that takes long to find out.)"""
-    try:
-        return not np.shares_memory(a.proxy(), b.proxy(), max_work=1000)  # type: ignore[arg-type] # pyright: ignore
-    except np.exceptions.TooHardError:
-        return False
-
-
 class KernelBuilder:
     """A tree of nodes as the steps of one kernel (see `dispatch.schedule`)."""
 
@@ -585,9 +699,9 @@ class KernelBuilder:
         self.index: dict[Any, int] = {}
         self.steps: dict[tuple[int, ...], int] = {}
         self.seen: dict[int, int] = {}
-        # Values that this kernel itself computes, though they are stored; the update it is for.
+        # Values that this kernel itself computes, though they are stored; the updates it is for.
         self.inside: set[int] = set()
-        self.owner: Any = None
+        self.owners: set[int] = set()
 
     def top(self, node: Node) -> int:
         """The reference of a value that this kernel stores."""
@@ -615,7 +729,7 @@ class KernelBuilder:
         planner = self.planner
         if type(node) is Map and (id(node) not in planner.stored or id(node) in self.inside):
             home = planner.home.get(id(node))
-            if home is None or home is self.owner:
+            if home is None or id(home) in self.owners:
                 return self.map(node)
         return self.leaf(planner.ref(node), planner.version_of(node))
 

@@ -96,6 +96,17 @@ class Ref:
         )
 
     @property
+    def covers(self) -> bool:
+        """Does it show all of its storage in C's order, perhaps in another shape?"""
+        return (
+            not self.table
+            and self.offset == 0
+            and self.size == math.prod(self.storage.shape)
+            and self.dtype == self.storage.dtype
+            and self.is_contiguous
+        )
+
+    @property
     def is_contiguous(self) -> bool:
         wanted = c_strides(self.shape, self.dtype)
         return all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, wanted, strict=True))

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.gpu import GPUArray, dense_layout, view_at
+from mirabelle.arraytypes.programs.fusing import LARGEST_TREE, MOST_OPERANDS
 from mirabelle.arraytypes.programs.graph import c_strides
-from mirabelle.arraytypes.programs.planning import LARGEST_TREE, MOST_OPERANDS
 from mirabelle.arraytypes.programs.running import STRIDED, StepByStep, in_c_order
 from mirabelle.arraytypes.programs.steps import (
     CopyStep,

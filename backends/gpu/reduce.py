@@ -32,6 +32,8 @@ THREADS = 256
 BLOCKS = 1024
 # Bytes that a thread asks for at a time.
 IN_FLIGHT = 64
+# Programs of so many operations compute one element at a time.
+LARGE = 32
 # A part has at least so many elements for each of its threads.
 LEAST_WORK = 16
 
@@ -237,10 +239,12 @@ def _launcher(
     chunk = -(-length // splits) if length else 1
     chunk = -(-chunk // (lanes * 4)) * (lanes * 4) if splits > 1 else max(chunk, 1)
     splits = max(1, -(-length // chunk))
+    unroll = max(1, min(8, IN_FLIGHT // (lanes * max(itemsizes[first:], default=8)))) if across else 4
+    if len(program.steps) >= LARGE:
+        unroll = 1  # (it has loads enough on their way, and needs the registers)
     layout = ReduceLayout(
         across, len(kept_sizes), len(red_sizes), names, lanes, vectors,
-        max(outputs + teams, length + 8 * members * lanes) >= WIDE,
-        wide * high, max(1, min(8, IN_FLIGHT // (lanes * max(itemsizes[first:], default=8)))) if across else 4,
+        max(outputs + teams, length + 8 * members * lanes) >= WIDE, wide * high, unroll,
     )  # fmt: skip
     driver = family.driver()
     key = (family, layout)

@@ -12,7 +12,10 @@ by which it can be left out: `mb.compile(f, passes=["parts", "algebra"])`. There
 - `small`: small matrix products are sums of products, which need no library;
 - `parts`: parts of parts are parts, parts of cheap operations are operations on parts, and what is joined,
   rolled or gathered is read where it was before;
+- `sums`: sums of matrix products are one product;
 - `products`: products with one matrix become one product;
+- `joins`: what is joined only to be joined again, or reshaped on the way, is written where it belongs;
+- `refined`: operations on reshaped values are operations over the axes that these have before;
 - `user`: rules of your own.
 
 A rule of your own is a method of `rewrite`, for a class of nodes. It is given each such node of the graphs
@@ -45,10 +48,13 @@ from mirabelle.arraytypes.programs.passes.algebra import algebra, finite
 from mirabelle.arraytypes.programs.passes.constants import constants
 from mirabelle.arraytypes.programs.passes.contractions import contractions
 from mirabelle.arraytypes.programs.passes.folds import folds
+from mirabelle.arraytypes.programs.passes.joins import joins
 from mirabelle.arraytypes.programs.passes.parts import flattened_parts, parts
 from mirabelle.arraytypes.programs.passes.products import products
+from mirabelle.arraytypes.programs.passes.refined import refined
 from mirabelle.arraytypes.programs.passes.rolled import rolled
 from mirabelle.arraytypes.programs.passes.smallproducts import summed_products
+from mirabelle.arraytypes.programs.passes.sums import sums
 from mirabelle.dispatch.generic import generic
 
 Pass = Callable[[tuple[Node, ...]], tuple[Node, ...]]
@@ -102,7 +108,10 @@ PASSES: dict[str, Pass] = {
     "contractions": contractions,
     "small": summed_products,
     "parts": parts,
+    "sums": sums,
     "products": products,
+    "joins": joins,
+    "refined": refined,
     "user": user,
 }
 # Those that hold only where no value is infinite or NaN.
@@ -117,10 +126,12 @@ class Passes:
         # (name, nodes before, nodes after, seconds)
         self.record: list[tuple[str, int, int, float]] = []
 
-    def applied(self, outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    def applied(self, outputs: tuple[Node, ...], without: Sequence[str] = ()) -> tuple[Node, ...]:
         self.record = []
         before = len(ordered(outputs))
         for name, run in self.passes:
+            if name in without:
+                continue
             began = time.perf_counter()
             made = run(outputs)
             if made is not outputs:

@@ -103,7 +103,7 @@ def _wanted(nodes: list[Node], outputs: tuple[Node, ...]) -> list[Node]:
         if type(x) is Call or any(id(a) in called for a in x.operands):
             called.add(id(x))
         if x.bound:
-            read.update({id(a): a for a in x.operands if not a.bound})
+            read.update({id(a): a for a in map(_narrow, x.operands) if not a.bound})
         elif type(x) is Data:
             made_from[id(x)] = x.nbytes
         else:
@@ -120,6 +120,16 @@ def _wanted(nodes: list[Node], outputs: tuple[Node, ...]) -> list[Node]:
             found.append(x)
             total += x.nbytes
     return found
+
+
+def _narrow(x: Any) -> Node:
+    """What a value is converted from, if it takes less memory: that is read, and converted on the way."""
+    while type(x) is Map and x.sig.op.name == "cast" and len(x.operands) == 1 and x.size > 1:
+        (a,) = x.operands
+        if a.dtype.itemsize >= x.dtype.itemsize or a.shape != x.shape:
+            break
+        x = a
+    return x  # type: ignore[no-any-return]
 
 
 def _is_there(x: Node) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mirabelle.arraytypes.programs.graph import Node, Part, Update, c_strides, part_node
 
 # Offset, shape and strides (in bytes) of what a part shows.
@@ -81,6 +83,44 @@ class Region:
         self.dtype = update.part_dtype
         self.size = update.part_size
         self.table = False
+
+
+def apart(a: Any, b: Any) -> bool:
+    """Do two parts of one memory show no common element? (False where that takes long to find out.)"""
+    lines = []
+    for x in (a, b):
+        moves = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
+        if min(x.shape, default=1) == 0:
+            return True
+        lines.append(
+            (
+                x.offset + sum([m for m in moves if m < 0]),
+                x.offset + sum([m for m in moves if m > 0]) + x.dtype.itemsize,
+            )
+        )
+    if lines[0][1] <= lines[1][0] or lines[1][1] <= lines[0][0]:
+        return True
+    try:
+        return not np.shares_memory(_proxy(a), _proxy(b), max_work=1000)  # type: ignore[arg-type] # pyright: ignore
+    except np.exceptions.TooHardError:
+        return False
+
+
+class _Proxy:
+    """Where a part would lie, at an address that is nobody's, never to be read."""
+
+    def __init__(self, part: Any) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": part.shape,
+            "strides": part.strides,
+            "typestr": part.dtype.str,
+            "data": ((1 << 40) + part.offset, False),
+        }
+
+
+def _proxy(part: Any) -> np.ndarray:
+    return np.asarray(_Proxy(part))
 
 
 def bounds(part: Any, shape: tuple[int, ...], dtype: Any) -> list[tuple[int, int]] | None:

@@ -205,7 +205,7 @@ class _Moving:
     """One walk from operands to readers, in which parts move through the operations that it pays for."""
 
     def __init__(self, outputs: tuple[Node, ...]) -> None:
-        from mirabelle.arraytypes.programs.planning import fusable
+        from mirabelle.arraytypes.programs.fusing import fusable
 
         self.fusable: Any = fusable
         self.outputs = outputs

@@ -5,7 +5,7 @@
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --no-input
-SOURCES = mirabelle dispatch arraytypes backends
+SOURCES = mirabelle dispatch arraytypes backends dg
 
 .PHONY: help demo test lint types format bench docs clean
 

@@ -25,6 +25,10 @@ def main(argv: list[str] | None = None) -> int:
         from mirabelle.launch import main as run
 
         return run(words[1:])
+    if words[:1] == ["dg"]:
+        from mirabelle.dg.command import main as dg
+
+        return dg(words[1:])
     parser = argparse.ArgumentParser(prog="python -m mirabelle", description="One program, any array.")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("info", help="versions, processor, threads, kernel cache, settings, extras")
@@ -36,6 +40,7 @@ def main(argv: list[str] | None = None) -> int:
     cache = commands.add_parser("cache", help="the compiled kernels on disk")
     cache.add_argument("--clear", action="store_true", help="delete them")
     commands.add_parser("run", help="start a program as several processes: run -n 4 script.py", add_help=False)
+    commands.add_parser("dg", help="solve flow and wave problems: dg list, dg run, dg plot", add_help=False)
     given = parser.parse_args(words)
     if given.command == "info":
         return info()

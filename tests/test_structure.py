@@ -20,10 +20,11 @@ ALLOWED = {
     "dispatch": {"dispatch"},
     "arraytypes": {"arraytypes", "dispatch"},
     "backends": {"backends", "arraytypes", "dispatch"},
+    "dg": {"dg"},  # an application: of the array library it knows what is public, `import mirabelle as mb`
 }
 OPTIONAL = {
-    "autoray", "cloudpickle", "cupy", "dask", "einops", "h5py", "jax", "matplotlib", "mpi4py", "scipy",
-    "xarray", "zarr",
+    "autoray", "cloudpickle", "cupy", "dask", "einops", "gmsh", "h5py", "jax", "matplotlib", "meshio", "mpi4py",
+    "rich", "scipy", "xarray", "zarr",
 }  # fmt: skip
 FORMATS = {"h5py", "zarr"}  # what files are written with, from any place
 
@@ -98,7 +99,7 @@ def test_optional_partners_are_imported_lazily():
                 partner = module.split(".")[0]
                 if partner in OPTIONAL and not path.stem.startswith(f"{partner}_"):  # its own module
                     assert not at_top, path
-                    assert folder in ("backends", "mirabelle") or partner in FORMATS, path
+                    assert folder in ("backends", "dg", "mirabelle") or partner in FORMATS, path
 
 
 def test_importing_mirabelle_is_light():
@@ -129,7 +130,7 @@ def test_ordinary_use_with_the_compiler_off_needs_no_numba():
 
 def test_tests_can_run_from_an_installed_package():
     """The package names resolve through the import system, not through the working folder."""
-    for name in ("dispatch", "arraytypes", "backends"):
+    for name in ("dispatch", "arraytypes", "backends", "dg"):
         module = __import__(f"mirabelle.{name}", fromlist=["_"])
         assert pathlib.Path(module.__file__).parent.name == name
 

@@ -1,0 +1,188 @@
+"""Who touches whom: the faces of cells matched by their vertices, for all types of cells alike.
+
+Cells that share a face see it with their own order of its vertices. How the two orders match is one of the
+symmetries of the face's reference cell; everything else about two sides of a face follows from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from itertools import permutations, product
+from math import comb
+
+import numpy as np
+
+from mirabelle.dg.elements import element
+
+DIMS = {"point": 0, "line": 1, "triangle": 2, "quadrilateral": 2, "tetrahedron": 3, "hexahedron": 3}
+Found = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+NOT_CONFORMING = (
+    "Cells must share whole faces with at most one neighbour: no hanging nodes, no points or cells given "
+    "twice. In gmsh, `Coherence Mesh;` joins points at the same place."
+)
+
+
+@cache
+def face_vertices(cell: str) -> np.ndarray:
+    """The vertices of each face of a cell, (faces, vertices of a face), in the order of the face's cell.
+
+    >>> face_vertices("tetrahedron").shape, face_vertices("hexahedron").shape
+    ((4, 3), (6, 4))
+    """
+    return np.array([tuple(face.vertices) for face in element(cell, 1).faces], dtype=np.int64)
+
+
+@cache
+def symmetries(cell: str) -> np.ndarray:
+    """The orders in which another cell may see the vertices of a face, (symmetries, vertices), its own first.
+
+    >>> [len(symmetries(cell)) for cell in ("point", "line", "triangle", "quadrilateral")]
+    [1, 2, 6, 8]
+    """
+    if cell in ("point", "line", "triangle"):
+        return np.array(list(permutations(range(DIMS[cell] + 1))), dtype=np.int64)
+    square = np.arange(4).reshape(2, 2)
+    turned = [s[::a, ::b] for s in (square, square.T) for a, b in product((1, -1), repeat=2)]
+    return np.array([s.ravel() for s in turned], dtype=np.int64)
+
+
+def permutation_table(cell: str, points: np.ndarray) -> np.ndarray:
+    """Where the points of a face rule go under each symmetry of the face, (symmetries, points).
+
+    >>> permutation_table("line", np.array([[-1.0], [0.0], [1.0]])).tolist()
+    [[0, 1, 2], [2, 1, 0]]
+    """
+    if cell == "point":
+        return np.zeros((1, 1), dtype=np.int64)
+    first = element(cell, 1)
+    moved = first.interpolation(points)[:, symmetries(cell)] @ first.vertices  # (points, symmetries, d)
+    distance = np.abs(moved[:, :, None] - points).max(3)
+    if distance.min(2).max() > 1e-9:
+        raise ValueError(
+            f"The {len(points)} points on a {cell} are not symmetric, so those of neighbours do not meet. Take "
+            f"the points of an element: `dg.element({cell!r}, order).nodes`."
+        )
+    return distance.argmin(2).T
+
+
+def order_of(cell: str, count: int) -> int:
+    """The order of cells with so many nodes.
+
+    >>> order_of("triangle", 6), order_of("hexahedron", 27)
+    (2, 2)
+    """
+    d, tensor = DIMS[cell], element(cell, 1).is_tensor
+    counts = [(p + 1) ** d if tensor else comb(p + d, d) for p in range(1, 11)]
+    if count not in counts:
+        raise ValueError(
+            f"There are no {cell}s with {count} nodes: those of the orders from 1 to 10 have {counts}. In "
+            f"gmsh, `Mesh.SecondOrderIncomplete = 0;` gives all nodes of an order."
+        )
+    return counts.index(count) + 1
+
+
+def face_keys(ids: np.ndarray) -> np.ndarray:
+    """One number a face: equal where its vertices (vertices of a face, n), in whatever order, are the same.
+
+    >>> face_keys(np.array([[0, 1, 2], [1, 0, 3]])).tolist()
+    [1, 1, 11]
+    """
+    ids = np.sort(ids, axis=0)[:3]  # Conforming faces do not share three vertices and differ in the fourth.
+    key, count = ids[0].astype(np.int64), int(ids.max(initial=0)) + 1
+    for row in ids[1:]:
+        if int(key.max(initial=0)) * count >= 2**62:
+            key = np.unique(key, return_inverse=True)[1]
+        key = key * count + row
+    return key
+
+
+def place_labels(points: np.ndarray) -> np.ndarray:
+    """One number a point of (d, n): equal where points are at the same place, but for rounding.
+
+    >>> place_labels(np.array([[0.1 + 0.2, 1.0, 0.3]])).tolist()
+    [0, 1, 0]
+    """
+    # A power of two: the middles between numbers of the grid are no likely coordinates.
+    grid = np.rint(points / np.abs(points).max(initial=1e-300) * 2.0**30).astype(np.int64)
+    return np.unique(grid, axis=1, return_inverse=True)[1].ravel()
+
+
+def connect(cell: str, vertices: np.ndarray, links: Iterable[np.ndarray] = ()) -> Found:
+    """Neighbours, their faces, how they see vertices (all (Nf, K)), and the flat numbers of faces without one.
+
+    Cells are given by their vertices (nv, K). Each of the `links` makes a pair of sides periodic: it gives,
+    for every vertex of one side, the vertex of the other that it meets, and -1 for all others. Sides are
+    matched by their own vertices and not by identified ones, so that a single cell can be its own neighbour.
+
+    >>> cells, faces, orientations, alone = connect("line", np.array([[0, 1], [1, 2]]))
+    >>> cells.tolist(), faces.tolist(), alone.tolist()
+    ([[0, 0], [1, 1]], [[0, 1], [0, 1]], [0, 3])
+    """
+    local = face_vertices(cell)
+    shape = len(local), vertices.shape[1]
+    ids = np.ascontiguousarray(vertices[local.T].reshape(local.shape[1], -1))  # (vertices of a face, Nf * K)
+    own = np.arange(shape[0] * shape[1])
+    mates, orientations = own.copy(), np.zeros(own.shape, dtype=np.int8)
+
+    def join(faces: np.ndarray, seen: np.ndarray) -> None:
+        """Join those of some faces that see the same vertices."""
+        key = face_keys(seen)
+        order = np.argsort(key, kind="stable")
+        same = np.diff(key[order]) == 0
+        at = np.flatnonzero(same)
+        one, other = order[at], order[at + 1]
+        ours, theirs = seen[:, one], seen[:, other]
+        matched = np.zeros(len(at), dtype=bool)
+        table = symmetries(element(cell, 1).face_cell)
+        for number, symmetry in enumerate(table):
+            fits = (theirs == ours[symmetry]).all(0)
+            matched |= fits
+            orientations[faces[one[fits]]] = number
+            orientations[faces[other[fits]]] = (table == np.argsort(symmetry)).all(1).argmax()
+        for bad, what in (
+            (order[1:-1][same[1:] & same[:-1]], "more than two cells share"),
+            (one[~matched], "two cells disagree about the order of the corners of"),
+        ):
+            if len(bad):
+                why = f"{what} a face of the vertices {seen[:, bad[0]].tolist()}"
+                raise ValueError(f"The mesh is not conforming: {why}. {NOT_CONFORMING}")
+        mates[faces[one]], mates[faces[other]] = faces[other], faces[one]
+
+    join(own, ids)
+    for link in links:
+        alone = np.flatnonzero(mates == own)
+        moved = link[ids[:, alone]]
+        moves = (moved >= 0).all(0)
+        join(alone, np.where(moves, moved, ids[:, alone]))
+        left = alone[moves & (mates[alone] == alone)]
+        if len(left):
+            raise ValueError(
+                f"Two periodic sides do not match: {len(left)} faces have no partner, as that of the vertices "
+                f"{ids[:, left[0]].tolist()}. Both sides need the same mesh."
+            )
+    flat, alone = mates.reshape(shape), np.flatnonzero(mates == own)
+    return (
+        (flat % shape[1]).astype(np.int32),
+        (flat // shape[1]).astype(np.int32),
+        orientations.reshape(shape),
+        alone,
+    )
+
+
+def identified(vertices: np.ndarray, links: Iterable[np.ndarray]) -> np.ndarray:
+    """The vertices of cells after those that periodic sides share have become one.
+
+    >>> identified(np.array([[0, 1], [1, 2]]), [np.array([-1, -1, 0])]).tolist()
+    [[0, 1], [1, 0]]
+    """
+    roots, before = np.arange(int(vertices.max()) + 1), None
+    while before is None or (roots != before).any():
+        before = roots.copy()
+        for link in links:  # Corners meet each other along several ways: the least number is kept.
+            on = np.flatnonzero(link[: len(roots)] >= 0)
+            least = np.minimum(roots[on], roots[link[on]])
+            np.minimum.at(roots, on, least)
+            np.minimum.at(roots, link[on], least)
+        roots = roots[roots]
+    return roots[vertices].astype(np.int64, copy=False)

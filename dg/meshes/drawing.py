@@ -1,0 +1,71 @@
+"""Pictures of meshes: cells in one and two dimensions, the outside in three."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mirabelle.dg.elements import element
+from mirabelle.dg.optional import optional
+
+if TYPE_CHECKING:
+    from mirabelle.dg.meshes.mesh import Mesh
+
+ROUND = {"point": [0, 0], "line": [0, 1], "triangle": [0, 1, 2, 0], "quadrilateral": [0, 1, 3, 2, 0]}
+
+
+def outlines(mesh: Mesh, faces: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Points along some faces: a curve in two dimensions, a closed one in three, (n, points, d).
+
+    >>> from mirabelle import dg
+    >>> outlines(dg.box((2, 2)), np.array([0, 1]), np.array([0, 3])).shape
+    (2, 2, 2)
+    """
+    reference = element(mesh.cell, mesh.order)
+    corners = element(reference.face_cell, 1).vertices[ROUND[reference.face_cell]]
+    steps = np.linspace(0, 1, 2 if mesh.order == 1 else 4 * mesh.order + 1)[:, None]
+    along = np.concatenate([a + (b - a) * steps for a, b in pairwise(corners)])
+    out = np.empty((len(faces), len(along), mesh.dims))
+    for f in range(len(reference.faces)):
+        at = np.flatnonzero(faces == f)
+        here = reference.interpolation(reference.face_map(f, along))
+        out[at] = np.einsum("qj,djn->nqd", here, mesh.coordinates[:, :, cells[at]])
+    return out
+
+
+def plot(mesh: Mesh, axes: Any = None) -> Any:
+    """Draw the mesh with matplotlib; see `Mesh.plot`."""
+    plt = optional("matplotlib.pyplot", "Pictures are drawn by")
+    axes = axes or plt.figure().add_subplot(projection="3d" if mesh.dims == 3 else None)
+    parts = {name: outlines(mesh, *pair) for name, pair in mesh.boundaries.items()}
+    parts["periodic"] = outlines(mesh, *np.nonzero(mesh.periodic_faces))
+    inside = mesh.neighbour_cells > np.arange(len(mesh))  # Each face once.
+    inner = outlines(mesh, *np.nonzero(inside & ~mesh.periodic_faces)) if mesh.dims < 3 else ()
+    if mesh.dims == 1:
+        axes.plot(mesh.vertices[0], 0 * mesh.vertices[0], "|-", color="0.4", markersize=12)
+        axes.set_yticks([])
+    elif mesh.dims == 2:
+        collection = optional("matplotlib.collections", "Pictures are drawn by").LineCollection
+        axes.add_collection(collection(inner, colors="0.6", linewidths=0.6))
+    else:
+        collection = optional("mpl_toolkits.mplot3d.art3d", "Pictures are drawn by").Poly3DCollection
+    for i, (name, lines) in enumerate((n, x) for n, x in parts.items() if len(x)):
+        colour = f"C{i}"
+        if mesh.dims == 1:
+            axes.plot(lines[:, 0, 0], 0 * lines[:, 0, 0], "o", color=colour, label=name)
+        elif mesh.dims == 2:
+            axes.add_collection(collection(lines, colors=colour, linewidths=1.5, label=name))
+        else:
+            axes.add_collection3d(
+                collection(lines, facecolors=(colour, 0.35), edgecolors="0.3", linewidths=0.3, label=name)
+            )
+    if any(map(len, parts.values())):
+        axes.legend(loc="upper right", fontsize="small")
+    low, high = mesh.coordinates.min((1, 2)), mesh.coordinates.max((1, 2))
+    for letter, a, b in zip("xyz"[: mesh.dims], low, high, strict=True):
+        axes.set(**{f"{letter}label": letter, f"{letter}lim": (a - 0.03 * (b - a), b + 0.03 * (b - a))})
+    if mesh.dims > 1:
+        axes.set_aspect("equal")
+    return axes

@@ -1,0 +1,215 @@
+"""Mesh files: what meshio reads, and what gmsh makes of a description of a geometry.
+
+Files list the nodes of a cell of high order by its corners, edges, faces and inside, at equal distances; the
+inside of a face or a cell is in turn listed like a smaller one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mirabelle.dg.elements import element
+from mirabelle.dg.meshes.connectivity import DIMS, face_keys, order_of, place_labels
+from mirabelle.dg.meshes.mesh import Mesh
+from mirabelle.dg.optional import optional
+
+CELLS: dict[str, str] = dict(
+    zip(("vertex", "line", "triangle", "quad", "tetra", "hexahedron"), DIMS, strict=True)
+)
+CORNERS: dict[str, list[tuple[int, ...]]] = {
+    "point": [()],
+    "line": [(-1,), (1,)],
+    "triangle": [(-1, -1), (1, -1), (-1, 1)],
+    "quadrilateral": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
+    "tetrahedron": [(-1, -1, -1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)],
+    "hexahedron": [(x, y, z) for z in (-1, 1) for x, y in [(-1, -1), (1, -1), (1, 1), (-1, 1)]],
+}
+EDGES = {
+    "line": "01",
+    "triangle": "01 12 20",
+    "quadrilateral": "01 12 23 30",
+    "tetrahedron": "01 12 20 30 32 31",
+    "hexahedron": "01 03 04 12 15 23 26 37 45 47 56 67",
+}
+FACES = {"tetrahedron": "021 013 032 312", "hexahedron": "0321 0154 0473 1265 2376 4567"}
+# meshio lists cells of order two as VTK does, and higher ones as gmsh does.
+EDGES_2 = EDGES | {"tetrahedron": "01 12 20 03 13 23", "hexahedron": "01 12 23 30 45 56 67 74 04 15 26 37"}
+FACES_2 = FACES | {"hexahedron": "0473 1265 0154 2376 0321 4567"}
+GEOMETRIES = ".geo", ".geo_unrolled", ".step", ".stp", ".brep", ".iges", ".igs"
+
+
+def read_mesh(
+    path: str | os.PathLike[str], order: int | None = None, periodic: Sequence[tuple[str, str]] = ()
+) -> Mesh:
+    """The mesh in a file that meshio can read, such as gmsh's: any order, boundaries, periodic sides.
+
+    Boundaries are the physical groups (in other formats: sets of cells) of one dimension less than the mesh
+    has. Descriptions of geometries (.geo, .step, ...) are meshed by gmsh, with cells of the given `order`.
+    Where files do not say which sides are periodic, give the names: `periodic=[("left", "right")]`.
+
+    >>> from mirabelle import dg
+    >>> dg.read_mesh("wing.msh")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: There is no mesh file 'wing.msh'.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no mesh file {str(path)!r}.")
+    with tempfile.TemporaryDirectory() as folder:
+        file = _make(path, f"{folder}/made.msh", order) if path.suffix.lower() in GEOMETRIES else path
+        meshio = optional("meshio", "Mesh files are read by")
+        try:
+            with redirect_stdout(StringIO()):  # meshio prints empty lines.
+                read = meshio.read(file)
+        except (meshio.ReadError, SystemExit) as error:  # meshio ends the program where no reader fits.
+            raise ValueError(f"meshio cannot read {path.name!r} ({error}). gmsh saves as MSH 4.1.") from error
+    return _converted(read, path.name, periodic)
+
+
+def _make(path: Path, made: str, order: int | None) -> str:
+    """Let gmsh make the mesh of a geometry."""
+    gmsh = optional("gmsh", f"Meshes of geometries such as {path.name!r} are made by")
+    gmsh.initialize(interruptible=False)
+    try:
+        gmsh.option.setNumber("General.Terminal", 0)
+        gmsh.open(str(path))
+        gmsh.model.mesh.generate(gmsh.model.getDimension())
+        if order is not None:
+            gmsh.model.mesh.setOrder(order)
+        gmsh.model.mesh.renumberNodes()
+        gmsh.write(made)
+    except Exception as error:
+        raise ValueError(f"gmsh cannot make a mesh of {path.name!r}: {error}") from error
+    finally:
+        gmsh.finalize()
+    return made
+
+
+def _converted(file: Any, name: str, periodic: Sequence[tuple[str, str]]) -> Mesh:
+    """A mesh from meshio's."""
+    blocks = []
+    for block in file.cells:
+        cell = CELLS.get(re.sub(r"\d+$", "", block.type)) or str(block.type)
+        blocks.append((DIMS.get(cell, 3), cell, np.asarray(block.data, dtype=np.int64)))
+    dims = max((d for d, _, _ in blocks), default=0)
+    kinds = sorted({(cell, data.shape[1]) for d, cell, data in blocks if d == dims})
+    if len(kinds) != 1 or kinds[0][0] not in list(DIMS)[1:]:
+        raise ValueError(
+            f"A mesh has cells of one type and order, out of {list(DIMS)[1:]}, but {name!r} has (type, nodes "
+            f"of a cell): {kinds}. In gmsh, `Mesh.SubdivisionAlgorithm = 1;` (in 3-D: 2) leaves one type."
+        )
+    [(cell, count)] = kinds
+    order = order_of(cell, count)
+    nodes = np.concatenate([data for d, _, data in blocks if d == dims]).T  # (Ng, K)
+    points = np.asarray(file.points, dtype=float).T
+    x = points[:, nodes]
+    if (np.ptp(x[dims:], axis=(1, 2)) > 1e-12 * np.ptp(x)).any():
+        raise ValueError(
+            f"The cells of {name!r} are {cell}s that extend along {'xyz'[dims:]!r}, too. Surfaces in space are "
+            f'not supported; where the volume is meant, in gmsh: `Physical Volume("inside") = {{1}};`.'
+        )
+    own, listed = element(cell, order), listed_nodes(cell, order)
+
+    def at_nodes(listed: np.ndarray) -> np.ndarray:
+        return own.vandermonde(own.nodes) @ np.linalg.inv(own.vandermonde(listed)) @ x[:dims]
+
+    slopes = np.einsum("rj,djk->kdr", own.interpolation_gradient(listed[:1])[:, 0], at_nodes(listed))
+    if (np.linalg.det(slopes) < 0).all():  # All are numbered against our sense of rotation: seen in a mirror.
+        listed = listed[:, ::-1] if dims > 1 else -listed
+    corners = np.abs(listed[:, None] - element(cell, 1).vertices).max(2).argmin(0)
+    parts = _boundaries(file, blocks, dims)
+    if unknown := {side for pair in periodic for side in pair} - set(parts):
+        raise ValueError(f"{name!r} has no boundaries {sorted(unknown)} to be periodic, only {sorted(parts)}.")
+    pairs = [(parts[a], parts[b]) for a, b in periodic]
+    if not pairs:
+        pairs = [(p[:, 0], p[:, 1]) for dim, _, _, p in file.gmsh_periodic or () if dim == dims - 1]
+
+    def names(ids: np.ndarray) -> np.ndarray:
+        out = np.full(ids.shape[1], "", dtype=object)
+        for part, faces in parts.items():
+            keys = face_keys(np.concatenate([ids, faces], axis=1))
+            out[np.isin(keys[: len(out)], keys[len(out) :])] = part
+        return out
+
+    return Mesh.from_cells(
+        cell, nodes[corners], at_nodes(listed), names, [_link(points, *pair) for pair in pairs]
+    )
+
+
+@cache
+def listed_nodes(cell: str, order: int) -> np.ndarray:
+    """Where the nodes of a file's cells are in the reference cell, in the order of the file, (Ng, d).
+
+    >>> listed_nodes("triangle", 2).tolist()
+    [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [0.0, -1.0], [0.0, 0.0], [-1.0, 0.0]]
+    """
+    edges, faces = (EDGES_2, FACES_2) if order == 2 else (EDGES, FACES)
+
+    def chosen(text: str, corners: np.ndarray) -> list[np.ndarray]:
+        return [corners[[int(c) for c in word]] for word in text.split()]
+
+    def nodes(cell: str, order: int, corners: np.ndarray) -> np.ndarray:
+        if order == 0:
+            return corners[:1]
+        steps = np.arange(1, order)[:, None] / order
+        along = [a + (b - a) * steps for a, b in chosen(edges[cell], corners)]
+        face = "triangle" if cell == "tetrahedron" else "quadrilateral"
+        across = [inside(face, order, c) for c in chosen(faces.get(cell, ""), corners)]
+        return np.concatenate([corners, *along, *across, inside(cell, order, corners)])
+
+    def inside(cell: str, order: int, corners: np.ndarray) -> np.ndarray:
+        less = order - (2 if element(cell, 1).is_tensor else DIMS[cell] + 1)
+        if less < 0 or cell == "line":
+            return corners[:0]
+        middle = corners.mean(0)
+        return nodes(cell, less, middle + (corners - middle) * less / order)
+
+    return nodes(cell, order, np.array(CORNERS[cell], dtype=float))
+
+
+def _boundaries(file: Any, blocks: list[tuple[int, str, np.ndarray]], dims: int) -> dict[str, np.ndarray]:
+    """The vertices of the faces of each named part of the boundary, (vertices of a face, n)."""
+    names = {(int(tag), int(dim)): name for name, (tag, dim) in file.field_data.items()}
+    parts: dict[str, list[np.ndarray]] = {}
+    for number, (d, cell, data) in enumerate(blocks):
+        if d != dims - 1:
+            continue
+        sets = {name: found[number] for name, found in file.cell_sets.items() if not name.startswith("gmsh:")}
+        if (tags := file.cell_data.get("gmsh:physical")) is not None:
+            for tag in set(tags[number].tolist()) - {0}:
+                sets[names.get((tag, dims - 1), str(tag))] = np.flatnonzero(tags[number] == tag)
+        for name, members in sets.items():
+            if members is not None and len(members):
+                faces = data[np.asarray(members, dtype=np.int64), : len(CORNERS[cell])]
+                parts.setdefault(name, []).append(faces.T)
+    return {name: np.concatenate(found, axis=1) for name, found in parts.items()}
+
+
+def _link(points: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """What each point of one side meets at the other, which is shifted."""
+    ours, theirs = np.unique(ours), np.unique(theirs)
+    link = np.full(points.shape[1], -1, dtype=np.int64)
+    if len(ours) == len(theirs) > 0:
+        a, b = points[:, ours], points[:, theirs]
+        labels = place_labels(np.concatenate([a + (b.mean(1) - a.mean(1))[:, None], b], axis=1))
+        ranks = np.argsort(labels.reshape(2, -1), axis=1)
+        if len(np.unique(labels)) == len(ours):
+            link[ours[ranks[0]]] = theirs[ranks[1]]
+            return link
+    raise ValueError(
+        f"The {len(ours)} and {len(theirs)} points of two periodic sides do not lie opposite each other. "
+        f"Periodic sides are shifted copies, with the same mesh. Where files do not say which points meet, "
+        f"name the sides: "
+        f'`dg.read_mesh(path, periodic=[("left", "right")])`.'
+    )

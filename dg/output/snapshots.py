@@ -1,0 +1,130 @@
+"""Snapshots: a simulation in an HDF5 file, to the last bit, so that a later run goes on as if nothing had been.
+
+A file has the state, the mesh, and a header (JSON) with the time, the counters, what the control of the step
+size remembers, the element and the equations: all it takes to draw it, and to see whether a run may go on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import mirabelle as mb
+from mirabelle.dg.elements import element
+from mirabelle.dg.equations import Equations
+from mirabelle.dg.meshes import Mesh
+from mirabelle.dg.time.solution import Solution
+
+FORMAT = "mirabelle.dg snapshot 1"
+# The numbers and texts of a solution. Methods are given anew, timers count anew.
+COUNTERS = {f.name for f in dataclasses.fields(Solution)} - {"semi", "u", "method", "timers"}
+ARRAYS = [f.name for f in dataclasses.fields(Mesh) if f.name not in ("cell", "order", "boundaries")]
+
+
+def save(solution: Solution, path: Any) -> Path:
+    """Write a snapshot, which replaces an older one when it is whole.
+
+    >>> import tempfile
+    >>> from mirabelle import dg
+    >>> semi = dg.Semidiscretization(dg.box(2, periodic=True), dg.Advection((1.0,)), dg.Solver(3))
+    >>> solution = dg.Solution(semi, semi.state(lambda x, t: (x[0],)), t=0.5, steps=7)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(save(solution, f"{folder}/a.h5"), semi)
+    Solution at t = 0.5 after 7 steps
+    """
+    path, mesh, equations, e = named(path), solution.semi.mesh, solution.semi.equations, solution.semi.element
+    arrays = {f"mesh/{name}": getattr(mesh, name) for name in ARRAYS}
+    arrays |= {f"boundaries/{name}": np.stack(pair) for name, pair in mesh.boundaries.items()}
+    header = {
+        "format": FORMAT,
+        "solution": {name: getattr(solution, name) for name in sorted(COUNTERS)},
+        "mesh": [mesh.fingerprint, mesh.cell, mesh.order],
+        "element": [e.cell, e.order, e.kind_of_nodes],
+        "equations": repr(equations),
+        "class": [type(equations).__module__, type(equations).__qualname__],
+        "parameters": {f.name: getattr(equations, f.name) for f in dataclasses.fields(equations) if f.init},
+    }
+    text = np.frombuffer(json.dumps(header, default=repr).encode(), np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mb.save(path, {"u": solution.u, "header": text, **arrays})
+    return path
+
+
+def named(path: Any) -> Path:
+    """The path of a snapshot, of which the ending says how it is written.
+
+    >>> named("run")
+    Traceback (most recent call last):
+        ...
+    ValueError: Snapshots are files .h5, .npz or .zarr, and 'run' is none. Name it so: "run.h5".
+    """
+    path = Path(path)
+    if path.suffix not in (".h5", ".hdf5", ".npz", ".zarr"):
+        raise ValueError(
+            f"Snapshots are files .h5, .npz or .zarr, and {str(path)!r} is none. Name it so: "
+            f'"{path.with_suffix(".h5")}".'
+        )
+    return path
+
+
+def load(path: Any, semi: Any = None) -> Solution:
+    """The solution in a file, for `semi` to go on with: `dg.solve(semi, t_end, dg.load(path, semi), ...)`.
+
+    Without a semidiscretization it can be looked at: plotted, written for VTK.
+
+    >>> load(__file__)                                               # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    ValueError: ... is no snapshot. Write one: dg.save(solution, "state.h5").
+    """
+    try:
+        header = json.loads(mb.to_numpy(mb.load(path, "header")).tobytes())
+    except (KeyError, ValueError):
+        header = {}
+    if header.get("format") != FORMAT:
+        raise ValueError(f'{str(path)!r} is no snapshot. Write one: dg.save(solution, "state.h5").')
+    if semi is None:
+        semi = _stored(path, header)
+        u = mb.load(path, "u", device=mb.HostArray)
+    else:
+        u = mb.load(path, "u", device=semi.array)
+        e = semi.element
+        for what, there, here in (
+            ("element", header["element"], [e.cell, e.order, e.kind_of_nodes]),
+            ("equations", header["equations"], repr(semi.equations)),
+            ("type of numbers", str(u.dtype), str(np.dtype(semi.dtype))),
+            ("mesh", header["mesh"][0], semi.mesh.fingerprint),
+        ):
+            if there != here:
+                raise ValueError(
+                    f"The snapshot {str(path)!r} is of another simulation: its {what} is {there}, and here it "
+                    f"is {here}. Go on with what wrote it; only to look at it, load it alone: dg.load(path)."
+                )
+    stored = header["solution"].items()
+    kept: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored if k in COUNTERS}
+    return Solution(semi, u, **kept)
+
+
+def _stored(path: Any, header: dict[str, Any]) -> Any:
+    """What a file knows of a semidiscretization: enough to look at the state, not to go on."""
+    arrays = {name: mb.to_numpy(x) for name, x in mb.load(path).items()}
+    boundaries = {k.partition("/")[2]: (*v.copy(),) for k, v in arrays.items() if k.startswith("boundaries/")}
+    named: Any = {k: arrays[f"mesh/{k}"] for k in ARRAYS} | {"boundaries": boundaries}
+    mesh = Mesh(*header["mesh"][1:], **named)
+    module, name = header["class"]
+    try:
+        parameters = {k: tuple(v) if isinstance(v, list) else v for k, v in header["parameters"].items()}
+        equations = getattr(importlib.import_module(module), name)(**parameters)
+        assert isinstance(equations, Equations) and repr(equations) == header["equations"]
+    except Exception:
+        raise ValueError(
+            f"The equations of {str(path)!r} cannot be made here: {header['equations']} of {module}. Give a "
+            "semidiscretization with them: dg.load(path, semi)."
+        ) from None
+    return SimpleNamespace(mesh=mesh, equations=equations, element=element(*header["element"]))

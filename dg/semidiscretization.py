@@ -1,0 +1,325 @@
+"""A problem in space: equations on a mesh by a solver, as du/dt = rhs(u, t) of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import mirabelle as mb
+from mirabelle.dg import terms
+from mirabelle.dg.elements import element as reference_element
+from mirabelle.dg.equations import Equations
+from mirabelle.dg.meshes import Mesh
+from mirabelle.dg.operators import Boundary, operators, rule
+from mirabelle.dg.solver import FluxDifferencing, Solver, StrongForm
+from mirabelle.dg.stability import stable_step
+
+Fields = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Auxiliary:
+    """The given fields of equations, where fluxes are taken."""
+
+    nodes: Fields = ()
+    points: Fields = ()
+    inside: Fields = ()
+    outside: Fields = ()
+
+
+class Semidiscretization:
+    """Equations on a mesh by a solver, with all arrays of one type.
+
+    `boundary_conditions` are given by the names of the mesh's boundaries, `source(u, x, t, equations)` returns
+    one array a field. `array` makes arrays: `mb.HostArray`, `mb.RefArray`, `mb.CuArray`, `mb.CuArray.on(1)`.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> mesh = dg.box(8, lower=0.0, upper=2 * mb.pi, periodic=True)
+    >>> semi = dg.Semidiscretization(mesh, dg.Advection((1.0,)), dg.Solver(order=4))
+    >>> u = semi.state(lambda x, t: (mb.sin(x[0] - t),))
+    >>> exact = semi.state(lambda x, t: (-mb.cos(x[0] - t),))
+    >>> float(mb.max(mb.abs(semi.rhs(u, 0.0) - exact))) < 2e-3
+    True
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        equations: Equations,
+        solver: Solver,
+        boundary_conditions: Mapping[str, Any] | None = None,
+        source: Callable[..., Sequence[Any]] | None = None,
+        array: Callable[..., Any] = mb.HostArray,
+        dtype: Any = mb.float64,
+    ) -> None:
+        if equations.dims != mesh.dims:
+            raise ValueError(
+                f"{equations!r} has {equations.dims} space dimensions, the mesh has {mesh.dims}: give both "
+                f"the same number, e.g. `dg.box({(8,) * equations.dims})`."
+            )
+        given = dict(boundary_conditions or {})
+        mesh.check_boundaries(given)
+        for name, condition in given.items():
+            if isinstance(condition, type) or not hasattr(condition, "flux"):
+                raise ValueError(
+                    f"The boundary {name!r} has {condition!r} for a condition. Give an object such as "
+                    "`dg.SlipWall()` or `dg.FarField(lambda x, t: (...))`."
+                )
+        if not callable(array) or np.dtype(dtype).kind != "f":
+            raise ValueError(
+                f"There are no arrays of floating-point numbers by array={array!r} and dtype={dtype!r}. Give "
+                "both as objects: `array=mb.CuArray, dtype=mb.float32`."
+            )
+        if solver.artificial_viscosity is not None:
+            equations = solver.artificial_viscosity.regularised(equations)
+        self._kept: dict[Any, Any] = {}
+        self.mesh, self.equations, self.solver, self.source = mesh, equations, solver, source
+        self.boundary_conditions, self.array, self.dtype = given, array, np.dtype(dtype)
+        self.element = reference_element(mesh.cell, solver.order, solver.nodes)
+        self.rule = rule(self.element, solver.over_integration)
+        self.strong = isinstance(solver.volume, StrongForm)
+        if self.strong and (self.rule.volume_points is not None or self.rule.face_nodes is None):
+            raise ValueError(
+                "The strong form takes fluxes at nodes that lie on faces, too. Choose "
+                "`volume=dg.WeakForm()` with over-integration and with Gauss nodes."
+            )
+        self.operators, self.geometry = operators(mesh, self.rule, self.strong, self.put)
+        if isinstance(solver.volume, FluxDifferencing) and self.operators.split is None:
+            raise ValueError(
+                "Flux differencing needs Gauss-Lobatto nodes on lines, quadrilaterals or hexahedra, without "
+                f"over-integration; these are {self.element.kind_of_nodes} nodes on a {mesh.cell}. Choose "
+                "`volume=dg.WeakForm()`."
+            )
+        self.x: Fields = tuple([self.put(c) for c in self._positions(self.element.nodes)])
+        self.auxiliary = self._auxiliary()
+
+    # What there is
+
+    @property
+    def K(self) -> int:
+        """The number of cells."""
+        return len(self.mesh)
+
+    @property
+    def dims(self) -> int:
+        """The number of space dimensions."""
+        return self.mesh.dims
+
+    @property
+    def nodes(self) -> int:
+        """The number of nodes of a cell."""
+        return len(self.element.nodes)
+
+    @property
+    def line_shape(self) -> tuple[int, ...]:
+        """The nodes of a tensor-product cell, along each reference direction."""
+        return (self.solver.order + 1,) * self.dims
+
+    @property
+    def points(self) -> int:
+        """The number of points of a cell where fluxes are taken."""
+        return len(self.rule.volume_weights)
+
+    @property
+    def unknowns(self) -> int:
+        """The number of unknowns: fields times nodes times cells."""
+        return len(self.equations) * self.nodes * self.K
+
+    @property
+    def second_order(self) -> bool:
+        """Whether the equations have second derivatives."""
+        return self.equations.second_order
+
+    def __repr__(self) -> str:
+        return (
+            f"Semidiscretization of {type(self.equations).__name__} on {self.K} {self.mesh.cell} cells, "
+            f"order {self.solver.order}: {self.unknowns} unknowns as "
+            f"{getattr(self.array, '__name__', self.array)}"
+        )
+
+    # Arrays of this place
+
+    def put(self, values: Any) -> Any:
+        """NumPy's values as an array of this semidiscretisation's type; floating-point numbers get its
+        dtype."""
+        values = np.asarray(values)
+        dtype = self.dtype if values.dtype.kind == "f" else values.dtype
+        return self.array(np.asarray(values, dtype, order="C"))
+
+    def scalar(self, value: float) -> Any:
+        """A number as an array without axes: what programs take where a number changes from call to call."""
+        return self.put(np.asarray(float(value)))
+
+    def fields(self, u: Any) -> Fields:
+        """A state as a tuple of fields, with the equations' given fields behind them: what pointwise functions
+        take."""
+        return (*terms.split(u), *self.auxiliary.nodes)
+
+    def kept(self, make: Callable[[Semidiscretization], Any]) -> Any:
+        """What `make(self)` returned at first: the constant arrays of a form, a sensor or a limiter."""
+        if make not in self._kept:
+            self._kept[make] = make(self)
+        return self._kept[make]
+
+    def state(self, function: Callable[[Fields, Any], Sequence[Any]], t: float = 0.0) -> Any:
+        """The state (m, Np, K) of conservative fields `function(x, t)` at the nodes."""
+        values = self._one_a_field(function(self.x, t))
+        like = self.x[0] * 0.0
+        return mb.materialize(mb.astype(mb.stack([like + v for v in values]), self.dtype))
+
+    def _one_a_field(self, values: Any) -> Any:
+        """What a function of (x, t) returned, if there is one value a field."""
+        n = len(self.equations)
+        count = len(values) if isinstance(values, tuple | list) or np.ndim(values) else "no tuple of"
+        if count != n:
+            raise ValueError(
+                f"The function returned {count} fields; {type(self.equations).__name__} has {n}: "
+                f"{', '.join(self.equations.names)}. Return one each: `lambda x, t: ({('0.0, ' * n).strip()})`."
+            )
+        return values
+
+    def at_boundary(self, values: Any, there: Boundary) -> Fields:
+        """Fields (n, Np, K) at the points of a boundary."""
+        to_faces = self.operators.to_faces
+        return terms.at_boundary(
+            values if to_faces is None else mb.materialize(to_faces @ values), there.points
+        )
+
+    # The right-hand side
+
+    def rhs(self, u: Any, t: Any = 0.0) -> Any:
+        """du/dt of a state at a time."""
+        return terms.right_hand_side(self, u, t)
+
+    def limit(self, u: Any, t: Any = 0.0) -> Any:
+        """A state as the solver's limiters leave it."""
+        for limiter in self.solver.limiters:
+            u = limiter(self, u, t)
+        return u
+
+    def artificial_diffusivity(self, u: Any, faces: bool = False) -> Any:
+        """What the solver's artificial viscosity adds to that of the equations: a number, one a cell (1, K), or
+        the larger one of both cells at faces (Nf, 1, K)."""
+        added = self.solver.artificial_viscosity
+        return 0.0 if added is None else added.diffusivity(self, u, faces)
+
+    def penalty(self, diffusivity: Any, steepness: Any) -> Any:
+        """What jumps are multiplied with (K. Shahbazi, J. Comput. Phys. 205, 2005,
+        doi:10.1016/j.jcp.2004.11.017)."""
+        n, d = self.solver.order, self.dims
+        return self.solver.viscous.penalty * (n + 1) * (n + d) / d * diffusivity * steepness
+
+    def max_dt(self, u: Any, cfl: float = 1.0, method: Any = None) -> Any:
+        """The largest stable time step times `cfl`, as an array without axes.
+
+        The limit of a method comes from the spectrum of the operator on reference cells (`dg.stability`).
+        """
+        fields, o, element = self.fields(u), self.operators, self.element
+        if element.is_tensor and self.rule.volume_points is not None:  # its mass matrix is that of Gauss nodes
+            element = reference_element(element.cell, element.order, "gauss")
+        limit = stable_step(element, method)
+        rate = 0.0
+        J = 1.0 if o.correction is None else self._inverse_jacobian
+        lengths: Any = 0.0
+        for face in self.element.faces:
+            N = [
+                sum(float(face.normal[r]) * o.node_metric[r][a] for r in range(self.dims))
+                for a in range(self.dims)
+            ]
+            size = mb.sqrt(sum(c * c for c in N))
+            rate = rate + 0.5 * size * J * self.equations.max_speed(fields, tuple([c / size for c in N]))
+            lengths = lengths + 0.5 * size * J
+        rate = rate / limit.advection
+        if self.second_order:
+            stiffness = self.solver.viscous.stiffness / limit.diffusion
+            diffusivity = self.equations.diffusivity(fields) + self.artificial_diffusivity(u)
+            rate = rate + diffusivity * lengths * lengths * stiffness
+        return cfl / mb.max(rate)
+
+    # Integrals
+
+    @cached_property
+    def _inverse_jacobian(self) -> Any:
+        return self.put(1 / self.geometry.jacobian_at(self.element.nodes))
+
+    @cached_property
+    def weights(self) -> Any:
+        """Weights of the nodes' values in integrals, (Np, K)."""
+        e, r, g = self.element, self.rule, self.geometry
+        if g.affine or (e.is_tensor and r.volume_points is None):
+            return self.put(e.weights[:, None] * np.broadcast_to(g.jacobian_at(e.nodes), (self.nodes, self.K)))
+        points, w = (
+            e.quadrature(3 * e.order) if r.volume_points is None else (r.volume_points, r.volume_weights)
+        )
+        return self.put(e.interpolation(points).T @ (w[:, None] * g.jacobian_at(points)))
+
+    @cached_property
+    def volume(self) -> float:
+        """The domain's volume."""
+        return float(mb.sum(self.weights))
+
+    def integrate(self, values: Any) -> Any:
+        """The integral over the domain of values at the nodes (..., Np, K); numbers stay on their place."""
+        return mb.sum(self.weights * values, axis=(-2, -1))
+
+    @cached_property
+    def cell_volumes(self) -> Any:
+        """(1, K)."""
+        return mb.materialize(mb.sum(self.weights, axis=0, keepdims=True))
+
+    def means(self, u: Any) -> Any:
+        """The mean of each field in each cell, (m, 1, K)."""
+        return mb.sum(u * self.weights, axis=-2, keepdims=True) / self.cell_volumes
+
+    def norms(
+        self, u: Any, exact: Callable[[Fields, Any], Sequence[Any]], t: float
+    ) -> dict[str, tuple[float, float]]:
+        """(L2, Linf) of the error of each conservative field; L2 is taken by a finer quadrature, over the root
+        of the volume."""
+        degree = 2 * self.solver.order + 4
+        points, w = self.element.quadrature(degree)
+        x = tuple(self._positions(points))
+        J = np.broadcast_to(self.geometry.jacobian_at(points), (len(points), self.K))
+        values = np.einsum("qp,mpk->mqk", self.element.interpolation(points), mb.to_numpy(mb.materialize(u)))
+        wanted = [
+            np.broadcast_to(mb.to_numpy(mb.materialize(v)), J.shape) if not np.isscalar(v) else v
+            for v in self._one_a_field(exact(tuple([mb.HostArray(c) for c in x]), t))
+        ]
+        out = {}
+        for i, name in enumerate(self.equations.names):
+            e = values[i] - wanted[i]
+            out[name] = (
+                float(np.sqrt(np.sum(w[:, None] * J * e * e) / np.sum(w[:, None] * J))),
+                float(np.abs(e).max()),
+            )
+        return out
+
+    def sample(self, u: Any, points: Any) -> np.ndarray:
+        """The fields at points (d, n) anywhere in the domain, (m, n) in NumPy; NaN outside of it."""
+        from mirabelle.dg.sampling import sampled
+
+        return sampled(self, u, np.asarray(points, float))
+
+    def _positions(self, reference: np.ndarray) -> np.ndarray:
+        return self.geometry.at(self.geometry.positions, reference)
+
+    def _auxiliary(self) -> Auxiliary:
+        """The equations' given fields. Boundaries get theirs, too."""
+        values = self.equations.auxiliary(self.x)
+        if not values:
+            return Auxiliary()
+        like = self.x[0] * 0.0
+        nodes = mb.materialize(mb.stack([like + v for v in values]))
+        to_points = self.operators.to_points
+        points = terms.split(nodes if to_points is None else mb.materialize(to_points @ nodes))
+        inside, outside = terms.both_sides(self.operators, nodes)
+        for name, there in self.operators.boundaries.items():
+            found = tuple([mb.materialize(v) for v in self.at_boundary(nodes, there)])
+            self.operators.boundaries[name] = there.with_auxiliary(found)
+        kept = [tuple([mb.materialize(v) for v in of]) for of in (points, inside, outside)]
+        return Auxiliary(terms.split(nodes), *kept)

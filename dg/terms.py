@@ -1,0 +1,355 @@
+"""The right-hand side, term by term.
+
+`right_hand_side` reads as the method; each of its steps is a generic function of the form, the
+semidiscretisation and the state with a method in plain array language. A method for one's own form, equations
+or type of arrays replaces it:
+
+>>> import mirabelle as mb
+>>> from mirabelle import dg
+>>> semi = dg.Semidiscretization(dg.box(4, periodic=True), dg.Advection((1.0,)), dg.Solver(2))
+>>> u = semi.state(lambda x, t: (mb.sin(x[0]),))
+>>> def mine(form, semi, u, gradients): return 0.0 * u   # a specialised kernel would stand here
+>>> with mb.override(dg.volume_term, (dg.WeakForm, object, mb.HostArray, object), mine):
+...     rates = semi.rhs(u, 0.0)
+>>> rates.shape
+(1, 3, 4)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import mirabelle as mb
+from mirabelle.dg.operators import Lines, Matrices
+from mirabelle.dg.solver import FluxDifferencing, VolumeForm
+
+if TYPE_CHECKING:
+    from mirabelle.dg.operators import Boundary, Operators
+    from mirabelle.dg.semidiscretization import Semidiscretization
+
+Fields = tuple[Any, ...]
+
+
+def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> Any:
+    """du/dt of a state (m, Np, K) at a time (an array without axes)."""
+    gradients = gradient(semi.solver.viscous, semi, u, t) if semi.second_order else None
+    rates = volume_term(semi.solver.volume, semi, u, gradients)
+    rates = rates + lift(semi.operators.matrices, semi, surface_term(semi, u, gradients, t))
+    rates = corrected(semi, rates)
+    if semi.source is None:
+        return rates
+    sources = semi.source(semi.fields(u), semi.x, t, semi.equations)
+    return stacked([rates[i] + s for i, s in enumerate(sources)], rates.shape)
+
+
+# Pieces
+
+
+def stacked(parts: Sequence[Any], shape: tuple[int, ...]) -> Any:
+    """Values along a new first axis, each stretched to the others' shape, which is that of an array without
+    its first axis."""
+    return mb.stack([mb.broadcast_to(p, shape[1:]) for p in parts])
+
+
+def split(values: Any) -> Fields:
+    """The arrays along the first axis."""
+    return tuple([values[i] for i in range(values.shape[0])])
+
+
+def both_sides(o: Operators, values: Any) -> tuple[Fields, Fields]:
+    """What fields (n, Np, K) are at the faces' points, in the cell itself and in its neighbour: tuples of (Nf,
+    nq, K)."""
+    if o.own is not None:
+        inside = tuple([v[o.own] for v in split(values)])
+    else:
+        values = mb.materialize(o.to_faces @ values)
+        inside = tuple([mb.reshape(v, (*o.faces, -1)) for v in split(values)])
+    return inside, tuple([mb.reshape(v, (-1,))[o.neighbour] for v in split(values)])
+
+
+def at_boundary(values: Any, places: Any) -> Fields:
+    """Fields at the points of a boundary, in one row."""
+    return tuple([mb.reshape(v, (-1,))[places] for v in split(values)])
+
+
+def corrected(semi: Semidiscretization, rates: Any) -> Any:
+    """What the reference element's inverse mass matrix made, for cells that are not affine."""
+    c = semi.operators.correction
+    if c is None:
+        return rates
+    if c.ndim == 2:
+        return c * rates
+    rates = mb.materialize(rates)
+    return mb.sum(c * mb.expand_dims(rates, axis=-3), axis=-2)
+
+
+def along_normal(fluxes: Sequence[Fields], normal: Fields) -> Fields:
+    """Fluxes along coordinate axes as one along a normal."""
+    return tuple([sum(f * n for f, n in zip(of, normal, strict=True)) for of in zip(*fluxes, strict=True)])
+
+
+def difference(a: Sequence[Any], b: Sequence[Any]) -> Fields:
+    """Field by field."""
+    return tuple([x - y for x, y in zip(a, b, strict=True)])
+
+
+def penalised(flux: Sequence[Any], tau: Any, inside: Fields, outside: Fields) -> Fields:
+    """A flux that also draws both sides of a jump together. (Given fields follow the others, and do not jump.)"""
+    return tuple([f - tau * (b - a) for f, a, b in zip(flux, inside, outside, strict=False)])
+
+
+# The volume
+
+
+@mb.generic
+def volume_term(form: VolumeForm, semi: Semidiscretization, u: Any, gradients: Any) -> Any:
+    """The integral over cells, as rates (m, Np, K). `gradients` are None, or what `dg.gradient` returned."""
+
+
+def reference_fluxes(
+    semi: Semidiscretization, u: Any, gradients: Any, *, advective: bool = True
+) -> list[Fields]:
+    """The flux along each direction of the reference cells, at the volume's points."""
+    equations, o = semi.equations, semi.operators
+
+    def at_points(values: Any) -> Fields:
+        return split(values if o.to_points is None else mb.materialize(o.to_points @ values))
+
+    fields = (*at_points(u), *semi.auxiliary.points)
+    flows = [equations.normal_flux(fields, direction) for direction in o.metric] if advective else []
+    if not semi.second_order:
+        return flows
+    slopes = _by_axis(at_points(gradients[0]), semi.dims)
+    viscous = [equations.viscous_flux(fields, slopes, a) for a in range(semi.dims)]
+    diffused = [along_normal(viscous, direction) for direction in o.metric]
+    if not advective:
+        return [tuple([-f for f in of]) for of in diffused]
+    return [difference(*of) for of in zip(flows, diffused, strict=True)]
+
+
+@mb.generic
+def volume_rates(matrices: Any, semi: Semidiscretization, fluxes: Any) -> Any:
+    """Fluxes along the reference directions, tuples of (nP, K), as rates (m, Np, K) at the nodes."""
+
+
+@volume_rates.method
+def _(matrices: Matrices, semi: Any, fluxes: list) -> Any:
+    shape = (semi.points, semi.K)
+    joined = [mb.concat([mb.broadcast_to(f, shape) for f in of]) for of in zip(*fluxes, strict=True)]
+    return matrices.volume @ mb.stack(joined)
+
+
+@volume_rates.method
+def _(matrices: Lines, semi: Any, fluxes: list) -> Any:
+    total: Any = 0.0
+    for r, flux in enumerate(fluxes):
+        along = mb.materialize(stacked(flux, (len(flux), semi.nodes, semi.K)))
+        along = mb.reshape(along, (len(flux), *semi.line_shape, semi.K))
+        for j, column in enumerate(matrices.volume[r]):
+            total = total + column * along[_at(r + 1, j)]
+    return mb.reshape(total, (len(fluxes[0]), semi.nodes, semi.K))
+
+
+def _at(axis: int, j: int) -> tuple[slice, ...]:
+    """The index of one place along an axis, which stays."""
+    return (*[slice(None)] * axis, slice(j, j + 1))
+
+
+@volume_term.method
+def _(form: VolumeForm, semi: Any, u: Any, gradients: Any) -> Any:
+    return volume_rates(semi.operators.matrices, semi, reference_fluxes(semi, u, gradients))
+
+
+@volume_term.method
+def _(form: FluxDifferencing, semi: Any, u: Any, gradients: Any) -> Any:
+    rates = stacked(flux_differences(form, semi, semi.fields(u)), u.shape)
+    return with_diffusion(rates, semi, u, gradients)
+
+
+def with_diffusion(rates: Any, semi: Semidiscretization, u: Any, gradients: Any) -> Any:
+    """Rates of advection and, if the equations have second derivatives, those of diffusion in weak form."""
+    if not semi.second_order:
+        return rates
+    fluxes = reference_fluxes(semi, u, gradients, advective=False)
+    return rates + volume_rates(semi.operators.matrices, semi, fluxes)
+
+
+def flux_differences(form: FluxDifferencing, semi: Semidiscretization, fields: Fields) -> Fields:
+    """-sum_r sum_j 2 D_ij f(u_i, u_j) along the lines of nodes of each direction, tuples of (Np, K)."""
+    o, n = semi.operators, semi.solver.order + 1
+    total: list[Any] = [0.0] * len(semi.equations)
+    for r, direction in enumerate(o.metric):
+        before, after = n**r, n ** (semi.dims - 1 - r)
+
+        def lines(v: Any, at: int, before: int = before, after: int = after) -> Any:
+            """Node i of a line along axis 1 (`at` 1) or along axis 2."""
+            if v.shape[0] == 1:
+                return mb.reshape(v, (1, 1, 1, 1, -1))
+            return mb.reshape(v, (before, n, 1, after, -1) if at == 1 else (before, 1, n, after, -1))
+
+        left, right = [tuple([lines(v, at) for v in fields]) for at in (1, 2)]
+        normal = tuple(
+            [0.5 * (lines(c, 1) + lines(c, 2)) if c.shape[0] > 1 else lines(c, 1) for c in direction]
+        )
+        for i, f in enumerate(form.volume_flux(left, right, normal, semi.equations)):
+            total[i] = total[i] + mb.reshape(mb.sum(o.split * f, axis=2), (semi.nodes, -1))
+    return tuple(total)
+
+
+# Faces
+
+
+def surface_term(semi: Semidiscretization, u: Any, gradients: Any, t: Any) -> Any:
+    """Numerical fluxes at the faces' points, times the faces' Jacobian: (m, Nf nq, K)."""
+    o = semi.operators
+    inside, outside = both_sides(o, u)
+    inside, outside = (*inside, *semi.auxiliary.inside), (*outside, *semi.auxiliary.outside)
+    slopes = None if gradients is None else both_sides(o, gradients[1])
+    flux = interface_flux(semi.solver.surface_flux, semi, u, inside, outside, slopes)
+
+    def outer(name: str, there: Boundary) -> Fields:
+        flux = boundary_flux(semi.boundary_conditions[name], semi, u, gradients, t, there)
+        return tuple([there.scale * f for f in flux])
+
+    flux = with_boundaries(o, [o.scale * f for f in flux], outer)
+    return mb.reshape(stacked(flux, (len(flux), *o.faces, semi.K)), (len(flux), -1, semi.K))
+
+
+def with_boundaries(
+    o: Operators, values: Sequence[Any], outer: Callable[[str, Boundary], Fields]
+) -> Sequence[Any]:
+    """Values at face points (Nf, nq, K), where a boundary is those that `outer` has for its points.
+
+    A choice, not a write: so all of it stays one kernel.
+    """
+    if not o.boundaries:
+        return values
+    found = [outer(*of) for of in o.boundaries.items()]
+    rows = [mb.materialize(mb.concat(row)) for row in zip(*found, strict=True)]
+    return [mb.where(o.is_outer, row[o.outer], v) for row, v in zip(rows, values, strict=True)]
+
+
+@mb.generic
+def interface_flux(
+    numerical: Any, semi: Semidiscretization, u: Any, inside: Any, outside: Any, slopes: Any
+) -> Any:
+    """The numerical flux between cells, of the fields on both sides; `slopes` are None or those of
+    gradients."""
+
+
+@interface_flux.method
+def _(numerical: Any, semi: Any, u: Any, inside: Any, outside: Any, slopes: Any) -> Any:
+    o, equations = semi.operators, semi.equations
+    flux = numerical(inside, outside, o.normal, equations)
+    own = equations.normal_flux(inside, o.normal) if semi.strong else None
+    if semi.second_order:
+        viscous = semi.solver.viscous
+        sides = [_viscous_normal(semi, v, q, o.normal) for v, q in zip((inside, outside), slopes, strict=True)]
+        flux = difference(flux, viscous.flux(*sides, o.normal))
+        if viscous.penalty:
+            largest = mb.maximum(equations.diffusivity(inside), equations.diffusivity(outside))
+            tau = semi.penalty(largest + semi.artificial_diffusivity(u, faces=True), o.steepness)
+            flux = penalised(flux, tau, inside, outside)
+        own = own and difference(own, sides[0])
+    return difference(flux, own) if own else tuple(flux)
+
+
+@mb.generic
+def boundary_flux(condition: Any, semi: Semidiscretization, u: Any, gradients: Any, t: Any, there: Any) -> Any:
+    """The flux through the points of one boundary, along the outward normal."""
+
+
+@boundary_flux.method
+def _(condition: Any, semi: Any, u: Any, gradients: Any, t: Any, there: Any) -> Any:
+    equations = semi.equations
+    inside = (*semi.at_boundary(u, there), *there.auxiliary)
+    numerical = semi.solver.surface_flux
+    flux = condition.flux(inside, there.normal, there.x, t, equations, numerical)
+    own = equations.normal_flux(inside, there.normal) if semi.strong else None
+    if semi.second_order:
+        slopes = semi.at_boundary(gradients[1], there)
+        by_axis = _by_axis(slopes, semi.dims)
+        diffused = equations.boundary_viscous_flux(condition, inside, by_axis, there.normal, there.x, t)
+        flux = difference(flux, diffused)
+        if semi.solver.viscous.penalty:
+            tau = semi.penalty(equations.diffusivity(inside), there.steepness)
+            outside = condition.state(inside, there.normal, there.x, t, equations)
+            flux = penalised(flux, tau, inside, outside)
+        own = own and difference(own, _viscous_normal(semi, inside, slopes, there.normal))
+    return difference(flux, own) if own else tuple(flux)
+
+
+@mb.generic
+def lift(matrices: Any, semi: Semidiscretization, values: Any) -> Any:
+    """Fluxes at faces' points (m, Nf nq, K) as rates at the nodes."""
+
+
+@lift.method
+def _(matrices: Matrices, semi: Any, values: Any) -> Any:
+    return matrices.lift @ values
+
+
+@lift.method
+def _(matrices: Lines, semi: Any, values: Any) -> Any:
+    (faces, _), m, ends = semi.operators.faces, values.shape[0], semi.line_shape[1:]
+    values = mb.reshape(values, (m, faces, *ends, semi.K))
+    total: Any = 0.0
+    for r, sides in enumerate(matrices.lift):
+        for side, column in enumerate(sides):
+            total = total + column * mb.expand_dims(values[:, 2 * r + side], axis=r + 1)
+    return mb.reshape(total, (m, semi.nodes, semi.K))
+
+
+# Second derivatives
+
+
+def _by_axis(values: Fields, dims: int) -> list[Fields]:
+    """Derivatives, of all variables along the first axis first, as one tuple an axis."""
+    n = len(values) // dims
+    return [values[a * n : (a + 1) * n] for a in range(dims)]
+
+
+def _viscous_normal(semi: Semidiscretization, fields: Fields, slopes: Fields, normal: Fields) -> Fields:
+    by_axis = _by_axis(slopes, semi.dims)
+    return along_normal([semi.equations.viscous_flux(fields, by_axis, a) for a in range(semi.dims)], normal)
+
+
+@mb.generic
+def gradient(viscous: Any, semi: Semidiscretization, u: Any, t: Any) -> Any:
+    """The gradient of the equations' gradient variables, (d n, Np, K): what cells see, and what faces see."""
+
+
+@gradient.method
+def _(viscous: Any, semi: Any, u: Any, t: Any) -> Any:
+    o, equations, d = semi.operators, semi.equations, semi.dims
+    w = equations.gradient_variables(semi.fields(u))
+    n, nodes = len(w), semi.nodes
+    slopes = o.derivative @ stacked(w, (n, nodes, semi.K))
+    along = [[slopes[i, r * nodes : (r + 1) * nodes] for i in range(n)] for r in range(d)]
+    broken = stacked(
+        [sum(o.node_metric[r][a] * along[r][i] for r in range(d)) for a in range(d) for i in range(n)],
+        (d * n, nodes, semi.K),
+    )
+    inside, outside = both_sides(o, u)
+    inside, outside = (*inside, *semi.auxiliary.inside), (*outside, *semi.auxiliary.outside)
+    own = equations.gradient_variables(inside)
+    value = viscous.value(own, equations.gradient_variables(outside), o.normal)
+    jumps = [o.scale * (v - w) for v, w in zip(value, own, strict=True)]
+
+    def outer(name: str, there: Boundary) -> Fields:
+        fields = (*semi.at_boundary(u, there), *there.auxiliary)
+        own = equations.gradient_variables(fields)
+        condition = semi.boundary_conditions[name]
+        value = equations.boundary_values(condition, own, fields, there.normal, there.x, t)
+        return tuple([there.scale * c * (v - w) for c in there.normal for v, w in zip(value, own, strict=True)])
+
+    values = stacked(
+        with_boundaries(o, [j * c for c in o.normal for j in jumps], outer), (d * n, *o.faces, semi.K)
+    )
+    whole = corrected(semi, broken - lift(o.matrices, semi, mb.reshape(values, (d * n, -1, semi.K))))
+    found = [whole, corrected(semi, broken)] if viscous.broken else [whole]
+    if semi.solver.artificial_viscosity is not None:
+        found = [semi.solver.artificial_viscosity.scaled(semi, u, q) for q in found]
+    found = [mb.materialize(q) for q in found]
+    return found[0], found[-1]

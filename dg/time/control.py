@@ -1,0 +1,125 @@
+"""How long a step is: fixed, from the speed of waves, or from an estimate of the error.
+
+A control says which program a step runs, and what the one number means that is read of it, its *verdict*.
+
+>>> from mirabelle.dg.time.methods import RK4
+>>> control_of(RK4(), 0.1, None, None, 1)
+FixedStep(size=0.1, interval=1)
+>>> ErrorStep(1e-6).accepts(3.0), CflStep(0.5).after(0.25, 0.1, Solution(None, None))
+(False, 0.25)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import mirabelle as mb
+from mirabelle.dg.time.methods import Embedded, RungeKutta
+from mirabelle.dg.time.solution import Solution
+
+# What a step starts from and ends with: the state, and for embedded methods the right-hand side there.
+Carry = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class FixedStep:
+    """Steps of one length. The others differ from it in what they override."""
+
+    size: float
+    interval: int = 1
+
+    def begin(self, semi: Any, u: Any, t: Any) -> Carry:
+        """What the first step starts from."""
+        return (u,)
+
+    def advance(self, semi: Any, method: Any, carry: Carry, t: Any, dt: Any) -> tuple[Carry, Any]:
+        """One step: what the next one starts from, and the verdict."""
+        u = method.step(semi.rhs, carry[0], t, dt, semi.limit)
+        return (u,), self.verdict(semi, method, u)
+
+    def verdict(self, semi: Any, method: Any, u: Any) -> Any:
+        """The number that is read."""
+        return self.size
+
+    def first(self, semi: Any, method: Any, carry: Carry, span: float) -> float:
+        """The length of the first step."""
+        return float(self.verdict(semi, method, carry[0]))
+
+    def accepts(self, verdict: float) -> bool:
+        """Whether the step counts."""
+        return not math.isnan(verdict)
+
+    def after(self, verdict: float, dt: float, solution: Solution) -> float:
+        """The length of the next step, after this verdict on one of length dt."""
+        return verdict
+
+
+class CflStep(FixedStep):
+    """Steps of `size` times what waves and diffusion allow, worked out anew every `interval` steps."""
+
+    def verdict(self, semi: Any, method: Any, u: Any) -> Any:
+        return semi.max_dt(u, self.size, method)
+
+
+class ErrorStep(FixedStep):
+    """Steps whose estimated error is about `size` (relative to the state, or absolute where that is below one).
+
+    Söderlind, Wang: Adaptive time-stepping and computational stability, J. Comput. Appl. Math. 185 (2006),
+    https://doi.org/10.1016/j.cam.2005.03.008.
+    """
+
+    def begin(self, semi: Any, u: Any, t: Any) -> Carry:
+        return (u, mb.materialize(semi.rhs(u, t)))
+
+    def advance(self, semi: Any, method: Any, carry: Carry, t: Any, dt: Any) -> tuple[Carry, Any]:
+        u, k, error = method.attempt(semi.rhs, *carry, t, dt, semi.limit)
+        return (u, k), self.norm(error, mb.maximum(mb.abs(carry[0]), mb.abs(u)))
+
+    def norm(self, values: Any, magnitude: Any) -> Any:
+        """The root mean square of values in units of the tolerance."""
+        scaled = values / (self.size * (1 + magnitude))
+        return mb.sqrt(mb.mean(scaled * scaled))
+
+    def first(self, semi: Any, method: Any, carry: Carry, span: float) -> float:
+        # A hundredth of the time in which the state changes, as Hairer, Nørsett and Wanner start.
+        u, k = carry
+        state, slope = (float(self.norm(v, mb.abs(u))) for v in (u, k))
+        return min(span, 0.01 * state / slope if min(state, slope) > 1e-5 else 1e-5 * span)
+
+    def accepts(self, verdict: float) -> bool:
+        return verdict <= 1.0
+
+    def after(self, verdict: float, dt: float, solution: Solution) -> float:
+        method = solution.method
+        if not (math.isfinite(verdict) and isinstance(method, Embedded)):
+            return 0.2 * dt
+        errors = (max(verdict, 1e-10), *solution.history)
+        order = min(method.order, method.embedded_order) + 1
+        factor = math.prod(e ** (-beta / order) for e, beta in zip(errors, method.control, strict=True))
+        after = dt * (1 + math.atan(0.9 * factor - 1))  # a smooth limit keeps the sequence of steps smooth
+        if not self.accepts(verdict):
+            return after
+        if dt < solution.dt:  # shortened in order to land somewhere: that says little of the next one
+            return max(after, solution.dt)
+        solution.history = errors[:2]
+        return after
+
+
+def control_of(method: RungeKutta, dt: Any, cfl: Any, tolerance: Any, interval: int) -> FixedStep:
+    """The control that was asked for, by one of dt, cfl and tolerance."""
+    kinds = {"dt": (FixedStep, dt), "cfl": (CflStep, cfl), "tolerance": (ErrorStep, tolerance)}
+    given = [name for name, (_, value) in kinds.items() if value is not None]
+    if len(given) != 1:
+        what = f"{' and '.join(given)} are given together" if given else "nothing says how long a step is"
+        raise ValueError(f"solve: {what}. Give one of them: solve(..., cfl=0.8), dt=1e-3 or tolerance=1e-6.")
+    kind, value = kinds[given[0]]
+    if not (value > 0 and math.isfinite(value) and interval >= 1):
+        raise ValueError(f"solve: {given[0]}={value} and cfl_interval={interval} have to be positive numbers.")
+    if tolerance is not None and not isinstance(method, Embedded):
+        raise ValueError(
+            f"solve: {type(method).__name__} does not estimate its error, which tolerance= needs. "
+            "Take an embedded method: solve(..., method=dg.RDPK3SpFSAL35(), tolerance=1e-6)."
+        )
+    return kind(float(value), 1 if tolerance is not None else int(interval))

@@ -1,0 +1,122 @@
+"""What a simulation has come to: the state, the time, how many steps it took, and what one does with it.
+
+A `Solution` is alive while `solve` runs, and is what callbacks are given. Afterwards it may be solved further.
+
+>>> from mirabelle import dg
+>>> semi = dg.Semidiscretization(dg.box(4, periodic=True), dg.Advection((1.0,)), dg.Solver(2))
+>>> solution = dg.solve(semi, 0.1, lambda x, t: (1 + 0 * x[0],), dt=0.05)
+>>> solution
+Solution at t = 0.1 after 2 steps
+>>> solution.errors(lambda x, t: (1 + 0 * x[0],))["u"].linf < 1e-12
+True
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import mirabelle as mb
+from mirabelle.dg.time.methods import RungeKutta
+from mirabelle.dg.time.timers import Timers
+
+
+class Errors(NamedTuple):
+    """The error of a field: in L2, over the square root of the volume, and the largest at a node."""
+
+    l2: float
+    linf: float
+
+
+@dataclass(eq=False)
+class Solution:
+    """A state `u` at the time `t` of a semidiscretization, after some `steps`.
+
+    The step that comes next, were it not shortened to land on some time, is `dt`; `control` says what worked it
+    out, and `history` are the last errors of steps, relative to the tolerance.
+    """
+
+    semi: Any
+    u: Any
+    t: float = 0.0
+    steps: int = 0
+    method: RungeKutta | None = None
+    rhs_calls: int = 0
+    rejected: int = 0
+    interrupted: bool = False
+    stopped: str = ""
+    dt: float = 0.0
+    control: str = ""
+    history: tuple[float, float] = (1.0, 1.0)
+    span: tuple[float, float] = (0.0, 0.0)
+    timers: Timers = field(default_factory=Timers)
+
+    @property
+    def seconds(self) -> float:
+        """All the seconds that its timers have counted."""
+        return sum(self.timers.seconds.values(), start=0.0)
+
+    @property
+    def performance_index(self) -> float:
+        """Seconds of steps, times threads, over nodes and right-hand sides."""
+        name = "steps" if "steps" in self.timers.calls else "first step"
+        if name not in self.timers.calls or self.method is None:
+            return float("nan")
+        work = self.u[0].size * self.method.stages * self.timers.calls[name]
+        return float(self.timers.seconds[name] * mb.settings.num_threads / work)
+
+    def request_stop(self, reason: str) -> None:
+        """Ask, from a callback, that this step be the last one."""
+        self.stopped = self.stopped or reason
+
+    def errors(self, exact: Any) -> dict[str, Errors]:
+        """The errors of every field against a function exact(x, t), which returns the conservative fields."""
+        return {name: Errors(*pair) for name, pair in self.semi.norms(self.u, exact, self.t).items()}
+
+    def plot(self, name: str | None = None, **options: Any) -> Any:
+        """Draw a field: a line, colours, or a slice (`mirabelle.dg.output.plotting.plot`)."""
+        from mirabelle.dg.output import plotting
+
+        return plotting.plot(self, name, **options)
+
+    def save(self, path: Any) -> Any:
+        """Write a snapshot that a later run can start from (`mirabelle.dg.output.snapshots.save`)."""
+        from mirabelle.dg.output import snapshots
+
+        return snapshots.save(self, path)
+
+    def summary(self) -> str:
+        """A few lines to print at the end: what was computed, and where the time went."""
+        counts = f"{self.rhs_calls} right-hand sides, {self.rejected} rejected steps"
+        index = f"{self.performance_index:.3g} s x threads / node / right-hand side"
+        return f"{self!r}\n{counts}, {index}\n{self.timers!r}"
+
+    def __repr__(self) -> str:
+        end = f", stopped: {self.stopped}" if self.stopped else ""
+        return f"Solution at t = {self.t:.6g} after {self.steps} steps{end}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.summary())}</pre>"
+
+
+class BlowUp(ArithmeticError):
+    """The solution is no longer finite, or no step is short enough; `solution` is the last good one."""
+
+    def __init__(self, message: str, solution: Solution) -> None:
+        super().__init__(message)
+        self.solution = solution
+
+
+def first_bad_place(semi: Any, u: Any) -> str:
+    """Where a state is not finite first: the field, its value and the coordinates; empty if it is nowhere."""
+    values = mb.to_numpy(mb.materialize(u))
+    bad = np.argwhere(~np.isfinite(values))
+    if not len(bad):
+        return ""
+    component, node, cell = (int(i) for i in bad[0])
+    value, name = values[component, node, cell], semi.equations.names[component]
+    place = ", ".join(f"{round(float(mb.to_numpy(x)[node, cell]), 12) + 0.0:.6g}" for x in semi.x)
+    return f"{name} is {value} at x = ({place}), node {node} of cell {cell} (of {len(bad)} such values)"

@@ -1,0 +1,247 @@
+"""The loop over time steps: it knows a right-hand side and a method, and everything else is a callback.
+
+>>> import mirabelle as mb
+>>> from mirabelle import dg
+>>> semi = dg.Semidiscretization(dg.box(8, periodic=True), dg.Advection((1.0,)), dg.Solver(3))
+>>> wave = lambda x, t: (mb.sin(2 * mb.pi * (x[0] - t)),)
+>>> solution = solve(semi, (0.0, 0.1), wave, cfl=0.9)
+>>> solution.t, solution.errors(wave)["u"].l2 < 1e-3
+(0.1, True)
+>>> solve(semi, 0.2, solution, dt=0.01).errors(wave)["u"].l2 < 1e-3
+True
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import mirabelle as mb
+from mirabelle.dg.time.callbacks import Callback, as_callback
+from mirabelle.dg.time.control import Carry, FixedStep, control_of
+from mirabelle.dg.time.methods import CarpenterKennedy54, RDPK3SpFSAL35, RungeKutta
+from mirabelle.dg.time.solution import BlowUp, Solution, first_bad_place
+
+
+def solve(
+    semi: Any,
+    tspan: Any,
+    initial: Any,
+    method: RungeKutta | None = None,
+    dt: float | None = None,
+    cfl: float | None = None,
+    tolerance: float | None = None,
+    callbacks: Iterable[Callback | Callable[[Solution], Any]] = (),
+    compiled: bool = True,
+    max_steps: int | None = None,
+    cfl_interval: int = 1,
+) -> Solution:
+    """Integrate a semidiscretization over tspan = (t0, t1), or to a time t1.
+
+    `initial` is a function f(x, t), a state, or a `Solution` to go on from. Steps are `dt` long, `cfl` times
+    what `semi.max_dt` allows, or as long as an embedded method's error stays at `tolerance`; they are shortened
+    to land on t1 and on the times that callbacks with a `dt` want. One number a step is read from where the
+    arrays are, or one in `cfl_interval` steps; it tells when a state is not finite, which raises `BlowUp`.
+    Ctrl-C and SIGTERM end the simulation after the step, and callbacks finish: the solution is `interrupted`.
+    """
+    method = method or (CarpenterKennedy54() if tolerance is None else RDPK3SpFSAL35())
+    if not isinstance(method, RungeKutta):
+        raise ValueError(f"solve: method={method!r} is no method, such as method=dg.RK4().")
+    callbacks = [callbacks] if isinstance(callbacks, Callback) else callbacks
+    control = control_of(method, dt, cfl, tolerance, cfl_interval)
+    solution = starting(semi, tspan, initial, method)
+    return Run(solution, control, [as_callback(c) for c in callbacks], compiled).go(max_steps)
+
+
+def starting(semi: Any, tspan: Any, initial: Any, method: RungeKutta) -> Solution:
+    """The solution before the first step, checked; its span is what to integrate over."""
+    if isinstance(initial, str | Path):
+        raise ValueError(
+            f"solve: {str(initial)!r} is a path. Read it: solve(semi, t1, dg.load({str(initial)!r}, semi))."
+        )
+    before = initial if isinstance(initial, Solution) else Solution(semi, None)
+    begin, end = (before.t, float(tspan)) if isinstance(tspan, Real) else tspan
+    if not (math.isfinite(begin) and math.isfinite(end) and begin <= end):
+        raise ValueError(f"solve: tspan is ({begin}, {end}), and has to be (t0, t1) with t0 <= t1.")
+    if before is initial and abs(begin - before.t) > 1e-12 * max(1.0, abs(begin)):
+        raise ValueError(
+            f"solve: tspan begins at {begin}, and the solution to go on from is at {before.t}. "
+            f"Go on from there: solve(semi, {end}, solution)."
+        )
+    u = before.u if before is initial else semi.state(initial, begin) if callable(initial) else initial
+    u = u if isinstance(u, mb.AbstractArray) else semi.put(u)
+    expected = (len(semi.equations.names), *semi.x[0].shape)
+    if tuple(u.shape) != expected:
+        raise ValueError(
+            f"solve: the initial state has the shape {tuple(u.shape)}, and states of this semidiscretization "
+            f"have {expected} (fields, nodes, cells). A state of another mesh or order is no start: give a "
+            "function, solve(semi, tspan, lambda x, t: (...))."
+        )
+    was = before.semi
+    if was is not semi and (was.element, was.mesh.fingerprint) != (semi.element, semi.mesh.fingerprint):
+        raise ValueError(
+            "solve: the solution to go on from is of another mesh, or of another kind of nodes. Give the "
+            "semidiscretization what it had, or start anew: solve(semi, tspan, lambda x, t: (...))."
+        )
+    if bad := first_bad_place(semi, u):
+        raise ValueError(
+            f"solve: the initial condition is not finite: {bad}. The usual causes are a division by zero or "
+            "the root of a negative number at a node; look at it with semi.state(initial, t)."
+        )
+    solution = copy.copy(before)
+    solution.semi, solution.u, solution.method = semi, mb.materialize(u), method
+    solution.t, solution.span = float(begin), (float(begin), float(end))
+    solution.stopped, solution.interrupted, solution.timers = "", False, type(before.timers)()
+    return solution
+
+
+class Run:
+    """One call of `solve`: the solution as it goes on, and what decides about its steps."""
+
+    def __init__(
+        self, solution: Solution, control: FixedStep, callbacks: list[Callback], compiled: bool
+    ) -> None:
+        self.solution, self.control, self.callbacks, self.compiled = solution, control, callbacks, compiled
+        self.semi, (begin, self.end) = solution.semi, solution.span
+        self.tiny = 1e-13 * max(abs(self.end), self.end - begin)
+        self.targets = {id(c): next_multiple(c.dt, begin) for c in callbacks if c.dt}
+        self.carry: Carry = ()
+        self.good = copy.copy(solution)
+
+    def go(self, max_steps: int | None) -> Solution:
+        """Step until the end, or until somebody asks to stop."""
+        solution = self.solution
+        last = math.inf if max_steps is None else solution.steps + max_steps
+        try:
+            with stopping_on_signals(solution):
+                self.call("start", self.callbacks)
+                while solution.t < self.end and not solution.stopped:
+                    self.step()
+                    if solution.steps >= last and solution.t < self.end:
+                        solution.request_stop(f"after {max_steps} steps, as max_steps says")
+                self.call("finish", self.callbacks)
+        except BaseException:
+            self.call("abort", self.callbacks)
+            raise
+        return solution
+
+    def call(self, what: str, callbacks: list[Callback]) -> None:
+        """Call one method of callbacks, in their order."""
+        for callback in callbacks:
+            with self.solution.timers(callback.name):
+                getattr(callback, what)(self.solution)
+
+    def step(self) -> None:
+        """One step that counts: it is tried until its control accepts it."""
+        solution, control, semi = self.solution, self.control, self.semi
+        t = semi.scalar(solution.t)
+        if not self.carry or self.carry[0] is not solution.u:  # the first step, or a callback set another state
+            self.carry = control.begin(semi, solution.u, t)
+            solution.rhs_calls += len(self.carry) - 1
+        if solution.control != repr(control):
+            solution.dt = control.first(semi, solution.method, self.carry, self.end - solution.t)
+            solution.control, solution.history = repr(control), (1.0, 1.0)
+        accepted = False
+        carry = self.carry
+        while not accepted:
+            if not solution.dt > self.tiny:
+                raise self.blow_up(carry)
+            dt, now = self.fitted(solution.dt)
+            due = self.due(now)
+            judged = bool(due) or now >= self.end or (solution.steps + 1) % control.interval == 0
+            carry, verdict = self.attempt(judged, t, dt)
+            accepted = not judged or control.accepts(verdict)
+            solution.dt = control.after(verdict, dt, solution) if judged else solution.dt
+            solution.rejected += not accepted
+        self.carry, solution.u, solution.t, solution.steps = carry, carry[0], now, solution.steps + 1
+        if judged:
+            self.good = copy.copy(solution)
+        self.call("step", due)
+        self.targets.update((id(c), next_multiple(c.dt, now)) for c in due if c.dt)
+
+    def fitted(self, dt: float) -> tuple[float, float]:
+        """The step to take, at most dt (or a hair more, not to leave a hair), and the time it leads to."""
+        t, stop = self.solution.t, min((self.end, *self.targets.values()))
+        stop = self.end if self.end - stop < self.tiny else stop
+        return (stop - t, stop) if dt >= (stop - t) * (1 - 1e-9) else (dt, t + dt)
+
+    def due(self, now: float) -> list[Callback]:
+        """The callbacks to call after a step that leads to this time."""
+        steps = self.solution.steps + 1
+        return [
+            c
+            for c in self.callbacks
+            if (c.interval and steps % c.interval == 0) or (c.dt and self.targets[id(c)] <= now + 1e-9 * c.dt)
+        ]
+
+    def attempt(self, judged: bool, t: Any, dt: float) -> tuple[Carry, float]:
+        """Run the program of a step; the verdict is NaN for a state that is not finite, 0 if it is not read."""
+        solution, key = self.solution, (self.solution.method, self.control, judged, self.compiled)
+        programs = vars(self.semi).setdefault("step_programs", {})
+        name = "steps" if key in programs else "first step"
+        if key not in programs:
+            programs[key] = program(self.semi, *key)
+        with solution.timers(name):
+            *carry, verdict = programs[key](self.carry, t, self.semi.scalar(dt))
+            verdict = float(verdict) if judged else 0.0
+        solution.rhs_calls += solution.method.stages if solution.method else 0
+        return tuple(carry), verdict
+
+    def blow_up(self, carry: Carry) -> BlowUp:
+        """The error that says what happened, with the last good solution."""
+        good, now = self.good, self.solution
+        where = first_bad_place(self.semi, carry[0])
+        if not where and (bad := first_bad_place(self.semi, self.semi.rhs(carry[0], self.semi.scalar(now.t)))):
+            where = f"the right-hand side of {bad}"
+        return BlowUp(
+            f"The solution blew up in step {now.steps + 1}, at t = {now.t:.6g}: "
+            f"{where or 'no step is short enough'}. Usually steps are longer than the stable ones, or a "
+            "shock or near vacuum has no limiter: try a smaller cfl, dt or tolerance, or limiters=. "
+            f"The last good state, of step {good.steps} at t = {good.t:.6g}, is error.solution.",
+            good,
+        )
+
+
+def program(semi: Any, method: Any, control: FixedStep, judged: bool, compiled: bool) -> Callable[..., Any]:
+    """A whole step as one function (*carry, verdict), compiled if wanted; what is not judged has no verdict."""
+
+    def step(carry: Carry, t: Any, dt: Any) -> tuple[Any, ...]:
+        carry, verdict = control.advance(semi, method, carry, t, dt)
+        if not judged:
+            return (*carry, None)
+        return (*carry, mb.where(mb.all(mb.isfinite(carry[0])), verdict, mb.nan))
+
+    return mb.compile(step) if compiled else step
+
+
+def next_multiple(dt: float, t: float) -> float:
+    """The first multiple of dt after t."""
+    return dt * (math.floor(t / dt + 1e-9) + 1)
+
+
+@contextmanager
+def stopping_on_signals(solution: Solution) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM end the simulation after the step; a second one ends it at once."""
+
+    def stop(number: int, frame: Any) -> None:
+        if solution.interrupted:
+            raise KeyboardInterrupt
+        solution.interrupted = True
+        solution.request_stop(f"interrupted by {signal.Signals(number).name}")
+
+    if threading.current_thread() is not threading.main_thread():  # only that one may handle signals
+        yield
+        return
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

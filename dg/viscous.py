@@ -1,0 +1,93 @@
+"""Second derivatives: gradients of discontinuous functions, and the fluxes of what diffuses.
+
+Methods differ in two numerical fluxes (D. N. Arnold and others, SIAM J. Numer. Anal. 39, 2002,
+doi:10.1137/S0036142901384162): the value that the gradient's equation takes at a face, and the flux there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mirabelle as mb
+
+Fields = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Viscous:
+    """Two numerical fluxes for second derivatives. `penalty` multiplies (order + 1)² · diffusivity / length of
+    the jumps.
+
+    `broken`: whether faces see the gradient inside cells only, without what jumps contribute. `stiffness`: how
+    much faster the fastest mode decays than one-sided differences on a row of cells say (measured, with a
+    margin).
+    """
+
+    penalty: float = 0.0
+    broken = False
+    stiffness = 0.6
+
+    def value(self, inside: Sequence[Any], outside: Sequence[Any], normal: Fields) -> Fields:
+        """The value at a face of what is differentiated."""
+        return tuple([0.5 * (a + b) for a, b in zip(inside, outside, strict=True)])
+
+    def flux(self, inside: Sequence[Any], outside: Sequence[Any], normal: Fields) -> Fields:
+        """The normal viscous flux at a face, of those of both sides."""
+        return tuple([0.5 * (a + b) for a, b in zip(inside, outside, strict=True)])
+
+
+@dataclass(frozen=True)
+class BR1(Viscous):
+    """Means of both sides (F. Bassi, S. Rebay, J. Comput. Phys. 131, 1997, doi:10.1006/jcph.1996.5572).
+
+    >>> from mirabelle import dg
+    >>> dg.Solver(3, viscous=dg.BR1()).viscous.penalty
+    0.0
+    """
+
+
+@dataclass(frozen=True)
+class LDG(Viscous):
+    """Values of one side, fluxes of the other (B. Cockburn, C.-W. Shu, doi:10.1137/S0036142997316712).
+
+    Which side is the first is decided by the direction of the normal. Of order p + 1 also where BR1 is of
+    order p.
+
+    >>> from mirabelle import dg
+    >>> dg.LDG(penalty=0.5).penalty
+    0.5
+    """
+
+    penalty: float = 0.1
+    stiffness = 1.5
+
+    def value(self, inside: Sequence[Any], outside: Sequence[Any], normal: Fields) -> Fields:
+        s = _side(normal)
+        return tuple([(0.5 + s) * a + (0.5 - s) * b for a, b in zip(inside, outside, strict=True)])
+
+    def flux(self, inside: Sequence[Any], outside: Sequence[Any], normal: Fields) -> Fields:
+        s = _side(normal)
+        return tuple([(0.5 - s) * a + (0.5 + s) * b for a, b in zip(inside, outside, strict=True)])
+
+
+@dataclass(frozen=True)
+class SIPG(Viscous):
+    """Symmetric interior penalty (D. N. Arnold, doi:10.1137/0719052): gradients of cells, and a penalty on
+    jumps.
+
+    >>> from mirabelle import dg
+    >>> dg.SIPG().broken
+    True
+    """
+
+    penalty: float = 1.0
+    broken = True
+    stiffness = 3.6
+
+
+def _side(normal: Fields) -> Any:
+    """+1/2 or -1/2, opposite for both sides of a face: which way the normal points."""
+    along = sum(n * w for n, w in zip(normal, (1.0, 0.41421356, 0.31830989), strict=False))
+    return 0.5 * mb.sign(along)  # of the normal's dtype

@@ -1,0 +1,388 @@
+"""The standard problems of `mirabelle.dg`, at small sizes: stored errors, and what each of them must keep.
+
+`python -m tests.test_dg_examples [example ...]` prints the errors as they are now.
+"""
+
+import functools
+import importlib
+import inspect
+import math
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+from mirabelle import dg
+from mirabelle.dg.command import problems
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """An example with parameters of `setup`, solved for some steps.
+
+    `conserves`: the integrals of all fields stay. `anywhere`: parameters with which it is so small that
+    right-hand sides can be compared on HostArray and RefArray.
+    """
+
+    example: str
+    parameters: dict[str, Any]
+    steps: int
+    conserves: bool = False
+    anywhere: dict[str, Any] | None = None
+
+    def __str__(self) -> str:
+        given = [getattr(v, "__name__", str(v)) for v in self.parameters.values()]
+        return "-".join([self.example, *given]).replace(" ", "")
+
+
+CASES = [
+    # Hyperbolic problems
+    Case("advection", {"order": 3, "cells": 8, "cell": "line"}, 5, conserves=True, anywhere={"cells": 3}),
+    Case("advection", {"order": 3, "cells": (3, 3), "nodes": "gauss"}, 5, conserves=True),
+    Case("advection", {"order": 2, "cells": 2, "cell": "tetrahedron"}, 5, conserves=True),
+    Case("acoustic_pulse", {"order": 3, "cells": (3, 3)}, 5),
+    Case("standing_wave", {"cells": (4, 4), "cell": "triangle"}, 5),
+    Case("standing_wave", {"order": 4, "cells": 8, "cell": "line", "flux": dg.central}, 5),
+    Case("maxwell_cavity", {"cells": (4, 4)}, 5, anywhere={"cells": (1, 1), "order": 2}),
+    Case("maxwell_cavity", {"order": 2, "cells": 2, "cell": "hexahedron"}, 5),
+    Case("isentropic_vortex", {"cells": 8}, 5, conserves=True),
+    Case("isentropic_vortex", {"cells": 4, "cell": "triangle", "variant": "mfem-fast"}, 5, conserves=True),
+    Case("isentropic_vortex", {"cells": 4, "variant": "mfem-slow"}, 5, conserves=True),
+    Case("euler_source", {"cells": 4}, 5, anywhere={"cells": (2, 1), "order": 1}),
+    Case("sod", {"cells": 20}, 5, anywhere={"cells": 3, "order": 2}),
+    Case("shu_osher", {"cells": 40}, 5),
+    Case("double_mach", {"cells": (16, 4)}, 5),
+    Case("forward_facing_step", {"cells": (15, 5)}, 5),
+    Case("kelvin_helmholtz", {"cells": 4}, 5, conserves=True),
+    Case("entropy_conservation", {"cells": 4}, 5, conserves=True, anywhere={"cells": (2, 1), "order": 2}),
+    Case("free_stream", {"cells": (2, 2, 2), "cell": "tetrahedron", "order": 2}, 3, conserves=True),
+    # Problems with second derivatives
+    Case("diffusion", {"cells": 4, "cell": "line"}, 5, anywhere={"cells": 2}),
+    Case("diffusion", {"order": 2, "cells": (1, 1, 2), "cell": "tetrahedron"}, 3),
+    Case("couette", {"order": 2, "cells": (1, 2)}, 3, anywhere={"cells": (1, 1)}),
+    Case("poiseuille", {"order": 3, "cells": (1, 2)}, 3),
+    Case("becker_shock", {"order": 2, "cells": 20}, 3, anywhere={"cells": 3}),
+    Case("navier_stokes_manufactured", {"order": 2, "cells": (2, 2)}, 3),
+    Case("taylor_green", {"order": 2, "cells": (2, 2, 2)}, 3, conserves=True),
+    Case("taylor_green", {"order": 3, "cells": (2, 2, 2), "reynolds": math.inf}, 3),
+    Case("viscous_shock_tube", {"order": 2, "cells": (8, 4)}, 3),
+]
+
+# L2 and Linf by case and field, as `python -m tests.test_dg_examples` prints them.
+ERRORS = """
+advection-3-8-line
+  u        1.0756094750e-04 4.3732245577e-04
+advection-3-(3,3)-gauss
+  u        2.7871446933e-03 8.1035410892e-03
+advection-2-2-tetrahedron
+  u        3.2331888769e-01 5.8352169632e-01
+acoustic_pulse-3-(3,3)
+  p        8.8107582466e-02 8.5129594372e-01
+  v1       3.1324338010e-02 1.0347670256e-01
+  v2       3.1324338010e-02 1.0347670256e-01
+standing_wave-(4,4)-triangle
+  p        2.3543528331e-04 1.3357043531e-03
+  v1       2.1744581742e-04 1.1892844951e-03
+  v2       2.1744581858e-04 1.0775560548e-03
+standing_wave-4-8-line-central
+  p        1.0558301443e-07 3.2996615720e-07
+  v1       7.3720857709e-08 1.4845419496e-07
+maxwell_cavity-(4,4)
+  E3       2.1406087751e-04 1.3321381641e-03
+  H1       2.0781338389e-04 9.5929651532e-04
+  H2       2.0781338275e-04 1.1645844104e-03
+maxwell_cavity-2-2-hexahedron
+  E1       3.0278809697e-02 1.0657397868e-01
+  E2       3.0278809697e-02 1.0657397868e-01
+  E3       3.9156938081e-02 1.5435911583e-01
+  H1       2.4653264551e-02 1.0437728630e-01
+  H2       2.4653264551e-02 1.0437728630e-01
+  H3       5.3360619580e-03 1.3951365920e-02
+isentropic_vortex-8
+  rho      5.6419125481e-04 9.3574574559e-03
+  rho_v1   6.5720278154e-03 9.1335872594e-02
+  rho_v2   6.5652483117e-03 9.9295600555e-02
+  rho_e    5.0285117387e-02 8.4713170433e-01
+isentropic_vortex-4-triangle-mfem-fast
+  rho      4.1475144402e-04 2.9543589076e-03
+  rho_v1   2.2114251701e-03 1.3674799555e-02
+  rho_v2   2.2649670456e-03 1.9243704373e-02
+  rho_e    4.9541095822e-03 3.7575276763e-02
+isentropic_vortex-4-mfem-slow
+  rho      3.9779145080e-06 1.7079254795e-05
+  rho_v1   1.6286179974e-04 8.1925854155e-04
+  rho_v2   1.6658851760e-04 8.2568245549e-04
+  rho_e    3.9819952004e-03 1.6624246879e-02
+euler_source-4
+  rho      2.8682265080e-04 1.1297550029e-03
+  rho_v1   4.1083597728e-04 1.7831768306e-03
+  rho_v2   4.1083597728e-04 1.7831768306e-03
+  rho_e    1.3020010612e-03 6.7436412328e-03
+sod-20
+  rho      2.5138850977e-02 1.9318875494e-01
+  rho_v1   2.1825872256e-02 1.4877274135e-01
+  rho_e    7.3686672524e-02 5.3943252065e-01
+shu_osher-40
+  rho      2.1888865167e-01 2.8667474854e+00
+  rho_v1   8.1230540665e-01 1.0637869545e+01
+  rho_e    2.9255442084e+00 3.7512821915e+01
+double_mach-(16,4)
+  rho      4.5358226401e-01 4.7010160030e+00
+  rho_v1   3.7790853023e+00 4.1583684869e+01
+  rho_v2   2.1521121259e+00 2.3934961624e+01
+  rho_e    3.7083177225e+01 4.0834772702e+02
+forward_facing_step-(15,5)
+  rho      1.0398235901e-01 2.3919860656e+00
+  rho_v1   1.0301732299e-01 2.5136705949e+00
+  rho_v2   3.2265359080e-02 1.4471994973e+00
+  rho_e    8.0806622530e-01 1.9482528249e+01
+kelvin_helmholtz-4
+  rho      7.8681528322e-02 2.1973863100e-01
+  rho_v1   5.9845868113e-02 1.6040353639e-01
+  rho_v2   5.3636499969e-02 1.4759576348e-01
+  rho_e    8.2146821414e-02 3.5440574939e-01
+entropy_conservation-4
+  rho      6.2771732431e-02 2.7947069395e-01
+  rho_v1   4.2632530541e-02 2.2552519060e-01
+  rho_v2   4.2633587101e-02 2.2505706718e-01
+  rho_e    2.2796541754e-01 1.0086679449e+00
+free_stream-(2,2,2)-tetrahedron-2
+  rho      0.0000000000e+00 0.0000000000e+00
+  rho_v1   0.0000000000e+00 0.0000000000e+00
+  rho_v2   0.0000000000e+00 0.0000000000e+00
+  rho_v3   0.0000000000e+00 0.0000000000e+00
+  rho_e    0.0000000000e+00 0.0000000000e+00
+diffusion-4-line
+  u        5.5326731315e-06 8.1470443805e-06
+diffusion-2-(1,1,2)-tetrahedron
+  u        3.1785194886e-02 1.0771913837e-01
+couette-2-(1,2)
+  rho      6.0802777855e-05 1.0696227716e-04
+  rho_v1   1.0293843084e-04 1.7910622320e-04
+  rho_v2   3.5654726310e-17 8.1523752462e-17
+  rho_e    6.9799887361e-05 1.2691685752e-04
+poiseuille-3-(1,2)
+  rho      1.4801067760e-04 1.6363440526e-04
+  rho_v1   2.1530463275e-04 2.9291512030e-04
+  rho_v2   7.0378336423e-06 1.5224566451e-05
+  rho_e    1.0997953564e-03 1.2101228644e-03
+becker_shock-2-20
+  rho      2.7820434897e-02 1.9462596175e-01
+  rho_v1   6.5833655295e-03 3.6229025048e-02
+  rho_e    1.6032558941e-02 1.1021699019e-01
+navier_stokes_manufactured-2-(2,2)
+  rho      5.4367962821e-02 1.2737745544e-01
+  rho_v1   8.9559521088e-02 1.6910757533e-01
+  rho_v2   9.2851383664e-02 1.6766633296e-01
+  rho_e    2.3445645259e-01 4.3312058912e-01
+taylor_green-2-(2,2,2)
+  rho      7.3859172463e-04 2.4719917948e-03
+  rho_v1   1.2165399653e-01 2.7069066292e-01
+  rho_v2   1.2165399653e-01 2.7069066292e-01
+  rho_v3   1.9613758698e-03 8.2015707959e-03
+  rho_e    3.4623922520e-01 7.1501450120e-01
+taylor_green-3-(2,2,2)-inf
+  rho      2.1937288636e-03 6.8291184377e-03
+  rho_v1   1.8110118383e-02 4.8129321353e-02
+  rho_v2   1.8110118383e-02 4.8129321353e-02
+  rho_v3   1.8059217145e-02 5.2645672470e-02
+  rho_e    5.4553348394e-01 1.5744271601e+00
+viscous_shock_tube-2-(8,4)
+  rho      8.7432176134e+00 5.9154474062e+01
+  rho_v1   4.9680496304e+00 2.3295391507e+01
+  rho_v2   5.3520736637e-01 6.1961647886e+00
+  rho_e    1.6020633217e+01 9.9127549317e+01
+"""
+
+
+@functools.cache
+def problem(case: Case, array: Any = mb.HostArray) -> Any:
+    return importlib.import_module(f"mirabelle.dg.examples.{case.example}").setup(
+        **case.parameters, array=array
+    )
+
+
+@functools.cache
+def solved(case: Case, array: Any = mb.HostArray, steps: int | None = None) -> dg.Solution:
+    semi, initial, tspan, options = problem(case, array)
+    compiled = not semi.second_order  # it takes longer to make a program of viscous steps than to take a few
+    return dg.solve(semi, tspan, initial, max_steps=steps or case.steps, compiled=compiled, **options)
+
+
+def shown(case: Case) -> str:
+    """The case and its errors: differences to `exact`, or to the initial state where that is not known."""
+    exact = getattr(importlib.import_module(f"mirabelle.dg.examples.{case.example}"), "exact", problem(case)[1])
+    known = {k: v for k, v in case.parameters.items() if k in inspect.signature(exact).parameters}
+    errors = solved(case).errors(functools.partial(exact, **known))
+    return "\n".join([str(case), *[f"  {n:8} {e.l2:.10e} {e.linf:.10e}" for n, e in errors.items()]])
+
+
+def parsed(text: str) -> dict[str, dict[str, list[float]]]:
+    out: dict[str, dict[str, list[float]]] = {}
+    for line in text.strip().splitlines():
+        name, *values = line.split()
+        if values:
+            out[list(out)[-1]][name] = [float(v) for v in values]
+        else:
+            out[name] = {}
+    return out
+
+
+def integrals(semi: dg.Semidiscretization, u: Any) -> np.ndarray:
+    return mb.to_numpy(semi.integrate(u))
+
+
+def of(cases: list[Case]) -> Any:
+    return pytest.mark.parametrize("case", cases, ids=str)
+
+
+@of(CASES)
+def test_errors_are_what_they_were(case: Case) -> None:
+    now, before = parsed(shown(case))[str(case)], parsed(ERRORS)[str(case)]
+    assert list(now) == list(before) == list(solved(case).semi.equations.names)
+    for name, errors in now.items():
+        assert errors == pytest.approx(before[name], rel=1e-9, abs=1e-12), name
+
+
+@of([c for c in CASES if c.conserves])
+def test_integrals_stay(case: Case) -> None:
+    semi, initial, (begin, _), _ = problem(case)
+    magnitude, start = (integrals(semi, of(semi.state(initial, begin))) for of in (mb.abs, lambda u: u))
+    assert np.all(np.abs(integrals(semi, solved(case).u) - start) <= 2e-14 * (magnitude + 1))
+
+
+def rates(example: Any, **parameters: Any) -> tuple[dg.Semidiscretization, Any, Any]:
+    """A semidiscretization, the initial state and its rates."""
+    semi, initial, (begin, _), _ = example.setup(**parameters)
+    u = semi.state(initial, begin)
+    return semi, u, mb.materialize(semi.rhs(u, semi.scalar(begin)))
+
+
+@of([c for c in CASES if c.anywhere])
+def test_arrays_agree(case: Case) -> None:
+    example = importlib.import_module(f"mirabelle.dg.examples.{case.example}")
+    parameters = case.parameters | case.anywhere
+    host, there = (mb.to_numpy(rates(example, array=a, **parameters)[2]) for a in (mb.HostArray, mb.RefArray))
+    assert np.abs(host).max() > 0 and np.abs(host - there).max() <= 1e-12 * np.abs(host).max()
+
+
+@pytest.mark.parametrize("example", sorted(problems()))
+def test_examples_have_one_form(example: str) -> None:
+    module = importlib.import_module(f"mirabelle.dg.examples.{example}")
+    known = inspect.signature(module.setup).parameters
+    assert {"order", "cells", "array", "end"} <= set(known)
+    assert all(p.default is not p.empty for p in known.values())
+    assert any(case.example == example for case in CASES)
+    assert callable(module.run)
+
+
+def test_an_example_runs() -> None:
+    from mirabelle.dg.examples import advection
+
+    solution = advection.run(order=3, cells=8, cell="line", end=0.25)
+    assert isinstance(solution, dg.Solution) and solution.t == 0.25
+    assert solution.errors(advection.exact)["u"].l2 < 1e-3
+
+
+# Hyperbolic problems
+
+
+@pytest.mark.parametrize("cell", [None, "triangle"])
+def test_energy_of_a_standing_wave(cell: str | None) -> None:
+    from mirabelle.dg.examples import standing_wave
+
+    def energy_rate(flux: Any) -> float:
+        semi, initial, _, _ = standing_wave.setup(cells=(3, 3), cell=cell, flux=flux)
+        u = semi.state(initial, 0.1) + 0.3 * semi.state(lambda x, t: (x[0] - x[1] * x[1], x[1], 1 - x[0]))
+        variables = semi.equations.entropy_variables(semi.fields(u))
+        exchanged = mb.stack(variables) * semi.rhs(u)
+        return float(mb.sum(semi.integrate(exchanged)) / mb.sum(semi.integrate(mb.abs(exchanged))))
+
+    if cell is None:  # the integral at nodes is that with which the method conserves
+        assert abs(energy_rate(dg.central)) < 1e-14
+    assert energy_rate(dg.upwind) < 0
+
+
+@pytest.mark.parametrize("flux", [dg.ranocha, dg.chandrashekar], ids=lambda f: f.__name__)
+def test_entropy_is_conserved(flux: Any) -> None:
+    from mirabelle.dg.examples import entropy_conservation as example
+
+    semi, u, found = rates(example, cells=6, flux=flux)
+    variables = mb.stack(semi.equations.entropy_variables(semi.fields(u)))
+    magnitude = float(mb.sum(semi.integrate(mb.abs(variables * found))))
+    assert magnitude > 1 and abs(example.entropy_rate(semi, u)) < 1e-13 * magnitude
+
+
+@pytest.mark.parametrize(
+    ("cell", "cells", "volume"),
+    [
+        ("line", 3, None),
+        ("triangle", (2, 2), None),
+        ("quadrilateral", (2, 2), None),
+        ("quadrilateral", (2, 2), dg.FluxDifferencing(dg.ranocha)),
+        ("quadrilateral", (2, 2), dg.SubcellBlending(dg.ranocha)),
+        ("tetrahedron", (2, 2, 2), None),
+        ("hexahedron", (2, 2, 2), None),
+        ("hexahedron", (2, 2, 2), dg.FluxDifferencing(dg.chandrashekar)),
+    ],
+    ids=lambda v: type(v).__name__ if isinstance(v, dg.VolumeForm) else str(v),
+)
+def test_a_free_stream_stays(cell: str, cells: Any, volume: Any) -> None:
+    from mirabelle.dg.examples import free_stream
+
+    _, _, found = rates(free_stream, order=3, cells=cells, cell=cell, volume=volume)
+    assert float(mb.max(mb.abs(found))) < 1e-11
+
+
+def test_a_shock_tube_has_its_states_and_speeds() -> None:
+    from mirabelle.dg.examples import sod
+
+    solution = sod.run(cells=20)
+    rho, momentum, energy = solution.semi.sample(solution.u, np.array([[0.1, 0.58, 0.77, 0.95]]))
+    velocity = momentum / rho
+    pressure = 0.4 * (energy - 0.5 * momentum * velocity)
+    assert rho == pytest.approx([1.0, 0.4263194, 0.2655737, 0.125], rel=0.02)
+    assert velocity[1:3] == pytest.approx(0.9274526, rel=0.02)
+    assert pressure[1:3] == pytest.approx(0.3031302, rel=0.02)
+    x = np.linspace(0.0, 1.0, 501)
+    rho = solution.semi.sample(solution.u, x[None])[0]
+    assert x[np.argmax(rho < 0.195)] == pytest.approx(0.5 + 0.2 * 1.7521557, abs=0.01)
+    assert x[np.argmax(rho < 0.346)] == pytest.approx(0.5 + 0.2 * 0.9274526, abs=0.01)
+
+
+def test_shock_tubes_along_all_axes_are_one() -> None:
+    from mirabelle.dg.examples import sod
+
+    def profile(cells: Any, axis: int) -> np.ndarray:
+        """Two short steps: density, momentum and energy by node and cell along the axis, and all else."""
+        semi, u, found = rates(sod, order=2, cells=cells, axis=axis)
+        u = mb.materialize(u + 1e-3 * found)
+        u, d = mb.to_numpy(u + 1e-3 * semi.rhs(u, semi.scalar(1e-3))), semi.dims
+        assert all(np.abs(u[1 + a]).max() < 1e-14 for a in range(d) if a != axis)
+        by_axis = u[[0, 1 + axis, d + 1]].reshape(3, *[3] * d, *np.atleast_1d(cells))
+        return np.moveaxis(by_axis, (1 + axis, 1 + d + axis), (1, 2)).reshape(3, 3, 10, -1)
+
+    line = profile(10, 0)
+    assert np.ptp(line[1]) > 0.05
+    for cells, axis in (((10, 2), 0), ((2, 10), 1), ((10, 1, 1), 0), ((1, 10, 1), 1), ((1, 1, 10), 2)):
+        assert np.abs(profile(cells, axis) - line).max() < 1e-12
+
+
+def test_a_restarted_run_is_the_uninterrupted_one(tmp_path: Any) -> None:
+    from mirabelle.dg.examples import sod
+
+    semi, initial, (begin, _), options = sod.setup(cells=12, order=2)
+    whole = dg.solve(semi, (begin, 0.04), initial, **options)
+    half = dg.solve(semi, (begin, 0.04), initial, max_steps=2, **options)
+    again = dg.solve(semi, 0.04, dg.load(half.save(tmp_path / "half.h5"), semi), **options)
+    assert 2 < whole.steps == again.steps and whole.t == again.t
+    assert np.array_equal(mb.to_numpy(whole.u), mb.to_numpy(again.u))
+
+
+if __name__ == "__main__":
+    for each in CASES:
+        if not sys.argv[1:] or each.example in sys.argv[1:]:
+            print(shown(each))

@@ -19,6 +19,8 @@ NAMES = {
     "structured": "structured arrays beside the dense matrices they stand for",
     "paper_julia": "the Julia paper's three programs, as its figures 1 to 3, beside NumPy and JAX",
     "programs": "compiled programs beside eager arrays, JAX, Numba and DaCe; its parts are named after it",
+    "dg": "discontinuous Galerkin operators beside MFEM and JAX; its parts are named after it",
+    "verification": "convergence tables of the dg examples; cases are named after it",
     "distributed": "DArray on ranks of this machine beside NumPy, Dask and Heat; its parts are named after it",
     "gpu": "CuArray on an NVIDIA GPU beside CuPy, JAX, torch and Numba-CUDA; its parts are named after it",
 }
@@ -64,7 +66,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="fusion, linalg, npkernels, paper_julia, programs, structured: only what has this in its name",
+        help="dg, fusion, linalg, npkernels, paper_julia, programs, structured, verification: only what has "
+        "this in its name",
     )
     parser.add_argument(
         "--rounds",
@@ -77,13 +80,15 @@ def main(arguments: list[str] | None = None) -> int:
         "--seconds", type=float, default=0.0, help="programs: how long the contenders of a kernel take turns"
     )
     parser.add_argument(
-        "--out", default="", help="distributed, gpu, paper_julia, programs: the folder for results"
+        "--out",
+        default="",
+        help="dg, distributed, gpu, paper_julia, programs, verification: where results go",
     )
     parser.add_argument(
         "--tiny",
         "--quick",
         action="store_true",
-        help="distributed, gpu, paper_julia, programs: small sizes, to try it out",
+        help="dg, distributed, gpu, paper_julia, programs, verification: small sizes, to try it out",
     )
     parser.add_argument("--peers", default="numpy,numba,jax", help="npkernels: whom to run beside us")
     options = parser.parse_args(arguments)
@@ -93,10 +98,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.names[0] == "gpu":
         return gpu(options.names[1:], options.out, options.tiny)
+    if options.names[:2] == ["dg", "gpu"]:  # a card as well
+        from benchmarks import dg
+
+        return dg.run(["gpu"], options.only, options.tiny, options.out)
     # Benchmarks of the host; that of the card is asked for by its name.
     names = [n for n in NAMES if n != "gpu"] if options.names == ["all"] else options.names
     parts = []
-    if names[0] in ("distributed", "programs"):
+    if names[0] in ("dg", "distributed", "programs", "verification"):
         names, parts = names[:1], names[1:]
     unknown = [n for n in names if n not in NAMES or n == "gpu"]
     if "gpu" in unknown:
@@ -113,6 +122,8 @@ def main(arguments: list[str] | None = None) -> int:
                 module.run(only=options.only, rounds=options.rounds)
             elif name == "npkernels":
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)
+            elif name in ("dg", "verification"):
+                module.run(parts, options.only, options.tiny, options.out)
             elif name == "distributed":
                 module.run(parts, options.tiny, options.out)
             elif name == "programs":

@@ -95,7 +95,7 @@ def difference(a: Sequence[Any], b: Sequence[Any]) -> Fields:
 
 
 def penalised(flux: Sequence[Any], tau: Any, inside: Fields, outside: Fields) -> Fields:
-    """A flux that also draws both sides of a jump together. (Given fields follow the others, and do not jump.)"""
+    """A flux that also draws both sides of a jump together. (Given fields come last, and do not jump.)"""
     return tuple([f - tau * (b - a) for f, a, b in zip(flux, inside, outside, strict=False)])
 
 

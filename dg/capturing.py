@@ -230,6 +230,11 @@ class ArtificialViscosity:
         factors = [mb.ones_like(epsilon)] * own + [epsilon] * m
         return mb.stack(factors * semi.dims) * gradients
 
+    def scaled_jumps(self, semi: Semidiscretization, u: Any, jumps: Fields) -> Fields:
+        """The same of jumps of the gradient variables at faces."""
+        m, epsilon = len(semi.equations), semi.artificial_diffusivity(u, faces=True)
+        return (*jumps[:-m], *[epsilon * w for w in jumps[-m:]])
+
 
 def _widths(semi: Semidiscretization) -> Any:
     """The widths of cells, (1, K): of boxes of their volumes."""

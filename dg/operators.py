@@ -211,7 +211,7 @@ def operators(
     points = element.nodes if rule.volume_points is None else rule.volume_points
     metric, node_metric = g.at(g.contravariant, points), g.at(g.contravariant, element.nodes)
     normal, scale = g.normals(rule.face_points, np.stack([f.normal for f in element.faces]).astype(float))
-    steep = _surface_over_volume(rule, g, scale)
+    steep = surface_over_volume(rule, g, scale)
     steepness = np.maximum(steep, steep[0][mesh.neighbour_cells])[:, None]
     correction = None
     if g.affine:
@@ -282,7 +282,7 @@ def _correction(rule: Rule, g: Geometry) -> np.ndarray:
     return out
 
 
-def _surface_over_volume(rule: Rule, g: Geometry, scale: np.ndarray) -> np.ndarray:
+def surface_over_volume(rule: Rule, g: Geometry, scale: np.ndarray) -> np.ndarray:
     """Of each cell and face, (Nf, K): one over a length, in which penalties are measured."""
     surface = np.einsum(
         "q,fqk->k", rule.face_weights, np.broadcast_to(scale, (*rule.face_points.shape[:2], scale.shape[-1]))

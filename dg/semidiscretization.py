@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ import mirabelle as mb
 from mirabelle.dg import terms
 from mirabelle.dg.elements import element as reference_element
 from mirabelle.dg.equations import Equations
+from mirabelle.dg.equations.base import dot
 from mirabelle.dg.meshes import Mesh
 from mirabelle.dg.operators import Boundary, operators, rule
 from mirabelle.dg.solver import FluxDifferencing, Solver, StrongForm
@@ -208,11 +210,10 @@ class Semidiscretization:
         added = self.solver.artificial_viscosity
         return 0.0 if added is None else added.diffusivity(self, u, faces)
 
-    def penalty(self, diffusivity: Any, steepness: Any) -> Any:
-        """What jumps are multiplied with (K. Shahbazi, J. Comput. Phys. 205, 2005,
-        doi:10.1016/j.jcp.2004.11.017)."""
-        n, d = self.solver.order, self.dims
-        return self.solver.viscous.penalty * (n + 1) * (n + d) / d * diffusivity * steepness
+    def diffused(self, u: Any, jumps: Fields) -> Fields:
+        """Jumps of the gradient variables at faces as viscous fluxes take them."""
+        added = self.solver.artificial_viscosity
+        return jumps if added is None else added.scaled_jumps(self, u, jumps)
 
     def max_dt(self, u: Any, cfl: float = 1.0, method: Any = None) -> Any:
         """The largest stable time step times `cfl`, as an array without axes.
@@ -222,23 +223,27 @@ class Semidiscretization:
         fields, o, element = self.fields(u), self.operators, self.element
         if element.is_tensor and self.rule.volume_points is not None:  # its mass matrix is that of Gauss nodes
             element = reference_element(element.cell, element.order, "gauss")
-        limit = stable_step(element, method)
-        rate = 0.0
+        limit = stable_step(element, method, self.solver.viscous)
         J = 1.0 if o.correction is None else self._inverse_jacobian
-        lengths: Any = 0.0
-        for face in self.element.faces:
-            N = [
-                sum(float(face.normal[r]) * o.node_metric[r][a] for r in range(self.dims))
+        # Opposite faces of tensor-product cells are alike.
+        faces, alike = (self.element.faces[1::2], 2) if element.is_tensor else (self.element.faces, 1)
+        normals = [
+            [
+                J * sum(float(f.normal[r]) * o.node_metric[r][a] for r in range(self.dims))
                 for a in range(self.dims)
             ]
-            size = mb.sqrt(sum(c * c for c in N))
-            rate = rate + 0.5 * size * J * self.equations.max_speed(fields, tuple([c / size for c in N]))
-            lengths = lengths + 0.5 * size * J
+            for f in faces
+        ]
+        rate = 0.0
+        for N in normals:
+            size = mb.sqrt(dot(N, N))
+            rate = rate + 0.5 * alike * size * self.equations.max_speed(fields, tuple([c / size for c in N]))
         rate = rate / limit.advection
         if self.second_order:
-            stiffness = self.solver.viscous.stiffness / limit.diffusion
+            pairs = itertools.combinations_with_replacement(normals, 2)
+            products = sum((1 if a is b else 2) * mb.abs(dot(a, b)) for a, b in pairs)
             diffusivity = self.equations.diffusivity(fields) + self.artificial_diffusivity(u)
-            rate = rate + diffusivity * lengths * lengths * stiffness
+            rate = rate + diffusivity * products * (0.25 * alike * alike / limit.diffusion)
         return cfl / mb.max(rate)
 
     # Integrals

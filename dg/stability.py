@@ -1,8 +1,7 @@
 """Stable time steps, from the spectra of operators on reference cells.
 
-Upwind advection and one-sided diffusion on a row of cells, and advection on a small periodic box of simplices,
-are written out as matrices once for an element; a method's region of stability then says how large a step may
-be.
+Upwind advection and diffusion on a row of cells, and on a small periodic box of simplices, are written out as
+matrices once for an element; a method's region of stability then says how large a step may be.
 
 >>> from mirabelle import dg
 >>> from mirabelle.dg.stability import stable_step
@@ -15,108 +14,161 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mirabelle.dg.elements import ReferenceElement, element
+from mirabelle.dg.geometry import geometry
 from mirabelle.dg.meshes import box
-from mirabelle.dg.operators import Rule, rule
+from mirabelle.dg.operators import Rule, rule, surface_over_volume
 from mirabelle.dg.time.methods import CarpenterKennedy54, stable_dt_factor
+from mirabelle.dg.viscous import BR1, Viscous, slope_of_jumps
 
 # Simplices of higher order have matrices too large to look at; they follow the row of cells.
-HIGHEST = {"triangle": 6, "tetrahedron": 3}
+HIGHEST, HIGHEST_DIFFUSING = {"triangle": 6, "tetrahedron": 3}, 2
 WAVES = 48
 
 
 class Limits(NamedTuple):
-    """The largest stable step times half the speed over the cell's extent, and times diffusivity over its
-    square."""
+    """The largest stable step, times half the sum of the faces' sizes over the cell's volume times the speed,
+    and times a quarter of the sum of all of their products times the diffusivity."""
 
     advection: float
     diffusion: float
 
 
 @functools.cache
-def stable_step(of: ReferenceElement, method: Any = None) -> Limits:
-    """The limits of an element with a method (by default `CarpenterKennedy54()`)."""
-    method = CarpenterKennedy54() if method is None else method
-    # A row of cells of lines. Of lumped masses, as the exact ones give the lower limit, too.
+def stable_step(of: ReferenceElement, method: Any = None, viscous: Viscous | None = None) -> Limits:
+    """The limits of an element with a method (by default `CarpenterKennedy54()`), and with the treatment of
+    second derivatives (by default `BR1()`)."""
+    method, viscous = method or CarpenterKennedy54(), viscous or BR1()
     line = rule(element("line", of.order, of.kind_of_nodes if of.is_tensor else "gauss"))
-    advection = stable_dt_factor(_row(line, 1.0), method)
-    diffusion = stable_dt_factor(_diffusion(line), method)
+    advection = stable_dt_factor(_row(line), method)
+    diffusion = stable_dt_factor(_diffusing_row(line, viscous, of.dims), method)
     if not of.is_tensor:
+        # Faces of simplices lie closer together than half of what they enclose suggests.
         order = min(of.order, HIGHEST[of.cell])
-        same = rule(element("line", order, "gauss"))
-        spectrum = _simplices(of.cell, order)
-
-        def ratio(by: Any) -> float:
-            return stable_dt_factor(spectrum, by) / stable_dt_factor(_row(same, 1.0), by)
-
-        # Faces of simplices lie closer together than half of what they enclose suggests. Diffusion has a real
-        # spectrum, and so one ratio for all methods.
-        advection, diffusion = advection * ratio(method), diffusion * min(ratio(CarpenterKennedy54()), 1.0) ** 2
+        same, small = rule(element("line", order, "gauss")), small_box(of.cell, order, 1)
+        advection *= stable_dt_factor(small.advecting(), method) / stable_dt_factor(_row(same), method)
+        # The fastest waves of diffusion change from cell to cell in all directions; thin cells have faster ones.
+        order = min(order, HIGHEST_DIFFUSING)
+        row = _diffusing_row(rule(element("line", order, "gauss")), viscous, of.dims)
+        spectrum = np.concatenate([small_box(of.cell, order, 2, w).diffusing(viscous) for w in (1.0, 4.0)])
+        diffusion *= stable_dt_factor(spectrum, method) / stable_dt_factor(row, method)
     return Limits(advection, diffusion)
+
+
+# A row of lines, by waves from cell to cell: what the neighbour is, is the cell itself times a phase
 
 
 def _waves() -> np.ndarray:
     return np.exp(1j * np.linspace(0, math.pi, WAVES))
 
 
-def _one_sided(line: Rule, upwind: bool) -> list[np.ndarray]:
-    """d/dξ with the value at faces from the left (upwind) or the right, for waves from cell to cell."""
+def _row(line: Rule) -> np.ndarray:
+    """Eigenvalues of upwind advection from the left to the right."""
     left, right = line.to_faces
-    lift_left, lift_right = line.lift.T
-    D = line.strong[0]
-    out = []
+    lift, D = line.lift[:, 0], line.strong[0]
+    return np.concatenate([np.linalg.eigvals(-D - np.outer(lift, left - right / z)) for z in _waves()])
+
+
+def _diffusing_row(line: Rule, viscous: Viscous, dims: int) -> np.ndarray:
+    """Eigenvalues of diffusion along a row of cubes."""
+    normal, inside = np.array([[-1.0], [1.0]]), line.to_faces
+    (left, right), shares = inside, [_shares(viscous, n) for n in normal]
+    pull = slope_of_jumps(viscous, line.element.order, dims, float(dims))
+    found = []
     for z in _waves():
-        # What the neighbour is: the cell itself times a phase.
-        A = D.astype(complex)
-        if upwind:
-            A = A + np.outer(lift_left, left - right / z)
-        else:
-            A = A - np.outer(lift_right, right - left * z)
-        out.append(A)
-    return out
+        outside = np.stack([right / z, left * z])
+        A = _diffusion([line.strong[0]], line.lift, inside, outside, normal.T, np.array(shares), pull, viscous)
+        found.append(np.linalg.eigvals(A))
+    return np.concatenate(found)
 
 
-def _row(line: Rule, speed: float) -> np.ndarray:
-    return np.concatenate([np.linalg.eigvals(-speed * A) for A in _one_sided(line, True)])
+# Any cells
 
 
-def _diffusion(line: Rule) -> np.ndarray:
-    pairs = zip(_one_sided(line, True), _one_sided(line, False), strict=True)
-    return np.concatenate([np.linalg.eigvals(A @ B) for A, B in pairs])
+def _shares(viscous: Viscous, normal: np.ndarray) -> tuple[float, float]:
+    """The inside's parts in the value at a face, and in the flux."""
+    of = (1.0,), (0.0,), tuple(map(float, normal))
+    return float(viscous.value(*of)[0]), float(viscous.flux(*of)[0])
 
 
-@functools.cache
-def _simplices(cell: str, order: int) -> np.ndarray:
-    """Eigenvalues of upwind advection in a unit box of few cells, over the rate that `max_dt` measures."""
-    e = element(cell, order)
-    r, d = rule(e), e.dims
-    mesh = box((1,) * d, lower=(0.0,) * d, upper=(1.0,) * d, cell=cell, periodic=True)
-    K, n, nq = len(mesh), len(e.nodes), r.face_points.shape[1]
-    from mirabelle.dg.geometry import geometry
+def _diffusion(
+    slopes: Sequence[np.ndarray],
+    lift: np.ndarray,
+    inside: np.ndarray,
+    outside: np.ndarray,
+    normal: np.ndarray,
+    shares: np.ndarray,
+    pull: Any,
+    viscous: Viscous,
+) -> np.ndarray:
+    """The matrix of diffusion, as `dg.terms` has it: derivatives in cells (d of them), what values at faces
+    add (n, f), values there (f, n) on both sides, normals (d, f)."""
+    of_value, of_flux = shares.T[:, :, None]
+    value = of_value * inside + (1.0 - of_value) * outside
+    whole = [G + lift @ (c[:, None] * (value - inside)) for G, c in zip(slopes, normal, strict=True)]
+    seen = slopes if viscous.broken else whole
 
-    g = geometry(mesh, e)
-    normal, size = g.normals(r.face_points, np.stack([f.normal for f in e.faces]).astype(float))
-    other = mesh.face_permutation(r.reference_face_points)
-    nodes = np.asarray(r.face_nodes).reshape(-1)
-    out = []
-    for direction in ([1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, 0.5, -0.25], [-1.0, 1.0, 0.5]):
-        v = np.array(direction[:d]) / np.linalg.norm(direction[:d])
-        along = np.einsum("d,dfqk->fqk", v, normal)[:, 0]  # (Nf, K)
-        rate = 0.5 * (np.abs(along) * size[:, 0] / g.jacobian[0]).sum(0).max()
-        A = np.zeros((n, K, n, K))
-        transport = np.einsum("rdk,d->rk", g.contravariant[:, :, 0], v) / g.jacobian[0]
-        for k in range(K):
-            A[:, k, :, k] -= np.einsum("r,rij->ij", transport[:, k], r.strong)
-            for q, node in enumerate(nodes):
-                a = along[q // nq, k]
-                if a < 0:
-                    s = r.lift[:, q] * a * size[q // nq, 0, k] / g.jacobian[0, k]
-                    there = other[q, k]
-                    A[:, k, node, k] += s
-                    A[:, k, nodes[there // K], there % K] -= s
-        out.append(np.linalg.eigvals(A.reshape(n * K, n * K)) / rate)
-    return np.concatenate(out)
+    def across(trace: np.ndarray, of: Sequence[np.ndarray]) -> Any:
+        return sum(c[:, None] * (trace @ q) for c, q in zip(normal, of, strict=True))
+
+    own = across(inside, seen) + pull * (value - inside)
+    other = across(outside, seen) + pull * (outside - value)
+    jump = of_flux * own + (1.0 - of_flux) * other - across(inside, whole)
+    return sum(G @ q for G, q in zip(slopes, whole, strict=True)) + lift @ jump
+
+
+class SmallBox:
+    """Operators on a periodic box of few simplices, as matrices over all of its nodes: so many squares an axis,
+    of a width, halved or cut into six."""
+
+    def __init__(self, cell: str, order: int, cells: int, width: float = 1.0) -> None:
+        e = element(cell, order)
+        r, d = rule(e), e.dims
+        upper = (width * cells, *(float(cells),) * (d - 1))
+        mesh = box((cells,) * d, lower=(0.0,) * d, upper=upper, cell=cell, periodic=True)
+        g = geometry(mesh, e)
+        K, n, (faces, nq, _) = len(mesh), len(e.nodes), r.face_points.shape
+        normal, size = g.normals(r.face_points, np.stack([f.normal for f in e.faces]).astype(float))
+        self.rule, self.dims = r, d
+        # Face points are numbered as (face, point, cell), nodes as (node, cell).
+        self.normal = np.broadcast_to(normal, (d, faces, nq, K)).reshape(d, -1)
+        sizes = (size / g.jacobian)[:, 0]  # (Nf, K)
+        self.sizes = np.broadcast_to(sizes[:, None], (faces, nq, K)).reshape(-1)
+        faces_normals = (normal * size / g.jacobian)[:, :, 0]  # (d, Nf, K)
+        products = np.einsum("afk,agk->fgk", faces_normals, faces_normals)
+        self.products = 0.25 * np.abs(products).sum((0, 1)).max()
+        self.steepness = surface_over_volume(r, g, size).max()
+        each = np.eye(K)
+        self.inside = np.einsum("fi,kl->fkil", r.to_faces, each).reshape(-1, n * K)
+        self.outside = self.inside[mesh.face_permutation(r.reference_face_points).reshape(-1)]
+        self.lift = np.einsum("if,kl->ikfl", r.lift, each).reshape(n * K, -1) * self.sizes
+        metric = g.contravariant[:, :, 0] / g.jacobian[0]  # (r, d, K)
+        self.slopes = np.einsum("rak,rij,kl->aikjl", metric, r.strong, each).reshape(d, n * K, n * K)
+
+    def advecting(self) -> np.ndarray:
+        """Eigenvalues of upwind advection in several directions, over the rates that `max_dt` measures."""
+        out = []
+        for direction in ([1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, 0.5, -0.25], [-1.0, 1.0, 0.5]):
+            v = np.array(direction[: self.dims]) / np.linalg.norm(direction[: self.dims])
+            along = v @ self.normal
+            faces, nq = self.rule.face_points.shape[:2]
+            rate = 0.5 * np.abs(along * self.sizes).reshape(faces, nq, -1)[:, 0].sum(0).max()
+            upwind = np.minimum(along, 0.0)[:, None] * (self.outside - self.inside)
+            A = -np.einsum("a,aij->ij", v, self.slopes) - self.lift @ upwind
+            out.append(np.linalg.eigvals(A) / rate)
+        return np.concatenate(out)
+
+    def diffusing(self, viscous: Viscous) -> np.ndarray:
+        """Eigenvalues of diffusion, over the rates that `max_dt` measures."""
+        shares = np.array([_shares(viscous, n) for n in self.normal.T])
+        pull = slope_of_jumps(viscous, self.rule.element.order, self.dims, self.steepness)
+        A = _diffusion(self.slopes, self.lift, self.inside, self.outside, self.normal, shares, pull, viscous)
+        return np.linalg.eigvals(A) / self.products
+
+
+small_box = functools.cache(SmallBox)

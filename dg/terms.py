@@ -17,12 +17,14 @@ or type of arrays replaces it:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import mirabelle as mb
 from mirabelle.dg.operators import Lines, Matrices
 from mirabelle.dg.solver import FluxDifferencing, VolumeForm
+from mirabelle.dg.viscous import slope_of_jumps
 
 if TYPE_CHECKING:
     from mirabelle.dg.operators import Boundary, Operators
@@ -94,9 +96,17 @@ def difference(a: Sequence[Any], b: Sequence[Any]) -> Fields:
     return tuple([x - y for x, y in zip(a, b, strict=True)])
 
 
-def penalised(flux: Sequence[Any], tau: Any, inside: Fields, outside: Fields) -> Fields:
-    """A flux that also draws both sides of a jump together. (Given fields come last, and do not jump.)"""
-    return tuple([f - tau * (b - a) for f, a, b in zip(flux, inside, outside, strict=False)])
+def drawn(semi: Semidiscretization, slopes: Fields, jump: Fields, normal: Fields, steepness: Any) -> Fields:
+    """Derivatives at a face, and along its normal the penalty on what lies between it and the cell.
+
+    As a part of the viscous flux (R. Hartmann, P. Houston, doi:10.1016/j.jcp.2008.07.015) it leaves the jumps
+    of what does not diffuse alone, as of the density of a gas, which are for upwind fluxes.
+    """
+    solver = semi.solver
+    if not solver.viscous.penalty:
+        return slopes
+    pull = [slope_of_jumps(solver.viscous, solver.order, semi.dims, steepness) * w for w in jump]
+    return tuple([q + p * c for q, (c, p) in zip(slopes, itertools.product(normal, pull), strict=True)])
 
 
 # The volume
@@ -205,8 +215,7 @@ def surface_term(semi: Semidiscretization, u: Any, gradients: Any, t: Any) -> An
     o = semi.operators
     inside, outside = both_sides(o, u)
     inside, outside = (*inside, *semi.auxiliary.inside), (*outside, *semi.auxiliary.outside)
-    slopes = None if gradients is None else both_sides(o, gradients[1])
-    flux = interface_flux(semi.solver.surface_flux, semi, u, inside, outside, slopes)
+    flux = interface_flux(semi.solver.surface_flux, semi, u, inside, outside, gradients)
 
     def outer(name: str, there: Boundary) -> Fields:
         flux = boundary_flux(semi.boundary_conditions[name], semi, u, gradients, t, there)
@@ -232,26 +241,29 @@ def with_boundaries(
 
 @mb.generic
 def interface_flux(
-    numerical: Any, semi: Semidiscretization, u: Any, inside: Any, outside: Any, slopes: Any
+    numerical: Any, semi: Semidiscretization, u: Any, inside: Any, outside: Any, gradients: Any
 ) -> Any:
-    """The numerical flux between cells, of the fields on both sides; `slopes` are None or those of
-    gradients."""
+    """The numerical flux between cells, of the fields on both sides. `gradients` are None, or what
+    `dg.gradient` returned."""
 
 
 @interface_flux.method
-def _(numerical: Any, semi: Any, u: Any, inside: Any, outside: Any, slopes: Any) -> Any:
+def _(numerical: Any, semi: Any, u: Any, inside: Any, outside: Any, gradients: Any) -> Any:
     o, equations = semi.operators, semi.equations
     flux = numerical(inside, outside, o.normal, equations)
     own = equations.normal_flux(inside, o.normal) if semi.strong else None
     if semi.second_order:
-        viscous = semi.solver.viscous
-        sides = [_viscous_normal(semi, v, q, o.normal) for v, q in zip((inside, outside), slopes, strict=True)]
+        viscous, slopes = semi.solver.viscous, both_sides(o, gradients[1])
+        if own:
+            own = difference(own, _viscous_normal(semi, inside, both_sides(o, gradients[0])[0], o.normal))
+        w, other = equations.gradient_variables(inside), equations.gradient_variables(outside)
+        value = viscous.value(w, other, o.normal)
+        jumps = difference(value, w), difference(other, value)
+        sides = []
+        for fields, q, jump in zip((inside, outside), slopes, jumps, strict=True):
+            q = drawn(semi, q, semi.diffused(u, jump), o.normal, o.steepness)
+            sides.append(_viscous_normal(semi, fields, q, o.normal))
         flux = difference(flux, viscous.flux(*sides, o.normal))
-        if viscous.penalty:
-            largest = mb.maximum(equations.diffusivity(inside), equations.diffusivity(outside))
-            tau = semi.penalty(largest + semi.artificial_diffusivity(u, faces=True), o.steepness)
-            flux = penalised(flux, tau, inside, outside)
-        own = own and difference(own, sides[0])
     return difference(flux, own) if own else tuple(flux)
 
 
@@ -269,15 +281,21 @@ def _(condition: Any, semi: Any, u: Any, gradients: Any, t: Any, there: Any) -> 
     own = equations.normal_flux(inside, there.normal) if semi.strong else None
     if semi.second_order:
         slopes = semi.at_boundary(gradients[1], there)
+        if own:
+            whole = semi.at_boundary(gradients[0], there)
+            own = difference(own, _viscous_normal(semi, inside, whole, there.normal))
+        jump = _boundary_jump(semi, condition, inside, there, t)
+        slopes = drawn(semi, slopes, jump, there.normal, there.steepness)
         by_axis = _by_axis(slopes, semi.dims)
         diffused = equations.boundary_viscous_flux(condition, inside, by_axis, there.normal, there.x, t)
         flux = difference(flux, diffused)
-        if semi.solver.viscous.penalty:
-            tau = semi.penalty(equations.diffusivity(inside), there.steepness)
-            outside = condition.state(inside, there.normal, there.x, t, equations)
-            flux = penalised(flux, tau, inside, outside)
-        own = own and difference(own, _viscous_normal(semi, inside, slopes, there.normal))
     return difference(flux, own) if own else tuple(flux)
+
+
+def _boundary_jump(semi: Semidiscretization, condition: Any, inside: Fields, there: Boundary, t: Any) -> Fields:
+    """The gradient variables on a boundary, less those inside."""
+    own = semi.equations.gradient_variables(inside)
+    return difference(semi.equations.boundary_values(condition, own, inside, there.normal, there.x, t), own)
 
 
 @mb.generic
@@ -339,10 +357,8 @@ def _(viscous: Any, semi: Any, u: Any, t: Any) -> Any:
 
     def outer(name: str, there: Boundary) -> Fields:
         fields = (*semi.at_boundary(u, there), *there.auxiliary)
-        own = equations.gradient_variables(fields)
-        condition = semi.boundary_conditions[name]
-        value = equations.boundary_values(condition, own, fields, there.normal, there.x, t)
-        return tuple([there.scale * c * (v - w) for c in there.normal for v, w in zip(value, own, strict=True)])
+        jump = _boundary_jump(semi, semi.boundary_conditions[name], fields, there, t)
+        return tuple([there.scale * c * w for c in there.normal for w in jump])
 
     values = stacked(
         with_boundaries(o, [j * c for c in o.normal for j in jumps], outer), (d * n, *o.faces, semi.K)

@@ -17,17 +17,15 @@ Fields = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Viscous:
-    """Two numerical fluxes for second derivatives. `penalty` multiplies (order + 1)² · diffusivity / length of
-    the jumps.
+    """Two numerical fluxes for second derivatives.
 
-    `broken`: whether faces see the gradient inside cells only, without what jumps contribute. `stiffness`: how
-    much faster the fastest mode decays than one-sided differences on a row of cells say (measured, with a
-    margin).
+    What lies between the value inside and the one at the face, times `penalty` and about (order + 1)² / length,
+    is added to the slopes that the flux is made of. `broken`: whether faces see the gradient inside cells only,
+    without what jumps contribute.
     """
 
     penalty: float = 0.0
     broken = False
-    stiffness = 0.6
 
     def value(self, inside: Sequence[Any], outside: Sequence[Any], normal: Fields) -> Fields:
         """The value at a face of what is differentiated."""
@@ -61,7 +59,6 @@ class LDG(Viscous):
     """
 
     penalty: float = 0.1
-    stiffness = 1.5
 
     def value(self, inside: Sequence[Any], outside: Sequence[Any], normal: Fields) -> Fields:
         s = _side(normal)
@@ -84,7 +81,16 @@ class SIPG(Viscous):
 
     penalty: float = 1.0
     broken = True
-    stiffness = 3.6
+
+
+def slope_of_jumps(viscous: Viscous, order: int, dims: int, steepness: Any) -> Any:
+    """The slope that a jump of one is taken for, where a cell's surface over its volume is `steepness` (K.
+    Shahbazi, J. Comput. Phys. 205, 2005, doi:10.1016/j.jcp.2004.11.017).
+
+    >>> slope_of_jumps(SIPG(), 3, 1, 2.0)
+    32.0
+    """
+    return viscous.penalty * (order + 1) * (order + dims) / dims * steepness
 
 
 def _side(normal: Fields) -> Any:

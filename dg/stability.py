@@ -52,7 +52,7 @@ def stable_step(of: ReferenceElement, method: Any = None, viscous: Viscous | Non
         order = min(of.order, HIGHEST[of.cell])
         same, small = rule(element("line", order, "gauss")), small_box(of.cell, order, 1)
         advection *= stable_dt_factor(small.advecting(), method) / stable_dt_factor(_row(same), method)
-        # The fastest waves of diffusion change from cell to cell in all directions; thin cells have faster ones.
+        # The fastest waves of diffusion change from cell to cell along all axes; thin cells have faster ones.
         order = min(order, HIGHEST_DIFFUSING)
         row = _diffusing_row(rule(element("line", order, "gauss")), viscous, of.dims)
         spectrum = np.concatenate([small_box(of.cell, order, 2, w).diffusing(viscous) for w in (1.0, 4.0)])

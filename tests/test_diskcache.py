@@ -285,3 +285,28 @@ def test_a_helper_process_that_dies_is_survived(tmp_path):
         cache_dir=tmp_path / "kernels",
     )
     assert said
+
+
+def test_a_program_that_is_slow_without_kernels_waits_for_them(tmp_path):
+    """On a machine without a free core they would hardly come while it runs step by step."""
+    said = answer(
+        """
+        import json
+        import numpy as np
+        import mirabelle as mb
+        from mirabelle.backends.host import plans
+        plans.PATIENCE, plans.WAITING = 0.0, 1e6
+        values = np.arange(50_000.0)
+        f = mb.compile(lambda x: mb.sum(mb.sin(x) * x + 1))
+        found = []
+        for _ in range(3):
+            x = mb.HostArray(values)
+            y = float(f(x))
+            runner = f.program(x).runner
+            found.append([runner.segments is not None, runner.waited > 0])
+        print(json.dumps([found, bool(np.isclose(y, (np.sin(values) * values + 1).sum()))]))
+        """,
+        compiler="process",
+        cache_dir=tmp_path / "kernels",
+    )
+    assert said == [[[False, False], [True, True], [True, True]], True]

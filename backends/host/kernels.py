@@ -178,7 +178,7 @@ def known(source: Source) -> str:
 
 
 def settle(timeout: float = 60.0) -> None:
-    """Wait until nothing compiles any more (for tests and benchmarks)."""
+    """Wait until nothing compiles any more."""
     deadline = time.monotonic() + timeout
     while any(k is PENDING for k in list(_kernels.values())) and time.monotonic() < deadline:
         time.sleep(0.005)
@@ -217,7 +217,7 @@ class _Server:
         if hasattr(os, "setpriority"):
             # Compiling can wait; the statement that is being interpreted cannot.
             with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, self.process.pid, 15)
+                os.setpriority(os.PRIO_PROCESS, self.process.pid, 5)
         threading.Thread(target=self.send, args=(self.process,), daemon=True).start()
         threading.Thread(target=self.read, args=(self.process,), daemon=True).start()
         return True

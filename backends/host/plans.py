@@ -7,6 +7,7 @@ is run step by step.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,16 @@ from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
-from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, ProductStep, Ref, Step
+from mirabelle.arraytypes.programs.steps import (
+    CopyStep,
+    FoldStep,
+    KernelStep,
+    Plan,
+    ProductStep,
+    Ref,
+    Step,
+    counted,
+)
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.source import Layout
 from mirabelle.backends.host import kernels, layout, run
@@ -30,6 +40,9 @@ from mirabelle.dispatch.tree import Leaf
 
 # The slot of the program's own memory; the others follow.
 ARENA = 0
+# Seconds step by step after which a program waits for kernels that compile, and how many times longer than
+# what it took so far. (They come while it runs only where a core is free, and make it many times faster.)
+PATIENCE, WAITING = 0.5, 10.0
 
 
 class HostPlan(StepByStep):
@@ -51,7 +64,10 @@ class HostPlan(StepByStep):
         # Kernels that were not there when they were last asked for.
         self.missing: list[Callable[[], bool]] = []
         self.layouts: dict[Any, Any] = {}
-        self.launches = sum(isinstance(step, (KernelStep, FoldStep)) for step in plan.steps)
+        # Seconds of calls step by step, and of waiting for kernels.
+        self.slowly = self.waited = 0.0
+        # What a call does natively, as `mb.count` says it. (What Python does counts itself.)
+        self.counts: dict[str, int] = {}
         if settings.compiler != "off":
             self.build()
 
@@ -68,6 +84,7 @@ class HostPlan(StepByStep):
         self.missing = []
         segments: list[TaskList | Step] = []
         tasks: TaskList | None = None
+        native: list[Step] = []
         for step in self.plan.steps:
             if not any(w.size for w in step.writes):
                 continue
@@ -76,6 +93,7 @@ class HostPlan(StepByStep):
                 tasks = None
                 segments.append(step)
                 continue
+            native.append(step)
             if self.missing:
                 continue  # (what remains is asked for, so that it compiles meanwhile)
             if tasks is None:
@@ -85,6 +103,8 @@ class HostPlan(StepByStep):
         if not self.missing:
             self.segments = segments
             self.layouts = {}
+            self.counts = counted(native)
+            self.counts["launches"] = sum(not isinstance(step, CopyStep) for step in native)
 
     def prepared(self, step: Step) -> Callable[[TaskList], None] | None:
         """What adds a step to a task list; None for what Python does."""
@@ -215,8 +235,11 @@ class HostPlan(StepByStep):
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         if self.segments is None and not self.complete():
+            began = time.perf_counter()
             with kernels.only_known():
-                return super().run(inputs)
+                found = super().run(inputs)
+            self.slowly += time.perf_counter() - began
+            return found
         if not self.lock.acquire(blocking=False):
             # Another thread uses the program's memory.
             return super().run(inputs)
@@ -224,7 +247,7 @@ class HostPlan(StepByStep):
             if self.memory is None:
                 self.prepare()
             if counters.active:
-                counters.add(launches=self.launches)
+                counters.add(**self.counts)
             return self.natively(inputs) if self.only is None else self.at_once(inputs)
         finally:
             self.lock.release()
@@ -258,7 +281,14 @@ class HostPlan(StepByStep):
 
     def complete(self) -> bool:
         """Have all kernels come?"""
-        if settings.compiler == "off" or not all(there() for there in self.missing):
+        if settings.compiler == "off":
+            return False
+        patience = WAITING * self.slowly - self.waited
+        if self.slowly > PATIENCE and patience > 0:
+            began = time.perf_counter()
+            kernels.settle(patience)
+            self.waited += time.perf_counter() - began
+        if not all(there() for there in self.missing):
             return False
         self.build()
         return self.segments is not None

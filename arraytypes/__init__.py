@@ -10,5 +10,7 @@ from mirabelle.arraytypes import (  # noqa: F401 - they add methods
     reductions,
     specialvalues,
     structured,
+    ufuncs,
     wrappers,
 )
+from mirabelle.arraytypes.functions import conventions  # noqa: F401

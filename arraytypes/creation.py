@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import as_numpy, as_shape, is_small, wrap
 from mirabelle.arraytypes.elementwise import Scalar
@@ -29,53 +30,67 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     return maker(verbs.assign(x, value))
 
 
+def _in_order(x: Any, order: str) -> Any:
+    """A new array with its rows ("C") or its columns ("F") one after another in memory."""
+    if order in ("K", "A"):
+        return x
+    from mirabelle.arraytypes.functions.memory import in_memory_order
+
+    return in_memory_order(x, order)
+
+
 def _from_numpy(data: np.ndarray, device: Any) -> Any:
     maker = maker_of(device)
     return maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(data, None)))))
 
 
-@keyword_only("dtype")
+@keyword_only("dtype", "order")
 @creates
-def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of undefined contents. `device` is an array type; HostArray if not given.
+
+    `order` says what lies one after another in memory: rows ("C") or columns ("F").
 
     >>> import mirabelle as mb
     >>> mb.empty((2, 3)).shape
     (2, 3)
     """
     maker = maker_of(device)
-    return maker(
+    made = maker(
         wrap(maker.family, Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype or np.float64))))
     )
+    return made if order == "C" else _in_order(made, order)
 
 
-@keyword_only("dtype")
+@keyword_only("dtype", "order")
 @creates
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of zeros.
 
     >>> import mirabelle as mb
     >>> print(mb.zeros(3))
     [0. 0. 0.]
     """
-    return _filled(shape, 0, dtype or np.float64, device)
+    made = _filled(shape, 0, dtype or np.float64, device)
+    return made if order == "C" else _in_order(made, order)
 
 
-@keyword_only("dtype")
+@keyword_only("dtype", "order")
 @creates
-def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of ones.
 
     >>> import mirabelle as mb
     >>> print(mb.ones(2, dtype=mb.int32))
     [1 1]
     """
-    return _filled(shape, 1, dtype or np.float64, device)
+    made = _filled(shape, 1, dtype or np.float64, device)
+    return made if order == "C" else _in_order(made, order)
 
 
-@keyword_only("dtype")
+@keyword_only("dtype", "order")
 @creates
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
+def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of one value.
 
     >>> import mirabelle as mb
@@ -86,49 +101,57 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) 
         return _from_array(verbs.copy(verbs.broadcast_to(fill_value, as_shape(shape))), dtype, device, None)
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, AbstractArray) else np.asarray(fill_value).dtype
-    return _filled(shape, fill_value, dtype, device)
+    made = _filled(shape, fill_value, dtype, device)
+    return made if order == "C" else _in_order(made, order)
 
 
-def _like(x: Any, value: Any, dtype: Any, device: Any) -> Any:
-    """One value in the shape of `x`, where `x` is unless a device is given."""
+def _like(x: Any, value: Any, dtype: Any, order: str, shape: Any, device: Any) -> Any:
+    """One value (None: any) in the shape of `x`, where `x` is, unless a shape or a device is given."""
     if not isinstance(x, AbstractArray):
         x = asarray(x)
+    if order not in ("K", "A"):
+        return _in_order(_like(x, value, dtype, "K", shape, device), order)
+    shape = None if shape is None else as_shape(shape)
     if isinstance(value, AbstractArray) and value.carries_derivatives:
-        return full(x.shape, value, dtype=dtype or x.dtype, device=device)
+        return full(x.shape if shape is None else shape, value, dtype=dtype or x.dtype, device=device)
     if device is not None:
-        return _filled(x.shape, value, dtype or x.dtype, device)
-    return verbs.assign(verbs.similar(x, dtype=dtype), value)
+        shape = x.shape if shape is None else shape
+        if value is None:
+            return empty(shape, dtype or x.dtype, device=device)
+        return _filled(shape, value, dtype or x.dtype, device)
+    made = verbs.similar(x, dtype=dtype, shape=shape)
+    return made if value is None else verbs.assign(made, value)
 
 
-@keyword_only("dtype")
-def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
-    """A new array of the shape, dtype and place of `x`, of undefined contents."""
-    if device is not None or not isinstance(x, AbstractArray):
-        return empty(np.shape(x), dtype or asarray(x).dtype, device=device)
-    return verbs.similar(x, dtype=dtype)
+@keyword_only("dtype", "order")
+def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
+    """A new array of the shape, dtype and place of `x` (unless others are given), of undefined contents."""
+    return _like(x, None, dtype, order, shape, device)
 
 
-@keyword_only("dtype")
-def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
-    """Zeros of the shape, dtype and place of `x`.
+@keyword_only("dtype", "order")
+def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
+    """Zeros of the shape, dtype and place of `x`, unless others are given.
 
     >>> import mirabelle as mb
     >>> print(mb.zeros_like(mb.HostArray([1, 2])))
     [0 0]
     """
-    return _like(x, 0, dtype, device)
+    return _like(x, 0, dtype, order, shape, device)
 
 
-@keyword_only("dtype")
-def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None) -> Any:
-    """Ones of the shape, dtype and place of `x`."""
-    return _like(x, 1, dtype, device)
+@keyword_only("dtype", "order")
+def ones_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
+    """Ones of the shape, dtype and place of `x`, unless others are given."""
+    return _like(x, 1, dtype, order, shape, device)
 
 
-@keyword_only("dtype")
-def full_like(x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Any:
-    """One value in the shape, dtype and place of `x`."""
-    return _like(x, fill_value, dtype, device)
+@keyword_only("dtype", "order")
+def full_like(
+    x: Any, /, fill_value: Any, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None
+) -> Any:
+    """One value in the shape, dtype and place of `x`, unless others are given."""
+    return _like(x, fill_value, dtype, order, shape, device)
 
 
 @keyword_only("dtype")
@@ -162,7 +185,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
     return made
 
 
-@keyword_only("endpoint")
+@keyword_only("endpoint", "retstep")
 @creates
 def linspace(
     start: Any,
@@ -170,23 +193,36 @@ def linspace(
     /,
     num: int = 50,
     endpoint: bool = True,
+    retstep: bool = False,
     *,
     dtype: Any = None,
+    axis: int = 0,
     device: Any = None,
 ) -> Any:
     """`num` evenly spaced numbers from `start` to `stop` (without `stop`, if not `endpoint`).
+
+    With `retstep`, also the step between them. Between arrays of numbers they run along a new `axis`.
 
     >>> import mirabelle as mb
     >>> print(mb.linspace(0, 1, 3))
     [0.  0.5 1. ]
     """
-    made = np.linspace(start, stop, num, dtype=dtype, endpoint=endpoint)
-    return made if isinstance(made, AbstractArray) and device is None else _from_numpy(made, device)
+    numpys: Any = np.linspace
+    if isinstance(start, AbstractArray) or isinstance(stop, AbstractArray):
+        made = library.call("linspace", start, stop, int(num), endpoint, retstep, dtype, axis)
+    else:
+        made = numpys(start, stop, num, endpoint, retstep, dtype, axis)
+    values, step = made if retstep else (made, None)
+    ours = isinstance(values, AbstractArray)
+    values = _from_array(values, None, device, None) if ours else _from_numpy(values, device)
+    return (values, step) if retstep else values
 
 
-@keyword_only("dtype")
+@keyword_only("dtype", "order")
 @creates
-def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Any:
+def asarray(
+    obj: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, copy: bool | None = None
+) -> Any:
     """An array, number, (nested) list or any other array's data as an array, without a copy where possible.
 
     A NumPy array is shared, and so is another library's on a card, which becomes one of that card's type:
@@ -201,6 +237,9 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
     >>> n
     array([5., 0.])
     """
+    if order not in ("K", "A"):
+        made = asarray(obj, dtype, device=device, copy=copy)
+        return _in_order(made, order) if copy is not False else _as_it_lies(made, order)
     if isinstance(obj, AbstractArray):
         return _from_array(obj, dtype, device, copy)
     if on_card(obj):
@@ -222,6 +261,13 @@ def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | 
         return made if wanted is None else verbs.astype(made, wanted, copy=False)
     source = obj if data is None else data
     return maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(source, wanted)))))
+
+
+def _as_it_lies(x: Any, order: str) -> Any:
+    """`x`, if its memory has the order, for who asked for no copy."""
+    if _in_order(x, order) is not x:
+        raise ValueError(f"Memory in the order {order!r} needs a copy. Leave copy=False away.")
+    return x
 
 
 def _from_array(x: Any, dtype: Any, device: Any, copy: bool | None) -> Any:

@@ -27,12 +27,12 @@ def array_function(body: Callable[..., Any] | None = None, *, arity: int = 1) ->
     """A generic function, dispatched on its first `arity` parameters, whose general method is `body`.
 
     The body gets arrays there, or numbers beside an array: NumPy arrays are shared and lists
-    become arrays before they come to it.
+    become arrays before they come to it. Calls may say `out=`, as NumPy's do.
     """
     if body is None:
         return lambda f: array_function(f, arity=arity)
     f: Callable[..., Any] = body
-    made = generic(f, arity)
+    made = generic(f, arity, wider=True)
     made.core.register(f, (AbstractArray,) * arity)
 
     def convert(*args: Any, **kwargs: Any) -> Any:
@@ -41,6 +41,15 @@ def array_function(body: Callable[..., Any] | None = None, *, arity: int = 1) ->
             return f(*args, **kwargs)
         return made(*heads, *args[arity:], **kwargs)
 
+    def into_out(*args: Any, out: Any = None, **options: Any) -> Any:
+        # NumPy's `out=`, which the body need not know.
+        if out is None:
+            made.core.refuse_further(*args, **options)
+        from mirabelle.arraytypes.functions.outputs import into
+
+        return into(out, made(*args, **options))
+
+    made.core.further = into_out
     convert.__name__ = f.__name__
     made.core.register(convert, (object,) * arity)
     return made

@@ -76,29 +76,34 @@ def _operands(inputs: tuple[Any, ...], outputs: tuple[Any, ...] = ()) -> tuple[A
 
 def _called(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """ufunc(*inputs, out=, where=, dtype=, casting=)."""
-    out = kwargs.pop("out", ())
+    run = _implementation(ufunc, inputs)
+    return run if run is NotImplemented else called(run, ufunc, inputs, kwargs)
+
+
+def called(run: Any, function: np.ufunc | Op, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """run(*inputs) with a ufunc's options; `function` says what dtypes it works in, and its name."""
+    name = getattr(function, "name", None) or function.__name__  # type: ignore[union-attr]
+    out = kwargs.pop("out", None)
+    out = () if out is None else out if isinstance(out, tuple) else (out,)
     where, dtype = kwargs.pop("where", True), kwargs.pop("dtype", None)
     casting = kwargs.pop("casting", "same_kind")
     for ignored in ("order", "subok"):  # which change no value
         kwargs.pop(ignored, None)
-    run = _implementation(ufunc, inputs)
-    if run is NotImplemented:
-        return run
-    _refuse_options(ufunc, kwargs)
+    _refuse_options(name, kwargs)
     inputs = _operands(inputs, out)
     if dtype is not None:
-        inputs = _cast_inputs(ufunc, inputs, dtype, casting)
+        inputs = _cast_inputs(function, inputs, dtype, casting)
     result = run(*inputs)
     if result is NotImplemented:
         return result
     if where is not True and not any(x is not None for x in out):
         raise TypeError(
-            f"np.{ufunc.__name__}(..., where=) leaves elements undefined without out=. Write "
-            f"`mb.where(mask, {getattr(run, '__name__', ufunc.__name__)}(...), other)`."
+            f"{name}(..., where=) leaves elements undefined without out=. Write "
+            f"`mb.where(mask, {getattr(run, '__name__', name)}(...), other)`."
         )
-    if ufunc.nout == 1:
+    if function.nout == 1:
         return _delivered(result, out[0] if out else None, where, casting)
-    outs = out or (None,) * ufunc.nout
+    outs = out or (None,) * function.nout
     return tuple(_delivered(r, o, where, casting) for r, o in zip(result, outs, strict=True))
 
 
@@ -141,22 +146,24 @@ def _operation(ufunc: np.ufunc) -> Op:
     return Op(ufunc.__name__, ufunc.nin, nout=ufunc.nout, ufunc=ufunc, cost=60)
 
 
-def _refuse_options(ufunc: np.ufunc, options: dict[str, Any]) -> None:
+def _refuse_options(name: str, options: dict[str, Any]) -> None:
     left = {k: v for k, v in options.items() if v is not None and v is not np._NoValue}
     if left:
         raise TypeError(
-            f"np.{ufunc.__name__} on mirabelle's arrays takes out=, where=, dtype= and casting=; not "
+            f"{name} on mirabelle's arrays takes out=, where=, dtype= and casting=; not "
             f"{', '.join(f'{k}={v!r}' for k, v in left.items())}."
         )
 
 
-def _cast_inputs(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[Any, ...]:
+def _cast_inputs(function: np.ufunc | Op, inputs: tuple[Any, ...], dtype: Any, casting: Any) -> tuple[Any, ...]:
     """Operands in the dtypes of the loop that gives results of `dtype`."""
     dtype = np.dtype(dtype)
-    given = tuple(x.dtype if hasattr(x, "dtype") else type(x) for x in inputs)
-    loop = ufunc.resolve_dtypes(
-        (*given, *[None] * ufunc.nout), signature=(*[None] * ufunc.nin, *[dtype] * ufunc.nout), casting=casting
-    )
+    ufunc = getattr(function, "ufunc", function)
+    loop: Any = [dtype] * len(inputs)
+    if isinstance(ufunc, np.ufunc):
+        given = tuple(x.dtype if hasattr(x, "dtype") else type(x) for x in inputs)
+        wanted = (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
+        loop = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout), signature=wanted, casting=casting)
     return tuple(
         cast_to(x, d)
         if isinstance(x, AbstractArray)
@@ -233,7 +240,8 @@ def _at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     x, index, *values = inputs
     if not isinstance(x, AbstractArray) or len(values) != 1 or ufunc not in UFUNCS:
         return NotImplemented
-    write_at(x, index if isinstance(index, tuple) else (index,), values[0], op=ufunc.__name__)
+    (value,) = _operands(tuple(values), (x,))
+    write_at(x, index if isinstance(index, tuple) else (index,), value, op=ufunc.__name__)
     return None
 
 

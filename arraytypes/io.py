@@ -40,14 +40,14 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
 
-def save(file: Any, x: Any, /, *, compressed: bool = False) -> None:
+def save(file: Any, x: Any, /, *, compressed: bool = False, allow_pickle: bool = False) -> None:
     """Write an array, or a mapping of names to arrays, to a file whose name says the format.
 
     `.npy` takes one array. `.npz`, `.h5` and `.zarr` take a mapping, whose names may be paths
     (`"fields/u"`) in the last two; a single array is a `.zarr` of its own and `"arr_0"` in the
     others. An open file is written as `.npy`. Where a file of that name stands it is replaced, at
     once, when everything is written. Of a distributed array every rank writes its part: all ranks
-    save together, under one name.
+    save together, under one name. (`allow_pickle` is NumPy's: arrays hold numbers, and none is pickled.)
 
     >>> import mirabelle as mb, io
     >>> file = io.BytesIO()
@@ -72,12 +72,16 @@ def save(file: Any, x: Any, /, *, compressed: bool = False) -> None:
 
 
 @creates
-def load(file: Any, /, name: str | None = None, *, device: Any = None, mmap: bool = False) -> Any:
+def load(
+    file: Any, /, name: str | None = None, *, device: Any = None, mmap: bool = False,
+    mmap_mode: str | None = None, allow_pickle: bool = False,
+) -> Any:  # fmt: skip
     """Read what `mb.save`, NumPy, h5py or zarr wrote; the contents say the format.
 
     One array, or a dictionary of all arrays by name, where `name` picks one. `device` says what
     they are made as: of a distributed array every rank reads its part only. `mmap=True` leaves the
-    elements of a `.npy` file on disk and reads those that are used.
+    elements of a `.npy` file on disk and reads those that are used; NumPy's `mmap_mode="r"` is the same.
+    Files with Python's objects are refused, whatever NumPy's `allow_pickle` says.
 
     >>> import mirabelle as mb, numpy as np, io
     >>> file = io.BytesIO()
@@ -87,6 +91,9 @@ def load(file: Any, /, name: str | None = None, *, device: Any = None, mmap: boo
     (['u', 'v'], [1.0, 1.0])
     """
     maker = maker_of(device)
+    if mmap_mode not in (None, "r"):
+        raise ValueError(f'A file that is mapped is only read: mmap=True, or mmap_mode="r", not {mmap_mode!r}.')
+    mmap = mmap or mmap_mode == "r"
     if not hasattr(file, "read"):
         file = Path(os.fspath(file))
         if not file.exists() and not file.suffix and file.with_name(file.name + ".npy").exists():
@@ -111,7 +118,7 @@ def load(file: Any, /, name: str | None = None, *, device: Any = None, mmap: boo
     return _made(file, name, found, maker)
 
 
-def savez(file: Any, /, *arrays: Any, **named: Any) -> None:
+def savez(file: Any, /, *arrays: Any, allow_pickle: bool = False, **named: Any) -> None:
     """Write several arrays to a `.npz` file; those without a name become "arr_0", "arr_1", ...
 
     >>> import mirabelle as mb, io
@@ -124,7 +131,7 @@ def savez(file: Any, /, *arrays: Any, **named: Any) -> None:
     _savez(file, arrays, named, False)
 
 
-def savez_compressed(file: Any, /, *arrays: Any, **named: Any) -> None:
+def savez_compressed(file: Any, /, *arrays: Any, allow_pickle: bool = False, **named: Any) -> None:
     """As `mb.savez`, compressed."""
     _savez(file, arrays, named, True)
 

@@ -176,6 +176,10 @@ def _specialised(module: types.ModuleType, maker: Maker, name: str) -> types.Mod
         elif hasattr(value, "made_by"):  # mgrid and its like, which are no functions
             value = value.made_by(maker)
         setattr(made, key, value)
+    # (What a name that is not there says.)
+    other = module.__dict__.get("__getattr__")
+    if other is not None:
+        made.__dict__["__getattr__"] = other
     made.__dict__["__all__"] = list(module.__dict__.get("__all__", ()))
     return made
 

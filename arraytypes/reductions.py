@@ -244,11 +244,20 @@ def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
     return cast_to(mean, original) if original == np.float16 else mean
 
 
+def correction_of(correction: float, ddof: Any) -> float:
+    """What is taken from the number of elements: `correction`, or `ddof`, as NumPy calls it."""
+    if ddof is None:
+        return correction
+    if correction:
+        raise ValueError("ddof and correction can't be provided simultaneously: they are one number.")
+    return float(ddof)
+
+
 @verbs.var.method
 def _(
     x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
 ) -> Any:
-    correction = correction if ddof is None else ddof
+    correction = correction_of(correction, ddof)
     x = _inexact(x)
     original = x.dtype
     if original == np.float16:
@@ -269,7 +278,7 @@ def _(
 def _(
     x: AbstractArray, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
 ) -> Any:
-    correction = correction if ddof is None else ddof
+    correction = correction_of(correction, ddof)
     return verbs.sqrt(verbs.var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 

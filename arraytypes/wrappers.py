@@ -152,6 +152,10 @@ class Reshaped(Wrapper):
     def _show(self, view: Any) -> Any:
         return view.reshape(self._shape, copy=False)
 
+    def _with_parent(self, parent: Any) -> Any:
+        # Another parent may lie in memory in another order, of which no strides say this shape: then a copy.
+        return verbs.reshape(parent, self._shape)
+
 
 class BroadcastTo(Wrapper):
     """The parent stretched to a larger shape. Several elements share memory: not writable."""

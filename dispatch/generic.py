@@ -164,6 +164,8 @@ class GenericFunction:
         self.arity = arity
         self.methods: list[Method] = []
         self.active_overrides = 0
+        # What answers a call with arguments that the prototype does not have, if the function is a wider one.
+        self.further: Callable[..., Any] = self.refuse_further
         self.table = _Table(self, operator=False)
         self.operator_table = _Table(self, operator=True)
         self._plum: Any = None
@@ -241,6 +243,12 @@ class GenericFunction:
             return f(*args, **kwargs)
 
         return without_options
+
+    def refuse_further(self, *args: Any, **options: Any) -> Any:
+        """The error for arguments that the prototype does not have."""
+        known = inspect.signature(self.prototype).parameters
+        unknown = [f"{k}=" for k in options if k not in known] or [f"{len(args)} arguments by position"]
+        raise TypeError(f"{self.__name__}() takes {', '.join(known)}; not {', '.join(unknown)}.")
 
     def _parameter_names(self) -> list[str]:
         return list(inspect.signature(self.prototype).parameters)[: self.arity]
@@ -415,12 +423,24 @@ def _carrier(method: Method) -> Callable[..., Any]:
     return carrier
 
 
-def generic(prototype: Callable[..., Any], arity: int | None = None) -> Any:
+def generic(
+    prototype: Callable[..., Any], arity: int | None = None, *, wider: bool = False, optional: int = 0
+) -> Any:
     """Make a generic function of a prototype (its name, signature and docstring).
 
     The parameters before any keyword-only or defaulted one are dispatched on, or the first
     `arity` of them; the others are passed through as they are. The body of the prototype is
     never run.
+
+    A `wider` function takes further arguments, too: its `core.further` answers calls that have any. The
+    last `optional` of the dispatched parameters may be left away, and are None then.
+
+    >>> from mirabelle.dispatch.generic import generic
+    >>> def describe(x): "Say what x is."
+    >>> describe = generic(describe, wider=True)
+    >>> describe.core.further = lambda x, loudly: f"{x!r}{'!' if loudly else ''}"
+    >>> describe(3, loudly=True)
+    '3!'
     """
     signature = inspect.signature(prototype)
     dispatched = [
@@ -433,8 +453,12 @@ def generic(prototype: Callable[..., Any], arity: int | None = None) -> Any:
     name = prototype.__name__
 
     # The generated source: one look-up, one call. Default values are read from `_defaults`.
-    head, call = list(dispatched), list(dispatched)
+    needed = len(dispatched) - optional
+    head = [*dispatched[:needed], *[f"{d}=None" for d in dispatched[needed:]]]
+    call = list(dispatched)
     defaults: dict[str, Any] = {}
+    wider = wider and not any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in rest)
+    positional = [p.name for p in rest if p.kind is not p.KEYWORD_ONLY and p.default is not p.empty]
     starred = False
     for p in rest:
         if p.kind is p.VAR_POSITIONAL:
@@ -447,7 +471,7 @@ def generic(prototype: Callable[..., Any], arity: int | None = None) -> Any:
             call.append(f"**{p.name}")
             continue
         if p.kind is p.KEYWORD_ONLY and not starred:
-            head.append("*")
+            head.append("*_more" if wider else "*")
             starred = True
         if p.default is p.empty:
             head.append(p.name)
@@ -457,12 +481,28 @@ def generic(prototype: Callable[..., Any], arity: int | None = None) -> Any:
         head.append(f"{p.name}=_defaults[{p.name!r}]")
         call.append(f"{p.name}={p.name}")
     key = ", ".join(f"type({d})" for d in dispatched)
-    source = f"def {name}({', '.join(head)}):\n    return _table[{key}]({', '.join(call)})\n"
+    body = f"    return _table[{key}]({', '.join(call)})\n"
+    if wider:
+        head += ["**_options"] if starred else ["*_more", "**_options"]
+        known = ", ".join(f"{p.name!r}: {p.name}" for p in rest if p.default is not p.empty)
+        operands = "".join(f"{p.name}, " for p in signature.parameters.values() if p.name not in defaults)
+        asked = f"_further(({operands}), {{{known}}}, _more, _options)"
+        body = f"    if _more or _options:\n        return {asked}\n{body}"
+    source = f"def {name}({', '.join(head)}):\n{body}"
     filename = f"<mirabelle generic {name}>"
     code = compile(source, filename, "exec")
 
+    def further(
+        operands: tuple[Any, ...], known: dict[str, Any], more: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """A call with arguments that the prototype does not have."""
+        if more:
+            operands += (*[known.pop(p) for p in positional], *more)
+        given = {k: v for k, v in known.items() if v is not defaults[k]}
+        return core.further(*operands, **given, **options)
+
     def build(table: _Table) -> Any:
-        namespace: dict[str, Any] = {"_table": table, "_defaults": defaults}
+        namespace: dict[str, Any] = {"_table": table, "_defaults": defaults, "_further": further}
         exec(code, namespace)
         f = namespace[name]
         f.__doc__ = prototype.__doc__

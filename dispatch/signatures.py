@@ -30,3 +30,21 @@ def keyword_only(*names: str) -> Callable[[Any], Any]:
         return f
 
     return shown
+
+
+def with_options(f: Any, other: Any) -> None:
+    """Show the options that `other` has and `f` has not, as keyword-only parameters of `f`.
+
+    >>> def total(x, /, axis=None): ...
+    >>> def numpys(a, axis=None, out=None): ...
+    >>> with_options(total, numpys)
+    >>> inspect.signature(total)
+    <Signature (x, /, axis=None, *, out=None)>
+    """
+    signature = inspect.signature(f)
+    more = [
+        p.replace(kind=p.KEYWORD_ONLY)
+        for p in inspect.signature(other).parameters.values()
+        if p.default is not p.empty and p.name not in signature.parameters
+    ]
+    f.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *more])

@@ -6,6 +6,7 @@ Names are the Python array API standard's, Julia's where it has none.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Protocol
 
 from mirabelle.dispatch.generic import GenericFunction, generic
@@ -23,8 +24,18 @@ class Generic(Protocol):
     previous: Any
     operator: Any
 
+    # Of functions of two operands, as NumPy's ufuncs have them (`arraytypes/ufuncs.py`).
+    reduce: Any
+    accumulate: Any
+    reduceat: Any
+    outer: Any
+    at: Any
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
 
+
+# A generic function that takes NumPy's further arguments: `functions/conventions.py` says what they mean.
+numpys = functools.partial(generic, wider=True)
 
 # Every elementwise function by name, filled below; `arraytypes.elementwise` gives them methods.
 ELEMENTWISE: dict[str, Any] = {}
@@ -38,13 +49,16 @@ def _elementwise(name: str, meaning: str, example: str = "") -> Generic:
     exec(f"def {name}({'x' if op.nin == 1 else parameters}, /): ...", namespace)
     prototype = namespace[name]
     doc = f"{meaning}, element by element; lazy, and fused with what surrounds it."
+    if name != "where":
+        doc += "\n\n    Takes NumPy's `out=`, `where=`, `dtype=` and `casting=`, too."
     if example:
         call, result = example.split(" -> ")
         doc += f"\n\n    >>> import mirabelle as mb\n    >>> print(mb.{name}({call}))\n    {result}\n"
     prototype.__doc__ = doc
     prototype.__module__ = __name__
     prototype.__qualname__ = name
-    ELEMENTWISE[name] = made = generic(prototype)
+    # (`where(condition)` alone is where it holds.)
+    ELEMENTWISE[name] = made = numpys(prototype, optional=2 if name == "where" else 0)
     result_: Generic = made
     return result_
 
@@ -151,7 +165,7 @@ where = _elementwise(
 # Julia's vocabulary: the pieces a new array type gives
 
 
-@generic
+@numpys
 def place(x: Any) -> Any:
     """Where the data of `x` is; asks the parent of a wrapper, to any depth.
 
@@ -201,7 +215,7 @@ def similar(x: Any, dtype: Any = None, shape: Any = None) -> Any:
     """
 
 
-@generic
+@numpys
 def copyto(dest: Any, src: Any) -> Any:
     """Write `src` into `dest`. This is what a backend implements for a `Broadcasted` tree.
 
@@ -299,12 +313,12 @@ def astype(x: Any, dtype: Any, /, copy: bool = True, *, device: Any = None) -> A
     """
 
 
-@generic
+@numpys
 def copy(x: Any) -> Any:
     """A copy of `x` in memory of its own."""
 
 
-@generic
+@numpys
 def reshape(x: Any, /, shape: Any, *, copy: Any = None) -> Any:
     """`x` in another shape: a view where strides can say it, a copy where not.
 
@@ -336,7 +350,7 @@ def reduce_(x: Any, reduction: Any, axis: Any = None, dtype: Any = None, keepdim
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The sum; takes the tree of `x` into its kernel, so that no temporary is written.
 
@@ -347,49 +361,49 @@ def sum(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = Fals
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def prod(x: Any, /, axis: Any = None, *, dtype: Any = None, keepdims: bool = False) -> Any:
     """The product."""
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def min(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The smallest element (NaN wins)."""
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def max(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The largest element (NaN wins)."""
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def any(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Does any element hold?"""
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def all(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """Do all elements hold?"""
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """How many elements are not zero."""
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def mean(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
     """The mean."""
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def var(
     x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
 ) -> Any:
@@ -397,14 +411,14 @@ def var(
 
 
 @keyword_only("axis")
-@generic
+@numpys
 def std(
     x: Any, /, axis: Any = None, *, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
 ) -> Any:
     """The standard deviation. `ddof` is NumPy's name for `correction`."""
 
 
-@generic
+@numpys
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """`x` limited to at least `min` and at most `max`."""
 
@@ -419,7 +433,7 @@ def norm(x: Any, p: Any = 2) -> Any:
     """
 
 
-@generic
+@numpys
 def matmul(x1: Any, x2: Any, /) -> Any:
     """The matrix product x1 @ x2: a barrier, evaluated at once.
 
@@ -429,7 +443,7 @@ def matmul(x1: Any, x2: Any, /) -> Any:
     """
 
 
-@generic
+@numpys
 def dot(x1: Any, x2: Any) -> Any:
     """The inner product of two vectors, conjugating neither: one fused reduction."""
 

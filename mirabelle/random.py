@@ -10,6 +10,14 @@ array is divided. There is no global generator: make one, and hand it on.
 True
 """
 
+import typing as _typing
+
+from mirabelle.arraytypes.functions.numpys import missing_random as _missing
 from mirabelle.arraytypes.random import Generator, Philox, default_rng
 
 __all__ = ["Generator", "Philox", "default_rng"]
+
+if not _typing.TYPE_CHECKING:
+
+    def __getattr__(name):
+        raise _missing(name)

@@ -189,6 +189,8 @@ calls(
 )
 calls("stack", (lambda x, y: mb.stack([x, y * x], axis=1), V, W))
 calls("column_stack", (lambda x, y: mb.column_stack([x, y, x]), V, W))
+calls("r_", (lambda x, y: mb.r_[x, 0.5, y * x], V, W))
+calls("c_", (lambda x, y: mb.c_[x, y * x], V, W))
 calls("block", (lambda x, y: mb.block([[x, y], [y, x]]), A, P))
 calls("append", (mb.append, A, V), (lambda x, y: mb.append(x, y, axis=0), A, P))
 calls(
@@ -440,6 +442,8 @@ calls(
     (lambda x: mb.asarray([[x[0], 1], [x[1], x[2]]]), V),
 )
 calls("asanyarray", (mb.asanyarray, V))
+calls("asarray_chkfinite", (lambda x: mb.asarray_chkfinite(x * x), V))
+calls("ndenumerate", (lambda x: mb.stack([v * sum(i) for i, v in mb.ndenumerate(x)]), A))
 calls(
     "array",
     (mb.array, V),

@@ -184,6 +184,7 @@ CONSTANTS = {
     "iscomplexobj": lambda v, w, a: mb.iscomplexobj(v),
     "isdtype": lambda v, w, a: mb.isdtype(v.dtype, "real floating"),
     "isfinite": lambda v, w, a: mb.isfinite(v),
+    "isfortran": lambda v, w, a: mb.isfortran(a),
     "isin": lambda v, w, a: mb.isin(v, v[:2]),
     "isinf": lambda v, w, a: mb.isinf(v),
     "isnan": lambda v, w, a: mb.isnan(v),
@@ -191,6 +192,9 @@ CONSTANTS = {
     "isposinf": lambda v, w, a: mb.isposinf(v),
     "isreal": lambda v, w, a: mb.isreal(v),
     "isrealobj": lambda v, w, a: mb.isrealobj(v),
+    "isscalar": lambda v, w, a: mb.isscalar(v),
+    "issubdtype": lambda v, w, a: mb.issubdtype(v.dtype, mb.floating),
+    "iterable": lambda v, w, a: mb.iterable(v),
     "less": lambda v, w, a: v < w,
     "less_equal": lambda v, w, a: v <= w,
     "lexsort": lambda v, w, a: mb.lexsort([v, w]),
@@ -237,6 +241,9 @@ def test_constant(name, kind):
 
 REFUSED = {
     "arange": lambda v: mb.arange(v[0]),
+    "array2string": mb.array2string,
+    "array_repr": mb.array_repr,
+    "array_str": mb.array_str,
     "broadcasted": lambda v: mb.broadcasted(mb.sin, v),
     "frombuffer": lambda v: mb.frombuffer(v),
     "kaiser": lambda v: mb.kaiser(5, v[0]),
@@ -305,6 +312,8 @@ INTEGERS_ONLY = {
     "bitwise_right_shift", "bitwise_xor", "gcd", "invert", "lcm", "left_shift", "right_shift",
 }  # fmt: skip
 NOT_OF_ARRAYS = {
+    "False_", "True_", "get_printoptions", "index_exp", "mask_indices", "printoptions", "s_",
+    "set_printoptions",
     "__array_api_version__", "__array_namespace_info__", "__version__", "allow_scalar", "allow_transfer",
     "autodiff", "band", "bartlett", "batch", "blackman", "capture", "communicator", "compile", "connect",
     "count", "default_array", "devices", "diag_indices", "e", "eager", "empty", "euler_gamma", "exchange",

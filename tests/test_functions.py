@@ -688,7 +688,7 @@ def test_numpy_functions_adapt_their_arguments(kind):
     for bad, error in (
         (lambda: np.busday_count(x, x), TypeError), (lambda: np.sin(x, order="K", signature="d->d"), TypeError),
         (lambda: np.sort(x, order="a"), ValueError), (lambda: np.sort(x, kind="x"), ValueError), (lambda: np.sum(x, axis=7), IndexError),
-        (lambda: np.sum(x, axis=0, out=kind.family(np.zeros(7))), ValueError), (lambda: np.full((2,), 1, order="F", like=x), TypeError),
+        (lambda: np.sum(x, axis=0, out=kind.family(np.zeros(7))), ValueError), (lambda: np.partition(x, 1, order="a"), TypeError),
         (lambda: np.add(x, 1, where=x > 0), TypeError), (lambda: np.where(x, 1), ValueError),
     ):  # fmt: skip
         with pytest.raises(error):

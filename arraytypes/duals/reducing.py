@@ -155,7 +155,7 @@ def _(x: Dual, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -
 
 def _exclusive(line: Any) -> Any:
     """Of each element of the last axis, the product of those before it."""
-    from mirabelle.arraytypes.functions.conventions import ones_like
+    from mirabelle.arraytypes.creation import ones_like
     from mirabelle.arraytypes.functions.manipulation import concat
 
     first = ones_like(line[..., :1])

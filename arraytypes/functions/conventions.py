@@ -1,7 +1,8 @@
 """NumPy's spelling of functions that the array API standard spells otherwise.
 
-`np.sort(x, kind="stable")`, `np.take(x, i, mode="clip")` and `x.argmax(out=y)` come here; functions
-whose arguments are the same by name go to ours directly (see `arraytypes/interop.py`).
+`np.sort(x, kind="stable")`, `np.take(x, i, mode="clip")` and `x.argmax(out=y)` come here, and so do
+`mb.sort(x, kind="stable")` and `mb.sum(x, where=mask)`: calls of ours with arguments that only NumPy has.
+Functions whose arguments are the same by name go to ours directly (see `arraytypes/interop.py`).
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import creation, library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
-from mirabelle.arraytypes.functions import manipulation, picking, searching, sorting, turning
+from mirabelle.arraytypes.functions import (
+    picking,
+    searching,
+    sets,
+    sorting,
+    turning,
+)
 from mirabelle.arraytypes.functions.choosing import place, write_where
 from mirabelle.arraytypes.functions.elementary import around
-from mirabelle.arraytypes.functions.memory import in_memory_order
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.reducing import (
     _flag,
@@ -35,6 +40,7 @@ from mirabelle.arraytypes.functions.reducing import (
     var,
 )
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.signatures import with_options
 
 round = around
 
@@ -62,14 +68,18 @@ def _check_order(order: Any) -> None:
         raise ValueError("Cannot specify order when the array has no fields.")
 
 
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def sort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: bool = False
+) -> Any:
     _check_order(order)
-    return sorting.sort(a, axis=axis, stable=_is_stable(kind, stable))
+    return sorting.sort(a, axis=axis, descending=descending, stable=_is_stable(kind, stable))
 
 
-def argsort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def argsort(
+    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None, descending: bool = False
+) -> Any:
     _check_order(order)
-    return sorting.argsort(a, axis=axis, stable=_is_stable(kind, stable))
+    return sorting.argsort(a, axis=axis, descending=descending, stable=_is_stable(kind, stable))
 
 
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
@@ -125,7 +135,10 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
 
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if (x is None) != (y is None):
-        raise ValueError("either both or neither of x and y should be given")
+        raise ValueError(
+            "either both or neither of x and y should be given, and one is None. Write `mb.where(mask, x, y)`, "
+            "or `mb.where(mask)` for the places where it holds."
+        )
     if x is None:
         return picking.nonzero(condition)
     first = next((v for v in (condition, x, y) if isinstance(v, AbstractArray)), None)
@@ -145,19 +158,6 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     return into(out, verbs.dot(as_array(a, first), as_array(b, first)))
 
 
-def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
-    if dtype is not None:
-        arrays = [verbs.astype(as_array(x), dtype, copy=False) for x in arrays]
-    return into(out, manipulation.stack(arrays, axis=axis), casting)
-
-
-def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
-    axis: int = 0, *, device: Any = None,
-) -> Any:  # fmt: skip
-    return library.call("linspace", start, stop, int(num), endpoint, retstep, dtype, axis)
-
-
 def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     """Arrays of objects, which matplotlib has among numbers, stay NumPy's."""
     first = next((x for x in args if isinstance(x, AbstractArray)), None)
@@ -175,42 +175,6 @@ def _as_given(x: Any) -> Any:
     return x if n.dtype.kind in "biufc" else n
 
 
-def _like(made: Any, a: Any, dtype: Any, shape: Any, order: str, device: Any) -> Any:
-    x = as_array(a)
-    if shape is not None:
-        x = verbs.similar(x, dtype=dtype, shape=shape)
-    out = made(x, dtype=dtype, device=device)
-    return in_memory_order(out, "F") if order == "F" else out
-
-
-def zeros_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Any:
-    return _like(creation.zeros_like, a, dtype, shape, order, device)
-
-
-def ones_like(
-    a: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *, device: Any = None
-) -> Any:
-    return _like(creation.ones_like, a, dtype, shape, order, device)
-
-
-def empty_like(
-    prototype: Any, /, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
-    device: Any = None,
-) -> Any:  # fmt: skip
-    return _like(creation.empty_like, prototype, dtype, shape, order, device)
-
-
-def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: str = "K", subok: bool = True, shape: Any = None, *,
-    device: Any = None,
-) -> Any:  # fmt: skip
-    x = as_array(a)
-    made = verbs.similar(x, dtype=dtype, shape=shape)
-    return verbs.assign(in_memory_order(made, "F") if order == "F" else made, fill_value)
-
-
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     return np.result_type(*[a.dtype if isinstance(a, AbstractArray) else a for a in arrays_and_dtypes])
 
@@ -222,9 +186,7 @@ def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Any:
-    from mirabelle.arraytypes.functions.sets import isin as is_one_of
-
-    return is_one_of(element, test_elements, invert=invert)
+    return sets.isin(element, test_elements, invert=invert)
 
 
 def _text(f: Any) -> Any:
@@ -242,11 +204,26 @@ array2string, array_repr, array_str = _text(np.array2string), _text(np.array_rep
 CONVENTIONS: dict[str, Any] = {
     f.__name__: f
     for f in (
-        all, any, argmax, argmin, argsort, broadcast_arrays, can_cast, clip, copy, copyto, count_nonzero, dot,
-        empty_like, full_like, imag, isin, linspace, mean, ones_like, place, prod, real, reshape, result_type,
-        sort, stack, std, sum, take, var, where, zeros_like,
+        all, any, argmax, argmin, argsort, broadcast_arrays, can_cast, clip, copy, copyto, count_nonzero,
+        dot, imag, isin, mean, place, prod, real, reshape, result_type,
+        sort, std, sum, take, var, where,
     )
 } | {
     "amax": amax, "amin": amin, "max": max, "min": min, "round": round, "around": around,
     "array2string": array2string, "array_repr": array_repr, "array_str": array_str,
 }  # fmt: skip
+
+# What answers a call of ours with arguments that only NumPy's function has.
+for _ours, _numpys in (
+    *((getattr(verbs, f.__name__), f)
+      for f in (all, any, clip, copy, copyto, dot, max, mean, min, place, prod, reshape, std, sum, var)),
+    (picking.take, take), (searching.argmax, argmax), (searching.argmin, argmin),
+    (sets.isin, isin), (sorting.argsort, argsort), (sorting.sort, sort),
+):  # fmt: skip
+    _ours.core.further = _numpys
+    with_options(_ours, _numpys)
+
+
+@verbs.where.method
+def _(condition: Any, x1: Any, x2: None) -> Any:
+    return where(condition, x1, x2)

@@ -16,9 +16,11 @@ from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import broadcast_shapes
 
 
-@keyword_only("k", "dtype")
+@keyword_only("k", "dtype", "order")
 @creates
-def eye(n_rows: int, n_cols: Any = None, /, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(
+    n_rows: int, n_cols: Any = None, /, k: int = 0, dtype: Any = None, order: str = "C", *, device: Any = None
+) -> Any:
     """Ones on the k-th diagonal of a matrix of zeros.
 
     >>> import mirabelle as mb
@@ -29,7 +31,7 @@ def eye(n_rows: int, n_cols: Any = None, /, k: int = 0, dtype: Any = None, *, de
     n = operator.index(n_rows)
     m = n if n_cols is None else operator.index(n_cols)
     maker = maker_of(device)
-    out = zeros((n, m), dtype=dtype, device=maker.family)
+    out = zeros((n, m), dtype=dtype, order=order, device=maker.family)
     k = operator.index(k)
     if min(n - max(-k, 0), m - max(k, 0)) > 0:
         verbs.assign(diagonal_view(out, k), 1)

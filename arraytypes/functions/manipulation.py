@@ -26,7 +26,7 @@ from mirabelle.arraytypes.dense import DenseArray, as_shape
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.joining import alike, concatenate, with_duals_dense
-from mirabelle.arraytypes.functions.outputs import library_is_quicker
+from mirabelle.arraytypes.functions.outputs import into, library_is_quicker
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import verbs
@@ -189,8 +189,10 @@ def _leading(arrays: list[Any]) -> Any:
     return max(arrays, key=weight)
 
 
-@keyword_only("axis")
-def concat(arrays: Any, /, axis: Any = 0) -> Any:
+@keyword_only("axis", "out")
+def concat(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
     """Arrays one after another along an axis (of all their elements in a row, if it is None).
 
     >>> import mirabelle as mb
@@ -199,6 +201,8 @@ def concat(arrays: Any, /, axis: Any = 0) -> Any:
     [ 1.  2. 10. 20.]
     """
     given = alike("concat", arrays)
+    if out is not None or dtype is not None:
+        return concatenate(given, axis, out, dtype=dtype, casting=casting)
     return concat_(_leading(given), given, axis)
 
 
@@ -207,8 +211,10 @@ def _(leading: AbstractArray, arrays: list, axis: Any) -> Any:
     return concatenate(arrays, axis)
 
 
-@keyword_only("axis")
-def stack(arrays: Any, /, axis: Any = 0) -> Any:
+@keyword_only("axis", "out")
+def stack(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
     """Arrays of one shape along a new axis.
 
     >>> import mirabelle as mb
@@ -218,13 +224,15 @@ def stack(arrays: Any, /, axis: Any = 0) -> Any:
      [10 20]]
     """
     given = alike("stack", arrays)
+    if dtype is not None:
+        given = [x.astype(dtype, casting=casting, copy=False) for x in given]
     shapes = {x.shape for x in given}
     if len(shapes) > 1:
         raise ValueError(
             f"all input arrays must have the same shape, and these have {', '.join(map(str, sorted(shapes)))}. "
             "To put them one after another use mb.concat(arrays)."
         )
-    return stack_(_leading(given), given, axis)
+    return into(out, stack_(_leading(given), given, axis), casting)
 
 
 @stack_.method

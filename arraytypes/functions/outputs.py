@@ -22,6 +22,8 @@ def into(out: Any, result: Any, casting: Any = "same_kind") -> Any:
         (out,) = out
     if not isinstance(out, (AbstractArray, np.ndarray)):
         raise TypeError(f"return arrays must be arrays: out= is a {type(out).__name__}.")
+    if isinstance(result, (tuple, list)):
+        raise TypeError(f"out= is one array, and {len(result)} come out. Write `out[...] = result[0]`.")
     if out.shape != result.shape:
         raise ValueError(
             f"output parameter has shape {out.shape} and the result {result.shape}. Leave out= away, or make "

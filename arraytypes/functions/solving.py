@@ -19,6 +19,7 @@ from mirabelle.arraytypes.functions.lapack import (
 )
 from mirabelle.arraytypes.functions.products import as_arrays
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.signatures import keyword_only
 
 
 class SlogdetResult(NamedTuple):
@@ -83,9 +84,10 @@ def inv(x: Any, /) -> Any:
     return call("inv", "linalg.inv", x)
 
 
+@keyword_only("rcond", "hermitian")
 @array_function
-def pinv(x: Any, /, *, rtol: Any = None, hermitian: bool = False) -> Any:
-    """The pseudo-inverses: singular values below `rtol` times the largest count as zero.
+def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """The pseudo-inverses: singular values below `rtol` (NumPy's `rcond`) times the largest count as zero.
 
     >>> import mirabelle as mb
     >>> print(mb.linalg.pinv(mb.HostArray([[2.0, 0.0], [0.0, 0.0]])))
@@ -93,6 +95,10 @@ def pinv(x: Any, /, *, rtol: Any = None, hermitian: bool = False) -> Any:
      [0.  0. ]]
     """
     check_matrices("pinv", x)
+    if rcond is not None:
+        if rtol is not None:
+            raise ValueError("`rtol` and `rcond` can't be both set: they are one number.")
+        rtol = rcond
     return call("pinv", "linalg.pinv", x, rtol=_option(x, rtol), hermitian=bool(hermitian))
 
 

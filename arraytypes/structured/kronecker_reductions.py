@@ -21,7 +21,7 @@ import numpy as np
 from mirabelle.arraytypes.functions import matrices, norms, turning
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.arraytypes.reductions import REDUCTIONS, normal_axes
+from mirabelle.arraytypes.reductions import REDUCTIONS, correction_of, normal_axes
 from mirabelle.arraytypes.structured.banded import band
 from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.kronecker import Kronecker, combined
@@ -112,7 +112,7 @@ _RULES: dict[str, Any] = {
 def _(
     x: Kronecker, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False, ddof: Any = None
 ) -> Any:
-    correction = correction if ddof is None else ddof
+    correction = correction_of(correction, ddof)
     axes = normal_axes(axis, 2)
     if not axes or not x.size or x.dtype == np.float16:
         return verbs.var(made_dense(x), axis=axis, correction=correction, keepdims=keepdims)

@@ -85,7 +85,8 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
     """
     if not isinstance(x, AbstractArray):
         raise TypeError(
-            f"explain takes an array or an expression of arrays, not a {type(x).__name__}. For the "
+            f"explain takes an array or an expression of arrays, not a {type(x).__name__}. A compiled "
+            "function explains itself for what it is called with, `f.explain(x)`. For the "
             "methods of a function use mb.methods(f)."
         )
     if isinstance(x, Dual) and isinstance(x.value, AbstractArray):

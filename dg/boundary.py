@@ -63,8 +63,9 @@ def evaluated(given: Given, like: Any, x: Fields, t: Any, names: Sequence[str], 
     if len(values) != len(names):
         kind, dots = type(who).__name__, ", ".join(["..."] * len(names))
         raise ValueError(
-            f"{kind}: {len(values)} values were given at a boundary where there are {len(names)}: "
-            f"{', '.join(names)}. Give one each: `{kind}(({dots},))` or `{kind}(lambda x, t: ({dots},))`."
+            f"{kind}: a value at a boundary is a tuple of {', '.join(names)}, and one of the length "
+            f"{len(values)} was given. Give one number each: `{kind}(({dots},))` or "
+            f"`{kind}(lambda x, t: ({dots},))`."
         )
     return tuple(0.0 * like + v if isinstance(v, Real) else v for v in values)
 
@@ -85,8 +86,8 @@ class Prescribed(BoundaryCondition):
     >>> FarField((1.0, 0.5)).state(u, (1.0,), (0.0,), 0.0, Advection((1.0,)))
     Traceback (most recent call last):
         ...
-    ValueError: Prescribed: 2 values were given at a boundary where there are 1: u. Give one each: \
-`Prescribed((...,))` or `Prescribed(lambda x, t: (...,))`.
+    ValueError: Prescribed: a value at a boundary is a tuple of u, and one of the length 2 was given. Give one \
+number each: `Prescribed((...,))` or `Prescribed(lambda x, t: (...,))`.
     """
 
     given: Given

@@ -28,8 +28,8 @@ def sampled(semi: Semidiscretization, u: Any, points: np.ndarray) -> np.ndarray:
     """
     if points.ndim != 2 or len(points) != semi.dims:
         raise ValueError(
-            f"Points of a {semi.dims}-dimensional domain have the shape ({semi.dims}, n), not "
-            f"{points.shape}: one row for each coordinate."
+            f"Points of a {semi.dims}-dimensional domain have the shape ({semi.dims}, n), one row for each "
+            f"coordinate, and not {points.shape}: bring them to it by points.T, or by np.stack([x, y])."
         )
     cells, at = located(semi.geometry, points)
     values = mb.to_numpy(mb.materialize(u))

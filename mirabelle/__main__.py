@@ -7,6 +7,7 @@ import importlib.metadata
 import importlib.util
 import os
 import platform
+import select
 import sys
 
 # Optional partners by what they are for: (module, distribution).
@@ -19,8 +20,37 @@ EXTRAS = {
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command; returns the exit status."""
-    words = sys.argv[1:] if argv is None else argv
+    """Run one command; returns the exit status.
+
+    Where the reader of the output leaves (`| head`), it ends without a word, with the status 141 that a shell
+    gives to programs that end so.
+    """
+    try:
+        try:
+            status = command(sys.argv[1:] if argv is None else argv)
+        except SystemExit:  # from argparse, after a help text
+            print(end="", flush=True)
+            raise
+        print(end="", flush=True)  # a short text waits until here
+    except BrokenPipeError:
+        if not _reader_left(sys.stdout.fileno()):
+            raise  # it is another pipe that broke, and that is an error
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        return 141
+    return status
+
+
+def _reader_left(pipe: int) -> bool:
+    """Whether nobody will read what is written to a pipe."""
+    if not hasattr(select, "poll"):  # Windows
+        return True
+    asked = select.poll()
+    asked.register(pipe, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in asked.poll(0))
+
+
+def command(words: list[str]) -> int:
+    """What the words after `python -m mirabelle` ask for."""
     if words[:1] == ["run"]:  # what follows the program's name is the program's
         from mirabelle.launch import main as run
 

@@ -4,6 +4,7 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import functools
 import math
 import pickle
 import threading
@@ -537,6 +538,69 @@ def test_what_arguments_hold_is_not_changed():
         Solver().keep(H([1.0]))
 
 
+class Layer:
+    """A model as people write them: it is called, and keeps its weights."""
+
+    def __init__(self):
+        self.w, self.n, self.kept, self.table = H([1.0, 2.0]), 0, None, {}
+
+    def __call__(self, x):
+        return self.leave(x)
+
+    def leave(self, x):
+        self.w = x * 2
+        return x + self.w
+
+    def replace(self, x):
+        self.w = H([3.0, 4.0])
+        return x + self.w
+
+    def count(self, x):
+        self.n += 1
+        return x + self.n
+
+    def fail(self, x):
+        self.w, self.table["x"] = x, x
+        raise LookupError
+
+    def remember(self, x):  # as caches do
+        if self.kept is None:
+            self.kept = H([5.0, 6.0])
+        return x + self.w + self.kept
+
+
+WAYS_TO_AN_OBJECT = {
+    "bound": lambda layer, name: mb.compile(getattr(layer, name)),
+    "closure": lambda layer, name: mb.compile(lambda x: getattr(layer, name)(x)),
+    "partial": lambda layer, name: mb.compile(functools.partial(getattr(Layer, name), layer)),
+    "method": lambda layer, name: functools.partial(mb.compile(getattr(Layer, name)), layer),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_AN_OBJECT)
+def test_what_objects_hold_is_not_replaced(way):
+    """An attribute that is another after the function would be so once: it is refused, and what it was."""
+    layer, x = Layer(), H([1.0, 1.0])
+    before = dict(vars(layer))
+
+    compiled = functools.partial(WAYS_TO_AN_OBJECT[way], layer)
+    for name, what in ("leave", r"leaves arrays.*\.w`"), ("replace", r"value.*\.w`"), ("count", r"value.*\.n`"):
+        with pytest.raises(TraceError, match=what):
+            compiled(name)(x)
+    with pytest.raises(LookupError):
+        compiled("fail")(x)
+    assert all(vars(layer)[name] is y for name, y in before.items()) and not layer.table
+    f = compiled("remember")
+    assert f(x).tolist() == f(x).tolist() == [7.0, 9.0]
+
+
+def test_objects_that_are_called_are_looked_at():
+    layer = Layer()
+    with pytest.raises(TraceError, match=r"leaves arrays behind: `self\.w`"):
+        mb.compile(layer)(H([1.0, 1.0]))
+    assert layer.w.tolist() == [1.0, 2.0]
+
+
 def test_arrays_left_behind_say_so():
     class Box:
         def __call__(self):
@@ -641,6 +705,26 @@ def test_errors_change_nothing():
                 g(x, H([0, 5]))
             assert x.tolist() == [1.0, 2.0]
             assert g(x, H([1, -1])).tolist() == [2.0, 2.0]
+
+
+def test_what_nobody_needs_does_not_fail():
+    """What the documentation says of dead code; what is needed is checked though few of its elements are."""
+
+    @mb.compile
+    def unused(x, i):
+        x[i] * 2
+        mb.linalg.inv(mb.diag(x))
+        return x + 1
+
+    @mb.compile
+    def partly(x, i):
+        return x[i][:1]
+
+    x, i = H([1.0, 0.0]), H([0, 5])
+    assert unused(x, i).tolist() == [2.0, 1.0]
+    assert not [step for step in unused.program(x, i).plan.steps if step.name in ("within", "inv")]
+    with pytest.raises(IndexError):
+        partly(x, i)
 
 
 def test_indices_that_wrap_around():

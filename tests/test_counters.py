@@ -263,6 +263,38 @@ def test_several_results_are_one_launch(vectors, way):
     assert (c.launches, c.bytes_read, c.bytes_written) == (1, 8 * n, 2 * 8 * n)
 
 
+@pytest.mark.parametrize("family", [mb.HostArray, mb.CuArray])
+def test_programs_count_what_they_move(family, hot):
+    """Those that run natively, too, from memory of their own: what the plan says, at each call."""
+
+    def step(u, k):
+        flux = mb.sqrt(u * u + 1)
+        after = u[1:-1] - 0.1 * (flux[2:] - flux[:-2])
+        return after, mb.sum(after), mb.roll(k @ u, 1)
+
+    n = 300
+    rng = np.random.default_rng(1)
+    u, k = family(rng.random(n)), family(rng.random((n, n)))
+    program = mb.compile(step)
+    program(u, k)
+    counted = []
+    for _ in range(2):
+        with mb.count() as c:
+            after, total, turned = program(u, k)
+        counted.append((c.launches, c.bytes_read, c.bytes_written))
+    steps = program.program(u, k).explain().steps
+    read, written = sum(s.read for s in steps), sum(s.written for s in steps)
+    added_up = family is mb.CuArray  # by the kernel that computes it
+    assert read > k.nbytes + u.nbytes and written > after.nbytes + turned.nbytes
+    assert counted == [(5 - added_up, read - after.nbytes * added_up, written)] * 2
+    expected = mb.to_numpy(u)
+    flux = np.sqrt(expected * expected + 1)
+    expected, v = expected[1:-1] - 0.1 * (flux[2:] - flux[:-2]), mb.to_numpy(k) @ expected
+    assert_same(after, expected)
+    assert_same(total, expected.sum(), rtol=1e-14)
+    assert_same(turned, np.roll(v, 1), rtol=1e-14)
+
+
 def test_a_stretched_costly_subtree_is_computed_at_its_own_shape(way):
     """exp of a row is n evaluations, not n*m: a temporary, and counted as one."""
     for family in (mb.HostArray, mb.RefArray):

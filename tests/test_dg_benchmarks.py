@@ -1,5 +1,6 @@
 """What dg is timed beside computes the same, in plain arrays; and the frame of convergence tables."""
 
+import functools
 import pathlib
 import sys
 from types import SimpleNamespace
@@ -14,7 +15,10 @@ sys.path.append(str(pathlib.Path(__file__).parents[1]))  # `benchmarks` is not i
 
 from benchmarks.dg._cases import Case, nearest_box, problem
 from benchmarks.dg._plain_programs import PHYSICS, Program, arrays_of
-from benchmarks.verification import STUDIES, Bound, Study, Table, convergence, summary
+from benchmarks.verification import STUDIES, USUAL, Bound, Simulations, Study, Table, convergence, summary
+from benchmarks.verification._findings import Quantity, near, positive
+from benchmarks.verification._riemann import Riemann
+from benchmarks.verification._tubes import TUBES, bump, solved
 
 
 @pytest.mark.parametrize("order", (1, 3))
@@ -87,11 +91,68 @@ def test_numbers_that_must_be_small() -> None:
     assert found["not_met"] == ["small line p1"]
 
 
+def test_numbers_that_are_known() -> None:
+    def measure(order, value):
+        yield near("value", value, 2.0, absolute=0.5)
+        yield Quantity("told", np.nan if value > 3 else 1.0, least=0.0)
+        if value > 4:
+            raise ValueError("too large")
+
+    study = Simulations(measure, [{"value": 2.2}, {"value": 5.0, "order": 1}], [{"value": 2.0}], minutes=1)
+    good, bad = study.tables()
+    assert good.met and "value: 2.2, from 1.5 to 2.5: met" in str(good) and good.order == 3
+    assert not bad.met and "NOT MET ValueError: too large" in str(bad) and bad.order == 1
+    assert [q.met for q in bad.quantities] == [False, False]
+    report = summary([{"case": "known", **f.as_json()} for f in (good, bad)])
+    assert report["not_met"] == ["known value=5.0 p1"] and report["tables"] == 2
+    assert [f.met for f in study.small().tables()] == [True]
+
+
+def test_riemann_problems() -> None:
+    """States of the table of standard problems, and what must hold through waves."""
+    for left, right, gamma, wanted in (
+        ((1.0, 0.0, 1.0), (0.125, 0.0, 0.1), 1.4, (0.3031302, 0.9274526, 1.7521557)),
+        ((0.445, 0.698, 3.528), (0.5, 0.0, 0.571), 1.4, (2.4660979, 1.5287230, 2.4793215)),
+        ((1.0, 0.0, 1000.0), (1.0, 0.0, 0.01), 1.4, (460.8938, 19.59745, 23.51754)),
+        ((1.0, 0.0, 0.2 / 3), (1e-3, 0.0, 2e-10 / 3), 5 / 3, (5.155779e-4, 0.6218387, 0.8291184)),
+    ):
+        case = Riemann(left, right, gamma)
+        assert (case.pressure, case.velocity, case.front(1)) == pytest.approx(wanted, rel=1e-6)
+        rho, v, p = case.at(np.linspace(case.front(0) - 1, case.tail(0), 9))
+        sound = np.sqrt(gamma * p / rho)
+        np.testing.assert_allclose(v + 2 / (gamma - 1) * sound, (v + 2 / (gamma - 1) * sound)[0], rtol=1e-12)
+        mirrored = Riemann((right[0], -right[1], right[2]), (left[0], -left[1], left[2]), gamma)
+        speeds = np.linspace(-3.0, 3.0, 40)
+        np.testing.assert_allclose(mirrored.at(-speeds) * [[1], [-1], [1]], case.at(speeds), atol=1e-12)
+
+
+@pytest.mark.parametrize("tube", TUBES)
+def test_strong_tubes_stay_positive(tube: str) -> None:
+    solution = solved(TUBES[tube], order=2, cells=12, max_steps=8, compiled=False)
+    assert solution.steps == 8 and all(q.met and q.value > 0 for q in positive(solution))
+
+
+def test_limiters_leave_a_smooth_wave_alone() -> None:
+    form, positive = dg.SubcellBlending(dg.ranocha, surface_flux=dg.hllc), dg.PositivityLimiter()
+    solver = dg.Solver(3, surface_flux=dg.hllc, volume=form, limiters=(positive,))
+    gas = dg.CompressibleEuler(1)
+    semi = dg.Semidiscretization(dg.box(50, periodic=True), gas, solver)
+    u = semi.state(functools.partial(bump, gas))
+    assert float(mb.max(u[0])) > 1.99 and float(mb.max(form.blending(semi, u))) == 0
+    assert np.array_equal(mb.to_numpy(semi.limit(u)), mb.to_numpy(u))
+
+
 def test_studies_have_examples() -> None:
     from importlib import import_module
     from inspect import signature
 
     for name, study in STUDIES.items():
+        if isinstance(study, Simulations):
+            for given in (*study.quick, *study.runs):
+                signature(study.measure).bind(**{"order": study.order, **given})
+            assert study.small().runs == study.quick and study.minutes > 0, name
+            assert (name in USUAL) != study.by_name and study.by_name == name.endswith("-full"), name
+            continue
         assert len(study.small().orders) == 2, name
         if isinstance(study, Study):
             parameters = signature(import_module(f"mirabelle.dg.examples.{study.example}").setup).parameters

@@ -24,7 +24,8 @@ class Case:
     """An example with parameters of `setup`, solved for some steps.
 
     `conserves`: the integrals of all fields stay. `anywhere`: parameters with which it is so small that
-    right-hand sides can be compared on HostArray and RefArray.
+    right-hand sides can be compared on HostArray and RefArray. `alike`: the relative difference that rounding
+    makes (MFEM's vortices jump a little halfway to their images, where nodes are).
     """
 
     example: str
@@ -32,6 +33,7 @@ class Case:
     steps: int
     conserves: bool = False
     anywhere: dict[str, Any] | None = None
+    alike: float = 1e-9
 
     def __str__(self) -> str:
         given = [getattr(v, "__name__", str(v)) for v in self.parameters.values()]
@@ -49,8 +51,14 @@ CASES = [
     Case("maxwell_cavity", {"cells": (4, 4)}, 5, anywhere={"cells": (1, 1), "order": 2}),
     Case("maxwell_cavity", {"order": 2, "cells": 2, "cell": "hexahedron"}, 5),
     Case("isentropic_vortex", {"cells": 8}, 5, conserves=True),
-    Case("isentropic_vortex", {"cells": 4, "cell": "triangle", "variant": "mfem-fast"}, 5, conserves=True),
-    Case("isentropic_vortex", {"cells": 4, "variant": "mfem-slow"}, 5, conserves=True),
+    Case(
+        "isentropic_vortex",
+        {"cells": 4, "cell": "triangle", "variant": "mfem-fast"},
+        5,
+        conserves=True,
+        alike=1e-4,
+    ),
+    Case("isentropic_vortex", {"cells": 4, "variant": "mfem-slow"}, 5, conserves=True, alike=1e-4),
     Case("euler_source", {"cells": 4}, 5, anywhere={"cells": (2, 1), "order": 1}),
     Case("sod", {"cells": 20}, 5, anywhere={"cells": 3, "order": 2}),
     Case("shu_osher", {"cells": 40}, 5),
@@ -107,15 +115,15 @@ isentropic_vortex-8
   rho_v2   6.5652483117e-03 9.9295600555e-02
   rho_e    5.0285117387e-02 8.4713170433e-01
 isentropic_vortex-4-triangle-mfem-fast
-  rho      4.1475144402e-04 2.9543589076e-03
-  rho_v1   2.2114251701e-03 1.3674799555e-02
-  rho_v2   2.2649670456e-03 1.9243704373e-02
-  rho_e    4.9541095822e-03 3.7575276763e-02
+  rho      4.1475292838e-04 2.9543561411e-03
+  rho_v1   2.2114194457e-03 1.3674792492e-02
+  rho_v2   2.2649676623e-03 1.9243719319e-02
+  rho_e    4.9541209226e-03 3.7575351672e-02
 isentropic_vortex-4-mfem-slow
-  rho      3.9779145080e-06 1.7079254795e-05
-  rho_v1   1.6286179974e-04 8.1925854155e-04
-  rho_v2   1.6658851760e-04 8.2568245549e-04
-  rho_e    3.9819952004e-03 1.6624246879e-02
+  rho      3.9779095047e-06 1.7079285343e-05
+  rho_v1   1.6286180346e-04 8.1925949145e-04
+  rho_v2   1.6658867592e-04 8.2568250921e-04
+  rho_e    3.9819898141e-03 1.6624277750e-02
 euler_source-4
   rho      2.8682265080e-04 1.1297550029e-03
   rho_v1   4.1083597728e-04 1.7831768306e-03
@@ -145,10 +153,10 @@ kelvin_helmholtz-4
   rho_v2   5.3636499969e-02 1.4759576348e-01
   rho_e    8.2146821414e-02 3.5440574939e-01
 entropy_conservation-4
-  rho      6.2771732431e-02 2.7947069395e-01
-  rho_v1   4.2632530541e-02 2.2552519060e-01
-  rho_v2   4.2633587101e-02 2.2505706718e-01
-  rho_e    2.2796541754e-01 1.0086679449e+00
+  rho      6.2771269835e-02 2.7935424339e-01
+  rho_v1   4.2637788640e-02 2.2400209748e-01
+  rho_v2   4.2637788640e-02 2.2400209749e-01
+  rho_e    2.2796346325e-01 1.0082621642e+00
 free_stream-(2,2,2)-tetrahedron-2
   rho      0.0000000000e+00 0.0000000000e+00
   rho_v1   0.0000000000e+00 0.0000000000e+00
@@ -156,34 +164,34 @@ free_stream-(2,2,2)-tetrahedron-2
   rho_v3   0.0000000000e+00 0.0000000000e+00
   rho_e    0.0000000000e+00 0.0000000000e+00
 diffusion-4-line
-  u        5.5326731315e-06 8.1470443805e-06
+  u        5.4769875076e-06 8.0835736437e-06
 diffusion-2-(1,1,2)-tetrahedron
-  u        3.1785194886e-02 1.0771913837e-01
+  u        3.0662071708e-02 1.0258779089e-01
 couette-2-(1,2)
   rho      6.0802777855e-05 1.0696227716e-04
   rho_v1   1.0293843084e-04 1.7910622320e-04
   rho_v2   3.5654726310e-17 8.1523752462e-17
   rho_e    6.9799887361e-05 1.2691685752e-04
 poiseuille-3-(1,2)
-  rho      1.4801067760e-04 1.6363440526e-04
-  rho_v1   2.1530463275e-04 2.9291512030e-04
-  rho_v2   7.0378336423e-06 1.5224566451e-05
-  rho_e    1.0997953564e-03 1.2101228644e-03
+  rho      1.4702578260e-04 1.6473559190e-04
+  rho_v1   2.1569519442e-04 2.9375963574e-04
+  rho_v2   1.8439093753e-05 4.3497172621e-05
+  rho_e    1.1739477321e-03 1.4865736547e-03
 becker_shock-2-20
-  rho      2.7820434897e-02 1.9462596175e-01
-  rho_v1   6.5833655295e-03 3.6229025048e-02
-  rho_e    1.6032558941e-02 1.1021699019e-01
+  rho      2.7690364315e-02 1.9288629601e-01
+  rho_v1   6.4022601758e-03 3.4914686831e-02
+  rho_e    1.5911456140e-02 1.0905491253e-01
 navier_stokes_manufactured-2-(2,2)
-  rho      5.4367962821e-02 1.2737745544e-01
-  rho_v1   8.9559521088e-02 1.6910757533e-01
-  rho_v2   9.2851383664e-02 1.6766633296e-01
-  rho_e    2.3445645259e-01 4.3312058912e-01
+  rho      5.9312222391e-02 1.5716438654e-01
+  rho_v1   9.8040275078e-02 1.8536087677e-01
+  rho_v2   1.0159928190e-01 2.1157662471e-01
+  rho_e    2.4931267401e-01 4.4251478007e-01
 taylor_green-2-(2,2,2)
-  rho      7.3859172463e-04 2.4719917948e-03
-  rho_v1   1.2165399653e-01 2.7069066292e-01
-  rho_v2   1.2165399653e-01 2.7069066292e-01
-  rho_v3   1.9613758698e-03 8.2015707959e-03
-  rho_e    3.4623922520e-01 7.1501450120e-01
+  rho      7.3881200360e-04 2.4724026713e-03
+  rho_v1   1.2165401812e-01 2.7069072098e-01
+  rho_v2   1.2165401812e-01 2.7069072098e-01
+  rho_v3   1.9602468934e-03 8.2014911276e-03
+  rho_e    3.4627261020e-01 7.1511720882e-01
 taylor_green-3-(2,2,2)-inf
   rho      2.1937288636e-03 6.8291184377e-03
   rho_v1   1.8110118383e-02 4.8129321353e-02
@@ -191,10 +199,10 @@ taylor_green-3-(2,2,2)-inf
   rho_v3   1.8059217145e-02 5.2645672470e-02
   rho_e    5.4553348394e-01 1.5744271601e+00
 viscous_shock_tube-2-(8,4)
-  rho      8.7432176134e+00 5.9154474062e+01
-  rho_v1   4.9680496304e+00 2.3295391507e+01
-  rho_v2   5.3520736637e-01 6.1961647886e+00
-  rho_e    1.6020633217e+01 9.9127549317e+01
+  rho      1.1048304171e+01 6.3056362428e+01
+  rho_v1   5.8957985054e+00 2.5032564381e+01
+  rho_v2   5.7587105923e-01 5.2547996350e+00
+  rho_e    1.9916797624e+01 1.0514141609e+02
 """
 
 
@@ -244,7 +252,7 @@ def test_errors_are_what_they_were(case: Case) -> None:
     now, before = parsed(shown(case))[str(case)], parsed(ERRORS)[str(case)]
     assert list(now) == list(before) == list(solved(case).semi.equations.names)
     for name, errors in now.items():
-        assert errors == pytest.approx(before[name], rel=1e-9, abs=1e-12), name
+        assert errors == pytest.approx(before[name], rel=case.alike, abs=1e-12), name
 
 
 @of([c for c in CASES if c.conserves])

@@ -218,7 +218,7 @@ def test_inverted():
         dg.box((2, 2), mapping=lambda x: (x[1], x[0]))
     with pytest.raises(ValueError, match="inverted or flat"):
         dg.box((2, 2), cell="triangle", mapping=lambda x: (x[0] + 3 * x[0] * x[1] * (x[0] - 1), x[1]), order=3)
-    with pytest.raises(ValueError, match="gave 1 coordinates"):
+    with pytest.raises(ValueError, match="tuple of length 1, in a space of the dimension 2"):
         dg.box((2, 2)).map(lambda x: (x[0],))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -134,7 +135,7 @@ def test_planes_that_cut_nothing(plt: Any) -> None:
             ValueError, match=f"nothing at {at[0]} = {at[1]}: the mesh has x from 0 to 1, y from 0"
         ):
             solution.plot("u", at=at)
-    with pytest.raises(ValueError, match="2 cuts leave nothing of 2 dimensions"):
+    with pytest.raises(ValueError, match="Cuts along x, y leave only a point"):
         solution.plot("u", at={"x": 0.5, "y": 0.5})
 
 
@@ -227,16 +228,16 @@ def test_restart_is_bit_for_bit(array: Any, control: dict[str, float], tmp_path:
 def test_other_simulations_are_refused(tmp_path: Any) -> None:
     path = dg.save(made("triangle", 2), tmp_path / "a.h5")
     for other, what in (
-        (made("triangle", 3), "element"),
-        (made("quadrilateral", 2), "element"),
-        (made("triangle", 2, dtype=mb.float32), "type of numbers"),
-        (made("triangle", 2, curved=True), "mesh"),
+        (made("triangle", 3), "another element"),
+        (made("quadrilateral", 2), "another element"),
+        (made("triangle", 2, dtype=mb.float32), "another type of numbers"),
+        (made("triangle", 2, curved=True), "another mesh"),
     ):
-        with pytest.raises(ValueError, match=f"of another simulation: its {what} is"):
+        with pytest.raises(ValueError, match=f"of another simulation, with {what}: .* there, and .* here"):
             dg.load(path, other.semi)
     same = made("triangle", 2).semi
     semi = dg.Semidiscretization(same.mesh, dg.Advection((1.0, 2.0)), dg.Solver(2))
-    with pytest.raises(ValueError, match="its equations is"):
+    with pytest.raises(ValueError, match="with other equations: Advection"):
         dg.load(path, semi)
     assert dg.load(path, same).steps == 7
 
@@ -329,7 +330,8 @@ def test_checkpoints_on_signals(number: str, steps: list[int], tmp_path: Any) ->
 
     before = signal.getsignal(signal.SIGUSR1)
     keep = Noted(tmp_path / "run.h5", interval=100)
-    dg.solve(semi, 0.25, wave, dt=0.025, callbacks=[send, keep])
+    with pytest.raises(SystemExit) if number == "SIGTERM" else contextlib.nullcontext():
+        dg.solve(semi, 0.25, wave, dt=0.025, callbacks=[send, keep])
     assert signal.getsignal(signal.SIGUSR1) is before
     assert seen[-1] <= steps[-1] and dg.load(keep.path, semi).steps == seen[-1]
     assert len(seen) == len(steps)

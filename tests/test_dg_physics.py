@@ -503,8 +503,8 @@ class Bare(Equations):
         (lambda: Bare().flux((1.0,), 0), r"Bare has no flux.*Define `flux\(self, u, axis\)`"),
         (lambda: Bare().entropy_potential((1.0,), 0), "Bare has no entropy potential"),
         (lambda: Bare().reflected((1.0,), (1.0,)), "Bare has no mirror image"),
-        (lambda: boundary.NoSlipWall(None, (1.0,)).value((), (1.0,), (), (), 0.0, GASES[1]), "are 2: v1, v2"),
-        (lambda: boundary.FarField((1.0,)).state((1.0,), (), (), 0.0, GASES[1]), "are 4: rho, rho_v1"),
+        (lambda: boundary.NoSlipWall(None, (1.0,)).value((), (1.0,), (), (), 0.0, GASES[1]), "tuple of v1, v2"),
+        (lambda: boundary.FarField((1.0,)).state((1.0,), (), (), 0.0, GASES[1]), "a tuple of rho, rho_v1,"),
     ],
 )  # fmt: skip
 def test_bad_input_is_explained(make, sentence):

@@ -6,6 +6,7 @@ import sys
 import threading
 from types import SimpleNamespace
 
+import children
 import numpy as np
 import pytest
 
@@ -32,7 +33,9 @@ class Ordinary:
 
     def __init__(self, f, names=("u",), cells=1, array=mb.HostArray):
         self.rhs, self.array, self.put = f, array, array
-        self.equations = SimpleNamespace(names=names, entropy=lambda u: sum(v * v / 2 for v in u))
+        self.equations = SimpleNamespace(
+            names=names, entropy=lambda u: sum(v * v / 2 for v in u), positive=lambda u: {}
+        )
         self.x = (array((np.arange(cells) + 0.5).reshape(1, cells) / cells),)
 
     def scalar(self, value):
@@ -350,6 +353,22 @@ def test_a_right_hand_side_that_is_not_finite():
         dg.solve(semi, 1.0, lambda x, t: (-1.0,), tolerance=1e-3)
 
 
+def test_a_blow_up_names_what_left_the_equations():
+    """What is not positive is said, and not only what became of it; steps do not look for it."""
+    semi = Ordinary(lambda u, t: -1 + 0 * u, names=("rho",))
+    semi.equations.positive = lambda u: {"depth": u[0]}
+    semi.max_dt = lambda u, cfl, method: cfl / mb.max(mb.sqrt(u))
+    below = dg.Solution(semi, semi.state(lambda x, t: (-2.0,)))
+    for initial, how, says in (
+        (ones, {"cfl": 0.6}, r"step 2, .*: depth is -0.\d* at x = \(0.5\), node 0 of cell 0 \(of 1 "),
+        (ones, {"cfl": 0.6, "cfl_interval": 3}, r"step 3, .*: depth is -0.\d* .*, already before that step\. "),
+        (below, {"cfl": 0.6}, r"step 1, at t = 0: depth is -2 at .*, already before that step\. "),
+    ):
+        with pytest.raises(dg.BlowUp, match=says) as raised, np.errstate(invalid="ignore"):
+            dg.solve(semi, 2.0, initial, **how)
+        assert raised.value.solution.steps == (how == {"cfl": 0.6} and initial is ones)
+
+
 def test_errors_say_what_to_do():
     semi = upwind()
     for text, arguments, how in (
@@ -374,15 +393,78 @@ def test_errors_say_what_to_do():
         dg.Alive()
 
 
+@pytest.fixture
+def terminated():
+    """The signals that a handler of the program's own got of SIGTERM."""
+    got = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: got.append(number))
+    yield got
+    signal.signal(signal.SIGTERM, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interruption_finishes_the_step(number):
+def test_interruption_finishes_the_step(number, terminated):
     before = signal.getsignal(number)
     times = []
-    calls = [lambda s: signal.raise_signal(number) if s.steps == 3 else None, At(10.0, times)]
-    solution = dg.solve(Ordinary(lambda u, t: -u), 1.0, ones, dt=0.1, callbacks=calls)
+
+    def send(solution):
+        if solution.steps == 3:
+            signal.raise_signal(number)
+            assert not terminated
+
+    solution = dg.solve(Ordinary(lambda u, t: -u), 1.0, ones, dt=0.1, callbacks=[send, At(10.0, times)])
     assert solution.interrupted and solution.steps == 3 and number.name in solution.stopped
     assert times == [0.0, solution.t] and signal.getsignal(number) is before
+    assert terminated == [signal.SIGTERM] * (number == signal.SIGTERM)
     assert not dg.solve(solution.semi, 1.0, solution, dt=0.1).interrupted
+
+
+def test_sigterm_ends_the_program(tmp_path):
+    """Not only the simulation: what it was to write is written, and the status is that of the signal."""
+    process = children.start(f"""
+        import atexit, os, signal
+        from mirabelle import dg
+        semi = dg.Semidiscretization(dg.box(4, periodic=True), dg.Advection((1.0,)), dg.Solver(1))
+        wave = lambda x, t: (x[0],)
+
+        def ended(solution):
+            if solution.steps == 3:
+                for _ in range(2):  # as `timeout` does
+                    os.kill(os.getpid(), signal.SIGTERM)
+
+        atexit.register(print, "left in order")
+        for i in range(2):
+            calls = [ended, dg.Checkpoint({str(tmp_path)!r} + f"/{{i}}.npz")]
+            dg.solve(semi, 1.0, wave, dt=0.01, callbacks=calls, compiled=False)
+            print("went on")
+        """)
+    out, errors = process.communicate(timeout=120)
+    assert (process.returncode, out, errors) == (128 + signal.SIGTERM, "left in order\n", "")
+    assert [file.name for file in tmp_path.iterdir()] == ["0.npz"]
+    assert dg.load(tmp_path / "0.npz").steps == 3
+
+
+def test_signals_pass_through_simulations(terminated):
+    """One within another: both end, and what the program does with the signal comes last. An error is none."""
+
+    def within(solution):
+        inner = dg.solve(solution.semi, 1.0, ones, dt=0.1, callbacks=[signalled])
+        assert inner.interrupted and inner.steps == 1 and not terminated
+
+    def signalled(solution):
+        signal.raise_signal(signal.SIGTERM)
+
+    def failing(solution):
+        signalled(solution)
+        raise LookupError
+
+    outer = dg.solve(Ordinary(lambda u, t: -u), 1.0, ones, dt=0.1, callbacks=[within])
+    assert outer.interrupted and outer.steps == 1 and len(terminated) == 1
+    with pytest.raises(LookupError):
+        dg.solve(Ordinary(lambda u, t: -u), 1.0, ones, dt=0.1, callbacks=[failing])
+    assert len(terminated) == 2
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    assert not dg.solve(Ordinary(lambda u, t: -u), 1.0, ones, dt=0.1, callbacks=[signalled]).interrupted
 
 
 def test_a_second_ctrl_c_is_one():

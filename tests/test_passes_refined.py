@@ -59,7 +59,7 @@ def kernels(program: Any) -> list[tuple[int, ...]]:
 
 def moved(program: Any) -> int:
     """The bytes that a call reads and writes."""
-    return sum([step.bytes_moved for step in program.plan.steps])
+    return sum([sum(step.traffic) for step in program.plan.steps])
 
 
 def temporaries(program: Any) -> int:

@@ -4,17 +4,19 @@ import concurrent.futures
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 import warnings
 
 import numpy as np
 import pytest
-from children import ROOT, answer
+from children import ROOT, answer, start
 from compare import assert_same
 from kinds import SINGLE, wrapped
 from samples import ordinary
 
 import mirabelle as mb
+from mirabelle.__main__ import main
 
 
 def compute(x):
@@ -281,3 +283,24 @@ def test_user_overrides_do_not_leak_into_worker_threads():
     ):
         assert mb.sqrt(x).tolist() == [100.0] * 5
         assert pool.submit(lambda: mb.sqrt(x).tolist()).result() == [1.0] * 5
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGPIPE"), reason="Windows has no such pipes")
+@pytest.mark.parametrize("words", [["settings", "--markdown"], ["dg", "list"], ["--help"]], ids=" ".join)
+def test_commands_end_quietly_when_their_reader_leaves(words):
+    """As in `python -m mirabelle dg list | head -1`; a pipe that breaks elsewhere is still an error."""
+    process = start(f"from mirabelle.__main__ import main; raise SystemExit(main({words!r}))")
+    process.stdout.close()
+    with process.stderr as errors:
+        assert errors.read() == ""
+    unseen = words == ["--help"]  # argparse does not look whether its text was written
+    assert process.wait(120) in (128 + signal.SIGPIPE, 0 if unseen else None)
+
+
+def test_other_broken_pipes_are_errors(monkeypatch):
+    def broken(words):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("mirabelle.__main__.command", broken)
+    with pytest.raises(BrokenPipeError):
+        main([])

@@ -1,5 +1,6 @@
 """What compiled programs say of themselves: `explain`, `profile`, traces and pictures."""
 
+import functools
 import html.parser
 import itertools
 import json
@@ -101,6 +102,33 @@ def test_steps_name_lines_bytes_and_kernels(family):
     assert (first.read, first.written, first.flops) == (400, 200, 50)
     assert by_label["sort"].kind == "call" and by_label["sort"].moved == 400
     check_html(e._repr_html_())
+
+
+class Model:
+    def step(self, u, v=None):
+        return u * 2 + (0 if v is None else v)
+
+    def __call__(self, u, /, v):
+        return self.step(u, v)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [Model().step, Model(), functools.partial(Model.step, Model())],
+    ids=["bound method", "callable", "partial"],
+)
+def test_arguments_have_the_callers_names(f, tmp_path):
+    """An object that is bound has none, and those given by name are found where they belong."""
+    u, v = mb.ones(3), mb.zeros(3)
+    program = mb.compile(f).program(u, v)
+    assert program.explain().facts["called with"] == "u float64[3], v float64[3]"
+    program.save(tmp_path / "f.program")
+    assert mb.load_program(tmp_path / "f.program")(u, v=v).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_functions_explain_themselves():
+    with pytest.raises(TypeError, match=r"not a Compiled\. .* `f\.explain\(x\)`"):
+        mb.explain(mb.compile(mixed))
 
 
 def test_a_kernel_of_several_lines_is_divided_by_what_they_cost():

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -69,15 +69,14 @@ class Compiled:
         self._warned = False
         # The same for dual numbers, as a function of their parts.
         self.of_duals: Compiled | None = None
-        self._names: list[str] = []
-        with_names: Any = getattr(f, "__code__", None)
-        if with_names is not None:
-            self._names = list(with_names.co_varnames[: with_names.co_argcount])
-        unknown = self.static - set(_parameters(f))
+        parameters = _parameters(f)
+        # Those that are given by their places, as the caller sees them: a bound method has no `self`.
+        self._names = [name for name, p in parameters.items() if p.kind in _BY_PLACE]
+        unknown = self.static - set(parameters)
         if unknown:
             raise TypeError(
                 f"{getattr(f, '__name__', f)!r} has no parameter {sorted(unknown)[0]!r} that could be "
-                f"static. Its parameters are {', '.join(_parameters(f)) or 'none'}."
+                f"static. Its parameters are {', '.join(parameters) or 'none'}."
             )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -220,11 +219,14 @@ def _again(f: Any, static: Any, passes: Any, assume_finite: bool) -> Compiled:
 _IN_PIECES = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
 
 
-def _parameters(f: Any) -> list[str]:
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def _parameters(f: Any) -> Mapping[str, inspect.Parameter]:
     try:
-        return list(inspect.signature(f).parameters)
+        return inspect.signature(f).parameters
     except (TypeError, ValueError):
-        return []
+        return {}
 
 
 def _as_ours(shared: dict[int, Any], x: Any) -> Any:
@@ -517,6 +519,11 @@ def compile(
     write to its arguments, call other functions, loop. What it does must not depend on values of arrays (that
     is an error which names the line), and arrays it finds elsewhere are constants: they keep the values they
     have when the function is compiled. Python's numbers are constants, too; another number is another program.
+    So are the attributes of objects that are no dataclasses; a function that replaces one is refused.
+
+    A program computes what the function returns and writes to, and nothing else. What nobody needs is not
+    computed, and so does not fail: neither a library's routine, nor the bounds of an index array whose elements
+    are used for nothing. What is needed is checked before any argument is written to.
 
     `static` names parameters that are no arrays though they look like some. `passes` says how the graph is
     transformed (see `mb.compiling.PASSES`). With `assume_finite` algebra may forget infinities and NaN: x - x

@@ -17,7 +17,6 @@ from __future__ import annotations
 import html
 import itertools
 import linecache
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -31,7 +30,6 @@ from mirabelle.arraytypes.programs.steps import (
     KernelStep,
     Plan,
     ProductStep,
-    Ref,
     Step,
     Storage,
 )
@@ -63,9 +61,9 @@ class StepFacts:
         self.kind = kind_of(step)
         self.label = label_of(step)
         self.lines = lines
-        self.read, self.written = traffic(step)
+        self.read, self.written = step.traffic
         self.flops = step.flops
-        self.shape = shape_of(step)
+        self.shape = step.shape
         self.inside = insides_of(step, inner, f"{self.name}.")
         if len(self.inside) == 1 and self.inside[0].trips is not None:
             trips, steps = self.inside[0].trips, self.inside[0].steps
@@ -159,34 +157,6 @@ def label_of(step: Step, longest: int = 40) -> str:
             names[node.label] = names.get(node.label, 0) + 1
     said = ", ".join(name if n == 1 else f"{name} ×{n}" for name, n in names.items()) or "copy"
     return said if len(said) <= longest else said[: longest - 1].rstrip(" ,×") + "…"
-
-
-def shape_of(step: Step) -> tuple[int, ...]:
-    """The index space that a step goes over."""
-    request = getattr(step, "request", None)
-    if request is not None:
-        return tuple(request.shape)
-    written = step.writes
-    return written[0].shape if written else ()
-
-
-def traffic(step: Step) -> tuple[int, int]:
-    """Bytes read and written. What several operands show of one memory is read once."""
-    known: dict[int, int] = {}
-    storages: dict[int, Storage] = {}
-    for ref in {r.key: r for r in step.reads}.values():
-        number = ref.storage.number
-        storages[number] = ref.storage
-        known[number] = known.get(number, 0) + _touched(ref, step)
-    read = sum(min(n, storages[number].nbytes) for number, n in known.items())
-    return read, sum(w.nbytes for w in step.writes)
-
-
-def _touched(ref: Ref, step: Step) -> int:
-    if ref.table:  # as many elements as there are indices
-        return min(ref.nbytes, math.prod(shape_of(step)) * ref.dtype.itemsize)
-    # (Along a stride of 0 the same elements come again.)
-    return math.prod(n for n, s in zip(ref.shape, ref.strides, strict=True) if s) * ref.dtype.itemsize
 
 
 def facts_of_steps(plan: Plan, inner: Any, prefix: str = "") -> list[StepFacts]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -154,14 +155,28 @@ class Step:
         return []
 
     @property
-    def bytes_moved(self) -> int:
-        seen: set[Any] = set()
-        total = sum(w.nbytes for w in self.writes)
-        for r in self.reads:
-            if r.key not in seen:
-                seen.add(r.key)
-                total += min(r.nbytes, r.storage.nbytes)
-        return total
+    def shape(self) -> tuple[int, ...]:
+        """The index space that it goes over."""
+        written = self.writes
+        return written[0].shape if written else ()
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Bytes read and written. What several operands show of one memory is read once."""
+        known: dict[int, int] = {}
+        storages: dict[int, Storage] = {}
+        for ref in {r.key: r for r in self.reads}.values():
+            number = ref.storage.number
+            storages[number] = ref.storage
+            known[number] = known.get(number, 0) + self._touched(ref)
+        read = sum(min(n, storages[number].nbytes) for number, n in known.items())
+        return read, sum(w.nbytes for w in self.writes)
+
+    def _touched(self, ref: Ref) -> int:
+        if ref.table:  # as many elements as there are indices
+            return min(ref.nbytes, math.prod(self.shape) * ref.dtype.itemsize)
+        # (Along a stride of 0 the same elements come again.)
+        return math.prod(n for n, s in zip(ref.shape, ref.strides, strict=True) if s) * ref.dtype.itemsize
 
     @property
     def flops(self) -> int:
@@ -189,6 +204,10 @@ class KernelStep(Step):
     @property
     def writes(self) -> list[Ref]:
         return self.dests
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.request.shape)
 
     @property
     def flops(self) -> int:
@@ -219,6 +238,10 @@ class FoldStep(Step):
     @property
     def writes(self) -> list[Ref]:
         return self.dests
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.request.shape)
 
     @property
     def flops(self) -> int:
@@ -324,3 +347,18 @@ class Plan:
         self.arena_bytes = 0
         self.unplanned_bytes = 0
         self.peak_bytes = 0
+
+
+def counted(steps: Iterable[Step]) -> dict[str, int]:
+    """What running some steps moves, as counters of `mb.count`: known when a plan is made.
+
+    >>> import mirabelle as mb
+    >>> program = mb.compiling.trace(lambda x: mb.sum(x * 2 + 1), mb.zeros(4))
+    >>> counted(program.plan.steps)
+    {'bytes_read': 32, 'bytes_written': 8}
+    """
+    read, written = 0, 0
+    for step in steps:
+        r, w = step.traffic
+        read, written = read + r, written + w
+    return {"bytes_read": read, "bytes_written": written}

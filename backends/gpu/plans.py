@@ -30,6 +30,7 @@ from mirabelle.arraytypes.programs.steps import (
     Ref,
     Step,
     Storage,
+    counted,
 )
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import program_for
@@ -101,6 +102,8 @@ class CardPlan(StepByStep):
         """The launches that the steps are, and the steps that Python does."""
         events: list[Any] = []
         before: Step | None = None
+        native: list[Step] = []
+        again = 0  # bytes that a reduction would read, had they not been computed by its own kernel
         for step in self.plan.steps:
             if not any(w.size for w in step.writes):
                 continue
@@ -110,6 +113,9 @@ class CardPlan(StepByStep):
                 found = None if together is None else self._fold(step, together, before.dests)
                 if found is not None:
                     events[-1:] = found
+                    native.append(step)
+                    mine = {r.storage for r in step.reads}
+                    again += sum(d.nbytes for d in before.dests if d.storage in mine)
                     before = step
                     continue
             before = step
@@ -125,6 +131,9 @@ class CardPlan(StepByStep):
                 events.append(step)
             else:
                 events += found
+                native.append(step)
+        self.counts = counted(native)
+        self.counts["bytes_read"] -= again
         return events
 
     def number(self, s: Storage) -> int:
@@ -327,7 +336,7 @@ class CardPlan(StepByStep):
         self.fixed = fixed
         self.addresses = addresses
         self.results = Results(self.inner, self.outputs)
-        self.launches = sum(len(s.launches) for s in self.segments if isinstance(s, Together))
+        self.counts["launches"] = sum(len(s.launches) for s in self.segments if isinstance(s, Together))
         self.only = None
         if len(self.segments) == 1 and isinstance(self.segments[0], Together) and not self.made:
             self.only = self.segments[0]
@@ -399,7 +408,7 @@ class CardPlan(StepByStep):
 
     def count(self, times: int) -> None:
         if counters.active:
-            counters.add(launches=self.launches * times)
+            counters.add(**{name: n * times for name, n in self.counts.items()})
 
     def _through(self, views: dict[int, Any], given: list[int]) -> None:
         """Graphs, and what Python does between them."""

@@ -65,7 +65,7 @@ class Equations:
 
     def _lacks(self, what: str, method: str) -> NoReturn:
         raise NotImplementedError(
-            f"{type(self).__name__} has no {what}, and something that was asked for needs it. "
+            f"{type(self).__name__} has no {what}, which something that was asked for needs. "
             f"Define `{method}` in the class, or choose a flux, limiter or callback that does without."
         )
 
@@ -102,6 +102,18 @@ class Equations:
     def conservative(self, w: Fields) -> Fields:
         """The conservative fields of primitive ones."""
         return tuple(w[: len(self)])
+
+    def positive(self, u: Fields) -> dict[str, Any]:
+        """The quantities, by their names, that are positive in every state there can be.
+
+        A simulation starts from such states only, and one that blows up says which quantity had left them;
+        steps do not look.
+
+        >>> from mirabelle.dg.equations import CompressibleEuler
+        >>> CompressibleEuler(1, gamma=1.5).positive((1.0, 2.0, 1.0))
+        {'rho': 1.0, 'pressure': -0.5}
+        """
+        return {}
 
     def entropy_variables(self, u: Fields) -> Fields:
         """The gradient of the entropy by the conservative fields."""
@@ -145,7 +157,7 @@ class Equations:
         return condition.viscous(tuple([dot(f, normal) for f in along]), u, normal, x, t, self)
 
     def diffusivity(self, u: Fields) -> Any:
-        """The largest diffusivity, for penalties and time steps."""
+        """The largest diffusivity, for time steps."""
         self._lacks("diffusivity", "diffusivity(self, u)")
 
 

@@ -52,6 +52,9 @@ class CompressibleEuler(Equations):
         rho, *v, p = w[: self.dims + 2]
         return (rho, *(rho * c for c in v), p * (1.0 / (self.gamma - 1.0)) + 0.5 * rho * dot(v, v))
 
+    def positive(self, u: Fields) -> dict[str, Any]:
+        return {"rho": u[0], "pressure": self.pressure(u)}
+
     def velocity(self, u: Fields) -> Fields:
         """The components of the velocity."""
         return self.primitive(u)[1:-1]

@@ -97,5 +97,5 @@ def _of_the_carrier(name: str) -> Any:
     return lambda self, *args: getattr(self.carrier, name)(*args)
 
 
-for _name in ("max_speed", "speeds", "reflected", "entropy", "entropy_potential", "indicator"):
+for _name in ("max_speed", "speeds", "reflected", "positive", "entropy", "entropy_potential", "indicator"):
     setattr(Tracers, _name, _of_the_carrier(_name))

@@ -12,7 +12,7 @@ GAS = dg.CompressibleEuler(2)
 def initial(x: Fields, t: Time) -> Fields:
     """Inside of a circle the gas is denser, of higher pressure, and moves outwards."""
     r = mb.sqrt(dot(x, x))
-    share = 0.1882 / mb.maximum(r, 1e-14)
+    share = 0.1882 / mb.maximum(r, 1e-6)
     pairs = ((1.1691, 1.0), *((share * c, 0.0) for c in x), (1.245, 1.0))
     return GAS.conservative(tuple(mb.where(r < 0.5, a, b) for a, b in pairs))
 

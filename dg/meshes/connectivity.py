@@ -158,8 +158,9 @@ def connect(cell: str, vertices: np.ndarray, links: Iterable[np.ndarray] = ()) -
         left = alone[moves & (mates[alone] == alone)]
         if len(left):
             raise ValueError(
-                f"Two periodic sides do not match: {len(left)} faces have no partner, as that of the vertices "
-                f"{ids[:, left[0]].tolist()}. Both sides need the same mesh."
+                "Two periodic sides do not match: there is no partner for the face of the vertices "
+                f"{ids[:, left[0]].tolist()}, one of {len(left)} such faces. Both sides need the same mesh; in "
+                "gmsh, `Periodic Curve {2} = {1} Translate {1, 0, 0};` copies it (in 3-D: `Periodic Surface`)."
             )
     flat, alone = mates.reshape(shape), np.flatnonzero(mates == own)
     return (

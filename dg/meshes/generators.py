@@ -49,13 +49,13 @@ def box(
     if DIMS.get(cell) != dims or min(counts) < 1:
         raise ValueError(
             f"A box of {list(counts)} cells cannot be made of cells {cell!r}. Give one positive number for "
-            f"each "
-            f'axis: `dg.box((8, 8), cell="triangle")`; cells are {list(DIMS)[1:]}.'
+            f'each axis: `dg.box((8, 8), cell="triangle")`; cells are {list(DIMS)[1:]}.'
         )
     low, high = (_along_axes(a, dims, default) for a, default in ((lower, 0.0), (upper, 1.0)))
     if not (low < high).all():
         raise ValueError(
-            f"The box has its lower corner {low.tolist()} not below {high.tolist()}, its upper one."
+            f"The lower corner of the box, {low.tolist()}, is not below its upper one, {high.tolist()}. Along "
+            "each axis, give a smaller number first: `dg.box(8, lower=-1.0, upper=1.0)`."
         )
     open_axes = np.flatnonzero(~_along_axes(periodic, dims, False).astype(bool))
 
@@ -67,7 +67,10 @@ def box(
         centres = low[:, None] + (cubes + 0.5) * ((high - low) / counts)[:, None]
         cubes = cubes[:, ~np.asarray(without(tuple(centres)), dtype=bool)]
         if not cubes.size:
-            raise ValueError("No cells are left: `without` is true at all centres of cells.")
+            raise ValueError(
+                "No cells are left: `without` is true at all centres of cells. It says which to leave out: "
+                "`without=lambda x: x[0] > 0.5`."
+            )
     strides = np.array([prod(sizes[a + 1 :]) for a in range(dims)])
     corners = _corners(cell)  # (cells of a cube, vertices of a cell, d)
     first = strides @ cubes
@@ -83,7 +86,10 @@ def box(
     sides = {f"{'xyz'[a]}_{s}": on[a] for a in open_axes for s, on in (("neg", first_side), ("pos", last_side))}
     names = dict(names or {})
     if unknown := set(names) - {*sides, "step"}:
-        raise ValueError(f"The box has no sides {sorted(unknown)} to give names to; it has {[*sides, 'step']}.")
+        raise ValueError(
+            f"The box has no sides {sorted(unknown)} to give names to; it has {[*sides, 'step']}. Name these: "
+            f'`names={{"{next(iter(sides), "step")}": "wall"}}`.'
+        )
 
     def name(ids: np.ndarray) -> np.ndarray:
         out = np.full(ids.shape[1], names.get("step", "step"), dtype=object)
@@ -100,7 +106,8 @@ def _along_axes(value: Any, dims: int, default: Any) -> np.ndarray:
     value = default if value is None else value
     if np.shape(value) not in ((), (1,), (dims,)):
         raise ValueError(
-            f"{value!r} does not give one value for each axis: give a number or a tuple of {dims}."
+            f"{value!r} does not give one value for each axis. Give one for all axes, or a tuple of as many as "
+            f"there are, such as `{(0.0,) * dims}`."
         )
     return np.broadcast_to(value, (dims,))
 

@@ -61,11 +61,15 @@ def read_mesh(
     >>> dg.read_mesh("wing.msh")
     Traceback (most recent call last):
         ...
-    FileNotFoundError: There is no mesh file 'wing.msh'.
+    FileNotFoundError: There is no mesh file 'wing.msh'. A path begins in the folder that Python was started \
+in, or at the root: `dg.read_mesh("meshes/wing.msh")`.
     """
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"There is no mesh file {str(path)!r}.")
+        raise FileNotFoundError(
+            f"There is no mesh file {str(path)!r}. A path begins in the folder that Python was started in, or "
+            'at the root: `dg.read_mesh("meshes/wing.msh")`.'
+        )
     with tempfile.TemporaryDirectory() as folder:
         file = _make(path, f"{folder}/made.msh", order) if path.suffix.lower() in GEOMETRIES else path
         meshio = optional("meshio", "Mesh files are read by")
@@ -73,7 +77,10 @@ def read_mesh(
             with redirect_stdout(StringIO()):  # meshio prints empty lines.
                 read = meshio.read(file)
         except (meshio.ReadError, SystemExit) as error:  # meshio ends the program where no reader fits.
-            raise ValueError(f"meshio cannot read {path.name!r} ({error}). gmsh saves as MSH 4.1.") from error
+            raise ValueError(
+                f"meshio cannot read {path.name!r} ({error}). Let gmsh save it as MSH 4.1: "
+                f"`gmsh {path.name} -save -format msh41 -o mesh.msh`."
+            ) from error
     return _converted(read, path.name, periodic)
 
 
@@ -90,7 +97,9 @@ def _make(path: Path, made: str, order: int | None) -> str:
         gmsh.model.mesh.renumberNodes()
         gmsh.write(made)
     except Exception as error:
-        raise ValueError(f"gmsh cannot make a mesh of {path.name!r}: {error}") from error
+        raise ValueError(
+            f"gmsh cannot make a mesh of {path.name!r}: {error}. Look at it there: `gmsh {path.name}`."
+        ) from error
     finally:
         gmsh.finalize()
     return made
@@ -130,7 +139,10 @@ def _converted(file: Any, name: str, periodic: Sequence[tuple[str, str]]) -> Mes
     corners = np.abs(listed[:, None] - element(cell, 1).vertices).max(2).argmin(0)
     parts = _boundaries(file, blocks, dims)
     if unknown := {side for pair in periodic for side in pair} - set(parts):
-        raise ValueError(f"{name!r} has no boundaries {sorted(unknown)} to be periodic, only {sorted(parts)}.")
+        raise ValueError(
+            f"{name!r} has no boundaries {sorted(unknown)} that could be periodic; it has {sorted(parts)}. "
+            'Give pairs of these: `dg.read_mesh(path, periodic=[("left", "right")])`.'
+        )
     pairs = [(parts[a], parts[b]) for a, b in periodic]
     if not pairs:
         pairs = [(p[:, 0], p[:, 1]) for dim, _, _, p in file.gmsh_periodic or () if dim == dims - 1]

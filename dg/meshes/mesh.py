@@ -171,7 +171,8 @@ them, e.g. boundary_conditions={"x_pos": dg.SlipWall()}.
         shape = faces, count, cells = len(self.neighbour_faces), table.shape[1], len(self)
         if faces * count * cells >= 2**31:
             raise ValueError(
-                f"{shape} face points are too many for 32 bits. Take fewer cells or a lower order."
+                f"There are {faces * count * cells} points of faces, more than 32 bits can number. Take fewer "
+                "cells, or a lower order: `dg.Solver(order=2)`."
             )
         start = self.neighbour_faces * np.int32(count * cells) + self.neighbour_cells
         steps = (table * cells).astype(np.int32)
@@ -230,8 +231,9 @@ them, e.g. boundary_conditions={"x_pos": dg.SlipWall()}.
         new = [np.broadcast_to(np.asarray(a, dtype=float), x.shape[1:]) for a in f(tuple(x.copy()))]
         if len(new) != self.dims:
             raise ValueError(
-                f"The mapping gave {len(new)} coordinates, in {self.dims} dimensions. It takes a tuple and "
-                "gives another, like `lambda x: (x[0] + 0.1 * np.sin(x[1]), x[1])`."
+                f"The mapping returned a tuple of length {len(new)}, in a space of the dimension {self.dims}. "
+                "It takes a tuple of coordinates and returns another, like "
+                "`lambda x: (x[0] + 0.1 * np.sin(x[1]), x[1])`."
             )
         mesh = replace(self, order=order, coordinates=np.stack(new))
         mesh._check_cells()

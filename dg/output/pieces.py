@@ -73,7 +73,11 @@ def pieces(solution: Solution, field: Any, planes: dict[str, float], parts: int,
         if name not in AXES[: mesh.dims] or not low <= at <= high:
             lows, highs = mesh.coordinates.min((1, 2)), mesh.coordinates.max((1, 2))
             spans = ", ".join(f"{a} from {b:g} to {c:g}" for a, b, c in zip(AXES, lows, highs, strict=False))
-            raise ValueError(f"There is nothing at {name} = {at}: the mesh has {spans}. Cut it in between.")
+            middle = (lows[0] + highs[0]) / 2
+            raise ValueError(
+                f"There is nothing at {name} = {at}: the mesh has {spans}. Cut it in between: "
+                f'`at={{"x": {middle:g}}}`.'
+            )
         # Not just on cells' faces, where round-off would say which of two cells is cut, or both.
         at = min(at + 1e-9 * (high - low), high - 1e-9 * (high - low))
         made_by.append((AXES.index(name), at))

@@ -80,7 +80,10 @@ def _cuts(solution: Solution, at: Any) -> tuple[list[str], dict[str, float], int
         planes = {"z": float(mesh.coordinates[2].min() + mesh.coordinates[2].max()) / 2}
     left = [name for name in AXES[: mesh.dims] if name not in planes]
     if not left:
-        raise ValueError(f"{len(planes)} cuts leave nothing of {mesh.dims} dimensions. Leave out one of them.")
+        raise ValueError(
+            f"Cuts along {', '.join(planes)} leave only a point to draw. Leave out one of them; for values at "
+            "points, call `semi.sample(solution.u, points)`."
+        )
     drawn = len(mesh) ** (len(left) / mesh.dims)  # about so many cells
     finest = 10 if len(left) == 1 else min(10, 3 * solution.semi.element.order)
     return left, planes, max(1, min(finest, int((DETAIL / drawn) ** (1 / len(left)))))
@@ -123,7 +126,10 @@ def movie(solutions: Any, field: Any, path: Any, fps: int = 12, at: Any = None, 
         solutions = sorted(folder.glob("solution_*.h5")) or sorted(folder.glob("*.h5"))
     frames = list(solutions)
     if not frames:
-        raise ValueError("There is nothing to make a movie of: no solution, no snapshot (.h5) in the folder.")
+        raise ValueError(
+            "There is nothing to make a movie of: no solution, no snapshot (.h5) in the folder. Write some: "
+            '`dg.solve(..., callbacks=[dg.SaveSolution("out", dt=0.1, format="h5")])`.'
+        )
     low, high, left = np.inf, -np.inf, [""]
     for frame in map(_solution, frames):
         left, planes, _ = _cuts(frame, at)

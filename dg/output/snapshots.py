@@ -96,15 +96,16 @@ def load(path: Any, semi: Any = None) -> Solution:
         u = mb.load(path, "u", device=semi.array)
         e = semi.element
         for what, there, here in (
-            ("element", header["element"], [e.cell, e.order, e.kind_of_nodes]),
-            ("equations", header["equations"], repr(semi.equations)),
-            ("type of numbers", str(u.dtype), str(np.dtype(semi.dtype))),
-            ("mesh", header["mesh"][0], semi.mesh.fingerprint),
+            ("another element", header["element"], [e.cell, e.order, e.kind_of_nodes]),
+            ("other equations", header["equations"], repr(semi.equations)),
+            ("another type of numbers", str(u.dtype), str(np.dtype(semi.dtype))),
+            ("another mesh", header["mesh"][0], semi.mesh.fingerprint),
         ):
             if there != here:
                 raise ValueError(
-                    f"The snapshot {str(path)!r} is of another simulation: its {what} is {there}, and here it "
-                    f"is {here}. Go on with what wrote it; only to look at it, load it alone: dg.load(path)."
+                    f"The snapshot {str(path)!r} is of another simulation, with {what}: {there} there, and "
+                    f"{here} here. Go on with what wrote it; only to look at it, load it alone: "
+                    f"dg.load({str(path)!r})."
                 )
     stored = header["solution"].items()
     kept: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored if k in COUNTERS}

@@ -116,7 +116,10 @@ def control_of(method: RungeKutta, dt: Any, cfl: Any, tolerance: Any, interval: 
         raise ValueError(f"solve: {what}. Give one of them: solve(..., cfl=0.8), dt=1e-3 or tolerance=1e-6.")
     kind, value = kinds[given[0]]
     if not (value > 0 and math.isfinite(value) and interval >= 1):
-        raise ValueError(f"solve: {given[0]}={value} and cfl_interval={interval} have to be positive numbers.")
+        raise ValueError(
+            f"solve: {given[0]}={value} and cfl_interval={interval} have to be positive numbers: "
+            f"solve(..., {given[0]}={ {'dt': 1e-3, 'cfl': 0.8, 'tolerance': 1e-6}[given[0]] }, cfl_interval=1)."
+        )
     if tolerance is not None and not isinstance(method, Embedded):
         raise ValueError(
             f"solve: {type(method).__name__} does not estimate its error, which tolerance= needs. "

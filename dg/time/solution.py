@@ -13,6 +13,7 @@ True
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, NamedTuple
@@ -110,13 +111,27 @@ class BlowUp(ArithmeticError):
         self.solution = solution
 
 
-def first_bad_place(semi: Any, u: Any) -> str:
+def where_not_finite(semi: Any, u: Any) -> str:
     """Where a state is not finite first: the field, its value and the coordinates; empty if it is nowhere."""
-    values = mb.to_numpy(mb.materialize(u))
-    bad = np.argwhere(~np.isfinite(values))
-    if not len(bad):
-        return ""
-    component, node, cell = (int(i) for i in bad[0])
-    value, name = values[component, node, cell], semi.equations.names[component]
-    place = ", ".join(f"{round(float(mb.to_numpy(x)[node, cell]), 12) + 0.0:.6g}" for x in semi.x)
-    return f"{name} is {value} at x = ({place}), node {node} of cell {cell} (of {len(bad)} such values)"
+    fields = mb.to_numpy(mb.materialize(u))
+    return first_place(semi, dict(zip(semi.equations.names, fields, strict=True)), np.isfinite)
+
+
+def where_not_positive(semi: Any, u: Any) -> str:
+    """Where a quantity that the equations say is positive is not, of a state; empty if it is everywhere."""
+    return first_place(semi, semi.equations.positive(semi.fields(u)), lambda values: values > 0)
+
+
+def first_place(semi: Any, quantities: Mapping[str, Any], good: Callable[[np.ndarray], np.ndarray]) -> str:
+    """Where values at the nodes (Np, K) of quantities are not good first, in words."""
+    shape = semi.x[0].shape
+    values = {k: np.broadcast_to(mb.to_numpy(v), shape) for k, v in quantities.items()}
+    bad = {name: np.argwhere(~good(each)) for name, each in values.items()}
+    for name, places in bad.items():
+        if len(places):
+            node, cell = (int(i) for i in places[0])
+            at = ", ".join(f"{round(float(mb.to_numpy(x)[node, cell]), 12) + 0.0:.6g}" for x in semi.x)
+            count = sum(map(len, bad.values()))
+            value = values[name][node, cell]
+            return f"{name} is {value:.6g} at x = ({at}), node {node} of cell {cell} (of {count} such values)"
+    return ""

@@ -27,7 +27,7 @@ import mirabelle as mb
 from mirabelle.dg.time.callbacks import Callback, as_callback
 from mirabelle.dg.time.control import Carry, FixedStep, control_of
 from mirabelle.dg.time.methods import CarpenterKennedy54, RDPK3SpFSAL35, RungeKutta
-from mirabelle.dg.time.solution import BlowUp, Solution, first_bad_place
+from mirabelle.dg.time.solution import BlowUp, Solution, where_not_finite, where_not_positive
 
 
 def solve(
@@ -49,7 +49,14 @@ def solve(
     what `semi.max_dt` allows, or as long as an embedded method's error stays at `tolerance`; they are shortened
     to land on t1 and on the times that callbacks with a `dt` want. One number a step is read from where the
     arrays are, or one in `cfl_interval` steps; it tells when a state is not finite, which raises `BlowUp`.
-    Ctrl-C and SIGTERM end the simulation after the step, and callbacks finish: the solution is `interrupted`.
+    Initial conditions are states of the equations (`Equations.positive`), or refused.
+
+    Ctrl-C and SIGTERM end the simulation after the step, and callbacks finish (a `Checkpoint` writes): the
+    solution is `interrupted`. After Ctrl-C it is returned, for people to look at. SIGTERM means the process:
+    the program ends there as `sys.exit(143)` does, with files closed and the status that a shell gives to that
+    signal, and no later `solve` begins. If the program has a handler of its own for the signal, that is called
+    in place of the exit, and the solution is returned. A further Ctrl-C ends the simulation at once; signals
+    that are ignored stay ignored, and only the main thread listens.
     """
     method = method or (CarpenterKennedy54() if tolerance is None else RDPK3SpFSAL35())
     if not isinstance(method, RungeKutta):
@@ -69,7 +76,10 @@ def starting(semi: Any, tspan: Any, initial: Any, method: RungeKutta) -> Solutio
     before = initial if isinstance(initial, Solution) else Solution(semi, None)
     begin, end = (before.t, float(tspan)) if isinstance(tspan, Real) else tspan
     if not (math.isfinite(begin) and math.isfinite(end) and begin <= end):
-        raise ValueError(f"solve: tspan is ({begin}, {end}), and has to be (t0, t1) with t0 <= t1.")
+        raise ValueError(
+            f"solve: tspan is ({begin}, {end}), and has to be (t0, t1) with t0 <= t1, both finite: "
+            "solve(semi, (0.0, 1.0), initial)."
+        )
     if before is initial and abs(begin - before.t) > 1e-12 * max(1.0, abs(begin)):
         raise ValueError(
             f"solve: tspan begins at {begin}, and the solution to go on from is at {before.t}. "
@@ -90,10 +100,20 @@ def starting(semi: Any, tspan: Any, initial: Any, method: RungeKutta) -> Solutio
             "solve: the solution to go on from is of another mesh, or of another kind of nodes. Give the "
             "semidiscretization what it had, or start anew: solve(semi, tspan, lambda x, t: (...))."
         )
-    if bad := first_bad_place(semi, u):
+    if bad := where_not_finite(semi, u):
         raise ValueError(
             f"solve: the initial condition is not finite: {bad}. The usual causes are a division by zero or "
             "the root of a negative number at a node; look at it with semi.state(initial, t)."
+        )
+    # What goes on is the run that it would have been: it is not asked what its steps are not asked.
+    if before is not initial and (bad := where_not_positive(semi, u)):
+        e = semi.equations
+        raise ValueError(
+            f"solve: the initial condition is no state of {type(e).__name__}, in which "
+            f"{' and '.join(e.positive(semi.fields(u)))} are positive: {bad}. Initial conditions are the "
+            f"fields ({', '.join(e.names)}). Of primitive ones, they are "
+            f"semi.equations.conservative(({', '.join(e.primitive_names)})); where polynomials overshoot, a "
+            "limiter mends them: solve(semi, tspan, semi.limit(semi.state(initial)))."
         )
     solution = copy.copy(before)
     solution.semi, solution.u, solution.method = semi, mb.materialize(u), method
@@ -119,17 +139,17 @@ class Run:
         """Step until the end, or until somebody asks to stop."""
         solution = self.solution
         last = math.inf if max_steps is None else solution.steps + max_steps
-        try:
-            with stopping_on_signals(solution):
+        with stopping_on_signals(solution):
+            try:
                 self.call("start", self.callbacks)
                 while solution.t < self.end and not solution.stopped:
                     self.step()
                     if solution.steps >= last and solution.t < self.end:
                         solution.request_stop(f"after {max_steps} steps, as max_steps says")
                 self.call("finish", self.callbacks)
-        except BaseException:
-            self.call("abort", self.callbacks)
-            raise
+            except BaseException:
+                self.call("abort", self.callbacks)
+                raise
         return solution
 
     def call(self, what: str, callbacks: list[Callback]) -> None:
@@ -196,15 +216,18 @@ class Run:
 
     def blow_up(self, carry: Carry) -> BlowUp:
         """The error that says what happened, with the last good solution."""
-        good, now = self.good, self.solution
-        where = first_bad_place(self.semi, carry[0])
-        if not where and (bad := first_bad_place(self.semi, self.semi.rhs(carry[0], self.semi.scalar(now.t)))):
+        semi, good, now = self.semi, self.good, self.solution
+        signs = [where_not_finite(semi, u) or where_not_positive(semi, u) for u in (good.u, now.u, carry[0])]
+        where = next(filter(None, signs), "")
+        if any(signs[:2]):
+            where += ", already before that step"
+        if not where and (bad := where_not_finite(semi, semi.rhs(carry[0], semi.scalar(now.t)))):
             where = f"the right-hand side of {bad}"
         return BlowUp(
             f"The solution blew up in step {now.steps + 1}, at t = {now.t:.6g}: "
             f"{where or 'no step is short enough'}. Usually steps are longer than the stable ones, or a "
             "shock or near vacuum has no limiter: try a smaller cfl, dt or tolerance, or limiters=. "
-            f"The last good state, of step {good.steps} at t = {good.t:.6g}, is error.solution.",
+            f"The last finite state, of step {good.steps} at t = {good.t:.6g}, is error.solution.",
             good,
         )
 
@@ -228,20 +251,38 @@ def next_multiple(dt: float, t: float) -> float:
 
 @contextmanager
 def stopping_on_signals(solution: Solution) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM end the simulation after the step; a second one ends it at once."""
+    """Let Ctrl-C and SIGTERM end the simulation after the step, then pass SIGTERM on to whom it was for.
+
+    Only Ctrl-C means more when it comes again: `timeout` and launchers of processes send SIGTERM twice.
+    """
+    came: list[int] = []
 
     def stop(number: int, frame: Any) -> None:
-        if solution.interrupted:
-            raise KeyboardInterrupt
+        if came and number == signal.SIGINT:
+            pass_on(number)
+        came.append(number)
         solution.interrupted = True
         solution.request_stop(f"interrupted by {signal.Signals(number).name}")
 
-    if threading.current_thread() is not threading.main_thread():  # only that one may handle signals
-        yield
-        return
-    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    def pass_on(number: int) -> None:
+        before = listeners[number]
+        if callable(before):
+            before(number, None)
+        else:
+            raise SystemExit(128 + number)
+
+    listeners: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():  # only that one may handle signals
+        listeners = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    # What is ignored stays so, and None is a listener that Python does not know and could not give back.
+    listeners = {n: who for n, who in listeners.items() if who not in (signal.SIG_IGN, None)}
+    for number in listeners:
+        signal.signal(number, stop)
     try:
         yield
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        for number, before in listeners.items():
+            signal.signal(number, before)
+        for number in dict.fromkeys(came):
+            if listeners[number] is not signal.default_int_handler:  # Ctrl-C is answered: the solution is there
+                pass_on(number)

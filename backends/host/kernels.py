@@ -287,7 +287,8 @@ class _Servers:
     """Several helpers, where there are processors for them: another starts when one has enough to do."""
 
     def __init__(self) -> None:
-        self.servers = [_Server() for _ in range(min(2, os.cpu_count() or 1))]
+        processors = os.cpu_count() or 1
+        self.servers = [_Server() for _ in range(min(processors, max(2, processors // 2), 4))]
 
     @property
     def process(self) -> subprocess.Popen[bytes] | None:

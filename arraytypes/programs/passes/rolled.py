@@ -28,8 +28,9 @@ from mirabelle.arraytypes.programs.graph import (
     users_of,
 )
 
-# From so many turns on.
-FEWEST = 4
+# From so many turns on, and trees of no more operations: values that are used again and again are written down as
+# often, so that what is larger is not even looked at.
+FEWEST, LARGEST = 4, 200
 
 
 def rolled(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -88,6 +89,8 @@ class _Turn:
 
 def _describe(x: Node, form: list[Any], offsets: list[int]) -> None:
     """Write down a tree, its leaves by what they are parts of, and their places apart."""
+    if len(form) > LARGEST:
+        return
     if isinstance(x, Map) and x.sig.op.nout == 1:
         form.append(("map", x.sig.id, x.shape, len(x.args)))
         for a in x.args:
@@ -127,17 +130,13 @@ def _chains(nodes: list[Node], users: dict[int, list[Node]], kept: set[int]) -> 
     return chains
 
 
-# Trees of more operations than this are not looked at.
-_LARGEST = 200
-
-
 def _runs(chain: list[Update]) -> list[list[_Turn]]:
     """Stretches of a chain whose turns have one form and are not too large."""
     runs: list[list[_Turn]] = []
     current: list[_Turn] = []
     for update in chain:
         turn = _Turn(update)
-        if len(turn.form) > _LARGEST:
+        if len(turn.form) > LARGEST:
             current = []
             continue
         if current and turn.form == current[-1].form:

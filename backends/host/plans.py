@@ -40,9 +40,9 @@ from mirabelle.dispatch.tree import Leaf
 
 # The slot of the program's own memory; the others follow.
 ARENA = 0
-# Seconds step by step after which a program waits for kernels that compile, and how many times longer than
-# what it took so far. (They come while it runs only where a core is free, and make it many times faster.)
-PATIENCE, WAITING = 0.5, 10.0
+# Seconds step by step after which a program waits for kernels that compile, and for how much of that time:
+# where no core is free, they hardly come while it runs.
+PATIENCE, WAITING = 2.0, 1.0
 
 
 class HostPlan(StepByStep):
@@ -221,6 +221,18 @@ class HostPlan(StepByStep):
         return lambda tasks, source: _done(tasks.launch(program, entry, arrangement, [place, source], []))
 
     def step(self, step: Step, views: dict[int, Any]) -> None:
+        if isinstance(step, KernelStep) and not {r.storage for r in step.reads} & {
+            d.storage for d in step.dests
+        }:
+            # All results at once, and without a tree, as kernels have it.
+            request = step.request
+            outs = [self.shown(d, views) for d in step.dests]
+            if outs[0].size:
+                shown = [self.shown(r, views) for r in request.leaves]  # type: ignore[arg-type]
+                run.statement(
+                    program_for(request, tuple([d.dtype for d in step.dests])), shown, request.scalars, outs
+                )
+            return
         if isinstance(step, ProductStep) and step.dest.dtype.kind in "fc" and not counters.active:
             a, b = [self.shown(r, views) for r in step.operands]
             if a.dtype == b.dtype == step.dest.dtype and a.ndim == b.ndim == 2:

@@ -46,23 +46,26 @@ def _(dest: HostArray, src: Broadcasted) -> Any:
         for node in request.stored:
             outs.append(HostArray._empty(node.shape, node.dtype, order))
         dtypes = tuple([o.dtype for o in outs])
-    program = program_for(request, dtypes)
-    views = [leaf.view for leaf in request.leaves]
+    statement(program_for(request, dtypes), [leaf.view for leaf in request.leaves], request.scalars, outs)
+    for node, out in zip(request.stored, outs[1:], strict=True):
+        settle(node, Leaf(out))
+    return dest
+
+
+def statement(program: Program, views: list[Any], scalars: list[Any], outs: list[Any]) -> None:
+    """Run a program over arrays, in the way that suits its size."""
     if counters.active:
         counters.add(
             launches=1,
             bytes_read=sum(v.nbytes for v in views),
             bytes_written=sum(o.nbytes for o in outs),
         )
-    n = target.size
+    n = outs[0].size
     if n <= settings.small_size and not _needs_compiler(program):
         program.uses += 1
-        quietly(interpreted(program), views, request.scalars, outs)
+        quietly(interpreted(program), views, scalars, outs)
     elif n:
-        launch(program, views, request.scalars, outs)
-    for node, out in zip(request.stored, outs[1:], strict=True):
-        settle(node, Leaf(out))
-    return dest
+        launch(program, views, scalars, outs)
 
 
 def _needs_compiler(program: Program) -> bool:

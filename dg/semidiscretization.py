@@ -61,8 +61,8 @@ class Semidiscretization:
     ) -> None:
         if equations.dims != mesh.dims:
             raise ValueError(
-                f"{equations!r} has {equations.dims} space dimensions, the mesh has {mesh.dims}: give both "
-                f"the same number, e.g. `dg.box({(8,) * equations.dims})`."
+                f"{equations!r} is in {equations.dims}-D, and the mesh in {mesh.dims}-D: give both as many "
+                f"dimensions, e.g. `dg.box({(8,) * equations.dims})`."
             )
         given = dict(boundary_conditions or {})
         mesh.check_boundaries(given)
@@ -177,11 +177,13 @@ class Semidiscretization:
     def _one_a_field(self, values: Any) -> Any:
         """What a function of (x, t) returned, if there is one value a field."""
         n = len(self.equations)
-        count = len(values) if isinstance(values, tuple | list) or np.ndim(values) else "no tuple of"
-        if count != n:
+        is_one_each = isinstance(values, tuple | list) or np.ndim(values)
+        if not is_one_each or len(values) != n:
+            returned = f"a tuple of length {len(values)}" if is_one_each else "no tuple"
             raise ValueError(
-                f"The function returned {count} fields; {type(self.equations).__name__} has {n}: "
-                f"{', '.join(self.equations.names)}. Return one each: `lambda x, t: ({('0.0, ' * n).strip()})`."
+                f"The function returned {returned}. {type(self.equations).__name__} has the fields "
+                f"{', '.join(self.equations.names)}: return one value each, "
+                f"`lambda x, t: ({('0.0, ' * n).strip()})`."
             )
         return values
 

@@ -44,7 +44,7 @@ class RungeKutta:
 
     def step(self, rhs: Rhs, u: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> Any:
         """The state at t + dt; `limit(u, t)` is applied to every stage."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has to define `step(self, rhs, u, t, dt, limit)`.")
 
     def stability(self, z: Any) -> Any:
         """The stability polynomial: what a step of length one makes of 1, for u' = z u."""
@@ -123,7 +123,8 @@ class Embedded(RungeKutta):
 
     def attempt(self, rhs: Rhs, u: Any, k: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> tuple[Any, ...]:
         """The next state, the right-hand side there, and an estimate of the error."""
-        raise NotImplementedError
+        name = type(self).__name__
+        raise NotImplementedError(f"{name} has to define `attempt(self, rhs, u, k, t, dt, limit)`.")
 
     def step(self, rhs: Rhs, u: Any, t: Any, dt: Any, limit: Rhs = unlimited) -> Any:
         return self.attempt(rhs, u, rhs(u, t), t, dt, limit)[0]

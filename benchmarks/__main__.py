@@ -20,7 +20,7 @@ NAMES = {
     "paper_julia": "the Julia paper's three programs, as its figures 1 to 3, beside NumPy and JAX",
     "programs": "compiled programs beside eager arrays, JAX, Numba and DaCe; its parts are named after it",
     "dg": "discontinuous Galerkin operators beside MFEM and JAX; its parts are named after it",
-    "verification": "convergence tables of the dg examples; cases are named after it",
+    "verification": "rates and known numbers of the dg examples; cases are named after it",
     "distributed": "DArray on ranks of this machine beside NumPy, Dask and Heat; its parts are named after it",
     "gpu": "CuArray on an NVIDIA GPU beside CuPy, JAX, torch and Numba-CUDA; its parts are named after it",
 }

@@ -1,41 +1,46 @@
-"""Errors of the standard problems of `mirabelle.dg` under refinement, at full size.
+"""The standard problems of `mirabelle.dg` at full size: rates of errors, and numbers that are known.
 
 `python -m benchmarks verification [case ...] [--out DIR] [--only NAMES] [--quick]`: cases are listed by
-`_studies.STUDIES`; tables go to verification.txt, all figures to verification.json. An example is anything
-with `setup(order=, cells=, array=, ...)`, which returns a semidiscretisation, the exact solution as a function
-of (x, t), a time span and options of `dg.solve`.
+`_studies.STUDIES`; tables go to verification.txt, all figures to verification.json. Without names those that
+take long are left out; their names end in "-full". An example is anything with `setup(order=, cells=, array=,
+...)`, which returns a semidiscretisation, the exact solution as a function of (x, t), a time span and options
+of `dg.solve`.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.verification._convergence import Table, convergence
-from benchmarks.verification._studies import STUDIES, Bound, Study
+from benchmarks.verification._findings import Findings, Quantity, Simulations
+from benchmarks.verification._studies import STUDIES, USUAL, Bound, Study
 
-__all__ = ["STUDIES", "Bound", "Study", "Table", "convergence", "run"]
+__all__ = ["STUDIES", "USUAL", "Bound", "Findings", "Quantity", "Simulations", "Study", "Table"]
+__all__ += ["convergence", "run"]
 
 
 def run(cases: Sequence[str] = (), only: str = "", quick: bool = False, out: str = "") -> int:
-    """Run studies (all by default); 1 if a rate is not what it should be, or something failed."""
+    """Run studies (by default all that do not take long); 1 if something is not what it should be."""
     from benchmarks._measure import RESULTS, store
 
     if unknown := [c for c in cases if c not in STUDIES]:
         raise SystemExit(f"verification has no case {unknown[0]!r}; it has {', '.join(STUDIES)}")
     wanted = [n.strip() for n in only.split(",") if n.strip()]
-    names = [n for n in cases or STUDIES if not wanted or any(w in n for w in wanted)]
-    partial = quick or len(names) < len(STUDIES)
+    names = [n for n in cases or USUAL if not wanted or any(w in n for w in wanted)]
+    partial = quick or not set(USUAL) <= set(names)
     folder = Path(out) if out else None if partial else RESULTS
     tables: list[dict[str, Any]] = []
     texts: list[str] = []
     for name in names:
         start = time.perf_counter()
         study = STUDIES[name].small() if quick else STUDIES[name]
-        for table in study.tables():
+        if minutes := 0.0 if quick else getattr(study, "minutes", 0.0):
+            print(f"{name} takes about {minutes:g} min on two cores.", flush=True)
+        for table in prompt(study):
             tables.append({"case": name, **table.as_json()})
             texts.append(f"{name}, {table}")
             print(texts[-1], flush=True)
@@ -46,6 +51,24 @@ def run(cases: Sequence[str] = (), only: str = "", quick: bool = False, out: str
     found = summary(tables)
     print(f"{found['met']} of {found['tables']} tables are as they should be. {' '.join(found['not_met'])}")
     return int(found["met"] < found["tables"])
+
+
+def prompt(study: Study | Bound | Simulations) -> Iterator[Any]:
+    """The tables of a study, whose kernels are compiled at once.
+
+    Beside other work the helper process, which has a low priority, would leave a simulation without its kernels
+    for long.
+    """
+    import mirabelle as mb
+
+    tables = iter(study.tables())
+    while True:
+        with mb.settings.changed(compiler="inline"):
+            try:
+                table = next(tables)
+            except StopIteration:
+                return
+        yield table
 
 
 def summary(tables: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from benchmarks.verification._convergence import Cells, Table, convergence
+from benchmarks.verification._eddies import inviscid, kelvin_helmholtz, taylor_green
+from benchmarks.verification._findings import Simulations
+from benchmarks.verification._reflections import daru_tenaud, double_mach, forward_step
+from benchmarks.verification._tubes import riemann, shu_osher, smooth, turned
+from benchmarks.verification._walls import between_plates
 
 ORDERS = (1, 2, 3, 4, 5)
 PLANE = ("triangle", "quadrilateral")
@@ -31,6 +36,7 @@ class Study:
     end_time: float | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     make: Callable[[], Mapping[str, Any]] = dict  # more of them, whose values need the library
+    minutes: float = 0.0  # about what it takes on two cores, where that was measured
 
     def tables(self) -> Iterator[Table]:
         return convergence(
@@ -126,7 +132,31 @@ def hllc() -> Mapping[str, Any]:
     return {"flux": dg.hllc}
 
 
-STUDIES: dict[str, Study | Bound] = {
+def viscous(method: str) -> Callable[[], Mapping[str, Any]]:
+    """A method for second derivatives, by its name in `dg`."""
+
+    def make() -> Mapping[str, Any]:
+        from mirabelle import dg
+
+        return {"viscous": getattr(dg, method)()}
+
+    return make
+
+
+def odd_even(order: int) -> float:
+    """The rate of the means of both sides (BR1) on uniform meshes: even orders lose one."""
+    return order + order % 2
+
+
+def plates(flow: str, order: int, cells: int, method: str = "LDG", **parameters: Any) -> dict[str, Any]:
+    """A flow between plates, until nothing changes any more."""
+    return {"flow": flow, "order": order, "cells": cells, "method": method, "end": 60.0, **parameters}
+
+
+ALL_TUBES = ("sod", "lax", "toro3", "leblanc", "123")
+MANUFACTURED = refinements(16, 8, 4, 4, doublings=2)
+
+STUDIES: dict[str, Study | Bound | Simulations] = {
     "advection-1d": Study("advection", refinements(32, 16, 8, 8, 4), ("line",)),
     "advection-2d": Study("advection", refinements(16, 8, 8, 4, 4), PLANE),
     "advection-3d": Study("advection", refinements(16, 8, 8, 4, 4, doublings=1), SPACE, end_time=0.5),
@@ -142,4 +172,145 @@ STUDIES: dict[str, Study | Bound] = {
     "diffusion-2d": Study("diffusion", refinements(16, 8, 4, 4, 2, doublings=2), PLANE, end_time=0.25),
     "free-stream": Bound(free_stream, 1e-11, (*PLANE, *SPACE)),
     "entropy": Bound(entropy_rate, 1e-13, ("quadrilateral",)),
+    "riemann": Simulations(
+        riemann,
+        [
+            {"tube": "sod", "cells": (50, 100, 200, 400)},
+            {"tube": "lax", "cells": (100, 200)},
+            {"tube": "toro3", "cells": (100, 200)},
+            {"tube": "leblanc", "cells": (102, 201, 402)},
+            {"tube": "123", "cells": (100, 200)},
+        ],
+        quick=[{"tube": tube, "cells": (25, 50)} for tube in ALL_TUBES],
+        minutes=1,
+    ),
+    "shu-osher": Simulations(
+        shu_osher,
+        [{"cells": 200, "reference": 1000}],
+        quick=[{"cells": 100, "reference": 200}],
+        minutes=1,
+    ),
+    "smooth-wave": Simulations(smooth, [{"cells": (50, 100, 200)}], quick=[{"cells": (25, 50)}], minutes=0.5),
+    "turned-tube": Simulations(turned, [{"cells": 40}], quick=[{"cells": 10}], minutes=1.5, order=2),
+    "double-mach": Simulations(double_mach, [{"cells": (96, 24)}], quick=[{"cells": (24, 6)}], minutes=3),
+    "double-mach-full": Simulations(
+        double_mach, [{"cells": (192, 48)}], quick=[{"cells": (32, 8)}], minutes=30, by_name=True
+    ),
+    "forward-step": Simulations(
+        forward_step,
+        [{"cells": (60, 20), "fine": False}],
+        quick=[{"cells": (15, 5), "fine": False}],
+        minutes=4,
+    ),
+    "forward-step-full": Simulations(
+        forward_step,
+        [{"cells": (120, 40), "fine": True}],
+        quick=[{"cells": (15, 5), "fine": True}],
+        minutes=60,
+        by_name=True,
+    ),
+    "shock-boundary-layer": Simulations(
+        daru_tenaud,
+        [{"meshes": ((12, 6), (24, 12)), "reynolds": 200.0, "height": None}],
+        quick=[{"meshes": ((6, 3), (12, 6)), "reynolds": 200.0, "height": None}],
+        minutes=1,
+    ),
+    "shock-boundary-layer-full": Simulations(
+        daru_tenaud,
+        [{"meshes": ((16, 8), (32, 16), (64, 32)), "reynolds": 200.0, "height": 0.166}],
+        quick=[{"meshes": ((6, 3), (12, 6)), "reynolds": 200.0, "height": 0.166}],
+        minutes=60,
+        by_name=True,
+    ),
+    "becker-shock": Study(
+        "becker_shock",
+        {1: (120, 240, 480), 2: (60, 120, 240), 3: (60, 120, 240), 4: (60, 120, 240)},
+        ("line",),
+        orders=(1, 2, 3, 4),
+        end_time=0.05,
+        minutes=1,
+    ),
+    "navier-stokes-ldg": Study(
+        "navier_stokes_manufactured",
+        MANUFACTURED,
+        PLANE,
+        orders=(1, 2, 3, 4),
+        end_time=0.1,
+        make=viscous("LDG"),
+        minutes=4,
+    ),
+    "navier-stokes-sipg": Study(
+        "navier_stokes_manufactured",
+        MANUFACTURED,
+        PLANE,
+        orders=(1, 2, 3, 4),
+        end_time=0.1,
+        make=viscous("SIPG"),
+        minutes=4,
+    ),
+    "navier-stokes-br1": Study(
+        "navier_stokes_manufactured",
+        MANUFACTURED,
+        ("quadrilateral",),
+        orders=(1, 2, 3, 4),
+        expected=odd_even,
+        end_time=0.1,
+        make=viscous("BR1"),
+        minutes=1,
+    ),
+    "navier-stokes-walls": Study(
+        "navier_stokes_manufactured",
+        MANUFACTURED,
+        ("quadrilateral",),
+        orders=(1, 2, 3),
+        end_time=0.1,
+        parameters={"walls": True},
+        make=viscous("SIPG"),
+        minutes=1,
+    ),
+    "poiseuille": Study(
+        "poiseuille", refinements(4, 4, 2, doublings=2), PLANE[1:], orders=(1, 2, 3), end_time=0.5, minutes=1
+    ),
+    "plates": Simulations(
+        between_plates,
+        [
+            *[plates("couette", 2, 2, m, insulated=i) for m in ("LDG", "SIPG", "BR1") for i in (False, True)],
+            plates("couette", 3, 3, insulated=False),
+            plates("poiseuille", 4, 2),
+        ],
+        quick=[plates("couette", 2, 2, insulated=False)],
+        minutes=2,
+    ),
+    "taylor-green": Simulations(
+        taylor_green, [{"cells": 8, "end": 2.0}], quick=[{"cells": 4, "end": 1.0}], minutes=4
+    ),
+    "taylor-green-full": Simulations(
+        taylor_green,
+        [{"cells": 16, "end": 10.0, "peak": True}],
+        quick=[{"cells": 4, "end": 1.0, "peak": True}],
+        minutes=210,
+        by_name=True,
+    ),
+    "taylor-green-inviscid": Simulations(
+        inviscid, [{"cells": 4, "end": 10.0}], quick=[{"cells": 2, "end": 1.0}], minutes=1.5
+    ),
+    "taylor-green-inviscid-full": Simulations(
+        inviscid,
+        [{"cells": 14, "end": 20.0, "order": 7}],
+        quick=[{"cells": 4, "end": 1.0}],
+        minutes=10000,
+        by_name=True,
+    ),
+    "kelvin-helmholtz": Simulations(
+        kelvin_helmholtz, [{"cells": 16, "end": 5.0}], quick=[{"cells": 4, "end": 1.0}], minutes=2
+    ),
+    "kelvin-helmholtz-full": Simulations(
+        kelvin_helmholtz,
+        [{"cells": 32, "end": 10.0}],
+        quick=[{"cells": 8, "end": 1.0}],
+        minutes=30,
+        by_name=True,
+    ),
 }
+# What is run if nothing is asked for.
+USUAL = tuple(name for name, study in STUDIES.items() if not (isinstance(study, Simulations) and study.by_name))

@@ -117,7 +117,7 @@ def test_gases_start_from_gases(gas: Any, array: Any) -> None:
 
 
 def test_errors_against_too_few_fields(solution: dg.Solution) -> None:
-    with pytest.raises(ValueError, match="returned a tuple of length 2. Advection has the fields u"):
+    with pytest.raises(ValueError, match=r"returned a tuple of length 2\. Advection has the fields u"):
         solution.errors(lambda x, t: (1.0, 2.0))
 
 

@@ -246,3 +246,15 @@ def test_a_product_into_memory_is_a_write():
     assert np.allclose(mb.to_numpy(c), mb.to_numpy(y)) and not np.allclose(
         mb.to_numpy(c), arrays((3, 3), (3, 3))[1]
     )
+
+
+def test_parts_of_parts_are_told_apart() -> None:
+    """Two slices of a product, each a part of a part that nobody keeps."""
+    D = mb.HostArray(np.arange(1.0, 9.0).reshape(4, 2))
+    u = mb.HostArray(np.arange(1.0, 3.0).reshape(1, 2, 1))
+
+    def slices(u):
+        s = D @ u
+        return 3.0 * s[:, 0:2] + 2.0 * s[:, 2:4]
+
+    np.testing.assert_array_equal(mb.to_numpy(mb.compile(slices)(u)), mb.to_numpy(slices(u)))

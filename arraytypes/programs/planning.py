@@ -83,6 +83,7 @@ class _Planner:
         # The step that computes a stored value; and the last that wrote to a storage.
         self.made_by: dict[int, int] = {}
         self.view: dict[int, Ref] = {}
+        self.composed: list[Node] = []
         # Values that are computed where an update puts them, with that update.
         self.home: dict[int, Update] = {}
         # The storages of owned inputs.
@@ -326,6 +327,8 @@ class _Planner:
             if isinstance(source, Part) and id(source) not in self.where:
                 flat = composed(node)
                 assert flat is not None
+                # Kept, because what is known of nodes is known by their ids.
+                self.composed.append(flat)
                 found = self.ref(flat)
             else:
                 assert isinstance(node, Part)

@@ -24,7 +24,7 @@ NAMES = {
     "distributed": "DArray on ranks of this machine beside NumPy, Dask and Heat; its parts are named after it",
     "gpu": "CuArray on an NVIDIA GPU beside CuPy, JAX, torch and Numba-CUDA; its parts are named after it",
 }
-THREADS = "2"
+THREADS = os.environ.get("BENCHMARKS_THREADS", "2")
 
 
 def gpu(parts: list[str], out: str, tiny: bool) -> int:
@@ -42,7 +42,10 @@ def gpu(parts: list[str], out: str, tiny: bool) -> int:
 
 
 def prepare() -> None:
-    """Two threads for everyone: these variables are read when the libraries are imported."""
+    """Two threads for everyone: these variables are read when the libraries are imported.
+
+    (A benchmark that starts several at a time gives each its own number, `BENCHMARKS_THREADS`.)
+    """
     for name in (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -55,7 +58,7 @@ def prepare() -> None:
         os.environ[name] = THREADS
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ.setdefault("JAX_ENABLE_X64", "1")
-    if hasattr(os, "sched_setaffinity"):
+    if hasattr(os, "sched_setaffinity") and "BENCHMARKS_THREADS" not in os.environ:
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, cores[: int(THREADS)])
 

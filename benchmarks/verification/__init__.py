@@ -9,7 +9,13 @@ of `dg.solve`.
 
 from __future__ import annotations
 
+import concurrent.futures
+import json
 import math
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,22 +41,55 @@ def run(cases: Sequence[str] = (), only: str = "", quick: bool = False, out: str
     folder = Path(out) if out else None if partial else RESULTS
     tables: list[dict[str, Any]] = []
     texts: list[str] = []
+    for of, said in (each_alone if len(names) > 1 else one_by_one)(names, quick):
+        tables += of
+        texts += said
+        if folder is not None:
+            store("verification", {"summary": summary(tables), "tables": tables}, folder)
+            (folder / "verification.txt").write_text("\n".join(texts))
+    found = summary(tables)
+    print(f"{found['met']} of {found['tables']} tables are as they should be. {' '.join(found['not_met'])}")
+    return int(found["met"] < found["tables"])
+
+
+def one_by_one(names: Sequence[str], quick: bool) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
+    """The tables of studies as they are found, with their texts."""
     for name in names:
         start = time.perf_counter()
         study = STUDIES[name].small() if quick else STUDIES[name]
         if minutes := 0.0 if quick else getattr(study, "minutes", 0.0):
             print(f"{name} takes about {minutes:g} min on two cores.", flush=True)
         for table in prompt(study):
-            tables.append({"case": name, **table.as_json()})
-            texts.append(f"{name}, {table}")
-            print(texts[-1], flush=True)
-            if folder is not None:
-                store("verification", {"summary": summary(tables), "tables": tables}, folder)
-                (folder / "verification.txt").write_text("\n".join(texts))
+            text = f"{name}, {table}"
+            print(text, flush=True)
+            yield [{"case": name, **table.as_json()}], [text]
         print(f"{name}: {time.perf_counter() - start:.0f} s\n", flush=True)
-    found = summary(tables)
-    print(f"{found['met']} of {found['tables']} tables are as they should be. {' '.join(found['not_met'])}")
-    return int(found["met"] < found["tables"])
+
+
+def each_alone(names: Sequence[str], quick: bool) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
+    """The tables of each study, which a process with one thread finds: as many at a time as there are cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def run_alone(name: str) -> tuple[str, list[dict[str, Any]], list[str]]:
+        with tempfile.TemporaryDirectory() as folder:
+            line = [sys.executable, "-m", "benchmarks", "verification", name, "--out", folder]
+            ran = subprocess.run(
+                [*line, "--quick"] if quick else line,
+                env={**os.environ, "BENCHMARKS_THREADS": "1"},
+                stdout=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+            found = Path(folder) / "verification.json"
+            if ran.returncode or not found.exists():
+                raise RuntimeError(f"{name} ended with status {ran.returncode}:\n{ran.stdout[-4000:]}")
+            tables = json.loads(found.read_text())["tables"]
+            return ran.stdout, tables, [found.with_suffix(".txt").read_text()]
+
+    with concurrent.futures.ThreadPoolExecutor(cores) as pool:
+        for said, tables, texts in pool.map(run_alone, names):
+            print(said.rpartition("\n")[0].rpartition("\n")[0], flush=True)
+            yield tables, texts
 
 
 def prompt(study: Study | Bound | Simulations) -> Iterator[Any]:

@@ -72,10 +72,9 @@ def forward_step(order: int, cells: Cells, fine: bool) -> Iterator[Quantity]:
     yield Quantity("density in the corner", float(fields[0][-1]))
 
 
-def daru_tenaud(
-    order: int, meshes: Sequence[Cells], reynolds: float, height: float | None
-) -> Iterator[Quantity]:
-    """The height of the vortex that the reflected shock leaves; the density on the wall on finer meshes."""
+def daru_tenaud(order: int, meshes: Sequence[Cells], reynolds: float) -> Iterator[Quantity]:
+    """The density on the wall on finer meshes. How high the vortex gets that the shock leaves is only told:
+    papers have 0.163 to 0.168 at a Reynolds number of 200, and do not say of what."""
     from mirabelle.dg.examples import viscous_shock_tube as example
 
     # Before the shock comes to the end. The layer at the wall, of about (mu t / rho)^(1/2) = 0.015, narrows the
@@ -91,17 +90,14 @@ def daru_tenaud(
     place = -crossing(-at[0][::-1], fields[-1][::-1], half)
     yield near("shock before the reflection", place, 0.5 + early * tube.front(1), absolute=1 / meshes[-1][0])
 
-    walls, tops = [], []
+    walls = []
     for cells in meshes:
         solution = simulated(example.setup(order=order, cells=cells, reynolds=reynolds))
         _, fields = profile(solution, (1e-6, 1e-6), (1 - 1e-6, 1e-6))
         walls.append(fields[0])
-        tops.append(vortex_height(solution))
-        yield Quantity(f"height of the primary vortex on {cells}", tops[-1])
+        yield Quantity(f"height of the primary vortex on {cells}", vortex_height(solution))
     yield near("time that was reached", solution.t, 1.0, absolute=1e-12)
     yield from positive(solution)
-    if height is not None:
-        yield near("height of the primary vortex", tops[-1], height, absolute=0.005)
     spread = float(np.mean(np.abs(walls[-1])))
     changes = [float(np.mean(np.abs(b - a))) / spread for a, b in pairwise(walls)]
     for cells, change in zip(meshes[1:], changes, strict=True):

@@ -24,7 +24,7 @@ def setup(
     viscous: dg.Viscous | None = None,
     end: float = 1.0,
 ) -> Problem:
-    """Errors fall as h^(order + 1) with `dg.LDG()` and `dg.SIPG()`, with `dg.BR1()` for odd orders."""
+    """Errors fall as h^(order + 1) with `dg.LDG()` and `dg.SIPG()`, with `dg.BR1()` for even orders."""
     mesh = dg.box(cells, cell=cell)
     sides = {n: dg.Neumann(0.0) if n.endswith("neg") else dg.Dirichlet(0.0) for n in mesh.boundary_names}
     solver = dg.Solver(order, nodes=nodes, surface_flux=dg.central, viscous=viscous or dg.SIPG())

@@ -114,7 +114,7 @@ class SubcellBlending(FluxDifferencing):
 @volume_term.method
 def _(form: SubcellBlending, semi: Any, u: Any, gradients: Any) -> Any:
     alpha = form.blending(semi, u)
-    smooth = stacked(flux_differences(form, semi, semi.fields(u)), u.shape)
+    smooth = flux_differences(form, semi, semi.fields(u))
     rates = (1.0 - alpha) * smooth + alpha * subcell_differences(form, semi, semi.fields(u))
     return with_diffusion(rates, semi, u, gradients)
 

@@ -165,7 +165,7 @@ class Operators:
 
     matrices: Matrices | Lines
     derivative: Any  # (d Np, Np)
-    split: Any  # (n, n, 1, 1): -2 D_ij of flux differences, with what faces add; None without such nodes
+    split: Any  # (n, n (n - 1) / 2), of the fluxes of pairs in flux differences; None without such nodes
     to_points: Any  # (nP, Np), or None
     to_faces: Any  # (nQ, Np), or None
     own: Any  # int32 (Nf, nq): nodes of face points, or None
@@ -293,11 +293,13 @@ def surface_over_volume(rule: Rule, g: Geometry, scale: np.ndarray) -> np.ndarra
 
 
 def _split(element: ReferenceElement, put: Callable[[np.ndarray], Any]) -> Any:
-    """-2 D + W⁻¹B of a line: what flux differences are multiplied with when faces add the numerical flux."""
+    """What makes rates of the nodes of a line (n) of the fluxes of its pairs, neighbours first: by -2 D + W⁻¹B,
+    where B is for the faces, which add the numerical flux, and leaves nothing of a node with itself."""
     if element.kind_of_nodes != "gauss-lobatto":
         return None
-    line = element.line
-    D = -2 * line.differentiation[0]
-    D[0, 0] -= 1 / line.weights[0]
-    D[-1, -1] += 1 / line.weights[-1]
-    return put(D[:, :, None, None].copy())
+    D, n = -2 * element.line.differentiation[0], element.order + 1
+    pairs = [(i, i + apart) for apart in range(1, n) for i in range(n - apart)]
+    out = np.zeros((n, len(pairs)))
+    for k, (i, j) in enumerate(pairs):
+        out[i, k], out[j, k] = D[i, j], D[j, i]
+    return put(out)

@@ -173,7 +173,7 @@ def _(form: VolumeForm, semi: Any, u: Any, gradients: Any) -> Any:
 
 @volume_term.method
 def _(form: FluxDifferencing, semi: Any, u: Any, gradients: Any) -> Any:
-    rates = stacked(flux_differences(form, semi, semi.fields(u)), u.shape)
+    rates = flux_differences(form, semi, semi.fields(u))
     return with_diffusion(rates, semi, u, gradients)
 
 
@@ -185,26 +185,34 @@ def with_diffusion(rates: Any, semi: Semidiscretization, u: Any, gradients: Any)
     return rates + volume_rates(semi.operators.matrices, semi, fluxes)
 
 
-def flux_differences(form: FluxDifferencing, semi: Semidiscretization, fields: Fields) -> Fields:
-    """-sum_r sum_j 2 D_ij f(u_i, u_j) along the lines of nodes of each direction, tuples of (Np, K)."""
-    o, n = semi.operators, semi.solver.order + 1
-    total: list[Any] = [0.0] * len(semi.equations)
+def flux_differences(form: FluxDifferencing, semi: Semidiscretization, fields: Fields) -> Any:
+    """-sum_r sum_j 2 D_ij f(u_i, u_j) along the lines of nodes of each direction, as rates (m, Np, K).
+
+    Fluxes are symmetric, so those of the nodes i < j are computed: first of neighbours, then of those two
+    apart, and so on. One product makes rates of them.
+    """
+    o, n, m = semi.operators, semi.solver.order + 1, len(semi.equations)
+    total: Any = 0.0
     for r, direction in enumerate(o.metric):
         before, after = n**r, n ** (semi.dims - 1 - r)
 
-        def lines(v: Any, at: int, before: int = before, after: int = after) -> Any:
-            """Node i of a line along axis 1 (`at` 1) or along axis 2."""
-            if v.shape[0] == 1:
-                return mb.reshape(v, (1, 1, 1, 1, -1))
-            return mb.reshape(v, (before, n, 1, after, -1) if at == 1 else (before, 1, n, after, -1))
+        def lines(v: Any, before: int = before, after: int = after) -> Any:
+            return mb.reshape(v, (before, n, after, -1) if v.shape[0] > 1 else (1, 1, 1, -1))
 
-        left, right = [tuple([lines(v, at) for v in fields]) for at in (1, 2)]
-        normal = tuple(
-            [0.5 * (lines(c, 1) + lines(c, 2)) if c.shape[0] > 1 else lines(c, 1) for c in direction]
-        )
-        for i, f in enumerate(form.volume_flux(left, right, normal, semi.equations)):
-            total[i] = total[i] + mb.reshape(mb.sum(o.split * f, axis=2), (semi.nodes, -1))
-    return tuple(total)
+        values, metric = [lines(v) for v in fields], [lines(c) for c in direction]
+        found = []
+        for apart in range(1, n):
+            first, second = slice(None, n - apart), slice(apart, None)
+            left, right = [
+                tuple([v[:, some] if v.shape[1] > 1 else v for v in values]) for some in (first, second)
+            ]
+            normal = tuple([0.5 * (c[:, first] + c[:, second]) if c.shape[1] > 1 else c for c in metric])
+            flux = form.volume_flux(left, right, normal, semi.equations)
+            found.append([mb.broadcast_to(f, (before, n - apart, after, semi.K)) for f in flux])
+        pairs = mb.materialize(mb.stack([mb.concat(of, axis=1) for of in zip(*found, strict=True)]))
+        rates = o.split @ mb.reshape(pairs, (m * before, n * (n - 1) // 2, -1))
+        total = total + mb.reshape(rates, (m, semi.nodes, semi.K))
+    return total
 
 
 # Faces

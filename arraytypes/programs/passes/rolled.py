@@ -28,8 +28,8 @@ from mirabelle.arraytypes.programs.graph import (
     users_of,
 )
 
-# From so many turns on, and trees of no more operations: values that are used again and again are written down as
-# often, so that what is larger is not even looked at.
+# From so many turns on, and trees of no more operations: values that are used again and again are written
+# down as often, so that what is larger is not even looked at.
 FEWEST, LARGEST = 4, 200
 
 

@@ -58,6 +58,40 @@ def jump(x, t):
     return (mb.where(mb.abs(x[0] - 0.47) < 0.22, 1.0, 0.1),)
 
 
+# Flux differencing
+
+
+@pytest.mark.parametrize("gas", [GAS2, GAS3], ids=["quadrilaterals", "hexahedra"])
+def test_flux_differences_are_sums_over_all_nodes_of_lines(gas):
+    semi = periodic(gas, 2, dg.FluxDifferencing(dg.ranocha), mapping=wavy)
+    u, d, n = rough(semi), gas.dims, 4
+    D = -2 * semi.element.line.differentiation[0]
+    D[0, 0] -= 1 / semi.element.line.weights[0]
+    D[-1, -1] += 1 / semi.element.line.weights[-1]
+    wanted, places = 0.0, np.arange(n**d).reshape((n,) * d)
+    for r, direction in enumerate(semi.operators.metric):
+        fields = [np.broadcast_to(mb.to_numpy(v), (n**d, semi.K)) for v in (*semi.fields(u), *direction)]
+        lines = np.stack([v[np.moveaxis(places, r, -1).reshape(-1, n)] for v in fields])  # (.., lines, n, K)
+        left, right = np.broadcast_arrays(lines[:, :, :, None], lines[:, :, None])
+        normal = [mb.HostArray(c) for c in 0.5 * (left[-d:] + right[-d:])]
+        sides = [tuple(map(mb.HostArray, of[:-d])) for of in (left, right)]
+        flux = np.stack([mb.to_numpy(f) for f in dg.ranocha(*sides, tuple(normal), gas)])
+        rates = np.empty((len(flux), n**d, semi.K))
+        rates[:, np.moveaxis(places, r, -1).reshape(-1, n)] = np.einsum("ij,mlijk->mlik", D, flux)
+        wanted = wanted + rates
+    got = dg.volume_term(semi.solver.volume, semi, u, None)
+    np.testing.assert_allclose(mb.to_numpy(got), wanted, atol=1e-12 * np.abs(wanted).max())
+
+
+def test_flux_differences_take_one_flux_a_pair():
+    semi = periodic(GAS2, 4, dg.FluxDifferencing(dg.ranocha))
+    steps = (
+        mb.compile(lambda u: dg.volume_term(semi.solver.volume, semi, u, None)).program(rough(semi)).plan.steps
+    )
+    kinds = [type(step).__name__ for step in steps]
+    assert kinds.count("ProductStep") == 2 and kinds.count("KernelStep") <= 2 * 3 + 1 and len(kinds) <= 9
+
+
 # Blending
 
 

@@ -64,7 +64,10 @@ def setup(
     walls: bool = False,
     end: float = 0.5,
 ) -> Problem:
-    """Periodic on [0, 2]^2, or with isothermal walls where y = 0 and y = 2: errors fall as h^(order + 1)."""
+    """Periodic on [0, 2]^2, or with isothermal walls where y = 0 and y = 2: errors fall as h^(order + 1).
+
+    (Those of density and energy as h^order where viscosity rules inside of cells, as with walls.)
+    """
     mesh = dg.box(cells, upper=2.0, cell=cell, periodic=(True, not walls))
     solution = functools.partial(exact, drift=0.0 if walls else 1.0)
     sides = dict.fromkeys(mesh.boundary_names, dg.NoSlipWall(temperature=temperature))

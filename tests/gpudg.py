@@ -38,8 +38,8 @@ def compared(case, steps):
 
 
 def difference(a, b):
-    """The largest difference over the largest value."""
-    return float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-300)) if a.size else 0.0
+    """The largest difference over the largest value, where that is not rounding itself, as in steady flows."""
+    return float(np.abs(a - b).max() / max(np.abs(a).max(), 1e-2)) if a.size else 0.0
 
 
 def main(words):

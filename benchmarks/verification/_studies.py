@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.verification._convergence import Cells, Table, convergence
 from benchmarks.verification._eddies import inviscid, kelvin_helmholtz, taylor_green
 from benchmarks.verification._findings import Simulations
+from benchmarks.verification._layers import blasius
 from benchmarks.verification._reflections import daru_tenaud, double_mach, forward_step
 from benchmarks.verification._tubes import riemann, shu_osher, smooth, turned
 from benchmarks.verification._walls import between_plates
@@ -289,6 +290,15 @@ STUDIES: dict[str, Study | Bound | Simulations] = {
             plates("poiseuille", 4, 2),
         ],
         quick=[plates("couette", 2, 2, insulated=False)],
+        minutes=2,
+    ),
+    "blasius": Simulations(
+        blasius,
+        [
+            *[{"cells": (8, 12, 8), "method": m, "end": 5.0} for m in ("LDG", "SIPG")],
+            {"cells": (8, 12, 8), "method": "LDG", "end": 5.0, "reynolds": 1e5},
+        ],
+        quick=[{"cells": (4, 6, 8), "method": "LDG", "end": 4.5}],
         minutes=2,
     ),
     "taylor-green": Simulations(

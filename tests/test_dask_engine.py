@@ -282,7 +282,7 @@ def test_an_error_on_one_worker_is_raised_here(session):
     began = time.monotonic()
     with pytest.raises(FloatingPointError, match="only here") as found:
         session.run(fails, x)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30
     cause = found.value.__cause__
     assert isinstance(cause, RemoteError) and cause.rank == 1
     assert "in fails" in str(cause) and session.workers[1] in str(cause)
@@ -507,7 +507,7 @@ def test_a_lost_worker_is_named_and_connecting_again_works(mortal, direct):
         began = time.monotonic()
         with pytest.raises(RemoteError, match=f"Worker {session.workers[1]} .rank 1 of 2. was lost") as found:
             session.run(waits)
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
         assert found.value.rank == 1
         with pytest.raises(CommunicationError, match=r"was lost.*Connect again"):
             x.fetch()

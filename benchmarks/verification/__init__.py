@@ -77,12 +77,14 @@ def each_alone(names: Sequence[str], quick: bool) -> Iterator[tuple[list[dict[st
                 [*line, "--quick"] if quick else line,
                 env={**os.environ, "BENCHMARKS_THREADS": "1"},
                 stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 text=True,
                 check=False,
             )
             found = Path(folder) / "verification.json"
             if ran.returncode or not found.exists():
-                raise RuntimeError(f"{name} ended with status {ran.returncode}:\n{ran.stdout[-4000:]}")
+                said = ran.stdout[-2000:] + ran.stderr[-4000:]
+                raise RuntimeError(f"{name} ended with status {ran.returncode}:\n{said}")
             tables = json.loads(found.read_text())["tables"]
             return ran.stdout, tables, [found.with_suffix(".txt").read_text()]
 

@@ -169,7 +169,7 @@ MANUFACTURED = refinements(16, 8, 4, 4, doublings=2)
 STUDIES: dict[str, Study | Bound | Simulations] = {
     "advection-1d": Study("advection", refinements(32, 16, 8, 8, 4), ("line",)),
     "advection-2d": Study("advection", refinements(16, 8, 8, 4, 4), PLANE),
-    "advection-3d": Study("advection", refinements(16, 8, 8, 4, 4, doublings=1), SPACE, end_time=0.5),
+    "advection-3d": Study("advection", refinements(16, 8, 8, 4, 8, doublings=1), SPACE, end_time=0.5),
     "standing-wave-1d": Study("standing_wave", refinements(16, 8, 8, 4, 4), ("line",)),
     "standing-wave-2d": Study("standing_wave", refinements(16, 8, 8, 4, 4, doublings=2), PLANE),
     "standing-wave-3d": Study("standing_wave", refinements(16, 8, 4, 4, 4, doublings=1), SPACE, end_time=0.5),
@@ -299,7 +299,7 @@ STUDIES: dict[str, Study | Bound | Simulations] = {
             {"cells": (8, 12, 8), "method": "LDG", "end": 5.0, "reynolds": 1e5},
         ],
         quick=[{"cells": (4, 6, 8), "method": "LDG", "end": 4.5}],
-        minutes=2,
+        minutes=3,
     ),
     "taylor-green": Simulations(
         taylor_green, [{"cells": 8, "end": 2.0}], quick=[{"cells": 4, "end": 1.0}], minutes=4

@@ -13,6 +13,7 @@ from mirabelle import dg
 
 sys.path.append(str(pathlib.Path(__file__).parents[1]))  # `benchmarks` is not installed
 
+from benchmarks.dg import _split_programs, split
 from benchmarks.dg._cases import Case, nearest_box, problem
 from benchmarks.dg._plain_programs import PHYSICS, Program, arrays_of
 from benchmarks.verification import STUDIES, USUAL, Bound, Simulations, Study, Table, convergence, summary
@@ -36,6 +37,40 @@ def test_plain_step() -> None:
     wanted = Program("wave", np).step(arrays_of(semi), mb.to_numpy(u), 1e-3)
     made = dg.CarpenterKennedy54().step(semi.rhs, u, semi.scalar(0.0), semi.scalar(1e-3))
     np.testing.assert_allclose(mb.to_numpy(mb.materialize(made)), wanted, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("cells, order", (((4, 2), 3), ((2, 2, 2), 2)))
+@pytest.mark.parametrize("form", _split_programs.FORMS)
+def test_plain_flux_differences(form: str, cells: tuple[int, ...], order: int) -> None:
+    """All forms: fluxes of pairs, the split matrix, what faces add."""
+    semi, u = split.problem(split.case_of(cells, order))
+    wanted = _split_programs.Program(form, np).rhs(_split_programs.arrays_of(semi), mb.to_numpy(u))
+    rates = mb.to_numpy(mb.materialize(semi.rhs(u, semi.scalar(0.0))))
+    assert np.abs(rates - wanted).max() <= split.EQUAL * np.abs(wanted).max()
+
+
+def test_plain_flux_differences_elsewhere() -> None:
+    mesh = dg.box((2, 2), cell="quadrilateral", periodic=True)
+    gauss = dg.Semidiscretization(mesh, dg.CompressibleEuler(2), dg.Solver(2, nodes="gauss"))
+    with pytest.raises(ValueError, match="Gauss-Lobatto nodes on affine cells"):
+        _split_programs.arrays_of(gauss)
+    with pytest.raises(ValueError, match="there is no form 'quarter'; there are all, half"):
+        _split_programs.Program("quarter", np)
+
+
+def test_seconds_a_node() -> None:
+    """What is made of times: the quickest of JAX counts, and a case that failed is still a row."""
+    case = split.case_of((2, 2, 2), 3)
+    assert (case.nodes, case.unknowns, case.name) == (512, 2560, "hexahedra p3, 8")
+    times = {"compiled rhs": 1.024, "jax all rhs": 3.0, "jax half rhs": 2.048}
+    who = {name: {"ms": ms, "unknowns_per_s": case.unknowns / ms * 1e3} for name, ms in times.items()}
+    found = split.concluded(case, {"summary": {"who": who}})
+    assert (found["best_jax"], found["ratio"]) == ("jax half", 2.0)
+    assert found["pid_s"]["compiled"] == pytest.approx(2e-6)
+    assert split.row(found)[:3] == ["hexahedra p3, 8", "2.00e-06", "-"]
+    failed = split.concluded(case, {"failed": "It took longer."})
+    assert failed["ratio"] is None and set(split.row(failed)[1:]) == {"-"}
+    assert split.said(failed) == "hexahedra p3, 8: It took longer."
 
 
 def test_vortex_of_mfem() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 PARTS = {
     "host": "right-hand sides and steps on this machine: 2-D Euler beside MFEM, 3-D wave and Euler beside JAX",
+    "split": "entropy-conserving Euler by flux differences on one core, beside our weak form and JAX",
     "setup": "seconds to the first right-hand side of a wave on 25 000 tetrahedra; the faces of 2.5 million",
     "gpu": "wave, Euler and Navier-Stokes on a card, as one graph, beside eager arrays and JAX",
 }
@@ -33,7 +34,7 @@ def run(parts: Sequence[str] = (), only: str = "", quick: bool = False, out: str
     if unknown := [p for p in parts if p not in PARTS]:
         raise SystemExit(f"dg has no part {unknown[0]!r}; it has {', '.join(PARTS)}")
     folder = Path(out) if out else None if quick or only else RESULTS
-    for part in parts or ("host", "setup"):
+    for part in parts or ("host", "split", "setup"):
         start = time.perf_counter()
         importlib.import_module(f"benchmarks.dg.{part}").run(only=only, quick=quick, folder=folder)
         print(f"{part}: {time.perf_counter() - start:.0f} s\n", flush=True)

@@ -177,7 +177,7 @@ STUDIES: dict[str, Study | Bound | Simulations] = {
     "maxwell-3d": Study("maxwell_cavity", refinements(16, 8, 4, 4, 4, doublings=1), SPACE, end_time=0.5),
     "euler-source": Study("euler_source", refinements(32, 8, 8, 8, 4, doublings=2), PLANE, end_time=0.5),
     "vortex": Study(
-        "isentropic_vortex", refinements(64, 32, 32, 16, 16, doublings=2), PLANE, end_time=1.0, make=hllc
+        "isentropic_vortex", refinements(64, 32, 32, 24, 24, doublings=2), PLANE, end_time=1.0, make=hllc
     ),
     "diffusion-2d": Study("diffusion", refinements(16, 8, 4, 4, 2, doublings=2), PLANE, end_time=0.25),
     "free-stream": Bound(free_stream, 1e-11, (*PLANE, *SPACE)),

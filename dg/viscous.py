@@ -40,6 +40,9 @@ class Viscous:
 class BR1(Viscous):
     """Means of both sides (F. Bassi, S. Rebay, J. Comput. Phys. 131, 1997, doi:10.1006/jcph.1996.5572).
 
+    The method that allows the longest steps. There are jumps that its gradient does not see, and which nothing
+    but upwind fluxes damps: steady viscous flows want `LDG()` or `SIPG()`.
+
     >>> from mirabelle import dg
     >>> dg.Solver(3, viscous=dg.BR1()).viscous.penalty
     0.0

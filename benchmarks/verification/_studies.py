@@ -285,7 +285,8 @@ STUDIES: dict[str, Study | Bound | Simulations] = {
     "plates": Simulations(
         between_plates,
         [
-            *[plates("couette", 2, 2, m, insulated=i) for m in ("LDG", "SIPG", "BR1") for i in (False, True)],
+            # (Not BR1: jumps that its gradient does not see stay for ever, so steady states are not unique.)
+            *[plates("couette", 2, 2, m, insulated=i) for m in ("LDG", "SIPG") for i in (False, True)],
             plates("couette", 3, 3, insulated=False),
             plates("poiseuille", 4, 2),
         ],

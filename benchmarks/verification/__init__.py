@@ -76,8 +76,7 @@ def each_alone(names: Sequence[str], quick: bool) -> Iterator[tuple[list[dict[st
             ran = subprocess.run(
                 [*line, "--quick"] if quick else line,
                 env={**os.environ, "BENCHMARKS_THREADS": "1"},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 text=True,
                 check=False,
             )

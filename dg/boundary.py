@@ -74,10 +74,10 @@ def evaluated(given: Given, like: Any, x: Fields, t: Any, names: Sequence[str], 
 class Prescribed(BoundaryCondition):
     """The conservative fields outside, as numbers or as a function of `(x, t)`.
 
-    As `FarField`: the numerical flux lets out what leaves and in what enters. (In slow flow it pushes back where
-    the velocity given is not quite the right one, with density times sound speed times the difference: over a
-    boundary layer prescribe the flow that the layer displaces.) As `Dirichlet`: what diffuses has these values on
-    the boundary.
+    As `FarField`: the numerical flux lets out what leaves and in what enters. (In slow flow it pushes back
+    where the velocity given is not quite the right one, with density times sound speed times the difference:
+    over a boundary layer prescribe the flow that the layer displaces.) As `Dirichlet`: what diffuses has these
+    values on the boundary.
 
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Advection

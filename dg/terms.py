@@ -266,10 +266,12 @@ def _(numerical: Any, semi: Any, u: Any, inside: Any, outside: Any, gradients: A
             own = difference(own, _viscous_normal(semi, inside, both_sides(o, gradients[0])[0], o.normal))
         w, other = equations.gradient_variables(inside), equations.gradient_variables(outside)
         value = viscous.value(w, other, o.normal)
-        jumps = difference(value, w), difference(other, value)
+        jumps = [difference(value, w), difference(other, value)]
+        if viscous.penalty:
+            jumps = [semi.diffused(u, jump) for jump in jumps]
         sides = []
         for fields, q, jump in zip((inside, outside), slopes, jumps, strict=True):
-            q = drawn(semi, q, semi.diffused(u, jump), o.normal, o.steepness)
+            q = drawn(semi, q, jump, o.normal, o.steepness)
             sides.append(_viscous_normal(semi, fields, q, o.normal))
         flux = difference(flux, viscous.flux(*sides, o.normal))
     return difference(flux, own) if own else tuple(flux)

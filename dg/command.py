@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import difflib
 import functools
 import importlib
@@ -73,6 +74,11 @@ def main(argv: list[str] | None = None) -> int:
     given = vars(parser.parse_args(argv))
     try:
         given.pop("function")(**given)
+    except FileNotFoundError as problem:
+        name = str(problem.filename)
+        run = f"python -m mirabelle dg run {name if name in problems() else 'sod'} output.checkpoint=100"
+        print(f"There is no file {name!r}. Snapshots are written where they are asked for: `{run}`.")
+        return 2
     except (OSError, ImportError, ValueError, ArithmeticError, mb.DeviceError) as problem:
         print(problem)
         return 2
@@ -113,15 +119,23 @@ def wanted(case: str, changes: Collection[str] = ()) -> dict[str, Any]:
             raise ValueError(f"{change!r} changes nothing: write name=value, such as order=4.")
         section, _, key = name.rpartition(".")
         section = section if section or key in RUN else "parameters"
-        try:
-            value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            value = text  # quotes may be left away
-        found.get(section, found)[key] = value
+        found.get(section, found)[key] = _value(text)
     _check_kinds(found)
     _check(found, RUN, f"{case}: there is no setting")
     _check(found["output"], OUTPUT, f"{case}: there is no setting of [output]")
     return found | {"output": OUTPUT | found["output"]}
+
+
+def _value(text: str) -> Any:
+    """A value as TOML has it; brackets around numbers with commas between, and quotes, may be left away.
+
+    >>> _value("0.5"), _value("32,32"), _value("[1, 2]"), _value("CuArray")
+    (0.5, [32, 32], [1, 2], 'CuArray')
+    """
+    for written in (text, f"[{text}]") if "," in text else (text,):
+        with contextlib.suppress(tomllib.TOMLDecodeError):
+            return tomllib.loads(f"value = {written}")["value"]
+    return text
 
 
 def _check(given: Collection[str], known: Collection[str], what: str) -> None:

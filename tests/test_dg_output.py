@@ -386,9 +386,9 @@ def test_the_command(problem: None, tmp_path: Any, capsys: Any, plt: Any) -> Non
         (["run", "tiny", "ordr=3"], "tiny has no parameter 'ordr'. Did you mean 'order'?"),
         (["run", "tiny", "array=NumPy"], "There is no type of arrays 'NumPy'. Known are HostArray"),
         (["run", "tiny", "output.folders=a"], "tiny: there is no setting of [output] 'folders'. Did you"),
-        (["run", "missing.toml"], "No such file"),
-        (["info", "missing.h5"], "No such file"),
-        (["plot", "missing.h5", "u", "a.png"], "No such file"),
+        (["run", "missing.toml"], "There is no file"),
+        (["info", "missing.h5"], "There is no file"),
+        (["plot", "missing.h5", "u", "a.png"], "There is no file"),
     ],
 )
 def test_mistakes_are_sentences(problem: None, words: list[str], said: str, capsys: Any) -> None:

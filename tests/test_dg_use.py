@@ -182,7 +182,8 @@ def said(words: list[str], capsys: Any) -> tuple[int, str]:
         (["end_time=soon"], "end_time = 'soon' is no number. Write one: end_time = 0.5."),
         (["output=3"], "output = 3 is no table: in a file, write [output] above the lines"),
         (["output.plot=rho", "output.folder=new"], "Advection has no field 'rho'. Known are u."),
-        (["restart=nothing.h5"], "nothing.h5"),
+        (["restart=nothing.h5"], "There is no file 'nothing.h5'."),
+        (["cells=few"], "A box of ['few'] cells cannot be made of cells"),
     ],
 )
 def test_mistakes_of_the_command(
@@ -193,6 +194,12 @@ def test_mistakes_of_the_command(
     assert status == 2
     assert sentence in text
     assert not list(tmp_path.iterdir())
+
+
+def test_the_command_takes_lists_without_brackets(capsys: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, text = said(["cells=2,3", "end_time=0.1", "output.formats=[]"], capsys)
+    assert status == 0 and "on 6 quadrilateral cells" in text
 
 
 def test_the_command_keeps_the_last_good_state_and_goes_on(

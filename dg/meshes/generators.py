@@ -46,9 +46,10 @@ def box(
         counts *= DIMS.get(cell, 1)
     dims = len(counts)
     cell = cell or ("", "line", "quadrilateral", "hexahedron", "")[min(dims, 4)]
-    if DIMS.get(cell) != dims or min(counts) < 1:
+    whole = all(isinstance(n, int) and n > 0 for n in counts)
+    if DIMS.get(cell) != dims or not whole:
         raise ValueError(
-            f"A box of {list(counts)} cells cannot be made of cells {cell!r}. Give one positive number for "
+            f"A box of {list(counts)} cells cannot be made of cells {cell!r}. Give one whole number for "
             f'each axis: `dg.box((8, 8), cell="triangle")`; cells are {list(DIMS)[1:]}.'
         )
     low, high = (_along_axes(a, dims, default) for a, default in ((lower, 0.0), (upper, 1.0)))

@@ -58,7 +58,7 @@ def one_by_one(names: Sequence[str], quick: bool) -> Iterator[tuple[list[dict[st
         start = time.perf_counter()
         study = STUDIES[name].small() if quick else STUDIES[name]
         if minutes := 0.0 if quick else getattr(study, "minutes", 0.0):
-            print(f"{name} takes about {minutes:g} min on two cores.", flush=True)
+            print(f"{name} takes about {minutes:g} min on one core.", flush=True)
         for table in prompt(study):
             text = f"{name}, {table}"
             print(text, flush=True)

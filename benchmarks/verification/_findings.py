@@ -89,14 +89,14 @@ class Findings:
 class Simulations:
     """Calls of `measure(cell=..., order=..., ...)`, which yields quantities; each is one table.
 
-    `quick` are smaller ones to try it out. `minutes` is about what all take on two cores; those that take long
-    (`by_name`) are run when asked for.
+    `quick` are smaller ones to try it out. `minutes` is about what all take on one core, where that was
+    measured; those that take long (`by_name`) are run when asked for.
     """
 
     measure: Callable[..., Iterator[Quantity]]
     runs: Sequence[Parameters]
     quick: Sequence[Parameters]
-    minutes: float
+    minutes: float = 0.0
     by_name: bool = False
     order: int = 3
 

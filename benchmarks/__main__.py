@@ -94,6 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="dg, distributed, gpu, paper_julia, programs, verification: small sizes, to try it out",
     )
     parser.add_argument("--peers", default="numpy,numba,jax", help="npkernels: whom to run beside us")
+    parser.add_argument("--array", default="", help="verification: the type of arrays, as CuArray")
     options = parser.parse_args(arguments)
     if not options.names:
         for name, meaning in NAMES.items():
@@ -125,8 +126,10 @@ def main(arguments: list[str] | None = None) -> int:
                 module.run(only=options.only, rounds=options.rounds)
             elif name == "npkernels":
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)
-            elif name in ("dg", "verification"):
+            elif name == "dg":
                 module.run(parts, options.only, options.tiny, options.out)
+            elif name == "verification":
+                module.run(parts, options.only, options.tiny, options.out, options.array)
             elif name == "distributed":
                 module.run(parts, options.tiny, options.out)
             elif name == "programs":

@@ -1,10 +1,10 @@
 """The standard problems of `mirabelle.dg` at full size: rates of errors, and numbers that are known.
 
-`python -m benchmarks verification [case ...] [--out DIR] [--only NAMES] [--quick]`: cases are listed by
-`_studies.STUDIES`; tables go to verification.txt, all figures to verification.json. Without names those that
-take long are left out; their names end in "-full". An example is anything with `setup(order=, cells=, array=,
-...)`, which returns a semidiscretisation, the exact solution as a function of (x, t), a time span and options
-of `dg.solve`.
+`python -m benchmarks verification [case ...] [--out DIR] [--only NAMES] [--quick] [--array CuArray]`: cases are
+listed by `_studies.STUDIES`; tables go to verification.txt, all figures to verification.json. Without names
+those that take long are left out; their names end in "-full". Cases that are named run on any array type. An
+example is anything with `setup(order=, cells=, array=, ...)`, which returns a semidiscretisation, the exact
+solution as a function of (x, t), a time span and options of `dg.solve`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["STUDIES", "USUAL", "Bound", "Findings", "Quantity", "Simulations", "
 __all__ += ["convergence", "run"]
 
 
-def run(cases: Sequence[str] = (), only: str = "", quick: bool = False, out: str = "") -> int:
+def run(cases: Sequence[str] = (), only: str = "", quick: bool = False, out: str = "", array: str = "") -> int:
     """Run studies (by default all that do not take long); 1 if something is not what it should be."""
     from benchmarks._measure import RESULTS, store
 
@@ -41,22 +41,33 @@ def run(cases: Sequence[str] = (), only: str = "", quick: bool = False, out: str
     folder = Path(out) if out else None if partial else RESULTS
     tables: list[dict[str, Any]] = []
     texts: list[str] = []
-    for of, said in (each_alone if len(names) > 1 else one_by_one)(names, quick):
+    if array and not cases:
+        raise SystemExit(
+            "Say which cases run on arrays of this type: verification taylor-green --array CuArray."
+        )
+    together = array or len(names) < 2
+    for of, said in one_by_one(names, quick, array) if together else each_alone(names, quick):
         tables += of
         texts += said
         if folder is not None:
-            store("verification", {"summary": summary(tables), "tables": tables}, folder)
+            store("verification", {"array": array, "summary": summary(tables), "tables": tables}, folder)
             (folder / "verification.txt").write_text("\n".join(texts))
     found = summary(tables)
     print(f"{found['met']} of {found['tables']} tables are as they should be. {' '.join(found['not_met'])}")
     return int(found["met"] < found["tables"])
 
 
-def one_by_one(names: Sequence[str], quick: bool) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
+def one_by_one(
+    names: Sequence[str], quick: bool, array: str = ""
+) -> Iterator[tuple[list[dict[str, Any]], list[str]]]:
     """The tables of studies as they are found, with their texts."""
+    import mirabelle as mb
+
     for name in names:
         start = time.perf_counter()
         study = STUDIES[name].small() if quick else STUDIES[name]
+        if array:
+            study = study.on(getattr(mb, array))
         if minutes := 0.0 if quick else getattr(study, "minutes", 0.0):
             print(f"{name} takes about {minutes:g} min on one core.", flush=True)
         for table in prompt(study):

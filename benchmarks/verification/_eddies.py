@@ -21,13 +21,19 @@ def survived(problem: Any, callbacks: Sequence[Any] = ()) -> tuple[float, Any]:
     return solution.t, solution
 
 
-def kelvin_helmholtz(order: int, cells: int, end: float) -> Iterator[Quantity]:
+def on(array: Any) -> dict[str, Any]:
+    """What `setup` of an example is told of the arrays' type: nothing, if it is its own."""
+    return {} if array is None else {"array": array}
+
+
+def kelvin_helmholtz(order: int, cells: int, end: float, array: Any = None) -> Iterator[Quantity]:
     """When each volume flux breaks down, alone and blended with finite volumes by 0.2 percent at most."""
     from mirabelle import dg
     from mirabelle.dg.examples import kelvin_helmholtz as example
 
     def reached(volume: dg.VolumeForm) -> float:
-        return survived(example.setup(order=order, cells=(cells, cells), volume=volume, end=end))[0]
+        made = example.setup(order=order, cells=(cells, cells), volume=volume, end=end, **on(array))
+        return survived(made)[0]
 
     weak = reached(dg.WeakForm())
     yield Quantity("weak form breaks down at t", weak, most=end * (1 - 1e-12))
@@ -41,7 +47,9 @@ def kelvin_helmholtz(order: int, cells: int, end: float) -> Iterator[Quantity]:
         yield Quantity(f"{name} with finite volumes gets to t", blended, *([min(3.7, end)] if entropic else []))
 
 
-def taylor_green(order: int, cells: int, end: float, peak: bool = False) -> Iterator[Quantity]:
+def taylor_green(
+    order: int, cells: int, end: float, peak: bool = False, array: Any = None
+) -> Iterator[Quantity]:
     """Kinetic energy and what is turned into heat, at Re = 1600; `peak` if the run is long enough for it."""
     import mirabelle as mb
     from mirabelle.dg.examples import taylor_green as example
@@ -60,7 +68,7 @@ def taylor_green(order: int, cells: int, end: float, peak: bool = False) -> Iter
             losses.append(example.dissipation(semi, u))
             entropies.append(float(semi.integrate(semi.equations.entropy(semi.fields(u)))))
 
-    problem = example.setup(order=order, cells=(cells, cells, cells), end=end)
+    problem = example.setup(order=order, cells=(cells, cells, cells), end=end, **on(array))
     before = mb.to_numpy(problem[0].integrate(problem[0].state(problem[1])))
     solution = simulated(problem, [Record(dt=end / round(10 * end))])
     yield near("energy at first", energies[0], 0.125, relative=1e-6)
@@ -84,15 +92,15 @@ def taylor_green(order: int, cells: int, end: float, peak: bool = False) -> Iter
         yield near("time of the largest loss", 0.5 * (times[at] + times[at + 1]), 8.95, absolute=0.75)
 
 
-def inviscid(order: int, cells: int, end: float) -> Iterator[Quantity]:
+def inviscid(order: int, cells: int, end: float, array: Any = None) -> Iterator[Quantity]:
     """Without viscosity flux differences survive, and the weak form does not."""
     import dataclasses
 
     from mirabelle import dg
     from mirabelle.dg.examples import taylor_green as example
 
-    counts = (cells, cells, cells)
-    semi, initial, span, options = example.setup(order=order, cells=counts, reynolds=math.inf, end=end)
+    made = {"cells": (cells, cells, cells), "reynolds": math.inf, "end": end, **on(array)}
+    semi, initial, span, options = example.setup(order=order, **made)
 
     def reached(volume: dg.VolumeForm, flux: Any) -> tuple[float, Any]:
         solver = dataclasses.replace(semi.solver, volume=volume, surface_flux=flux)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -106,6 +107,12 @@ class Simulations:
 
     def small(self) -> Simulations:
         return replace(self, runs=self.quick)
+
+    def on(self, array: Any) -> Simulations:
+        """The same with arrays of this type, where `measure` takes an `array`."""
+        if "array" not in inspect.signature(self.measure).parameters:
+            raise SystemExit(f"{self.measure.__name__} runs on HostArray only; leave out --array.")
+        return replace(self, runs=[{**run, "array": array} for run in self.runs])
 
 
 def found(measure: Callable[..., Iterator[Quantity]], parameters: Parameters) -> Findings:

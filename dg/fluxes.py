@@ -307,3 +307,7 @@ def _(u_left: tuple, u_right: tuple, normal: tuple, equations: Linear) -> Fields
 def _(u_left: tuple, u_right: tuple, normal: tuple, equations: Burgers) -> Fields:
     a, b = u_left[0], u_right[0]
     return (sum(normal[1:], normal[0]) * ((a * a + a * b + b * b) * (1 / 6)),)
+
+
+# These take away no more of a wave than the wave's own speed does.
+SHARP = (central, upwind, hllc, roe, ranocha, chandrashekar, shima, kennedy_gruber, entropy_conservative)

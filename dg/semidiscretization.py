@@ -15,6 +15,7 @@ from mirabelle.dg import terms
 from mirabelle.dg.elements import element as reference_element
 from mirabelle.dg.equations import Equations
 from mirabelle.dg.equations.base import dot
+from mirabelle.dg.fluxes import SHARP
 from mirabelle.dg.meshes import Mesh
 from mirabelle.dg.operators import Boundary, operators, rule
 from mirabelle.dg.solver import FluxDifferencing, Solver, StrongForm
@@ -240,7 +241,9 @@ class Semidiscretization:
         for N in normals:
             size = mb.sqrt(dot(N, N))
             rate = rate + 0.5 * alike * size * self.equations.max_speed(fields, tuple([c / size for c in N]))
-        rate = rate / limit.advection
+        # What rests in a system is smoothed at the speed of its fastest wave by fluxes that know only that one.
+        alone = self.solver.surface_flux in SHARP or len(self.equations) == 1
+        rate = rate / (limit.advection if alone else limit.jumps)
         if self.second_order:
             pairs = itertools.combinations_with_replacement(normals, 2)
             products = sum((1 if a is b else 2) * mb.abs(dot(a, b)) for a, b in pairs)

@@ -33,10 +33,15 @@ WAVES = 48
 
 class Limits(NamedTuple):
     """The largest stable step, times half the sum of the faces' sizes over the cell's volume times the speed,
-    and times a quarter of the sum of all of their products times the diffusivity."""
+    and times a quarter of the sum of all of their products times the diffusivity.
+
+    `jumps` is for a flux that takes away the jumps of what rests as fast as the fastest wave runs (Lax and
+    Friedrichs'): at high order that is stiffer than the wave.
+    """
 
     advection: float
     diffusion: float
+    jumps: float
 
 
 @functools.cache
@@ -46,18 +51,20 @@ def stable_step(of: ReferenceElement, method: Any = None, viscous: Viscous | Non
     method, viscous = method or CarpenterKennedy54(), viscous or BR1()
     line = rule(element("line", of.order, of.kind_of_nodes if of.is_tensor else "gauss"))
     advection = stable_dt_factor(_row(line), method)
+    jumps = stable_dt_factor(np.concatenate([_row(line, 0.5), _row(line, 0.0)]), method)
     diffusion = stable_dt_factor(_diffusing_row(line, viscous, of.dims), method)
     if not of.is_tensor:
         # Faces of simplices lie closer together than half of what they enclose suggests.
         order = min(of.order, HIGHEST[of.cell])
         same, small = rule(element("line", order, "gauss")), small_box(of.cell, order, 1)
         advection *= stable_dt_factor(small.advecting(), method) / stable_dt_factor(_row(same), method)
+        jumps *= stable_dt_factor(small.jumping(), method) / stable_dt_factor(_row(same, 0.0), method)
         # The fastest waves of diffusion change from cell to cell along all axes; thin cells have faster ones.
         order = min(order, HIGHEST_DIFFUSING)
         row = _diffusing_row(rule(element("line", order, "gauss")), viscous, of.dims)
         spectrum = np.concatenate([small_box(of.cell, order, 2, w).diffusing(viscous) for w in (1.0, 4.0)])
         diffusion *= stable_dt_factor(spectrum, method) / stable_dt_factor(row, method)
-    return Limits(advection, diffusion)
+    return Limits(advection, diffusion, min(advection, jumps))
 
 
 # A row of lines, by waves from cell to cell: what the neighbour is, is the cell itself times a phase
@@ -67,11 +74,21 @@ def _waves() -> np.ndarray:
     return np.exp(1j * np.linspace(0, math.pi, WAVES))
 
 
-def _row(line: Rule) -> np.ndarray:
-    """Eigenvalues of upwind advection from the left to the right."""
+def _row(line: Rule, speed: float = 1.0) -> np.ndarray:
+    """Eigenvalues of advection from the left to the right, where half of each jump is taken away at speed 1."""
     left, right = line.to_faces
-    lift, D = line.lift[:, 0], line.strong[0]
-    return np.concatenate([np.linalg.eigvals(-D - np.outer(lift, left - right / z)) for z in _waves()])
+    D, (before, after) = line.strong[0], line.lift.T
+    down, up = 0.5 * (1.0 + speed), 0.5 * (1.0 - speed)
+    return np.concatenate(
+        [
+            np.linalg.eigvals(
+                -speed * D
+                - np.outer(before, down * (left - right / z))
+                - np.outer(after, up * (right - left * z))
+            )
+            for z in _waves()
+        ]
+    )
 
 
 def _diffusing_row(line: Rule, viscous: Viscous, dims: int) -> np.ndarray:
@@ -162,6 +179,12 @@ class SmallBox:
             A = -np.einsum("a,aij->ij", v, self.slopes) - self.lift @ upwind
             out.append(np.linalg.eigvals(A) / rate)
         return np.concatenate(out)
+
+    def jumping(self) -> np.ndarray:
+        """Eigenvalues where jumps are all that moves, over the rate that `max_dt` measures."""
+        faces, nq = self.rule.face_points.shape[:2]
+        rate = 0.5 * self.sizes.reshape(faces, nq, -1)[:, 0].sum(0).max()
+        return np.linalg.eigvals(0.5 * self.lift @ (self.outside - self.inside)) / rate
 
     def diffusing(self, viscous: Viscous) -> np.ndarray:
         """Eigenvalues of diffusion, over the rates that `max_dt` measures."""

@@ -310,7 +310,7 @@ STUDIES: dict[str, Study | Bound | Simulations] = {
     ),
     "taylor-green-full": Simulations(
         taylor_green,
-        [{"cells": 16, "end": 10.0, "peak": True}],
+        [{"cells": 32, "end": 10.0, "peak": True}],
         quick=[{"cells": 4, "end": 1.0, "peak": True}],
         by_name=True,
     ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
-from benchmarks.verification._findings import Quantity, near, simulated
+from benchmarks.verification._findings import Quantity, near, on, simulated
 
 
 def survived(problem: Any, callbacks: Sequence[Any] = ()) -> tuple[float, Any]:
@@ -19,11 +19,6 @@ def survived(problem: Any, callbacks: Sequence[Any] = ()) -> tuple[float, Any]:
     except dg.BlowUp as error:
         solution = error.solution
     return solution.t, solution
-
-
-def on(array: Any) -> dict[str, Any]:
-    """What `setup` of an example is told of the arrays' type: nothing, if it is its own."""
-    return {} if array is None else {"array": array}
 
 
 def kelvin_helmholtz(order: int, cells: int, end: float, array: Any = None) -> Iterator[Quantity]:

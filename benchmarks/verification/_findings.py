@@ -140,6 +140,11 @@ def shown(value: Any) -> str:
     return str(getattr(value, "__name__", value))
 
 
+def on(array: Any) -> dict[str, Any]:
+    """What `setup` of an example is told of the arrays' type: nothing, if it is its own."""
+    return {} if array is None else {"array": array}
+
+
 def simulated(problem: Any, callbacks: Sequence[Any] = (), **options: Any) -> Any:
     """The solution of what `setup` of an example returns, with a line of progress now and then."""
     from mirabelle import dg

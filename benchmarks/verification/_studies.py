@@ -234,9 +234,8 @@ STUDIES: dict[str, Study | Bound | Simulations] = {
     ),
     "shock-boundary-layer-full": Simulations(
         daru_tenaud,
-        [{"meshes": ((16, 8), (32, 16), (64, 32)), "reynolds": 200.0}],
+        [{"meshes": ((64, 32), (128, 64), (256, 128)), "reynolds": 200.0}],
         quick=[{"meshes": ((6, 3), (12, 6)), "reynolds": 200.0}],
-        minutes=2,
         by_name=True,
     ),
     "becker-shock": Study(

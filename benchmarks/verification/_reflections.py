@@ -110,7 +110,7 @@ def daru_tenaud(order: int, meshes: Sequence[Cells], reynolds: float, array: Any
 
 
 def vortex_height(solution: Any) -> float:
-    """How high the light gas of the primary vortex gets over its centre: to where it is as dense as that above."""
+    """How high the light gas of the primary vortex gets over its centre: to where it is as dense as above."""
     x, y = np.linspace(0.75, 0.85, 51), np.linspace(1e-6, 0.25, 251)
     points = np.stack([c.ravel() for c in np.meshgrid(x, y, indexing="ij")])
     density = solution.semi.sample(solution.u, points)[0].reshape(len(x), len(y))

@@ -93,7 +93,9 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="dg, distributed, gpu, paper_julia, programs, verification: small sizes, to try it out",
     )
-    parser.add_argument("--peers", default="numpy,numba,jax", help="npkernels: whom to run beside us")
+    parser.add_argument(
+        "--peers", default="compiled,numba,jax", help="npkernels: whom to run beside us, and whether compiled"
+    )
     parser.add_argument("--array", default="", help="verification: the type of arrays, as CuArray")
     options = parser.parse_args(arguments)
     if not options.names:

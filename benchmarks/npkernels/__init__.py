@@ -1,7 +1,7 @@
 """NumPy programs of the kind DaCe compiles, each written once: only the arrays' constructor is swapped.
 
 `KERNELS` holds them by name. `python -m benchmarks npkernels` checks each against NumPy and times
-it beside NumPy, Numba and JAX.
+it, as it is and under `mb.compile`, beside NumPy, Numba and JAX.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FAMILIES = (
 __all__ = ["FAMILIES", "KERNELS", "run"]
 
 
-def run(only: str = "", rounds: int = 0, peers: str = "numpy,numba,jax") -> None:
+def run(only: str = "", rounds: int = 0, peers: str = "compiled,numba,jax") -> None:
     """Time the kernels of this name, or those whose names contain it; all of them by default."""
     from benchmarks.npkernels._contenders import PEERS
     from benchmarks.npkernels._report import report
@@ -51,7 +51,7 @@ def run(only: str = "", rounds: int = 0, peers: str = "numpy,numba,jax") -> None
     if not chosen:
         raise SystemExit(f"there is no kernel {only!r}; there are {', '.join(KERNELS)}")
     asked = [p.strip() for p in peers.split(",")]
-    unknown = [p for p in asked if p not in ("numpy", *PEERS)]
+    unknown = [p for p in asked if p not in ("numpy", "compiled", *PEERS)]
     if unknown:
-        raise SystemExit(f"there is no peer {unknown[0]!r}; there are numpy, {', '.join(PEERS)}")
+        raise SystemExit(f"there is no peer {unknown[0]!r}; there are numpy, compiled, {', '.join(PEERS)}")
     report(chosen, rounds or 7, asked, keep=not only and set(PEERS) <= set(asked))

@@ -22,12 +22,16 @@ CALLS_BEFORE = 9
 LIMIT_S = 10.0
 PAUSE_S = 0.04
 SLOW = 0.9
+# Our contenders: the program on eager arrays, and compiled.
+OURS = ("mirabelle", "compiled")
 NOTE = (
     "Times are in seconds, on two threads. Before each call the arguments that the program writes to are made "
     "anew, outside the clock; it stops when all results are computed. The contenders take turns, mirabelle "
     "from its tenth call on; in each turn a pause and a call that does not count precede the one that does. "
     "Speed-ups are quotients of medians. first_call_s is the first call in the "
-    "process, compiling included, with the library imported."
+    "process, compiling included, with the library imported. compiled is mb.compile of the same text, where it "
+    "is not under mb.jit: its arrays are arguments (also those that it makes of zeros), its numbers constants; "
+    "forms tells of others. Where it cannot be captured it counts as the eager program does."
 )
 
 
@@ -47,6 +51,15 @@ def timed(contender: Contender) -> tuple[float, tuple[Any, ...]]:
     start = time.perf_counter()
     results = contender.run(arguments)
     return time.perf_counter() - start, results
+
+
+def captured(kernel: Kernel, inputs: Sequence[Any]) -> tuple[Contender, float, tuple[Any, ...], str]:
+    """`mb.compile` of a kernel in the first of its forms that compiles, its first call, and what form it is."""
+    from benchmarks.programs._runners import Compiled
+
+    runner = Compiled(kernel, inputs)
+    seconds, results = runner.first()
+    return runner.contender, seconds, results, runner.why
 
 
 def settle(contender: Contender) -> None:
@@ -88,7 +101,7 @@ def measure(kernel: Kernel, rounds: int, peers: Sequence[str]) -> dict[str, Any]
     """Check and time all who can run a kernel."""
     inputs = kernel.inputs(kernel.size)
     field = contenders(kernel, inputs, peers)
-    first, failures = {}, {}
+    first, failures, form = {}, {}, ""
     expected: tuple[Any, ...] = ()
     for name, contender in list(field.items()):
         try:
@@ -99,10 +112,18 @@ def measure(kernel: Kernel, rounds: int, peers: Sequence[str]) -> dict[str, Any]
         except Exception as error:
             failures[name] = f"{type(error).__name__}: {str(error).strip()}"[:500]
             del field[name]
-    if "mirabelle" in field:
-        settle(field["mirabelle"])
-        # What is compiled must be right too, not only what served first.
-        same(kernel, "mirabelle compiled", timed(field["mirabelle"])[1], expected)
+    if "compiled" in peers and not kernel.jitted:
+        try:
+            field["compiled"], first["compiled"], results, form = captured(kernel, inputs)
+            same(kernel, "compiled", results, expected)
+        except Exception as error:
+            failures["compiled"] = f"{type(error).__name__}: {str(error).strip()}"[:500]
+            field.pop("compiled", None)
+    for name in OURS:
+        if name in field:
+            settle(field[name])
+            # What is compiled must be right too, not only what served first.
+            same(kernel, f"{name}, when all kernels are there", timed(field[name])[1], expected)
     t = take_turns(field, rounds)
     found: dict[str, Any] = {
         "name": kernel.name,
@@ -112,9 +133,10 @@ def measure(kernel: Kernel, rounds: int, peers: Sequence[str]) -> dict[str, Any]
         "times": {n: v.as_json() | {"first_call_s": first[n]} for n, v in t.items()},
         "speed_up": {n: t["numpy"].median / v.median for n, v in t.items() if n != "numpy"},
         "failures": failures,
+        **({"form": form} if form else {}),
     }
     if "mirabelle" in t:
-        rivals = {n: v for n, v in t.items() if n != "mirabelle"}
+        rivals = {n: v for n, v in t.items() if n not in OURS}
         best = min(rivals, key=lambda n: rivals[n].median)
         found["best_peer"] = best
         found["over_best_peer"] = rivals[best].median / t["mirabelle"].median
@@ -142,9 +164,9 @@ def row(found: Mapping[str, Any]) -> list[str]:
         remarks.append(f"{found['us_per_statement_over_numpy']:+.1f} µs a statement")
     return [
         found["name"] + (" (jit)" if found["jit"] else ""),
-        *[milliseconds(n) for n in ("numpy", "mirabelle", *PEERS)],
-        *[quotient(n) for n in ("mirabelle", *PEERS)],
-        f"{times['mirabelle']['first_call_s']:.2f}" if "mirabelle" in times else "-",
+        *[milliseconds(n) for n in ("numpy", *OURS, *PEERS)],
+        *[quotient(n) for n in (*OURS, *PEERS)],
+        *[f"{times[n]['first_call_s']:.2f}" if n in times else "-" for n in OURS],
         ", ".join(remarks),
     ]
 
@@ -152,12 +174,14 @@ def row(found: Mapping[str, Any]) -> list[str]:
 def summary(record: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Geometric means over the kernels that ran, of those under `mb.jit`, of the others (lazy arrays).
 
-    A peer that cannot run a kernel counts as NumPy there.
+    A peer that cannot run a kernel counts as NumPy there; where nothing is compiled the eager program counts.
     """
     ours = [f for f in record if "mirabelle" in f["times"]]
     gains = [f["speed_up"]["mirabelle"] for f in ours]
     peers = {p: [f["speed_up"].get(p, 1.0) for f in ours] for p in PEERS}
     first = [f["times"]["mirabelle"]["first_call_s"] for f in ours]
+    compiled = [f for f in ours if "compiled" in f["times"]]
+    best = {f["name"]: f["speed_up"].get("compiled", f["speed_up"]["mirabelle"]) for f in ours}
     return {
         "kernels": len(record),
         "geometric_mean": geometric_mean(gains),
@@ -166,6 +190,12 @@ def summary(record: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "geometric_mean_peers": {p: geometric_mean(g) for p, g in peers.items()},
         "ran_peers": {p: sum(p in f["times"] for f in ours) for p in PEERS},
         "geometric_mean_over_best_peer": geometric_mean([f["over_best_peer"] for f in ours]),
+        "geometric_mean_compiled": geometric_mean(list(best.values())),
+        "compiled": len(compiled),
+        "compiled_slower_than_numpy": [n for n, gain in best.items() if gain < SLOW],
+        "compiled_median_first_call_s": statistics.median(
+            [f["times"]["compiled"]["first_call_s"] for f in compiled] or [math.nan]
+        ),
         "median_first_call_s": statistics.median(first) if first else math.nan,
         "slower_than_numpy": [f["name"] for f in ours if f["speed_up"]["mirabelle"] < SLOW],
         "failed": [f["name"] for f in record if "mirabelle" not in f["times"]],
@@ -185,11 +215,14 @@ def report(kernels: Sequence[Kernel], rounds: int, peers: Sequence[str], keep: b
     ]
     show(
         "NumPy programs: ms, median; speed-up = NumPy's time / the contender's (above 1: faster than NumPy)",
-        ["kernel", "NumPy", "mirabelle", "Numba", "JAX", "mirabelle ×", "Numba ×", "JAX ×", "first call, s",
-         "remarks"],
+        ["kernel", "NumPy", "mirabelle", "compiled", "Numba", "JAX", "mirabelle ×", "compiled ×", "Numba ×",
+         "JAX ×", "first call, s", "compiled, s", "remarks"],
         [row(f) for f in record],
         [
             f"Geometric mean over NumPy: {', '.join(means)}.",
+            f"With mb.compile, where it is not mb.jit's ({s['compiled']} programs): "
+            f"{s['geometric_mean_compiled']:.2f}; median first call {s['compiled_median_first_call_s']:.2f} s; "
+            f"slower than {SLOW} of NumPy: {', '.join(s['compiled_slower_than_numpy']) or 'none'}.",
             f"Geometric mean over the best of NumPy and the peers: {s['geometric_mean_over_best_peer']:.2f}.",
             f"Median first call: {s['median_first_call_s']:.2f} s.",
             f"Slower than {SLOW} of NumPy: {', '.join(s['slower_than_numpy']) or 'none'}.",

@@ -29,6 +29,10 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.styles import HOST, Place
 
 _default: contextvars.ContextVar[Maker | None] = contextvars.ContextVar("mirabelle_default_array", default=None)
+# While a program is captured: the family of its arrays, and that whose arrays are recorded instead.
+_instead: contextvars.ContextVar[tuple[Any, Any] | None] = contextvars.ContextVar(
+    "mirabelle_recorded_arrays", default=None
+)
 
 
 class Maker:
@@ -51,8 +55,16 @@ class Maker:
 
 def maker_of(device: Any) -> Maker:
     """What a `device=` argument stands for: a place, an array type, a function of an array."""
+    maker = _meant(device)
+    instead = _instead.get()
+    if instead is not None and maker.family is instead[0] and maker.show is None:
+        return Maker(instead[1])
+    return maker
+
+
+def _meant(device: Any) -> Maker:
     if device is None:
-        return _default.get() or Maker(default_family())
+        return _default.get() or _usual()
     if isinstance(device, Maker):
         return device
     if isinstance(device, Place):
@@ -91,6 +103,11 @@ def maker_of(device: Any) -> Maker:
     )
 
 
+@functools.cache
+def _usual() -> Maker:
+    return Maker(default_family())
+
+
 def _other_card(kind: str, index: int) -> Any:
     """The family of a card that no array is on yet; None if there is no such kind of cards."""
     for family in dict.fromkeys(VIEWS.values()):
@@ -122,6 +139,16 @@ def default_array(device: Any) -> Iterator[None]:
         yield
     finally:
         _default.reset(token)
+
+
+@contextlib.contextmanager
+def made_instead(family: Any, recorded: Any) -> Iterator[None]:
+    """Within the block, creation functions that are to make arrays of `family` make those of `recorded`."""
+    token = _instead.set((family, recorded))
+    try:
+        yield
+    finally:
+        _instead.reset(token)
 
 
 _namespaces: dict[Any, types.ModuleType] = {}

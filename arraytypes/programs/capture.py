@@ -11,6 +11,7 @@ from typing import Any
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, exchange, wrap
 from mirabelle.arraytypes.elementwise import default_family
+from mirabelle.arraytypes.makers import made_instead
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.effects import watched, written_outside
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
@@ -79,19 +80,6 @@ def tracing() -> Iterator[None]:
         _depth.reset(token)
 
 
-@contextlib.contextmanager
-def new_arrays(inner: Any, family: Any) -> Iterator[None]:
-    """What `mb.zeros` and the like make within the block is recorded, too: it can be written to."""
-    from mirabelle.arraytypes.makers import default_array, maker_of
-
-    usual = maker_of(None)
-    if usual.family is inner and usual.show is None:
-        with default_array(family):
-            yield
-    else:
-        yield
-
-
 def user_line_here() -> Any:
     return user_line(3)
 
@@ -146,7 +134,7 @@ def captured(
         token = traced_family.set(family)
         before = entered[0]
         try:
-            with tracing(), new_arrays(inner, family), watched(f, given, given):
+            with tracing(), made_instead(inner, family), watched(f, given, given):
                 result = f(*traced_args, **traced_kwargs)
         finally:
             traced_family.reset(token)

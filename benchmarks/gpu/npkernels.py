@@ -1,4 +1,4 @@
-"""The NumPy programs of `benchmarks/npkernels` on the card, beside CuPy's eager arrays."""
+"""The NumPy programs of `benchmarks/npkernels` on the card, as they are and compiled, beside CuPy's arrays."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ from benchmarks.gpu._record import Record, Recorder
 from benchmarks.npkernels import KERNELS
 from benchmarks.npkernels._kernel import Kernel
 from benchmarks.npkernels._report import same
+from benchmarks.programs._kernels import forms
 
-SOFT_LIMIT_S, HARD_LIMIT_S = 120.0, 200.0
-ROUNDS, ROUNDS_S, CALL_LIMIT_S = 7, 0.8, 15.0
+SOFT_LIMIT_S, HARD_LIMIT_S = 200.0, 280.0
+ROUNDS, ROUNDS_S, CALL_LIMIT_S, CAPTURE_LIMIT_S = 7, 0.8, 15.0, 25.0
 TARGET = 3.0
 METHOD = (
     "The programs as they are, in float64 where they are on the host; those that loop over elements under "
     "mb.jit are for the host and left out. Sizes fit a card where the program allows (the others are "
     "npkernels' own). Before each run the arguments that the program writes to are made anew, outside the "
     "clock; it stops when the card is done with all results. Two runs come before those that count; medians. "
-    "At a small size, results are compared with NumPy's, at the full size with CuPy's."
+    "At a small size, results are compared with NumPy's, at the full size with CuPy's. compiled is mb.compile "
+    "of the same text (form tells of others): arrays are arguments, also those that it makes of zeros, numbers "
+    "are constants; what cannot be captured counts as the eager program."
 )
 
 # Larger than on the host: a card needs more to do. Steps are fewer where there are many.
@@ -70,10 +73,11 @@ class Runner:
         make: Callable[[Any], Any],
         copy: Callable[[Any], Any],
         run: Callable[[Sequence[Any]], Results],
+        changed: Sequence[bool] = (),
     ) -> None:
         self.card = card
         self.kept = [make(x) if isinstance(x, np.ndarray) else x for x in inputs]
-        changed = [n in kernel.writes for n in kernel.parameters]
+        changed = changed or [n in kernel.writes for n in kernel.parameters]
         self.changed = [c and isinstance(x, np.ndarray) for x, c in zip(inputs, changed, strict=True)]
         self.copy = copy
         self.run = run
@@ -97,6 +101,40 @@ def on_mirabelle(kernel: Kernel, card: Card, inputs: Sequence[Any]) -> Runner:
         return tuple([mb.materialize(r) if isinstance(r, mb.AbstractArray) else r for r in results])
 
     return Runner(kernel, card, inputs, card.ours, lambda x: mb.materialize(mb.copy(x)), run)
+
+
+class Compiled:
+    """Runners of `mb.compile` of a kernel, all of the first form that can be captured."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.forms = forms(kernel.name)
+
+    def __call__(self, kernel: Kernel, card: Card, inputs: Sequence[Any]) -> Runner:
+        import mirabelle as mb
+        from mirabelle.compiling import TraceError
+
+        xp = mb.namespace(mb.CuArray)
+        while True:
+            form = self.forms[0]
+            start = form.start(inputs)
+            call = form.calling(mb.compile, xp, inputs)
+            arrays = [n for n, x in zip(kernel.parameters, inputs, strict=True) if isinstance(x, np.ndarray)]
+            changed = [n in kernel.writes for n in arrays] if len(arrays) == len(start) else [True] * len(start)
+
+            def run(arguments: Sequence[Any], call: Callable[..., Any] = call) -> Results:
+                return tuple(
+                    [mb.materialize(r) if isinstance(r, mb.AbstractArray) else r for r in call(arguments)]
+                )
+
+            runner = Runner(kernel, card, start, card.ours, lambda x: mb.materialize(mb.copy(x)), run, changed)
+            if len(self.forms) == 1:
+                return runner
+            try:
+                runner.timed()
+            except TraceError:
+                del self.forms[0]
+            else:
+                del self.forms[1:]
 
 
 def on_cupy(kernel: Kernel, card: Card, inputs: Sequence[Any]) -> Runner:
@@ -128,7 +166,7 @@ def measured(kernel: Kernel, record: Recorder) -> dict[str, Any]:
     runners: dict[str, Runner] = {}
     first: dict[str, float] = {}
     results: dict[str, Results] = {}
-    for name, maker in (("cupy", on_cupy), ("mirabelle", on_mirabelle)):
+    for name, maker in (("cupy", on_cupy), ("mirabelle", on_mirabelle), ("compiled", Compiled(kernel))):
 
         def made(name: str = name, maker: Callable[..., Runner] = maker) -> Runner:
             _, little = maker(kernel, card, small).timed()
@@ -137,12 +175,13 @@ def measured(kernel: Kernel, record: Recorder) -> dict[str, Any]:
             first[name], results[name] = runner.timed()
             return runner
 
-        runner = record.attempt(name, made, CALL_LIMIT_S)
+        runner = record.attempt(name, made, CAPTURE_LIMIT_S if name == "compiled" else CALL_LIMIT_S)
         if runner is not None:
             runners[name] = runner
     equal = None
-    if len(runners) == 2:
-        equal = record.attempt("equal", lambda: _equal(kernel, card, results["mirabelle"], results["cupy"]))
+    if "cupy" in runners:
+        mine = [results[n] for n in ("mirabelle", "compiled") if n in runners]
+        equal = record.attempt("equal", lambda: all(_equal(kernel, card, r, results["cupy"]) for r in mine))
     results.clear()
     counters = record.attempt("counters", lambda: counted(runners["mirabelle"]), CALL_LIMIT_S)
     times = _take_turns(runners, record)
@@ -161,10 +200,12 @@ def measured(kernel: Kernel, record: Recorder) -> dict[str, Any]:
         "equal_at_full_size": equal,
         "counters": counters,
     }
-    if len(times) == 2:
-        mine, theirs = (statistics.median(times[n]) for n in ("mirabelle", "cupy"))
-        found["over_cupy"] = theirs / mine
-        found["said"] = f"CuPy {theirs * 1e3:.2f} ms, mirabelle {mine * 1e3:.2f} ms: {theirs / mine:.2f}"
+    if "cupy" in times and "mirabelle" in times:
+        medians = {n: statistics.median(t) for n, t in times.items()}
+        theirs = medians["cupy"]
+        found["over_cupy"] = theirs / medians["mirabelle"]
+        found["compiled_over_cupy"] = theirs / medians.get("compiled", medians["mirabelle"])
+        found["said"] = "; ".join(f"{n} {t * 1e3:.2f} ms, {theirs / t:.2f}" for n, t in medians.items())
     return found
 
 
@@ -214,6 +255,7 @@ def report(record: Record) -> None:
     cases = record.cases
     over = {c["name"]: c["over_cupy"] for c in cases if "over_cupy" in c}
     mean = geometric_mean(list(over.values()))
+    compiled = {c["name"]: c["compiled_over_cupy"] for c in cases if "compiled_over_cupy" in c}
     failed = [c["name"] for c in cases if "mirabelle" not in c.get("times", {})]
     transfers = {
         c["name"]: {k: c["counters"][k] for k in ("transfers", "scalar_reads")}
@@ -224,6 +266,9 @@ def report(record: Record) -> None:
         "kernels": len(cases),
         "compared": len(over),
         "geometric_mean_over_cupy": mean,
+        "geometric_mean_compiled_over_cupy": geometric_mean(list(compiled.values())),
+        "not_compiled": [c["name"] for c in cases if "compiled" not in c.get("times", {})],
+        "compiled_slower_than_cupy": [n for n, v in compiled.items() if v < 0.95],
         "slower_than_cupy": [n for n, v in over.items() if v < 0.95],
         "failed": failed,
         "cupy_cannot": [c["name"] for c in cases if "cupy" not in c.get("times", {})],
@@ -237,20 +282,36 @@ def report(record: Record) -> None:
 
     show(
         "NumPy programs on the card: ms, median",
-        ["kernel", "CuPy", "mirabelle", "CuPy / mirabelle", "launches", "temporaries", "first call, s"],
+        [
+            "kernel",
+            "CuPy",
+            "mirabelle",
+            "compiled",
+            "CuPy / mirabelle",
+            "CuPy / compiled",
+            "launches",
+            "temporaries",
+            "first call, s",
+            "compiled, s",
+        ],
         [
             [
                 c["name"],
                 milliseconds(c, "cupy"),
                 milliseconds(c, "mirabelle"),
-                f"{c['over_cupy']:.2f}" if "over_cupy" in c else "-",
+                milliseconds(c, "compiled"),
+                *[f"{c[k]:.2f}" if k in c else "-" for k in ("over_cupy", "compiled_over_cupy")],
                 *[str(c["counters"][k]) if c.get("counters") else "-" for k in ("launches", "temporaries")],
-                f"{c['times']['mirabelle']['first_call_s']:.2f}" if "mirabelle" in c.get("times", {}) else "-",
+                *[
+                    f"{c['times'][n]['first_call_s']:.2f}" if n in c.get("times", {}) else "-"
+                    for n in ("mirabelle", "compiled")
+                ],
             ]
             for c in cases
         ],
         [
             f"Geometric mean over CuPy eager, {len(over)} kernels: {mean:.2f} (target {TARGET:g}).",
+            f"Compiled, where that can be captured: {geometric_mean(list(compiled.values())):.2f}.",
             f"mirabelle failed: {', '.join(failed) or 'none'}.",
             f"Transfers or scalar reads: {', '.join(transfers) or 'none'}.",
         ],

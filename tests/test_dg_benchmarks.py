@@ -209,3 +209,14 @@ def test_an_example_that_fails_is_a_table() -> None:
 def test_errors_of_rounding_have_no_rate() -> None:
     table = Table("line", 3, 4.0, cells=[4, 8], l2={"u": [1e-14, 2e-14]})
     assert table.rates() == {"u": [None]} and table.rate is None and table.met
+
+
+def test_studies_run_on_other_arrays() -> None:
+    assert STUDIES["taylor-green"].on(mb.RefArray).runs[0]["array"] is mb.RefArray
+    study = STUDIES["standing-wave-1d"].on(mb.RefArray)
+    assert isinstance(study, Study)
+    few = Study(study.example, {1: (4, 8)}, study.cell_types, (1,), end_time=0.1, parameters=study.parameters)
+    assert [t.order for t in few.tables()] == [1]
+    for name in ("riemann", "free-stream"):
+        with pytest.raises(SystemExit, match="HostArray only"):
+            STUDIES[name].on(mb.RefArray)

@@ -43,7 +43,7 @@ def test_children_compute(method, family, monkeypatch):
     context = multiprocessing.get_context(method)
     ours, theirs = context.Pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # forking a process that has threads
+        warnings.simplefilter("ignore")  # forking a process that has threads, and perhaps JAX
         child = context.Process(target=in_child, args=(theirs, x))
         child.start()
     assert ours.poll(60)
@@ -61,7 +61,7 @@ def forked(f):
     """The answer of a forked child, or its failure."""
     read, write = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore")
         pid = os.fork()
     if not pid:
         try:

@@ -284,6 +284,7 @@ def test_other_statements_do_not_wait_for_threads_that_are_in_a_list():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking a process that has threads
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # JAX's, where another test has imported it
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_forked_child_runs_the_lists_of_its_parent(busy):
     x = np.zeros(1 << 14)

@@ -32,6 +32,13 @@ def _several_axes(name: str) -> None:
             for k, axis in enumerate(axes):
                 x = getattr(xp.fft, name[:-1])(x, n=None if s is None else s[k], axis=axis, norm=norm)
             return x
+        if axes is not None and all(-x.ndim <= axis < x.ndim for axis in axes):
+            # In order: CuPy confuses lengths of axes that are not. (The last is special to real transforms.)
+            last = 1 if name in ("rfftn", "irfftn") else 0
+            axes = [axis % x.ndim for axis in axes]
+            order = sorted(range(len(axes) - last), key=axes.__getitem__) + [len(axes) - 1] * last
+            axes = tuple(axes[k] for k in order)
+            s = None if s is None else tuple(s[k] for k in order)
         return getattr(xp.fft, name)(x, s=s, axes=axes, norm=norm)
 
 

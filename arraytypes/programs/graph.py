@@ -10,8 +10,6 @@ views do, which says slices, transposes, reshapes, stretches and diagonals alike
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import itertools
 import math
 import operator
@@ -24,11 +22,7 @@ import numpy as np
 from mirabelle.dispatch.promotion import Sig
 
 _serials = itertools.count(1)
-# Nodes by what they are. (No WeakValueDictionary: its methods would be much of what making a node takes. Keys
-# of nodes that are gone stay until so many are known; who has their operands' ids now finds nothing there.)
-FEW_KNOWN = 1 << 14
-_known: dict[Any, weakref.ref[Node]] = {}
-_most = [FEW_KNOWN]
+_known: weakref.WeakValueDictionary[Any, Node] = weakref.WeakValueDictionary()
 _new = object.__new__
 
 
@@ -74,42 +68,30 @@ class Node:
         return f"<{self.label}: {self.dtype.name}{list(self.shape)}>"
 
 
-def _made(cls: Any, key: Any, shape: tuple[int, ...], dtype: np.dtype, operands: tuple[Node, ...]) -> Any:
-    """The node of a key, made if there is none. What else it consists of is the caller's to fill in."""
+def _made(
+    cls: Any, key: Any, shape: tuple[int, ...], dtype: np.dtype, operands: tuple[Node, ...], fields: Any
+) -> Any:
+    """The node of a key, made if there is none."""
     if key is not None:
-        known = _known.get(key)
-        found = None if known is None else known()
+        found = _known.get(key)
         if found is not None:
             return found
     node = _new(cls)
     node.shape = shape
     node.dtype = dtype
     node.operands = operands
-    node.line = current_line() if line_of_all is None else line_of_all
+    node.line = current_line()
     node.serial = next(_serials)
-    node.bound = False
-    for x in operands:
-        if x.bound:
-            node.bound = True
-            break
+    node.bound = any(x.bound for x in operands)
+    for name, value in fields:
+        setattr(node, name, value)
     if key is not None:
-        if len(_known) >= _most[0]:
-            _forget()
-        _known[key] = weakref.ref(node)
+        _known[key] = node
     return node
 
 
-def _forget() -> None:
-    """Drop the keys of nodes that are gone."""
-    global _known
-    _known = {key: node for key, node in list(_known.items()) if node() is not None}
-    _most[0] = max(FEW_KNOWN, 2 * len(_known))
-
-
-# Where the program is, which new nodes note: set while a function is captured. An operation that makes several
-# nodes finds its line once.
+# Where the program is, which new nodes note: set while a function is captured.
 current_line: Callable[[], Any] = lambda: None
-line_of_all: Any = None
 
 
 class Input(Node):
@@ -129,10 +111,9 @@ class Input(Node):
 
 
 def input_node(number: int, shape: tuple[int, ...], dtype: np.dtype, name: str) -> Input:
-    node: Input = _made(Input, None, shape, dtype, ())
-    node.number, node.name = number, name
+    node = _made(Input, None, shape, dtype, (), (("number", number), ("name", name)))
     node.bound = True
-    return node
+    return node  # type: ignore[no-any-return]
 
 
 class Data(Node):
@@ -148,9 +129,8 @@ class Data(Node):
 
 
 def data_node(family: Any, view: Any) -> Data:
-    node: Data = _made(Data, ("data", id(view)), view.shape, view.dtype, ())
-    node.family, node.view = family, view
-    return node
+    fields = (("family", family), ("view", view))
+    return _made(Data, ("data", id(view)), view.shape, view.dtype, (), fields)  # type: ignore[no-any-return]
 
 
 class Empty(Node):
@@ -163,7 +143,7 @@ class Empty(Node):
 
 
 def empty_node(shape: tuple[int, ...], dtype: np.dtype) -> Node:
-    return _made(Empty, ("empty", shape, dtype), shape, dtype, ())  # type: ignore[no-any-return]
+    return _made(Empty, ("empty", shape, dtype), shape, dtype, (), ())  # type: ignore[no-any-return]
 
 
 class Map(Node):
@@ -186,17 +166,9 @@ class Map(Node):
 
 
 def map_node(sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...]) -> Map:
-    key: list[Any] = ["map", sig.id, shape]
-    operands = []
-    for a in args:
-        if isinstance(a, Node):
-            operands.append(a)
-            key.append(id(a))
-        else:
-            key.append(number_key(a))
-    node: Map = _made(Map, tuple(key), shape, sig.out, tuple(operands))
-    node.sig, node.args = sig, args
-    return node
+    operands = tuple([a for a in args if isinstance(a, Node)])
+    key = ("map", sig.id, shape, *[id(a) if isinstance(a, Node) else number_key(a) for a in args])
+    return _made(Map, key, shape, sig.out, operands, (("sig", sig), ("args", args)))  # type: ignore[no-any-return]
 
 
 def number_key(a: Any) -> Any:
@@ -230,9 +202,8 @@ def fold_node(
     dtype: np.dtype,
 ) -> Fold:
     key = ("fold", id(reduction), id(operand), axes, keepdims, dtype)
-    node: Fold = _made(Fold, key, shape, dtype, (operand,))
-    node.reduction, node.axes, node.keepdims = reduction, axes, keepdims
-    return node
+    fields = (("reduction", reduction), ("axes", axes), ("keepdims", keepdims))
+    return _made(Fold, key, shape, dtype, (operand,), fields)  # type: ignore[no-any-return]
 
 
 class Part(Node):
@@ -268,25 +239,21 @@ def part_node(
     table: bool = False,
 ) -> Node:
     """The part; the value itself where it shows all of it as it is."""
-    if not table and offset == 0 and shape == source.shape and dtype == source.dtype:
-        whole = c_strides(shape, dtype)
-        if strides == whole or all(n == 1 or s == c for n, s, c in zip(shape, strides, whole, strict=True)):
-            return source
+    same = not table and offset == 0 and shape == source.shape and dtype == source.dtype
+    if same and all(n == 1 or s == c for n, s, c in zip(shape, strides, c_strides(shape, dtype), strict=True)):
+        return source
     key = ("part", id(source), offset, shape, strides, dtype, table)
-    node: Part = _made(Part, key, shape, dtype, (source,))
-    node.offset, node.strides, node.table = offset, strides, table
-    return node
+    fields = (("offset", offset), ("strides", strides), ("table", table))
+    return _made(Part, key, shape, dtype, (source,), fields)  # type: ignore[no-any-return]
 
 
 def c_strides(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:
     """The strides of memory in C's order."""
     step = dtype.itemsize
-    if len(shape) == 1:
-        return (step,)
     strides = []
     for n in reversed(shape):
         strides.append(step)
-        step *= n or 1
+        step *= max(n, 1)
     return tuple(reversed(strides))
 
 
@@ -343,9 +310,8 @@ def update_node(
     value: Node,
 ) -> Node:
     key = ("update", id(base), offset, shape, strides, dtype, id(value))
-    node: Update = _made(Update, key, base.shape, base.dtype, (base, value))
-    node.offset, node.part_shape, node.strides, node.part_dtype = offset, shape, strides, dtype
-    return node
+    fields = (("offset", offset), ("part_shape", shape), ("strides", strides), ("part_dtype", dtype))
+    return _made(Update, key, base.shape, base.dtype, (base, value), fields)  # type: ignore[no-any-return]
 
 
 class Product(Node):
@@ -358,7 +324,7 @@ class Product(Node):
 
 
 def product_node(x1: Node, x2: Node, shape: tuple[int, ...], dtype: np.dtype) -> Node:
-    return _made(Product, ("product", id(x1), id(x2)), shape, dtype, (x1, x2))  # type: ignore[no-any-return]
+    return _made(Product, ("product", id(x1), id(x2)), shape, dtype, (x1, x2), ())  # type: ignore[no-any-return]
 
 
 class Call(Node):
@@ -408,9 +374,8 @@ def call_node(
     outputs: tuple[tuple[tuple[int, ...], np.dtype], ...],
 ) -> Call:
     key = ("call", kind, routine, frozen(template), *map(id, operands))
-    node: Call = _made(Call, key, (), np.dtype(np.bool_), operands)
-    node.kind, node.routine, node.template, node.outputs = kind, routine, template, outputs
-    return node
+    fields = (("kind", kind), ("routine", routine), ("template", template), ("outputs", outputs))
+    return _made(Call, key, (), np.dtype(np.bool_), operands, fields)  # type: ignore[no-any-return]
 
 
 def frozen(nest: Any) -> Any:
@@ -443,9 +408,7 @@ class Result(Node):
 
 def result_node(call: Any, number: int) -> Node:
     shape, dtype = call.outputs[number]
-    node: Result = _made(Result, ("result", id(call), number), shape, dtype, (call,))
-    node.number = number
-    return node
+    return _made(Result, ("result", id(call), number), shape, dtype, (call,), (("number", number),))  # type: ignore[no-any-return]
 
 
 # Going through a graph
@@ -454,51 +417,8 @@ def result_node(call: Any, number: int) -> Node:
 _serial_of = operator.attrgetter("serial")
 
 
-# The graph that was gone through last: passes that change nothing leave it to the next. (Only while a graph is
-# being worked on: what is kept here cannot go.)
-_latest: tuple[Any, list[Node]] = ((), [])
-_latest_users: tuple[Any, dict[int, list[Node]]] = ((), {})
-_working = 0
-# So many nodes are much for the collector of garbage.
-MANY = 10_000
-
-
-@contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """A graph is worked on within the block. Garbage is not looked for meanwhile: it would be looked for again
-    and again in what is made here, and stays."""
-    global _latest, _latest_users, _working
-    collects = gc.isenabled()
-    gc.disable()
-    _working += 1
-    before = next(_serials)
-    try:
-        yield
-    finally:
-        _working -= 1
-        _latest, _latest_users = ((), []), ((), {})
-        if collects:
-            if next(_serials) - before > MANY and not gc.get_freeze_count():
-                # Straight among what is old: else it would be gone through for each generation.
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
-
-
 def ordered(outputs: Iterable[Node]) -> list[Node]:
-    """All nodes that some depend on, operands first, else in the order of the program. The list is not to be
-    changed."""
-    global _latest
-    before, nodes = _latest
-    if before is outputs and before:
-        return nodes
-    nodes = _in_order(outputs)
-    if _working and type(outputs) is tuple:
-        _latest = outputs, nodes
-    return nodes
-
-
-def _in_order(outputs: Iterable[Node]) -> list[Node]:
+    """All nodes that some depend on, operands first, else in the order of the program."""
     # (Nodes are equal only if they are the same.)
     found: dict[Node, None] = {}
     stack = list(outputs)
@@ -539,21 +459,11 @@ def _in_order(outputs: Iterable[Node]) -> list[Node]:
 
 
 def users_of(nodes: Iterable[Node]) -> dict[int, list[Node]]:
-    """For each node (by id) those that read it, each as often as it does. The lists are not to be changed."""
-    global _latest_users
-    before, found = _latest_users
-    if before is nodes:
-        return found
-    found = {}
+    """For each node (by id) those that read it, each as often as it does."""
+    found: dict[int, list[Node]] = {}
     for node in nodes:
         for x in node.operands:
-            readers = found.get(id(x))
-            if readers is None:
-                found[id(x)] = [node]
-            else:
-                readers.append(node)
-    if nodes is _latest[1]:
-        _latest_users = nodes, found
+            found.setdefault(id(x), []).append(node)
     return found
 
 
@@ -563,12 +473,12 @@ def rewritten(outputs: tuple[Node, ...], rule: Callable[[Node], Node]) -> tuple[
     changed: dict[Node, Node] = {}
     for node in ordered(outputs):
         moved = node
-        if changed and not changed.keys().isdisjoint(node.operands):
+        if not changed.keys().isdisjoint(node.operands):
             moved = placed_as(node, node.rebuilt(tuple([changed.get(x, x) for x in node.operands])))
-        made = rule(moved)
+        made = placed_as(node, rule(moved))
         if made is not node:
-            changed[node] = placed_as(node, made)
-    return tuple([changed.get(x, x) for x in outputs]) if changed else tuple(outputs)
+            changed[node] = made
+    return tuple([changed.get(x, x) for x in outputs])
 
 
 def placed_as(old: Node, new: Node) -> Node:

@@ -58,9 +58,8 @@ class Subgraph:
         from mirabelle.arraytypes.programs.planning import planned
         from mirabelle.arraytypes.programs.running import StepByStep
 
-        with graph.undisturbed():
-            outputs = chosen_passes().applied(self.outputs)
-            plan = planned(outputs, self.inputs, owned)
+        outputs = chosen_passes().applied(self.outputs)
+        plan = planned(outputs, self.inputs, owned)
         return inner._plan_runner(plan) or StepByStep(inner, plan)
 
     @property

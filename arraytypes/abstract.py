@@ -24,25 +24,26 @@ from mirabelle.dispatch.tree import is_element
 
 
 def _reflected(verb: Any) -> Any:
-    operator = verb.operator
+    methods = verb.core.operator_table
 
     def reflected(self: Any, other: Any, /) -> Any:
-        return operator(other, self)
+        return methods[type(other), type(self)](other, self)
 
     reflected.__name__ = f"r{verb.__name__}"
     return reflected
 
 
 def _inplace(verb: Any) -> Any:
-    operator = verb.operator
+    methods = verb.core.operator_table
+    assign = verbs.assign.core.table
 
     def inplace(self: Any, other: Any, /) -> Any:
-        result = operator(self, other)
+        result = methods[type(self), type(other)](self, other)
         if result is NotImplemented:
             return result
-        if not self.shape and not np.can_cast(result.dtype, self.dtype, "same_kind"):
+        if not self.ndim and not np.can_cast(result.dtype, self.dtype, "same_kind"):
             return result  # `x[i] += 1.5`: an element is a number, and x[i] = ... casts it back
-        return verbs.assign(self, result, casting="same_kind")
+        return assign[type(self), type(result)](self, result, casting="same_kind")
 
     inplace.__name__ = f"i{verb.__name__}"
     return inplace
@@ -198,7 +199,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         """
         if index:
             return self[self._element_index(index[0] if len(index) == 1 else index)].item()
-        if self.size != 1:
+        if self.shape and self.size != 1:
             raise ValueError(
                 "can only convert an array of size 1 to a Python scalar: this one has "
                 f"{self.size} elements. Fetch them all with mb.to_numpy(x), or one with x[i]."
@@ -224,7 +225,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         return verbs.fetch(self).reshape(())
 
     def _scalar(self, kind: str) -> Any:
-        if self.size != 1 or (kind != "bool" and self.ndim > 0 and self.size != 1):
+        if self.shape and self.size != 1:
             raise TypeError(
                 f"only arrays of one element convert to {kind}; this one has shape {self.shape}. "
                 "Reduce it first, for instance with mb.sum(x), or fetch it with mb.to_numpy(x)."
@@ -232,7 +233,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         return self._read().item()
 
     def __bool__(self) -> bool:
-        if self.size != 1:
+        if self.shape and self.size != 1:
             raise ValueError(
                 "The truth value of an array with more than one element is ambiguous. "
                 "Use mb.any(x) or mb.all(x)."
@@ -297,11 +298,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
 
         return device_of(self)
 
-    def __getitem__(self, key: Any, /) -> Any:
-        return verbs.getitem(self, key)
-
-    def __setitem__(self, key: Any, value: Any, /) -> None:
-        verbs.setitem(self, key, value)
+    __getitem__, __setitem__ = verbs.getitem, verbs.setitem
 
     # A linear operator, to SciPy's iterative solvers: NumPy's vectors give NumPy's
 
@@ -352,10 +349,8 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
 
         return bundle(self)
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from mirabelle.arraytypes.interop import numpy_ufunc
-
-        return numpy_ufunc(ufunc, method, inputs, kwargs)
+    # `interop`, which stands on this module, gives it.
+    __array_ufunc__: Any
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         from mirabelle.arraytypes.interop import numpy_function

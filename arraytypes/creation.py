@@ -8,7 +8,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import as_numpy, as_shape, is_small, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_numpy, as_shape, is_small, wrap
 from mirabelle.arraytypes.elementwise import Scalar
 from mirabelle.arraytypes.gpu_interop import on_card, shared
 from mirabelle.arraytypes.host import HostArray, share
@@ -23,11 +23,19 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     maker = maker_of(device)
     leaf = Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype)))
     x = wrap(maker.family, leaf)
-    if type(leaf.view) is np.ndarray and type(value) is int and value in (0, 1) and is_small(leaf.shape, 1):
-        leaf.view.fill(value)
-        return maker(x)
     del leaf  # a second holder would be taken for a reader, and the write would go to other memory
-    return maker(verbs.assign(x, value))
+    return maker(x if _filled_at_once(x, value) else verbs.assign(x, value))
+
+
+def _filled_at_once(x: Any, value: Any) -> bool:
+    """Fill a small new array of the host with 0 or 1; say no for all others."""
+    leaf = x._node if isinstance(x, DenseArray) else None
+    if type(leaf) is not Leaf or type(leaf.view) is not np.ndarray or type(value) is not int:
+        return False
+    if value not in (0, 1) or not is_small(leaf.shape, 1):
+        return False
+    leaf.view.fill(value)
+    return True
 
 
 def _in_order(x: Any, order: str) -> Any:
@@ -120,7 +128,7 @@ def _like(x: Any, value: Any, dtype: Any, order: str, shape: Any, device: Any) -
             return empty(shape, dtype or x.dtype, device=device)
         return _filled(shape, value, dtype or x.dtype, device)
     made = verbs.similar(x, dtype=dtype, shape=shape)
-    return made if value is None else verbs.assign(made, value)
+    return made if value is None or _filled_at_once(made, value) else verbs.assign(made, value)
 
 
 @keyword_only("dtype", "order")

@@ -120,6 +120,14 @@ class DenseArray(AbstractArray):
     # A quicker x[index] = value for small parts: x, index, value → whether it was done.
     _put_small: Any = None
 
+    # A quicker concatenation of small arrays: arrays, axis, whether along a new one → array, or None.
+    _join_small: Any = None
+
+    # x[mask] and x[mask] = value where nobody knows yet what the mask holds (see programs/picked.py): x, index
+    # → what is picked, or None; x, index, value → whether it was done.
+    _pick: Any = None
+    _put: Any = None
+
     @classmethod
     def _upload(cls, data: np.ndarray) -> Any:
         """A view of new memory at this place with these contents."""
@@ -510,6 +518,12 @@ exchange: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_exchan
 
 def as_shape(shape: Any) -> tuple[int, ...]:
     """A shape given as an int or a sequence, checked."""
+    if type(shape) is tuple:
+        for n in shape:
+            if type(n) is not int or n < 0:
+                break
+        else:
+            return shape
     if isinstance(shape, (int, np.integer)):
         shape = (shape,)
     try:

@@ -103,13 +103,16 @@ def elementwise_method(op: Op) -> Callable[..., Any]:
 def _rule_of(types: Any) -> Any:
     """The rule that one of the types has for all elementwise operations.
 
-    Of several, that of structured arrays: whatever their parts hold, it takes the operation to the parts.
+    Of several, that of structured arrays: whatever their parts hold, it takes the operation to the parts. (But
+    before all that of a type which says so.)
     """
     found = None
     for t in types:
         rule = getattr(t, "_elementwise", None)
         if rule is not None and (found is None or hasattr(t, "_stored")):
             found = rule
+        if rule is not None and hasattr(t, "_elementwise_first"):
+            return rule
     return found
 
 
@@ -219,7 +222,7 @@ def of_three(op: Op, types: Any, family: Any) -> Callable[..., Any]:
 
 def _reader(t: type) -> Any:
     """How the version of an array of type `t` is captured; None where that is not settled by the type."""
-    from mirabelle.arraytypes.wrappers import View, Wrapper, shown_part
+    from mirabelle.arraytypes.wrappers import View, Wrapper, shown_by_rule, shown_memory, shown_part
 
     if issubclass(t, DenseArray):
         return _node if t.parameters and len(t.parameters) == 2 else None
@@ -228,7 +231,9 @@ def _reader(t: type) -> Any:
         while issubclass(root, Wrapper):
             root = root.parent_type
         if issubclass(root, DenseArray):
-            return shown_part if issubclass(t, View) else verbs.capture
+            if issubclass(t, View) and t.parent_type is root:
+                return shown_memory
+            return shown_part if shown_by_rule(t) else verbs.capture
     return None
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import pool
-from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, evaluated, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.styles import HOST
 from mirabelle.dispatch.tree import Leaf
 
@@ -43,6 +43,10 @@ class HostArray(DenseArray):
     @classmethod
     def _download(cls, view: np.ndarray) -> np.ndarray:
         return view
+
+    def _read(self) -> np.ndarray:
+        # (No gate is in the way of host memory: it counts what passes.)
+        return super()._read() if counters.active else evaluated(self).view.reshape(())
 
     @classmethod
     def _copy_into(cls, dest: np.ndarray, source: np.ndarray) -> None:

@@ -42,6 +42,7 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf, broadcast_shapes
 
 _INT64 = np.dtype(np.int64)
 Basic = (int, np.integer, slice, type(None), type(Ellipsis))
+_COMMON = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
 class Advanced:
@@ -68,7 +69,10 @@ class Advanced:
 
 def is_advanced(index: tuple[Any, ...]) -> bool:
     """Does an index hold a mask, an array or a list?"""
-    return any(not isinstance(i, Basic) or isinstance(i, (bool, np.bool_)) for i in index)
+    for i in index:
+        if type(i) not in _COMMON and (not isinstance(i, Basic) or isinstance(i, (bool, np.bool_))):
+            return True
+    return False
 
 
 def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
@@ -100,7 +104,7 @@ def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
                 basic.append(None)
                 arrays.append(_uploaded(family, np.zeros(int(bool(verbs.fetch(e))), np.int64)))
                 continue
-            _check_mask(e, x.shape[axis : axis + e.ndim], axis)
+            check_mask(e, x.shape[axis : axis + e.ndim], axis)
             positions = positions_of(e)
             basic += [slice(None)] * e.ndim
             arrays += positions
@@ -192,7 +196,8 @@ def _uploaded(family: Any, data: np.ndarray) -> Any:
     return wrap(family, leaf)
 
 
-def _check_mask(mask: Any, shape: tuple[int, ...], axis: int) -> None:
+def check_mask(mask: Any, shape: tuple[int, ...], axis: int) -> None:
+    """Does a mask fit the axes from `axis` on, which are of that shape? Else an IndexError."""
     for d, (n, m) in enumerate(zip(shape, mask.shape, strict=True)):
         if m not in (n, 0):  # (an empty mask fits, and picks nothing)
             raise IndexError(
@@ -416,6 +421,10 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
     quick = _at_once(x, index)
     if quick is not None:
         return quick
+    pick = leaf_family(type(x))._pick
+    picked = None if pick is None else pick(x, index)
+    if picked is not None:
+        return picked
     if _is_flat(x, index):
         _evaluated(x)  # (a mask made from the same array reads it then, and is not asked for twice)
         return gathered(_in_a_row(x), _flat_places(index[0]))
@@ -497,6 +506,8 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
             chosen = verbs.where(mask, assigned_value(x, value), x)
         verbs.assign(x, chosen)
         return
+    if not op and family._put is not None and family._put(x, index, value):
+        return
     if _is_flat(x, index) and valued_leaf(x._node) is not None:
         scatter_into(_in_a_row(x), _flat_places(index[0]), value, op)
         return
@@ -515,4 +526,4 @@ def _is_mask_of(x: Any, i: Any) -> bool:
 
 
 def _is_single(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, complex, np.generic)) or getattr(value, "shape", None) == ()
+    return isinstance(value, (bool, int, float, complex, np.generic)) or getattr(value, "ndim", None) == 0

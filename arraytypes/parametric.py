@@ -137,4 +137,4 @@ def checked_dtype(dtype: Any) -> np.dtype:
         raise TypeError(
             f"Arrays hold booleans, integers, real and complex numbers; {d.name} is none of them. {cure}"
         )
-    return d.newbyteorder("=")
+    return d if d.isnative else d.newbyteorder("=")

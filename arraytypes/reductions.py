@@ -6,6 +6,7 @@ along the same axes that are pending together are computed in one pass.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +26,7 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 class Reduction:
     """How elements combine: NumPy's ufunc, or a user's function of two scalars with a start."""
 
-    __slots__ = ("init", "name", "scalar", "ufunc")
+    __slots__ = ("_neutral", "init", "name", "scalar", "ufunc")
 
     def __init__(
         self, name: str, ufunc: Any = None, scalar: Callable[..., Any] | None = None, init: Any = None
@@ -34,9 +35,15 @@ class Reduction:
         self.ufunc = ufunc
         self.scalar = scalar
         self.init = init
+        self._neutral: dict[np.dtype, Any] = {}
 
     def neutral(self, dtype: np.dtype) -> Any:
         """What changes nothing when combined; None where there is no such value."""
+        if dtype not in self._neutral:
+            self._neutral[dtype] = self._found_neutral(dtype)
+        return self._neutral[dtype]
+
+    def _found_neutral(self, dtype: np.dtype) -> Any:
         if self.name == "sum":
             return dtype.type(0)
         if self.name == "prod":
@@ -94,7 +101,19 @@ def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
-_EVERY = tuple(tuple(range(n)) for n in range(5))
+# What axes mostly are, by type.
+_PLAIN = {type(None), int, (int,), (int, int), (int, int, int)}
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _shapes(shape: tuple[int, ...], axis: Any, keepdims: bool, kinds: Any) -> tuple[Any, Any, bool]:
+    """The axes of a reduction, the shape of its result, and whether it is of no elements."""
+    axes = normal_axes(axis, len(shape))
+    if keepdims:
+        kept = [1 if i in axes else n for i, n in enumerate(shape)]
+    else:
+        kept = [n for i, n in enumerate(shape) if i not in axes]
+    return axes, tuple(kept), any(shape[a] == 0 for a in axes)
 
 
 @verbs.reduce_.method
@@ -102,9 +121,13 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     if x.carries_derivatives and hasattr(x, "_stored"):  # the parts of a structured array hold dual numbers
         return verbs.reduce_(x._stored(), reduction, axis=axis, dtype=dtype, keepdims=keepdims)
     shape = x.shape
-    whole = axis is None and not keepdims
-    axes = _EVERY[len(shape)] if whole and len(shape) < len(_EVERY) else normal_axes(axis, len(shape))
-    if reduction.name in ("min", "max") and any(shape[a] == 0 for a in axes):
+    # (The types tell 1 from 1.0, which is no axis.)
+    kinds: Any = tuple(map(type, axis)) if type(axis) is tuple else type(axis)
+    if kinds in _PLAIN:
+        axes, kept, empty = _shapes(shape, axis, keepdims, kinds)
+    else:
+        axes, kept, empty = _shapes.__wrapped__(shape, axis, keepdims, None)
+    if empty and reduction.name in ("min", "max"):
         name = {"min": "minimum", "max": "maximum"}[reduction.name]
         raise ValueError(
             f"zero-size array to reduction operation {name} which has no identity: an axis of "
@@ -112,11 +135,6 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
         )
     if dtype is not None and dtype is not x.dtype:
         x = cast_to(x, checked_dtype(dtype))
-    kept: tuple[int, ...] = ()
-    if keepdims:
-        kept = tuple([1 if i in axes else n for i, n in enumerate(shape)])
-    elif not whole:
-        kept = tuple([n for i, n in enumerate(shape) if i not in axes])
     family = leaf_family(type(x))
     version = verbs.capture(x)
     if type(version) is Reduced:  # a reduction of a reduction: the inner one becomes a leaf in time

@@ -58,7 +58,7 @@ class _Methods:
     def _run(self, method: str, *operands: Any, out: Any = None, **options: Any) -> Any:
         if out is not None:
             options["out"] = out if isinstance(out, tuple) else (out,)
-        return numpy_ufunc(self._ufunc, method, operands, options)
+        return numpy_ufunc(self, self._ufunc, method, *operands, **options)
 
     def reduce(
         self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,

@@ -17,7 +17,9 @@ mirabelle.View[Transpose[HostArray[int64, 2]], 2]
 
 from __future__ import annotations
 
+import functools
 import operator
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -171,6 +173,18 @@ class BroadcastTo(Wrapper):
         return view.broadcast_to(self._shape)
 
 
+_SHOWN_BY_RULE = frozenset((PermutedDims, Transpose, View, Reshaped, BroadcastTo))
+
+
+def shown_by_rule(t: Any) -> bool:
+    """Does `_show` say all of what an array of this type shows: are its wrappers all of this module?"""
+    while issubclass(t, Wrapper):
+        if generic_class(t) not in _SHOWN_BY_RULE:
+            return False
+        t = t.parent_type
+    return True
+
+
 # What is at the bottom
 
 
@@ -218,27 +232,53 @@ def _(x: Wrapper) -> Any:
 
 
 def shown_part(x: Any) -> Any:
-    """What `capture` gives for a View: quicker for one right around evaluated memory, turned or not."""
+    """What `capture` gives for a wrapper of this module: quicker for one around evaluated memory."""
+    root = x._parent
+    while isinstance(root, Wrapper):
+        root = root._parent
+    if not isinstance(root, DenseArray):
+        return verbs.capture(x)
+    node = root._node
+    if type(node) is not Leaf:
+        if node.value is None:
+            return verbs.capture(x)
+        root._node = node = node.value
+    leaf = _new(Leaf)
+    leaf.view = x._show(node.view if root is x._parent else through(x._parent, node.view))
+    leaf.shape = x._shape
+    leaf.dtype = node.dtype
+    leaf.shows(node.root or node)
+    if node.foreign:
+        leaf.foreign = True
+        leaf.size = FOREIGN
+    return leaf
+
+
+def shown_memory(x: Any) -> Any:
+    """What `capture` gives for a View right around a dense array: what eager statements read most."""
     parent = x._parent
-    order: Any = None
-    if isinstance(parent, PermutedDims):
-        order, parent = parent._how, parent._parent
-    if isinstance(parent, DenseArray):
-        node = parent._node
-        if type(node) is not Leaf:
-            if node.value is None:
-                return verbs.capture(x)
-            parent._node = node = node.value
-        leaf = _new(Leaf)
-        leaf.view = (node.view if order is None else node.view.transpose(order))[x._how]
-        leaf.shape = x._shape
-        leaf.dtype = node.dtype
-        leaf.shows(node.root or node)
-        if node.foreign:
-            leaf.foreign = True
-            leaf.size = FOREIGN
-        return leaf
-    return verbs.capture(x)
+    node = parent._node
+    if type(node) is not Leaf:
+        if node.value is None:
+            return verbs.capture(x)
+        parent._node = node = node.value
+    leaf = _new(Leaf)
+    leaf.view = node.view[x._how]
+    leaf.shape = x._shape
+    leaf.dtype = node.dtype
+    leaf.root = root = node.root or node
+    parts = root.parts
+    if parts is None:
+        root.parts = [weakref.ref(leaf)]
+    else:
+        parts.append(weakref.ref(leaf))
+        n = len(parts)
+        if n >= 64 and not n & (n - 1):  # (as `Leaf.shows` does)
+            parts[:] = [ref for ref in parts if ref() is not None]
+    if node.foreign:
+        leaf.foreign = True
+        leaf.size = FOREIGN
+    return leaf
 
 
 @verbs.capture.method
@@ -280,7 +320,7 @@ def _rewrite(node: Any, x: Any, family: Any, full: tuple[int, ...], made: dict[i
         view = node.view
         if node.shape != full:
             view = BroadcastTo._of(wrap(family, node), None, full)._show(view)
-        out = Leaf(_through(x, view), node.foreign, root=node, table=node.table)
+        out = Leaf(through(x, view), node.foreign, root=node, table=node.table)
     else:
         args = tuple(_rewrite(a, x, family, full, made) for a in node.args or ())
         out = Broadcasted(node.sig, args, x.shape)
@@ -288,9 +328,9 @@ def _rewrite(node: Any, x: Any, family: Any, full: tuple[int, ...], made: dict[i
     return out
 
 
-def _through(x: Any, view: Any) -> Any:
+def through(x: Any, view: Any) -> Any:
     """What the chain of wrappers `x` shows of a view of its innermost parent."""
-    return x._show(_through(x._parent, view)) if isinstance(x, Wrapper) else view
+    return x._show(through(x._parent, view)) if isinstance(x, Wrapper) else view
 
 
 @verbs.fetch.method
@@ -326,11 +366,7 @@ def _(x: Wrapper, dtype: Any = None, shape: Any = None) -> Any:
 def _(x: AbstractArray, axes: Any) -> Any:
     given = tuple(axes)
     n = x.ndim
-    order = tuple(a + n if a < 0 else a for a in given)
-    if sorted(order) != list(range(n)):
-        raise ValueError(
-            f"axes {given} do not match an array of {n} dimension(s): name each of 0 to {n - 1} once."
-        )
+    order = _order(given, n, tuple(map(type, given)))
     if isinstance(x, PermutedDims):  # a permutation of a permutation is one
         return verbs.permute_dims(x._parent, tuple(x._how[a] for a in order))
     if isinstance(x, View) and isinstance(x._parent, PermutedDims) and order != tuple(range(n)):
@@ -340,9 +376,20 @@ def _(x: AbstractArray, axes: Any) -> Any:
             return verbs.permute_dims(part, tuple(swapped[1][a] for a in order))
     if order == tuple(range(n)):
         return x
-    shape = tuple(x.shape[a] for a in order)
+    shape = x.shape
     cls = Transpose if n == 2 else PermutedDims
-    return cls._of(x, order, shape)
+    return cls._of(x, order, tuple([shape[a] for a in order]))
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _order(given: tuple[int, ...], n: int, kinds: Any) -> tuple[int, ...]:
+    """Axes counted from the first, checked. (`kinds` tells 1 from 1.0.)"""
+    order = tuple(a + n if a < 0 else a for a in given)
+    if sorted(order) != list(range(n)):
+        raise ValueError(
+            f"axes {given} do not match an array of {n} dimension(s): name each of 0 to {n - 1} once."
+        )
+    return order
 
 
 @verbs.broadcast_to.method
@@ -395,7 +442,7 @@ def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
 # Parts
 
 
-def _indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...]:
+def indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of x[index], or NumPy's IndexError: found on an array of no memory."""
     return np.ndarray(shape, np.int8, _NOTHING, 0, (0,) * len(shape))[index].shape
 
@@ -406,9 +453,12 @@ _NOTHING = bytes(1)
 def view_of(x: Any, index: tuple[Any, ...]) -> Any:
     """The view x[index] shows, without the copy an element read is."""
     # With an ellipsis NumPy gives a view even of one element.
-    if not any(i is Ellipsis for i in index):
+    for i in index:
+        if i is Ellipsis:
+            break
+    else:
         index = (*index, Ellipsis)
-    shape = _indexed_shape(x.shape, index)
+    shape = indexed_shape(x.shape, index)
     if isinstance(x, View):  # a part of a part is one
         once = _composed(x._parent.shape, x._how, index)
         if once is not None:

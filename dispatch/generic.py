@@ -482,15 +482,17 @@ def generic(
         call.append(f"{p.name}={p.name}")
     key = ", ".join(f"type({d})" for d in dispatched)
     body = f"    return _table[{key}]({', '.join(call)})\n"
+    filename = f"<mirabelle generic {name}>"
+    # What operators run: they come with operands alone.
+    narrow = ", ".join(["*" if h == "*_more" else h for h in head])
+    code = operators = compile(f"def {name}({narrow}):\n{body}", filename, "exec")
     if wider:
         head += ["**_options"] if starred else ["*_more", "**_options"]
         known = ", ".join(f"{p.name!r}: {p.name}" for p in rest if p.default is not p.empty)
         operands = "".join(f"{p.name}, " for p in signature.parameters.values() if p.name not in defaults)
         asked = f"_further(({operands}), {{{known}}}, _more, _options)"
         body = f"    if _more or _options:\n        return {asked}\n{body}"
-    source = f"def {name}({', '.join(head)}):\n{body}"
-    filename = f"<mirabelle generic {name}>"
-    code = compile(source, filename, "exec")
+        code = compile(f"def {name}({', '.join(head)}):\n{body}", filename, "exec")
 
     def further(
         operands: tuple[Any, ...], known: dict[str, Any], more: tuple[Any, ...], options: dict[str, Any]
@@ -501,7 +503,7 @@ def generic(
         given = {k: v for k, v in known.items() if v is not defaults[k]}
         return core.further(*operands, **given, **options)
 
-    def build(table: _Table) -> Any:
+    def build(table: _Table, code: Any) -> Any:
         namespace: dict[str, Any] = {"_table": table, "_defaults": defaults, "_further": further}
         exec(code, namespace)
         f = namespace[name]
@@ -513,9 +515,9 @@ def generic(
         del f.__wrapped__
         return f
 
-    function = build(core.table)
+    function = build(core.table, code)
     function.core = core
-    function.operator = build(core.operator_table)
+    function.operator = build(core.operator_table, operators)
     function.method = lambda f=None, signature=None: (
         core.register(f, signature) if f is not None else (lambda g: core.register(g, signature))
     )

@@ -11,6 +11,7 @@ dtype('float32')
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,8 @@ class Sig:
         self.cost = op.cost
         # What evaluates it on whole NumPy arrays, where one call does.
         self.direct = (op.ufunc or _DIRECT.get(op.name)) if op.nout == 1 else None
+        if op.name == "copy" or (op.name == "cast" and (ins[0].kind != "c" or self.out.kind in "cb")):
+            self.direct = functools.partial(np.array, dtype=self.out)
         self.id = next(_ids)
 
     def __repr__(self) -> str:

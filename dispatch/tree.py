@@ -9,6 +9,7 @@ whether anybody still needs the old one.
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from collections.abc import Callable
@@ -73,7 +74,7 @@ class Leaf:
             return
         parts.append(weakref.ref(self))
         n = len(parts)
-        if n >= 16 and not n & (n - 1):  # now and then those that are gone are let go
+        if n >= 64 and not n & (n - 1):  # now and then those that are gone are let go
             parts[:] = [ref for ref in parts if ref() is not None]
 
     def living_parts(self) -> list[Leaf]:
@@ -274,6 +275,11 @@ def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:
 
 def broadcast_shapes(shapes: list[tuple[int, ...]], what: str) -> tuple[int, ...]:
     """The common shape under NumPy's rule (align at the end, 1 stretches), or its error."""
+    return _broadcast(what, *shapes)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _broadcast(what: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     ndim = max(map(len, shapes))
     out = [1] * ndim
     for shape in shapes:

@@ -293,12 +293,12 @@ def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
 
 
 @generic
-def getitem(x: Any, index: Any) -> Any:
+def getitem(x: Any, index: Any, /) -> Any:
     """x[index]: a view of `x` for integers, slices, None and `...`."""
 
 
 @generic
-def setitem(x: Any, index: Any, value: Any) -> None:
+def setitem(x: Any, index: Any, value: Any, /) -> None:
     """x[index] = value."""
 
 

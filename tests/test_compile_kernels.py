@@ -21,8 +21,8 @@ from benchmarks.programs._kernels import NAMES, forms, kernel
 from benchmarks.programs._one import agrees
 from benchmarks.programs._runners import compiled_contender
 
-# Forms whose text asks for values, or for as many elements as the values say: these cannot be captured.
-REFUSED = {"channel_flow": 1, "mandelbrot1": 1, "nbody": 1}
+# Forms whose text asks for values: these cannot be captured.
+REFUSED = {"channel_flow": 1}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,7 +14,7 @@ BLOCKS = 5
 def test_programs_are_numpys(kind, block):
     first = 1000 * list(MAKERS).index(kind) + 100 * block
     came = [check(number, kind, lines=18) for number in range(first, first + 12)]
-    # (Some select by masks whose values are not known, which is refused.)
+    # (Some ask where a mask holds, or return what it picks, which is refused.)
     assert came.count("same") > 5
 
 

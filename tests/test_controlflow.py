@@ -591,7 +591,7 @@ REFUSED = {
     "sorted(x)": "mb.cond",
     "mb.allclose(x, x)": "mb.cond",
     "mb.array_equal(x, x)": "mb.cond",
-    "x[x > 0]": r"mb.where\(mask, x, 0\)",
+    "len(x[x > 0])": r"mb.where\(mask, x, 0\)",
     "mb.nonzero(x)": "mb.where",
     "mb.unique(x)": "mb.where",
     "pickle.dumps(x)": "mb.where",

@@ -27,7 +27,7 @@ def vectors(request):
 
 def computed_at_once(family, n):
     """Reductions of few elements in the host's memory do not wait."""
-    return family is mb.HostArray and n <= mb.settings.small_size
+    return family is mb.HostArray and n <= 32 * mb.settings.small_size
 
 
 def test_a_costly_name_is_evaluated_once(vectors, way):
@@ -393,7 +393,7 @@ def test_eager_mode_launches_each_operation():
 
 
 def test_reductions_of_a_long_lived_array_leave_nothing_behind():
-    x = mb.HostArray(np.ones(100_000))
+    x = mb.HostArray(np.ones(200_000))
     for _ in range(100):
         float(mb.sum(x))
     assert len(mb.tree(x).reducers) <= 1

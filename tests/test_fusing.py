@@ -396,3 +396,16 @@ def test_walls_of_one_size_are_a_kernel_each():
     steps = mb.compile(semi.rhs).program(u, semi.scalar(0.0)).plan.steps
     assert [len(s.dests) for s in steps].count(5) == 7  # six walls, and all faces
     assert len(steps) <= 11
+
+
+def test_narrow_convolutions_are_products():
+    def convolved(x, w):
+        out = mb.empty((2, 20, 20, w.shape[-1]))
+        for i in range(20):
+            for j in range(20):
+                out[:, i, j, :] = mb.sum(x[:, i : i + 5, j : j + 5, :, None] * w[None], axis=(1, 2, 3))
+        return out
+
+    for columns, expected in ((6, ["matmul"]), (1, [])):
+        program = agrees(convolved, given(2, 24, 24, 1), given(5, 5, 1, columns))
+        assert product_names(program) == expected

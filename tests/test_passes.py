@@ -422,6 +422,46 @@ def test_products_with_one_matrix_become_one() -> None:
     assert counted(program.graph)["Product"] == 2
 
 
+def test_products_with_parts_of_one_matrix_become_one() -> None:
+    rng = np.random.default_rng(2)
+    d, v = rng.random((60, 40)), rng.random(60)
+
+    def covariances(d: Any) -> Any:
+        found = mb.zeros((40, 40))
+        for i in range(40):
+            found[i, i:] = found[i:, i] = d[:, i] @ d[:, i:]
+        return found
+
+    def rows(d: Any, v: Any) -> Any:
+        return d[:30] @ v[:40] + d[30:] @ v[:40], d[10:50] @ v[20:] * 2
+
+    def apart(d: Any, v: Any) -> Any:
+        return v[:30] @ d[:30] + v[30:] @ d[30:]
+
+    def every_other(d: Any, v: Any) -> Any:
+        return (v * 2) @ d[:, ::2] * 2, (v + 1) @ d[:, 10::2] * 2, v @ d[:, 1::2] * 2
+
+    def overwritten(d: Any, v: Any) -> Any:
+        d = mb.copy(d)
+        before = v @ d[:, :20]
+        d[0] = 7
+        return before + v @ d[:, 20:]
+
+    for f, data, products in (
+        (covariances, (d,), 1),
+        (rows, (d, v), 1),
+        (apart, (d, v), 2),
+        (every_other, (d, v), 2),
+        (overwritten, (d, v), 2),
+    ):
+        program = checked(f, *data, passes=["parts", "products"], near=1e-12)
+        assert counted(program.graph)["Product"] == products, f.__name__
+    # Lines of one matrix are multiplied where they lie.
+    program = checked(covariances, d, passes=["parts", "products"], near=1e-12)
+    (product,) = [x for x in program.graph if type(x).__name__ == "Product"]
+    assert all(type(a).__name__ in ("Part", "Input") for a in product.operands)
+
+
 def test_large_operands_stay_where_they_are() -> None:
     d, u = np.ones((4, 4)), np.ones((20000, 4))
 
@@ -611,6 +651,13 @@ def test_passes_do_once_what_they_do(name: str) -> None:
     for run in PASSES.values():
         again = run(again)
     assert all(a is b for a, b in zip(together, again, strict=True))
+
+
+def test_passes_with_nothing_to_do_leave_the_graph() -> None:
+    """The tuple itself comes back: what was found out about it (`ordered`, `users_of`) holds on."""
+    program = mb.compile(lambda a: mb.exp(a) + a * 3, passes=[]).program(mb.ones(5))
+    for name, run in PASSES.items():
+        assert run(program.outputs) is program.outputs, name
 
 
 def test_passes_take_time_in_proportion_to_the_nodes() -> None:

@@ -154,3 +154,76 @@ def test_masks_written_and_read_on_small_parts(n):
     with pytest.raises(IndexError, match="out of bounds"):
         x[[n]] = 1.0
     np.testing.assert_array_equal(mb.to_numpy(x), data)
+
+
+def test_values_of_other_shapes_and_dtypes_in_small_parts():
+    n = np.arange(12.0).reshape(3, 4)
+    x = mb.HostArray(n)
+    row, column, whole = np.arange(4), np.ones((3, 1)), np.full((3, 3), 7, "i4")
+    for target, make in ((x, mb.HostArray), (n, np.asarray)):
+        target[1] = make(row)  # (integers, to floats)
+        target[:, 1:3] = make(column)
+        target[:, 1:] = make(whole).T
+        target[..., 0] = 3
+        target[np.int64(2)] = 0.5
+        target[...] = target[:, ::-1] * 2
+    np.testing.assert_array_equal(mb.to_numpy(x), n)
+    with pytest.raises(ValueError, match="broadcast"):
+        x[1:] = mb.HostArray([1.0, 2.0])
+    with pytest.raises(OverflowError):
+        x[0] = 10**400
+    y = mb.HostArray([1.0, 2.0]) + 1
+    y.real[...] = 5.0
+    assert y.tolist() == [5.0, 5.0]
+
+
+def test_parts_of_pending_arrays():
+    n = np.arange(12.0).reshape(3, 4)
+    y = mb.HostArray(n) * 2
+    part = y[1:, None, 2]
+    assert not y.evaluated and part.shape == (2, 1)
+    np.testing.assert_array_equal(mb.to_numpy(part), n[1:, None, 2] * 2)
+    with pytest.raises(IndexError):
+        (mb.HostArray(n) * 2)[:, 9]
+
+
+@pytest.mark.parametrize("n", [5000, 16_385, 70_000, 140_000])
+@pytest.mark.parametrize("name", ["sum", "prod", "min", "max"])
+def test_all_elements_in_memory_are_reduced_as_those_of_a_tree(name, n):
+    x = mb.HostArray(np.random.default_rng(5).standard_normal(n))
+    f = getattr(mb, name)
+    with mb.count():
+        counted = mb.materialize(f(x))
+    assert f(x).item() == counted.item() == f(x + 0).item()
+
+
+def test_masks_and_places_on_what_others_read():
+    n = np.arange(6.0)
+    x = mb.HostArray(n)
+    pending, i = x[1:] * 2, mb.HostArray([4, 0])
+    x[x > 2] = 0.0
+    x[i] = mb.HostArray([8.0, 9.0])
+    np.testing.assert_array_equal(mb.to_numpy(pending), n[1:] * 2)
+    assert x.tolist() == [9.0, 1.0, 2.0, 0.0, 8.0, 0.0] and x[i].tolist() == [8.0, 9.0]
+    j = mb.HostArray([2, 0, 1])
+    j[j] = j
+    assert j.tolist() == [0, 1, 2]
+
+
+def test_small_parts_joined_and_multiplied():
+    n = np.arange(12.0).reshape(3, 4)
+    x = mb.HostArray(n)
+    for f in (
+        lambda xp, a: xp.concatenate([a[:, -1:], a * 2, a[:, :1]], axis=1),
+        lambda xp, a: xp.concatenate((a, a[:1] > 3), axis=None),
+        lambda xp, a: xp.hstack((a[0], a[:, 1])),
+        lambda xp, a: xp.stack([a[0], a[1] + 1], axis=-1),
+        lambda xp, a: a.T @ a[:, 0],
+        lambda xp, a: a[:, 1:] @ a[:, :3].T,
+        lambda xp, a: a[0] @ a[1],
+    ):
+        made, expected = f(mb, x), f(np, n)
+        assert type(made).__name__.startswith("HostArray") and made.dtype == expected.dtype
+        np.testing.assert_array_equal(mb.to_numpy(made), expected)
+    with pytest.raises(ValueError, match="must match exactly"):
+        mb.concatenate([x, x[:, :2]], axis=0)

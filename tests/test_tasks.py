@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -380,3 +381,38 @@ def test_what_cannot_be_compiled_says_what_to_do():
         TaskList(2).reduce(plan, [(1, 0)], [(0, 0)], [])
     with pytest.raises(ValueError, match="no slot 7"):
         TaskList(2).copy((7, 0), (0, 0), 8)
+
+
+def test_helpers_stand_by_for_the_next_list_and_go():
+    from mirabelle.backends.host import threads
+
+    x, y = np.arange(1 << 16, dtype=float), np.zeros(1 << 16)
+    r = Recorder(x, y)
+    r.write(y, mb.sin(host(x)) + host(y))
+    for k in range(200):
+        r.run()
+        if k % 50 == 49:  # an ordinary statement wants those who stand by
+            assert np.array_equal(mb.to_numpy(mb.HostArray(x) * 2.0), x * 2.0)
+    assert np.allclose(y, 200 * np.sin(x))
+    deadline = time.monotonic() + 30
+    while threads.standing(1, threads.MOST_POSTS) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not threads.standing(1, threads.MOST_POSTS)
+
+
+def test_lists_of_several_callers_share_who_stands_by():
+    lists = []
+    for k in range(3):
+        x, y = np.full(1 << 15, float(k)), np.zeros(1 << 15)
+        r = Recorder(x, y)
+        r.write(y, host(x) + host(y))
+        r.write(y, host(y) * 1.0 + host(x))
+        lists.append((r, x, y))
+
+    callers = [threading.Thread(target=lambda r=r: [r.run() for _ in range(100)]) for r, _, _ in lists]
+    for c in callers:
+        c.start()
+    for c in callers:
+        c.join()
+    for k, (_, _, y) in enumerate(lists):
+        assert (y == 200 * k).all()

@@ -211,6 +211,11 @@ class Dual(AbstractArray):
         return value.shape if isinstance(value, AbstractArray) else ()
 
     @property
+    def ndim(self) -> int:  # type: ignore[override]
+        """(Of most it is known from the type of their values.)"""
+        return len(self.shape)
+
+    @property
     def flags(self) -> Any:
         """How the values lie in memory."""
         return self._value.flags

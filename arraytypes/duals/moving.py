@@ -135,6 +135,10 @@ def _(x: Dual, index: Any) -> Any:
     entries = index if type(index) is tuple else (index,)
     if any(isinstance(i, Dual) for i in entries):
         raise DualError("An index is no dual number. Take its value: `x[mb.autodiff.value(i)]`.")
+    pick = leaf_family(type(x))._pick
+    picked = None if pick is None else pick(x, entries)
+    if picked is not None:
+        return picked
     value = verbs.getitem(_array(x), index)
     if _lists_apart(entries):
         return _each_direction(x, value, lambda p: verbs.getitem(p, index))
@@ -247,6 +251,9 @@ def _write_at(x: Any, index: Any, value: Any, op: str = "") -> None:
         raise no_rule(x, f"np.{op}.at")
     put = functools.partial(write_at, op=op) if op else verbs.setitem
     entries = index if type(index) is tuple else (index,)
+    put_picked = None if op else leaf_family(type(x))._put
+    if put_picked is not None and put_picked(x, entries, value):
+        return
     plain, partials = _parts_of(x, value)
     _refuse_from_without(x)
     mine = x._writable()

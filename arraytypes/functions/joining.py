@@ -26,7 +26,7 @@ from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.functions.turning import atleast_1d, atleast_2d, atleast_3d
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import counters, verbs
 
 
 def alike(name: str, arrays: Any) -> list[Any]:
@@ -50,6 +50,14 @@ def with_duals_dense(arrays: list[Any]) -> list[Any]:
     return [x._in_memory() if hasattr(x, "_stored") and x.carries_derivatives else x for x in arrays]
 
 
+def at_once(arrays: Any, axis: Any, stacked: bool = False) -> Any:
+    """A small result on a place whose library joins memory sooner than this module; None where it is not."""
+    if type(arrays) not in (list, tuple) or not arrays or not isinstance(arrays[0], AbstractArray):
+        return None
+    join = leaf_family(type(arrays[0]))._join_small
+    return None if join is None or counters.active else join(arrays, axis, stacked)
+
+
 def concatenate(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
@@ -59,6 +67,10 @@ def concatenate(
     >>> print(mb.concatenate([mb.HostArray([1, 2]), mb.HostArray([3.5])]))
     [1.  2.  3.5]
     """
+    if out is None and dtype is None and casting == "same_kind":
+        quick = at_once(arrays, axis)
+        if quick is not None:
+            return quick
     parts = with_duals_dense(alike("concatenate", arrays))
     if axis is None:
         parts, axis = [verbs.reshape(x, (-1,)) for x in parts], 0
@@ -136,6 +148,10 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     >>> print(mb.hstack([mb.HostArray([1, 2]), mb.HostArray([3, 4])]))
     [1 2 3 4]
     """
+    if dtype is None and type(tup) in (list, tuple) and tup and getattr(tup[0], "ndim", 0):
+        quick = at_once(tup, 0 if tup[0].ndim == 1 else 1)
+        if quick is not None:
+            return quick
     parts = [atleast_1d(x) for x in alike("hstack", tup)]
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 

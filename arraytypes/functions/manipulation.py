@@ -25,7 +25,7 @@ from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import DenseArray, as_shape
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.contraction import standing_alone
-from mirabelle.arraytypes.functions.joining import alike, concatenate, with_duals_dense
+from mirabelle.arraytypes.functions.joining import alike, at_once, concatenate, with_duals_dense
 from mirabelle.arraytypes.functions.outputs import into, library_is_quicker
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import Wrapper
@@ -240,6 +240,9 @@ def _(leading: AbstractArray, arrays: list, axis: Any) -> Any:
     if leading.carries_derivatives:  # in the parts of a structured array
         arrays = with_duals_dense(arrays)
         return stack_(_leading(arrays), arrays, axis)
+    quick = at_once(arrays, axis, stacked=True)
+    if quick is not None:
+        return quick
     shape = arrays[0].shape
     axis = one_axis(axis, len(shape) + 1)
     shape = (*shape[:axis], len(arrays), *shape[axis:])

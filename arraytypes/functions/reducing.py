@@ -59,6 +59,8 @@ def _reduced(name: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: A
     reduction: Reduction = REDUCTIONS[name]
     dtype = x.dtype if dtype is None else dtype
     ordering = name in ("min", "max")
+    if ordering and _given(initial) and hasattr(x, "_all_there_is"):  # (what a mask picks, in a program)
+        x, axis, where = x._all_there_is(axis, _flag(keepdims))
     if not _is_all(where):
         if ordering and not _given(initial):
             raise ValueError(

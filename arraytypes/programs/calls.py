@@ -212,6 +212,16 @@ def _checked_within(inner: Any, index: Any, axis: int, n: int) -> Any:
     return cast_to(within(wrap(inner, Leaf(index)), axis, n), np.dtype(np.int64))
 
 
+def _of_some(inner: Any, values: Any, held: Any, name: str) -> Any:
+    """The least or the largest of some elements, if there are any."""
+    if not verbs.fetch(wrap(inner, Leaf(held))):
+        raise ValueError(
+            f"zero-size array to reduction operation {name}imum which has no identity: a mask picks nothing, "
+            f"and {name} of nothing is not defined. Say what it is then: `x[mask].{name}(initial=0)`."
+        )
+    return verbs.copy(wrap(inner, Leaf(values)))
+
+
 def _drawn(inner: Any, shape: Any, dtype: Any, sampler: Any, stream: Any, parameters: Any, piece: Any) -> Any:
     from mirabelle.arraytypes.random.filling import fill
 
@@ -226,6 +236,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "accumulate": _accumulated,
     "draw": _drawn,
     "scatter": _scattered,
+    "some": _of_some,
     "within": _checked_within,
 }
 

@@ -27,15 +27,16 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import nobody_else, written
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
-from mirabelle.arraytypes.programs import dualcalls
+from mirabelle.arraytypes.programs import dualcalls, graph
 from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401 (they register themselves)
+from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.errors import user_line
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.planning import planned
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
 from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped
-from mirabelle.arraytypes.programs.steps import CallStep, Plan, ProductStep
+from mirabelle.arraytypes.programs.steps import Plan
 from mirabelle.dispatch import generic, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -259,6 +260,10 @@ class Program:
         # Where the function is defined.
         self.defined = None if code is None else (code.co_filename, code.co_firstlineno)
         clock = _Clock(self.seconds)
+        with graph.undisturbed():
+            self._compile(owner, arguments, args, kwargs, clock)
+
+    def _compile(self, owner: Compiled, arguments: Arguments, args: Any, kwargs: Any, clock: _Clock) -> None:
         self.captured: Captured = captured(owner.function, arguments.arrays, args, kwargs, owner._names)
         clock.passed("capture")
         self.passes: Passes = owner.passes
@@ -292,13 +297,12 @@ class Program:
         arguments as they were.
         """
         c = self.captured
-        if self.inner._runs_in_place and c.written:
-            plan = planned(self.outputs, c.inputs, {len(c.returned) + k: i for k, i in enumerate(c.written)})
-            if not any(isinstance(step, (CallStep, ProductStep)) for step in plan.steps):
-                written = {
-                    w.storage.index for step in plan.steps for w in step.writes if w.storage.kind == "input"
-                }
-                return plan, sorted(written)
+        fails = any(type(x) in (graph.Call, graph.Product) for x in graph.ordered(self.outputs))
+        if self.inner._runs_in_place and c.written and not fails:
+            becomes = {len(c.returned) + k: i for k, i in enumerate(c.written)}
+            plan = planned(self.outputs, c.inputs, becomes)
+            writes = [w.storage for step in plan.steps for w in step.writes]
+            return plan, sorted({s.index for s in writes if s.kind == "input"})
         return planned(self.outputs, c.inputs), []
 
     def takes(self, args: tuple[Any, ...]) -> bool:
@@ -520,6 +524,9 @@ def compile(
     is an error which names the line), and arrays it finds elsewhere are constants: they keep the values they
     have when the function is compiled. Python's numbers are constants, too; another number is another program.
     So are the attributes of objects that are no dataclasses; a function that replaces one is refused.
+
+    `x[mask]` can be computed with, reduced, and written back with the same mask, `x[x > 0] = x[x > 0] ** 2`;
+    how many elements it has is not known, so that it cannot be returned, sorted or indexed.
 
     A program computes what the function returns and writes to, and nothing else. What nobody needs is not
     computed, and so does not fail: neither a library's routine, nor the bounds of an index array whose elements

@@ -149,7 +149,7 @@ _NOTHING = object()
 
 
 def _holds_traced(x: Any) -> bool:
-    return any(isinstance(y, AbstractArray) and isinstance(root_of(y), Traced) for _, y in reached({"": x}))
+    return any(isinstance(y, AbstractArray) and root_of(y).place.kind == "traced" for _, y in reached({"": x}))
 
 
 def _wrong(old: Any, new: Any) -> str:

@@ -10,6 +10,8 @@ from mirabelle.arraytypes.random.bitgenerator import compiling
 
 _ROOT = str(Path(__file__).resolve().parents[2])
 _OURS = tuple(str(Path(_ROOT) / name) for name in ("arraytypes", "dispatch", "backends", "mirabelle", "dg"))
+# Which files are ours, of those that were met: asked for each node that is captured.
+_is_ours: dict[str, bool] = {}
 
 
 class TraceError(TypeError):
@@ -21,7 +23,10 @@ def user_line(depth: int = 1) -> tuple[str, int] | None:
     frame: Any = sys._getframe(depth)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith(_OURS) and not name.startswith("<mirabelle") and not name.startswith("<frozen"):
+        ours = _is_ours.get(name)
+        if ours is None:
+            ours = _is_ours[name] = name.startswith((*_OURS, "<mirabelle", "<frozen"))
+        if not ours:
             return name, frame.f_lineno
         frame = frame.f_back
     return None

@@ -139,9 +139,19 @@ class _Fusing:
             axes = x.axes if kind is Fold else None  # type: ignore[attr-defined]
             operations, leaves = self.reads(x, top)
             candidates = of_shape.setdefault((shape, axes), [])
-            near = [k for k in candidates[-WINDOW:] if k.number >= len(found) - WINDOW]
+            near = [
+                k
+                for k in candidates[-WINDOW:]
+                if k.number >= len(found) - WINDOW
+                and not (
+                    k.leaves.keys().isdisjoint(leaves)
+                    and k.operations.isdisjoint(operations)
+                    and k.inside.isdisjoint(leaves)
+                )
+            ]
             # The latest first, of those that do some of its operations already.
-            near.sort(key=lambda k: (k.operations.isdisjoint(operations), -k.number))
+            if len(near) > 1:
+                near.sort(key=lambda k: (k.operations.isdisjoint(operations), -k.number))
             for k in near:
                 if self.joins(x, k, operations, leaves):
                     break
@@ -177,9 +187,6 @@ class _Fusing:
     def joins(self, x: Any, k: Kernel, operations: set[int], leaves: dict[int, Node]) -> bool:
         """Can a kernel before it compute a value, too, and is that less work?"""
         if len(k.members) >= (MOST_RESULTS if k.axes is None else MANY_RESULTS):
-            return False
-        reads = k.leaves.keys() | k.inside if k.inside else k.leaves.keys()
-        if reads.isdisjoint(leaves) and k.operations.isdisjoint(operations):
             return False
         shared, more, new = 0, 0, 0
         for key, leaf in leaves.items():

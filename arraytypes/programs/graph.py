@@ -10,6 +10,8 @@ views do, which says slices, transposes, reshapes, stretches and diagonals alike
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 import math
 import operator
@@ -22,7 +24,11 @@ import numpy as np
 from mirabelle.dispatch.promotion import Sig
 
 _serials = itertools.count(1)
-_known: weakref.WeakValueDictionary[Any, Node] = weakref.WeakValueDictionary()
+# Nodes by what they are. (No WeakValueDictionary: its methods would be much of what making a node takes. Keys
+# of nodes that are gone stay until so many are known; who has their operands' ids now finds nothing there.)
+FEW_KNOWN = 1 << 14
+_known: dict[Any, weakref.ref[Node]] = {}
+_most = [FEW_KNOWN]
 _new = object.__new__
 
 
@@ -68,30 +74,42 @@ class Node:
         return f"<{self.label}: {self.dtype.name}{list(self.shape)}>"
 
 
-def _made(
-    cls: Any, key: Any, shape: tuple[int, ...], dtype: np.dtype, operands: tuple[Node, ...], fields: Any
-) -> Any:
-    """The node of a key, made if there is none."""
+def _made(cls: Any, key: Any, shape: tuple[int, ...], dtype: np.dtype, operands: tuple[Node, ...]) -> Any:
+    """The node of a key, made if there is none. What else it consists of is the caller's to fill in."""
     if key is not None:
-        found = _known.get(key)
+        known = _known.get(key)
+        found = None if known is None else known()
         if found is not None:
             return found
     node = _new(cls)
     node.shape = shape
     node.dtype = dtype
     node.operands = operands
-    node.line = current_line()
+    node.line = current_line() if line_of_all is None else line_of_all
     node.serial = next(_serials)
-    node.bound = any(x.bound for x in operands)
-    for name, value in fields:
-        setattr(node, name, value)
+    node.bound = False
+    for x in operands:
+        if x.bound:
+            node.bound = True
+            break
     if key is not None:
-        _known[key] = node
+        if len(_known) >= _most[0]:
+            _forget()
+        _known[key] = weakref.ref(node)
     return node
 
 
-# Where the program is, which new nodes note: set while a function is captured.
+def _forget() -> None:
+    """Drop the keys of nodes that are gone."""
+    global _known
+    _known = {key: node for key, node in list(_known.items()) if node() is not None}
+    _most[0] = max(FEW_KNOWN, 2 * len(_known))
+
+
+# Where the program is, which new nodes note: set while a function is captured. An operation that makes several
+# nodes finds its line once.
 current_line: Callable[[], Any] = lambda: None
+line_of_all: Any = None
 
 
 class Input(Node):
@@ -111,9 +129,10 @@ class Input(Node):
 
 
 def input_node(number: int, shape: tuple[int, ...], dtype: np.dtype, name: str) -> Input:
-    node = _made(Input, None, shape, dtype, (), (("number", number), ("name", name)))
+    node: Input = _made(Input, None, shape, dtype, ())
+    node.number, node.name = number, name
     node.bound = True
-    return node  # type: ignore[no-any-return]
+    return node
 
 
 class Data(Node):
@@ -129,8 +148,9 @@ class Data(Node):
 
 
 def data_node(family: Any, view: Any) -> Data:
-    fields = (("family", family), ("view", view))
-    return _made(Data, ("data", id(view)), view.shape, view.dtype, (), fields)  # type: ignore[no-any-return]
+    node: Data = _made(Data, ("data", id(view)), view.shape, view.dtype, ())
+    node.family, node.view = family, view
+    return node
 
 
 class Empty(Node):
@@ -143,7 +163,7 @@ class Empty(Node):
 
 
 def empty_node(shape: tuple[int, ...], dtype: np.dtype) -> Node:
-    return _made(Empty, ("empty", shape, dtype), shape, dtype, (), ())  # type: ignore[no-any-return]
+    return _made(Empty, ("empty", shape, dtype), shape, dtype, ())  # type: ignore[no-any-return]
 
 
 class Map(Node):
@@ -166,9 +186,17 @@ class Map(Node):
 
 
 def map_node(sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...]) -> Map:
-    operands = tuple([a for a in args if isinstance(a, Node)])
-    key = ("map", sig.id, shape, *[id(a) if isinstance(a, Node) else number_key(a) for a in args])
-    return _made(Map, key, shape, sig.out, operands, (("sig", sig), ("args", args)))  # type: ignore[no-any-return]
+    key: list[Any] = ["map", sig.id, shape]
+    operands = []
+    for a in args:
+        if isinstance(a, Node):
+            operands.append(a)
+            key.append(id(a))
+        else:
+            key.append(number_key(a))
+    node: Map = _made(Map, tuple(key), shape, sig.out, tuple(operands))
+    node.sig, node.args = sig, args
+    return node
 
 
 def number_key(a: Any) -> Any:
@@ -202,8 +230,9 @@ def fold_node(
     dtype: np.dtype,
 ) -> Fold:
     key = ("fold", id(reduction), id(operand), axes, keepdims, dtype)
-    fields = (("reduction", reduction), ("axes", axes), ("keepdims", keepdims))
-    return _made(Fold, key, shape, dtype, (operand,), fields)  # type: ignore[no-any-return]
+    node: Fold = _made(Fold, key, shape, dtype, (operand,))
+    node.reduction, node.axes, node.keepdims = reduction, axes, keepdims
+    return node
 
 
 class Part(Node):
@@ -239,21 +268,25 @@ def part_node(
     table: bool = False,
 ) -> Node:
     """The part; the value itself where it shows all of it as it is."""
-    same = not table and offset == 0 and shape == source.shape and dtype == source.dtype
-    if same and all(n == 1 or s == c for n, s, c in zip(shape, strides, c_strides(shape, dtype), strict=True)):
-        return source
+    if not table and offset == 0 and shape == source.shape and dtype == source.dtype:
+        whole = c_strides(shape, dtype)
+        if strides == whole or all(n == 1 or s == c for n, s, c in zip(shape, strides, whole, strict=True)):
+            return source
     key = ("part", id(source), offset, shape, strides, dtype, table)
-    fields = (("offset", offset), ("strides", strides), ("table", table))
-    return _made(Part, key, shape, dtype, (source,), fields)  # type: ignore[no-any-return]
+    node: Part = _made(Part, key, shape, dtype, (source,))
+    node.offset, node.strides, node.table = offset, strides, table
+    return node
 
 
 def c_strides(shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, ...]:
     """The strides of memory in C's order."""
     step = dtype.itemsize
+    if len(shape) == 1:
+        return (step,)
     strides = []
     for n in reversed(shape):
         strides.append(step)
-        step *= max(n, 1)
+        step *= n or 1
     return tuple(reversed(strides))
 
 
@@ -310,8 +343,9 @@ def update_node(
     value: Node,
 ) -> Node:
     key = ("update", id(base), offset, shape, strides, dtype, id(value))
-    fields = (("offset", offset), ("part_shape", shape), ("strides", strides), ("part_dtype", dtype))
-    return _made(Update, key, base.shape, base.dtype, (base, value), fields)  # type: ignore[no-any-return]
+    node: Update = _made(Update, key, base.shape, base.dtype, (base, value))
+    node.offset, node.part_shape, node.strides, node.part_dtype = offset, shape, strides, dtype
+    return node
 
 
 class Product(Node):
@@ -324,7 +358,7 @@ class Product(Node):
 
 
 def product_node(x1: Node, x2: Node, shape: tuple[int, ...], dtype: np.dtype) -> Node:
-    return _made(Product, ("product", id(x1), id(x2)), shape, dtype, (x1, x2), ())  # type: ignore[no-any-return]
+    return _made(Product, ("product", id(x1), id(x2)), shape, dtype, (x1, x2))  # type: ignore[no-any-return]
 
 
 class Call(Node):
@@ -374,8 +408,9 @@ def call_node(
     outputs: tuple[tuple[tuple[int, ...], np.dtype], ...],
 ) -> Call:
     key = ("call", kind, routine, frozen(template), *map(id, operands))
-    fields = (("kind", kind), ("routine", routine), ("template", template), ("outputs", outputs))
-    return _made(Call, key, (), np.dtype(np.bool_), operands, fields)  # type: ignore[no-any-return]
+    node: Call = _made(Call, key, (), np.dtype(np.bool_), operands)
+    node.kind, node.routine, node.template, node.outputs = kind, routine, template, outputs
+    return node
 
 
 def frozen(nest: Any) -> Any:
@@ -408,7 +443,9 @@ class Result(Node):
 
 def result_node(call: Any, number: int) -> Node:
     shape, dtype = call.outputs[number]
-    return _made(Result, ("result", id(call), number), shape, dtype, (call,), (("number", number),))  # type: ignore[no-any-return]
+    node: Result = _made(Result, ("result", id(call), number), shape, dtype, (call,))
+    node.number = number
+    return node
 
 
 # Going through a graph
@@ -417,8 +454,51 @@ def result_node(call: Any, number: int) -> Node:
 _serial_of = operator.attrgetter("serial")
 
 
+# The graph that was gone through last: passes that change nothing leave it to the next. (Only while a graph is
+# being worked on: what is kept here cannot go.)
+_latest: tuple[Any, list[Node]] = ((), [])
+_latest_users: tuple[Any, dict[int, list[Node]]] = ((), {})
+_working = 0
+# So many nodes are much for the collector of garbage.
+MANY = 10_000
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """A graph is worked on within the block. Garbage is not looked for meanwhile: it would be looked for again
+    and again in what is made here, and stays."""
+    global _latest, _latest_users, _working
+    collects = gc.isenabled()
+    gc.disable()
+    _working += 1
+    before = next(_serials)
+    try:
+        yield
+    finally:
+        _working -= 1
+        _latest, _latest_users = ((), []), ((), {})
+        if collects:
+            if next(_serials) - before > MANY and not gc.get_freeze_count():
+                # Straight among what is old: else it would be gone through for each generation.
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
+
+
 def ordered(outputs: Iterable[Node]) -> list[Node]:
-    """All nodes that some depend on, operands first, else in the order of the program."""
+    """All nodes that some depend on, operands first, else in the order of the program. The list is not to be
+    changed."""
+    global _latest
+    before, nodes = _latest
+    if before is outputs and before:
+        return nodes
+    nodes = _in_order(outputs)
+    if _working and type(outputs) is tuple:
+        _latest = outputs, nodes
+    return nodes
+
+
+def _in_order(outputs: Iterable[Node]) -> list[Node]:
     # (Nodes are equal only if they are the same.)
     found: dict[Node, None] = {}
     stack = list(outputs)
@@ -459,11 +539,21 @@ def ordered(outputs: Iterable[Node]) -> list[Node]:
 
 
 def users_of(nodes: Iterable[Node]) -> dict[int, list[Node]]:
-    """For each node (by id) those that read it, each as often as it does."""
-    found: dict[int, list[Node]] = {}
+    """For each node (by id) those that read it, each as often as it does. The lists are not to be changed."""
+    global _latest_users
+    before, found = _latest_users
+    if before is nodes:
+        return found
+    found = {}
     for node in nodes:
         for x in node.operands:
-            found.setdefault(id(x), []).append(node)
+            readers = found.get(id(x))
+            if readers is None:
+                found[id(x)] = [node]
+            else:
+                readers.append(node)
+    if nodes is _latest[1]:
+        _latest_users = nodes, found
     return found
 
 
@@ -473,12 +563,12 @@ def rewritten(outputs: tuple[Node, ...], rule: Callable[[Node], Node]) -> tuple[
     changed: dict[Node, Node] = {}
     for node in ordered(outputs):
         moved = node
-        if not changed.keys().isdisjoint(node.operands):
+        if changed and not changed.keys().isdisjoint(node.operands):
             moved = placed_as(node, node.rebuilt(tuple([changed.get(x, x) for x in node.operands])))
-        made = placed_as(node, rule(moved))
+        made = rule(moved)
         if made is not node:
-            changed[node] = made
-    return tuple([changed.get(x, x) for x in outputs])
+            changed[node] = placed_as(node, made)
+    return tuple([changed.get(x, x) for x in outputs]) if changed else tuple(outputs)
 
 
 def placed_as(old: Node, new: Node) -> Node:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import bisect
+from typing import Any
 
-from mirabelle.arraytypes.programs.steps import KernelStep, Plan, Storage
+from mirabelle.arraytypes.programs.steps import KernelStep, Plan, Step, Storage
 
 ALIGNMENT = 64
 
@@ -82,25 +83,61 @@ class _Free:
 def _take_over(plan: Plan) -> None:
     """Where a kernel reads a storage for the last time, element on element, its result can lie there."""
     for step in plan.steps:
-        if not isinstance(step, KernelStep) or len(step.dests) != 1:
+        new = _new_result(step, "temporary")
+        if new is None or new.taken is not None:
             continue
-        dest = step.dests[0]
-        new = dest.storage
-        if new.kind != "temporary" or new.first != step.number or new.taken is not None or not dest.covers:
+        old = _read_last(step)
+        if old is not None:
+            new.taken = old
+            old.last = max(old.last, new.last)
+
+
+def lodgings(plan: Plan) -> dict[int, Storage]:
+    """The temporaries, by their numbers, that can lie where an output will: the kernel that writes the output
+    reads them for the last time, element on element.
+
+    That is for places where outputs have memory before a program runs.
+    """
+    found: dict[int, Storage] = {}
+    for step in plan.steps:
+        new = _new_result(step, "output")
+        old = None if new is None else _read_last(step)
+        if new is not None and old is not None:
+            found[old.number] = new
+    if not found:
+        return found
+    temporary = [s for s in plan.storages if s.kind == "temporary"]
+    return {s.number: found[_root(s).number] for s in temporary if _root(s).number in found}
+
+
+def _new_result(step: Step, kind: str) -> Storage | None:
+    """The storage that a kernel's one result fills, if nothing was there before."""
+    if not isinstance(step, KernelStep) or len(step.dests) != 1:
+        return None
+    (dest,) = step.dests
+    new = dest.storage
+    return new if new.kind == kind and new.first == step.number and dest.covers else None
+
+
+def _read_last(step: Any) -> Storage | None:
+    """The temporary whose place a kernel's result can take: it is read as the result is written, and never
+    again."""
+    (dest,) = step.dests
+    for ref in step.reads:
+        old = ref.storage
+        if old.kind != "temporary" or old.last != step.number or old.first >= step.number:
             continue
-        for ref in step.reads:
-            old = ref.storage
-            if old.kind != "temporary" or old.last != step.number or old.first >= step.number or old is new:
-                continue
-            reads = [r for r in step.reads if _root(r.storage) is _root(old)]
-            if all(
+        root = _root(old)
+        reads = [r for r in step.reads if _root(r.storage) is root]
+        if (
+            old is not dest.storage
+            and root.last == step.number
+            and all(
                 r.covers and r.shape == dest.shape and r.dtype.itemsize == dest.dtype.itemsize for r in reads
-            ):
-                root = _root(old)
-                if root.last == step.number:
-                    new.taken = root
-                    root.last = max(root.last, new.last)
-                    break
+            )
+        ):
+            return root
+    return None
 
 
 def _root(s: Storage) -> Storage:

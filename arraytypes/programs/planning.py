@@ -104,8 +104,12 @@ class _Planner:
         for x in self.nodes:
             kind: Any = type(x)
             if kind is Map:
-                n = 1 + sum([size.get(id(a), 0) for a in x.operands])
-                c = sum([cost.get(id(a), 0) for a in x.operands]) + (x.sig.cost if x.sig.cost > 2 else 0)
+                n = 1
+                c = x.sig.cost if x.sig.cost > 2 else 0
+                for a in x.operands:
+                    if type(a) is Map:
+                        n += size[id(a)]
+                        c += cost[id(a)]
                 # (An operation of several results has no value of its own to store.)
                 if n > LARGEST_TREE:
                     n = operations_of(x, stored)  # (those that are shared once)
@@ -143,13 +147,16 @@ class _Planner:
                 self.settle(x, {position[id(u)] for u in self.users.get(id(x), ()) if id(u) in stored}, roots)
             if id(x) in stored or kind is Call:
                 continue
+            if kind is Part and type(x.operands[0]) is not Part:
+                continue  # (what it shows is stored: nobody asks)
             found: set[int] = set()
             for u in self.users.get(id(x), ()):
                 key = id(u)
                 if key in stored or type(u) is Call:
-                    found.add(position[key])
+                    found = found | {position[key]}
                 else:
-                    found |= roots[key]
+                    # (Most have one reader, and share its set.)
+                    found = found | roots[key] if found else roots[key]
             here = position[id(x)]
             expiry = self.expiry[id(x)]
             if kind is Map and x.sig.op.nout == 1 and expiry > here and found and max(found) > expiry:
@@ -188,18 +195,23 @@ class _Planner:
     def again(self) -> set[int]:
         """Values that each of their kernels computes, because that takes less than storing them: what the same
         kernels need is looked at together, as it is computed from much the same."""
+        inner = [x for x in self.nodes if type(x) is Map and id(x) not in self.stored]
+        if not any(len(self.users.get(id(x), ())) > 1 for x in inner):
+            return set()
         roots: dict[int, frozenset[int]] = {}
         groups: dict[frozenset[int], list[Map]] = {}
         for x in reversed(self.nodes):
             if id(x) in self.stored or type(x) is Call:
                 continue
-            found: set[int] = set()
+            found: frozenset[int] = frozenset()
             for u in self.users.get(id(x), ()):
                 known = roots.get(id(u))
-                found.update((self.place[id(u)],) if known is None else known)
-            roots[id(x)] = frozenset(found)
-            if type(x) is Map and x.sig.op.nout == 1 and len(found) > 1:
-                groups.setdefault(roots[id(x)], []).append(x)
+                if known is None:
+                    known = frozenset((self.place[id(u)],))
+                found = found | known if found else known
+            roots[id(x)] = found
+            if len(found) > 1 and type(x) is Map and x.sig.op.nout == 1:
+                groups.setdefault(found, []).append(x)
         result: set[int] = set()
         for readers, group in groups.items():
             inside = {id(x) for x in group}
@@ -287,7 +299,10 @@ class _Planner:
         for x in self.nodes:
             if id(x) in self.stored:
                 continue
-            self.expiry[id(x)] = min([self._until(a) for a in x.operands], default=NEVER)
+            until = NEVER
+            for a in x.operands:
+                until = min(until, self._until(a))
+            self.expiry[id(x)] = until
 
     def _until(self, x: Node) -> int:
         return self.overwritten.get(id(x), NEVER) if id(x) in self.stored else self.expiry[id(x)]

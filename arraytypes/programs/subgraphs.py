@@ -58,8 +58,9 @@ class Subgraph:
         from mirabelle.arraytypes.programs.planning import planned
         from mirabelle.arraytypes.programs.running import StepByStep
 
-        outputs = chosen_passes().applied(self.outputs)
-        plan = planned(outputs, self.inputs, owned)
+        with graph.undisturbed():
+            outputs = chosen_passes().applied(self.outputs)
+            plan = planned(outputs, self.inputs, owned)
         return inner._plan_runner(plan) or StepByStep(inner, plan)
 
     @property

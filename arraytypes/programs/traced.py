@@ -21,6 +21,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
+from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.calls import results_of
 from mirabelle.arraytypes.programs.errors import TraceError, because_of
 from mirabelle.arraytypes.programs.graph import (
@@ -61,26 +62,29 @@ class Cell:
 class TracedView:
     """A strided view of a cell. Shapes and strides are worked out by NumPy on an array that is never read."""
 
-    __slots__ = ("buffer", "offset", "proxy")
+    __slots__ = ("buffer", "offset", "origin", "proxy")
 
     # The family of its arrays: each has its own class of views.
     family: Any = None
     buffer: Cell
     offset: int
     proxy: np.ndarray
+    # Where the cell's first byte would be.
+    origin: int
 
     def _shown(self, proxy: np.ndarray) -> Any:
-        before = self.proxy.__array_interface__["data"][0]
         view = _new(type(self))
         view.buffer = self.buffer
         view.proxy = proxy
-        view.offset = self.offset + (proxy.__array_interface__["data"][0] - before if proxy.size else 0)
+        view.origin = self.origin
+        view.offset = proxy.__array_interface__["data"][0] - self.origin if proxy.size else self.offset
         return view
 
     @property
     def node(self) -> Node:
         """The value it shows now."""
-        return part_node(self.buffer.value, self.offset, self.shape, self.strides, self.dtype)
+        proxy = self.proxy
+        return part_node(self.buffer.value, self.offset, proxy.shape, proxy.strides, proxy.dtype)
 
     @property
     def start(self) -> tuple[int, int]:
@@ -152,15 +156,18 @@ class TracedView:
         raise TraceError(because_of("NumPy asks for the values of an array"))
 
 
-def _proxy(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    return np.lib.stride_tricks.as_strided(np.empty((), dtype), shape, c_strides(shape, dtype))
+@functools.lru_cache(maxsize=1 << 10)
+def _proxy(shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
+    # (It is never read: cells of one shape share it.)
+    made = np.lib.stride_tricks.as_strided(np.empty((), dtype), shape, c_strides(shape, dtype))
+    return made, made.__array_interface__["data"][0]
 
 
 def view_of_node(family: Any, node: Node) -> TracedView:
     """A view of new memory that holds a value."""
     view = _new(family.view_type)
     view.buffer = Cell(node)
-    view.proxy = _proxy(node.shape, node.dtype)
+    view.proxy, view.origin = _proxy(node.shape, node.dtype)
     view.offset = 0
     return view  # type: ignore[no-any-return]
 
@@ -273,7 +280,12 @@ class Traced(DenseArray):
 
     @classmethod
     def _direct(cls, version: Any) -> Leaf | None:
-        return settle(version, Leaf(view_of_node(cls, node_of(version))))
+        before = graph.line_of_all
+        graph.line_of_all = graph.current_line()
+        try:
+            return settle(version, Leaf(view_of_node(cls, node_of(version))))
+        finally:
+            graph.line_of_all = before
 
     @classmethod
     def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> Any:

@@ -312,6 +312,14 @@ def _check_within(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> 
     _require(node.operands[args[0].number].dtype.kind in "iu", "a check of what is no index array")
 
 
+def _check_some(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+    good = node.routine == "some" and len(args) == 3 and not options and args[2] in ("min", "max")
+    _require(good and all(isinstance(a, Slot) for a in args[:2]), "a check of no reduction")
+    values, held = (node.operands[a.number] for a in args[:2])
+    _require(held.shape == () and held.dtype == np.bool_, "a check without a truth value")
+    _require(node.outputs == ((values.shape, values.dtype),), "a check that changes what it looks at")
+
+
 def _check_loop(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     _require(len(args) == 2 and type(args[1]) is list, "a loop without its arguments")
     loop, slots = args
@@ -381,6 +389,7 @@ KINDS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], None]] = {
     "accumulate": _check_accumulate,
     "scatter": _check_scatter,
     "within": _check_within,
+    "some": _check_some,
     "while": _check_loop,
     "for": _check_loop,
     "cond": _check_branches,

@@ -29,7 +29,7 @@ from mirabelle.arraytypes.makers import maker_of
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.structured.base import Implicit, indices
-from mirabelle.arraytypes.wrappers import _indexed_shape as indexed_shape
+from mirabelle.arraytypes.wrappers import indexed_shape
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import DENSE, NUMBER, Structure

@@ -8,6 +8,7 @@ words each), then the code and data addresses of NumPy loops.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,6 +80,39 @@ class Stages:
             )
             + 1
         )
+        self.sink()
+
+    def sink(self) -> None:
+        """Compute inline values in the stage that reads them, where that takes no more scratch than computing
+        them at once and keeping them."""
+        program, stage = self.program, self.stage
+        # The stage that reads each value last, and those of its inline readers; 0 is not among the latter if
+        # somebody else reads it.
+        last = [self.available(k) for k in range(len(stage))]
+        readers: list[list[int] | None] = [[] for _ in stage]
+        for k, (sig, refs) in enumerate(program.steps):
+            for r in refs:
+                if 0 <= r < SCALAR:
+                    last[r] = max(last[r], stage[k])
+                    if self.loop[k] or sig.op.name.startswith("pick"):
+                        readers[r] = None
+        for r in program.outs:
+            if 0 <= r < SCALAR:
+                readers[r] = None
+        for k in reversed(range(len(stage))):
+            sig, refs = program.steps[k]
+            operands = {r for r in refs if 0 <= r < SCALAR}
+            wanted = readers[k]
+            if wanted and not self.loop[k] and len(sig.outs) == 1 and not sig.op.name.startswith("pick"):
+                until = min(wanted)
+                longer = sum([program.dtype_of(r).itemsize for r in operands if last[r] < until])
+                if until == max(wanted) and stage[k] < until and longer <= sig.out.itemsize:
+                    stage[k] = until
+            for r in operands:
+                last[r] = max(last[r], stage[k])
+                found = readers[r]
+                if found is not None:
+                    found.append(stage[k])
 
     def available(self, ref: int) -> int:
         """The first stage whose inline statements can read the value."""
@@ -106,6 +140,8 @@ class RangeFrame:
         n = len(layout.reduce)
         outs = list(zip(program.outs, program.out_dtypes, strict=True))
         self.combined = outs[:n]
+        # The expressions that combine them, of those that are combined by inline statements.
+        self.inlined: list[str | None] = [None] * n
         self.leaf_names = [f"x{j}" for j in range(len(program.leaf_dtypes))]
         self.written = [f"y{j}" for j in range(n, len(outs))]
 
@@ -234,11 +270,17 @@ class RangeFrame:
                 for ref in refs:
                     if 0 <= ref < SCALAR and not stages.loop[ref] and stages.stage[ref] < stages.stage[k]:
                         block(ref, program.dtype_of(ref))
-        for ref, dtype in self.combined:
+        for (ref, dtype), form in zip(self.combined, self.inlined, strict=True):
             # Reduced values lie in memory, where NumPy's loop takes them.
+            if form is not None:
+                continue
             if ref >= 0 or program.dtype_of(ref) != dtype or self.leaf_class(-1 - ref) != CONTIGUOUS:
                 block(ref, dtype)
-        if not self.combined:
+        if self.layout.shared:
+            for ref in program.outs:
+                if 0 <= ref < SCALAR and stages.stage[ref] < stages.count - 1:
+                    block(ref, program.dtype_of(ref))
+        elif not self.combined:
             for j, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
                 if (
                     ref >= 0
@@ -251,9 +293,59 @@ class RangeFrame:
                     # The last loop writes the result itself.
                     self.scratch[ref, dtype] = f"(py{j} + b * {dtype.itemsize})"
                     self.results_in_memory[ref] = f"y{j}"
-        for (_ref, dtype), name in self.scratch.items():
+        self.share_scratch()
+
+    def share_scratch(self) -> None:
+        """Give blocks whose values are not wanted at the same time one memory.
+
+        (The blocks of a long program would fill the second-level cache, and the stack.)
+        """
+        found: dict[str, list[int]] = {}
+        for (_, dtype), name in self.scratch.items():
             if name.startswith("t"):
-                self.w(f"{name} = scratch_{16 if dtype.itemsize > 8 else 8}(0)")
+                found[name] = [1 << 30, -1, 16 if dtype.itemsize > 8 else 8]
+        for at, name, written in self.uses_of_scratch():
+            life = found.get(name)
+            if life is not None:
+                life[0] = min(life[0], at) if written else life[0]
+                life[1] = max(life[1], at)
+        shared: dict[str, str] = {}
+        last: dict[str, tuple[int, int]] = {}  # until when a block is in use, and its width
+        for name, (begin, end, width) in sorted(found.items(), key=lambda x: x[1]):
+            block = next((b for b, (until, w) in last.items() if until < begin and w == width), None)
+            if block is None:
+                block = f"t{len(last)}"
+                self.w(f"{block} = scratch_{width}(0)")
+            last[block] = end, width
+            shared[name] = block
+        self.scratch = {key: shared.get(name, name) for key, name in self.scratch.items()}
+
+    def uses_of_scratch(self) -> Iterator[tuple[int, str, bool]]:
+        """When a block is written (True) or read: at 2s by the inline statements of stage s, at 2s + 1 by its
+        loops."""
+        program, stages, scratch = self.program, self.stages, self.scratch
+        for (ref, dtype), name in scratch.items():
+            if ref < -(1 << 19):
+                yield 2 * stages.stage[(-(1 << 20) - ref) // 8] + 1, name, True
+            elif self.written_by_loop(ref, dtype):
+                yield 2 * stages.stage[ref] + 1, name, True
+            else:
+                yield 2 * stages.available(ref), name, True
+                if (ref, program.dtype_of(ref)) in scratch:  # (which it is converted from)
+                    yield 2 * stages.available(ref), scratch[ref, program.dtype_of(ref)], False
+        for k, (sig, refs) in enumerate(program.steps):
+            at = 2 * stages.stage[k] + int(stages.loop[k])
+            dtypes = sig.ins if stages.loop[k] else [program.dtype_of(r) for r in refs if r < SCALAR]
+            read = refs if stages.loop[k] else [r for r in refs if r < SCALAR]
+            for ref, dtype in zip(read, dtypes, strict=True):
+                if (ref, dtype) in scratch:
+                    yield at, scratch[ref, dtype], False
+        for ref in program.outs:
+            if (ref, program.dtype_of(ref)) in scratch:
+                yield 2 * self.stored_in(ref), scratch[ref, program.dtype_of(ref)], False
+        for key in self.combined:
+            if key in scratch:
+                yield 2 * stages.count, scratch[key], False
 
     def inline_stage(self, s: int) -> None:
         w = self.w
@@ -305,12 +397,14 @@ class RangeFrame:
             if stages.available(ref) == s:
                 source = program.dtype_of(ref)
                 w(f"put_{code(dtype)}({name}, j, {zero_cast(get(ref), source, dtype)})")
-        for i, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
-            if i < len(self.combined):
-                continue
-            if stages.available(ref) != s or self.results_in_memory.get(ref) == f"y{i}":
-                continue
-            text = zero_cast(get(ref), program.dtype_of(ref), dtype)
+        results = [
+            (i, dtype, zero_cast(get(ref), program.dtype_of(ref), dtype))
+            for i, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True))
+            if i >= len(self.combined)
+            and self.stored_in(ref) == s
+            and self.results_in_memory.get(ref) != f"y{i}"
+        ]
+        for i, dtype, text in results:
             inner = self.layout.rank - 1
             if self.layout.outs[i] == CONTIGUOUS:
                 w(f"store_{code(dtype)}(py{i}, {index}, {text})")
@@ -320,6 +414,14 @@ class RangeFrame:
                 w(f"store_{code(dtype)}(py{i}, ({index}) * ey{i}, {text})")
             else:
                 w(f"store_{code(dtype)}(py{i} + ({index}) * y{i}_{inner}, 0, {text})")
+        self.last_of_stage(s, get)
+
+    def last_of_stage(self, s: int, get: Callable[[int], str]) -> None:
+        """Further statements at the end of a stage, which `get` the names of values."""
+
+    def stored_in(self, ref: int) -> int:
+        """The stage that writes a result: the last, if others read what it overwrites."""
+        return self.stages.count - 1 if self.layout.shared else self.stages.available(ref)
 
     def written_by_loop(self, ref: int, dtype: np.dtype) -> bool:
         """Is this scratch block a NumPy loop's own output?"""

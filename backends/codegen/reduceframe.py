@@ -7,13 +7,13 @@ the logarithm of the number of rows. Outputs beyond the reductions are written a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.codegen.rangeframe import PARAMETERS, RangeFrame
-from mirabelle.backends.codegen.source import BLOCK, Layout, Source
+from mirabelle.backends.codegen.source import BLOCK, Layout, Source, inline, zero_cast
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import Sig, code, signature
 
@@ -23,6 +23,13 @@ GROUP = 64
 
 class ReductionFrame(RangeFrame):
     """Writes one kernel that reduces the first outputs of a program."""
+
+    def __init__(self, program: Program, layout: Layout) -> None:
+        super().__init__(program, layout)
+        if layout.inner_kept:
+            # Rows are combined element by element, which needs no loop of NumPy's where it has a form.
+            sigs = [reduction_sig(u, dtype) for u, (_, dtype) in zip(layout.reduce, self.combined, strict=True)]
+            self.inlined = [inline(sig) if sig.op.scalar is None else None for sig in sigs]
 
     def source(self) -> Source:
         w, layout = self.w, self.layout
@@ -75,7 +82,13 @@ class ReductionFrame(RangeFrame):
         w("m = last - b")
         w(f"if m > {BLOCK}:")
         w(f"    m = {BLOCK}")
-        self.clear(range(3))
+        # Up to a group of rows no sum goes up.
+        w(f"few = rhi - rlo < {GROUP}")
+        self.clear([0])
+        w("if not few:")
+        w.depth += 1
+        self.clear([1, 2])
+        w.depth -= 1
         w("count1 = 0")
         w("count2 = 0")
         w("for r in range(rlo, rhi):")
@@ -89,7 +102,8 @@ class ReductionFrame(RangeFrame):
             self.loop_stage(s)
         for j, (address, step) in enumerate(self.value_addresses()):
             size = str(self.combined[j][1].itemsize)
-            self.combine(j, f"acc{j}_0", size, address, step)
+            if self.inlined[j] is None:
+                self.combine(j, f"acc{j}_0", size, address, step)
         w("count1 += 1")
         w(f"if count1 == {GROUP}:")
         w.depth += 1
@@ -103,15 +117,35 @@ class ReductionFrame(RangeFrame):
         self.clear([1])
         w("count2 = 0")
         w.depth -= 3
+        w("if few:")
+        w.depth += 1
+        self.store_level(0)
+        w.depth -= 1
+        w("else:")
+        w.depth += 1
         self.up(0)
         self.up(1)
+        self.store_level(2)
+        w.depth -= 1
+
+    def store_level(self, level: int) -> None:
+        """Write the sums of a level where partial results go."""
+        w = self.w
         w("for j in range(m):")
         for j, (_, dtype) in enumerate(self.combined):
             c = code(dtype)
             w(
                 f"    store_{c}(y{j} + part * y{j}_0 + outer * y{j}_1 + b * {dtype.itemsize}, j, "
-                f"get_{c}(acc{j}_2, j))"
+                f"get_{c}(acc{j}_{level}, j))"
             )
+
+    def last_of_stage(self, s: int, get: Callable[[int], str]) -> None:
+        for j, (ref, dtype) in enumerate(self.combined):
+            form = self.inlined[j]
+            if form is not None and self.stages.available(ref) == s:
+                c = code(dtype)
+                value = zero_cast(get(ref), self.program.dtype_of(ref), dtype)
+                self.w(f"put_{c}(acc{j}_0, j, {form.format(f'get_{c}(acc{j}_0, j)', value)})")
 
     def value_addresses(self) -> list[tuple[str, str]]:
         """Where the reduced values of a block lie, and their step."""

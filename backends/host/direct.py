@@ -7,18 +7,22 @@ counters are open the ordinary way is taken, which counts.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import weakref
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes import recording
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import apart
-from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, is_small, settle
+from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, wrap
+from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.wrappers import View, shown_part
+from mirabelle.arraytypes.wrappers import View, Wrapper, indexed_shape, root_of, shown_by_rule, through
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
@@ -46,7 +50,15 @@ def evaluate(node: Any) -> Leaf | None:
     """The value of a small node, or None where the ordinary way must be taken."""
     if type(node) is Reduced:
         return evaluate_reduction(node)
-    if counters.active or node.size > DIRECT_TREE or not is_small(node.shape, node.size) or not usable():
+    return None if counters.active or not usable() else _evaluate(node)
+
+
+def _evaluate(node: Broadcasted) -> Leaf | None:
+    operations = node.size
+    shape = node.shape
+    n = shape[0] if len(shape) == 1 else math.prod(shape)
+    small = settings.small_size
+    if operations > DIRECT_TREE or (n > small and n * operations > 32 * small):  # (as `is_small` says)
         return None
     try:
         return _kept(node, quietly(_value, node))
@@ -86,11 +98,13 @@ def evaluate_reduction(node: Reduced) -> Leaf | None:
                 operand.evaluations += 1
     axes = node.axes
     for r in together:
+        out = quietly(r.reduction.ufunc.reduce, value, axes, None, None, r.keepdims)
         leaf = _new(Leaf)
-        leaf.view = np.asarray(quietly(_reduced, r, value, axes), r.dtype).reshape(r.shape)
+        leaf.view = np.asarray(out, r.dtype)
         leaf.shape = r.shape
         leaf.dtype = r.dtype
-        settle(r, leaf)
+        r.value = leaf
+        r.operand = None
     if counted is not None:
         counted.done(together)
     return node.value
@@ -117,10 +131,6 @@ class _Counted:
         counters.add(launches=1, bytes_read=self.read, bytes_written=written)
 
 
-def _reduced(r: Reduced, value: np.ndarray, axes: tuple[int, ...]) -> Any:
-    return r.reduction.ufunc.reduce(value, axis=axes)
-
-
 def _kept(node: Broadcasted, value: Any) -> Leaf:
     """Give a node its value."""
     if value.__class__ is not np.ndarray:
@@ -136,24 +146,18 @@ def _kept(node: Broadcasted, value: Any) -> Leaf:
 
 
 def _operand(a: Any) -> Any:
-    """An operand that is no leaf, as NumPy takes it."""
-    if type(a) is Broadcasted:
-        leaf = a.value
-        if leaf is not None:
-            return leaf.view
-        value = _value(a)
-        if sys.getrefcount(a) > _alone:
-            # Somebody else holds the node: the rule of `schedule` says whether it is kept.
-            if worth_storing(a):
-                return _kept(a, value).view
-            a.evaluations += 1
-        return value
-    if type(a) is Reduced:
-        leaf = a.value if a.value is not None else evaluate_reduction(a)
-        if leaf is None:
-            raise NotDirect
+    """An operand that has a value, or others that hold it, as NumPy takes it."""
+    leaf = a.value
+    if leaf is not None:
         return leaf.view
-    return a
+    if type(a) is Reduced:
+        return (evaluate_reduction(a) or force(HostArray, a)).view
+    value = _value(a)
+    # Somebody else holds the node: the rule of `schedule` says whether it is kept.
+    if worth_storing(a):
+        return _kept(a, value).view
+    a.evaluations += 1
+    return value
 
 
 def _value(node: Broadcasted) -> Any:
@@ -164,8 +168,31 @@ def _value(node: Broadcasted) -> Any:
         return node.value.view  # type: ignore[union-attr]
     if len(args) == 2:
         a, b = args
-        return ufunc(a.view if type(a) is Leaf else _operand(a), b.view if type(b) is Leaf else _operand(b))
-    return ufunc(*[a.view if type(a) is Leaf else _operand(a) for a in args])
+        kind = type(a)
+        if kind is Leaf:
+            a = a.view
+        elif kind is Broadcasted or kind is Reduced:
+            shared = sys.getrefcount(a) > _alone
+            a = _operand(a) if shared or kind is Reduced or a.value is not None else _value(a)
+        kind = type(b)
+        if kind is Leaf:
+            b = b.view
+        elif kind is Broadcasted or kind is Reduced:
+            shared = sys.getrefcount(b) > _alone
+            b = _operand(b) if shared or kind is Reduced or b.value is not None else _value(b)
+        return ufunc(a, b)  # pyright: ignore
+    values = []
+    for a in args:
+        kind = type(a)
+        if kind is Leaf:
+            a = a.view
+        elif kind is Broadcasted or kind is Reduced:
+            shared = sys.getrefcount(a) > _alone
+            a = _operand(a) if shared or kind is Reduced or a.value is not None else _value(a)
+        values.append(a)
+    out = ufunc(*values)
+    # (A copy or a cast may be of a larger shape than what it is of.)
+    return out if len(values) > 1 or out.shape == node.shape else np.array(np.broadcast_to(out, node.shape))
 
 
 def _calibrate() -> None:
@@ -204,7 +231,7 @@ def install() -> None:
 
 # Statements on small arrays: the general methods do the same, but ask more.
 
-_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+_BASIC = frozenset((int, slice, type(None), EllipsisType, *(np.dtype(c).type for c in "bBhHiIlLqQ")))
 # The references to a leaf, in `write_small`, that only its handle holds.
 _unshared = 1
 
@@ -223,76 +250,201 @@ def usable() -> bool:
     return _usable and not recording.watchers
 
 
-@verbs.getitem.generated(signature=(HostArray, int | slice | tuple))
+@verbs.copy.generated(signature=(HostArray,))
+def _(array: Any) -> Any:
+    general = verbs.copy.core.resolve((AbstractArray,)).implementation
+
+    def copy(x: Any) -> Any:
+        node = x._node
+        if type(node) is not Leaf or counters.active or node.view.size > 4 * settings.small_size:
+            return general(x)
+        leaf = _new(Leaf)
+        leaf.view = view = node.view.copy()
+        leaf.shape = view.shape
+        leaf.dtype = node.dtype
+        made = _new(array)
+        made._node = leaf
+        return made
+
+    return copy if len(array.parameters) > 1 else general
+
+
+class _Views(dict[int, Any]):
+    """The types of views of an array type, by their dimensions."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __missing__(self, ndim: int) -> Any:
+        view_type: Any = View
+        self[ndim] = made = view_type[self.array, ndim]
+        return made
+
+
+@verbs.getitem.generated(signature=(HostArray, int | np.integer | slice | tuple))
 def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((DenseArray, object)).implementation
     if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
         return general
-    view_type: Any = View
-    views: Any = {n: view_type[array, n] for n in range(1, array.ndim + 1)}
+    views = _Views(array)
     element_type = array.family[array.dtype, 0]
 
-    def getitem(x: Any, index: Any) -> Any:
-        node = x._node
-        if type(node) is not Leaf:
-            return general(x, index)
-        if type(index) is tuple:
-            for i in index:
-                if type(i) not in _BASIC:
-                    return general(x, index)
-            shown = node.view[index]
-        else:
-            shown = node.view[index]
-            index = (index,)
-        if type(shown) is np.ndarray:
-            shape = shown.shape
-            cls = views.get(len(shape))
-            if cls is None:
-                return general(x, index)
-            view = _new(cls)
-            view._parent = x
-            view._how = index if Ellipsis in index else (*index, Ellipsis)
-            view._shape = shape
-            return view
+    def element(node: Leaf, value: Any) -> Any:
         leaf = _new(Leaf)
-        leaf.view = np.asarray(shown)
+        leaf.view = np.asarray(value)
         leaf.shape = ()
         leaf.dtype = node.dtype
         leaf.element = True
-        element = _new(element_type)
-        element._node = leaf
-        return element
+        x = _new(element_type)
+        x._node = leaf
+        return x
 
-    return getitem
+    def by_number(x: Any, index: Any) -> Any:
+        node = x._node
+        return element(node, node.view[index]) if type(node) is Leaf else general(x, index)
+
+    def by_one(x: Any, index: Any) -> Any:
+        node = x._node
+        how = (index, Ellipsis)
+        shape = node.view[how].shape if type(node) is Leaf else indexed_shape(node.shape, how)
+        view = _new(views[len(shape)])
+        view._parent = x
+        view._how = how
+        view._shape = shape
+        return view
+
+    def by_tuple(x: Any, index: Any) -> Any:
+        node = x._node
+        how = None
+        for i in index:
+            kind = type(i)
+            if kind not in _BASIC:
+                return general(x, index)
+            if kind is EllipsisType:
+                how = index
+        if type(node) is Leaf:
+            shown = node.view[index]
+            if type(shown) is not np.ndarray:
+                return element(node, shown)
+            shape = shown.shape
+        else:
+            shape = indexed_shape(node.shape, index)
+        if not shape:
+            return general(x, index)
+        view = _new(views[len(shape)])
+        view._parent = x
+        view._how = how or (*index, Ellipsis)
+        view._shape = shape
+        return view
+
+    if index is tuple:
+        return by_tuple
+    return by_one if index is slice or array.ndim > 1 else by_number
+
+
+@functools.cache
+def value_reader(t: Any, dtype: np.dtype) -> Any:
+    """What makes of a value of type `t` what NumPy writes to memory of `dtype`; None for the general way.
+
+    A small tree is computed; what is made is None, too, where the general way is to be taken.
+    """
+    if t is float or t is int:
+        return _as_it_is if dtype.kind in "fc" or (t is int and dtype.kind in "iu") else None
+    if issubclass(t, np.generic):
+        return _as_it_is if np.dtype(t) == dtype else None
+    if issubclass(t, HostArray):
+        if len(t.parameters) < 2 or not np.can_cast(t.dtype, dtype, "safe"):
+            return None
+        return _computed if t.dtype == dtype else _computed_before
+    if not issubclass(t, Wrapper) or getattr(t, "dtype", None) != dtype or leaf_family(t) is not HostArray:
+        return None
+    if issubclass(t, View) and issubclass(t.parent_type, HostArray):
+        return _seen
+    return _seen_through if shown_by_rule(t) else None
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _computed(value: Any) -> Any:
+    node = value._node
+    if type(node) is not Leaf:
+        leaf = node.value
+        if leaf is None:
+            # (A reduction is evaluated before anything is written, in any case.)
+            if type(node) is Reduced:
+                leaf = evaluate_reduction(node) or force(HostArray, node)
+            else:
+                leaf = _evaluate(node)
+            if leaf is None:
+                return None
+        value._node = node = leaf
+    return node.view
+
+
+def _computed_before(value: Any) -> Any:
+    node = value._node
+    if type(node) is not Leaf:
+        node = node.value
+    return None if node is None else node.view
+
+
+def _seen(value: Any) -> Any:
+    node = value._parent._node
+    if type(node) is not Leaf:
+        node = node.value
+    return None if node is None else node.view[value._how]
+
+
+@functools.cache
+def memory_reader(t: Any) -> Any:
+    """As `value_reader`, for an array of whatever dtype it has."""
+    dtype = getattr(t, "dtype", None)
+    known = isinstance(dtype, np.dtype) and issubclass(t, AbstractArray)
+    return value_reader(t, dtype) if known else None  # pyright: ignore
+
+
+def join_small(arrays: Any, axis: Any, stacked: bool) -> Any:
+    """Small arrays one after another, along an axis they have or (stacked) a new one; or None."""
+    if not usable():
+        return None
+    views = []
+    size = 0
+    for x in arrays:
+        t: Any = type(x)
+        read = memory_reader(t)
+        if read is None:
+            return None
+        size += math.prod(x.shape)
+        if size > settings.small_size:
+            return None
+        view = read(x)
+        if view is None:
+            return None
+        views.append(view)
+    try:
+        joined: Any = np.stack(views, axis) if stacked else np.concatenate(views, axis)
+        return wrap(HostArray, Leaf(joined))
+    except (ValueError, TypeError):
+        return None  # the ordinary way says it in its words
+
+
+HostArray._join_small = staticmethod(join_small)  # type: ignore[assignment]
+
+
+def _seen_through(value: Any) -> Any:
+    node = root_of(value)._node
+    if type(node) is not Leaf:
+        node = node.value
+    return None if node is None else through(value, node.view)
 
 
 def small_value(value: Any, dtype: np.dtype) -> Any:
     """A value to be written, as NumPy takes it: a small tree is computed; None for the general way."""
-    t = type(value)
-    if t is float or t is int:
-        kind = dtype.kind
-        return value if kind in "fc" or (t is int and kind in "iu") else None
-    if issubclass(t, np.generic):
-        return value if value.dtype == dtype else None
-    if issubclass(t, HostArray):
-        node = value._node
-        if type(node) is not Leaf:
-            if node.value is not None:
-                value._node = node = node.value
-            elif type(node) is Reduced:  # evaluated before anything is written, in any case
-                node = force(HostArray, node)
-            elif node.dtype == dtype:
-                node = evaluate(node)
-                if node is None:
-                    return None
-                value._node = node
-            else:
-                return None
-        return node.view if node.dtype == dtype else None
-    if issubclass(t, View) and isinstance(value._parent, HostArray):
-        part = shown_part(value)
-        return part.view if type(part) is Leaf and part.dtype == dtype else None
-    return None
+    t: Any = type(value)
+    read = value_reader(t, dtype)
+    return None if read is None else read(value)
 
 
 def _unaffected(parts: list[Leaf], target: np.ndarray) -> bool:
@@ -300,63 +452,73 @@ def _unaffected(parts: list[Leaf], target: np.ndarray) -> bool:
     return not any(p.table or not apart(p.view, target) for p in parts)
 
 
-def write_small(node: Any, how: Any, value: Any) -> bool:
-    """Write a small value into a part of evaluated memory, if nobody else reads it; else do nothing."""
+def write_small(x: Any, how: Any, read: Any, value: Any) -> bool:
+    """Write a small value into a part of evaluated memory, if nobody else reads it; else do nothing.
+
+    `read` is the `value_reader` for the type of the value.
+    """
+    node = x._node
     if counters.active or node.foreign or not usable():
         return False
     view = node.view
-    shape = view[how].shape
-    if not is_small(shape, 8):
+    target = view[how]
+    if target.size > 4 * settings.small_size:
         return False
-    new = small_value(value, view.dtype)
+    new = read(value)
     if new is None:
-        return False
-    if type(new) is np.ndarray and new.shape != shape and new.shape != ():
         return False
     # The value let go of what it was computed from: whoever still refers to the memory reads it.
     others = 0
-    if node.parts:
+    if sys.getrefcount(node) > _unshared:
         parts = node.living_parts()
         others = len(parts)
-        if others and not _unaffected(parts, view[how]):
+        if sys.getrefcount(node) - others > _unshared or not _unaffected(parts, target):
             return False
         del parts
-    if (
-        sys.getrefcount(node) - others > _unshared
-        or sys.getrefcount(view) > 3 + others + (getattr(new, "base", None) is view)
-        or isinstance(view.base, np.ndarray)
+    if sys.getrefcount(view) > 4 + others + (getattr(new, "base", None) is view) or isinstance(
+        view.base, np.ndarray
     ):
         return False
-    view[how] = new
+    try:
+        target[...] = new
+    except (ValueError, OverflowError):  # what does not fit: the ordinary way says so
+        return False
     node.writes += 1
     node.reducers = None
     return True
 
 
-@verbs.setitem.generated(signature=(HostArray, int | slice | tuple, object))
-def _(array: Any, index: type, _value: Any) -> Any:
+@verbs.setitem.generated(signature=(HostArray, int | np.integer | slice | tuple | EllipsisType, object))
+def _(array: Any, index: type, value: type) -> Any:
     general = verbs.setitem.core.resolve((DenseArray, object, object)).implementation
     if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
         return general
+    read = value_reader(value, array.dtype)
+    if read is None or (index is EllipsisType and issubclass(value, AbstractArray)):
+        return general
+    of_itself = issubclass(value, View) and value.parent_type is array
 
     def setitem(x: Any, index: Any, value: Any) -> None:
         node = x._node
         if type(node) is not Leaf:
             if node.value is None:
                 return general(x, index, value)
-            x._node = node = node.value
+            x._node = node.value
+        del node  # (`write_small` counts who holds it)
         if type(index) is tuple:
+            whole = False
             for i in index:
-                if type(i) not in _BASIC:
-                    del node
+                kind = type(i)
+                if kind not in _BASIC:
                     return general(x, index, value)
-            how = index if Ellipsis in index else (*index, Ellipsis)
+                if kind is EllipsisType:
+                    whole = True
+            how = index if whole else (*index, Ellipsis)
         else:
-            how = (index, Ellipsis)
-        if isinstance(value, View) and value._parent is x and value._how == how:
+            how = (index, Ellipsis) if index is not Ellipsis else (Ellipsis,)
+        if of_itself and value._parent is x and value._how == how:
             return None  # x[i] += v ends in x[i] = x[i]
-        if not write_small(node, how, value):
-            del node
+        if not write_small(x, how, read, value):
             general(x, index, value)
         return None
 
@@ -372,51 +534,46 @@ def _(array: Any, values: Any) -> Any:
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
         node, new = dest._node, value._node
         if (
-            type(new) is Leaf
-            and type(node) is Leaf
-            and new.shape == node.shape
-            and new.root is None
-            and not new.foreign
+            type(node) is Leaf
             and not node.foreign
-            and new.view.strides == node.view.strides
+            and new.shape == node.shape
+            and type(new) is not Reduced
             and not counters.active
             and usable()
         ):
-            dest._node = new  # both handles on one version; the next write parts them
-            return dest
-        if (
-            type(node) is not Leaf
-            or type(new) is not Broadcasted
-            or new.shape != node.shape
-            or node.foreign
-            or counters.active
-            or not usable()
-            or small_value(value, node.dtype) is None
-        ):
-            del node, new  # the general way counts who refers to the old contents
-            return general(dest, value, casting=casting)
-        leaf = value._node
-        if leaf.view.strides != node.view.strides:
-            del node, leaf
-            return general(dest, value, casting=casting)
-        dest._node = leaf  # the handle takes the new contents; whoever reads the old ones keeps them
-        return dest
+            if type(new) is not Leaf:
+                new = new.value or _evaluate(new)
+                if new is not None:
+                    value._node = new
+            if (
+                new is not None
+                and new.root is None
+                and not new.foreign
+                and new.view.strides == node.view.strides
+            ):
+                # Both handles on one version, and the next write parts them; who reads the old one keeps it.
+                dest._node = new
+                return dest
+        del node, new  # the general way counts who refers to the old contents
+        return general(dest, value, casting=casting)
 
     return assign
 
 
 @verbs.assign.generated(signature=(View, HostArray))
-def _(array: Any, _values: Any) -> Any:
+def _(array: Any, values: Any) -> Any:
     general = verbs.assign.core.resolve((DenseArray, DenseArray)).implementation
-    if not issubclass(array.parent_type, HostArray):
+    if not issubclass(array.parent_type, HostArray) or getattr(values, "dtype", None) != array.dtype:
+        return general
+    read = value_reader(values, array.dtype)
+    if read is None:
         return general
 
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
-        node = dest._parent._node
-        if type(node) is Leaf and value.dtype == node.dtype and write_small(node, dest._how, value):
-            return dest
-        del node
-        return general(dest, value, casting=casting)
+        parent = dest._parent
+        if type(parent._node) is not Leaf or not write_small(parent, dest._how, read, value):
+            return general(dest, value, casting=casting)
+        return dest
 
     return assign
 

@@ -10,15 +10,21 @@ from mirabelle.backends.codegen.source import CONTIGUOUS, REVERSED, STRETCHED, S
 
 
 class Arrangement:
-    """Merged sizes, and for each operand its strides over them (0 where it is stretched)."""
+    """Merged sizes, and for each operand its strides over them (0 where it is stretched).
 
-    __slots__ = ("classes", "sizes", "strides", "tiled")
+    `in_order` says that elements are gone through in the order of their indices.
+    """
 
-    def __init__(self, sizes: list[int], strides: list[list[int]], classes: str, tiled: bool) -> None:
+    __slots__ = ("classes", "in_order", "sizes", "strides", "tiled")
+
+    def __init__(
+        self, sizes: list[int], strides: list[list[int]], classes: str, tiled: bool, in_order: bool = True
+    ) -> None:
         self.sizes = sizes
         self.strides = strides
         self.classes = classes
         self.tiled = tiled
+        self.in_order = in_order
 
 
 def stretched_strides(view: Any, shape: tuple[int, ...]) -> list[int]:
@@ -52,6 +58,7 @@ def arrange(shape: tuple[int, ...], views: list[Any]) -> Arrangement:
     first = strides[0]
     order = [d for d in range(len(shape)) if shape[d] != 1]
     order.sort(key=lambda d: -abs(first[d]))
+    in_order = order == sorted(order)
     sizes, merged = merge([shape[d] for d in order], [[s[d] for d in order] for s in strides])
     itemsizes = [v.dtype.itemsize for v in views]
     tiled = False
@@ -65,11 +72,12 @@ def arrange(shape: tuple[int, ...], views: list[Any]) -> Arrangement:
                 if near != len(sizes) - 2:
                     # The dimension along which this operand is contiguous comes next to the last.
                     perm = [d for d in range(len(sizes) - 1) if d != near] + [near, len(sizes) - 1]
+                    in_order = False
                     sizes = [sizes[d] for d in perm]
                     merged = [[x[d] for d in perm] for x in merged]
                 break
     inner = "".join(inner_class(s[-1], v.dtype) for s, v in zip(merged, views, strict=True))
-    return Arrangement(sizes, merged, inner, tiled)
+    return Arrangement(sizes, merged, inner, tiled, in_order)
 
 
 def merge(sizes: list[int], strides: list[list[int]]) -> tuple[list[int], list[list[int]]]:

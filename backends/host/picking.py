@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.assign import apart, nobody_else
-from mirabelle.arraytypes.dense import DenseArray, wrap
+from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Basic
-from mirabelle.backends.host.direct import small_value
-from mirabelle.dispatch import verbs
+from mirabelle.backends.host.direct import small_value, usable, value_reader
+from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf
+
+_new = object.__new__
 
 
 def few(n: int) -> bool:
@@ -103,6 +105,97 @@ def _few_picked(shape: tuple[int, ...], how: tuple[Any, ...]) -> bool:
     except ValueError:  # of a mask's places nobody knows how many there are
         together = largest
     return few(kept * together) and (together <= 2 * largest or kept * together <= settings.small_size)
+
+
+def _memory(x: Any) -> Any:
+    """The memory of an array that is evaluated, or is few elements to evaluate; else None."""
+    node = x._node
+    if type(node) is not Leaf:
+        if node.value is None:
+            return evaluated(x).view if few(math.prod(node.shape)) else None
+        x._node = node = node.value
+    return node.view
+
+
+@verbs.getitem.generated(signature=(HostArray, HostArray))
+def _(array: Any, index: Any) -> Any:
+    general = verbs.getitem.core.resolve((DenseArray, object)).implementation
+    if not _of_one_array(array, index):
+        return general
+    mask = index.dtype.kind == "b"
+    dtype = array.dtype
+    cls = array.family[dtype, array.ndim - index.ndim + 1 if mask else array.ndim - 1 + index.ndim]
+
+    def getitem(x: Any, index: Any) -> Any:
+        view: Any = None if counters.active else _memory(x)
+        places: Any = None if view is None else _memory(index)
+        if view is None or places is None:
+            return general(x, index)
+        # (Of a mask's places all may hold.)
+        if not few(view.size if mask else places.size * (view.size // (view.shape[0] or 1))):
+            return general(x, index)
+        try:
+            picked = view[places]
+        except IndexError:
+            return general(x, index)  # which says it in its words
+        made = _new(cls)
+        made._node = leaf = _new(Leaf)
+        leaf.view = picked
+        leaf.shape = picked.shape
+        leaf.dtype = dtype
+        return made
+
+    return getitem
+
+
+@verbs.setitem.generated(signature=(HostArray, HostArray, object))
+def _(array: Any, index: Any, value: Any) -> Any:
+    general = verbs.setitem.core.resolve((DenseArray, object, object)).implementation
+    read = value_reader(value, array.dtype) if _of_one_array(array, index) else None
+    if read is None:
+        return general
+
+    def setitem(x: Any, index: Any, value: Any) -> None:
+        if counters.active or not _put(x, index, read, value):
+            general(x, index, value)
+
+    return setitem
+
+
+def _of_one_array(array: Any, index: Any) -> bool:
+    """Are these the types of a dense array, and of a mask or an array of integers?"""
+    return (
+        len(array.parameters) > 1
+        and array.ndim > 0
+        and len(index.parameters) > 1
+        and index.ndim > 0
+        and (index.dtype.kind in "iu" or (index.dtype.kind == "b" and index.ndim <= array.ndim))
+    )
+
+
+def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
+    """x[index] = value in place, as `put_small` writes it, for an index that is one array."""
+    node = x._node
+    if type(node) is not Leaf:
+        if node.value is None:
+            return False
+        x._node = node = node.value
+    places = None if node.foreign or not usable() else _memory(index)
+    if places is None or not few(places.size):
+        return False
+    new = read(value)
+    if new is None or not nobody_else(node):
+        return False
+    view = node.view
+    if index._node is node or index._node.root is not None:
+        return False
+    try:
+        view[places] = new
+    except (IndexError, ValueError, OverflowError):
+        return False
+    node.writes += 1
+    node.reducers = None
+    return True
 
 
 def put_small(x: Any, index: tuple[Any, ...], value: Any) -> bool:

@@ -17,6 +17,7 @@ from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.graph import c_strides
+from mirabelle.arraytypes.programs.memory import lodgings
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
 from mirabelle.arraytypes.programs.steps import (
     CopyStep,
@@ -30,7 +31,7 @@ from mirabelle.arraytypes.programs.steps import (
 )
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.source import Layout
-from mirabelle.backends.host import kernels, layout, run
+from mirabelle.backends.host import kernels, layout, run, slabs, threads
 from mirabelle.backends.host.reduce import ReductionPlan
 from mirabelle.backends.host.tasks import TaskList
 from mirabelle.dispatch import counters
@@ -59,6 +60,8 @@ class HostPlan(StepByStep):
         outside = [*self.data, *self.inputs, *self.outputs, *self.made]
         self.slots = {s.number: 1 + i for i, s in enumerate(outside)}
         self.memory: Any = None
+        # Temporaries that lie in the memory of outputs: it is written to anyway.
+        self.lodged = lodgings(plan)
         # What runs natively: task lists, and calls of Python between them. None until kernels are there.
         self.segments: list[TaskList | Step] | None = None
         # Kernels that were not there when they were last asked for.
@@ -74,7 +77,7 @@ class HostPlan(StepByStep):
     # Making task lists
 
     def place(self, ref: Ref) -> tuple[int, int]:
-        s = ref.storage
+        s = self.lodged.get(ref.storage.number, ref.storage)
         if s.kind == "temporary":
             return ARENA, s.offset + ref.offset
         return self.slots[s.number], ref.offset
@@ -85,11 +88,15 @@ class HostPlan(StepByStep):
         segments: list[TaskList | Step] = []
         tasks: TaskList | None = None
         native: list[Step] = []
+        statements: dict[int, list[tuple[int, Step, Callable[[int], bool]]]] = {}
         for step in self.plan.steps:
             if not any(w.size for w in step.writes):
                 continue
             added = self.prepared(step)
             if added is None:
+                if any(r.storage.number in self.lodged for r in (*step.reads, *step.writes)):
+                    self.lodged = {}  # (Python looks for temporaries in the program's own memory)
+                    return self.build()
                 tasks = None
                 segments.append(step)
                 continue
@@ -99,8 +106,12 @@ class HostPlan(StepByStep):
             if tasks is None:
                 tasks = TaskList(1 + len(self.slots))
                 segments.append(tasks)
-            added(tasks)
+            statements.setdefault(id(tasks), []).extend(_put(tasks, step, added))
         if not self.missing:
+            for segment in segments:
+                if isinstance(segment, TaskList):
+                    for chain in slabs.chains(statements.get(id(segment), ()), self.place):
+                        segment.chain(chain)
             self.segments = segments
             self.layouts = {}
             self.counts = counted(native)
@@ -330,6 +341,7 @@ class HostPlan(StepByStep):
             if isinstance(segment, TaskList):
                 segment.run(addresses)
                 continue
+            threads.dismiss()  # (libraries have threads of their own)
             self.step(segment, views)
             for ref in segment.writes:
                 s = ref.storage
@@ -388,6 +400,15 @@ def _as_delivered(dest: Ref, shape: tuple[int, ...]) -> np.ndarray:
     kept = [n for n in dest.shape if n != 1]
     assert tuple(kept) == shape
     return np.lib.stride_tricks.as_strided(np.empty(0, dest.dtype), shape, strides)
+
+
+def _put(
+    tasks: TaskList, step: Step, add: Callable[[TaskList], None]
+) -> list[tuple[int, Step, Callable[[int], bool]]]:
+    """Add a step to a task list; what `slabs.chains` asks about it, if it is one statement there."""
+    number = tasks.count
+    add(tasks)
+    return [(number, step, tasks.sliced(number))] if tasks.count == number + 1 else []
 
 
 def _done(_: int) -> None:

@@ -122,7 +122,13 @@ def _make_select(tp: Any) -> Any:
     @intrinsic
     def where(typingctx: Any, condition: Any, x: Any, y: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.select(args[0], args[1], args[2])
+            if not isinstance(tp, types.Complex):
+                return builder.select(args[0], args[1], args[2])
+            # By parts: loops with choices between pairs do not vectorise.
+            x, y = [context.make_complex(builder, tp, z) for z in args[1:]]
+            x.real = builder.select(args[0], x.real, y.real)
+            x.imag = builder.select(args[0], x.imag, y.imag)
+            return x._getvalue()
 
         return tp(types.boolean, tp, tp), generate
 
@@ -201,6 +207,21 @@ def _conj(tp: Any) -> Any:
     return _intrinsic(tp, 1, tp, generate)
 
 
+def _product(tp: Any, square: bool) -> Any:
+    """A product of complex numbers, rounded as NumPy's vector code does (see `products_fused`)."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        z, w = [context.make_complex(builder, tp, args[i]) for i in (0, 0 if square else 1)]
+        part = z.real.type
+        fma = builder.module.declare_intrinsic("llvm.fma", [part], ir.FunctionType(part, [part] * 3))
+        product = context.make_complex(builder, tp)
+        product.real = builder.call(fma, [z.real, w.real, builder.fneg(builder.fmul(z.imag, w.imag))])
+        product.imag = builder.call(fma, [z.real, w.imag, builder.fmul(z.imag, w.real)])
+        return product._getvalue()
+
+    return _intrinsic(tp, 1 if square else 2, tp, generate)
+
+
 def namespace() -> dict[str, Any]:
     """The globals of a generated host kernel."""
     ns: dict[str, Any] = {}
@@ -231,6 +252,8 @@ def namespace() -> dict[str, Any]:
             ns[f"abs_{c}"] = _integer_abs(tp)
         if c[0] == "c":
             ns[f"conj_{c}"] = _conj(tp)
+            ns[f"multiply_{c}"] = _product(tp, False)
+            ns[f"square_{c}"] = _product(tp, True)
     ns["scratch_8"] = _make_scratch(8)
     ns["scratch_16"] = _make_scratch(16)
     for n in range(2, 8):

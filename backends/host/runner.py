@@ -21,13 +21,14 @@ import sys
 from functools import cache
 from typing import Any
 
-from mirabelle.backends.host import compiler
+from mirabelle.backends.host import compiler, threads
 from mirabelle.dispatch.forks import ForkLock
 
 # The words of a list's block. Those that threads write lie in cache lines of their own.
 NEXT, DONE, LIMIT, ERROR = 0, 8, 16, 24
 STAGES, TICKETS, CALLS, TICKETS_EACH, PATCHES, N_PATCHES, THREADS = 32, 33, 34, 35, 36, 37, 38
-BLOCK_WORDS = 40
+POSTS, N_POSTS, HELPERS = 39, 40, 41
+BLOCK_WORDS = 48
 # A ticket: its first call, the end of its calls, and which stage (by the number of the ticket that
 # opened it) last had it taken. It has a cache line to itself.
 TICKET_WORDS, FIRST, END, TAKEN = 8, 0, 1, 2
@@ -38,12 +39,20 @@ CALL_WORDS = 10
 FILLS = (1, 2, 4, 8, 16)
 # Spins before a waiting thread offers its core to others.
 _SPINS = 300
+# How often a helper that has finished a list looks for another before it goes: that takes about as long as
+# it takes to wake it up again, a few hundred microseconds at most.
+_PATIENCE = 1000
+# A post is where a helper stands by: nobody is there, somebody is, or the block that somebody shall work on
+# (plus one once they do).
+_ABSENT, _STANDING = 0, 1
 
 _RUN = """
 define i64 @run(ptr %block, i64 %times, i64 %thread, ptr %addresses) {
 entry:
   ; What kernels return through, which nobody reads.
   %nowhere = alloca [32 x i64], align 16
+  ; The posts where this list was left.
+  %mask.p = alloca i64
   %next.p = getelementptr i64, ptr %block, i64 {NEXT}
   %done.p = getelementptr i64, ptr %block, i64 {DONE}
   %limit.p = getelementptr i64, ptr %block, i64 {LIMIT}
@@ -108,13 +117,56 @@ publish:
   %added = mul i64 %each, %times
   %limit.new = add i64 %start, %added
   store atomic i64 %limit.new, ptr %limit.p release, align 8
+  %helpers.p = getelementptr i64, ptr %block, i64 {HELPERS}
+  %helpers = load i64, ptr %helpers.p
+  %posts.p = getelementptr i64, ptr %block, i64 {POSTS}
+  %posts = load ptr, ptr %posts.p
+  %n.posts.p = getelementptr i64, ptr %block, i64 {N_POSTS}
+  %n.posts = load i64, ptr %n.posts.p
+  %self = ptrtoint ptr %block to i64
+  br label %post
+
+post:
+  ; Those who stand by are called.
+  %p = phi i64 [ 0, %publish ], [ %p.next, %passed ]
+  %mask = phi i64 [ 0, %publish ], [ %mask.next, %passed ]
+  %wanted = phi i64 [ %helpers, %publish ], [ %wanted.next, %passed ]
+  %p.left = icmp ult i64 %p, %n.posts
+  %w.left = icmp sgt i64 %wanted, 0
+  %p.more = and i1 %p.left, %w.left
+  br i1 %p.more, label %ring, label %posted
+
+ring:
+  %p.at = mul i64 %p, {POST_WORDS}
+  %state.p = getelementptr i64, ptr %posts, i64 %p.at
+  %state = load atomic i64, ptr %state.p monotonic, align 8
+  %stands = icmp eq i64 %state, {STANDING}
+  br i1 %stands, label %call.out, label %passed
+
+call.out:
+  %called = cmpxchg ptr %state.p, i64 {STANDING}, i64 %self acq_rel monotonic
+  %heard = extractvalue { i64, i1 } %called, 1
+  %one = zext i1 %heard to i64
+  %bit = shl i64 %one, %p
+  br label %passed
+
+passed:
+  %bit.now = phi i64 [ 0, %ring ], [ %bit, %call.out ]
+  %one.now = phi i64 [ 0, %ring ], [ %one, %call.out ]
+  %mask.next = or i64 %mask, %bit.now
+  %wanted.next = sub i64 %wanted, %one.now
+  %p.next = add i64 %p, 1
+  br label %post
+
+posted:
+  store i64 %mask, ptr %mask.p
   br label %look
 
 look:
   ; The stage this thread was at last, and how long it has waited.
-  %stage = phi i64 [ 0, %entry ], [ 0, %publish ], [ %stage.now, %again ],
+  %stage = phi i64 [ 0, %entry ], [ 0, %posted ], [ %stage.now, %again ],
       [ %stage.now, %paused ], [ %stage.now, %finished ]
-  %spins = phi i64 [ 0, %entry ], [ 0, %publish ], [ 0, %again ], [ %spins.now, %paused ], [ 0, %finished ]
+  %spins = phi i64 [ 0, %entry ], [ 0, %posted ], [ 0, %again ], [ %spins.now, %paused ], [ 0, %finished ]
   %ticket = load atomic i64, ptr %next.p acquire, align 8
   %limit = load atomic i64, ptr %limit.p acquire, align 8
   %left = icmp slt i64 %ticket, %limit
@@ -275,8 +327,143 @@ last.paused:
   br label %last
 
 over:
+  ; Nobody may look at the list when this returns.
   %result = load atomic i64, ptr %error.p monotonic, align 8
+  %mask.left = load i64, ptr %mask.p
+  %posts.end.p = getelementptr i64, ptr %block, i64 {POSTS}
+  %posts.end = load ptr, ptr %posts.end.p
+  %self.end = ptrtoint ptr %block to i64
+  %busy = or i64 %self.end, 1
+  br label %retract
+
+retract:
+  %r = phi i64 [ 0, %over ], [ %r.next, %retracted ]
+  %rest = phi i64 [ %mask.left, %over ], [ %rest.next, %retracted ]
+  %some = icmp ne i64 %rest, 0
+  br i1 %some, label %recall, label %done.all
+
+recall:
+  %rest.odd = and i64 %rest, 1
+  %rung = icmp ne i64 %rest.odd, 0
+  %r.at = mul i64 %r, {POST_WORDS}
+  %post.p = getelementptr i64, ptr %posts.end, i64 %r.at
+  br i1 %rung, label %withdraw, label %retracted
+
+withdraw:
+  %r.spins = phi i64 [ 0, %recall ], [ %r.spins.next, %r.paused ]
+  %back = cmpxchg ptr %post.p, i64 %self.end, i64 {STANDING} acq_rel monotonic
+  %was = extractvalue { i64, i1 } %back, 0
+  %works = icmp eq i64 %was, %busy
+  br i1 %works, label %r.wait, label %retracted
+
+r.wait:
+  %r.spins.next = add i64 %r.spins, 1
+  %r.patient = icmp ult i64 %r.spins.next, {SPINS}
+  br i1 %r.patient, label %r.pause, label %r.yield
+
+r.pause:
+  {PAUSE}
+  br label %r.paused
+
+r.yield:
+  {YIELD}
+  br label %r.paused
+
+r.paused:
+  br label %withdraw
+
+retracted:
+  %r.next = add i64 %r, 1
+  %rest.next = lshr i64 %rest, 1
+  br label %retract
+
+done.all:
   ret i64 %result
+}
+
+; Stand by at a post, and work on the lists that are left there.
+define i64 @stand(ptr %post, i64 %number) {
+entry:
+  store atomic i64 {STANDING}, ptr %post release, align 8
+  br label %listen
+
+listen:
+  %n = phi i64 [ 0, %entry ], [ %n.next, %rested ], [ 0, %served ], [ %n, %missed ], [ %n.next, %called.back ]
+  %state = load atomic i64, ptr %post acquire, align 8
+  switch i64 %state, label %called [ i64 {ABSENT}, label %leave
+                                     i64 {STANDING}, label %idle ]
+
+idle:
+  %n.next = add i64 %n, 1
+  %patient = icmp ult i64 %n.next, {PATIENCE}
+  br i1 %patient, label %rest, label %quit
+
+rest:
+  %awake = icmp ult i64 %n.next, {SPINS}
+  br i1 %awake, label %pause, label %yield
+
+pause:
+  {PAUSE}
+  br label %rested
+
+yield:
+  {YIELD}
+  br label %rested
+
+rested:
+  br label %listen
+
+quit:
+  %left = cmpxchg ptr %post, i64 {STANDING}, i64 {ABSENT} acq_rel monotonic
+  %gone = extractvalue { i64, i1 } %left, 1
+  br i1 %gone, label %leave, label %called.back
+
+called.back:
+  br label %listen
+
+called:
+  %taken = or i64 %state, 1
+  %pair = cmpxchg ptr %post, i64 %state, i64 %taken acq_rel monotonic
+  %mine = extractvalue { i64, i1 } %pair, 1
+  br i1 %mine, label %serve, label %missed
+
+missed:
+  br label %listen
+
+serve:
+  %block = inttoptr i64 %state to ptr
+  %threads.p = getelementptr i64, ptr %block, i64 {THREADS}
+  %threads = load i64, ptr %threads.p
+  %others = sub i64 %threads, 1
+  %which = urem i64 %number, %others
+  %thread = add i64 %which, 1
+  %ran = call i64 @run(ptr %block, i64 0, i64 %thread, ptr null)
+  store atomic i64 {STANDING}, ptr %post release, align 8
+  br label %served
+
+served:
+  br label %listen
+
+leave:
+  ret i64 0
+}
+
+; Let those who stand by go.
+define i64 @dismiss(ptr %posts, i64 %n) {
+entry:
+  br label %head
+head:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %body ]
+  %more = icmp ult i64 %i, %n
+  br i1 %more, label %body, label %end
+body:
+  %at = mul i64 %i, {POST_WORDS}
+  %post = getelementptr i64, ptr %posts, i64 %at
+  %pair = cmpxchg ptr %post, i64 {STANDING}, i64 {ABSENT} acq_rel monotonic
+  %i.next = add i64 %i, 1
+  br label %head
+end:
+  ret i64 0
 }
 """
 
@@ -414,6 +601,8 @@ def assembly() -> str:
         "NEXT": NEXT, "DONE": DONE, "LIMIT": LIMIT, "ERROR": ERROR, "STAGES": STAGES, "TICKETS": TICKETS,
         "CALLS": CALLS, "TICKETS_EACH": TICKETS_EACH, "PATCHES": PATCHES, "N_PATCHES": N_PATCHES,
         "THREADS": THREADS, "TICKET_WORDS": TICKET_WORDS, "FIRST": FIRST, "END": END, "TAKEN": TAKEN,
+        "POSTS": POSTS, "N_POSTS": N_POSTS, "HELPERS": HELPERS, "POST_WORDS": threads.POST_WORDS,
+        "ABSENT": _ABSENT, "STANDING": _STANDING, "PATIENCE": _PATIENCE,
         "CALL_WORDS": CALL_WORDS, "SPINS": _SPINS, "SIGNATURE": _SIGNATURE,
         "LOADS": "\n".join(loads), "PASSED": ", ".join(f"i64 %a{i}" for i in range(1, 9)),
         "PAUSE": pause, "YIELD": f"call i32 inttoptr (i64 {address} to ptr)()" if address else pause,
@@ -441,6 +630,10 @@ class Native:
         # `thread` is below the block's number of threads; 0 is the caller.
         # run(block, times, thread, addresses): the number of the statement that failed, plus one, or 0.
         self.run: Any = prototype(self.engine.get_function_address("run"))
+        two = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+        threads.natively(
+            two(self.engine.get_function_address("stand")), two(self.engine.get_function_address("dismiss"))
+        )
         self.copy: int = self.engine.get_function_address("copy")
         self.fold: int = self.engine.get_function_address("fold")
         self.fill: dict[int, int] = {n: self.engine.get_function_address(f"fill_{n}") for n in FILLS}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from mirabelle.backends.codegen.source import BLOCK
 from mirabelle.backends.host import run, runner, threads
 from mirabelle.backends.host.loops import loop_address
 from mirabelle.backends.host.reduce import ReductionPlan
+from mirabelle.backends.host.slabs import Chain
 from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.settings import settings
 
@@ -29,6 +30,8 @@ Place = tuple[int, int]
 # Pieces a thread takes of a large statement: a claim costs next to nothing here, but what one
 # piece finds in the cache, another thread does not.
 _EACH = 3
+# The bytes that a slab of a chain touches (a part of the second-level cache), and the least work of a call.
+_CACHED, _LEAST_WORK = 1 << 18, 512
 
 
 class Call(NamedTuple):
@@ -49,6 +52,8 @@ class Call(NamedTuple):
 Ticket = tuple[list[Call], int]
 # The tickets of a statement. Those of one phase may run at once; phases follow one another.
 Phases = list[list[Ticket]]
+# A ticket whose calls have the numbers of their statements.
+Numbered = tuple[list[tuple[int, Call]], int]
 
 
 def _cost(program: Program) -> int:
@@ -64,11 +69,28 @@ def _alone(work: int) -> bool:
 class _Launch:
     """An elementwise statement."""
 
-    def __init__(self, code: int, block: int, plan: run.LaunchPlan) -> None:
+    def __init__(self, code: int, block: int, plan: run.LaunchPlan, in_order: bool) -> None:
         self.cost = _cost(plan.program)
         self.code = code
         self.block = block
         self.rows, self.inner, self.tiled = plan.rows, plan.inner, plan.tiled
+        self.in_order = in_order
+        self.work = self.rows * self.inner * self.cost
+
+    def sliced(self, of: int) -> bool:
+        """Can each of so many leading rows be computed by itself?"""
+        return self.in_order
+
+    def slab(self, lo: int, hi: int, of: int) -> list[Call]:
+        """The leading rows from `lo` to `hi`, of so many."""
+        inner, each = self.inner, self.rows * self.inner // of
+        (row, begin), (last, end) = divmod(lo * each, inner), divmod(hi * each, inner)
+        pieces = [(row, last, 0, inner)]
+        if row == last:
+            pieces = [(row, row + 1, begin, end)]
+        elif begin or end:
+            pieces = [(row, row + 1, begin, inner), (row + 1, last, 0, inner), (last, last + 1, 0, end)]
+        return [Call(self.code, self.block, *p) for p in pieces if p[0] < p[1] and p[2] < p[3]]
 
     def phases(self) -> Phases:
         n = self.rows * self.inner
@@ -118,6 +140,7 @@ class _Reduction:
         self.columns = plan.arrangement.inner_kept
         self.per_row = plan.reduced * plan.blocks
         self.direct = plan.parts == 1 if self.columns else self.per_row == 1
+        self.work = plan.n * self.cost
         # Where partial results go: straight to the results if each has only one.
         self.partials: list[Place] = results
         if not self.direct:
@@ -153,6 +176,20 @@ class _Reduction:
 
     def phases(self) -> Phases:
         return self.column_phases() if self.columns else self.row_phases()
+
+    def sliced(self, of: int) -> bool:
+        """Can each of so many leading rows be computed by itself?"""
+        plan = self.plan
+        in_order = plan.back == tuple(range(len(plan.back)))
+        return in_order and plan.kept % of == 0 and (self.direct or not self.columns)
+
+    def slab(self, lo: int, hi: int, of: int) -> list[Call]:
+        """The leading rows from `lo` to `hi`, of so many."""
+        plan = self.plan
+        lo, hi = lo * plan.kept // of, hi * plan.kept // of
+        if self.columns:
+            return [Call(self.code, self.block, lo, hi, 0, plan.inner, 0, plan.reduced)]
+        return [*self.some_rows(lo * plan.reduced, hi * plan.reduced, 0, plan.inner), *self.combine(lo, hi)]
 
     def combine(self, lo: int, hi: int) -> list[Call]:
         """The partial results to results: of the kept rows from `lo` to `hi`, or of all columns."""
@@ -246,10 +283,16 @@ class TaskList:
         self._scratch = 0
         self._statements: list[_Launch | _Span | _Reduction] = []
         self._after: list[tuple[int, ...] | None] = []
+        self._chains: dict[int, Chain] = {}
         self._programs: dict[int, Program] = {}
         self._kernels: list[Any] = []
         self._laid: _Laid | None = None
         self._lock = ForkLock()
+
+    @property
+    def count(self) -> int:
+        """How many statements there are."""
+        return len(self._statements)
 
     # Statements
 
@@ -275,7 +318,8 @@ class TaskList:
             given = run.scalar_block(program, scalars)
             words[plan.scalars : plan.scalars + len(given)] = given
         block = self.block(words, dict(zip(plan.addresses, operands, strict=True)))
-        return self._add(_Launch(entry.kernel.address, block, plan), after, entry.kernel, program)
+        statement = _Launch(entry.kernel.address, block, plan, arrangement.in_order)
+        return self._add(statement, after, entry.kernel, program)
 
     def reduce(
         self,
@@ -355,19 +399,65 @@ class TaskList:
 
     # Running
 
-    def levels(self) -> list[list[tuple[int, Ticket]]]:
-        """The tickets, with the number of their statement, in levels that must follow one another."""
-        levels: list[list[tuple[int, Ticket]]] = []
+    def sliced(self, number: int) -> Callable[[int], bool]:
+        """What says whether each of so many leading rows of a statement can be computed by itself."""
+        statement = self._statements[number]
+        return (lambda rows: False) if isinstance(statement, _Span) else statement.sliced
+
+    def chain(self, chain: Chain) -> None:
+        """Let statements run slab by slab (see `slabs`)."""
+        self._chains[chain.first] = chain
+        self._laid = None
+
+    def levels(self) -> list[list[Numbered]]:
+        """The tickets in levels that must follow one another."""
+        levels: list[list[Numbered]] = []
         ends: list[int] = []
         for number, (statement, after) in enumerate(zip(self._statements, self._after, strict=True)):
+            if number < len(ends):
+                continue  # (of a chain)
+            chain = self._chains.get(number)
+            slabs = self.slabs(chain) if chain is not None else []
+            if chain is not None and slabs:
+                levels.append(slabs)
+                ends += [len(levels)] * chain.length
+                continue
             begin = len(levels) if after is None else max([ends[k] for k in after], default=0)
             for d, phase in enumerate(statement.phases()):
                 while len(levels) <= begin + d:
                     levels.append([])
-                levels[begin + d] += [(number, ticket) for ticket in phase]
+                levels[begin + d] += [([(number, call) for call in calls], n) for calls, n in phase]
                 end = begin + d + 1
             ends.append(end)
         return levels
+
+    def slabs(self, chain: Chain) -> list[Numbered]:
+        """A chain as tickets, each a slab of rows through all its statements; none where that is no gain."""
+        numbers = range(chain.first, chain.first + chain.length)
+        members = [self._statements[k] for k in numbers]
+        work = sum([m.work for m in members if not isinstance(m, _Span)])
+        pieces = min(-(-chain.nbytes // _CACHED), work // (_LEAST_WORK * chain.length))
+        if not _alone(work):
+            each = work // (_LEAST_WORK * chain.length * settings.num_threads)
+            pieces = max(pieces, settings.num_threads * max(1, min(_EACH, each)))
+            if chain.rows < 2 * settings.num_threads:
+                return []
+        pieces = min(pieces, chain.rows)
+        if pieces < 2:
+            return []
+        edges = [chain.rows * i // pieces for i in range(pieces + 1)]
+        return [
+            (
+                [
+                    (k, call)
+                    for k, m in zip(numbers, members, strict=True)
+                    if not isinstance(m, _Span)
+                    for call in m.slab(lo, hi, chain.rows)
+                ],
+                work * (hi - lo) // chain.rows,
+            )
+            for lo, hi in itertools.pairwise(edges)
+        ]
 
     def finish(self) -> None:
         """Lay everything out for the number of threads there are; run() does it if need be."""
@@ -428,6 +518,9 @@ class _Laid:
         block[runner.PATCHES] = self.patches.ctypes.data
         block[runner.N_PATCHES] = len(patches)
         block[runner.THREADS] = max(self.threads, 1)
+        block[runner.POSTS] = threads.POSTS
+        block[runner.N_POSTS] = min(self.threads - 1, threads.MOST_POSTS)
+        block[runner.HELPERS] = self.helpers
         self.address = block.ctypes.data
         self.addresses: tuple[int, ...] | None = None
         self.array = ctypes.c_int64 * max(self.slots, 1)
@@ -441,7 +534,9 @@ class _Laid:
             self.addresses = None  # should a fork find us half-way
             given = self.array(*addresses)
         if self.helpers > 0:
-            self.asked.ask(self.help, self.helpers)
+            there = threads.standing(self.helpers, self.threads - 1)
+            if there < self.helpers:
+                self.asked.ask(self.help, self.helpers - there, there)
         failed: int = self.native_run(self.address, times, 0, given)
         self.addresses = addresses
         return failed
@@ -451,9 +546,7 @@ class _Laid:
         self.native_run(self.address, 0, 1 + threads.number() % (self.threads - 1), None)
 
 
-def _stages(
-    levels: list[list[tuple[int, Ticket]]], at: int
-) -> tuple[list[int], list[int], list[tuple[int, ...]]]:
+def _stages(levels: list[list[Numbered]], at: int) -> tuple[list[int], list[int], list[tuple[int, ...]]]:
     """The first tickets of the stages, the first calls of the tickets, the calls.
 
     Small levels that follow one another are one ticket, which the caller runs.
@@ -462,11 +555,11 @@ def _stages(
     calls: list[tuple[int, ...]] = []
     alone = False  # is the last stage one of small levels?
     for level in levels:
-        work = sum(n for _, (_, n) in level)
+        work = sum(n for _, n in level)
         several = len(level) > 1 and not _alone(work)
         if not several:
-            for number, (ticket, _) in level:
-                calls += [_native(call, at, number) for call in ticket]
+            for ticket, _ in level:
+                calls += [_native(call, at, number) for number, call in ticket]
             if not level:
                 continue
             if alone:
@@ -479,8 +572,8 @@ def _stages(
         # Tickets smaller than a share are joined: claiming one costs about as much as a small statement.
         share = min(settings.thread_size, work // (settings.num_threads * _EACH))
         held = 0
-        for number, (ticket, n) in level:
-            calls += [_native(call, at, number) for call in ticket]
+        for ticket, n in level:
+            calls += [_native(call, at, number) for number, call in ticket]
             held += n
             if held >= share:
                 tickets.append(len(calls))

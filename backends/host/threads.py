@@ -7,17 +7,52 @@ queue. A forked child starts its own.
 from __future__ import annotations
 
 import collections
+import ctypes
 import itertools
 import os
 import queue
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from mirabelle.dispatch.settings import settings
 
-_tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+# A task that returns true is one of those after which a thread stands by for the next.
+_tasks: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
 _started = 0
 _lock = threading.Lock()
+
+# Where threads that have just finished a task list stand by for another (see `runner`): a cache line each.
+POST_WORDS, MOST_POSTS = 8, 62
+_room = (ctypes.c_int64 * ((MOST_POSTS + 1) * POST_WORDS))()
+POSTS = -(-ctypes.addressof(_room) // 64) * 64
+_posts = (ctypes.c_int64 * (MOST_POSTS * POST_WORDS)).from_address(POSTS)
+_stand: Any = None
+_dismiss: Any = None
+
+
+def standing(wanted: int, posts: int) -> int:
+    """How many threads stand by at the first posts, counted up to so many."""
+    count = 0
+    for i in range(min(_started, posts)):
+        if _posts[i * POST_WORDS] == 1:
+            count += 1
+            if count == wanted:
+                break
+    return count
+
+
+def natively(stand: Any, dismiss: Any) -> None:
+    """Say how a thread stands by: `stand(post, number)`; and what lets those go who do, so that they take what
+    is in the queue: `dismiss(posts, how many)`."""
+    global _stand, _dismiss
+    _stand, _dismiss = stand, dismiss
+
+
+def dismiss() -> None:
+    """Let those who stand by go: something else is about to use the processors, or the queue."""
+    if _dismiss is not None and standing(1, MOST_POSTS):
+        _dismiss(POSTS, min(_started, MOST_POSTS))
 
 
 _here = threading.local()
@@ -32,8 +67,10 @@ def _work(number: int) -> None:
     _here.number = number
     while True:
         task = _tasks.get()
-        task()
+        again = task()
         del task
+        if again and number < MOST_POSTS:
+            _stand(POSTS + 8 * POST_WORDS * number, number)
 
 
 def _ensure(n: int) -> None:
@@ -50,6 +87,7 @@ def _ensure(n: int) -> None:
 def _after_fork() -> None:
     global _tasks, _started, _lock
     _tasks, _started, _lock = queue.SimpleQueue(), 0, threading.Lock()
+    ctypes.memset(POSTS, 0, ctypes.sizeof(_posts))
 
 
 if hasattr(os, "register_at_fork"):
@@ -68,17 +106,19 @@ class Helpers:
         self.tasks = _tasks
         self.asked: collections.deque[None] = collections.deque()
 
-    def ask(self, helper: Callable[[], None], count: int) -> None:
-        """Have `count` threads call `helper`, together with those that were asked and have not come."""
+    def ask(self, helper: Callable[[], None], count: int, beside: int = 0) -> None:
+        """Have `count` threads call `helper`, together with those that were asked and have not come, and
+        beside so many others."""
         if self.tasks is not _tasks:  # a forked child: nobody will come
             self.tasks, self.asked = _tasks, collections.deque()
         asked = self.asked
 
-        def come() -> None:
+        def come() -> bool:
             asked.pop()
             helper()
+            return True
 
-        _ensure(count)
+        _ensure(count + beside)
         for _ in range(count - len(asked)):
             asked.append(None)
             _tasks.put(come)
@@ -119,6 +159,7 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
 
     for _ in range(helpers):
         _tasks.put(help_out)
+    dismiss()
     share()
     # Those that have not come, which another thread's task list may keep busy, are not waited for.
     with gate:

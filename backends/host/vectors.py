@@ -13,6 +13,10 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.reductions import REDUCTIONS
+from mirabelle.arraytypes.wrappers import PermutedDims, View, root_of
+from mirabelle.backends.codegen.source import BLOCK
+from mirabelle.backends.host.direct import memory_reader
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.matmul import product
 from mirabelle.dispatch import counters, generic, verbs
@@ -54,6 +58,42 @@ def _of_matrices(first: Any, second: Any) -> tuple[Any, np.dtype] | None:
     if second.parameters[0] != dtype or dtype.char not in "fd" or not {n1, second.parameters[1]} <= {1, 2}:
         return None
     return first.family[dtype, n1 + second.parameters[1] - 2], dtype
+
+
+def _of_parts(first: Any, second: Any) -> Any:
+    """As `matmul` of arrays, where one is a part of memory, or is turned."""
+    general = verbs.matmul.core.resolve((AbstractArray, AbstractArray)).implementation
+    dtype = getattr(first, "dtype", None)
+    readers = memory_reader(first), memory_reader(second)
+    if (
+        dtype is None
+        or None in readers
+        or second.dtype != dtype
+        or dtype.char not in "fd"
+        or not {first.ndim, second.ndim} <= {1, 2}
+    ):
+        return general
+    read, read_second = readers
+    family: Any = HostArray
+    out = family[dtype, first.ndim + second.ndim - 2]
+
+    def matmul(x1: Any, x2: Any) -> Any:
+        a: Any = None if counters.active or _pending(x1) or _pending(x2) else read(x1)
+        b: Any = None if a is None else read_second(x2)
+        if a is None or b is None or a.shape[-1] != b.shape[0]:
+            return general(x1, x2)
+        return _array(out, quietly(product, a, b), dtype)
+
+    return matmul
+
+
+def _pending(x: Any) -> bool:
+    node = root_of(x)._node
+    return type(node) is not Leaf and node.value is None
+
+
+verbs.matmul.generated(_of_parts, signature=(View | PermutedDims, HostArray | View | PermutedDims))
+verbs.matmul.generated(_of_parts, signature=(HostArray, View | PermutedDims))
 
 
 @verbs.matmul.generated(signature=(HostArray, HostArray))
@@ -137,14 +177,27 @@ def _(array: Any) -> Any:
     return norm
 
 
-def _reduction(verb: Any, ufunc: Any) -> None:
-    """The reduction of all elements of a small array, at once: a node for it would cost more than it saves."""
+def _in_blocks(ufunc: Any, a: np.ndarray, neutral: Any) -> Any:
+    """All elements combined in the order that `reduce` combines them, for memory without gaps."""
+    line = a.ravel("K")
+    whole = line.size // BLOCK
+    partials = np.empty(whole + (line.size % BLOCK > 0), a.dtype)
+    ufunc.reduce(line[: whole * BLOCK].reshape(whole, BLOCK), 1, None, partials[:whole], False, neutral)
+    if whole < partials.size:
+        partials[whole] = ufunc.reduce(line[whole * BLOCK :], initial=neutral)
+    return ufunc.reduce(partials, initial=neutral)
+
+
+def _reduction(verb: Any, ufunc: np.ufunc) -> None:
+    """The reduction of all elements, at once where they fit a cache: a node would cost more than it saves."""
+    named = REDUCTIONS[verb.__name__]
 
     def generated(array: Any) -> Any:
         general = verb.core.resolve((AbstractArray,)).implementation
         if len(array.parameters) < 2 or array.dtype.char not in "fdl":
             return general
         out, dtype = array.family[array.dtype, 0], array.dtype
+        neutral = named.neutral(dtype)
 
         def reduction(x: Any, *, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
             a = _stored(x) if axis is None and not keepdims else None
@@ -152,11 +205,15 @@ def _reduction(verb: Any, ufunc: Any) -> None:
                 a is None
                 or counters.active
                 or not _of_sums()
-                or not 0 < a.size <= settings.small_size
+                or not 0 < a.size <= 32 * settings.small_size  # (as `is_small` says)
                 or (options and options != {"dtype": None})
             ):
                 return general(x, axis=axis, keepdims=keepdims, **options)
-            return _array(out, quietly(ufunc, a, None), dtype)
+            if a.size <= 4 * settings.small_size:  # (as `direct.evaluate_reduction`)
+                return _array(out, quietly(ufunc.reduce, a, None), dtype)
+            if not a.flags.forc:
+                return general(x, axis=axis, keepdims=keepdims, **options)
+            return _array(out, quietly(_in_blocks, ufunc, a, neutral), dtype)
 
         return reduction
 
@@ -169,4 +226,4 @@ for _verb, _ufunc in (
     (verbs.min, np.minimum),
     (verbs.max, np.maximum),
 ):
-    _reduction(_verb, _ufunc.reduce)
+    _reduction(_verb, _ufunc)

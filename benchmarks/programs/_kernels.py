@@ -183,71 +183,6 @@ def plane(inputs: Sequence[Any]) -> list[np.ndarray]:
     return [np.zeros((height, width), np.complex128), np.zeros((height, width), np.int64)]
 
 
-def masked_mandelbrot() -> Form:
-    """With `where` for masks, whose number of elements only the data tell."""
-
-    def calling(compile: Any, xp: Any, inputs: Sequence[Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-        limit = inputs[2]
-
-        def mandelbrot(c: Any, z: Any, escaped: Any) -> Any:
-            for n in range(limit):
-                inside = xp.abs(z) < 2.0
-                escaped = xp.where(inside, n, escaped)
-                z = xp.where(inside, z**2 + c, z)
-            return z, xp.where(escaped == limit - 1, 0, escaped)
-
-        compiled = compile(mandelbrot)
-        return lambda arrays: tuple(compiled(*arrays))
-
-    def start(inputs: Sequence[Any]) -> list[np.ndarray]:
-        width, height, _ = inputs
-        c = np.linspace(-2.0, 0.5, width) + 1j * np.linspace(-1.25, 1.25, height)[:, None]
-        return [c, *plane(inputs)]
-
-    return Form(start, calling, "where instead of masks")
-
-
-def masked_nbody() -> Form:
-    """With `where` for the two masks of each step."""
-    from benchmarks.npkernels.particles import differences
-
-    def calling(compile: Any, xp: Any, inputs: Sequence[Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-        _, _, _, steps, dt, softening = inputs
-
-        def acceleration(position: Any, mass: Any) -> Any:
-            dx, dy, dz = differences(position)
-            inverse = (dx**2 + dy**2 + dz**2 + softening**2) ** -1.5
-            return xp.hstack(((dx * inverse) @ mass, (dy * inverse) @ mass, (dz * inverse) @ mass))
-
-        def attraction(position: Any, mass: Any) -> Any:
-            dx, dy, dz = differences(position)
-            square = dx**2 + dy**2 + dz**2
-            inverse = xp.where(square > 0, 1.0 / xp.sqrt(xp.where(square > 0, square, 1.0)), 0.0)
-            return -xp.sum(xp.triu(mass * mass.T * inverse, k=1))
-
-        def nbody(position: Any, velocity: Any, mass: Any) -> Any:
-            velocity -= xp.mean(mass * velocity, axis=0) / xp.mean(mass)
-            force = acceleration(position, mass)
-            kinetic, potential = [], []
-            for _ in range(steps):
-                velocity += force * dt / 2.0
-                position += velocity * dt
-                force = acceleration(position, mass)
-                velocity += force * dt / 2.0
-                kinetic.append(0.5 * xp.sum(mass * velocity**2))
-                potential.append(attraction(position, mass))
-            return xp.stack(kinetic), xp.stack(potential)
-
-        compiled = compile(nbody)
-
-        def call(arrays: Sequence[Any]) -> tuple[Any, ...]:
-            return (*compiled(*arrays), *arrays[:2])
-
-        return call
-
-    return Form(arrays_of, calling, "where instead of masks")
-
-
 def forms(name: str) -> list[Form]:
     """Forms of a kernel, that which is wanted first: the first that compiles counts."""
     k = kernel(name)
@@ -256,7 +191,5 @@ def forms(name: str) -> list[Form]:
     if name == "channel_flow":
         return [handing(k, squares(3)), stepping_channel()]
     if name == "mandelbrot1":
-        return [handing(k, plane), masked_mandelbrot()]
-    if name == "nbody":
-        return [as_it_is(k), masked_nbody()]
+        return [handing(k, plane)]
     return [as_it_is(k)]

@@ -43,4 +43,26 @@ with mb.count() as c:
     after = step(u, before)
 assert np.allclose(mb.to_numpy(after), wave(a, b))
 assert c.messages == neighbours, (c.messages, neighbours)
+
+
+def masked(x):
+    x[x > 0.5] = x[x > 0.5] ** 2
+    rows = x[:, 0] > 0.25
+    x[rows] += 1
+    return x[x > 1].mean(), x[x > 1].max(), x[rows].sum(axis=0), x[x < 0.5].std()
+
+
+picked_from = rng.random((64, 50))
+C, chosen = D(picked_from), mb.compile(masked)
+for _ in range(2):
+    found, wanted = chosen(C), masked(picked_from)
+    assert all(np.allclose(mb.to_numpy(x), y) for x, y in zip(found, wanted, strict=True))
+    assert np.allclose(mb.to_numpy(C), picked_from)
+# (All ranks raise.)
+try:
+    mb.compile(lambda x: x[x > 1000].max())(C)
+except ValueError as e:
+    assert "zero-size" in str(e)
+else:
+    raise AssertionError("the largest of nothing")
 print("fine")

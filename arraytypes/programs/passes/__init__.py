@@ -13,7 +13,7 @@ by which it can be left out: `mb.compile(f, passes=["parts", "algebra"])`. There
 - `parts`: parts of parts are parts, parts of cheap operations are operations on parts, and what is joined,
   rolled or gathered is read where it was before;
 - `sums`: sums of matrix products are one product;
-- `products`: products with one matrix become one product;
+- `products`: products with one matrix, or with parts of one, become one product;
 - `joins`: what is joined only to be joined again, or reshaped on the way, is written where it belongs;
 - `refined`: operations on reshaped values are operations over the axes that these have before;
 - `user`: rules of your own.
@@ -34,7 +34,8 @@ A pass of your own is a function of a tuple of nodes, given in `passes`:
 `mb.compile(f, passes=[*mb.compiling.PASSES, mine])`. It goes through them by `rewritten(outputs, rule)`, or
 by `ordered(outputs)`, and makes nodes by `map_node`, `part_node`, ... of `programs/graph.py`. Nodes are never
 changed; those that are equal are one object. A pass takes time in proportion to the number of nodes: none calls
-`ordered` for each of them.
+`ordered` for each of them. One that finds nothing to do returns the tuple it was given: what was found out
+about the graph before it (`ordered`, `users_of`) then holds for those after it.
 """
 
 from __future__ import annotations

@@ -43,6 +43,11 @@ def with_numbers(node: Any) -> Node:
     """A node whose operands that are one number everywhere are numbers."""
     kind = type(node)
     if kind is Map:
+        for a in node.operands:
+            if everywhere(a) is not None:
+                break
+        else:
+            return node  # type: ignore[no-any-return]
         args = []
         for a, dtype in zip(node.args, node.sig.ins, strict=True):
             n = everywhere(a) if isinstance(a, Node) else None
@@ -100,10 +105,13 @@ def _wanted(nodes: list[Node], outputs: tuple[Node, ...]) -> list[Node]:
     # (Calls that could be evaluated were, as they were recorded: the others may do more than compute.)
     called: set[int] = set()
     for x in nodes:
-        if type(x) is Call or any(id(a) in called for a in x.operands):
+        if type(x) is Call or (called and any(id(a) in called for a in x.operands)):
             called.add(id(x))
         if x.bound:
-            read.update({id(a): a for a in map(_narrow, x.operands) if not a.bound})
+            for operand in x.operands:
+                a = _narrow(operand) if type(operand) is Map else operand
+                if not a.bound:
+                    read[id(a)] = a
         elif type(x) is Data:
             made_from[id(x)] = x.nbytes
         else:

@@ -20,8 +20,9 @@ from mirabelle.arraytypes.programs.graph import (
     rewritten,
 )
 
-# The least sizes of a product, and the least number of its multiplications, for which a library is called.
-SHORTEST, LEAST_WORK = 8, 1 << 16
+# The least number of rows, columns and terms of a product, and of its multiplications, for which a library is
+# called. (Rows of so few elements as a narrow result has take a reduction as long as longer ones.)
+NARROWEST, SHORTEST, LEAST_WORK = 4, 8, 1 << 16
 
 
 def contractions(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -54,7 +55,7 @@ def _contracted(node: Node) -> Node:
         else:
             return node
     m, n, k = [math.prod([shape[d] for d in dims]) for dims in (rows, columns, inner)]
-    if min(m, n, k) < SHORTEST or m * n * k < LEAST_WORK:
+    if min(m, n) < NARROWEST or k < SHORTEST or m * n * k < LEAST_WORK:
         return node
     left = _matrix(product.args[0], a, shape, rows, inner, m, k)
     right = _matrix(product.args[1], b, shape, inner, columns, k, n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -87,16 +88,27 @@ class Region:
 
 def apart(a: Any, b: Any) -> bool:
     """Do two parts of one memory show no common element? (False where that takes long to find out.)"""
+    return _apart(_lies(a), _lies(b))
+
+
+# Offset, shape, strides and size of an element of a part.
+Lies = tuple[int, tuple[int, ...], tuple[int, ...], int]
+
+
+def _lies(part: Any) -> Lies:
+    return part.offset, part.shape, part.strides, part.dtype.itemsize
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _apart(a: Lies, b: Lies) -> bool:
+    """(Turns of an unrolled loop ask the same again and again.)"""
     lines = []
-    for x in (a, b):
-        moves = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
-        if min(x.shape, default=1) == 0:
+    for offset, shape, strides, item in (a, b):
+        moves = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+        if min(shape, default=1) == 0:
             return True
         lines.append(
-            (
-                x.offset + sum([m for m in moves if m < 0]),
-                x.offset + sum([m for m in moves if m > 0]) + x.dtype.itemsize,
-            )
+            (offset + sum([m for m in moves if m < 0]), offset + sum([m for m in moves if m > 0]) + item)
         )
     if lines[0][1] <= lines[1][0] or lines[1][1] <= lines[0][0]:
         return True
@@ -109,18 +121,19 @@ def apart(a: Any, b: Any) -> bool:
 class _Proxy:
     """Where a part would lie, at an address that is nobody's, never to be read."""
 
-    def __init__(self, part: Any) -> None:
+    def __init__(self, lies: Lies) -> None:
+        offset, shape, strides, item = lies
         self.__array_interface__ = {
             "version": 3,
-            "shape": part.shape,
-            "strides": part.strides,
-            "typestr": part.dtype.str,
-            "data": ((1 << 40) + part.offset, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": f"|V{item}",
+            "data": ((1 << 40) + offset, False),
         }
 
 
-def _proxy(part: Any) -> np.ndarray:
-    return np.asarray(_Proxy(part))
+def _proxy(lies: Lies) -> np.ndarray:
+    return np.asarray(_Proxy(lies))
 
 
 def bounds(part: Any, shape: tuple[int, ...], dtype: Any) -> list[tuple[int, int]] | None:

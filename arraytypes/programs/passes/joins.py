@@ -43,18 +43,21 @@ def joins(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     [2, 2]
     """
     nodes = ordered(outputs)
-    if not any(type(x) is Update for x in nodes):
+    updates: list[Any] = [x for x in nodes if type(x) is Update]
+    if not updates:
         return outputs
     is_output = {id(x) for x in outputs}
     users = users_of(nodes)
+    if not any(_concerns(x, users, is_output) for x in updates):
+        return outputs
     # Values that nobody reads but one reader: ids of nodes as they were, and as they are now.
     alone = {id(x): x for x in nodes if len(users.get(id(x), ())) == 1 and id(x) not in is_output}
-    made: dict[int, Node] = {}
+    # (Only nodes that became others.)
+    made: dict[Node, Node] = {}
     for x in nodes:
-        operands = tuple([made[id(a)] for a in x.operands])
         new: Any = x
-        if any(a is not b for a, b in zip(operands, x.operands, strict=True)):
-            new = placed_as(x, x.rebuilt(operands))
+        if made and not made.keys().isdisjoint(x.operands):
+            new = placed_as(x, x.rebuilt(tuple([made.get(a, a) for a in x.operands])))
         if type(new) is Update:
             new = _directly(_unreshaped(new, alone), alone)
             if (
@@ -63,10 +66,18 @@ def joins(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
                 or users[id(x)][0].operands[0] is not x
             ):
                 new = _by_shape(new, alone)
-        if id(x) in alone:
-            alone[id(new)] = new
-        made[id(x)] = new
-    return tuple([made[id(x)] for x in outputs])
+        if new is not x:
+            if id(x) in alone:
+                alone[id(new)] = new
+            made[x] = new
+    return tuple([made.get(x, x) for x in outputs]) if made else outputs
+
+
+def _concerns(update: Any, users: dict[int, list[Node]], is_output: set[int]) -> bool:
+    """May a write be of something reshaped, or put together of pieces, or the second of several pieces?"""
+    base, value = update.operands
+    made = type(value) is Update or (type(value) is Part and type(value.source) in (Map, Update))
+    return made or (type(base) is Update and len(users[id(base)]) == 1 and id(base) not in is_output)
 
 
 def _unreshaped(update: Any, alone: dict[int, Node]) -> Node:

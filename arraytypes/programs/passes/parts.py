@@ -13,6 +13,7 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from mirabelle.arraytypes.programs.graph import (
@@ -213,6 +214,8 @@ class _Moving:
         self.users = users_of(self.nodes)
         self.is_output = {id(x) for x in outputs}
         self.place = {id(x): i for i, x in enumerate(self.nodes)}
+        # Operations of whose values parts are read.
+        self.parted = [x.operands[0] for x in self.nodes if type(x) is Part and type(x.operands[0]) is Map]
         # The kernel that each value is computed in, by the value it stores; the last place where it is read.
         self.kernel: dict[int, int] = {}
         self.last: dict[int, int] = {}
@@ -225,13 +228,24 @@ class _Moving:
         self.through: dict[int, Node | None] = {}
         self.hold: list[Node] = []
 
-    def readers(self) -> None:
-        """Find out, once, which kernel computes each value."""
+    def readers(self, of: Sequence[Node] | None = None) -> None:
+        """Find out, once, which kernel computes each value: all, or those that are computed from some."""
         if self.kernel:
             return
         fusable = self.fusable
+        above: set[int] | None = None
+        if of is not None:
+            above = set()
+            stack: list[Node] = list(of)
+            while stack:
+                x = stack.pop()
+                if id(x) not in above:
+                    above.add(id(x))
+                    stack += [u for u in self.users.get(id(x), ()) if type(u) is Map or type(u) is Part]
         for x in reversed(self.nodes):
             key = id(x)
+            if above is not None and key not in above:
+                continue
             kernels: set[int] = set()
             last = 0
             for u in self.users.get(key, ()):
@@ -256,10 +270,11 @@ class _Moving:
 
     def done(self) -> tuple[Node, ...]:
         # Where no value but those in memory already has parts there is nothing to do.
-        if not any(type(x) is Part and type(x.operands[0]) is Map for x in self.nodes):
+        if not self.parted:
             return self.outputs
-        self.readers()
+        self.readers(self.parted)
         made = self.made
+        below = self.below()
         for x in self.nodes:
             new = made.get(id(x))
             if new is None:
@@ -267,11 +282,22 @@ class _Moving:
                 if _differs(x, made):
                     new = placed_as(x, flattened(x.rebuilt(tuple([made[id(a)] for a in x.operands]))))
                 made[id(x)] = new
-            if type(x) is Map:
+            if id(x) in below:
                 self.map(x, new)  # type: ignore[arg-type]
             elif type(x) is Part and id(x.operands[0]) in self.moved:
                 self.tree[id(x)] = self.tree[id(x.operands[0])]
         return tuple([made[id(x)] for x in self.outputs])
+
+    def below(self) -> set[int]:
+        """The operations that values with parts are computed from, and these values."""
+        found: set[int] = set()
+        stack: list[Node] = list(self.parted)
+        while stack:
+            x = stack.pop()
+            if id(x) not in found:
+                found.add(id(x))
+                stack += [a for a in x.operands if type(a) is Map or type(a) is Part]
+        return {id(x) for x in self.nodes if type(x) is Map and id(x) in found}
 
     def map(self, x: Map, new: Any) -> None:
         users = self.users.get(id(x), ())

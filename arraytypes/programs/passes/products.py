@@ -1,4 +1,4 @@
-"""Matrix products: several with one matrix as one, and stacks of products with one matrix as one.
+"""Matrix products: several with one matrix, or with parts of one, as one product; stacks with one matrix, too.
 
 Sums of products are taken in the order in which BLAS takes them, which depends on shapes: results of this pass
 agree to rounding.
@@ -31,6 +31,8 @@ from mirabelle.arraytypes.programs.passes.parts import flattened
 
 # What calling a library, or starting a kernel, takes: so many bytes could be moved meanwhile.
 CALL, KERNEL = 1 << 15, 1 << 13
+# So many multiplications take as long as moving a byte.
+MULTIPLICATIONS = 1
 
 
 def products(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -106,12 +108,18 @@ def _side_by_side(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     # Products of one level do not depend on one another.
     level: dict[int, int] = {}
     groups: dict[Any, list[Product]] = {}
+    # (Those with parts of one matrix after those with one matrix: more is multiplied than is asked for.)
+    wider: dict[Any, list[Product]] = {}
     for x in nodes:
         n = max([level[id(a)] for a in x.operands], default=0)
         if type(x) is Product:
             n += 1
-            for key in _shared(x, n):
-                groups.setdefault(key, []).append(x)
+            for side in _shared(x):
+                a = x.operands[side]
+                groups.setdefault((id(a), side, n), []).append(x)
+                cut = _Cut(a, side)
+                if cut.fits:
+                    wider.setdefault((id(cut.source), cut.base, cut.strides, cut.steps, side, n), []).append(x)
         level[id(x)] = n
     users = users_of(nodes)
     place = {id(x): i for i, x in enumerate(nodes)}
@@ -120,19 +128,20 @@ def _side_by_side(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     for x in nodes:
         if type(x) is Update and not isinstance(x.base, (Input, Data, Empty)):
             overwritten[id(x.base)] = min(overwritten.get(id(x.base), 1 << 60), place[id(x)])
-    chosen: dict[int, tuple[Any, list[Product]]] = {}
-    for key, found in groups.items():
+    chosen: dict[int, _Group] = {}
+    for key, found in (*groups.items(), *wider.items()):
+        found = [x for x in found if id(x) not in chosen and id(x) not in is_output]
+        if len(found) < 2:
+            continue
         last = max([place[id(x)] for x in found])
-        side = key[1]
-        found = [
-            x
-            for x in found
-            if id(x) not in chosen
-            and id(x) not in is_output
-            and overwritten.get(id(_memory(x.operands[1 - side])), 1 << 60) > last
-        ]
-        if len(found) > 1 and _pays(found, side, users):
-            chosen.update({id(x): (key, found) for x in found})
+        side = key[1] if len(key) == 3 else key[4]
+        found = [x for x in found if overwritten.get(id(_memory(x.operands[1 - side])), 1 << 60) > last]
+        if len(key) != 3 and overwritten.get(key[0], 1 << 60) <= last:
+            continue
+        if len(found) > 1:
+            group = _Group(found, side)
+            if group.pays(users):
+                chosen.update({id(x): group for x in found})
     if not chosen:
         return outputs
     made: dict[int, Node] = {}
@@ -141,8 +150,8 @@ def _side_by_side(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
         if id(x) in made:
             continue
         if id(x) in chosen:
-            key, group = chosen[id(x)]
-            for p, part in zip(group, _joined(group, key[1], made), strict=True):
+            group = chosen[id(x)]
+            for p, part in zip(group.products, group.joined(made), strict=True):
                 made[id(p)] = part
             continue
         operands = tuple([made[id(a)] for a in x.operands])
@@ -159,60 +168,142 @@ def _memory(x: Node) -> Node:
     return x
 
 
-def _shared(x: Product, level: int) -> list[Any]:
-    """The groups that a product may belong to: by the matrix it shares, and which operand that is."""
+def _shared(x: Product) -> list[int]:
+    """Which operands of a product may be the matrix that it shares with others."""
     a, b = x.operands
     if not x.size or a.dtype != b.dtype or x.dtype != a.dtype:
         return []
     found = []
     if len(a.shape) == 2 and len(b.shape) == 1:
-        found.append((id(a), 0, level, 1))
+        found.append(0)
     if len(b.shape) == 2 and len(a.shape) in (1, 2):
-        found.append((id(b), 1, level, 0))
+        found.append(1)
     return found
 
 
-def _pays(group: list[Product], side: int, users: dict[int, list[Node]]) -> bool:
-    """Does one product, of operands that have to be brought together, take less than several?
+def _place(x: Node) -> tuple[Node, int, tuple[int, ...]]:
+    """A value as a part of another: which, and with what offset and strides."""
+    if type(x) is Part and not x.table and x.dtype == x.operands[0].dtype:
+        return x.operands[0], x.offset, x.strides
+    return x, 0, c_strides(x.shape, x.dtype)
 
-    Each product less saves a call and reading the matrix. An operand that a kernel computes for it alone is
-    written to its place at once; what is in memory is copied there.
+
+class _Cut:
+    """A matrix as some rows (of the first operand of products) or columns (of the second) of a wider one.
+
+    `base` is the offset at which these rows or columns are counted from, `at` is the first of them.
     """
-    shared = group[0].operands[side]
-    saved = (len(group) - 1) * (CALL + shared.nbytes)
-    copied = 0
-    for x in group:
-        a = x.operands[1 - side]
-        if type(a) is not Map or len(users[id(a)]) > 1:
-            copied += 2 * a.nbytes + KERNEL
-    return saved > copied
+
+    __slots__ = ("at", "base", "count", "fits", "source", "steps", "strides")
+
+    def __init__(self, x: Node, side: int) -> None:
+        self.source, offset, self.strides = _place(x)
+        self.count, self.steps = x.shape[side], x.shape[1 - side]
+        step, other = self.strides[side], self.strides[1 - side]
+        self.fits = step > 0 and other > 0
+        if self.fits:
+            self.at = (offset % other if step < other else offset) // step
+            self.base = offset - self.at * step
 
 
-def _joined(group: list[Product], side: int, made: dict[int, Node]) -> list[Node]:
-    """The products of a group as parts of one: what is multiplied are the lines of one matrix."""
-    lines = [1 if len(x.operands[1 - side].shape) == 1 else x.operands[1 - side].shape[0] for x in group]
-    first = group[0].operands[1 - side]
-    dtype, n = first.dtype, first.shape[-1]
-    step = n * dtype.itemsize
-    joined = empty_node((sum(lines), n), dtype)
-    at = 0
-    for x, count in zip(group, lines, strict=True):
-        value = made[id(x.operands[1 - side])]
-        joined = update_node(joined, at * step, value.shape, c_strides(value.shape, dtype), dtype, value)
-        # (Written where it was computed so far.)
-        joined.serial = min(joined.serial, max(value.serial, joined.operands[0].serial))
-        joined.line = value.line
-        at += count
-    matrix = made[id(group[0].operands[side])]
-    if side == 0:
-        matrix = _turned(matrix)
-    width = matrix.shape[-1]
-    product = product_node(joined, matrix, (sum(lines), width), group[0].dtype)
-    placed_as(group[0], product)
-    product.serial = max(joined.serial, matrix.serial, product.serial)
-    parts, at = [], 0
-    for x, count in zip(group, lines, strict=True):
-        offset = at * width * x.dtype.itemsize
-        parts.append(placed_as(x, part_node(product, offset, x.shape, c_strides(x.shape, x.dtype), x.dtype)))
-        at += count
-    return parts
+class _Group:
+    """Products with one matrix, or with parts of one that have its rows or columns in common: one product."""
+
+    def __init__(self, products: list[Product], side: int) -> None:
+        self.products = products
+        self.side = side
+        # What is multiplied with the matrix, each once, and which lines of the product these are.
+        self.others = list({id(x.operands[1 - side]): x.operands[1 - side] for x in products}.values())
+        self.first: dict[int, int] = {}
+        self.lines = 0
+        for a in self.others:
+            self.first[id(a)] = self.lines
+            self.lines += _lines_of(a)
+        self.cuts = [_Cut(x.operands[side], side) for x in products]
+        self.one = all(x.operands[side] is products[0].operands[side] for x in products)
+        self.low = 0 if self.one else min([c.at for c in self.cuts])
+        self.width = self.cuts[0].count if self.one else max([c.at + c.count for c in self.cuts]) - self.low
+        self.steps = self.cuts[0].steps
+
+    def pays(self, users: dict[int, list[Node]]) -> bool:
+        """Does one product, of operands that have to be brought together, take less than several?
+
+        Each product less saves a call and reading the matrix. An operand that a kernel computes for it alone is
+        written to its place at once; what is in memory is copied there.
+        """
+        item = self.products[0].dtype.itemsize
+        apart = 0
+        for x, cut in zip(self.products, self.cuts, strict=True):
+            n = cut.count * self.steps
+            apart += CALL + max(n * item, n * _lines_of(x.operands[1 - self.side]) // MULTIPLICATIONS)
+        n = self.width * self.steps
+        together = CALL + max(n * item, n * self.lines // MULTIPLICATIONS)
+        if self.spaced() is None:
+            for a in self.others:
+                if type(a) is not Map or len(users[id(a)]) > 1:
+                    together += 2 * a.nbytes + KERNEL
+        return together < apart
+
+    def spaced(self) -> tuple[Node, int, tuple[int, int]] | None:
+        """Where all that is multiplied lies, if that is lines of one matrix: its memory, offset and strides."""
+        if any(len(a.shape) != 1 for a in self.others):
+            return None
+        source, offset, (step,) = _place(self.others[0])
+        if len(self.others) == 1:
+            return source, offset, (self.steps * step, step)
+        distance = _place(self.others[1])[1] - offset
+        for i, a in enumerate(self.others):
+            if _place(a) != (source, offset + i * distance, (step,)):
+                return None
+        return (source, offset, (distance, step)) if distance and step else None
+
+    def joined(self, made: dict[int, Node]) -> list[Node]:
+        """The products as parts of one."""
+        matrix = self.matrix(made)
+        if self.side == 0:
+            matrix = _turned(matrix)
+        lines = self.multiplied(made)
+        first = self.products[0]
+        product = product_node(lines, matrix, (self.lines, self.width), first.dtype)
+        placed_as(first, product)
+        product.serial = max(lines.serial, matrix.serial, product.serial)
+        item = first.dtype.itemsize
+        parts = []
+        for x, cut in zip(self.products, self.cuts, strict=True):
+            at = self.first[id(x.operands[1 - self.side])] * self.width + (0 if self.one else cut.at - self.low)
+            strides = (self.width * item, item)[2 - len(x.shape) :]
+            parts.append(placed_as(x, part_node(product, at * item, x.shape, strides, x.dtype)))
+        return parts
+
+    def matrix(self, made: dict[int, Node]) -> Node:
+        """The matrix that all products share."""
+        if self.one:
+            return made[id(self.products[0].operands[self.side])]
+        cut = self.cuts[0]
+        shape = (self.width, self.steps) if self.side == 0 else (self.steps, self.width)
+        offset = cut.base + self.low * cut.strides[self.side]
+        dtype = self.products[0].dtype
+        return flattened(part_node(made[id(cut.source)], offset, shape, cut.strides, dtype))
+
+    def multiplied(self, made: dict[int, Node]) -> Node:
+        """What is multiplied with the matrix, as the lines of another one."""
+        dtype = self.products[0].dtype
+        spaced = self.spaced()
+        if spaced is not None:
+            source, offset, strides = spaced
+            return flattened(part_node(made[id(source)], offset, (self.lines, self.steps), strides, dtype))
+        if len(self.others) == 1:
+            return made[id(self.others[0])]
+        joined = empty_node((self.lines, self.steps), dtype)
+        for a in self.others:
+            value = made[id(a)]
+            at = self.first[id(a)] * self.steps * dtype.itemsize
+            joined = update_node(joined, at, value.shape, c_strides(value.shape, dtype), dtype, value)
+            # (Written where it was computed so far.)
+            joined.serial = min(joined.serial, max(value.serial, joined.operands[0].serial))
+            joined.line = value.line
+        return joined
+
+
+def _lines_of(x: Node) -> int:
+    return x.shape[0] if len(x.shape) == 2 else 1

@@ -116,6 +116,17 @@ def test_gases_start_from_gases(gas: Any, array: Any) -> None:
             dg.solve(semi, 0.1, lambda x, t, rho=rho: (rho, 0.0, 1.0, *rest), dt=0.1)  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("array, dtype", [(mb.HostArray, mb.float64), (mb.RefArray, mb.float32)])
+@pytest.mark.parametrize("order", [1, 2, 5, 8])
+def test_each_cell_has_its_own_side_of_a_jump_along_faces(order: int, array: Any, dtype: Any) -> None:
+    mesh = dg.box((6, 3), lower=(-0.3, 7.0), upper=(0.9, 7.9), periodic=True)  # (no vertex is exactly at 0.1)
+    semi = dg.Semidiscretization(mesh, WAVE, dg.Solver(order), array=array, dtype=dtype)
+    u = mb.to_numpy(semi.state(lambda x, t: (mb.where((x[0] < 0.1) & (x[1] > 7.3), 1.0, 0.0),)))[0]
+    assert sorted(u.mean(0)) == [0.0] * 14 + [1.0] * 4
+    smooth = mb.to_numpy(semi.state(wave))[0] - mb.to_numpy(wave(semi.x, 0.0)[0])
+    assert np.abs(smooth).max() < (1e-12 if dtype == mb.float64 else 1e-4)
+
+
 def test_errors_against_too_few_fields(solution: dg.Solution) -> None:
     with pytest.raises(ValueError, match=r"returned a tuple of length 2\. Advection has the fields u"):
         solution.errors(lambda x, t: (1.0, 2.0))

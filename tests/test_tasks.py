@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from children import answer
 
 import mirabelle as mb
 from mirabelle.arraytypes.dense import wrap
@@ -398,6 +399,30 @@ def test_helpers_stand_by_for_the_next_list_and_go():
     while threads.standing(1, threads.MOST_POSTS) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not threads.standing(1, threads.MOST_POSTS)
+
+
+AT_THE_END = """
+    import atexit, json, threading
+
+    def last():
+        own = [t for t in threading.enumerate() if t.name.startswith("mirabelle-")]
+        print(json.dumps([started > 0, len(own), bool(mb.all(f(x) == y))]))
+
+    atexit.register(last)  # before mirabelle's own, so that it runs after that
+    import numpy as np
+    import mirabelle as mb
+    from mirabelle.backends.host import threads
+
+    f = mb.compile(lambda x: mb.sin(x) * 2.0)
+    x = mb.HostArray(np.arange(1 << 18, dtype=float))
+    for _ in range(9):
+        y = f(x)
+    started = threads._started
+"""
+
+
+def test_at_the_end_threads_are_gone_and_statements_still_run():
+    assert answer(AT_THE_END, compiler="inline", num_threads=3) == [True, 0, True]
 
 
 def test_lists_of_several_callers_share_who_stands_by():

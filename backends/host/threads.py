@@ -1,25 +1,33 @@
 """The threads kernels run on.
 
 Kernels release the GIL, so ordinary threads do. The caller works too; the others wait on a
-queue. A forked child starts its own.
+queue. A forked child starts its own. When the interpreter ends they are waited for: what a thread
+still runs or stands by in would be taken away under it.
 """
 
 from __future__ import annotations
 
+import atexit
 import collections
 import ctypes
 import itertools
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 from mirabelle.dispatch.settings import settings
 
-# A task that returns true is one of those after which a thread stands by for the next.
-_tasks: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
+# A task that returns true is one of those after which a thread stands by for the next; None ends the thread.
+_tasks: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+_threads: list[threading.Thread] = []
 _started = 0
+# Nobody is started any more; whoever computes does so alone.
+_over = False
+# So long threads are waited for at the end, in seconds.
+_PATIENCE = 1.0
 _lock = threading.Lock()
 
 # Where threads that have just finished a task list stand by for another (see `runner`): a cache line each.
@@ -67,6 +75,8 @@ def _work(number: int) -> None:
     _here.number = number
     while True:
         task = _tasks.get()
+        if task is None:
+            return
         again = task()
         del task
         if again and number < MOST_POSTS:
@@ -77,16 +87,33 @@ def _ensure(n: int) -> None:
     global _started
     if _started < n:
         with _lock:
-            while _started < n:
-                threading.Thread(
-                    target=_work, args=(_started,), daemon=True, name=f"mirabelle-{_started}"
-                ).start()
+            while _started < n and not _over:
+                name = f"mirabelle-{_started}"
+                thread = threading.Thread(target=_work, args=(_started,), daemon=True, name=name)
+                thread.start()
+                _threads.append(thread)
                 _started += 1
+
+
+def _at_exit() -> None:
+    global _over
+    with _lock:
+        _over = True
+    dismiss()
+    for _ in _threads:
+        _tasks.put(None)
+    until = time.monotonic() + _PATIENCE
+    for thread in _threads:
+        thread.join(max(0.0, until - time.monotonic()))
+
+
+atexit.register(_at_exit)
 
 
 def _after_fork() -> None:
     global _tasks, _started, _lock
     _tasks, _started, _lock = queue.SimpleQueue(), 0, threading.Lock()
+    _threads.clear()
     ctypes.memset(POSTS, 0, ctypes.sizeof(_posts))
 
 

@@ -160,9 +160,13 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
             if shape != b.shape:
                 # (a single number stretches to anything)
                 shape = broadcast_shapes([shape, b.shape], name) if shape and b.shape else shape or b.shape
-            size = 1 + a.size + b.size
             h = _new(cls)
-            h._node = Broadcasted(sig, (a, b), shape, size)
+            # (What is most often made: as `Broadcasted` makes it.)
+            h._node = node = _new(Broadcasted)
+            node.sig = sig
+            node.args = (a, b)
+            node.shape = shape
+            node.size = size = 1 + a.size + b.size
             return h if size <= settings.node_limit else at_once(h)
 
         return binary
@@ -170,9 +174,12 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
 
         def with_scalar(x: Any, y: Any) -> Any:
             a = x._node
-            size = 1 + a.size
             h = _new(cls)
-            h._node = Broadcasted(sig, (a, y), a.shape, size)
+            h._node = node = _new(Broadcasted)
+            node.sig = sig
+            node.args = (a, y)
+            node.shape = a.shape
+            node.size = size = 1 + a.size
             return h if size <= settings.node_limit else at_once(h)
 
     else:

@@ -10,9 +10,12 @@ of which only addresses and scalars change from one launch to the next.
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import struct
+import textwrap
 import threading
+import types
 import weakref
 from typing import Any
 
@@ -27,6 +30,32 @@ from mirabelle.dispatch.errors import DeviceError
 
 # How a parameter of each type is packed into 8 bytes.
 _FORMATS = {"f8": "d", "f4": "f4x", "u8": "Q"}
+
+# A launch, written out for a number of values: collecting them and spreading them out again takes as long as
+# all the rest that is not the driver's.
+_RUN = """
+found = blocks.get(ident()) or parameters()
+pack(found[0], 0, {values})
+if recorders:
+    recorder = recording(driver)
+    if recorder is not None:
+        recorder.launched(kernel, ({values}))
+launch(function, gx, gy, gz, bx, by, bz, 0, stream().ptr, found[1], 0)
+"""
+
+
+@functools.cache
+def _code(count: int, several: bool) -> types.CodeType:
+    """Of so many values; where there are several cards, on the one that the arrays are on."""
+    values = "".join(f"v{i}, " for i in range(count))
+    body = _RUN.format(values=values)
+    text = textwrap.indent(body, " ")
+    if several:
+        text = f"\n if here() != index:\n  with device:{textwrap.indent(body, '   ')}   return{text}"
+    space: dict[str, Any] = {}
+    exec(f"def run({values}):{text}", space)
+    code: types.CodeType = space["run"].__code__
+    return code
 
 
 class CupyDriver(CupyStreams):
@@ -253,39 +282,27 @@ class CupyDriver(CupyStreams):
         pack = struct.Struct("<" + "".join(_FORMATS.get(c, "q") for c in codes[:moving])).pack_into
         start = struct.pack("<" + "".join(_FORMATS.get(c, "q") for c in codes), *[0] * moving, *fixed)
         blocks: dict[int, tuple[Any, int, Any]] = {}
-        ident = threading.get_ident
-        launch, stream = self._launch, self._stream
-        function = kernel.ptr
-        gx, gy, gz = grid
-        bx, by, bz = block
-        here, index, recorders = self._here, self.index, self.recorders
-        several = self.several
 
         def parameters() -> tuple[Any, int, Any]:
             # A block of parameters for each thread: the driver copies it when it launches.
             data = bytearray(start)
             address = ctypes.addressof(ctypes.c_char.from_buffer(data))
             pointers = (ctypes.c_void_p * len(codes))(*[address + 8 * i for i in range(len(codes))])
-            return data, ctypes.addressof(pointers), pointers
+            if len(blocks) > 64:  # of threads that have ended, mostly
+                blocks.clear()
+            found = blocks[threading.get_ident()] = data, ctypes.addressof(pointers), pointers
+            return found
 
-        def run(*values: Any) -> None:
-            if several and here() != index:
-                with self.device:
-                    run(*values)
-                return
-            me = ident()
-            found = blocks.get(me)
-            if found is None:
-                if len(blocks) > 64:  # of threads that have ended, mostly
-                    blocks.clear()
-                found = blocks[me] = parameters()
-            pack(found[0], 0, *values)
-            if recorders:
-                recorder = recording(self)
-                if recorder is not None:
-                    recorder.launched(kernel, values)
-            launch(function, gx, gy, gz, bx, by, bz, 0, stream().ptr, found[1], 0)
-
+        run = types.FunctionType(
+            _code(moving, self.several),
+            {
+                "here": self._here, "index": self.index, "device": self.device,
+                "blocks": blocks, "ident": threading.get_ident, "parameters": parameters, "pack": pack,
+                "recorders": self.recorders, "recording": recording, "driver": self, "kernel": kernel,
+                "launch": self._launch, "function": kernel.ptr, "stream": self._stream,
+                **dict(zip(("gx", "gy", "gz", "bx", "by", "bz"), (*grid, *block), strict=True)),
+            },
+        )  # fmt: skip
         run.kernel = kernel  # type: ignore[attr-defined] # its module lives as long as the plan
         # What a graph is told of it.
         run.how = grid, block, len(codes), start, pack  # type: ignore[attr-defined]

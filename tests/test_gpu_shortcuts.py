@@ -75,8 +75,8 @@ def test_a_statement_that_comes_back_is_known(name, hits):
 
 
 def test_in_place_operators_too(hits):
-    z, x, y = data(2)
-    Z, X, Y = card(z, x, y)
+    z, x = data(2, 2)
+    Z, X = card(z, x)
     for _ in range(TIMES):
         z += x
         Z += X

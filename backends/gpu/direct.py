@@ -23,6 +23,7 @@ from mirabelle.arraytypes.wrappers import View, shown_part
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.gpu import shortcuts
+from mirabelle.backends.gpu.probes import Least, Refusing
 from mirabelle.backends.gpu.reduce import planned
 from mirabelle.backends.gpu.run import make_plan
 from mirabelle.backends.host.reduce import waiting
@@ -708,11 +709,6 @@ def install() -> None:
     seen: list[int] = []
     measured: list[int] = []
 
-    class Probe(int):
-        def __lt__(self, count: object) -> bool:
-            seen.append(count)  # type: ignore[arg-type]
-            return False
-
     class Nowhere:
         shape = (2,)
         dtype = np.dtype(np.float64)
@@ -738,12 +734,12 @@ def install() -> None:
         return Handle(Broadcasted(add, (Broadcasted(square, (leaf,), (2,)), leaf), (2,)))
 
     other: Any = Leaf(Nowhere())
-    _alone = Probe(0)
+    _alone = Least(seen)
     for _ in range(3):
         _walk(tree(other)._node, (2,), [], [], [], [])
     _alone = min(seen)
     refused: list[int] = []
-    _reduced_alone = _Refusing(refused)
+    _reduced_alone = Refusing(refused)
     for _ in range(3):
         node = Reduced(REDUCTIONS["sum"], tree(other)._node, (0,), False, (), Nowhere.dtype)
         # Of little cost, but computed once already: worth storing, which ends the attempt.
@@ -753,7 +749,7 @@ def install() -> None:
     for name in ("_reading", "_shown"):
         fewest: list[int] = []
         _reading = 1 << 30
-        globals()[name] = _Least(fewest)
+        globals()[name] = Least(fewest)
         for _ in range(3):
             leaves: list[Leaf] = []
             held = _tree_of_one(square, Leaf(Nowhere()))
@@ -763,7 +759,7 @@ def install() -> None:
     _reading, _shown = measured
     measured.clear()
     once: list[int] = []
-    _read_once = _Refusing(once)
+    _read_once = Refusing(once)
     for _ in range(3):
         leaves = []
         held = _tree_of_one(square, Leaf(Nowhere()))
@@ -774,7 +770,7 @@ def install() -> None:
     for name in ("_unshared", "_viewed"):
         counts: list[int] = []
         _unshared = _viewed = 1 << 30
-        globals()[name] = _Refusing(counts)
+        globals()[name] = Refusing(counts)
         for _ in range(3):
             write(Handle(Leaf(Nowhere())), tree(other))
         measured.append(min(counts))
@@ -785,36 +781,3 @@ def install() -> None:
         lambda: Leaf(Nowhere()),
     )
     GPUArray._direct = staticmethod(evaluate)  # type: ignore[assignment]
-
-
-class _Least(int):
-    """A limit that notes what is compared with it, and that nothing exceeds."""
-
-    _seen: list[int]
-
-    def __new__(cls, seen: list[int]) -> Any:
-        made = super().__new__(cls, 0)
-        made._seen = seen
-        return made
-
-    def __ge__(self, count: object) -> bool:  # `count <= limit` asks the subclass first
-        self._seen.append(count)  # type: ignore[arg-type]
-        return True
-
-    def __add__(self, other: object) -> Any:
-        return self
-
-
-class _Refusing(int):
-    """A limit that notes what is compared with it, and that everything exceeds."""
-
-    _seen: list[int]
-
-    def __new__(cls, seen: list[int]) -> Any:
-        made = super().__new__(cls, 0)
-        made._seen = seen
-        return made
-
-    def __lt__(self, count: object) -> bool:  # `count > limit` asks the subclass first
-        self._seen.append(count)  # type: ignore[arg-type]
-        return True

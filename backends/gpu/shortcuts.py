@@ -12,6 +12,7 @@ from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
+from mirabelle.backends.gpu.probes import Least
 from mirabelle.dispatch import counters, generic
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
@@ -105,7 +106,7 @@ class _Text:
             " if args is None: return False",
             f" {', '.join(names)}, = args",
         ]
-        return all([self.operand(of, a) for of, a in zip(names, args, strict=True)])
+        return all(self.operand(of, a) for of, a in zip(names, args, strict=True))
 
     def operand(self, name: str, a: Any) -> bool:
         if type(a) is float:
@@ -155,7 +156,7 @@ def calibrate(root: Any, handle: Any, other: Callable[[], Any]) -> None:
         tree = root(dest._node if reading else other(), other())
         unshared, viewed, alone = 0, 1 << 30, 1 << 30
         again = written(tree, dest._node, lambda *addresses: None)
-        again.__globals__.update({name: _Probe(seen) for name, seen in into.items()})
+        again.__globals__.update({name: Least(seen) for name, seen in into.items()})
         del tree
         for _ in range(3):
             again(dest, root(dest._node if reading else other(), other()))
@@ -167,18 +168,3 @@ def calibrate(root: Any, handle: Any, other: Callable[[], Any]) -> None:
         unshared, viewed, alone = [min(seen) for seen in counts.values()]
     else:
         unshared = -1
-
-
-class _Probe(int):
-    """A limit that notes what is compared with it, and that nothing exceeds."""
-
-    _seen: list[int]
-
-    def __new__(cls, seen: list[int]) -> Any:
-        made = super().__new__(cls, 0)
-        made._seen = seen
-        return made
-
-    def __lt__(self, count: object) -> bool:  # `count > limit` asks the subclass first
-        self._seen.append(count)  # type: ignore[arg-type]
-        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -166,3 +167,15 @@ class _TimedHostPlan(HostPlan):
         began = time.perf_counter()
         super().step(step, views)
         self.times.append((step.number, began, time.perf_counter()))
+
+    def between(self, step: Step) -> Callable[[dict[int, Any]], None]:
+        call = super().between(step)
+        if isinstance(call, functools.partial):  # (which calls the method above)
+            return call
+
+        def timed(views: dict[int, Any]) -> None:
+            began = time.perf_counter()
+            call(views)
+            self.times.append((step.number, began, time.perf_counter()))
+
+        return timed

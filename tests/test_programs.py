@@ -446,7 +446,7 @@ def test_the_figures_are_stored_and_drawn(tmp_path):
     paper_julia.run(only="kronecker", tiny=True, out=str(tmp_path))
     stored = json.loads((tmp_path / "paper_julia.json").read_text())
     assert {c["n"] for c in stored["cases"]} == {4, 8}
-    assert stored["summary"]["kronecker"]["extra_us_per_operation"] > 0
+    assert stored["summary"]["kronecker"]["statements"]["extra_us_per_operation"] > 0
     with (tmp_path / "paper_julia.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {r["series"] for r in rows} >= {"NumPy", "mirabelle", "mirabelle, dense"}

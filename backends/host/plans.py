@@ -6,6 +6,8 @@ is run step by step.
 
 from __future__ import annotations
 
+import functools
+import operator
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +20,7 @@ from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.memory import lodgings
-from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
+from mirabelle.arraytypes.programs.running import StepByStep, in_c_order, strided
 from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
@@ -32,6 +34,7 @@ from mirabelle.arraytypes.programs.steps import (
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.source import Layout
 from mirabelle.backends.host import kernels, layout, run, slabs, threads
+from mirabelle.backends.host.matmul import product
 from mirabelle.backends.host.reduce import ReductionPlan
 from mirabelle.backends.host.tasks import TaskList
 from mirabelle.dispatch import counters
@@ -60,6 +63,9 @@ class HostPlan(StepByStep):
         outside = [*self.data, *self.inputs, *self.outputs, *self.made]
         self.slots = {s.number: 1 + i for i, s in enumerate(outside)}
         self.memory: Any = None
+        # The segments as they are called: a task list, or a function, and where what it makes is told.
+        self.calls: list[tuple[Any, Any, Any]] = []
+        self.numbers: list[int] = []
         # Temporaries that lie in the memory of outputs: it is written to anyway.
         self.lodged = lodgings(plan)
         # What runs natively: task lists, and calls of Python between them. None until kernels are there.
@@ -244,14 +250,6 @@ class HostPlan(StepByStep):
                     program_for(request, tuple([d.dtype for d in step.dests])), shown, request.scalars, outs
                 )
             return
-        if isinstance(step, ProductStep) and step.dest.dtype.kind in "fc" and not counters.active:
-            a, b = [self.shown(r, views) for r in step.operands]
-            if a.dtype == b.dtype == step.dest.dtype and a.ndim == b.ndim == 2:
-                # (NumPy's own memory for a large result is new each time, and cleared by the system.)
-                made = views[step.dest.number] = pool.empty(step.dest.shape, step.dest.dtype)
-                with np.errstate(all="ignore"):
-                    np.matmul(a, b, out=made)
-                return
         super().step(step, views)
 
     # Running
@@ -271,16 +269,17 @@ class HostPlan(StepByStep):
                 self.prepare()
             if counters.active:
                 counters.add(**self.counts)
-            return self.natively(inputs) if self.only is None else self.at_once(inputs)
+            return self.at_once(inputs)
         finally:
             self.lock.release()
 
     def shortly(self, arrays: Sequence[Any]) -> list[Leaf] | None:
-        """The whole program in one native call, from handles to leaves."""
+        """The whole program, from handles to leaves."""
         if counters.active or not self.lock.acquire(False):
             return None
         try:
             addresses = [*self.base]
+            views = []
             for x in arrays:
                 leaf = x._node
                 if type(leaf) is not Leaf:
@@ -291,14 +290,19 @@ class HostPlan(StepByStep):
                     if address is None:
                         return None
                 addresses.append(address)
+                views.append(leaf.view)
             made = []
             for shape, dtype in self.new:
                 leaf = Leaf(pool.empty(shape, dtype))
                 address = leaf.address = leaf.view.__array_interface__["data"][0]
                 addresses.append(address)
+                views.append(leaf.view)
                 made.append(leaf)
-            self.only.run(tuple(addresses))  # type: ignore[union-attr]
-            return made
+            if self.only is not None and self.in_order:
+                self.only.run(addresses)
+                return made
+            by_number = self.natively(addresses, views)
+            return made if self.in_order else [Leaf(by_number[s.number]) for s in self.returned]
         finally:
             self.lock.release()
 
@@ -317,37 +321,62 @@ class HostPlan(StepByStep):
         return self.segments is not None
 
     def at_once(self, inputs: Sequence[Any]) -> list[Any]:
-        """All of it in one native call."""
-        made = [pool.empty(shape, dtype) for shape, dtype in self.new]
-        addresses = self.base + tuple([v.__array_interface__["data"][0] for v in (*inputs, *made)])
-        self.only.run(addresses)  # type: ignore[union-attr]
-        if self.in_order:
-            return made
-        views = {**self.fixed, **{s.number: v for s, v in zip(self.inputs, inputs, strict=True)}}
-        views.update({s.number: v for s, v in zip(self.outputs, made, strict=True)})
+        """The whole program, from views to views."""
+        outside = [*inputs, *[pool.empty(shape, dtype) for shape, dtype in self.new]]
+        addresses = [*self.base, *[v.__array_interface__["data"][0] for v in outside]]
+        if self.only is None:
+            views = self.natively(addresses, outside)
+        else:
+            self.only.run(addresses)
+            views = {**self.fixed, **dict(zip(self.numbers, outside, strict=True))}
         return [views[s.number] for s in self.plan.outputs]
 
-    def natively(self, inputs: Sequence[Any]) -> list[Any]:
-        """Task lists, and what Python does between them."""
-        made = [pool.empty(shape, dtype) for shape, dtype in self.new]
-        addresses = list(self.base)
-        addresses += [v.__array_interface__["data"][0] for v in (*inputs, *made)]
+    def natively(self, addresses: list[int], outside: list[Any]) -> dict[int, Any]:
+        """Task lists, and what Python does between them, on inputs and new memory for results."""
         addresses += [0] * len(self.made)
-        views: dict[int, Any] = dict(self.fixed)
-        views.update({s.number: v for s, v in zip(self.inputs, inputs, strict=True)})
-        views.update({s.number: v for s, v in zip(self.outputs, made, strict=True)})
-        slots = self.slots
-        for segment in self.segments or ():
-            if isinstance(segment, TaskList):
-                segment.run(addresses)
-                continue
-            threads.dismiss()  # (libraries have threads of their own)
-            self.step(segment, views)
-            for ref in segment.writes:
-                s = ref.storage
-                if s.kind == "made":
-                    addresses[slots[s.number]] = views[s.number].__array_interface__["data"][0]
-        return [views[s.number] for s in self.plan.outputs]
+        views: dict[int, Any] = {**self.fixed, **dict(zip(self.numbers, outside, strict=True))}
+        with np.errstate(all="ignore"):
+            for tasks, call, results in self.calls:
+                if tasks is not None:
+                    tasks.run(addresses)
+                    continue
+                threads.dismiss()  # (libraries have threads of their own)
+                call(views)
+                for number, slot in results:
+                    addresses[slot] = views[number].__array_interface__["data"][0]
+        return views
+
+    def between(self, step: Step) -> Callable[[dict[int, Any]], None]:
+        """What Python does for a step, once the program's own memory is there."""
+        if isinstance(step, ProductStep) and step.dest.dtype.char in "dfDF":
+            first, second = step.operands
+            ranks = {len(first.shape), len(second.shape)}
+            if first.dtype == second.dtype == step.dest.dtype and ranks <= {1, 2}:
+                # (NumPy's own memory for a large result is new each time, and cleared by the system.)
+                number, shape, dtype = step.dest.number, step.dest.shape, step.dest.dtype
+                multiply: Any = np.matmul if ranks == {2} else product
+                a, b = self.reader(first), self.reader(second)
+
+                def call(views: dict[int, Any]) -> None:
+                    if counters.active:
+                        self.step(step, views)
+                        return
+                    made = views[number] = pool.empty(shape, dtype)
+                    multiply(a(views), b(views), out=made)
+
+                return call
+        return functools.partial(self.step, step)
+
+    def reader(self, ref: Ref) -> Callable[[dict[int, Any]], Any]:
+        """What shows a part of memory, given that of all storages."""
+        number = ref.storage.number
+        if number in self.fixed:
+            view = self.shown(ref, self.fixed)
+            return lambda views: view
+        if ref.is_whole:
+            return operator.itemgetter(number)
+        how = ref.offset, ref.shape, ref.strides, ref.dtype
+        return lambda views: strided(views[number], *how)
 
     def prepare(self) -> None:
         """The program's own memory, and views of what does not change from call to call."""
@@ -357,14 +386,14 @@ class HostPlan(StepByStep):
         first = -start % 64
         self.arena = start + first
         self.new = [(s.shape, s.dtype) for s in self.outputs]
-        self.in_order = self.plan.outputs == self.outputs
         segments = self.segments or []
         self.only: TaskList | None = None
         if len(segments) == 1 and isinstance(segments[0], TaskList) and not self.made:
             self.only = segments[0]
-        returned = self.plan.outputs[: len(self.outputs)]
-        rest = self.plan.outputs[len(self.outputs) :]
-        if self.only is not None and returned == self.outputs and all(s.kind == "input" for s in rest):
+        new = {s for s in self.plan.outputs if s.kind in ("output", "made")}
+        self.returned, rest = self.plan.outputs[: len(new)], self.plan.outputs[len(new) :]
+        self.in_order = self.returned == self.outputs
+        if set(self.returned) == new and all(s.kind == "input" for s in rest):
             self.quick = self.shortly
         self.fixed: dict[int, Any] = {s.number: in_c_order(HostArray, s.node.view) for s in self.data}  # type: ignore[attr-defined]
         data = [self.fixed[s.number].__array_interface__["data"][0] for s in self.data]
@@ -383,6 +412,22 @@ class HostPlan(StepByStep):
             if s.kind == "temporary" and s.number in wanted and s.offset >= 0:
                 strides = c_strides(s.shape, s.dtype)
                 self.fixed[s.number] = np.ndarray(s.shape, s.dtype, self.memory, first + s.offset, strides)
+        self.numbers = [s.number for s in (*self.inputs, *self.outputs)]
+        self.calls = [
+            (step, None, ())
+            if isinstance(step, TaskList)
+            else (
+                None,
+                self.between(step),
+                [
+                    (n, self.slots[n])
+                    for r in step.writes
+                    if r.storage.kind == "made"
+                    for n in (r.storage.number,)
+                ],
+            )
+            for step in segments
+        ]
 
 
 def _address_of(leaf: Leaf) -> int | None:

@@ -22,6 +22,7 @@ STYLES = {
     "entries": (":", "D"),
     "buffers": (":", "D"),
     "recorded": ("-.", "v"),
+    "compiled": ("--", "P"),
     "in place": (":", "D"),
     "by hand": ("-", "o"),
     "jacfwd": ("-", "o"),

@@ -20,6 +20,7 @@ from mirabelle.programs.kronecker_norm import Kronecker, norm_by_factors
 from mirabelle.programs.power_iteration import domeigen, domeigen_with_buffers
 from mirabelle.programs.proximal_gradient import (
     abs2,
+    descend,
     linear_regression,
     loss_db,
     loss_dw,
@@ -32,6 +33,7 @@ from mirabelle.programs.proximal_gradient import (
 __all__ = [
     "Kronecker",
     "abs2",
+    "descend",
     "domeigen",
     "domeigen_with_buffers",
     "linear_regression",

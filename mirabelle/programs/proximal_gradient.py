@@ -129,6 +129,31 @@ def proximal_gradient_descent_in_place(
     return w, b
 
 
+def descend(
+    model: Model,
+    loss: Loss,
+    w: Any,
+    b: Any,
+    x: Any,
+    y: Any,
+    steps: int,
+    *,
+    optimize: Callable[..., tuple[Any, Any]] = proximal_gradient_descent,
+) -> tuple[Any, Any]:
+    """So many steps. All of them are one program to `mb.compile`, which sees through the derivatives.
+
+    >>> import mirabelle as mb
+    >>> x, y = mb.HostArray([[1.0, 2.0]]), mb.HostArray([[2.0, 4.0]])
+    >>> many = mb.compile(lambda w, b: descend(linear_regression, mean_squared_error, w, b, x, y, 20))
+    >>> w, b = many(mb.HostArray([[1.0]]), mb.HostArray(0.0))
+    >>> print(f"{float(w[0, 0]):.2f} {float(b):.2f}")
+    1.88 0.19
+    """
+    for _ in range(steps):
+        w, b = optimize(model, loss, w, b, x, y)
+    return w, b
+
+
 def descend_recorded(
     model: Model, loss: Loss, w: Any, b: Any, x: Any, y: Any, *, lr: float = 0.1
 ) -> Callable[[Any, Any, int], tuple[Any, Any]]:

@@ -42,7 +42,7 @@ def series(cases: Sequence[Mapping[str, Any]], figure: Figure) -> dict[str, list
     return lines
 
 
-# Ours as it stands, statement by statement; recorded by `mb.capture`; compiled by `mb.compile`, as JAX compiles.
+# Ours statement by statement, recorded by `mb.capture`, and compiled by `mb.compile`, as JAX compiles.
 OURS = {"statements": "mirabelle", "recorded": "mirabelle, recorded", "compiled": "mirabelle, compiled"}
 
 

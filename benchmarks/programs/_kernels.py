@@ -190,6 +190,6 @@ def forms(name: str) -> list[Form]:
         return [handing(k, squares(4))]
     if name == "channel_flow":
         return [handing(k, squares(3)), stepping_channel()]
-    if name == "mandelbrot1":
+    if name in ("mandelbrot1", "mandelbrot2"):
         return [handing(k, plane)]
     return [as_it_is(k)]

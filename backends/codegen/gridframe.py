@@ -24,7 +24,7 @@ from mirabelle.backends.codegen.source import CONTIGUOUS, STRETCHED, Writer, gat
 from mirabelle.dispatch.promotion import code
 
 # How many rows of a tile the threads of a block take at a time.
-TILE_ROWS = 8
+TILE_ROWS = 4
 # An operand whose fast dimension is the last but one.
 TURNED = "t"
 

@@ -23,6 +23,13 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf
 THREADS = 256
 # Of these, along the innermost dimension at most.
 ACROSS = 64
+# Where a thread computes elements a block's width apart: the threads of a block along one dimension, of words
+# and of what is smaller, and of several dimensions along the innermost, whose neighbours above and below are
+# then read by the same block.
+APART, APART_SMALL, APART_ACROSS = 128, 256, 32
+# From so many additions' worth an element on, a thread computes four neighbours of 8 bytes, and not two: what
+# one of them waits for, the others fill.
+EXPENSIVE = 20
 # So many threads keep a large card busy.
 BUSY = 1 << 17
 # The most blocks a grid has along its second dimension.
@@ -86,12 +93,16 @@ def make_plan(family: Any, program: Program, operands: list[Any], n_out: int, al
     classes = _classes(arrangement, operands)
     frame = "flat" if len(sizes) == 1 else "tiles" if TURNED in classes else "rows"
     wide = math.prod(sizes) >= WIDE
-    lanes = 1 if frame == "tiles" or not aligned else _lanes(sizes, strides, classes, operands, n_out)
+    expensive = program.cost >= EXPENSIVE and not program.user_functions
+    lanes = (
+        1 if frame == "tiles" or not aligned else _lanes(sizes, strides, classes, operands, n_out, expensive)
+    )
     gap = 1
     if lanes == 1 and frame != "tiles":
         # Several elements for what a thread has to find out first; not where that leaves cards idle.
-        gap = _across(frame, sizes[-1])
-        lanes = 4 if max(v.itemsize for v in operands) < 16 else 1
+        widest = max(v.itemsize for v in operands)
+        gap = _across(frame, sizes[-1], widest)
+        lanes = 4 if widest < 16 else 1
         while lanes > 1 and (lanes * gap > sizes[-1] or math.prod(sizes) < lanes * BUSY):
             lanes //= 2
         gap = gap if lanes > 1 else 1
@@ -128,12 +139,17 @@ def _classes(arrangement: Any, operands: list[Any]) -> str:
     return "".join(classes)
 
 
-def _lanes(sizes: list[int], strides: list[list[int]], classes: str, operands: list[Any], n_out: int) -> int:
-    """How many neighbouring elements a thread computes: 16 bytes of the widest operand, at most 8."""
+def _lanes(
+    sizes: list[int], strides: list[list[int]], classes: str, operands: list[Any], n_out: int, expensive: bool
+) -> int:
+    """How many neighbouring elements a thread computes: 16 bytes of the widest operand, at most 8; of what is
+    expensive to compute, 4 if that is 2."""
     moving = [v.itemsize for v, c in zip(operands, classes, strict=True) if c == CONTIGUOUS]
     if not moving or any(c not in (CONTIGUOUS, STRETCHED) for c in classes[:n_out]):
         return 1
     lanes = min(8, max(1, 16 // max(moving)))
+    if lanes == 2 and expensive:
+        lanes = 4
     inner = sizes[-1]
     if len(sizes) > 1:
         # Rows begin where a vector may, and have no rest.
@@ -146,12 +162,12 @@ def _lanes(sizes: list[int], strides: list[list[int]], classes: str, operands: l
     return max(lanes, 1)
 
 
-def _across(frame: str, inner: int) -> int:
-    """How many threads of a block stand along the innermost dimension."""
+def _across(frame: str, inner: int, widest: int) -> int:
+    """How many threads of a block stand along the innermost dimension, where each computes several elements."""
     if frame == "flat":
-        return THREADS
+        return APART if widest >= 8 else APART_SMALL
     across = 1
-    while across < ACROSS and across < inner:
+    while across < APART_ACROSS and across < inner:
         across *= 2
     return across
 
@@ -164,7 +180,8 @@ def _geometry(
     inner = sizes[-1]
     last = [s[-1] for s, c in zip(strides, classes, strict=True) if c not in (CONTIGUOUS, STRETCHED)]
     if frame == "flat":
-        return (inner, *last), (-(-inner // (THREADS * lanes)), 1, 1), (THREADS, 1, 1)
+        threads = THREADS if how.gap == 1 else how.gap
+        return (inner, *last), (-(-inner // (threads * lanes)), 1, 1), (threads, 1, 1)
     outer = [x for s in strides for x in s[:-1]]
     fixed = (*sizes, *outer, *last)
     if frame == "tiles":

@@ -19,7 +19,7 @@ from mirabelle.dispatch import promotion
 from mirabelle.dispatch.ops import TABLE
 
 # A reduction goes through so many rows in about the time of a call of a library, with so many multiplications.
-MOST_ROWS, MOST_MULTIPLICATIONS = 128, 8192
+MOST_ROWS, MOST_MULTIPLICATIONS = 256, 1 << 15
 # Products of at most so many terms, with at most so many rows or columns, are elementwise.
 NARROW = 4
 # From so many columns on rows of the result are summed, not single elements.

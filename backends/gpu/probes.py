@@ -6,10 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 
-class Least(int):
-    """A limit that notes what is compared with it, and that nothing exceeds."""
+class _Noting(int):
+    """A limit that notes what is compared with it."""
 
     _seen: list[int]
+    # Is it exceeded by everything, or by nothing?
+    _exceeded = False
 
     def __new__(cls, seen: list[int]) -> Any:
         made = super().__new__(cls, 0)
@@ -18,7 +20,11 @@ class Least(int):
 
     def __lt__(self, count: object) -> bool:  # `count > limit` asks the subclass first
         self._seen.append(count)  # type: ignore[arg-type]
-        return False
+        return self._exceeded
+
+
+class Least(_Noting):
+    """A limit that notes what is compared with it, and that nothing exceeds."""
 
     def __ge__(self, count: object) -> bool:  # `count <= limit`
         self._seen.append(count)  # type: ignore[arg-type]
@@ -28,16 +34,7 @@ class Least(int):
         return self
 
 
-class Refusing(int):
+class Refusing(_Noting):
     """A limit that notes what is compared with it, and that everything exceeds."""
 
-    _seen: list[int]
-
-    def __new__(cls, seen: list[int]) -> Any:
-        made = super().__new__(cls, 0)
-        made._seen = seen
-        return made
-
-    def __lt__(self, count: object) -> bool:  # `count > limit` asks the subclass first
-        self._seen.append(count)  # type: ignore[arg-type]
-        return True
+    _exceeded = True

@@ -16,7 +16,7 @@ from mirabelle.backends.codegen.reduceframe import range_source
 from mirabelle.backends.codegen.source import Layout, compilable, thread_source
 from mirabelle.backends.gpu.plans import CardPlan
 from mirabelle.backends.host import kernels, layout
-from mirabelle.backends.host.plans import HostPlan
+from mirabelle.backends.host.plans import Call, HostPlan
 from mirabelle.backends.host.tasks import TaskList
 
 BLOCKS = "# NumPy on cache-sized blocks: there is no compiled form for these dtypes and operations.\n"
@@ -168,14 +168,14 @@ class _TimedHostPlan(HostPlan):
         super().step(step, views)
         self.times.append((step.number, began, time.perf_counter()))
 
-    def between(self, step: Step) -> Callable[[dict[int, Any]], None]:
+    def between(self, step: Step) -> Call:
         call = super().between(step)
         if isinstance(call, functools.partial):  # (which calls the method above)
             return call
 
-        def timed(views: dict[int, Any]) -> None:
+        def timed(plan: Any, views: dict[int, Any]) -> None:
             began = time.perf_counter()
-            call(views)
-            self.times.append((step.number, began, time.perf_counter()))
+            call(plan, views)
+            plan.times.append((step.number, began, time.perf_counter()))
 
         return timed

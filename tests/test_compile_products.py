@@ -1,5 +1,8 @@
 """Products between task lists of a compiled program: what NumPy computes, on memory of their own."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from ways import running
@@ -75,6 +78,22 @@ def test_arguments_that_are_written_beside_a_product():
         y = compiled(X, A, B)
         assert np.allclose(mb.to_numpy(X), x + 2 * k * (a @ b)[:, 0]) and np.allclose(mb.to_numpy(y), a @ b + 1)
     assert np.allclose(mb.to_numpy(before), x)
+
+
+def test_a_program_that_is_gone_gives_its_memory_back():
+    compiled = mb.compile(lambda a, b: mb.sum((a * 2) @ b, axis=0))
+    given = mb.HostArray(data(60, 40)), mb.HostArray(data(40, 50))
+    for _ in range(2):
+        compiled(*given)
+    runner = weakref.ref(compiled.program(*given).runner)
+    gc.collect()
+    gc.disable()
+    try:
+        compiled.programs.clear()
+        compiled._last = None
+        assert runner() is None
+    finally:
+        gc.enable()
 
 
 def test_products_are_counted_as_before():

@@ -121,6 +121,22 @@ def test_an_override_is_asked(hits):
     assert seen and hits[0] == before
 
 
+def test_overrides_of_assign_are_asked(hits):
+    Z, X, Y = card(*data(5))
+    for _ in range(TIMES):
+        Z[...] = X * Y
+    before, seen = hits[0], []
+
+    def assign(dest, value, casting="unsafe"):
+        seen.append(1)
+        return verbs.assign.previous(dest, value, casting=casting)
+
+    cls = type(Z)
+    with mb.override(verbs.assign, (cls, cls), assign):
+        Z[...] = X * Y
+    assert seen and hits[0] == before
+
+
 OTHERS = {
     "shape": lambda x: mb.CuArray(np.zeros(N + 1)),
     "dtype": lambda x: mb.CuArray(np.zeros(N, np.float32)),

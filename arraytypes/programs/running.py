@@ -99,13 +99,15 @@ def tree_of(request: Request, out: int, leaves: Sequence[Leaf]) -> Broadcasted:
 class StepByStep:
     """A plan that is run by the family's own methods."""
 
-    # A shorter way, where there is one: handles of the inputs → leaves of the results, or None if it cannot be
-    # gone.
-    quick: Any = None
-
     def __init__(self, inner: Any, plan: Plan) -> None:
         self.inner = inner
         self.plan = plan
+
+    @property
+    def quick(self) -> Any:
+        """A shorter way, where there is one: handles of the inputs → leaves of the results, or None if it
+        cannot be gone."""
+        return None
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """The views of the results, given those of the inputs (contiguous, in C's order)."""

@@ -346,12 +346,13 @@ def _reduced(node: Any, target: Any = None, owner: Any = None) -> Any:
 
 
 def usable() -> bool:
-    """Does `copyto` do what it does by default?"""
+    """Does `copyto` do what it does by default, and nobody override `assign`?"""
     global _world, _usable
     if generic._world != _world:
         core = verbs.copyto.core
         families = [f for f in set(VIEWS.values()) if issubclass(f, GPUArray)]
-        _usable = not core.active_overrides and all(
+        overridden = core.active_overrides or verbs.assign.core.active_overrides
+        _usable = not overridden and all(
             core.resolve((f, t)) is default for f in families for t, default in _defaults.items()
         )
         _world = generic._world
@@ -415,7 +416,7 @@ def write(dest: Any, value: Any) -> bool:
     if plan is False:
         return False
     if not apart and plan.plain:
-        plan.shortcut.used(node, leaf, plan.run)
+        plan.shortcut.used(node, leaf, plan.run, _world)
     if scalars and not plan.plain:
         scalars = plan.values(scalars)
     plan.run(view.ptr, *[x.view.ptr for x in leaves], *scalars)

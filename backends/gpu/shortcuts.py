@@ -37,14 +37,15 @@ class Shortcut:
         self.world = -1
         self.function: Any = None
 
-    def used(self, node: Any, leaf: Leaf, run: Any) -> None:
-        """The plan that `run` launches was found for `leaf[...] = node`, whose tree nobody else holds."""
+    def used(self, node: Any, leaf: Leaf, run: Any, world: int) -> None:
+        """The plan that `run` launches was found for `leaf[...] = node`, whose tree nobody else holds, in a
+        world where `copyto` does what it does by default."""
         self.uses += 1
         if self.uses < 8 or self.turns >= _TURNS:
             return
-        if self.world != generic._world:
-            self.world = generic._world
-            self.function = written(node, leaf, run)
+        if self.world != world:
+            self.world = world
+            self.function = written(node, leaf, run, world)
         if self.function is not None:
             self.turns += 1
             if len(known) > 1 << 12:
@@ -52,7 +53,7 @@ class Shortcut:
             known[node.sig, node.size] = self.function
 
 
-def written(root: Any, dest: Leaf, run: Any) -> Any:
+def written(root: Any, dest: Leaf, run: Any, world: int) -> Any:
     """A function of a handle and a tree: was the statement known again, and launched? None for trees with
     parts that it would have to ask more about."""
     text = _Text(dest)
@@ -60,7 +61,7 @@ def written(root: Any, dest: Leaf, run: Any) -> Any:
         return None
     space = {
         "Broadcasted": Broadcasted, "Leaf": Leaf, "getrefcount": getrefcount, "counters": counters,
-        "generic": generic, "world": generic._world, "run": run, "layout": dest.view.layout, "alone": alone,
+        "generic": generic, "world": world, "run": run, "layout": dest.view.layout, "alone": alone,
         "unshared": unshared + READ * text.reads, "viewed": viewed, **text.space,
     }  # fmt: skip
     lines = [
@@ -155,7 +156,7 @@ def calibrate(root: Any, handle: Any, other: Callable[[], Any]) -> None:
         dest = handle()
         tree = root(dest._node if reading else other(), other())
         unshared, viewed, alone = 0, 1 << 30, 1 << 30
-        again = written(tree, dest._node, lambda *addresses: None)
+        again = written(tree, dest._node, lambda *addresses: None, generic._world)
         again.__globals__.update({name: Least(seen) for name, seen in into.items()})
         del tree
         for _ in range(3):

@@ -49,6 +49,10 @@ ARENA = 0
 PATIENCE, WAITING = 2.0, 1.0
 
 
+# What Python does between task lists, on a plan and the views of its storages.
+Call = Callable[["HostPlan", dict[int, Any]], None]
+
+
 class HostPlan(StepByStep):
     """A plan over the host's memory."""
 
@@ -63,6 +67,8 @@ class HostPlan(StepByStep):
         outside = [*self.data, *self.inputs, *self.outputs, *self.made]
         self.slots = {s.number: 1 + i for i, s in enumerate(outside)}
         self.memory: Any = None
+        # Can it be run from handles to leaves?
+        self.short = False
         # The segments as they are called: a task list, or a function, and where what it makes is told.
         self.calls: list[tuple[Any, Any, Any]] = []
         self.numbers: list[int] = []
@@ -273,6 +279,10 @@ class HostPlan(StepByStep):
         finally:
             self.lock.release()
 
+    @property
+    def quick(self) -> Any:
+        return self.shortly if self.short else None
+
     def shortly(self, arrays: Sequence[Any]) -> list[Leaf] | None:
         """The whole program, from handles to leaves."""
         if counters.active or not self.lock.acquire(False):
@@ -341,13 +351,16 @@ class HostPlan(StepByStep):
                     tasks.run(addresses)
                     continue
                 threads.dismiss()  # (libraries have threads of their own)
-                call(views)
+                call(self, views)
                 for number, slot in results:
                     addresses[slot] = views[number].__array_interface__["data"][0]
         return views
 
-    def between(self, step: Step) -> Callable[[dict[int, Any]], None]:
-        """What Python does for a step, once the program's own memory is there."""
+    def between(self, step: Step) -> Call:
+        """What Python does for a step, once the program's own memory is there.
+
+        (It is told the plan, and does not hold it: memory of a plan in a cycle would wait for a collection.)
+        """
         if isinstance(step, ProductStep) and step.dest.dtype.char in "dfDF":
             first, second = step.operands
             ranks = {len(first.shape), len(second.shape)}
@@ -357,15 +370,15 @@ class HostPlan(StepByStep):
                 multiply: Any = np.matmul if ranks == {2} else product
                 a, b = self.reader(first), self.reader(second)
 
-                def call(views: dict[int, Any]) -> None:
+                def call(plan: HostPlan, views: dict[int, Any]) -> None:
                     if counters.active:
-                        self.step(step, views)
+                        plan.step(step, views)
                         return
                     made = views[number] = pool.empty(shape, dtype)
                     multiply(a(views), b(views), out=made)
 
                 return call
-        return functools.partial(self.step, step)
+        return functools.partial(_stepped, step)
 
     def reader(self, ref: Ref) -> Callable[[dict[int, Any]], Any]:
         """What shows a part of memory, given that of all storages."""
@@ -381,8 +394,8 @@ class HostPlan(StepByStep):
     def prepare(self) -> None:
         """The program's own memory, and views of what does not change from call to call."""
         plan = self.plan
-        self.memory = HostArray._empty((plan.arena_bytes + 64,), np.dtype(np.uint8))
-        start = self.memory.__array_interface__["data"][0]
+        memory = HostArray._empty((plan.arena_bytes + 64,), np.dtype(np.uint8))
+        start = memory.__array_interface__["data"][0]
         first = -start % 64
         self.arena = start + first
         self.new = [(s.shape, s.dtype) for s in self.outputs]
@@ -393,8 +406,7 @@ class HostPlan(StepByStep):
         new = {s for s in self.plan.outputs if s.kind in ("output", "made")}
         self.returned, rest = self.plan.outputs[: len(new)], self.plan.outputs[len(new) :]
         self.in_order = self.returned == self.outputs
-        if set(self.returned) == new and all(s.kind == "input" for s in rest):
-            self.quick = self.shortly
+        short = set(self.returned) == new and all(s.kind == "input" for s in rest)
         self.fixed: dict[int, Any] = {s.number: in_c_order(HostArray, s.node.view) for s in self.data}  # type: ignore[attr-defined]
         data = [self.fixed[s.number].__array_interface__["data"][0] for s in self.data]
         self.base = (self.arena, *data)
@@ -411,7 +423,7 @@ class HostPlan(StepByStep):
         for s in plan.storages:
             if s.kind == "temporary" and s.number in wanted and s.offset >= 0:
                 strides = c_strides(s.shape, s.dtype)
-                self.fixed[s.number] = np.ndarray(s.shape, s.dtype, self.memory, first + s.offset, strides)
+                self.fixed[s.number] = np.ndarray(s.shape, s.dtype, memory, first + s.offset, strides)
         self.numbers = [s.number for s in (*self.inputs, *self.outputs)]
         self.calls = [
             (step, None, ())
@@ -428,6 +440,12 @@ class HostPlan(StepByStep):
             )
             for step in segments
         ]
+        # (Last: whoever finds the memory takes the rest for granted.)
+        self.memory, self.short = memory, short
+
+
+def _stepped(step: Step, plan: HostPlan, views: dict[int, Any]) -> None:
+    plan.step(step, views)
 
 
 def _address_of(leaf: Leaf) -> int | None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mirabelle as mb
-from mirabelle.backends.gpu import cupydriver, shortcuts
+from mirabelle.backends.gpu import cupydriver, direct, shortcuts
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
@@ -228,12 +228,14 @@ def test_two_names_of_one_array_part(hits):
 
 
 def test_statements_that_take_turns_are_left_alone():
+    direct._plans.clear()
     Z, X = card(np.zeros(N), np.ones(N))
     V, W = card(np.zeros(2 * N), np.ones(2 * N))
     for _ in range(400):
         Z[...] = X * 2.0
         V[...] = W * 2.0
     assert mb.to_numpy(Z).tolist() == [2.0] * N and mb.to_numpy(V).tolist() == [2.0] * 2 * N
+    assert max(p.shortcut.turns for p in direct._plans.values() if hasattr(p, "shortcut")) == shortcuts._TURNS
 
 
 def test_where_counts_say_nothing_nothing_is_known(monkeypatch, hits):

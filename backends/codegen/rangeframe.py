@@ -135,7 +135,8 @@ class RangeFrame:
         self.scratch: dict[tuple[int, np.dtype], str] = {}
         self.results_in_memory: dict[int, str] = {}
         self.tables = gathered_leaves(program)
-        self.blocked = any(self.stages.loop) or bool(layout.reduce)
+        # (Results that lie where operands do wait in scratch, see `store_shared`.)
+        self.blocked = any(self.stages.loop) or bool(layout.reduce) or layout.shared
         # The outputs that are reduced (they come first), and the names of the others.
         n = len(layout.reduce)
         outs = list(zip(program.outs, program.out_dtypes, strict=True))
@@ -193,7 +194,7 @@ class RangeFrame:
 
     def load_leaf(self, leaf: int, index: str) -> str:
         """A load of the element at an index; for memory that gathers read, with the offset open."""
-        c = code(self.program.leaf_dtypes[leaf]) + ("_shared" if self.layout.shared else "")
+        c = code(self.program.leaf_dtypes[leaf])
         kind = self.leaf_class(leaf)
         inner = self.layout.rank - 1
         further = " + {}" if -1 - leaf in self.tables else ""
@@ -232,6 +233,8 @@ class RangeFrame:
         for s in range(self.stages.count):
             self.inline_stage(s)
             self.loop_stage(s)
+        if self.layout.shared:
+            self.store_shared()
         self.after_block()
         w.depth -= 1
 
@@ -277,9 +280,8 @@ class RangeFrame:
             if ref >= 0 or program.dtype_of(ref) != dtype or self.leaf_class(-1 - ref) != CONTIGUOUS:
                 block(ref, dtype)
         if self.layout.shared:
-            for ref in program.outs:
-                if 0 <= ref < SCALAR and stages.stage[ref] < stages.count - 1:
-                    block(ref, program.dtype_of(ref))
+            for ref in program.outs[len(self.combined) :]:
+                block(ref, program.dtype_of(ref))
         elif not self.combined:
             for j, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
                 if (
@@ -405,23 +407,43 @@ class RangeFrame:
             and self.results_in_memory.get(ref) != f"y{i}"
         ]
         for i, dtype, text in results:
-            inner = self.layout.rank - 1
-            if self.layout.outs[i] == CONTIGUOUS:
-                w(f"store_{code(dtype)}(py{i}, {index}, {text})")
-            elif self.layout.outs[i] == REVERSED:
-                w(f"store_{code(dtype)}(py{i}, -({index}), {text})")
-            elif self.layout.outs[i] == STRIDED:
-                w(f"store_{code(dtype)}(py{i}, ({index}) * ey{i}, {text})")
-            else:
-                w(f"store_{code(dtype)}(py{i} + ({index}) * y{i}_{inner}, 0, {text})")
+            self.store(i, code(dtype), index, text)
         self.last_of_stage(s, get)
+
+    def store(self, i: int, c: str, index: str, value: str) -> None:
+        """Write result `i` at an index."""
+        w = self.w
+        if self.layout.outs[i] == CONTIGUOUS:
+            w(f"store_{c}(py{i}, {index}, {value})")
+        elif self.layout.outs[i] == REVERSED:
+            w(f"store_{c}(py{i}, -({index}), {value})")
+        elif self.layout.outs[i] == STRIDED:
+            w(f"store_{c}(py{i}, ({index}) * ey{i}, {value})")
+        else:
+            w(f"store_{c}(py{i} + ({index}) * y{i}_{self.layout.rank - 1}, 0, {value})")
+
+    def store_shared(self) -> None:
+        """Write the results of a block that may lie where operands do: after all that reads those.
+
+        (In the loop that reads them a write would have to wait for what other results read, and no
+        compiler finds out that it is of the same element: the loop would not be vectorised.)
+        """
+        w, program = self.w, self.program
+        for i in range(len(self.combined), len(program.outs)):
+            ref, dtype = program.outs[i], program.out_dtypes[i]
+            source = program.dtype_of(ref)
+            value = f"get_{code(source)}({self.scratch[ref, source]}, j)"
+            w("for j in range(m):")
+            w.depth += 1
+            self.store(i, f"{code(dtype)}_shared", "b + j", zero_cast(value, source, dtype))
+            w.depth -= 1
 
     def last_of_stage(self, s: int, get: Callable[[int], str]) -> None:
         """Further statements at the end of a stage, which `get` the names of values."""
 
     def stored_in(self, ref: int) -> int:
-        """The stage that writes a result: the last, if others read what it overwrites."""
-        return self.stages.count - 1 if self.layout.shared else self.stages.available(ref)
+        """The stage that writes a result: none, but what follows them, if others read what it overwrites."""
+        return self.stages.count if self.layout.shared else self.stages.available(ref)
 
     def written_by_loop(self, ref: int, dtype: np.dtype) -> bool:
         """Is this scratch block a NumPy loop's own output?"""

@@ -27,7 +27,8 @@ def _scopes(builder: Any, *names: str) -> Any:
 
     Reads of operands are in one scope, reads of scratch in another. Results are written outside
     both: a result overlaps an operand at most element on element, and there the write depends on
-    the read. Scratch is written outside the operands' scope.
+    the read. (Where it does not, because there are several results, they wait in scratch and are
+    written outside that scope only.) Scratch is written outside the operands' scope.
     """
     m = builder.module
     domain = m.add_metadata([ir.MetaDataString(m, "mirabelle")])
@@ -222,6 +223,34 @@ def _product(tp: Any, square: bool) -> Any:
     return _intrinsic(tp, 1 if square else 2, tp, generate)
 
 
+def _modulus(tp: Any) -> Any:
+    """The modulus of a complex number, as NumPy's vector code takes it (see `moduli_scaled`)."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        z = context.make_complex(builder, tp, args[0])
+        part = z.real.type
+        infinity, one, zero = [ir.Constant(part, x) for x in (float("inf"), 1.0, 0.0)]
+
+        def call(name: str, *operands: Any) -> Any:
+            kind = ir.FunctionType(part, [part] * len(operands))
+            return builder.call(builder.module.declare_intrinsic(name, [part], kind), operands)
+
+        x, y = call("llvm.fabs", z.real), call("llvm.fabs", z.imag)
+        wider = builder.fcmp_ordered(">", x, y)
+        large, small = builder.select(wider, x, y), builder.select(wider, y, x)
+        # (0 / 1 where both are 0; NaN stays NaN.)
+        divisor = builder.select(builder.fcmp_ordered("==", large, zero), one, large)
+        quotient = builder.fdiv(small, divisor)
+        modulus = builder.fmul(call("llvm.sqrt", call("llvm.fma", quotient, quotient, one)), large)
+        # Infinite is infinite, beside NaN too.
+        endless = builder.or_(
+            builder.fcmp_ordered("==", x, infinity), builder.fcmp_ordered("==", y, infinity)
+        )
+        return builder.select(endless, infinity, modulus)
+
+    return _intrinsic(tp.underlying_float, 1, tp, generate)
+
+
 def namespace() -> dict[str, Any]:
     """The globals of a generated host kernel."""
     ns: dict[str, Any] = {}
@@ -231,6 +260,7 @@ def namespace() -> dict[str, Any]:
         ns[f"load_{c}_shared"] = _make_load(tp, None)
         ns[f"get_{c}"] = _make_load(tp, "scratch")
         ns[f"store_{c}"] = _make_store(tp, "operands", "scratch")
+        ns[f"store_{c}_shared"] = _make_store(tp, "scratch")
         ns[f"put_{c}"] = _make_store(tp, "operands")
         ns[f"where_{c}"] = _make_select(tp)
         if c[0] in "fiub":
@@ -254,6 +284,7 @@ def namespace() -> dict[str, Any]:
             ns[f"conj_{c}"] = _conj(tp)
             ns[f"multiply_{c}"] = _product(tp, False)
             ns[f"square_{c}"] = _product(tp, True)
+            ns[f"abs_{c}"] = _modulus(tp)
     ns["scratch_8"] = _make_scratch(8)
     ns["scratch_16"] = _make_scratch(16)
     for n in range(2, 8):

@@ -11,7 +11,7 @@ from children import answer
 import mirabelle as mb
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.backends.codegen.program import program_for
-from mirabelle.backends.host import layout, run
+from mirabelle.backends.host import layout, run, threads
 from mirabelle.backends.host.reduce import ReductionPlan
 from mirabelle.backends.host.tasks import TaskList
 from mirabelle.dispatch.schedule import schedule, schedule_reduction
@@ -423,6 +423,25 @@ AT_THE_END = """
 
 def test_at_the_end_threads_are_gone_and_statements_still_run():
     assert answer(AT_THE_END, compiler="inline", num_threads=3) == [True, 0, True]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be told where to run")
+def test_threads_that_are_woken_up_keep_off_the_callers_processor(monkeypatch):
+    processors = os.sched_getaffinity(os.getpid())
+    if len(processors) < 2:
+        pytest.skip("there is one processor")
+    here = min(processors)
+    monkeypatch.setattr(threads, "_processor", lambda: here)
+    threads.run_all([lambda: None] * 4)
+    kept = [os.sched_getaffinity(t.native_id) for t in threads._threads]
+    assert kept and all(k == processors - {here} for k in kept)
+    # The caller's own are as they were; and with no other processor nothing is asked for.
+    assert os.sched_getaffinity(0) == processors
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {max(processors)})
+    monkeypatch.setattr(threads, "_processor", lambda: max(processors))
+    threads.run_all([lambda: None] * 4)
+    monkeypatch.undo()
+    assert [os.sched_getaffinity(t.native_id) for t in threads._threads] == kept
 
 
 def test_lists_of_several_callers_share_who_stands_by():

@@ -498,30 +498,35 @@ class RangeFrame:
             self.loops.append(sig)
         return self.loops_at + 2 * self.loops.index(sig)
 
-    def stepping(self, outer: list[int], labels: list[str]) -> None:
-        """Rows of several dimensions: from one to the next by a step, as long as it is along the same
-        dimension.
+    def stepping(self, outer: list[int], labels: list[str], body: Callable[[], None]) -> None:
+        """Rows `lo` to `hi`: from one to the next by a step, as long as it is along the same dimension.
 
-        (A division for each row takes as long as a short row.)
+        (A division for each row takes as long as a short row; and where each row begins is a product for each
+        operand, which are too many for the registers. What then lies on the stack is read again for each row,
+        and may have to wait for results to arrive in memory.)
         """
         w = self.w
-        last = outer[-1]
         w("if lo < hi:")
         w.depth += 1
         self.pointers("lo", outer, labels, "p")
         w("for row in range(lo, hi):")
         w.depth += 1
-        self.hoisted_loads()
-        self.row("first", "last")
-        w(f"c{last} += 1")
-        w(f"if c{last} < n{last}:")
-        w.depth += 1
-        for label in labels:
-            w(f"p{label} += {label}_{last}")
-        w.depth -= 1
-        w("else:")
-        w.depth += 1
-        self.pointers("row + 1", outer, labels, "p")
+        body()
+        if outer:
+            last = outer[-1]
+            if len(outer) > 1:
+                w(f"c{last} += 1")
+                w(f"if c{last} < n{last}:")
+                w.depth += 1
+            for label in labels:
+                w(f"p{label} += {label}_{last}")
+            if len(outer) > 1:
+                w.depth -= 1
+                w("else:")
+                w.depth += 1
+                self.pointers("row + 1", outer, labels, "p")
+                w.depth -= 1
+        w.depth -= 2
 
     # Whole kernels
 
@@ -551,12 +556,10 @@ class RangeFrame:
             self.hoisted_loads()
             self.row("left", "right")
         else:
-            if len(outer) > 1:
-                self.stepping(outer, labels)
-                return Source(w.text(), name, self.loops, self.body.functions)
-            w("for row in range(lo, hi):")
-            w.depth += 1
-            self.pointers("row", outer, labels, "p")
-            self.hoisted_loads()
-            self.row("first", "last")
+
+            def one() -> None:
+                self.hoisted_loads()
+                self.row("first", "last")
+
+            self.stepping(outer, labels, one)
         return Source(w.text(), name, self.loops, self.body.functions)

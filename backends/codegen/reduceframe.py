@@ -47,13 +47,17 @@ class ReductionFrame(RangeFrame):
     def rows(self) -> None:
         """The innermost dimension is reduced: one partial for each block of each row."""
         w = self.w
-        w("for row in range(lo, hi):")
-        w.depth += 1
-        self.pointers("row", list(range(self.layout.rank - 1)), self.written + self.leaf_names, "p")
-        for j in range(len(self.combined)):
-            w(f"py{j} = y{j} + row * y{j}_0")
-        self.hoisted_loads()
-        self.row("first", "last")
+        partials = [f"y{j}" for j in range(len(self.combined))]
+        for y in partials:
+            w(f"p{y} = {y} + lo * {y}_0")
+
+        def one() -> None:
+            self.hoisted_loads()
+            self.row("first", "last")
+            for y in partials:
+                w(f"p{y} += {y}_0")
+
+        self.stepping(list(range(self.layout.rank - 1)), self.written + self.leaf_names, one)
 
     def after_block(self) -> None:
         for j, (address, step) in enumerate(self.value_addresses()):

@@ -78,6 +78,7 @@ def _work(number: int) -> None:
         task = _tasks.get()
         if task is None:
             return
+        _anywhere(number)
         again = task()
         del task
         if again and number < MOST_POSTS:
@@ -96,8 +97,8 @@ def _ensure(n: int) -> None:
                 _started += 1
 
 
-# The processor that threads keep off, and how many do.
-_off = -1, 0
+# The threads that were told to keep off a processor, and which one.
+_kept_off: dict[int, int] = {}
 _processor: Any = None
 if hasattr(os, "sched_setaffinity"):
     with contextlib.suppress(OSError, AttributeError):
@@ -105,23 +106,30 @@ if hasattr(os, "sched_setaffinity"):
 
 
 def _make_way() -> None:
-    """Keep the threads that are about to be woken up off the caller's processor.
+    """Keep the threads that are about to be woken up off the caller's processor, until they are awake.
 
     A virtual machine's idle processors often look taken to its scheduler, which then wakes up a thread where
     the one that calls it runs, to wait there for milliseconds until that one has done all the work alone.
     """
-    global _off
     if _processor is None:
         return
-    now = _processor(), len(_threads)
-    if now == _off:
-        return
-    others = os.sched_getaffinity(os.getpid()) - {now[0]}
-    if others:
-        for thread in _threads:
+    here = _processor()
+    others: set[int] = set()
+    for number, thread in enumerate(_threads):
+        if _kept_off.get(number) != here:
+            others = others or os.sched_getaffinity(os.getpid()) - {here}
+            if not others:
+                return
             with contextlib.suppress(OSError, TypeError):  # it has ended
+                _kept_off[number] = here
                 os.sched_setaffinity(thread.native_id, others)
-    _off = now
+
+
+def _anywhere(number: int) -> None:
+    """A thread that is awake runs where there is room: its processor may be another program's as well."""
+    if _kept_off.pop(number, None) is not None:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, os.sched_getaffinity(os.getpid()))
 
 
 def _at_exit() -> None:
@@ -140,9 +148,10 @@ atexit.register(_at_exit)
 
 
 def _after_fork() -> None:
-    global _tasks, _started, _lock, _off
-    _tasks, _started, _lock, _off = queue.SimpleQueue(), 0, threading.Lock(), (-1, 0)
+    global _tasks, _started, _lock
+    _tasks, _started, _lock = queue.SimpleQueue(), 0, threading.Lock()
     _threads.clear()
+    _kept_off.clear()
     ctypes.memset(POSTS, 0, ctypes.sizeof(_posts))
 
 

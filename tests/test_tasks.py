@@ -431,7 +431,7 @@ def test_threads_that_are_woken_up_keep_off_the_callers_processor(monkeypatch):
     if len(processors) < 2:
         pytest.skip("there is one processor")
     here = min(processors)
-    monkeypatch.setattr(threads, "_processor", lambda: here)
+    monkeypatch.setattr(threads, "processor", lambda: here)
     moved = []
     monkeypatch.setattr(os, "sched_setaffinity", lambda thread, where: moved.append((thread, where)))
     threads.run_all([lambda: None] * 4)

@@ -27,7 +27,7 @@ from mirabelle.dispatch.forks import ForkLock
 # The words of a list's block. Those that threads write lie in cache lines of their own.
 NEXT, DONE, LIMIT, ERROR = 0, 8, 16, 24
 STAGES, TICKETS, CALLS, TICKETS_EACH, PATCHES, N_PATCHES, THREADS = 32, 33, 34, 35, 36, 37, 38
-POSTS, N_POSTS, HELPERS = 39, 40, 41
+POSTS, N_POSTS, HELPERS, PROCESSOR = 39, 40, 41, 42
 BLOCK_WORDS = 48
 # A ticket: its first call, the end of its calls, and which stage (by the number of the ticket that
 # opened it) last had it taken. It has a cache line to itself.
@@ -114,6 +114,9 @@ patch:
 
 publish:
   store atomic i64 0, ptr %error.p monotonic, align 8
+  %processor.p = getelementptr i64, ptr %block, i64 {PROCESSOR}
+  %processor = {CALLERS}
+  store i32 %processor, ptr %processor.p
   %added = mul i64 %each, %times
   %limit.new = add i64 %start, %added
   store atomic i64 %limit.new, ptr %limit.p release, align 8
@@ -381,7 +384,8 @@ done.all:
   ret i64 %result
 }
 
-; Stand by at a post, and work on the lists that are left there.
+; Stand by at a post, and work on the lists that are left there. 1 if the caller of one turns out to be on the
+; same processor: then only one of the two gets on.
 define i64 @stand(ptr %post, i64 %number) {
 entry:
   store atomic i64 {STANDING}, ptr %post release, align 8
@@ -438,8 +442,19 @@ serve:
   %which = urem i64 %number, %others
   %thread = add i64 %which, 1
   %ran = call i64 @run(ptr %block, i64 0, i64 %thread, ptr null)
+  %theirs.p = getelementptr i64, ptr %block, i64 {PROCESSOR}
+  %theirs = load i32, ptr %theirs.p
+  %here = {HELPERS_OWN}
+  %together = icmp eq i32 %theirs, %here
+  br i1 %together, label %move, label %stay
+
+stay:
   store atomic i64 {STANDING}, ptr %post release, align 8
   br label %served
+
+move:
+  store atomic i64 {ABSENT}, ptr %post release, align 8
+  ret i64 1
 
 served:
   br label %listen
@@ -589,10 +604,20 @@ def _yielding() -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
+def _processors() -> tuple[str, str]:
+    """What tells the number of the processor that a caller is on, and a helper; they differ where nobody
+    knows."""
+    if threads.processor is None:
+        return "add i32 0, -1", "add i32 0, -2"
+    found = f"call i32 inttoptr (i64 {ctypes.cast(threads.processor, ctypes.c_void_p).value} to ptr)()"
+    return found, found
+
+
 def assembly() -> str:
     """The whole module."""
     pause, declaration = _pause()
     address = _yielding()
+    callers, helpers_own = _processors()
     loads = [
         f"  %a{i}.p = getelementptr i64, ptr %call.p, i64 {i}\n  %a{i} = load i64, ptr %a{i}.p"
         for i in range(1, 9)
@@ -602,6 +627,7 @@ def assembly() -> str:
         "CALLS": CALLS, "TICKETS_EACH": TICKETS_EACH, "PATCHES": PATCHES, "N_PATCHES": N_PATCHES,
         "THREADS": THREADS, "TICKET_WORDS": TICKET_WORDS, "FIRST": FIRST, "END": END, "TAKEN": TAKEN,
         "POSTS": POSTS, "N_POSTS": N_POSTS, "HELPERS": HELPERS, "POST_WORDS": threads.POST_WORDS,
+        "PROCESSOR": PROCESSOR, "CALLERS": callers, "HELPERS_OWN": helpers_own,
         "ABSENT": _ABSENT, "STANDING": _STANDING, "PATIENCE": _PATIENCE,
         "CALL_WORDS": CALL_WORDS, "SPINS": _SPINS, "SIGNATURE": _SIGNATURE,
         "LOADS": "\n".join(loads), "PASSED": ", ".join(f"i64 %a{i}" for i in range(1, 9)),

@@ -52,7 +52,7 @@ def standing(wanted: int, posts: int) -> int:
 
 
 def natively(stand: Any, dismiss: Any) -> None:
-    """Say how a thread stands by: `stand(post, number)`; and what lets those go who do, so that they take what
+    """Say how a thread stands by: `stand(post, number)`, true if it shall do so on another processor; and what lets those go who do, so that they take what
     is in the queue: `dismiss(posts, how many)`."""
     global _stand, _dismiss
     _stand, _dismiss = stand, dismiss
@@ -81,8 +81,8 @@ def _work(number: int) -> None:
         _anywhere(number)
         again = task()
         del task
-        if again and number < MOST_POSTS:
-            _stand(POSTS + 8 * POST_WORDS * number, number)
+        while again and number < MOST_POSTS and _stand(POSTS + 8 * POST_WORDS * number, number):
+            _elsewhere()
 
 
 def _ensure(n: int) -> None:
@@ -99,10 +99,11 @@ def _ensure(n: int) -> None:
 
 # The threads that were told to keep off a processor, and which one.
 _kept_off: dict[int, int] = {}
-_processor: Any = None
+# Tells the number of the processor that the calling thread is on; None where threads cannot be moved.
+processor: Any = None
 if hasattr(os, "sched_setaffinity"):
     with contextlib.suppress(OSError, AttributeError):
-        _processor = ctypes.PyDLL(None).sched_getcpu
+        processor = ctypes.PyDLL(None).sched_getcpu
 
 
 def _make_way() -> None:
@@ -111,9 +112,9 @@ def _make_way() -> None:
     A virtual machine's idle processors often look taken to its scheduler, which then wakes up a thread where
     the one that calls it runs, to wait there for milliseconds until that one has done all the work alone.
     """
-    if _processor is None:
+    if processor is None:
         return
-    here = _processor()
+    here = processor()
     others: set[int] = set()
     for number, thread in enumerate(_threads):
         if _kept_off.get(number) != here:
@@ -130,6 +131,16 @@ def _anywhere(number: int) -> None:
     if _kept_off.pop(number, None) is not None:
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, os.sched_getaffinity(os.getpid()))
+
+
+def _elsewhere() -> None:
+    """Have the calling thread, which shares a processor with who needs it, go to another."""
+    with contextlib.suppress(OSError):
+        processors = os.sched_getaffinity(os.getpid())
+        others = processors - {processor()}
+        if others:
+            os.sched_setaffinity(0, others)
+            os.sched_setaffinity(0, processors)
 
 
 def _at_exit() -> None:

@@ -128,9 +128,9 @@ class _TimedTasks(TaskList):
     owner: Any
     number: int
 
-    def run(self, addresses: Sequence[int], times: int = 1) -> None:
+    def run(self, addresses: Sequence[int], times: int = 1, words: Sequence[int] | None = None) -> None:
         began = time.perf_counter()
-        super().run(addresses, times)
+        super().run(addresses, times, words)
         self.owner.times.append((self.number, began, time.perf_counter()))
 
 

@@ -194,3 +194,23 @@ def test_what_is_not_special_is_numpys():
         np.testing.assert_array_equal(mb.to_numpy(getattr(mb, name)(mb.HostArray(z))), getattr(np, name)(z))
     np.testing.assert_array_equal(mb.to_numpy(mb.HostArray(x) // mb.HostArray(y)), x // y)
     np.testing.assert_array_equal(mb.to_numpy(mb.HostArray(abs(x)) ** mb.HostArray(y)), abs(x) ** y)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_moduli_in_kernels_are_numpys(dtype):
+    real = np.empty(0, dtype).real.dtype
+    info = np.finfo(real)
+    ends = np.array(
+        [0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal, 3.0], real
+    )
+    rng = np.random.default_rng(3)
+    z = np.empty((70, 100), dtype)
+    z.real = rng.standard_normal(z.shape) * np.exp(6.0 * rng.standard_normal(z.shape))
+    z.imag = rng.standard_normal(z.shape)
+    z.real[0], z.imag[0] = np.repeat(ends, 10), np.tile(ends, 10)
+    with np.errstate(all="ignore"):
+        expected = np.abs(z) - real.type(1)
+    with mb.settings.changed(compiler="inline", small_size=0, compile_after=1):
+        for _ in range(2):
+            x = mb.HostArray(z)
+            np.testing.assert_array_equal(mb.to_numpy(mb.abs(x) - 1.0), expected)

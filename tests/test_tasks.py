@@ -11,7 +11,7 @@ from children import answer
 import mirabelle as mb
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.backends.codegen.program import program_for
-from mirabelle.backends.host import layout, run, threads
+from mirabelle.backends.host import layout, run, runner, threads
 from mirabelle.backends.host.reduce import ReductionPlan
 from mirabelle.backends.host.tasks import TaskList
 from mirabelle.dispatch.schedule import schedule, schedule_reduction
@@ -423,6 +423,83 @@ AT_THE_END = """
 
 def test_at_the_end_threads_are_gone_and_statements_still_run():
     assert answer(AT_THE_END, compiler="inline", num_threads=3) == [True, 0, True]
+
+
+@pytest.mark.parametrize("rows, inner", [(1, 250000), (1, 40000), (3, 100000), (700, 333), (5, 7), (64, 64)])
+@pytest.mark.parametrize("granule", [1, 64])
+def test_pieces_are_alike_and_cover_the_whole(rows, inner, granule):
+    for each in (1, 3, 8):
+        pieces = run.split(rows, inner, granule, each)
+        seen = np.zeros((rows, inner), int)
+        for lo, hi, first, last in pieces:
+            seen[lo:hi, first:last] += 1
+        assert (seen == 1).all()
+        sizes = [(hi - lo) * (last - first) for lo, hi, first, last in pieces]
+        if granule == 1 and rows == 1 and inner > 1 << 15:
+            assert len(pieces) % 2 == 0 and max(sizes) - min(sizes) <= 2 * 1024 * len(pieces)
+
+
+def eager_statements():
+    """Results of statements large enough for several threads, and NumPy's."""
+    a = rng.standard_normal((300, 700))
+    z = a + 1j * a[::-1]
+    x, y = mb.HostArray(a), mb.HostArray(z)
+    pairs = [
+        (mb.abs(y) < 2.0, np.abs(z) < 2.0),
+        (x * 2.0 + mb.sin(x), a * 2.0 + np.sin(a)),
+        (mb.sum(x * x, axis=0), np.sum(a * a, axis=0)),
+        (mb.max(x, axis=1), np.max(a, axis=1)),
+        (mb.sum(y), np.sum(z)),
+    ]
+    return [(np.asarray(ours), theirs) for ours, theirs in pairs]
+
+
+def test_pieces_of_a_statement_run_natively(monkeypatch):
+    runner.native()
+    by_python = []
+    monkeypatch.setattr(threads, "run_all", lambda pieces: by_python.append(pieces))
+    with mb.settings.changed(thread_size=1 << 10):
+        for _ in range(3):
+            for ours, theirs in eager_statements():
+                assert np.allclose(ours, theirs, rtol=1e-14)
+    assert not by_python
+
+
+@pytest.mark.parametrize("natively", [True, False])
+def test_statements_of_several_callers_at_once(natively, monkeypatch):
+    if not natively:
+        monkeypatch.setattr(threads, "native", lambda: False)
+    wrong = []
+
+    def call():
+        for _ in range(5):
+            wrong.extend(1 for ours, theirs in eager_statements() if not np.allclose(ours, theirs))
+
+    with mb.settings.changed(thread_size=1 << 10, num_threads=3):
+        call()
+        callers = [threading.Thread(target=call) for _ in range(3)]
+        for c in callers:
+            c.start()
+        for c in callers:
+            c.join()
+    assert not wrong
+
+
+def test_nobody_is_woken_up_for_little(monkeypatch):
+    runner.native()
+    asked = []
+    monkeypatch.setattr(threads.Helpers, "ask", lambda *_: asked.append(1))
+    monkeypatch.setattr(threads, "standing", lambda *_: 0)
+    x = mb.HostArray(np.ones(1 << 15))
+    with mb.settings.changed(thread_size=1 << 13, num_threads=2, compile_after=1):
+        for pause in (0.0, 0.002):
+            mb.materialize(x + 1.0)
+            asked.clear()
+            monkeypatch.setattr(run, "_SOON", 1e-3 if pause else 10.0)
+            time.sleep(pause)
+            mb.materialize(x + 1.0)
+            # (Of statements that follow one another the next one finds who was woken up.)
+            assert len(asked) == (0 if pause else 1)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be told where to run")

@@ -143,7 +143,9 @@ def moduli_scaled() -> bool:
             quotient = Exact(float(small / large))
             if found != np.sqrt(real(float(1 + quotient * quotient))) * large:
                 return False
-        ends = [0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, np.finfo(real).max, np.finfo(real).tiny]
+        ends = np.array(
+            [0.0, -0.0, 1.0, np.inf, -np.inf, np.nan, np.finfo(real).max, np.finfo(real).tiny], real
+        )
         z = np.empty(len(ends) ** 2, z.dtype)
         z.real, z.imag = np.repeat(ends, len(ends)), np.tile(ends, len(ends))
         with np.errstate(all="ignore"):

@@ -184,6 +184,8 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
     if places is None or not few(places.size):
         return False
     new = read(value)
+    if new is None and isinstance(value, HostArray):
+        new = evaluated(value).view  # as it is before it is scattered in any case
     if new is None or not nobody_else(node):
         return False
     view = node.view

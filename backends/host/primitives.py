@@ -243,9 +243,7 @@ def _modulus(tp: Any) -> Any:
         quotient = builder.fdiv(small, divisor)
         modulus = builder.fmul(call("llvm.sqrt", call("llvm.fma", quotient, quotient, one)), large)
         # Infinite is infinite, beside NaN too.
-        endless = builder.or_(
-            builder.fcmp_ordered("==", x, infinity), builder.fcmp_ordered("==", y, infinity)
-        )
+        endless = builder.or_(builder.fcmp_ordered("==", x, infinity), builder.fcmp_ordered("==", y, infinity))
         return builder.select(endless, infinity, modulus)
 
     return _intrinsic(tp.underlying_float, 1, tp, generate)

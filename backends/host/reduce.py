@@ -9,9 +9,9 @@ kernel) use the same order, and so does any number of threads: results are repro
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.reduceframe import GROUP
 from mirabelle.backends.codegen.source import BLOCK, Layout
-from mirabelle.backends.host import layout, run, threads
+from mirabelle.backends.host import layout, run
 from mirabelle.backends.host.interpreter import interpreted, interpreted_blocks, quietly
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.schedule import schedule_reduction
@@ -148,6 +148,7 @@ class ReductionPlan:
         )
         self.n_plain = len(plain)
         self.entry: Any = None
+        self.in_pieces: Any = None
         self.words: list[int] = []
         # Partial results have the kept dimensions in the order of memory.
         kept = [d for d in range(len(shape)) if d not in axes]
@@ -241,7 +242,7 @@ class ReductionPlan:
         self.kernel = run.watched(entry.kernel, self.program) if self.program.user_functions else entry.kernel
         self.entry = entry
 
-    def block(self, operands: list[Any], scalars: list[Any]) -> Any:
+    def argument_words(self, operands: list[Any], scalars: list[Any]) -> list[int]:
         """The kernel's argument block."""
         words = self.words.copy()
         for at, v in zip(self.addresses, operands, strict=True):
@@ -249,36 +250,40 @@ class ReductionPlan:
         if scalars:
             given = run.scalar_block(self.program, scalars)
             words[self.scalars : self.scalars + len(given)] = given
-        return (ctypes.c_int64 * len(words))(*words)
+        return words
 
     def kernel_rows(self, partials: list[Any], scalars: list[Any], plain: list[Any], views: list[Any]) -> None:
-        block = self.block([*partials, *plain, *views], scalars)
-        address, kernel = ctypes.addressof(block), self.kernel
-        rows = self.kept * self.reduced
-        if self.n < settings.thread_size:
-            kernel(address, 0, rows, 0, self.inner, 0, 1, 0)
-            return
-        pieces = run.split(rows, self.inner)
-        work: list[Any] = [functools.partial(kernel, address, *piece, 0, 1, 0) for piece in pieces]
-        threads.run_all(work)
+        rows, inner = self.kept * self.reduced, self.inner
+        self.kernel_over([*partials, *plain, *views], scalars, lambda: run.split(rows, inner))
 
     def kernel_columns(
         self, partials: list[Any], scalars: list[Any], plain: list[Any], views: list[Any]
     ) -> None:
-        block = self.block([*partials, *plain, *views], scalars)
-        address, kernel = ctypes.addressof(block), self.kernel
-        small = self.n < settings.thread_size
-        pieces = [(0, self.kept, 0, self.inner)] if small else run.split(self.kept, self.inner)
-        work: list[Any] = [
-            functools.partial(kernel, address, *piece, lo, hi, part)
-            for part, (lo, hi) in enumerate(itertools.pairwise(self.edges()))
-            for piece in pieces
-        ]
-        if small:
-            for piece in work:
-                piece()
-        else:
-            threads.run_all(work)
+        n, kept, inner, edges = self.n, self.kept, self.inner, self.edges()
+
+        def cut() -> list[tuple[int, ...]]:
+            pieces = [(0, kept, 0, inner)] if n < settings.thread_size else run.split(kept, inner)
+            return [
+                (*piece, lo, hi, part)
+                for part, (lo, hi) in enumerate(itertools.pairwise(edges))
+                for piece in pieces
+            ]
+
+        self.kernel_over([*partials, *plain, *views], scalars, cut)
+
+    def kernel_over(self, operands: list[Any], scalars: list[Any], cut: Callable[[], Any]) -> None:
+        """The kernel over all pieces, on several threads if there is enough to do."""
+        words = self.argument_words(operands, scalars)
+        if self.n >= settings.thread_size and settings.num_threads > 1:
+            if self.in_pieces is None:
+                self.in_pieces = run.InPieces(self.kernel, self.n * min(self.program.cost + 1, 16), cut)
+            self.in_pieces.run(words)
+            return
+        block = (ctypes.c_int64 * len(words))(*words)
+        address, rest = ctypes.addressof(block), (0, 1, 0)
+        pieces = [(0, self.kept * self.reduced, 0, self.inner)] if not self.arrangement.inner_kept else cut()
+        for piece in pieces:
+            self.kernel(address, *piece, *rest[len(piece) - 4 :])
 
     def edges(self) -> list[int]:
         """Where the reduced dimensions are cut into parts."""

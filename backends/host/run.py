@@ -7,7 +7,8 @@ import functools
 import itertools
 import math
 import struct
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -212,9 +213,10 @@ def scalar_block(program: Program, scalars: list[Any]) -> list[int]:
 class LaunchPlan:
     """All of a launch that does not depend on addresses and the values of scalars."""
 
-    __slots__ = ("addresses", "inner", "kernel", "program", "rows", "scalars", "tiled", "words")
+    __slots__ = ("addresses", "inner", "kernel", "pieces", "program", "rows", "scalars", "tiled", "words")
 
     def __init__(self, program: Program, entry: Any, arrangement: Any) -> None:
+        self.pieces: Any = None
         sizes, strides = arrangement.sizes, arrangement.strides
         words = list(sizes[:-1])
         self.addresses = []
@@ -237,18 +239,63 @@ class LaunchPlan:
         if scalars:
             block = scalar_block(self.program, scalars)
             words[self.scalars : self.scalars + len(block)] = block
-        arguments = (ctypes.c_int64 * len(words))(*words)
-        address = ctypes.addressof(arguments)
         rows, inner, kernel = self.rows, self.inner, self.kernel
         if rows * inner < settings.thread_size or settings.num_threads < 2:
-            kernel(address, 0, rows, 0, inner, 0, 1, 0)
+            arguments = (ctypes.c_int64 * len(words))(*words)
+            kernel(ctypes.addressof(arguments), 0, rows, 0, inner, 0, 1, 0)
             return
-        threads.run_all(
-            [
-                functools.partial(kernel, address, lo, hi, first, last, 0, 1, 0)
-                for lo, hi, first, last in split(rows, inner, 64 if self.tiled else 1)
-            ]
+        if self.pieces is None:
+            work = rows * inner * min(self.program.cost, 16)
+            self.pieces = InPieces(kernel, work, lambda: split(rows, inner, 64 if self.tiled else 1))
+        self.pieces.run(words)
+
+
+# Waking up a thread takes as long as work of so many times the size from which threads share it: for less they
+# are woken up where statements follow one another within so many seconds, as they stand by for the next then.
+_WAKING, _SOON = 8, 1e-4
+_last = 0.0
+
+
+class InPieces:
+    """A kernel over the pieces of its range that `cut` says, on several threads: from Python until what runs
+    them natively is there."""
+
+    __slots__ = ("cut", "kernel", "pieces", "work")
+
+    def __init__(self, kernel: Any, work: int, cut: Callable[[], Sequence[tuple[int, ...]]]) -> None:
+        self.kernel = kernel
+        self.work = work
+        self.cut = cut
+        self.pieces: Any = None
+
+    def run(self, words: list[int]) -> None:
+        """Run it on an argument block."""
+        global _last
+        kernel = self.kernel
+        if self.pieces is None and threads.native() and hasattr(kernel, "address"):
+            from mirabelle.backends.host.tasks import Pieces
+
+            self.pieces = Pieces(kernel, len(words), self.cut)
+        alone = (
+            self.work < _WAKING * settings.thread_size
+            and time.perf_counter() - _last > _SOON
+            and not threads.standing(1, threads.MOST_POSTS)
         )
+        if self.pieces is not None and not alone:
+            self.pieces.run(words)
+        else:
+            arguments = (ctypes.c_int64 * len(words))(*words)
+            address = ctypes.addressof(arguments)
+            rest = (0, 1, 0)
+            calls: list[Callable[[], object]] = [
+                functools.partial(kernel, address, *p, *rest[len(p) - 4 :]) for p in self.cut()
+            ]
+            if alone:
+                for call in calls:
+                    call()
+            else:
+                threads.run_all(calls)
+        _last = time.perf_counter()
 
 
 def watched(kernel: Any, program: Program) -> Any:
@@ -271,14 +318,14 @@ def raised(program: Program) -> UserFunctionError:
 
 
 def split(rows: int, inner: int, granule: int = 1, each: int = 8) -> list[tuple[int, int, int, int]]:
-    """Pieces of a range of rows and of the innermost dimension, about `each` a thread."""
+    """Pieces of a range of rows and of the innermost dimension, alike and up to `each` a thread."""
     n = rows * inner
-    want = max(settings.num_threads, min(settings.num_threads * each, n >> 16))
+    want = settings.num_threads * max(1, min(each, round(n / (settings.num_threads << 16))))
     if rows >= want * granule:
         edges = [rows * i // want // granule * granule for i in range(want)] + [rows]
         return [(a, b, 0, inner) for a, b in itertools.pairwise(edges) if b > a]
     across = -(-want // max(rows // granule, 1))
-    step = max(1024, -(-inner // across) // 1024 * 1024)
+    step = math.ceil(math.ceil(inner / across) / 1024) * 1024
     return [
         (r, min(r + granule, rows), c, min(c + step, inner))
         for r in range(0, rows, granule)

@@ -107,6 +107,26 @@ class _Launch:
         ]
 
 
+class _Given:
+    """A kernel over pieces that `cut` says, which is in no chain."""
+
+    work = 0
+
+    def __init__(self, code: int, block: int, cut: Callable[[], Sequence[Sequence[int]]]) -> None:
+        self.code = code
+        self.block = block
+        self.cut = cut
+
+    def sliced(self, of: int) -> bool:
+        return False
+
+    def slab(self, lo: int, hi: int, of: int) -> list[Call]:
+        return []
+
+    def phases(self) -> Phases:
+        return [[([Call(self.code, self.block, *piece)], settings.thread_size) for piece in self.cut()]]
+
+
 class _Span:
     """Filling or copying: `code` over a range of elements."""
 
@@ -281,7 +301,7 @@ class TaskList:
         # (word, slot, offset); slot -1 is the list's own scratch memory.
         self._patches: list[tuple[int, int, int]] = []
         self._scratch = 0
-        self._statements: list[_Launch | _Span | _Reduction] = []
+        self._statements: list[_Launch | _Span | _Given | _Reduction] = []
         self._after: list[tuple[int, ...] | None] = []
         self._chains: dict[int, Chain] = {}
         self._programs: dict[int, Program] = {}
@@ -366,7 +386,7 @@ class TaskList:
 
     def _add(
         self,
-        statement: _Launch | _Span | _Reduction,
+        statement: _Launch | _Span | _Given | _Reduction,
         after: Collection[int] | None,
         kernel: Any = None,
         program: Program | None = None,
@@ -464,15 +484,34 @@ class TaskList:
         with self._lock:
             self._laid = _Laid(self)
 
-    def run(self, addresses: Sequence[int], times: int = 1) -> None:
-        """Run all statements, `times` times over, on the memory at `addresses[slot]`."""
+    def run(self, addresses: Sequence[int], times: int = 1, words: Sequence[int] | None = None) -> None:
+        """Run all statements, `times` times over, on the memory at `addresses[slot]`; `words` are the argument
+        blocks, where they are not what they were."""
         with self._lock:
             laid = self._laid
             if laid is None or laid.threads != settings.num_threads or laid.size != settings.thread_size:
                 laid = self._laid = _Laid(self)
+            if words is not None:
+                laid.words[:] = words
             failed = laid.run(tuple(addresses), times)
         if failed:
             raise run.raised(self._programs[failed - 1])
+
+
+class Pieces:
+    """One kernel over the pieces of its range that `cut` says, on all threads.
+
+    It is what `threads.run_all` is for functions of Python, without Python between the pieces.
+    """
+
+    def __init__(self, kernel: Any, words: int, cut: Callable[[], Sequence[Sequence[int]]]) -> None:
+        self.tasks = TaskList(0)
+        self.tasks.block([0] * words, {})
+        self.tasks._add(_Given(kernel.address, 0, cut), None, kernel)
+
+    def run(self, words: Sequence[int]) -> None:
+        """Run it on an argument block."""
+        self.tasks.run((), words=words)
 
 
 class _Laid:

@@ -14,6 +14,7 @@ import ctypes
 import itertools
 import os
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -52,8 +53,8 @@ def standing(wanted: int, posts: int) -> int:
 
 
 def natively(stand: Any, dismiss: Any) -> None:
-    """Say how a thread stands by: `stand(post, number)`, true if it shall do so on another processor; and what lets those go who do, so that they take what
-    is in the queue: `dismiss(posts, how many)`."""
+    """Say how a thread stands by: `stand(post, number)`, true if it shall do so on another processor; and what
+    lets those go who do, so that they take what is in the queue: `dismiss(posts, how many)`."""
     global _stand, _dismiss
     _stand, _dismiss = stand, dismiss
 
@@ -72,6 +73,19 @@ def number() -> int:
     return getattr(_here, "number", 0)
 
 
+def native() -> bool:
+    """Is the code there that runs pieces of kernels without Python (see `tasks.Pieces`)?"""
+    return _stand is not None
+
+
+def _natively() -> None:
+    """Make it. (Here, where nobody waits for it: it takes as long as some kernels.)"""
+    if "llvmlite" in sys.modules and not _over:
+        from mirabelle.backends.host import runner
+
+        runner.native()
+
+
 def _work(number: int) -> None:
     _here.number = number
     while True:
@@ -81,8 +95,11 @@ def _work(number: int) -> None:
         _anywhere(number)
         again = task()
         del task
-        while again and number < MOST_POSTS and _stand(POSTS + 8 * POST_WORDS * number, number):
-            _elsewhere()
+        if again and _stand is None:
+            _natively()
+        if again and _stand is not None and number < MOST_POSTS:
+            while _stand(POSTS + 8 * POST_WORDS * number, number):
+                _elsewhere()
 
 
 def _ensure(n: int) -> None:
@@ -121,9 +138,10 @@ def _make_way() -> None:
             others = others or os.sched_getaffinity(os.getpid()) - {here}
             if not others:
                 return
-            with contextlib.suppress(OSError, TypeError):  # it has ended
-                _kept_off[number] = here
-                os.sched_setaffinity(thread.native_id, others)
+            _kept_off[number] = here
+            with contextlib.suppress(OSError):  # it has ended
+                if thread.native_id is not None:
+                    os.sched_setaffinity(thread.native_id, others)
 
 
 def _anywhere(number: int) -> None:
@@ -209,7 +227,8 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
             piece()
         return
     _ensure(helpers)
-    _make_way()
+    if standing(helpers, MOST_POSTS) < helpers:
+        _make_way()
     counter = itertools.count()
     errors: list[BaseException] = []
     done = threading.Semaphore(0)
@@ -226,14 +245,15 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
         except BaseException as e:  # handed to the caller
             errors.append(e)
 
-    def help_out() -> None:
+    def help_out() -> bool:
         nonlocal came
         with gate:
             if over:
-                return
+                return True
             came += 1
         share()
         done.release()
+        return True
 
     for _ in range(helpers):
         _tasks.put(help_out)

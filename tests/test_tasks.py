@@ -490,14 +490,14 @@ def test_nobody_is_woken_up_for_little(monkeypatch):
     asked = []
     monkeypatch.setattr(threads.Helpers, "ask", lambda *_: asked.append(1))
     monkeypatch.setattr(threads, "standing", lambda *_: 0)
-    x = mb.HostArray(np.ones(1 << 15))
-    with mb.settings.changed(thread_size=1 << 13, num_threads=2, compile_after=1):
+    x = mb.HostArray(np.ones(1 << 17))
+    with mb.settings.changed(thread_size=1 << 16, num_threads=2, compile_after=1):
         for pause in (0.0, 0.002):
-            mb.materialize(x + 1.0)
+            mb.materialize(x * 2.0 + 1.0)
             asked.clear()
             monkeypatch.setattr(run, "_SOON", 1e-3 if pause else 10.0)
             time.sleep(pause)
-            mb.materialize(x + 1.0)
+            mb.materialize(x * 2.0 + 1.0)
             # (Of statements that follow one another the next one finds who was woken up.)
             assert len(asked) == (0 if pause else 1)
 

@@ -212,7 +212,7 @@ RUNNERS: dict[str, Callable[[Kernel, Sequence[Any]], Runner]] = {
 
 
 def take_turns(field: dict[str, Runner], seconds: float) -> dict[str, list[float]]:
-    """Times of calls, in turns, in another order each round: 3 rounds, then until the seconds are over."""
+    """Times of calls, in turns, in another order each round: 9 rounds, then until the seconds are over."""
     import gc
 
     from benchmarks.npkernels._report import PAUSE_S
@@ -234,7 +234,7 @@ def take_turns(field: dict[str, Runner], seconds: float) -> dict[str, list[float
                 while time.perf_counter() < warm:
                     field[name].once()
                 times[name].append(field[name].once())
-            if r >= 2 and time.perf_counter() - start > seconds:
+            if r >= 8 and time.perf_counter() - start > seconds:
                 break
     finally:
         gc.enable()

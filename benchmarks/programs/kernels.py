@@ -27,8 +27,8 @@ RIVALS = ("numpy", "jax", "numba", "dace")
 NOTE = (
     "Seconds, medians, on two threads. Each kernel is run in a process of its own, whose cache of compiled "
     "kernels is empty. Before each call the arguments that the program writes to are made anew, outside the "
-    "clock; it stops when all results are computed. The contenders take turns; in each turn a pause and a "
-    "call that does not count precede the one that does. first_s is the first call in the process with the "
+    "clock; it stops when all results are computed. The contenders take turns; in each turn a pause and 5 "
+    "ms of calls that do not count precede the one that does. first_s is the first call in the process with the "
     "libraries imported: capture or parsing, compiling and running. compiled is mb.compile of the kernel's "
     "text in benchmarks.npkernels (where that cannot be captured, of the form that notes names); mirabelle is "
     "the same text on eager arrays; jax, with 64-bit numbers, is the same text or, where that changes arrays, "

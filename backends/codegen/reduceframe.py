@@ -19,6 +19,8 @@ from mirabelle.dispatch.promotion import Sig, code, signature
 
 # Rows added one after the other before their sum goes up a level.
 GROUP = 64
+# Up to so many elements NumPy adds up eight by eight; of more, the sums of halves.
+PAIRWISE = 128
 
 
 class ReductionFrame(RangeFrame):
@@ -61,9 +63,23 @@ class ReductionFrame(RangeFrame):
 
     def after_block(self) -> None:
         for j, (address, step) in enumerate(self.value_addresses()):
-            size = self.combined[j][1].itemsize
-            target = f"py{j} + (b // {BLOCK}) * {size}"
+            ufunc, dtype = self.layout.reduce[j], self.combined[j][1]
+            target = f"py{j} + (b // {BLOCK}) * {dtype.itemsize}"
+            if dtype.char not in "fd" or ufunc not in ("add", "maximum", "minimum"):
+                self.combine(j, target, "0", address, step)
+                continue
+            # A call takes as long as a short row. (Of long rows NumPy adds up halves.)
+            c, w = code(dtype), self.w
+            shortly = f"store_{c}({target}, 0, fold_{ufunc}_{c}(load_{c}({target}, 0), {address}, m))"
+            if ufunc != "add":
+                w(shortly)
+                continue
+            w(f"if m <= {PAIRWISE}:")
+            w(f"    {shortly}")
+            w("else:")
+            w.depth += 1
             self.combine(j, target, "0", address, step)
+            w.depth -= 1
 
     def columns(self) -> None:
         """The innermost dimension is kept: rows are added up, for a block of columns at a time."""

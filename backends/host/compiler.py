@@ -135,7 +135,7 @@ def _numba_version() -> str:
 
 @cache
 def target_tag() -> str:
-    """What object code depends on besides its source: versions and the processor."""
+    """What object code depends on besides its source: what the names in it mean, versions and the processor."""
     import platform
 
     import llvmlite
@@ -143,9 +143,11 @@ def target_tag() -> str:
     import numpy
 
     features = llvm.get_host_cpu_features().flatten()
+    # (Its text, which is there without Numba.)
+    names = Path(__file__).with_name("primitives.py").read_bytes()
     return ";".join(
         [
-            "mirabelle-1",
+            f"mirabelle-{hashlib.sha1(names).hexdigest()[:12]}",
             _numba_version(),
             llvmlite.__version__,
             numpy.__version__.split(".")[0],

@@ -176,6 +176,110 @@ def _pick(tp: Any, larger: bool, ignore_nan: bool) -> Any:
     return _intrinsic(tp, 2, tp, generate)
 
 
+def _fold(tp: Any, op: str) -> Any:
+    """start, combined with `count` elements at an address: sums in NumPy's order (of up to 128 elements; from
+    there on it halves them), maxima and minima in any, which NaN wins."""
+    size = tp.bitwidth // 8
+    # As many side by side: NumPy's eight partial sums; a vector of extrema.
+    widths = (8,) if op == "add" else (128 // size, 64 // size, 4)
+    over = {"maximum": ">", "minimum": "<"}.get(op, "")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        start, address, count = args
+        part = context.get_value_type(tp)
+
+        def load(kind: Any, index: Any) -> Any:
+            at = builder.add(address, builder.mul(index, ir.Constant(_WORD, size)))
+            loaded = builder.load(builder.inttoptr(at, kind.as_pointer()))
+            loaded.align = size
+            return loaded
+
+        def join(a: Any, b: Any) -> Any:
+            if op == "add":
+                return builder.fadd(a, b)
+            keep = builder.fcmp_ordered(">=" if op == "maximum" else "<=", a, b)
+            return builder.select(builder.or_(keep, builder.fcmp_unordered("uno", a, a)), a, b)
+
+        def better(a: Any, b: Any) -> Any:
+            return builder.select(builder.fcmp_ordered(over, a, b), a, b)
+
+        def across(x: Any, width: int) -> Any:
+            """The elements of a vector as one: neighbours first, as NumPy adds them."""
+            while width > 8:  # (extrema)
+                width //= 2
+                halves = [
+                    builder.shuffle_vector(
+                        x,
+                        ir.Constant(x.type, ir.Undefined),
+                        ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(at, at + width))),
+                    )
+                    for at in (0, width)
+                ]
+                x = better(*halves)
+            found = [builder.extract_element(x, ir.Constant(ir.IntType(32), i)) for i in range(width)]
+            while len(found) > 1:
+                pairs = [(found[i], found[i + 1]) for i in range(0, len(found), 2)]
+                found = [better(*p) if over else join(*p) for p in pairs]
+            return found[0]
+
+        def loop(begin: Any, total: Any, width: int) -> tuple[Any, Any]:
+            """All that go in vectors of a width, from `begin` on; where the rest begins, and the total."""
+            kind = part if width == 1 else ir.VectorType(part, width)
+            left = builder.sub(count, begin)
+            end = builder.add(begin, builder.and_(left, ir.Constant(_WORD, -width)))
+            before = builder.block
+            first, head, body, last, after = [builder.append_basic_block() for _ in range(5)]
+            builder.cbranch(builder.icmp_signed("<", begin, end), first, after)
+            builder.position_at_end(first)
+            value, second = load(kind, begin), builder.add(begin, ir.Constant(_WORD, width))
+            if width == 1:
+                value = join(total, value)
+            apart = width > 1 and op != "add"  # (one instruction, and another for NaN, which nobody waits for)
+            nan = builder.fcmp_unordered("uno", value, value) if apart else None
+            builder.branch(head)
+            builder.position_at_end(head)
+            i, so_far = builder.phi(_WORD), builder.phi(kind)
+            i.add_incoming(second, first)
+            so_far.add_incoming(value, first)
+            if apart:
+                nans = builder.phi(nan.type)
+                nans.add_incoming(nan, first)
+            builder.cbranch(builder.icmp_signed("<", i, end), body, last)
+            builder.position_at_end(body)
+            new = load(kind, i)
+            if apart:
+                joined = better(so_far, new)
+                nans.add_incoming(builder.or_(nans, builder.fcmp_unordered("uno", new, new)), body)
+            else:
+                joined = join(so_far, new)
+            i.add_incoming(builder.add(i, ir.Constant(_WORD, width)), body)
+            so_far.add_incoming(joined, body)
+            builder.branch(head)
+            builder.position_at_end(last)
+            made = so_far if width == 1 else across(so_far, width)
+            if apart:
+                bits = ir.IntType(width)
+                some = builder.icmp_unsigned("!=", builder.bitcast(nans, bits), ir.Constant(bits, 0))
+                made = join(total, builder.select(some, ir.Constant(part, float("nan")), made))
+            builder.branch(after)
+            builder.position_at_end(after)
+            result = builder.phi(part)
+            result.add_incoming(total, before)
+            result.add_incoming(made, last)
+            return end, result
+
+        begin, total = ir.Constant(_WORD, 0), ir.Constant(part, -0.0) if op == "add" else start
+        for width in (*widths, 1):
+            begin, total = loop(begin, total, width)
+        return builder.fadd(start, total) if op == "add" else total
+
+    @intrinsic
+    def fold(typingctx: Any, start: Any, address: Any, count: Any) -> Any:
+        return tp(tp, types.int64, types.int64), generate
+
+    return fold
+
+
 def _float_test(tp: Any, what: str) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.get_value_type(tp)
@@ -274,6 +378,8 @@ def namespace() -> dict[str, Any]:
             ns[f"fma_{c}"] = _llvm("llvm.fma", tp, 3)
             ns[f"fmax_{c}"] = _pick(tp, True, True)
             ns[f"fmin_{c}"] = _pick(tp, False, True)
+            for name in ("add", "maximum", "minimum"):
+                ns[f"fold_{name}_{c}"] = _fold(tp, name)
             for name in ("isinf", "isfinite", "signbit"):
                 ns[f"{name}_{c}"] = _float_test(tp, name)
         if c[0] == "i":

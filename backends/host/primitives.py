@@ -235,7 +235,7 @@ def _fold(tp: Any, op: str) -> Any:
             if width == 1:
                 value = join(total, value)
             apart = width > 1 and op != "add"  # (one instruction, and another for NaN, which nobody waits for)
-            nan = builder.fcmp_unordered("uno", value, value) if apart else None
+            nan: Any = builder.fcmp_unordered("uno", value, value) if apart else None
             builder.branch(head)
             builder.position_at_end(head)
             i, so_far = builder.phi(_WORD), builder.phi(kind)

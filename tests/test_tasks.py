@@ -509,6 +509,7 @@ def test_threads_that_are_woken_up_keep_off_the_callers_processor(monkeypatch):
         pytest.skip("there is one processor")
     here = min(processors)
     monkeypatch.setattr(threads, "processor", lambda: here)
+    monkeypatch.setattr(threads, "_FEW_PROCESSORS", 1 << 10)
     moved = []
     monkeypatch.setattr(os, "sched_setaffinity", lambda thread, where: moved.append((thread, where)))
     threads.run_all([lambda: None] * 4)

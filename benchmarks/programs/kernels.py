@@ -142,8 +142,8 @@ def run(only: str = "", seconds: float = 0.0, tiny: bool = False, folder: Path |
         [row(f) for f in record],
         [
             f"Geometric mean of the ratios: {said[0]} over {s['compared']} of {s['kernels']} kernels; at least "
-            f"as fast on {s['at_least_as_fast']}. Beside JAX, Numba and DaCe alone: {said[1]} (target {TARGET}); "
-            f"at least as fast on {s['at_least_as_fast_compilers']}.",
+            f"as fast on {s['at_least_as_fast']}. Beside JAX, Numba and DaCe alone: {said[1]} (target "
+            f"{TARGET}); at least as fast on {s['at_least_as_fast_compilers']}.",
             *remarks(record),
         ],
     )  # fmt: skip

@@ -506,27 +506,29 @@ class RangeFrame:
         and may have to wait for results to arrive in memory.)
         """
         w = self.w
-        w("if lo < hi:")
-        w.depth += 1
+        depth = w.depth
+        if len(outer) > 1:  # (where the first row begins takes divisions)
+            w("if lo < hi:")
+            w.depth += 1
         self.pointers("lo", outer, labels, "p")
         w("for row in range(lo, hi):")
         w.depth += 1
         body()
-        if outer:
+        if len(outer) == 1:
+            for label in labels:
+                w(f"p{label} += {label}_{outer[0]}")
+        elif outer:
             last = outer[-1]
-            if len(outer) > 1:
-                w(f"c{last} += 1")
-                w(f"if c{last} < n{last}:")
-                w.depth += 1
+            w(f"c{last} += 1")
+            w(f"if c{last} < n{last}:")
+            w.depth += 1
             for label in labels:
                 w(f"p{label} += {label}_{last}")
-            if len(outer) > 1:
-                w.depth -= 1
-                w("else:")
-                w.depth += 1
-                self.pointers("row + 1", outer, labels, "p")
-                w.depth -= 1
-        w.depth -= 2
+            w.depth -= 1
+            w("else:")
+            w.depth += 1
+            self.pointers("row + 1", outer, labels, "p")
+        w.depth = depth
 
     # Whole kernels
 

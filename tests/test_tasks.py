@@ -510,6 +510,8 @@ def test_threads_that_are_woken_up_keep_off_the_callers_processor(monkeypatch):
     here = min(processors)
     monkeypatch.setattr(threads, "processor", lambda: here)
     monkeypatch.setattr(threads, "_FEW_PROCESSORS", 1 << 10)
+    monkeypatch.setattr(threads, "standing", lambda *_: 0)  # who stands by is awake
+    threads._kept_off.clear()
     moved = []
     monkeypatch.setattr(os, "sched_setaffinity", lambda thread, where: moved.append((thread, where)))
     threads.run_all([lambda: None] * 4)

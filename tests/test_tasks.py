@@ -531,6 +531,19 @@ def test_threads_that_are_woken_up_keep_off_the_callers_processor(monkeypatch):
     assert not moved
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be told where to run")
+def test_who_shares_the_callers_processor_goes_to_another(monkeypatch):
+    moved = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda thread, where: moved.append((thread, where)))
+    monkeypatch.setattr(threads, "processor", lambda: 1)
+    for processors, expected in (({0, 1, 2}, [(0, {0, 2}), (0, {0, 1, 2})]), ({1}, [])):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, p=processors: set(p))
+        moved.clear()
+        threads._elsewhere()
+        # Away, and then as free as before.
+        assert moved == expected
+
+
 def test_lists_of_several_callers_share_who_stands_by():
     lists = []
     for k in range(3):

@@ -544,6 +544,21 @@ def test_who_shares_the_callers_processor_goes_to_another(monkeypatch):
         assert moved == expected
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be told where to run")
+def test_where_threads_may_not_be_told_statements_run_all_the_same(monkeypatch):
+    def forbidden(*_):
+        raise PermissionError("not here")
+
+    monkeypatch.setattr(os, "sched_setaffinity", forbidden)
+    monkeypatch.setattr(os, "sched_getaffinity", forbidden)
+    monkeypatch.setattr(threads, "standing", lambda *_: 0)
+    threads._kept_off.clear()
+    done = []
+    threads.run_all([lambda: done.append(1)] * 4)
+    threads._elsewhere()
+    assert len(done) == 4
+
+
 def test_lists_of_several_callers_share_who_stands_by():
     lists = []
     for k in range(3):

@@ -135,13 +135,14 @@ def _make_way() -> None:
         return
     here = processor()
     others: set[int] = set()
-    for number, thread in enumerate(_threads):
-        if _kept_off.get(number) != here:
-            others = others or os.sched_getaffinity(os.getpid()) - {here}
-            if not 0 < len(others) < _FEW_PROCESSORS:
-                return
-            _kept_off[number] = here
-            with contextlib.suppress(OSError):  # it has ended
+    # (A sandbox may forbid it, and a thread may have ended.)
+    with contextlib.suppress(OSError):
+        for number, thread in enumerate(_threads):
+            if _kept_off.get(number) != here:
+                others = others or os.sched_getaffinity(os.getpid()) - {here}
+                if not 0 < len(others) < _FEW_PROCESSORS:
+                    return
+                _kept_off[number] = here
                 if thread.native_id is not None:
                     os.sched_setaffinity(thread.native_id, others)
 

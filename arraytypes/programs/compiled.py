@@ -27,8 +27,9 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import nobody_else, written
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
+from mirabelle.arraytypes.programs import divided as _divided  # noqa: F401 (they register themselves)
 from mirabelle.arraytypes.programs import dualcalls, graph
-from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401 (they register themselves)
+from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401
 from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.errors import user_line

@@ -22,6 +22,7 @@ from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
     KernelStep,
+    OutsideStep,
     Plan,
     ProductStep,
     Ref,
@@ -182,6 +183,10 @@ class StepByStep:
         elif isinstance(step, CallStep):
             for number, view in called(inner, step, [self.shown(r, views) for r in step.operands]).items():
                 views[step.dests[number].number] = view
+        elif isinstance(step, OutsideStep):
+            step.run(
+                inner, [self.shown(r, views) for r in step.reads], [self.shown(r, views) for r in step.writes]
+            )
         else:
             raise TypeError(f"A step of a kind that nobody runs: {step!r}.")
 

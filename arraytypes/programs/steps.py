@@ -186,6 +186,11 @@ class Step:
     def name(self) -> str:
         return type(self).__name__
 
+    @property
+    def does_nothing(self) -> bool:
+        """Has it no elements to write?"""
+        return not any(w.size for w in self.writes)
+
 
 class KernelStep(Step):
     """Elementwise trees over one index space, each written to a destination."""
@@ -326,6 +331,38 @@ class CallStep(Step):
     @property
     def name(self) -> str:
         return str(self.call.routine)
+
+
+class OutsideStep(Step):
+    """Something that is done between kernels by Python: `run` gets the local type, and views of what is read
+    and written."""
+
+    __slots__ = ("_reads", "_writes", "word")
+
+    def __init__(self, word: str, reads: list[Ref], writes: list[Ref]) -> None:
+        self.nodes = []
+        self.word = word
+        self._reads = reads
+        self._writes = writes
+
+    @property
+    def reads(self) -> list[Ref]:
+        return self._reads
+
+    @property
+    def writes(self) -> list[Ref]:
+        return self._writes
+
+    @property
+    def name(self) -> str:
+        return self.word
+
+    @property
+    def does_nothing(self) -> bool:
+        return False
+
+    def run(self, inner: Any, reads: list[Any], writes: list[Any]) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must implement run.")
 
 
 class Plan:

@@ -105,7 +105,7 @@ class CardPlan(StepByStep):
         native: list[Step] = []
         again = 0  # bytes that a reduction would read, had they not been computed by its own kernel
         for step in self.plan.steps:
-            if not any(w.size for w in step.writes):
+            if step.does_nothing:
                 continue
             found: list[Launch] | None = None
             if isinstance(step, FoldStep) and isinstance(before, KernelStep):

@@ -102,7 +102,7 @@ class HostPlan(StepByStep):
         native: list[Step] = []
         statements: dict[int, list[tuple[int, Step, Callable[[int], bool]]]] = {}
         for step in self.plan.steps:
-            if not any(w.size for w in step.writes):
+            if step.does_nothing:
                 continue
             added = self.prepared(step)
             if added is None:

@@ -1,0 +1,208 @@
+"""Running a plan over processes: each its own plan, made when it is known how the arrays are divided.
+
+Matrix products and routines know themselves how to work in parts; the steps between them are divided
+(`dividing.py`) and run as a plan of the local type. Before they first run, the processes compare what they are
+about to do: programs that differ would wait for each other for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from mirabelle.arraytypes.distributed import combining
+from mirabelle.arraytypes.distributed.communicators import Communicator
+from mirabelle.arraytypes.distributed.darray import DArray, _layout
+from mirabelle.arraytypes.distributed.views import DView
+from mirabelle.arraytypes.programs.dividing import Divided, Unfit, divided
+from mirabelle.arraytypes.programs.errors import TraceError, shown_line
+from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
+from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Step
+
+# As many ways of dividing its arrays are remembered of a program.
+REMEMBERED = 64
+
+
+class DividedPlan(StepByStep):
+    """A plan over processes."""
+
+    def __init__(self, inner: Any, plan: Plan) -> None:
+        super().__init__(inner, plan)
+        self.segments: list[Segment | Step] = []
+        kept = {s.number for s in plan.outputs}
+        run: list[Step] = []
+        for step in [*plan.steps, None]:
+            if isinstance(step, (KernelStep, FoldStep, CopyStep)):
+                run.append(step)
+                continue
+            if run:
+                self.segments.append(Segment(run, plan, kept))
+                run = []
+            if step is not None:
+                self.segments.append(step)
+        # The communicators whose members have compared the program.
+        self.compared: list[Communicator] = []
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        plan, inner = self.plan, self.inner
+        views: dict[int, Any] = {}
+        for s in plan.storages:
+            if s.kind == "input":
+                views[s.number] = inputs[s.index]
+            elif s.kind == "data":
+                views[s.number] = in_c_order(inner, s.node.view)  # type: ignore[attr-defined]
+        comm = _communicator(views)
+        if comm is not None and comm.size > 1 and not any(c is comm for c in self.compared):
+            compare(plan.steps, comm)
+            self.compared.append(comm)
+        for segment in self.segments:
+            if isinstance(segment, Segment):
+                segment.run(self, views, comm)
+            else:
+                self.one(segment, views)
+        return [self.view(s, views) for s in plan.outputs]
+
+    def one(self, step: Step, views: dict[int, Any]) -> None:
+        """A step by itself; what nobody reads after it is let go."""
+        self.step(step, views)
+        for ref in step.reads:
+            s = ref.storage
+            if s.last == step.number and s.kind in ("temporary", "made") and s not in self.plan.outputs:
+                views.pop(s.number, None)
+
+
+class Segment:
+    """Steps between two calls of routines."""
+
+    def __init__(self, steps: list[Step], plan: Plan, kept: set[int]) -> None:
+        self.steps = steps
+        first, last = steps[0].number, steps[-1].number
+        touched = {r.storage.number: r.storage for step in steps for r in (*step.reads, *step.writes)}
+        self.storages = touched
+        # What is there before: given, or written to by an earlier step.
+        self.before = [n for n, s in touched.items() if s.kind in ("input", "data") or s.first < first]
+        # What somebody needs after it.
+        self.wanted = [s for n, s in touched.items() if s.last > last or n in kept]
+        self.gone = [n for n, s in touched.items() if s.kind in ("temporary", "made") and s.last <= last]
+        self.gone = [n for n in self.gone if n not in kept]
+        # How it was divided before: by the partitions themselves, and by what they say.
+        self.short: dict[Any, Any] = {}
+        self.known: dict[Any, Any] = {}
+
+    def run(self, owner: DividedPlan, views: dict[int, Any], comm: Communicator | None) -> None:
+        there = [(n, views[n]) for n in self.before if n in views]
+        local = None if comm is None else self.local(owner.inner, there, comm)
+        if local is None:
+            for step in self.steps:
+                owner.one(step, views)
+            return
+        assert comm is not None
+        how, runner = local
+        made = runner.run([views[n].buffer.local for n in how.inputs])
+        for n in how.written:
+            views[n].buffer.written()
+        for n, view in zip(how.outputs, made, strict=True):
+            views[n] = owner.inner._of_local(comm, how.partitions[n], view)
+        for n in self.gone:
+            views.pop(n, None)
+
+    def local(self, family: Any, there: list[tuple[int, DView]], comm: Communicator) -> Any:
+        """What this process does for arrays divided like these; None if that cannot be said beforehand."""
+        key: list[Any] = [id(comm), _layout.get()]
+        for _, view in there:
+            buffer = view.buffer
+            if buffer.partition.partial:
+                combining.resolve(buffer)
+                view._map = None
+            if not view.whole or buffer.comm is not comm:
+                return None
+            key.append(buffer.partition)
+        short = tuple(key)
+        found = self.short.get(short)
+        if found is None:
+            # Equal partitions are one object, but for those that were forgotten: and it is together that
+            # processes find out what to do.
+            long = (*short[:2], *[(p.shape, p.mesh, p.splits) for p in short[2:]])
+            found = self.known.get(long)
+            if found is None:
+                if len(self.known) >= REMEMBERED:
+                    self.known.clear()
+                found = self.known[long] = self.divided(family, dict(there), comm)
+            if len(self.short) >= REMEMBERED:
+                self.short.clear()
+            # (The communicator is kept: another one may be where it was.)
+            self.short[short] = found
+        return found[0]
+
+    def divided(self, family: Any, there: dict[int, DView], comm: Communicator) -> Any:
+        given = {n: view.buffer.partition for n, view in there.items()}
+        try:
+            found = divided(family, comm, self.steps, given, self.wanted)
+        except Unfit:
+            return None, comm
+        if comm.size > 1:
+            matched(comm, found, self.steps)
+        inner = family.inner
+        return (found, inner._plan_runner(found.plan) or StepByStep(inner, found.plan)), comm
+
+
+def _communicator(views: dict[int, Any]) -> Communicator | None:
+    """The processes over which all of some arrays are divided."""
+    found = None
+    for view in views.values():
+        comm = view.buffer.comm
+        if found is not None and comm is not found:
+            return None
+        found = comm
+    return found
+
+
+def compare(steps: Sequence[Step], comm: Communicator) -> None:
+    """Raise on all processes if they are not about to run the same program."""
+    said = [_spelled(step) for step in steps]
+    digest = hashlib.sha256("\n".join(said).encode()).hexdigest()
+    if len(set(comm.allgather_object(digest))) == 1:
+        return
+    lines = [shown_line(step.nodes[0].line) if step.nodes else "" for step in steps]
+    programs = comm.allgather_object(list(zip(said, lines, strict=True)))
+    for rank, program in enumerate(programs):
+        for k in range(max(len(program), len(programs[0]))):
+            here, there = [p[k] if k < len(p) else ("nothing more", "its end") for p in (programs[0], program)]
+            if here[0] != there[0]:
+                raise TraceError(
+                    f"Rank {rank} has compiled another program than rank 0, and they would wait for each "
+                    f"other: step {k} is {there[0]} in {there[1]} on rank {rank}, and {here[0]} in {here[1]} "
+                    "on rank 0. A program over processes is the same on all of them: let nothing that the "
+                    "function does to arrays depend on the rank; what differs between ranks is data, "
+                    "`mb.where(mask, a, b)`."
+                )
+
+
+def _spelled(step: Step) -> str:
+    """A step in words that are the same in all processes."""
+    refs = [(r.storage.number, r.offset, r.shape, r.strides, r.dtype.str) for r in (*step.reads, *step.writes)]
+    places = hashlib.sha256(repr(refs).encode()).hexdigest()[:8]
+    return f"{step.name}{list(step.shape)} ({places})"
+
+
+def matched(comm: Communicator, found: Divided, steps: Sequence[Step]) -> None:
+    """Compare on all processes what each sends with what the others expect of it."""
+    said = comm.allgather_object(found.messages)
+    for p, sent in enumerate(said):
+        for q, expected in enumerate(said):
+            same = len(sent) == len(expected) and all(
+                s.get(q, 0) == r.get(p, 0) for (s, _), (_, r) in zip(sent, expected, strict=True)
+            )
+            if not same:
+                raise AssertionError(
+                    f"Ranks {p} and {q} have come to different plans for {shown_line(steps[0].nodes[0].line)}. "
+                    "This is a mistake in mirabelle. Please report it with the program."
+                )
+
+
+def _runner(cls: Any, plan: Plan) -> DividedPlan:
+    return DividedPlan(cls, plan)
+
+
+DArray._plan_runner = classmethod(_runner)  # type: ignore[method-assign, assignment]

@@ -7,8 +7,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.programs.divided import DividedPlan
+from mirabelle.arraytypes.programs.exchanging import CombineStep
 from mirabelle.arraytypes.programs.running import StepByStep
 from mirabelle.arraytypes.programs.steps import FoldStep, Plan, Step
 from mirabelle.backends.codegen.program import program_for
@@ -41,7 +44,28 @@ def manner(runner: Any) -> str:
             return "by calls of routines"
         said = f"{launches} graph{'s' * (launches != 1)} of kernels"
         return said + (f" and {calls} call{'s' * (calls != 1)} beside" if calls else "")
+    if isinstance(runner, DividedPlan):
+        return by_each(runner)
     return "step by step"
+
+
+def by_each(runner: DividedPlan) -> str:
+    """How a program over processes runs on this one."""
+    found = runner.latest()
+    if found is None:
+        return "by a plan of each process, made when it is known how the arrays are divided"
+    steps = sum(len(d.plan.steps) for d in found)
+    points = sum(len(d.messages) for d in found)
+    sent = [n for d in found for sends, _ in d.messages for n in sends.values()]
+    combined = sum(isinstance(s, CombineStep) for d in found for s in d.plan.steps)
+    said = f"by a plan of each process: {steps} step{'s' * (steps != 1)} on this one"
+    if points:
+        messages = f"{len(sent)} message{'s' * (len(sent) != 1)} ({shown_bytes(sum(sent))})"
+        said += f", which sends {messages} at {points} point{'s' * (points != 1)}"
+    if combined:
+        said += f", {combined} combination{'s' * (combined != 1)} of terms"
+    alone = sum(isinstance(s, Step) for s in runner.segments)
+    return said + (f", {alone} call{'s' * (alone != 1)} beside" if alone else "")
 
 
 def kernel_source(inner: Any, step: Any) -> str:

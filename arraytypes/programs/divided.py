@@ -63,6 +63,11 @@ class DividedPlan(StepByStep):
                 self.one(segment, views)
         return [self.view(s, views) for s in plan.outputs]
 
+    def latest(self) -> list[Divided] | None:
+        """What this process did when the program ran last; None before it has."""
+        found = [s.latest for s in self.segments if isinstance(s, Segment)]
+        return None if None in found else found  # type: ignore[return-value]
+
     def one(self, step: Step, views: dict[int, Any]) -> None:
         """A step by itself; what nobody reads after it is let go."""
         self.step(step, views)
@@ -89,6 +94,8 @@ class Segment:
         # How it was divided before: by the partitions themselves, and by what they say.
         self.short: dict[Any, Any] = {}
         self.known: dict[Any, Any] = {}
+        # What was done last.
+        self.latest: Divided | None = None
 
     def run(self, owner: DividedPlan, views: dict[int, Any], comm: Communicator | None) -> None:
         there = [(n, views[n]) for n in self.before if n in views]
@@ -99,6 +106,7 @@ class Segment:
             return
         assert comm is not None
         how, runner = local
+        self.latest = how
         made = runner.run([views[n].buffer.local for n in how.inputs])
         for n in how.written:
             views[n].buffer.written()

@@ -45,6 +45,56 @@ assert np.allclose(mb.to_numpy(after), wave(a, b))
 assert c.messages == neighbours, (c.messages, neighbours)
 
 
+def momentum(h, u, v):
+    """Three arrays of which neighbours need rows."""
+    du, dv = h[2:, 1:-1] - h[:-2, 1:-1], h[1:-1, 2:] - h[1:-1, :-2]
+    dh = (u[2:, 1:-1] - u[:-2, 1:-1]) + (v[1:-1, 2:] - v[1:-1, :-2])
+    for x, change in ((h, dh), (u, du), (v, dv)):
+        x[1:-1, 1:-1] -= 0.1 * change
+
+
+plain = [rng.random((64, 50)) for _ in range(3)]
+fields = [D(x) for x in plain]
+program = mb.compile(momentum)
+for _ in range(2):
+    with mb.count() as c:
+        program(*fields)
+    momentum(*plain)
+assert all(np.allclose(mb.to_numpy(x), y) for x, y in zip(fields, plain, strict=True))
+# What several arrays need of a neighbour is one message.
+assert c.messages == neighbours, (c.messages, neighbours)
+
+
+def energies(x, y):
+    gradient = x[1:] - x[:-1]
+    total = (x * x).sum()
+    return total, (x * y).sum(), y.max(), (gradient**2).sum() ** 0.5, x.mean(axis=0), gradient / total
+
+
+reduced = mb.compile(energies)
+A, B = D(a), D(b)
+for _ in range(2):
+    with mb.count() as c:
+        found = reduced(A, B)
+assert all(np.allclose(mb.to_numpy(x), np.asarray(y)) for x, y in zip(found, energies(a, b), strict=True))
+# The terms that no statement waits for travel with those that one does.
+assert c.collectives <= 2 and c.messages <= neighbours, (c.collectives, c.messages)
+assert "combination" in str(reduced.explain(A, B)), str(reduced.explain(A, B))
+
+
+def elsewhere(x):
+    return x[2:] + x[:-2] if comm.rank else x[2:] - x[1:-1]
+
+
+# A program that is not the same on all processes is found before it waits for ever.
+try:
+    mb.compile(elsewhere)(A)
+except mb.compiling.TraceError as e:
+    assert "Rank 1 has compiled another program than rank 0" in str(e) and "compiled.py" in str(e), e
+else:
+    raise AssertionError("two programs")
+
+
 def masked(x):
     x[x > 0.5] = x[x > 0.5] ** 2
     rows = x[:, 0] > 0.25

@@ -1,4 +1,4 @@
-"""Random programs, compiled over processes, give what NumPy gives, and send no more than statement by statement.
+"""Random programs, compiled over processes: they give what NumPy gives.
 
 `divided.py COUNT SEED`: so many programs from this seed on.
 """
@@ -32,8 +32,10 @@ class Writer:
         j = self.rng.integers(0, SHAPE[1] - columns + 1)
         if self.rng.random() < 0.1:
             last = i - 1 if i else None
-            return f"{name}[{i + rows - 1}:{last}:-1, {j}:{j + columns}]" if last is not None else (
-                f"{name}[{rows - 1}::-1, {j}:{j + columns}]"
+            return (
+                f"{name}[{i + rows - 1}:{last}:-1, {j}:{j + columns}]"
+                if last is not None
+                else (f"{name}[{rows - 1}::-1, {j}:{j + columns}]")
             )
         return f"{name}[{i}:{i + rows}, {j}:{j + columns}]"
 
@@ -115,7 +117,9 @@ def main(count, seed):
         compiled = mb.compile(lambda *args, f=scope["f"]: f(mb, *args))
 
         def arrays(data=data, layouts=layouts):
-            return [D(a.copy()) if w is None else D(a.copy(), layout=w) for a, w in zip(data, layouts, strict=True)]
+            return [
+                D(a.copy()) if w is None else D(a.copy(), layout=w) for a, w in zip(data, layouts, strict=True)
+            ]
 
         arguments, plain = arrays(), [a.copy() for a in data]
         for _ in range(2):
@@ -123,9 +127,13 @@ def main(count, seed):
             found = compiled(*arguments)
             wanted = scope["f"](np, *plain)
             for name, x, y in zip("xyzrcstuvwabd", found, wanted, strict=False):
-                assert np.allclose(mb.to_numpy(x), y, rtol=1e-9, atol=1e-9, equal_nan=True), f"{k}: {name}\n{text}"
+                assert np.allclose(mb.to_numpy(x), y, rtol=1e-9, atol=1e-9, equal_nan=True), (
+                    f"{k}: {name}\n{text}"
+                )
             for x, y in zip(arguments, plain, strict=True):
-                assert np.allclose(mb.to_numpy(x), y, rtol=1e-9, atol=1e-9, equal_nan=True), f"{k}: arguments\n{text}"
+                assert np.allclose(mb.to_numpy(x), y, rtol=1e-9, atol=1e-9, equal_nan=True), (
+                    f"{k}: arguments\n{text}"
+                )
         program = next(iter(compiled.programs.values()))
         for segment in program.runner.segments:
             known = getattr(segment, "known", None)

@@ -402,6 +402,17 @@ def jacobi_sweeps(n):
     return prepare
 
 
+def compiled_sweeps(n, sweeps):
+    """The same as one program of several sweeps."""
+
+    def prepare(run):
+        a, b = filled((n, n)), filled((n, n))
+        program = mb.compile(jacobi)
+        return lambda: program(a, b, sweeps), 2 * sweeps, 2 * 8 * n * n
+
+    return prepare
+
+
 def product(n, dtype):
     def prepare(run):
         a, b = filled((n, n), dtype), filled((n, n), dtype)
@@ -521,6 +532,8 @@ def cases(tiny):
     yield "proximal gradient 64 x 10^7", proximal_gradient(grow(64, 3), grow(10**7, 200))
     for n in (8192, 16384, 32768):
         yield f"jacobi 2-d {n}", jacobi_sweeps(grow(n, 64))
+    for n in (2048, 8192, 16384):
+        yield f"jacobi 2-d {n}, compiled", compiled_sweeps(grow(n, 64), 10)
     for dtype in (np.float32, np.float64):
         yield f"matmul 16384 {np.dtype(dtype).name}", product(grow(16384, 64), dtype)
     for nbytes in (8, 1 << 16, 1 << 20, 1 << 26):

@@ -214,3 +214,4 @@ def _runner(cls: Any, plan: Plan) -> DividedPlan:
 
 
 DArray._plan_runner = classmethod(_runner)  # type: ignore[method-assign, assignment]
+DArray._runs_in_place = True

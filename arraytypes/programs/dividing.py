@@ -11,6 +11,7 @@ What cannot be divided beforehand (see `Unfit`) is run step by step, as statemen
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ import numpy as np
 from mirabelle.arraytypes.distributed.combining import _reduced_partition as reduced_partition
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.execution import chosen, operand_plan, target_of
-from mirabelle.arraytypes.distributed.layouts import Partition
+from mirabelle.arraytypes.distributed.layouts import Partition, Split, partition, runs
 from mirabelle.arraytypes.distributed.overlapping import around
 from mirabelle.arraytypes.distributed.transfers import Box, volume
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map, strided
@@ -282,8 +283,7 @@ class _Dividing:
                 raise Unfit
             target = found
         if target is None:
-            _, part = chosen(self.family, tuple(request.shape), self.leaves(request))
-            target = part, 0
+            target = self.between(tuple(request.shape), self.leaves(request)), 0
         part, lead = target
         if part.shape[lead:] != tuple(request.shape) or any(d.shape != tuple(request.shape) for d in dests):
             raise Unfit
@@ -297,6 +297,37 @@ class _Dividing:
         for d in dests:
             self.wrote(item, d)
         self.items.append(item)
+
+    def between(self, shape: tuple[int, ...], leaves: list[Leaf]) -> Partition:
+        """How a new value is divided: as its operands are, and half-way between those that are shifted.
+
+        (Shifted operands are divided at shifted places, and what is computed of them is mostly written where
+        none of them was.)
+        """
+        _, part = chosen(self.family, shape, leaves)
+        maps = [x.view.map for x in leaves if not x.table]
+        if any(m is None or (m.partition is part and m.base is part) for m in maps):
+            return part
+        splits = list(part.splits)
+        for d, split in enumerate(splits):
+            if split is None:
+                continue
+            found = []
+            for m in maps:
+                i = d - len(shape) + len(m.shape)  # type: ignore[union-attr]
+                pieces = m.pieces[i] if i >= 0 and m.shape[i] == shape[d] else None  # type: ignore[union-attr]
+                axis = m.axes[i] if i >= 0 else -1  # type: ignore[union-attr]
+                if pieces is None or m.base.mesh != part.mesh:  # type: ignore[union-attr]
+                    continue
+                if m.base.splits[axis].mesh_axis == split.mesh_axis:  # type: ignore[union-attr]
+                    edges = Split(split.mesh_axis, pieces).edges
+                    if edges is not None:
+                        found.append(edges)
+            if len(found) > 1:
+                middle = [(min(e) + max(e)) // 2 for e in zip(*found, strict=True)]
+                if all(a < b for a, b in itertools.pairwise(middle)):
+                    splits[d] = Split(split.mesh_axis, runs(middle))
+        return partition(part.shape, part.mesh, tuple(splits))
 
     def fold(self, step: FoldStep) -> None:
         request = step.request
@@ -579,8 +610,8 @@ class _Lowering:
             if held is None or () in held:
                 return None
             off = len(item.shape) - len(held)
-            for i, (n, runs) in enumerate(zip(o.shown.shape, held, strict=True)):
-                run, d = runs[0], off + i
+            for i, (n, (run,)) in enumerate(zip(o.shown.shape, held, strict=True)):
+                d = off + i
                 if d < 0 or n != item.shape[d]:
                     if run != (0, n):
                         return None

@@ -25,6 +25,7 @@ from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
     KernelStep,
+    OutsideStep,
     Plan,
     ProductStep,
     Ref,
@@ -378,6 +379,12 @@ class HostPlan(StepByStep):
                     multiply(a(views), b(views), out=made)
 
                 return call
+        if isinstance(step, OutsideStep):
+            reads = [self.reader(r) for r in step.reads]
+            writes = [self.reader(r) for r in step.writes]
+            return lambda plan, views: step.run(
+                HostArray, [show(views) for show in reads], [show(views) for show in writes]
+            )
         return functools.partial(_stepped, step)
 
     def reader(self, ref: Ref) -> Callable[[dict[int, Any]], Any]:

@@ -20,6 +20,9 @@ HEAD = [
     "in turn",
     "messages alone",
     "over local",
+    "compiled",
+    "compiled, local",
+    "compiled, over local",
     "messages",
     "bytes",
     "temporaries",
@@ -39,6 +42,8 @@ def run(tiny: bool, folder: Path | None) -> None:
                 f"{case['n']}²",
                 *times,
                 f"{case['ratio']:.3f}",
+                *(f"{case[k]['best_s'] * 1e6:.1f}" for k in ("compiled", "compiled_local")),
+                f"{case['compiled_ratio']:.3f}",
                 case["counters"]["messages"],
                 case["counters"]["bytes_sent"],
                 case["counters"]["temporaries"],
@@ -48,14 +53,17 @@ def run(tiny: bool, folder: Path | None) -> None:
     large = [c for c in record if c["n"] >= HIDDEN_FROM]
     notes = [
         "local: each rank's rows as a HostArray of its own, nothing sent. in turn: messages first, then the "
-        "kernel (overlap_size out of reach). messages alone: mpi4py's Isend, Irecv, Waitall of one row."
+        "kernel (overlap_size out of reach). messages alone: mpi4py's Isend, Irecv, Waitall of one row. "
+        "compiled: the statement as a program of mb.compile, and that on each rank's own rows."
     ]
     if large:
         hidden = all(c["ratio"] <= TARGET_RATIO for c in large)
+        compiled = all(c["compiled_ratio"] <= TARGET_RATIO for c in large)
         none = all(c["counters"]["temporaries"] == 0 for c in large)
         notes.append(
             f"Target from {HIDDEN_FROM}² on: no temporary: {'met' if none else 'MISSED'}; at most "
-            f"{TARGET_RATIO:g} of the time without messages: {'met' if hidden else 'MISSED'}."
+            f"{TARGET_RATIO:g} of the time without messages: {'met' if hidden else 'MISSED'}, compiled "
+            f"{'met' if compiled else 'MISSED'}."
         )
     show(
         "Halo: b[1:-1, 1:-1] = 0.2 * (five of a) on 2 ranks, µs a statement, best of the rounds",
@@ -103,12 +111,21 @@ def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
             step(a, b)
             mb.settings.overlap_size = usual
 
+        program = mb.compile(step)
         for _ in range(60):
             step(a, b)
             step(*mine)
             in_turn()
+            program(a, b)
+            program(*mine)
         settled()
-        for f in (lambda: step(a, b), in_turn, lambda: step(*mine)):
+        for f in (
+            lambda: step(a, b),
+            in_turn,
+            lambda: step(*mine),
+            lambda: program(a, b),
+            lambda: program(*mine),
+        ):
             f()
             settled()
         with mb.count() as counted:
@@ -123,6 +140,8 @@ def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
                 "overlapped": ("step(a, b)", {"step": step, "a": a, "b": b}),
                 "in_turn": ("f()", {"f": in_turn}),
                 "messages_alone": ("f()", {"f": messages}),
+                "compiled": ("step(a, b)", {"step": program, "a": a, "b": b}),
+                "compiled_local": ("step(a, b)", {"step": program, "a": mine[0], "b": mine[1]}),
             },
             rounds,
             round_s,
@@ -132,6 +151,7 @@ def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
                 "n": n,
                 **{name: t.as_json() for name, t in times.items()},
                 "ratio": times["overlapped"].best / times["local"].best,
+                "compiled_ratio": times["compiled"].best / times["compiled_local"].best,
                 "counters": vars(counted),
             }
         )

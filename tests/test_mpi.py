@@ -82,6 +82,14 @@ def test_compiled_programs_send_no_more_than_by_hand(run, count):
     assert status == 0 and said.count("fine") == count, said
 
 
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_compiled_programs_over_ranks_mean_what_they_mean_in_numpy(run, count):
+    status, said, _ = run(count, "divided.py", 8, 100 * count)
+    assert status == 0 and said.count("fine") == count, said
+    # Most of them are divided beforehand.
+    assert all(int(line.split()[1]) >= 5 for line in said.splitlines() if line.startswith("fine")), said
+
+
 def test_an_exception_on_one_rank_is_raised_on_all(run):
     status, said, seconds = run(3, "failing.py", "raises")
     assert status == 1, said

@@ -31,13 +31,15 @@ class DividedPlan(StepByStep):
         super().__init__(inner, plan)
         self.segments: list[Segment | Step] = []
         kept = {s.number for s in plan.outputs}
+        # (A storage's own `last` is that of what takes over its place, too.)
+        last = {r.storage.number: step.number for step in plan.steps for r in step.reads}
         run: list[Step] = []
         for step in [*plan.steps, None]:
             if isinstance(step, (KernelStep, FoldStep, CopyStep)):
                 run.append(step)
                 continue
             if run:
-                self.segments.append(Segment(run, plan, kept))
+                self.segments.append(Segment(run, kept, last))
                 run = []
             if step is not None:
                 self.segments.append(step)
@@ -80,17 +82,16 @@ class DividedPlan(StepByStep):
 class Segment:
     """Steps between two calls of routines."""
 
-    def __init__(self, steps: list[Step], plan: Plan, kept: set[int]) -> None:
+    def __init__(self, steps: list[Step], kept: set[int], reads: dict[int, int]) -> None:
         self.steps = steps
-        first, last = steps[0].number, steps[-1].number
+        first, end = steps[0].number, steps[-1].number
         touched = {r.storage.number: r.storage for step in steps for r in (*step.reads, *step.writes)}
-        self.storages = touched
         # What is there before: given, or written to by an earlier step.
         self.before = [n for n, s in touched.items() if s.kind in ("input", "data") or s.first < first]
         # What somebody needs after it.
-        self.wanted = [s for n, s in touched.items() if s.last > last or n in kept]
-        self.gone = [n for n, s in touched.items() if s.kind in ("temporary", "made") and s.last <= last]
-        self.gone = [n for n in self.gone if n not in kept]
+        wanted = {n for n in touched if n in kept or reads.get(n, -1) > end}
+        self.wanted = [touched[n] for n in touched if n in wanted]
+        self.gone = [n for n, s in touched.items() if s.kind in ("temporary", "made") and n not in wanted]
         # How it was divided before: by the partitions themselves, and by what they say.
         self.short: dict[Any, Any] = {}
         self.known: dict[Any, Any] = {}

@@ -402,10 +402,10 @@ class _Dividing:
         places = [base.coordinates(r) for r in range(size)]
         for q in lacking:
             for p in range(size):
-                have, need = own[p], needs[q]
-                if p == q or have is None or need is None or any(places[p][m] != places[q][m] for m in free):
+                have, wanted = own[p], needs[q]
+                if p == q or have is None or any(places[p][m] != places[q][m] for m in free):
                     continue
-                part = _meet(have, need)
+                part = None if wanted is None else _meet(have, wanted)
                 if part is not None:
                     epoch.pieces.setdefault((p, q), []).append(part)
         return Operand(ref, shown, needs, epoch)

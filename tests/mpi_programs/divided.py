@@ -94,6 +94,8 @@ class Writer:
 
 def layout(rng, shape):
     choices = [mb.Block(0), mb.Block(1), mb.Replicated(), None]
+    if rng.random() < 0.15:
+        choices = [mb.BlockCyclic(0, 3)]  # (which is run step by step)
     if comm.size > 1:
         cut = int(rng.integers(3, 9))
         rest = SHAPE[0] - cut

@@ -1,7 +1,9 @@
 """What it takes to make a program: capture, transformation and lowering of graphs of 300 to 20000 nodes.
 
 Each program is generated, runs in a fresh process with an empty cache (cold) and again in another with what
-that one left on the disk (warm).
+that one left on the disk (warm). Beside them stand the right-hand sides of a sound wave and of the Euler
+equations on tetrahedra (order 3, discontinuous Galerkin), whose mesh and operators are there before the clock
+starts.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from benchmarks.programs._compiler import NotThereError, compiler, phases, settl
 SIZES = (300, 1000, 5000, 20000)
 REPEATS = 2
 POINTS = 1000
+# Right-hand sides of mirabelle.dg, and how long the first call may take with an empty cache.
+SOLVERS = {"wave": 1.0, "euler": 3.0}
 WARM_LIMIT_S = 0.2
 COLD_LIMIT_S = {300: 1.0, 1000: 3.0}
 # Operations on arrays that a step of each program says (views not counted).
@@ -73,8 +77,32 @@ def graph(steps: int) -> Callable[..., Any]:
 PROGRAMS: dict[str, Callable[[int], Callable[..., Any]]] = {"chain": chain, "stencil": stencil, "graph": graph}
 
 
+def solver_child(physics: str) -> dict[str, Any]:
+    """What one process sees of a right-hand side."""
+    import mirabelle as mb
+    from benchmarks.dg._cases import Case, problem
+
+    semi, u = problem(Case(physics, 3, (4, 4, 4)), mb.HostArray)
+    t = semi.scalar(0.0)
+    mb.materialize(u)
+    program = compiler()(lambda u, t: semi.rhs(u, t))
+    times = []
+    for _ in range(6):
+        start = time.perf_counter()
+        found = mb.materialize(program(u, t))
+        times.append(time.perf_counter() - start)
+        settle()
+    eager = mb.to_numpy(semi.rhs(u, t))
+    assert np.allclose(mb.to_numpy(found), eager, rtol=1e-9, atol=1e-9), f"{physics}: another result"
+    (made,) = program.programs.values()
+    nodes = made.record[0][1]  # before any pass
+    return {"first_s": times[0], "phases": dict(phases(program)), "again_s": min(times[1:]), "nodes": nodes}
+
+
 def child(shape: str, nodes: int) -> dict[str, Any]:
     """What one process sees."""
+    if shape in SOLVERS:
+        return solver_child(shape)
     import mirabelle as mb
 
     rng = np.random.default_rng(0)
@@ -128,10 +156,11 @@ def run(tiny: bool = False, folder: Path | None = None) -> None:
         return
     sizes, repeats = ((30, 100), 1) if tiny else (SIZES, REPEATS)
     rows, record = [], []
-    for shape in PROGRAMS:
-        for nodes in sizes:
-            for state, runs in both(shape, nodes, repeats).items():
+    for shape in (*PROGRAMS, *SOLVERS):
+        for wanted in sizes if shape in PROGRAMS else (0,):
+            for state, runs in both(shape, wanted, repeats).items():
                 failed = next((r["failed"] for r in runs if "failed" in r), None)
+                nodes = wanted or runs[0].get("nodes", 0)
                 case: dict[str, Any] = {"program": shape, "nodes": nodes, "cache": state}
                 if failed is not None:
                     record.append(case | {"failed": failed})
@@ -149,7 +178,7 @@ def run(tiny: bool = False, folder: Path | None = None) -> None:
                         f"{shape}, {state}",
                         nodes,
                         f"{first * 1e3:.0f}",
-                        f"{first / nodes * 1e6:.1f}",
+                        f"{first / max(nodes, 1) * 1e6:.1f}",
                         f"{again * 1e3:.2f}",
                         ", ".join(f"{k} {v * 1e3:.0f}" for k, v in stages.items()) or "-",
                     ]
@@ -191,20 +220,22 @@ def growth(record: list[dict[str, Any]], tiny: bool) -> dict[str, float]:
     return powers
 
 
+def limit(case: dict[str, Any]) -> float:
+    """How long the first call of a program may take with an empty cache."""
+    return SOLVERS.get(case["program"]) or COLD_LIMIT_S.get(case["nodes"], math.inf)
+
+
 def verdicts(record: list[dict[str, Any]], powers: dict[str, float]) -> dict[str, Any]:
     ran = [r for r in record if "first_s" in r]
     return {
         "exponents": powers,
         "linear": bool(powers) and len(ran) == len(record) and max(powers.values()) <= LINEAR,
         "cold_limits_s": COLD_LIMIT_S,
-        "cold_met": all(
-            r["first_s"] <= COLD_LIMIT_S[r["nodes"]]
-            for r in ran
-            if r["cache"] == "cold" and r["nodes"] in COLD_LIMIT_S
-        ),
+        "cold_limits_of_solvers_s": SOLVERS,
+        "cold_met": all(r["first_s"] <= limit(r) for r in ran if r["cache"] == "cold"),
         "warm_limit_s": WARM_LIMIT_S,
         "warm_met": all(
-            r["first_s"] <= WARM_LIMIT_S for r in ran if r["cache"] == "warm" and r["nodes"] in COLD_LIMIT_S
+            r["first_s"] <= WARM_LIMIT_S for r in ran if r["cache"] == "warm" and limit(r) < math.inf
         ),
     }
 

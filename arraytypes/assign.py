@@ -39,6 +39,7 @@ from mirabelle.arraytypes.indexing import is_advanced, write_at
 from mirabelle.arraytypes.moving import claim
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
 from mirabelle.dispatch import policy, promotion, verbs
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.schedule import pure, survivors
@@ -547,8 +548,7 @@ def complement(whole: Any, part: Any) -> list[tuple[Any, ...]] | None:
 def _distance(whole: Any, part: Any) -> int:
     """Bytes from the first element of one view to that of another of the same memory."""
     if isinstance(whole, np.ndarray):
-        first: int = whole.__array_interface__["data"][0]
-        return int(part.__array_interface__["data"][0]) - first
+        return address_of(part) - address_of(whole)
     return int(part.offset - whole.offset)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import DeviceError, PlaceError
 from mirabelle.dispatch.styles import device
 from mirabelle.dispatch.tree import Leaf
@@ -115,7 +116,7 @@ class GPUView:
     def _shown(self, proxy: np.ndarray) -> Any:
         view = _new(type(self))
         view.owner = self.owner
-        view.ptr = proxy.__array_interface__["data"][0] if proxy.size else self.ptr
+        view.ptr = address_of(proxy) if proxy.size else self.ptr
         view.shape = proxy.shape
         view.strides = proxy.strides
         view.dtype = proxy.dtype

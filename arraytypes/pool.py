@@ -21,6 +21,7 @@ from collections import deque
 
 import numpy as np
 
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.settings import settings
 
 # Buffers from this size on are kept, rounded up to multiples of it.
@@ -71,7 +72,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> np.ndarr
         "shape": shape,
         "typestr": dtype.str,
         "strides": tuple(reversed(strides)) if order == "C" else tuple(strides),
-        "data": (buffer.__array_interface__["data"][0], False),
+        "data": (address_of(buffer), False),
     }
     return np.asarray(_Keeper(buffer, interface))
 

@@ -16,6 +16,7 @@ import numpy as np
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import DeviceError, PlaceError
 from mirabelle.dispatch.styles import device
 from mirabelle.dispatch.tree import Leaf
@@ -97,8 +98,8 @@ class RefView:
         return self.proxy.flags
 
     def _shown(self, proxy: np.ndarray) -> RefView:
-        before = self.proxy.__array_interface__["data"][0]
-        moved = proxy.__array_interface__["data"][0] - before if proxy.size else 0
+        before = address_of(self.proxy)
+        moved = address_of(proxy) - before if proxy.size else 0
         return RefView(self.buffer, proxy, self.offset + moved)
 
     def __getitem__(self, index: Any) -> RefView:

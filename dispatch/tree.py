@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.promotion import Sig
 
 # The size of a foreign leaf: past every limit, so that whatever reads it is evaluated at once.
@@ -93,7 +94,7 @@ class Leaf:
             return id(self)
         view = self.view
         if isinstance(view, np.ndarray):
-            start: Any = view.__array_interface__["data"][0]
+            start: Any = address_of(view)
         else:
             start = view.start
         return (self.table, start, view.shape, view.strides, view.dtype.num)

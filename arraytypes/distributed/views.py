@@ -17,6 +17,7 @@ import numpy as np
 
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Pieces, Split, partition, runs
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import LayoutError, PlaceError
 from mirabelle.dispatch.tree import Leaf
 
@@ -203,7 +204,7 @@ class DView:
         """Where the first element lies, in bytes from where the buffer begins."""
         if self.whole or not self.proxy.size:
             return 0
-        return int(self.proxy.__array_interface__["data"][0]) - self.buffer.address
+        return address_of(self.proxy) - self.buffer.address
 
     @property
     def strides(self) -> tuple[int, ...]:

@@ -40,6 +40,7 @@ from mirabelle.arraytypes.programs.graph import (
     update_node,
 )
 from mirabelle.dispatch import promotion, verbs
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
@@ -77,7 +78,7 @@ class TracedView:
         view.buffer = self.buffer
         view.proxy = proxy
         view.origin = self.origin
-        view.offset = proxy.__array_interface__["data"][0] - self.origin if proxy.size else self.offset
+        view.offset = address_of(proxy) - self.origin if proxy.size else self.offset
         return view
 
     @property

@@ -18,12 +18,12 @@ import numpy as np
 from mirabelle.arraytypes.assign import apart as are_apart
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle
 from mirabelle.arraytypes.gpu import CuArray, GPUArray
+from mirabelle.arraytypes.probes import Least, Refusing
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import View, shown_part
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.gpu import shortcuts
-from mirabelle.backends.gpu.probes import Least, Refusing
 from mirabelle.backends.gpu.reduce import planned
 from mirabelle.backends.gpu.run import make_plan
 from mirabelle.backends.host.reduce import waiting

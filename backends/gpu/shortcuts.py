@@ -12,7 +12,7 @@ from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
-from mirabelle.backends.gpu.probes import Least
+from mirabelle.arraytypes.probes import Least
 from mirabelle.dispatch import counters, generic
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 

@@ -23,6 +23,7 @@ from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import View, Wrapper, indexed_shape, root_of, shown_by_rule, through
+from mirabelle.backends.host import shortcuts
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
@@ -497,14 +498,16 @@ def _(array: Any, index: type, value: type) -> Any:
     if read is None or (index is EllipsisType and issubclass(value, AbstractArray)):
         return general
     of_itself = issubclass(value, View) and value.parent_type is array
+    may_come_back = issubclass(value, HostArray) and value.dtype == array.dtype
 
     def setitem(x: Any, index: Any, value: Any) -> None:
         node = x._node
         if type(node) is not Leaf:
             if node.value is None:
                 return general(x, index, value)
-            x._node = node.value
-        del node  # (`write_small` counts who holds it)
+            x._node = node = node.value
+        large = may_come_back and node.view.size >= shortcuts.LEAST
+        del node  # (what follows counts who holds it)
         if type(index) is tuple:
             whole = False
             for i in index:
@@ -518,6 +521,8 @@ def _(array: Any, index: type, value: type) -> Any:
             how = (index, Ellipsis) if index is not Ellipsis else (Ellipsis,)
         if of_itself and value._parent is x and value._how == how:
             return None  # x[i] += v ends in x[i] = x[i]
+        if large and shortcuts.write(x, how, value):
+            return None
         if not write_small(x, how, read, value):
             general(x, index, value)
         return None
@@ -571,9 +576,12 @@ def _(array: Any, values: Any) -> Any:
 
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
         parent = dest._parent
-        if type(parent._node) is not Leaf or not write_small(parent, dest._how, read, value):
-            return general(dest, value, casting=casting)
-        return dest
+        if type(parent._node) is Leaf:
+            if parent._node.view.size >= shortcuts.LEAST and shortcuts.write(parent, dest._how, value, 1):
+                return dest
+            if write_small(parent, dest._how, read, value):
+                return dest
+        return general(dest, value, casting=casting)
 
     return assign
 
@@ -595,3 +603,21 @@ def _calibrate_writes() -> None:
         view = x[1:]
         verbs.assign(view, y[1:] * 2.0)
     _unshared = min(seen)
+    x, y = (HostArray(np.zeros(2 * settings.small_size)) for _ in range(2))
+    shortcuts.calibrate([(_of_another, _write_to_a_part), (_of_both, _add_to_a_part)], x, y)
+
+
+def _of_another(x: Any, y: Any) -> Any:
+    return verbs.add(verbs.multiply(y[1:], 2.0), 1.0)
+
+
+def _write_to_a_part(x: Any, y: Any) -> None:
+    x[1:] = verbs.add(verbs.multiply(y[1:], 2.0), 1.0)
+
+
+def _of_both(x: Any, y: Any) -> Any:
+    return verbs.add(x[1:], verbs.multiply(y[1:], 2.0))
+
+
+def _add_to_a_part(x: Any, y: Any) -> None:
+    x[1:] += y[1:] * 2.0

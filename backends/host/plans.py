@@ -39,6 +39,7 @@ from mirabelle.backends.host.matmul import product
 from mirabelle.backends.host.reduce import ReductionPlan
 from mirabelle.backends.host.tasks import TaskList
 from mirabelle.dispatch import counters
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.schedule import Request
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf
@@ -305,7 +306,7 @@ class HostPlan(StepByStep):
             made = []
             for shape, dtype in self.new:
                 leaf = Leaf(pool.empty(shape, dtype))
-                address = leaf.address = leaf.view.__array_interface__["data"][0]
+                address = leaf.address = address_of(leaf.view)
                 addresses.append(address)
                 views.append(leaf.view)
                 made.append(leaf)
@@ -334,7 +335,7 @@ class HostPlan(StepByStep):
     def at_once(self, inputs: Sequence[Any]) -> list[Any]:
         """The whole program, from views to views."""
         outside = [*inputs, *[pool.empty(shape, dtype) for shape, dtype in self.new]]
-        addresses = [*self.base, *[v.__array_interface__["data"][0] for v in outside]]
+        addresses = [*self.base, *[address_of(v) for v in outside]]
         if self.only is None:
             views = self.natively(addresses, outside)
         else:
@@ -354,7 +355,7 @@ class HostPlan(StepByStep):
                 threads.dismiss()  # (libraries have threads of their own)
                 call(self, views)
                 for number, slot in results:
-                    addresses[slot] = views[number].__array_interface__["data"][0]
+                    addresses[slot] = address_of(views[number])
         return views
 
     def between(self, step: Step) -> Call:
@@ -402,7 +403,7 @@ class HostPlan(StepByStep):
         """The program's own memory, and views of what does not change from call to call."""
         plan = self.plan
         memory = HostArray._empty((plan.arena_bytes + 64,), np.dtype(np.uint8))
-        start = memory.__array_interface__["data"][0]
+        start = address_of(memory)
         first = -start % 64
         self.arena = start + first
         self.new = [(s.shape, s.dtype) for s in self.outputs]
@@ -415,7 +416,7 @@ class HostPlan(StepByStep):
         self.in_order = self.returned == self.outputs
         short = set(self.returned) == new and all(s.kind == "input" for s in rest)
         self.fixed: dict[int, Any] = {s.number: in_c_order(HostArray, s.node.view) for s in self.data}  # type: ignore[attr-defined]
-        data = [self.fixed[s.number].__array_interface__["data"][0] for s in self.data]
+        data = [address_of(self.fixed[s.number]) for s in self.data]
         self.base = (self.arena, *data)
         # Only what Python reads or writes of the program's own memory needs views.
         wanted = {
@@ -459,7 +460,7 @@ def _address_of(leaf: Leaf) -> int | None:
     """Where a leaf's memory begins, if it is one piece in C's order: kept with the leaf, which never moves."""
     if not leaf.view.flags.c_contiguous:
         return None
-    address: int = leaf.view.__array_interface__["data"][0]
+    address: int = address_of(leaf.view)
     leaf.address = address
     return address
 

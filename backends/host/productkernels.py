@@ -18,6 +18,7 @@ import numpy as np
 
 from mirabelle.backends.codegen.source import Source, Writer
 from mirabelle.backends.host import threads
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.settings import settings
 
 # Columns and steps of a block: a panel of 512 x 64 elements of 8 bytes fills half a second-level cache.
@@ -143,8 +144,7 @@ def small(c: str, rows: int, steps: int, columns: int) -> Source:
 
 
 def address(x: np.ndarray) -> int:
-    found: int = x.__array_interface__["data"][0]
-    return found
+    return address_of(x)
 
 
 def run(kernel: Any, words: list[int], rows: int, columns: int, work: int, granule: int = 1) -> None:

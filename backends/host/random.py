@@ -22,6 +22,7 @@ from mirabelle.backends.host import kernels, threads
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.run import split
 from mirabelle.dispatch import counters
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.promotion import code
 from mirabelle.dispatch.settings import settings
 
@@ -91,11 +92,11 @@ def fill(dest: np.ndarray, draw: Draw, starts: np.ndarray) -> None:
     if kernel is None:
         in_pieces(dest, draw, starts)
         return
-    words = [dest.__array_interface__["data"][0], length, starts.__array_interface__["data"][0], *draw.stream]
+    words = [address_of(dest), length, address_of(starts), *draw.stream]
     for p, d in zip(draw.parameters, draw.sampler.parameters, strict=True):
-        words.append(p.__array_interface__["data"][0] if isinstance(p, np.ndarray) else as_word(p, d))
+        words.append(address_of(p) if isinstance(p, np.ndarray) else as_word(p, d))
     block = np.array(words, np.int64)
-    address = block.__array_interface__["data"][0]
+    address = address_of(block)
     if dest.size < settings.thread_size or settings.num_threads < 2:
         kernel(address, 0, rows, 0, length, 0, 1, 0)
         return

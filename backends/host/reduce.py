@@ -25,6 +25,7 @@ from mirabelle.backends.codegen.source import BLOCK, Layout
 from mirabelle.backends.host import layout, run
 from mirabelle.backends.host.interpreter import interpreted, interpreted_blocks, quietly
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.schedule import schedule_reduction
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, Reduced
@@ -246,7 +247,7 @@ class ReductionPlan:
         """The kernel's argument block."""
         words = self.words.copy()
         for at, v in zip(self.addresses, operands, strict=True):
-            words[at] = v.__array_interface__["data"][0]
+            words[at] = address_of(v)
         if scalars:
             given = run.scalar_block(self.program, scalars)
             words[self.scalars : self.scalars + len(given)] = given

@@ -23,6 +23,7 @@ from mirabelle.backends.host import kernels, layout, threads
 from mirabelle.backends.host.interpreter import interpreted, quietly, run_blocks
 from mirabelle.backends.host.loops import loop_address
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.addresses import address_of, address_of_bytes
 from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
@@ -213,7 +214,18 @@ def scalar_block(program: Program, scalars: list[Any]) -> list[int]:
 class LaunchPlan:
     """All of a launch that does not depend on addresses and the values of scalars."""
 
-    __slots__ = ("addresses", "inner", "kernel", "pieces", "program", "rows", "scalars", "tiled", "words")
+    __slots__ = (
+        "addresses",
+        "inner",
+        "kernel",
+        "pack",
+        "pieces",
+        "program",
+        "rows",
+        "scalars",
+        "tiled",
+        "words",
+    )
 
     def __init__(self, program: Program, entry: Any, arrangement: Any) -> None:
         self.pieces: Any = None
@@ -227,6 +239,7 @@ class LaunchPlan:
         words += [0] * (2 * len(program.scalar_slots))
         words += entry.loops
         self.words = words
+        self.pack = struct.Struct(f"{len(words)}q").pack
         self.program = program
         self.rows, self.inner = math.prod(sizes[:-1]), sizes[-1]
         self.tiled = arrangement.tiled
@@ -235,14 +248,18 @@ class LaunchPlan:
     def run(self, scalars: list[Any], operands: list[Any]) -> None:
         words = self.words.copy()
         for at, v in zip(self.addresses, operands, strict=True):
-            words[at] = v.__array_interface__["data"][0]
+            words[at] = address_of(v)
         if scalars:
             block = scalar_block(self.program, scalars)
             words[self.scalars : self.scalars + len(block)] = block
+        self.launch(words)
+
+    def launch(self, words: list[int]) -> None:
+        """Run it on an argument block."""
         rows, inner, kernel = self.rows, self.inner, self.kernel
         if rows * inner < settings.thread_size or settings.num_threads < 2:
-            arguments = (ctypes.c_int64 * len(words))(*words)
-            kernel(ctypes.addressof(arguments), 0, rows, 0, inner, 0, 1, 0)
+            block = self.pack(*words)
+            kernel(address_of_bytes(block), 0, rows, 0, inner, 0, 1, 0)
             return
         if self.pieces is None:
             work, granule = rows * inner * min(self.program.cost, 16), 64 if self.tiled else 1

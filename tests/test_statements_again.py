@@ -46,12 +46,16 @@ STATEMENTS = {
     "a choice": "x[1:] = where(y[1:] > 0.5, z[1:], y[:-1])",
     "of whole arrays": "x[1:] = y[1:] + z[1:]",
     "powers": "x[1:, 1:] = y[1:, 1:] ** 2 + z[1:, 1:] ** 3",
+    "a function": "x[1:] = sqrt(y[1:])",
+    "a function, in place": "x[2:] = sqrt(x[2:] * x[2:])",
+    "the negative, by a view": "v = x[1:]; v[...] = -y[1:]",
+    "by a view": "v = x[1:]; v[...] = v * 0.5 + y[1:]",
     "a sum within": "x[1:] = y[1:] / y.max() + z[1:]",
 }
 
 
-def do(text, scope, where):
-    exec(text, {"where": where}, scope)
+def do(text, scope, of):
+    exec(text, {"where": of.where, "sqrt": of.sqrt}, scope)
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -63,9 +67,9 @@ def test_they_do_what_they_did(name):
     text = STATEMENTS[name]
     for turn in range(60):
         number = [0.5, 2.0, 0.0, -0.0, 1.5][turn % 5] if turn > 20 else 0.25
-        for scope, where in ((plain, np.where), (ours, mb.where)):
+        for scope, of in ((plain, np), (ours, mb)):
             scope["k"], scope["s"] = turn, number
-            do(text, scope, where)
+            do(text, scope, of)
         if turn % 7 == 3:  # other memory, for some
             plain["y"], ours["y"] = plain["y"] + 0.125, ours["y"] + 0.125
             mb.materialize(ours["y"])

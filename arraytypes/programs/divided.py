@@ -7,6 +7,7 @@ about to do: programs that differ would wait for each other for ever.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -17,8 +18,11 @@ from mirabelle.arraytypes.distributed.darray import DArray, _layout
 from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.programs.dividing import Divided, Unfit, divided
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
+from mirabelle.arraytypes.programs.exchanging import StartStep
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
 from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Step
+from mirabelle.dispatch.errors import CommunicationError
+from mirabelle.dispatch.settings import settings
 
 # As many ways of dividing its arrays are remembered of a program.
 REMEMBERED = 64
@@ -108,7 +112,11 @@ class Segment:
         assert comm is not None
         how, runner = local
         self.latest = how
-        made = runner.run([views[n].buffer.local for n in how.inputs])
+        try:
+            made = runner.run([views[n].buffer.local for n in how.inputs])
+        except Exception as error:
+            _end(how.plan, error)
+            raise
         for n in how.written:
             views[n].buffer.written()
         for n, view in zip(how.outputs, made, strict=True):
@@ -118,7 +126,7 @@ class Segment:
 
     def local(self, family: Any, there: list[tuple[int, DView]], comm: Communicator) -> Any:
         """What this process does for arrays divided like these; None if that cannot be said beforehand."""
-        key: list[Any] = [id(comm), _layout.get()]
+        key: list[Any] = [id(comm), _layout.get(), settings.exchange_bytes]
         for _, view in there:
             buffer = view.buffer
             if buffer.partition.partial:
@@ -132,7 +140,7 @@ class Segment:
         if found is None:
             # Equal partitions are one object, but for those that were forgotten: and it is together that
             # processes find out what to do.
-            long = (*short[:2], *[(p.shape, p.mesh, p.splits) for p in short[2:]])
+            long = (*short[:3], *[(p.shape, p.mesh, p.splits) for p in short[3:]])
             found = self.known.get(long)
             if found is None:
                 if len(self.known) >= REMEMBERED:
@@ -154,6 +162,16 @@ class Segment:
             matched(comm, found, self.steps)
         inner = family.inner
         return (found, inner._plan_runner(found.plan) or StepByStep(inner, found.plan)), comm
+
+
+def _end(plan: Plan, error: Exception) -> None:
+    """What was under way when a plan failed is waited for: it goes to and comes from the plan's own memory."""
+    for step in plan.steps:
+        if isinstance(step, StartStep) and step.exchange.messages is not None:
+            messages, step.exchange.messages = step.exchange.messages, None
+            if not isinstance(error, CommunicationError):
+                with contextlib.suppress(CommunicationError):
+                    messages.finish()
 
 
 def _communicator(views: dict[int, Any]) -> Communicator | None:

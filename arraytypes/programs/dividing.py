@@ -38,6 +38,7 @@ from mirabelle.arraytypes.programs.steps import (
     Storage,
     whole,
 )
+from mirabelle.dispatch.promotion import BY_ID
 from mirabelle.dispatch.schedule import Request
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf
@@ -230,9 +231,7 @@ class _Dividing:
             self.divide(number, part)
 
     def divide(self, number: int, part: Partition) -> None:
-        if part.partial or any(len(h) > 1 for q in range(part.size) for h in part.held(q)):
-            raise Unfit
-        self.parts[number] = part
+        self.parts[number] = _in_runs(part)
 
     def view(self, ref: Ref) -> DView:
         """A view of memory that is not there, whose map can be asked for."""
@@ -271,6 +270,7 @@ class _Dividing:
         return [Leaf(self.view(r), table=r.table) for r in refs]
 
     def kernel(self, step: Any, request: Request, dests: list[Ref]) -> None:
+        _checked(request)
         target: Any = None
         for d in dests:
             number = d.storage.number
@@ -292,7 +292,7 @@ class _Dividing:
                 if lead:
                     raise Unfit
                 self.divide(d.storage.number, part)
-        item = Item(step, part, lead)
+        item = Item(step, _in_runs(part), lead)
         self.read(item, request)
         for d in dests:
             self.wrote(item, d)
@@ -334,8 +334,9 @@ class _Dividing:
         shape = tuple(request.shape)
         if 0 in shape:
             raise Unfit
+        _checked(request)
         _, target = chosen(self.family, shape, self.leaves(request))
-        item = Item(step, target, 0)
+        item = Item(step, _in_runs(target), 0)
         self.read(item, request)
         copies = []
         for node, dest in zip(step.nodes, step.dests, strict=True):
@@ -345,7 +346,9 @@ class _Dividing:
                 raise Unfit
             item.folds.append((result, group, local))
             known = self.parts.get(dest.storage.number)
-            if not dest.is_whole or (known is not None and known is not result) or fold.shape != dest.shape:
+            again = dest.storage.number in self.combined
+            other = known is not None and known is not result
+            if again or other or not dest.is_whole or fold.shape != dest.shape:
                 # By way of memory of its own.
                 s = Storage(FURTHER + len(self.parts), "temporary", fold)
                 copies.append((whole(s), dest))
@@ -438,6 +441,19 @@ class _Dividing:
         found = self.combined.get(number)
         if found is not None and found[0] < at < found[1]:
             self.combined[number] = found[0], at
+
+
+def _in_runs(part: Partition) -> Partition:
+    """A partition of which each process holds one box at most."""
+    if part.partial or any(len(h) > 1 for q in range(part.size) for h in part.held(q)):
+        raise Unfit
+    return part
+
+
+def _checked(request: Request) -> None:
+    """Where a user's function fails on one process, the others must not be left with messages under way."""
+    if not all(BY_ID[step[0]].op.pure for step in request.key[0]):
+        raise Unfit
 
 
 def _copying(source: Ref) -> Request:

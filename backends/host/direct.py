@@ -225,6 +225,7 @@ def install() -> None:
     global _ours, _reducing
     _ours = verbs.copyto.core.resolve((HostArray, Broadcasted))
     _reducing = verbs.copyto.core.resolve((HostArray, Reduced))
+    shortcuts.usable = usable
     _calibrate()
     _calibrate_writes()
     HostArray._direct = staticmethod(evaluate)  # type: ignore[assignment]
@@ -489,6 +490,11 @@ def write_small(x: Any, how: Any, read: Any, value: Any) -> bool:
     return True
 
 
+def _plain(t: Any) -> bool:
+    """Is it a type of plain host arrays, with its parameters?"""
+    return issubclass(t, HostArray) and t.family is HostArray and len(t.parameters) == 2
+
+
 @verbs.setitem.generated(signature=(HostArray, int | np.integer | slice | tuple | EllipsisType, object))
 def _(array: Any, index: type, value: type) -> Any:
     general = verbs.setitem.core.resolve((DenseArray, object, object)).implementation
@@ -498,7 +504,9 @@ def _(array: Any, index: type, value: type) -> Any:
     if read is None or (index is EllipsisType and issubclass(value, AbstractArray)):
         return general
     of_itself = issubclass(value, View) and value.parent_type is array
-    may_come_back = issubclass(value, HostArray) and value.dtype == array.dtype
+    may_come_back = (
+        _plain(array) and _plain(value) and value.dtype == array.dtype  # type: ignore[attr-defined]
+    )
 
     def setitem(x: Any, index: Any, value: Any) -> None:
         node = x._node
@@ -573,11 +581,12 @@ def _(array: Any, values: Any) -> Any:
     read = value_reader(values, array.dtype)
     if read is None:
         return general
+    least = shortcuts.LEAST if _plain(array.parent_type) and _plain(values) else 1 << 62
 
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
         parent = dest._parent
         if type(parent._node) is Leaf:
-            if parent._node.view.size >= shortcuts.LEAST and shortcuts.write(parent, dest._how, value, 1):
+            if parent._node.view.size >= least and shortcuts.write(parent, dest._how, value, 1):
                 return dest
             if write_small(parent, dest._how, read, value):
                 return dest

@@ -42,13 +42,15 @@ _MOST = 64
 # by its parent, to the destination's leaf and its memory, to a leaf that a tree reads.
 # (By the way in which the statement came; measured when the library is imported.)
 _held: list[dict[str, int]] = [{}, {}]
+# Does `copyto` do what it does by default? (Set where that is found out.)
+usable: Callable[[], bool] = lambda: False
 
 
 def write(x: Any, how: Any, value: Any, way: int = 0) -> bool:
     """Do `x[how] = value`, if it was met before: False where it was not, and nothing has happened.
 
-    `way` is how it came here, on which it depends how many hold the value: as `x[how] = value` (0), or as
-    `x[how] += y` (1).
+    `way` is how it came here, on which it depends how many hold the value: as `x[how] = value` (0), or through
+    a view, mostly as `x[how] += y` (1).
     """
     node = value._node
     if type(node) is not Broadcasted:
@@ -81,12 +83,15 @@ def _written(
 ) -> Again | None:
     """A function that knows a statement again which is about to go the ordinary way; None if there is none."""
     node, leaf = value._node, x._node
-    if type(leaf) is not Leaf or leaf.foreign or leaf.root is not None or fallible(node):
+    if not usable() or type(leaf) is not Leaf or leaf.foreign or leaf.root is not None or fallible(node):
         return None
     target = leaf.view[how]
     if node.shape != target.shape or node.value is not None or node.dtype != target.dtype or not target.size:
         return None
-    text = _Text(leaf, target, node.args[1] if way else None)
+    args = node.args
+    if args is None:  # another thread has just evaluated it
+        return None
+    text = _Text(leaf, target, way, args[1] if way and len(args) == 2 else None)
     if not text.node("node", node):
         return None
     request = schedule(node, _refused, store=False)
@@ -123,7 +128,8 @@ def _refused(version: Any) -> Any:
 class _Text:
     """The questions about a statement."""
 
-    def __init__(self, leaf: Leaf, target: np.ndarray, added: Any) -> None:
+    def __init__(self, leaf: Leaf, target: np.ndarray, way: int, added: Any) -> None:
+        self.way = way
         self.leaf = leaf
         self.target = target
         # What is added in place: whoever added it holds it, perhaps for longer.
@@ -221,6 +227,15 @@ class _Text:
 
     def function(self, plan: Any, program: Any, request: Any, held: dict[str, int]) -> Again | None:
         own = len(self.own)
+        only = [" if getrefcount(value) > handled or getrefcount(node) > rooted: return False"]
+        if own or self.way:
+            # Whoever holds the value would compute it of what is written: it gets what was computed.
+            only = [" if getrefcount(node) > rooted: return False"]
+            self.after += [
+                " node.value = Leaf(target, root=leaf)",
+                " node.args = None",
+                " node.size = 0",
+            ]
         self.space |= {
             "Broadcasted": Broadcasted, "Leaf": Leaf, "getrefcount": getrefcount, "counters": counters,
             "generic": generic, "recording": recording, "world": generic._world, "ndarray": np.ndarray,
@@ -258,7 +273,7 @@ class _Text:
             " parts = leaf.living_parts() if leaf.parts else ()",
             f" if len(parts) != {own}: return False",
             " del parts",
-            " if getrefcount(value) > handled or getrefcount(node) > rooted: return False",
+            *only,
             " if getrefcount(leaf) > unshared or getrefcount(view) > viewed: return False",
             " if isinstance(view.base, ndarray): return False",
             *fill,
@@ -329,8 +344,9 @@ def calibrate(ways: list[tuple[Callable[[Any, Any], Any], Callable[[Any, Any], N
         for _ in range(3):
             statement(x, y)
         # (What is added to a part is read there: one more holds its leaf, and shows its memory.)
-        _held[way] = {
-            name: min(counts) - way * (name in ("unshared", "viewed")) for name, counts in seen.items()
-        }
+        found = {name: min(counts) for name, counts in seen.items() if counts}
+        for name in ("unshared", "viewed"):
+            found[name] -= way
+        _held[way] = {**_held[0], **found}
         _held[way]["alone"] = _held[0]["alone"]
     known.clear()

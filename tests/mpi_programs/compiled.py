@@ -115,4 +115,37 @@ except ValueError as e:
     assert "zero-size" in str(e)
 else:
     raise AssertionError("the largest of nothing")
+
+
+def below(limit):
+    def checked(v):
+        if v > limit:
+            raise ValueError("too large")
+        return 2.0 * v
+
+    return checked
+
+
+twice = below(100.0)
+
+
+def guarded(x):
+    y = x[2:] + x[:-2]
+    z = mb.map(twice, x[1:-1]) + y
+    return z[1:] - z[:-1]
+
+
+# What fails on one process ends the block on all, and the program goes on with other numbers.
+program, line = mb.compile(guarded), np.arange(40.0)
+steps = [line, np.where(line == 5, 1000.0, line), line**2 / 100, np.where(line == 30, 1000.0, line), line]
+for values in steps:
+    try:
+        with mb.together():
+            found = mb.to_numpy(program(D(values)))
+    except (mb.UserFunctionError, mb.RemoteError):
+        assert values.max() > 100
+    else:
+        assert values.max() <= 100
+        wanted = values[2:] + values[:-2] + 2 * values[1:-1]
+        assert np.allclose(found, wanted[1:] - wanted[:-1])
 print("fine")

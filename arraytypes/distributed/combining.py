@@ -139,7 +139,7 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
     key = "reduced", node.axes, node.keepdims, comm.rank
     plan = part.cache.get(key)
     if plan is None:
-        plan = part.cache[key] = _reduced_partition(part, node, comm.rank)
+        plan = part.cache[key] = reduced_partition(part, node, comm.rank)
     result, group, shape, regular = plan
     if not regular:
         return None
@@ -153,7 +153,7 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
     return settle(node, whole_leaf(family, comm, result, value))
 
 
-def _reduced_partition(
+def reduced_partition(
     part: Partition, node: Reduced, rank: int
 ) -> tuple[Partition, tuple[int, ...], tuple[int, ...], bool]:
     """How a reduction's result is divided, between whom terms are combined, and a term's shape.
@@ -229,7 +229,7 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
         sig = promotion.intern(TABLE["copy"], (local.dtype,), (local.dtype,))
         local = Broadcasted(sig, (local,), frame.local_shape)
     frame.built()
-    plans = [_reduced_partition(target, n, comm.rank) for n in nodes]
+    plans = [reduced_partition(target, n, comm.rank) for n in nodes]
     empty = target.elements > 0 and any(frame.local_shape[d] == 0 for d in axes)
     if empty:
         values = [

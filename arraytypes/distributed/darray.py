@@ -49,6 +49,11 @@ def use_layout(layout: Any) -> Iterator[None]:
         _layout.reset(token)
 
 
+def layout_in_use() -> Layout | None:
+    """How new arrays are divided here, if `use_layout` says so."""
+    return _layout.get()
+
+
 class DArray(DenseArray):
     """An array over several processes: `DArray[HostArray](data)`, `DArray[CuArray](data)`.
 

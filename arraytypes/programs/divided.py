@@ -14,7 +14,7 @@ from typing import Any
 
 from mirabelle.arraytypes.distributed import combining
 from mirabelle.arraytypes.distributed.communicators import Communicator
-from mirabelle.arraytypes.distributed.darray import DArray, _layout
+from mirabelle.arraytypes.distributed.darray import DArray, layout_in_use
 from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.programs.dividing import Divided, Unfit, divided
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
@@ -126,7 +126,7 @@ class Segment:
 
     def local(self, family: Any, there: list[tuple[int, DView]], comm: Communicator) -> Any:
         """What this process does for arrays divided like these; None if that cannot be said beforehand."""
-        key: list[Any] = [id(comm), _layout.get(), settings.exchange_bytes]
+        key: list[Any] = [id(comm), layout_in_use(), settings.exchange_bytes]
         for _, view in there:
             buffer = view.buffer
             if buffer.partition.partial:

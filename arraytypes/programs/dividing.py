@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mirabelle.arraytypes.distributed.combining import _reduced_partition as reduced_partition
+from mirabelle.arraytypes.distributed.combining import reduced_partition
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.execution import chosen, operand_plan, target_of
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, partition, runs

@@ -19,7 +19,7 @@ from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.programs.dividing import Divided, Unfit, divided
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.exchanging import StartStep
-from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
+from mirabelle.arraytypes.programs.running import StepByStep
 from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Step
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.settings import settings
@@ -51,13 +51,8 @@ class DividedPlan(StepByStep):
         self.compared: list[Communicator] = []
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
-        plan, inner = self.plan, self.inner
-        views: dict[int, Any] = {}
-        for s in plan.storages:
-            if s.kind == "input":
-                views[s.number] = inputs[s.index]
-            elif s.kind == "data":
-                views[s.number] = in_c_order(inner, s.node.view)  # type: ignore[attr-defined]
+        plan = self.plan
+        views = self.given(inputs)
         comm = _communicator(views)
         if comm is not None and comm.size > 1 and not any(c is comm for c in self.compared):
             compare(plan.steps, comm)
@@ -73,14 +68,6 @@ class DividedPlan(StepByStep):
         """What this process did when the program ran last; None before it has."""
         found = [s.latest for s in self.segments if isinstance(s, Segment)]
         return None if None in found else found  # type: ignore[return-value]
-
-    def one(self, step: Step, views: dict[int, Any]) -> None:
-        """A step by itself; what nobody reads after it is let go."""
-        self.step(step, views)
-        for ref in step.reads:
-            s = ref.storage
-            if s.last == step.number and s.kind in ("temporary", "made") and s not in self.plan.outputs:
-                views.pop(s.number, None)
 
 
 class Segment:

@@ -305,8 +305,14 @@ class _Dividing:
         none of them was.)
         """
         _, part = chosen(self.family, shape, leaves)
-        maps = [x.view.map for x in leaves if not x.table]
-        if any(m is None or (m.partition is part and m.base is part) for m in maps):
+        maps: list[Map] = []
+        for leaf in leaves:
+            shown = None if leaf.table else leaf.view.map
+            if shown is not None:
+                maps.append(shown)
+            elif not leaf.table:
+                return part
+        if any(m.partition is part and m.base is part for m in maps):
             return part
         splits = list(part.splits)
         for d, split in enumerate(splits):
@@ -314,12 +320,11 @@ class _Dividing:
                 continue
             found = []
             for m in maps:
-                i = d - len(shape) + len(m.shape)  # type: ignore[union-attr]
-                pieces = m.pieces[i] if i >= 0 and m.shape[i] == shape[d] else None  # type: ignore[union-attr]
-                axis = m.axes[i] if i >= 0 else -1  # type: ignore[union-attr]
-                if pieces is None or m.base.mesh != part.mesh:  # type: ignore[union-attr]
+                i = d - len(shape) + len(m.shape)
+                if i < 0 or m.shape[i] != shape[d] or m.base.mesh != part.mesh:
                     continue
-                if m.base.splits[axis].mesh_axis == split.mesh_axis:  # type: ignore[union-attr]
+                pieces, of = m.pieces[i], m.base.splits[m.axes[i]]
+                if pieces is not None and of is not None and of.mesh_axis == split.mesh_axis:
                     edges = Split(split.mesh_axis, pieces).edges
                     if edges is not None:
                         found.append(edges)

@@ -112,20 +112,28 @@ class StepByStep:
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """The views of the results, given those of the inputs (contiguous, in C's order)."""
-        plan, inner = self.plan, self.inner
+        views = self.given(inputs)
+        for step in self.plan.steps:
+            self.one(step, views)
+        return [self.view(s, views) for s in self.plan.outputs]
+
+    def given(self, inputs: Sequence[Any]) -> dict[int, Any]:
+        """The views of what is there before the first step, by storage."""
         views: dict[int, Any] = {}
-        for s in plan.storages:
+        for s in self.plan.storages:
             if s.kind == "input":
                 views[s.number] = inputs[s.index]
             elif s.kind == "data":
-                views[s.number] = in_c_order(inner, s.node.view)  # type: ignore[attr-defined]
-        for step in plan.steps:
-            self.step(step, views)
-            for ref in step.reads:
-                s = ref.storage
-                if s.last == step.number and s.kind in ("temporary", "made") and s not in plan.outputs:
-                    views.pop(s.number, None)
-        return [self.view(s, views) for s in plan.outputs]
+                views[s.number] = in_c_order(self.inner, s.node.view)  # type: ignore[attr-defined]
+        return views
+
+    def one(self, step: Step, views: dict[int, Any]) -> None:
+        """A step; what nobody reads after it is let go."""
+        self.step(step, views)
+        for ref in step.reads:
+            s = ref.storage
+            if s.last == step.number and s.kind in ("temporary", "made") and s not in self.plan.outputs:
+                views.pop(s.number, None)
 
     def view(self, s: Storage, views: dict[int, Any]) -> Any:
         found = views.get(s.number)

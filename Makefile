@@ -1,5 +1,5 @@
 # Every target makes the virtual environment it needs, so a machine needs only Python >= 3.11 and
-# a C compiler. An environment is made again when pyproject.toml changes.
+# a C compiler. An environment is made again when pyproject.toml or what is written in C changes.
 
 # The first Python on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -55,6 +55,7 @@ docs: .venv-docs/.made
 
 clean:
 	rm -rf .venv-demo .venv-test .venv-lint .venv-bench .venv-docs build dist *.egg-info demo_out
+	rm -f dispatch/*.so
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find $(SOURCES) tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -66,7 +67,7 @@ clean:
 .venv-bench/.made: WANTED = -e '.[bench]'
 .venv-docs/.made: WANTED = -e '.[docs,scipy]'
 
-.venv-%/.made: pyproject.toml
+.venv-%/.made: pyproject.toml $(wildcard dispatch/csrc/*)
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 was found. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "making .venv-$* with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv --clear .venv-$*

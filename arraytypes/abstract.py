@@ -16,7 +16,7 @@ import numpy as np
 from mirabelle.arraytypes.buffers import Buffered, NoBufferError
 from mirabelle.arraytypes.methods import NumpyMethods
 from mirabelle.arraytypes.parametric import ArrayMeta
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Place
@@ -30,15 +30,15 @@ def _reflected(verb: Any) -> Any:
         return methods[type(other), type(self)](other, self)
 
     reflected.__name__ = f"r{verb.__name__}"
-    return reflected
+    return native.operator(methods, reflected, 2, swapped=True)
 
 
 def _inplace(verb: Any) -> Any:
-    methods = verb.core.operator_table
+    method = verb.operator
     assign = verbs.assign.core.table
 
     def inplace(self: Any, other: Any, /) -> Any:
-        result = methods[type(self), type(other)](self, other)
+        result = method(self, other)
         if result is NotImplemented:
             return result
         if not self.ndim and not np.can_cast(result.dtype, self.dtype, "same_kind"):
@@ -298,7 +298,8 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
 
         return device_of(self)
 
-    __getitem__, __setitem__ = verbs.getitem, verbs.setitem
+    __getitem__ = native.operator(verbs.getitem.core.table, verbs.getitem, 2)
+    __setitem__ = native.operator(verbs.setitem.core.table, verbs.setitem, 3)
 
     # A linear operator, to SciPy's iterative solvers: NumPy's vectors give NumPy's
 

@@ -19,14 +19,14 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, _handle_class, is_small, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.dispatch import counters, policy, promotion, verbs
+from mirabelle.dispatch import counters, native, policy, promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import WEAK, Sig
 from mirabelle.dispatch.schedule import dag_size
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import HOST, SCALAR, join_places
-from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, broadcast_shapes, destination
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, broadcast_shapes, destination, new_node
 
 _new = object.__new__
 Scalar = bool | int | float | complex | np.generic
@@ -133,6 +133,8 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
     if not simple or len(families) != 1 or op.nout != 1 or len(types) > 3:
         return general(op)
     family = next(iter(families))
+    if native.used():
+        return in_c(op, types, family)
     if len(types) == 3:
         return of_three(op, types, family)
     if not all(issubclass(t, DenseArray) for t in types if issubclass(t, AbstractArray)):
@@ -162,7 +164,7 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
                 shape = broadcast_shapes([shape, b.shape], name) if shape and b.shape else shape or b.shape
             h = _new(cls)
             # (What is most often made: as `Broadcasted` makes it.)
-            h._node = node = _new(Broadcasted)
+            h._node = node = new_node(Broadcasted)
             node.sig = sig
             node.args = (a, b)
             node.shape = shape
@@ -175,7 +177,7 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
         def with_scalar(x: Any, y: Any) -> Any:
             a = x._node
             h = _new(cls)
-            h._node = node = _new(Broadcasted)
+            h._node = node = new_node(Broadcasted)
             node.sig = sig
             node.args = (a, y)
             node.shape = a.shape
@@ -192,6 +194,23 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
             return h if size <= settings.node_limit else at_once(h)
 
     return checked_int(op, sig, types, with_scalar) if int in types else with_scalar
+
+
+def in_c(op: Op, types: Any, family: Any) -> Callable[..., Any]:
+    """The same, written in C (dispatch/csrc/building.c)."""
+    from mirabelle.arraytypes.wrappers import shown_part
+
+    sig = promotion.signature(op, tuple(argument_type(t) for t in types))
+    cls = _handle_class(family, sig.out, max(_ndim(t) for t in types))
+    operands = []
+    for t, dtype in zip(types, sig.ins, strict=True):
+        read = _reader(t)
+        kind = 3 if read is None else 0 if read is _node else 1 if read is shown_part else 2
+        low, high = -(1 << 53), 1 << 53  # (beyond, the general way checks the conversion)
+        if dtype.kind in "iu":
+            low, high = int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), (1 << 63) - 1)
+        operands.append((kind, read, low, high))
+    return native.module().Builder(sig, cls, op.name, general(op), tuple(operands))  # type: ignore[no-any-return]
 
 
 def _ndim(t: type) -> int:
@@ -229,7 +248,7 @@ def of_three(op: Op, types: Any, family: Any) -> Callable[..., Any]:
 
 def _reader(t: type) -> Any:
     """How the version of an array of type `t` is captured; None where that is not settled by the type."""
-    from mirabelle.arraytypes.wrappers import View, Wrapper, shown_by_rule, shown_memory, shown_part
+    from mirabelle.arraytypes.wrappers import Wrapper, shown_by_rule, shown_part
 
     if issubclass(t, DenseArray):
         return _node if t.parameters and len(t.parameters) == 2 else None
@@ -238,13 +257,12 @@ def _reader(t: type) -> Any:
         while issubclass(root, Wrapper):
             root = root.parent_type
         if issubclass(root, DenseArray):
-            if issubclass(t, View) and t.parent_type is root:
-                return shown_memory
             return shown_part if shown_by_rule(t) else verbs.capture
     return None
 
 
 _node = operator.attrgetter("_node")
+native.tell(handle_node=DenseArray.__dict__["_node"], broadcast_shapes=broadcast_shapes)
 # NumPy's numbers, which have a dtype of their own.
 _NUMPY_NUMBERS = frozenset(
     t
@@ -328,6 +346,9 @@ def at_once(h: Any) -> Any:
     if type(node) is Broadcasted and (too_large(node) or policy.is_eager()):
         return verbs.materialize(h)
     return h
+
+
+native.tell(at_once=at_once)
 
 
 def too_large(node: Broadcasted) -> bool:

@@ -28,7 +28,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import build_node, cast_to, join_families
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.ops import TABLE, Op
 
 # Ufuncs
@@ -42,8 +42,8 @@ UFUNCS: dict[Any, Any] = {
 UFUNCS[np.matmul] = verbs.matmul
 _SAME = {np.degrees: np.rad2deg, np.radians: np.deg2rad}
 UFUNCS |= {alias: UFUNCS[known] for alias, known in _SAME.items()}
-# Where the operators look methods up, for those of one and of two operands.
-_OPERATORS = {ufunc: verb.core.operator_table for ufunc, verb in UFUNCS.items() if ufunc.nin <= 2}
+# What answers the operators, for those of one and of two operands.
+_OPERATORS = {ufunc: verb.operator for ufunc, verb in UFUNCS.items() if ufunc.nin <= 2}
 # Ufuncs over vectors and matrices, and those we compose: by their names in the namespace.
 _NAMED = {
     getattr(np, name): name
@@ -63,19 +63,16 @@ _SPECIAL = {
 def numpy_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """What a ufunc, or a method of one, is when one of the operands is ours."""
     if method == "__call__" and not kwargs:  # a NumPy number as first operand of an operator comes by here
-        methods = _OPERATORS.get(ufunc)
-        if methods is not None:
-            if len(inputs) == 1:
-                return methods[type(inputs[0])](inputs[0])
-            x, y = inputs
-            t, u = type(x), type(y)
-            if t is not list and u is not list and t is not tuple and u is not tuple:
-                return methods[t, u](x, y)
+        operator = _OPERATORS.get(ufunc)
+        if operator is not None and list not in map(type, inputs) and tuple not in map(type, inputs):
+            return operator(*inputs)
     run = _METHODS.get(method)
     return NotImplemented if run is None else run(ufunc, inputs, kwargs)
 
 
-AbstractArray.__array_ufunc__ = numpy_ufunc
+AbstractArray.__array_ufunc__ = (
+    native.module().Overrides(_OPERATORS, numpy_ufunc) if native.used() else numpy_ufunc
+)
 
 
 def _operands(inputs: tuple[Any, ...], outputs: tuple[Any, ...] = ()) -> tuple[Any, ...]:

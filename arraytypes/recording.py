@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from mirabelle.dispatch import native
 from mirabelle.dispatch.tree import Leaf
 
 # The recordings that are open, of all threads: writes look at this list where they would use other memory.
 active: list[Any] = []
 # Who wants to know which arrays are about to be written: the bodies of loops, while they are captured.
 watchers: list[Any] = []
+native.tell(recordings=active, watchers=watchers)
 
 
 def current() -> Any:

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import functools
 import operator
-import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,10 +28,10 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, as_shape, force, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.parametric import generic_class
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.styles import Place
-from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, broadcast_shapes
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, broadcast_shapes, new_leaf
 
 _new = object.__new__
 
@@ -231,7 +230,7 @@ def _(x: Wrapper) -> Any:
     return verbs.capture(x)
 
 
-def shown_part(x: Any) -> Any:
+def _shown_part(x: Any) -> Any:
     """What `capture` gives for a wrapper of this module: quicker for one around evaluated memory."""
     root = x._parent
     while isinstance(root, Wrapper):
@@ -243,42 +242,27 @@ def shown_part(x: Any) -> Any:
         if node.value is None:
             return verbs.capture(x)
         root._node = node = node.value
-    leaf = _new(Leaf)
+    leaf = new_leaf(Leaf)
     leaf.view = x._show(node.view if root is x._parent else through(x._parent, node.view))
     leaf.shape = x._shape
     leaf.dtype = node.dtype
-    leaf.shows(node.root or node)
+    leaf.shows(node)
     if node.foreign:
         leaf.foreign = True
         leaf.size = FOREIGN
     return leaf
 
 
-def shown_memory(x: Any) -> Any:
-    """What `capture` gives for a View right around a dense array: what eager statements read most."""
-    parent = x._parent
-    node = parent._node
-    if type(node) is not Leaf:
-        if node.value is None:
-            return verbs.capture(x)
-        parent._node = node = node.value
-    leaf = _new(Leaf)
-    leaf.view = node.view[x._how]
-    leaf.shape = x._shape
-    leaf.dtype = node.dtype
-    leaf.root = root = node.root or node
-    parts = root.parts
-    if parts is None:
-        root.parts = [weakref.ref(leaf)]
-    else:
-        parts.append(weakref.ref(leaf))
-        n = len(parts)
-        if n >= 64 and not n & (n - 1):  # (as `Leaf.shows` does)
-            parts[:] = [ref for ref in parts if ref() is not None]
-    if node.foreign:
-        leaf.foreign = True
-        leaf.size = FOREIGN
-    return leaf
+shown_part: Callable[[Any], Any] = native.module().shown_part if native.used() else _shown_part
+native.tell(
+    dense=DenseArray,
+    wrapper=Wrapper,
+    view=View,
+    capture=verbs.capture,
+    view_parent=Wrapper.__dict__["_parent"],
+    view_how=Wrapper.__dict__["_how"],
+    view_shape=Wrapper.__dict__["_shape"],
+)
 
 
 @verbs.capture.method

@@ -38,6 +38,7 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mirabelle.dispatch import native
 from mirabelle.dispatch.errors import (
     AmbiguousMethodError,
     MissingMethodError,
@@ -75,6 +76,7 @@ def world() -> int:
 def _bump() -> None:
     global _world
     _world += 1
+    native.forget()
 
 
 def _hints(f: Callable[..., Any]) -> dict[str, Any]:
@@ -517,7 +519,9 @@ def generic(
 
     function = build(core.table, code)
     function.core = core
-    function.operator = build(core.operator_table, operators)
+    function.operator = native.operator(
+        core.operator_table, build(core.operator_table, operators), len(dispatched)
+    )
     function.method = lambda f=None, signature=None: (
         core.register(f, signature) if f is not None else (lambda g: core.register(g, signature))
     )

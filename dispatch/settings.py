@@ -185,6 +185,12 @@ TABLE: tuple[Setting, ...] = (
         "Where mpiexec or srun started several processes on a machine with several cards, let each see one of "
         "them. Read when mirabelle is imported.",
     ),
+    Setting(
+        "native",
+        _flag,
+        True,
+        "Use the pieces written in C, where they were built. Read when mirabelle is imported.",
+    ),
 )
 _BY_NAME = {s.name: s for s in TABLE}
 
@@ -215,10 +221,14 @@ class Settings:
     device_messages: str
     nccl: bool
     rank_cards: bool
+    native: bool
     # `tree_limit`, or less than any size while an eager block is open: what building reads.
     node_limit: int
 
+    _watching: list[Callable[[int], object]]
+
     def __init__(self) -> None:
+        self.__dict__["_watching"] = []
         self.reload()
 
     def reload(self) -> None:
@@ -238,18 +248,28 @@ class Settings:
             if s.name == "num_threads" and value is None:
                 value = _cores()
             self.__dict__[s.name] = value
-        self.__dict__["node_limit"] = self.tree_limit
+        self._limit(self.tree_limit)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _BY_NAME:
             raise AttributeError(f"There is no setting {name!r}. The settings are: {', '.join(_BY_NAME)}.")
         self.__dict__[name] = _BY_NAME[name].checked(value)
         if name == "tree_limit" and self.node_limit >= 0:
-            self.__dict__["node_limit"] = value
+            self._limit(value)
 
     def hurry(self, now: bool) -> None:
         """Have every new node looked at (an eager block is open somewhere), or no longer."""
-        self.__dict__["node_limit"] = -1 if now else self.tree_limit
+        self._limit(-1 if now else self.tree_limit)
+
+    def _limit(self, operations: int) -> None:
+        self.__dict__["node_limit"] = operations
+        for told in self._watching:
+            told(operations)
+
+    def watch_limit(self, told: Callable[[int], object]) -> None:
+        """Have a function told of `node_limit`, now and whenever it changes."""
+        self._watching.append(told)
+        told(self.node_limit)
 
     @contextlib.contextmanager
     def changed(self, **values: Any) -> Iterator[Settings]:

@@ -13,10 +13,11 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirabelle.dispatch import native
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.promotion import Sig
 
@@ -24,35 +25,26 @@ from mirabelle.dispatch.promotion import Sig
 FOREIGN = 1 << 30
 
 
-class Leaf:
-    """Data in memory: a backend's array object, never changed while somebody else reads it.
-
-    `foreign` marks memory that others can write to (a NumPy array wrapped without a copy):
-    expressions over it are evaluated at once. `root` is the leaf whose memory this one shows a part
-    of. `table` marks memory that gathers read, at places only the kernel knows.
-    """
+class LeafFields:
+    """What a leaf keeps, in Python (dispatch/csrc/nodes.c has it in C)."""
 
     # Defaults live in the class: making a leaf or a node sets only what differs.
     size: int = 0
     foreign = False
-    # A leaf has no value beside itself; the name is there for code that has asked what it holds.
-    value: Any
-    root: Leaf | None = None
+    root: Any = None
     table = False
     # Is it one element read out of an array by its index?
     element = False
-    # Where its memory begins, once a compiled program has asked.
-    address: int
     # What was worked out about the contents (the bounds of an index array), with the number of
     # writes in place, to the memory it is a part of, that had happened by then.
     known: dict[str, tuple[int, Any]] | None = None
     writes = 0
-    # The leaves that show parts of this one's memory, as far as they live: a write asks whether
-    # what they show is what it changes.
-    parts: list[weakref.ref[Leaf]] | None = None
     # Set on a destination whose writer made sure that the tree reads it at most element on element.
     checked = False
     reducers: list[weakref.ref[Reduced]] | None = None
+    # The leaves that show parts of this one's memory, as far as they live: a write asks whether
+    # what they show is what it changes.
+    parts: list[weakref.ref[Any]] | None = None
 
     def __init__(self, view: Any, foreign: bool = False, root: Leaf | None = None, table: bool = False) -> None:
         self.view = view
@@ -62,13 +54,13 @@ class Leaf:
             self.foreign = True
             self.size = FOREIGN
         if root is not None:
-            self.shows(root.root or root)
+            self.shows(root)
         if table:
             self.table = True
 
-    def shows(self, root: Leaf) -> None:
+    def shows(self, root: Any) -> None:
         """Note that this leaf shows a part of another's memory."""
-        self.root = root
+        self.root = root = root.root or root
         parts = root.parts
         if parts is None:
             root.parts = [weakref.ref(self)]
@@ -78,7 +70,7 @@ class Leaf:
         if n >= 64 and not n & (n - 1):  # now and then those that are gone are let go
             parts[:] = [ref for ref in parts if ref() is not None]
 
-    def living_parts(self) -> list[Leaf]:
+    def living_parts(self) -> list[Any]:
         """The leaves that show parts of this one's memory."""
         refs = self.parts
         if not refs:
@@ -87,6 +79,53 @@ class Leaf:
         if len(found) < len(refs):
             refs[:] = [weakref.ref(part) for part in found]
         return found
+
+
+class NodeFields:
+    """What an operation keeps, in Python."""
+
+    value: Any = None
+    # How often it was evaluated inside a larger tree without being stored.
+    evaluations = 0
+    reducers: list[weakref.ref[Any]] | None = None
+    # How the result is to be divided over processes, where somebody said so.
+    layout: Any = None
+
+    def __init__(
+        self, sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...], size: int | None = None
+    ) -> None:
+        self.sig = sig
+        self.args: tuple[Any, ...] | None = args
+        self.shape = shape
+        if size is None:
+            size = 1
+            for a in args:
+                if isinstance(a, (Broadcasted, Leaf)):
+                    size += int(a.size)
+        # The operations below, those shared by several parents counted for each.
+        self.size: int = size
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.sig.out
+
+
+if not TYPE_CHECKING and native.used():
+    LeafFields, NodeFields = native.module().Leaf, native.module().Node
+
+
+class Leaf(LeafFields):
+    """Data in memory: a backend's array object, never changed while somebody else reads it.
+
+    `foreign` marks memory that others can write to (a NumPy array wrapped without a copy):
+    expressions over it are evaluated at once. `root` is the leaf whose memory this one shows a part
+    of. `table` marks memory that gathers read, at places only the kernel knows.
+    """
+
+    # A leaf has no value beside itself; the name is there for code that has asked what it holds.
+    value: Any
+    # Where its memory begins, once a compiled program has asked.
+    address: int
 
     def key(self) -> Any:
         """What leaves that show the same elements share."""
@@ -117,7 +156,7 @@ class Leaf:
         return f"Leaf({self.dtype.name}, shape={self.shape})"
 
 
-class Broadcasted:
+class Broadcasted(NodeFields):
     """An elementwise operation on versions and scalars, with its shape and dtype known.
 
     Once evaluated it holds its value and lets go of its operands.
@@ -125,30 +164,6 @@ class Broadcasted:
 
     foreign = False
     element = False
-    value: Leaf | None = None
-    # How often it was evaluated inside a larger tree without being stored.
-    evaluations = 0
-    reducers: list[weakref.ref[Any]] | None = None
-    # How the result is to be divided over processes, where somebody said so.
-    layout: Any = None
-
-    def __init__(
-        self, sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...], size: int | None = None
-    ) -> None:
-        self.sig = sig
-        self.args: tuple[Any, ...] | None = args
-        self.shape = shape
-        if size is None:
-            size = 1
-            for a in args:
-                if isinstance(a, (Broadcasted, Leaf)):
-                    size += int(a.size)
-        # The operations below, those shared by several parents counted for each.
-        self.size: int = size
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.sig.out
 
     def __repr__(self) -> str:
         return format_tree(self)
@@ -224,6 +239,11 @@ def destination(view: Any) -> Leaf:
 
 
 Version = Leaf | Broadcasted | Reduced
+
+native.tell(leaf=Leaf, node=Broadcasted)
+# Versions yet to be filled in, for who makes many.
+new_leaf: Callable[[type[Leaf]], Any] = Leaf.__new__
+new_node: Callable[[type[Broadcasted]], Any] = Broadcasted.__new__
 
 
 def _still_waiting(ref: weakref.ref[Any]) -> bool:

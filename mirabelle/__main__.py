@@ -90,6 +90,7 @@ def info() -> int:
     """Everything one wants to know before reporting a bug."""
     import mirabelle as mb
     from mirabelle.backends.cuda.info import lines as cards
+    from mirabelle.dispatch import native
     from mirabelle.launch import described as mpi
 
     print(f"mirabelle   {mb.__version__} in {os.path.dirname(mb.__file__)}")
@@ -102,6 +103,7 @@ def info() -> int:
         print(f"{'' if i else 'cards':<11} {line}")
     print(f"mpi         {mpi()}")
     print(f"cache       {_cache_line()}")
+    print(f"in C        {native.described()}")
     for extra, parts in EXTRAS.items():
         there = [d for module, d in parts if importlib.util.find_spec(module)]
         missing = [d for module, d in parts if not importlib.util.find_spec(module)]

@@ -7,7 +7,7 @@ import pytest
 
 import mirabelle as mb
 from mirabelle.backends.host import kernels, shortcuts
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.tree import Broadcasted
 
 N = 40
@@ -24,8 +24,14 @@ def afresh(monkeypatch):
     shortcuts.known.update(known)
 
 
-def functions():
+def known():
+    """How many statements are known; where the pieces in C are not used none is, and all must be right so."""
     return sum(map(len, shortcuts.known.values()))
+
+
+def assert_known(least, most=None):
+    if native.used():
+        assert least <= known() <= (least if most is None else most)
 
 
 # Statements on arrays x, y, z of N by N elements, a row r, a column c, a number s and a number of the turn k.
@@ -52,12 +58,22 @@ STATEMENTS = {
     "a function, in place": "x[2:] = sqrt(x[2:] * x[2:])",
     "the negative, by a view": "v = x[1:]; v[...] = -y[1:]",
     "by a view": "v = x[1:]; v[...] = v * 0.5 + y[1:]",
+    "held by others": "t = y * 2.0; x[1:] = t[1:] * z[1:] + t[:-1]; z[:, 1:] = t[:, 1:] - z[:, 1:]",
+    "twice in the tree": "t = y[1:] + z[1:]; x[1:] = t * t - s",
+    "a recurrence": "t = y[1:] * s; u = z[1:] - t; x[1:] = u * t; z[1:] = u / 4 + x[:-1]",
+    "what was stored": "t = mb_exp(y) + z; x[1:] = t[1:] * 0.125; z[1:] = t[1:] * 0.25",
+    "held over the row before": "t = x[k % 39] * s; x[k % 39 + 1] = t + y[0]; y[0] = t * 0.5",
+    "values of their own": "t = y * s + z; u = t * 0.5; x = u - z * t; x = x * 1.0",
+    "and reduced": "t = y * z; x[1:] = t[1:] / t.sum(); z = t * 0.5 + z * 0.5",
+    "numbers of several types": "x[1:] = y[1:] * np_float32(0.5) + 2; x[0] = 3; x[2, 1:] = np_float64(s)",
+    "rows of others": "x[0] = y[1]; x[1:3] = z[3:5]; x[:, 0] = x[:, 1]; x[4, 5] = 7.5",
     "a sum within": "x[1:] = y[1:] / y.max() + z[1:]",
 }
 
 
 def do(text, scope, of):
-    exec(text, {"where": of.where, "sqrt": of.sqrt}, scope)
+    functions = {"where": of.where, "sqrt": of.sqrt, "mb_exp": of.exp}
+    exec(text, {**functions, "np_float32": np.float32, "np_float64": np.float64}, scope)
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -76,7 +92,9 @@ def test_they_do_what_they_did(name):
             plain["y"], ours["y"] = plain["y"] + 0.125, ours["y"] + 0.125
             mb.materialize(ours["y"])
         # (Cubes are products here, and powers there.)
-        close = 0 if name != "powers" else 1e-15
+        close = {"powers": 1e-15, "and reduced": 1e-12, "a sum within": 1e-12, "what was stored": 1e-15}.get(
+            name, 0
+        )
         np.testing.assert_allclose(mb.to_numpy(ours["x"]), plain["x"], rtol=close, err_msg=f"{name}, {turn}")
 
 
@@ -85,7 +103,7 @@ def test_most_are_known_again():
     for _ in range(40):
         x[1:-1] = 0.5 * (y[2:] + y[:-2])
         x[1:] += y[1:] * 2.0
-    assert functions() == 2
+    assert_known(2)
     met = dict(shortcuts._met)
     for _ in range(5):
         x[1:-1] = 0.5 * (y[2:] + y[:-2])
@@ -111,7 +129,6 @@ def test_nothing_that_waits_sees_them():
         lambda a, b, c, p, q, r: b[q] * 0.25 + c[r] * 0.5,
         lambda a, b, c, p, q, r: (b[q] + a[p]) * 0.5 - c[r] * 0.25,
     ]
-    hits = 0
     for turn in range(4000):
         a, b, c = (names[i] for i in rng.integers(0, 3, 3))
         p, q, r = part(), part(), part()
@@ -137,23 +154,21 @@ def test_nothing_that_waits_sees_them():
             held.append((value, expected))
             ours[a][p], plain[a][p] = value, expected
             continue
-        before = sum(len(some) for some in shortcuts.known.values())
         ours[a][p] = form(ours[a], ours[b], ours[c], p, q, r)
         plain[a][p] = form(plain[a], plain[b], plain[c], p, q, r)
-        hits += before > 0
         if len(held) > 12 or turn % 50 == 0:
             for _ in range(min(len(held), 6)):
                 value, expected = held.pop(int(rng.integers(len(held))))
                 np.testing.assert_allclose(mb.to_numpy(value), expected, rtol=1e-13, err_msg=str(turn))
             for k in names:
                 np.testing.assert_array_equal(mb.to_numpy(ours[k]), plain[k], err_msg=str(turn))
-    assert hits > 1000 and functions() > 3
+    assert_known(4, 1000)
 
 
 def warm(x, y):
     for _ in range(40):
         again(x, y)
-    assert functions() == 1
+    assert_known(1)
 
 
 def again(x, y):
@@ -206,7 +221,7 @@ def test_what_is_added_may_be_held_and_used_again():
         np.testing.assert_array_equal(mb.to_numpy(t), u)
     np.testing.assert_array_equal(mb.to_numpy(a), x)
     np.testing.assert_array_equal(mb.to_numpy(b), y)
-    assert functions()
+    assert_known(1, 100)
 
 
 def test_other_shapes_and_dtypes_are_others():
@@ -248,4 +263,4 @@ def test_nothing_compiles_for_them_where_compiling_is_off():
         for _ in range(40):
             x[1:] = y[1:] * 2.5 + y[:-1] * y[1:] + 0.75
         kernels.settle()
-    assert functions() == 0 and mb.to_numpy(x)[1:].min() == 4.25
+    assert known() == 0 and mb.to_numpy(x)[1:].min() == 4.25

@@ -28,7 +28,7 @@ from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import worth_storing
-from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, destination
+from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, destination, new_node
 
 _new = object.__new__
 
@@ -92,7 +92,7 @@ class Frame:
             self.uses[key] += 1
             self.order.append(node)
             return found
-        made = _new(Broadcasted)
+        made = new_node(Broadcasted)
         made.sig = node.sig
         made.args = tuple(args)
         made.shape = self.shape_of(node.shape)
@@ -689,7 +689,7 @@ def _quick(node: Broadcasted, shape: tuple[int, ...], state: list[Any]) -> Any:
                 raise _Slow
             a = buffer._leaf or buffer.leaf
         args.append(a)
-    made: Any = _new(Broadcasted)
+    made: Any = new_node(Broadcasted)
     made.sig = node.sig
     made.args = args
     if node.shape == shape:

@@ -19,7 +19,7 @@ from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Pieces, Split, partition, runs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import LayoutError, PlaceError
-from mirabelle.dispatch.tree import Leaf
+from mirabelle.dispatch.tree import Leaf, new_leaf
 
 _new = object.__new__
 _numbers = itertools.count(1)
@@ -354,7 +354,7 @@ def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> 
     view.whole = True
     view.shape = part.shape
     view.dtype = dtype
-    leaf = _new(Leaf)
+    leaf = new_leaf(Leaf)
     leaf.view = view
     leaf.shape = part.shape
     leaf.dtype = dtype

@@ -31,7 +31,7 @@ from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import intern, signature
 from mirabelle.dispatch.schedule import SCALAR, Request, dag_cost, worth_storing
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, new_leaf
 
 # Trees of more operations are scheduled: their parts may be worth storing.
 LARGEST = 24
@@ -272,7 +272,7 @@ def _dying(leaves: list[Leaf], key: list[Any], shape: tuple[int, ...], dtype: np
 
 
 def _settled(node: Any, out: Any) -> Leaf:
-    leaf = _new(Leaf)
+    leaf = new_leaf(Leaf)
     leaf.view = out
     leaf.shape = out.shape
     leaf.dtype = out.dtype

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mirabelle.dispatch import native
 from mirabelle.dispatch.forks import ForkLock
 
 Kernel = Callable[[int, int, int, int, int, int, int, int], int]
@@ -59,6 +60,7 @@ _engine: Any = None
 # Where kernels leave their return value and exception: kernels have neither, so all share it.
 _nowhere = ctypes.create_string_buffer(256)
 _nowhere_address = ctypes.addressof(_nowhere)
+native.tell(nowhere=_nowhere_address)
 
 
 def prepare() -> None:

@@ -22,14 +22,22 @@ from mirabelle.arraytypes.assign import apart
 from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.wrappers import View, Wrapper, indexed_shape, root_of, shown_by_rule, through
+from mirabelle.arraytypes.wrappers import (
+    PermutedDims,
+    View,
+    Wrapper,
+    indexed_shape,
+    root_of,
+    shown_by_rule,
+    through,
+)
 from mirabelle.backends.host import shortcuts
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.reduce import waiting
-from mirabelle.dispatch import counters, generic, verbs
+from mirabelle.dispatch import counters, generic, native, verbs
 from mirabelle.dispatch.schedule import operations, worth_storing
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, new_leaf
 
 _world = -1
 _ours: Any = None
@@ -51,7 +59,9 @@ def evaluate(node: Any) -> Leaf | None:
     """The value of a small node, or None where the ordinary way must be taken."""
     if type(node) is Reduced:
         return evaluate_reduction(node)
-    return None if counters.active or not usable() else _evaluate(node)
+    if counters.active or not usable():
+        return None
+    return shortcuts.evaluated(node) or _evaluate(node)
 
 
 def _evaluate(node: Broadcasted) -> Leaf | None:
@@ -100,7 +110,7 @@ def evaluate_reduction(node: Reduced) -> Leaf | None:
     axes = node.axes
     for r in together:
         out = quietly(r.reduction.ufunc.reduce, value, axes, None, None, r.keepdims)
-        leaf = _new(Leaf)
+        leaf = new_leaf(Leaf)
         leaf.view = np.asarray(out, r.dtype)
         leaf.shape = r.shape
         leaf.dtype = r.dtype
@@ -136,7 +146,7 @@ def _kept(node: Broadcasted, value: Any) -> Leaf:
     """Give a node its value."""
     if value.__class__ is not np.ndarray:
         value = np.asarray(value)
-    leaf = _new(Leaf)
+    leaf = new_leaf(Leaf)
     leaf.view = value
     leaf.shape = node.shape
     leaf.dtype = node.sig.out
@@ -260,7 +270,7 @@ def _(array: Any) -> Any:
         node = x._node
         if type(node) is not Leaf or counters.active or node.view.size > 4 * settings.small_size:
             return general(x)
-        leaf = _new(Leaf)
+        leaf = new_leaf(Leaf)
         leaf.view = view = node.view.copy()
         leaf.shape = view.shape
         leaf.dtype = node.dtype
@@ -292,7 +302,7 @@ def _(array: Any, index: type) -> Any:
     element_type = array.family[array.dtype, 0]
 
     def element(node: Leaf, value: Any) -> Any:
-        leaf = _new(Leaf)
+        leaf = new_leaf(Leaf)
         leaf.view = np.asarray(value)
         leaf.shape = ()
         leaf.dtype = node.dtype
@@ -339,9 +349,27 @@ def _(array: Any, index: type) -> Any:
         view._shape = shape
         return view
 
-    if index is tuple:
-        return by_tuple
-    return by_one if index is slice or array.ndim > 1 else by_number
+    if index is slice or (array.ndim > 1 and index is not tuple):
+        chosen: Any = by_one
+    else:
+        chosen = by_tuple if index is tuple else by_number
+    # (What shows a part is made in C; single elements, NumPy's integers and errors are left to these.)
+    return native.module().Getter(views, chosen) if native.used() and chosen is not by_number else chosen
+
+
+@verbs.getitem.generated(signature=(PermutedDims, int | slice | tuple))
+def _(array: Any, index: type) -> Any:
+    general = verbs.getitem.core.resolve((AbstractArray, object)).implementation
+    if (
+        not native.used()
+        or index is bool
+        or not isinstance(getattr(array, "ndim", None), int)
+        or not shown_by_rule(array)
+        or issubclass(array.parent_type, View)  # (a part of a turned part is a part, turned)
+        or leaf_family(array) is not HostArray
+    ):
+        return general
+    return native.module().Getter(_Views(array), general, True)
 
 
 @functools.cache
@@ -397,6 +425,10 @@ def _seen(value: Any) -> Any:
     if type(node) is not Leaf:
         node = node.value
     return None if node is None else node.view[value._how]
+
+
+# How dispatch/csrc/statements.c reads values: a tree, a number, what a View right around memory shows.
+_KINDS = {_computed: 0, _as_it_is: 1, _seen: 2}
 
 
 @functools.cache
@@ -514,7 +546,6 @@ def _(array: Any, index: type, value: type) -> Any:
             if node.value is None:
                 return general(x, index, value)
             x._node = node = node.value
-        large = may_come_back and node.view.size >= shortcuts.LEAST
         del node  # (what follows counts who holds it)
         if type(index) is tuple:
             whole = False
@@ -529,13 +560,21 @@ def _(array: Any, index: type, value: type) -> Any:
             how = (index, Ellipsis) if index is not Ellipsis else (Ellipsis,)
         if of_itself and value._parent is x and value._how == how:
             return None  # x[i] += v ends in x[i] = x[i]
-        if large and shortcuts.write(x, how, value):
+        if may_come_back and shortcuts.write(x, how, value):
             return None
         if not write_small(x, how, read, value):
             general(x, index, value)
         return None
 
-    return setitem
+    kind = _KINDS.get(read)
+    if (
+        not native.used()
+        or kind is None
+        or (kind == 0 and not may_come_back)
+        or (kind == 2 and not _plain(array))
+    ):
+        return setitem
+    return native.module().Setter(shortcuts.known, setitem, kind, 4 * settings.small_size if usable() else 0)
 
 
 @verbs.assign.generated(signature=(HostArray, HostArray))
@@ -555,7 +594,7 @@ def _(array: Any, values: Any) -> Any:
             and usable()
         ):
             if type(new) is not Leaf:
-                new = new.value or _evaluate(new)
+                new = new.value or shortcuts.evaluated(new) or _evaluate(new)
                 if new is not None:
                     value._node = new
             if (
@@ -581,12 +620,12 @@ def _(array: Any, values: Any) -> Any:
     read = value_reader(values, array.dtype)
     if read is None:
         return general
-    least = shortcuts.LEAST if _plain(array.parent_type) and _plain(values) else 1 << 62
+    may_come_back = _plain(array.parent_type) and _plain(values)
 
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
         parent = dest._parent
         if type(parent._node) is Leaf:
-            if parent._node.view.size >= least and shortcuts.write(parent, dest._how, value, 1):
+            if may_come_back and shortcuts.write(parent, dest._how, value):
                 return dest
             if write_small(parent, dest._how, read, value):
                 return dest
@@ -612,21 +651,3 @@ def _calibrate_writes() -> None:
         view = x[1:]
         verbs.assign(view, y[1:] * 2.0)
     _unshared = min(seen)
-    x, y = (HostArray(np.zeros(2 * settings.small_size)) for _ in range(2))
-    shortcuts.calibrate([(_of_another, _write_to_a_part), (_of_both, _add_to_a_part)], x, y)
-
-
-def _of_another(x: Any, y: Any) -> Any:
-    return verbs.add(verbs.multiply(y[1:], 2.0), 1.0)
-
-
-def _write_to_a_part(x: Any, y: Any) -> None:
-    x[1:] = verbs.add(verbs.multiply(y[1:], 2.0), 1.0)
-
-
-def _of_both(x: Any, y: Any) -> Any:
-    return verbs.add(x[1:], verbs.multiply(y[1:], 2.0))
-
-
-def _add_to_a_part(x: Any, y: Any) -> None:
-    x[1:] += y[1:] * 2.0

@@ -19,7 +19,7 @@ from mirabelle.arraytypes.indexing import Basic
 from mirabelle.backends.host.direct import small_value, usable, value_reader
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Leaf
+from mirabelle.dispatch.tree import Leaf, new_leaf
 
 _new = object.__new__
 
@@ -139,7 +139,7 @@ def _(array: Any, index: Any) -> Any:
         except IndexError:
             return general(x, index)  # which says it in its words
         made = _new(cls)
-        made._node = leaf = _new(Leaf)
+        made._node = leaf = new_leaf(Leaf)
         leaf.view = picked
         leaf.shape = picked.shape
         leaf.dtype = dtype

@@ -22,7 +22,7 @@ from mirabelle.backends.codegen.source import Layout, Source, compilable
 from mirabelle.backends.host import kernels, layout, threads
 from mirabelle.backends.host.interpreter import interpreted, quietly, run_blocks
 from mirabelle.backends.host.loops import loop_address
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import counters, native, verbs
 from mirabelle.dispatch.addresses import address_of, address_of_bytes
 from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.schedule import schedule
@@ -202,6 +202,9 @@ def scalar_words(value: Any, dtype: np.dtype) -> tuple[int, int]:
     data = np.asarray(value).astype(dtype).tobytes().ljust(16, b"\0")
     low, high = struct.unpack("<qq", data)
     return low, high
+
+
+native.tell(scalar_words=scalar_words)
 
 
 def scalar_block(program: Program, scalars: list[Any]) -> list[int]:

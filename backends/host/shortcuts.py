@@ -1,352 +1,285 @@
-"""Statements that come back: what knows one again and runs its kernel, in one straight line of Python.
+"""Trees that come back: what knows one again and runs its kernel.
 
-`x[how] = tree` asks who else reads the old contents, makes a program of the tree and looks for its plan. For a
-statement that comes back with arrays of the same layouts these questions are written out as a function, with
-the sigs and layouts in it. If all are answered as they were, it runs the kernel; if one is not, nothing has
-happened, and the statement goes the ordinary way.
+`x[how] = tree` asks who else reads the old contents, makes a program of the tree and looks for its plan; a tree
+that is evaluated for itself does the like. For one that comes back with arrays of the same layouts all this is
+written down as a *statement*: what stands in the tree, who is held by others, and the argument block of the
+kernel. dispatch/csrc/statements.c compares trees with it, and runs the kernel where everything is as it was. If
+anything is not, nothing has happened, and the tree goes the ordinary way. (So it does where C was not built.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from sys import getrefcount
+import collections
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import recording
+from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.assign import apart, fallible
-from mirabelle.arraytypes.probes import Least
+from mirabelle.arraytypes.dense import _order
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.host import layout, run
-from mirabelle.backends.host.run import LaunchPlan, scalar_words
-from mirabelle.dispatch import counters, generic
+from mirabelle.backends.host.run import LaunchPlan
+from mirabelle.dispatch import native
 from mirabelle.dispatch.addresses import address_of
-from mirabelle.dispatch.schedule import schedule, worth_storing
+from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
-Again = Callable[[Any, Any, Any], bool]
-
-# What knows statements again: by the sig at the root and the size of the tree, those that were met last.
-known: dict[Any, list[Again]] = {}
-# How often statements were met that nothing knew, by the same.
+# Statements by the sig at the root, the size of the tree, and whether it was written to a part of an array (0)
+# or evaluated for itself (1): those that were met last.
+known: dict[Any, list[Any]] = {}
+# How often trees were met that nothing knew, by the same.
 _met: dict[Any, int] = {}
-FUNCTIONS, STATEMENTS = 6, 1 << 12
-# Of smaller arrays NumPy's own calls take no longer.
-LEAST = 1 << 10
-# Of one kind of statement, functions are written for so many.
+EACH, KINDS = 6, 1 << 12
+# Of one kind, statements are written down for so many.
 _MOST = 64
+# What a statement can say: dimensions, things in the tree, words of the argument block.
+_DIMENSIONS, _ITEMS, _WORDS = 16, 64, 380
+# The kinds of items in dispatch/csrc/statements.c.
+_NODE, _REPEATED, _LEAF, _OWN, _SCALAR = range(5)
 
-# The references that nobody else adds to, while a function asks: to the value's handle, to its node, to a node
-# by its parent, to the destination's leaf and its memory, to a leaf that a tree reads.
-# (By the way in which the statement came; measured when the library is imported.)
-_held: list[dict[str, int]] = [{}, {}]
+_in_c: Any = native.module()
+native.tell(empty=pool.empty)
 # Does `copyto` do what it does by default? (Set where that is found out.)
 usable: Callable[[], bool] = lambda: False
 
 
-def write(x: Any, how: Any, value: Any, way: int = 0) -> bool:
-    """Do `x[how] = value`, if it was met before: False where it was not, and nothing has happened.
-
-    `way` is how it came here, on which it depends how many hold the value: as `x[how] = value` (0), or through
-    a view, mostly as `x[how] += y` (1).
-    """
+def write(x: Any, how: Any, value: Any) -> bool:
+    """Do `x[how] = value`, if it was met before: False where it was not, and nothing has happened."""
     node = value._node
-    if type(node) is not Broadcasted:
+    if _in_c is None or type(node) is not Broadcasted or node.args is None:
         return False
-    key = node.sig, node.size, way
-    del node
-    functions = known.get(key)
-    if functions is not None:
-        for again in functions:
-            if again(x, how, value):
-                return True
-    met = _met[key] = _met.get(key, 0) + 1
-    # (Kernels come late, and some statements never come back alike: they are not looked at each time.)
-    if not met % (8 if met <= 8 * _MOST else 64) and (
-        met >= settings.compile_after or x._node.view.size > settings.small_size
-    ):
-        if len(_met) > STATEMENTS:
-            _met.clear()
-        made = _written(x, how, value, way, _held[way])
-        if made is not None:
-            if functions is None:
-                functions = known[key] = []
-            functions.insert(0, made)
-            del functions[FUNCTIONS:]
+    del node  # (it is counted who holds it)
+    if _in_c.again(known, x, how, value):
+        return True
+    node = value._node
+    if type(node) is Broadcasted and node.args is not None:
+        _note(node, 0, lambda: _written(x, how, node))
     return False
 
 
-def _written(
-    x: Any, how: Any, value: Any, way: int, held: dict[str, int], stand_in: Any = None
-) -> Again | None:
-    """A function that knows a statement again which is about to go the ordinary way; None if there is none."""
-    node, leaf = value._node, x._node
-    if not usable() or type(leaf) is not Leaf or leaf.foreign or leaf.root is not None or fallible(node):
+def evaluated(node: Broadcasted) -> Leaf | None:
+    """The value of a tree that was met before: None where it was not, and nothing has happened."""
+    if _in_c is None or node.args is None:
         return None
+    found = _in_c.evaluated_again(known, node)
+    if found is None:
+        _note(node, 1, lambda: _evaluated(node))
+    return found  # type: ignore[no-any-return]
+
+
+def _note(node: Broadcasted, way: int, make: Callable[[], Any]) -> None:
+    """Count a tree that nothing knew, and write it down now and then."""
+    key = node.sig, node.size, way
+    met = _met[key] = _met.get(key, 0) + 1
+    # (Kernels come late, and some trees never come back alike: they are not looked at each time.)
+    if met % (8 if met <= 8 * _MOST else 64) or (
+        met < settings.compile_after and math.prod(node.shape) <= settings.small_size
+    ):
+        return
+    if len(_met) > KINDS:
+        _met.clear()
+        known.clear()
+    try:
+        made = make()
+    except Unfit:
+        return
+    statements = known.setdefault(key, [])
+    statements.insert(0, made)
+    del statements[EACH:]
+
+
+class Unfit(Exception):
+    """The tree has something that no statement says."""
+
+
+def _written(x: Any, how: Any, node: Broadcasted) -> Any:
+    """The statement of a tree that is about to be written to a part of an array."""
+    leaf = x._node
+    if not usable() or type(leaf) is not Leaf or leaf.foreign or leaf.root is not None:
+        raise Unfit
     target = leaf.view[how]
-    if node.shape != target.shape or node.value is not None or node.dtype != target.dtype or not target.size:
-        return None
-    args = node.args
-    if args is None:  # another thread has just evaluated it
-        return None
-    text = _Text(leaf, target, way, args[1] if way and len(args) == 2 else None)
-    if not text.node("node", node):
-        return None
-    request = schedule(node, _refused, store=False)
-    program = program_for(request, (target.dtype,))
-    views = [r.view for r in request.leaves]
-    plan: Any = program.plans.get(("launch", *[(v.shape, v.strides) for v in (target, *views)]))
-    if stand_in is not None:
-        plan = stand_in(program, 1 + len(views))
-    elif plan is None and not program.user_functions:
-        plan = _plan(program, target, views)
-    if plan is None or program.user_functions:
-        return None
-    return text.function(plan, program, request, held)
+    if node.shape != target.shape or node.dtype != target.dtype:
+        raise Unfit
+    return _Statement(node, leaf, target).made()
 
 
-def _plan(program: Any, target: np.ndarray, views: list[Any]) -> LaunchPlan | None:
-    """The plan of a launch that was left to NumPy so far, once its kernel is there."""
-    if not run.has_kernel(program):
-        return None
-    operands = [target, *views]
-    arrangement = layout.arrange(target.shape, operands)
-    entry = run.compiled(program, arrangement, views, [target])
-    if entry is None:
-        return None
-    plan = LaunchPlan(program, entry, arrangement)
-    program.keep(("launch", *[(v.shape, v.strides) for v in operands]), plan)
-    return plan
+def _evaluated(node: Broadcasted) -> Any:
+    """The statement of a tree that is about to be evaluated for itself."""
+    if not usable():
+        raise Unfit
+    return _Statement(node, None, np.empty(node.shape, node.dtype, _order(node))).made()  # type: ignore[call-overload]
+
+
+class _Item:
+    """What is asked of one operand in a tree."""
+
+    def __init__(self, kind: int, what: Any, leaf: Leaf | None = None) -> None:
+        self.kind = kind
+        self.what = what
+        self.uses, self.held, self.evaluated, self.stored = 0, False, False, -1
+        self.leaf = leaf
+        self.offset = 0
+        self.word = self.same = -1
+        self.dtype: Any = None
+
+    def said(self) -> tuple[Any, ...]:
+        view = self.leaf.view if self.leaf is not None else None
+        shape, strides = (view.shape, view.strides) if view is not None else ((), ())
+        how = self.dtype.char if self.kind == _SCALAR and self.dtype.char in "df" else "?"
+        return (
+            self.kind, self.what, self.uses, self.held, self.evaluated, self.stored, shape, strides,
+            self.offset, self.word, self.same, how, self.dtype,
+        )  # fmt: skip
+
+
+class _Statement:
+    """What stands in a tree, and what is done then."""
+
+    def __init__(self, node: Broadcasted, leaf: Leaf | None, target: np.ndarray) -> None:
+        if not 0 < target.ndim <= _DIMENSIONS or not target.size or node.value is not None or fallible(node):
+            raise Unfit
+        self.node, self.leaf, self.target = node, leaf, target
+        self.items: list[_Item] = []
+        self.numbers: dict[int, Any] = {}
+        self.places: dict[int, int] = {}
+        # The parts of what is written to, and how many show what is written.
+        self.own: list[Leaf] = []
+        self.rewritten = 0
+        found = _in_c.inspected(node)
+        self.uses = collections.Counter(id(x) for x, _, _ in found if type(x) is Broadcasted)
+        references = iter([count for _, count, _ in found])
+        del found  # (what is asked below counts who holds the nodes)
+        self._operands(node, references)
+
+    def _operands(self, node: Any, references: Iterator[int]) -> None:
+        if node.sig.op.nout > 1 or node.args is None:
+            raise Unfit
+        for a in node.args:
+            count = next(references)
+            kind = type(a)
+            if kind is float or kind is int or kind is np.float64 or kind is np.float32:
+                self.numbers[len(self.items)] = a
+                self.items.append(_Item(_SCALAR, kind))
+            elif kind is Leaf:
+                self._leaf(a, own=a.root is self.leaf and self.leaf is not None)
+            elif kind is not Broadcasted:
+                raise Unfit
+            elif a.value is not None:
+                if self.leaf is not None and a.value.root is self.leaf:
+                    raise Unfit
+                self._leaf(a.value, own=False)
+            elif id(a) in self.places:
+                item = _Item(_REPEATED, None)
+                item.same = self.places[id(a)]
+                self.items.append(item)
+            else:
+                self._node(a, count, references)
+
+    def _node(self, a: Any, count: int, references: Iterator[int]) -> None:
+        if a.shape != self.target.shape:
+            raise Unfit
+        item = _Item(_NODE, a.sig)
+        item.uses = self.uses[id(a)]
+        item.held = count > item.uses
+        item.evaluated = a.evaluations > 0
+        self.places[id(a)] = len(self.items)
+        self.items.append(item)
+        before = self.rewritten
+        self._operands(a, references)
+        if item.held and self.rewritten > before:
+            raise Unfit  # whoever holds it would find what is written here
+
+    def _leaf(self, a: Leaf, own: bool) -> None:
+        if a.table or a.foreign or a is self.leaf or not isinstance(a.view, np.ndarray):
+            raise Unfit
+        item = _Item(_OWN if own else _LEAF, a.view.dtype, a)
+        self.items.append(item)
+        if not own:
+            return
+        # It shows a part of what is written to: the same elements, or none of them, as it did then.
+        view, target = a.view, self.target
+        item.offset = address_of(view) - address_of(target)
+        same = (view.shape, view.strides, item.offset) == (target.shape, target.strides, 0)
+        if any(o is a for o in self.own) or not (same or apart(view, target)):
+            raise Unfit
+        self.own.append(a)
+        self.rewritten += same
+
+    def made(self) -> Any:
+        """The statement in C."""
+        request = schedule(self.node, _refused)
+        target = self.target
+        order = "F" if target.ndim > 1 and abs(target.strides[0]) < abs(target.strides[-1]) else "C"
+        if self.leaf is None and (order == "C") != target.flags.c_contiguous:
+            raise Unfit
+        outs = [target, *[np.empty(n.shape, n.dtype, order) for n in request.stored]]  # type: ignore[call-overload]
+        views = [r.view for r in request.leaves]
+        program = program_for(request, tuple([o.dtype for o in outs]))
+        if program.user_functions or not run.has_kernel(program):
+            raise Unfit
+        arrangement = layout.arrange(target.shape, [*outs, *views])
+        entry = run.compiled(program, arrangement, views, outs)
+        if entry is None:
+            raise Unfit
+        plan = LaunchPlan(program, entry, arrangement)
+        if len(self.items) > _ITEMS or len(plan.words) > _WORDS:
+            raise Unfit
+        for i, node in enumerate(request.stored):
+            item = self.items[self.places[id(node)]]
+            if not item.held:
+                raise Unfit
+            item.stored, item.word, item.dtype = i, plan.addresses[1 + i], node.dtype
+        self._place_leaves(request, plan, len(outs))
+        self._place_numbers(request, plan, program)
+        alone = settings.num_threads < 2
+        return _in_c.Statement(
+            plan.kernel.address, plan.rows, plan.inner, 1 << 62 if alone else settings.thread_size,
+            list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, order,
+            [item.said() for item in self.items], plan.launch, plan.kernel,
+        )  # fmt: skip
+
+    def _place_leaves(self, request: Any, plan: LaunchPlan, outs: int) -> None:
+        places: dict[Any, int] = {leaf.key(): i for i, leaf in enumerate(request.leaves)}
+        first: dict[int, int] = {}
+        for number, item in enumerate(self.items):
+            if item.leaf is None:
+                continue
+            i = places[item.leaf.key()]
+            if i in first:
+                item.same = first[i]  # what were the same elements must be so again
+            else:
+                first[i] = number
+                item.word = plan.addresses[outs + i]
+        if len(first) < len(request.leaves):
+            raise Unfit
+
+    def _place_numbers(self, request: Any, plan: LaunchPlan, program: Any) -> None:
+        words = {j: (plan.scalars + 2 * k, dtype) for k, (j, dtype) in enumerate(program.scalar_slots)}
+        if len(words) < len(program.scalar_slots):  # one number in several dtypes
+            raise Unfit
+        first: dict[int, int] = {}
+        for number, value in self.numbers.items():
+            item = self.items[number]
+            j = next(
+                j
+                for j, s in enumerate(request.scalars)
+                if type(s) is type(value) and ((s == value and s != 0) or repr(s) == repr(value))
+            )
+            if j not in words or (j in first and not value):
+                raise Unfit
+            at, item.dtype = words[j]
+            if j in first:
+                item.same = first[j]  # numbers that were equal are one argument
+            else:
+                first[j] = number
+                item.word = at
+        if len(first) < len(words):
+            raise Unfit
 
 
 def _refused(version: Any) -> Any:
-    raise AssertionError("a part of a tree that is computed by itself")
-
-
-class _Text:
-    """The questions about a statement."""
-
-    def __init__(self, leaf: Leaf, target: np.ndarray, way: int, added: Any) -> None:
-        self.way = way
-        self.leaf = leaf
-        self.target = target
-        # What is added in place: whoever added it holds it, perhaps for longer.
-        self.added = added
-        self.after: list[str] = []
-        self.lines: list[str] = []
-        self.space: dict[str, Any] = {}
-        self.count = 0
-        # The leaves by where they stand in the tree, those of the destination's memory apart; the numbers.
-        self.leaves: dict[str, Leaf] = {}
-        self.own: list[str] = []
-        self.numbers: dict[str, Any] = {}
-        self.seen: set[int] = set()
-
-    def node(self, name: str, node: Any) -> bool:
-        args: Any = node.args
-        if id(node) in self.seen or node.sig.op.nout > 1:
-            return False
-        self.seen.add(id(node))
-        names = [f"x{self.count + i}" for i in range(len(args))]
-        self.count += len(args)
-        self.lines += [
-            f" args = {name}.args",
-            " if args is None: return False",
-            f" {', '.join(names)}, = args",
-        ]
-        return all(self.operand(of, a) for of, a in zip(names, args, strict=True))
-
-    def operand(self, name: str, a: Any) -> bool:
-        kind = type(a)
-        if kind is float or kind is int or kind is np.float64 or kind is np.float32:
-            self.space[f"k{name}"] = kind
-            self.lines.append(f" if type({name}) is not k{name}: return False")
-            self.numbers[name] = a
-            return True
-        if kind is Broadcasted:
-            if a.value is not None or a.shape != self.target.shape:
-                return False
-            self.space[f"s{name}"] = a.sig
-            self.lines += [
-                f" if type({name}) is not Broadcasted or {name}.sig is not s{name}: return False",
-                f" if {name}.shape != shape: return False",
-            ]
-            before = len(self.own)
-            at = len(self.lines)
-            if not self.node(name, a):
-                return False
-            if len(self.own) > before or a.evaluations or worth_storing(a):
-                # Nobody else may hold it, who would find what is written here, or for whom it would be kept.
-                self.lines.insert(at, f" if getrefcount({name}) > alone: return False")
-                return a is not self.added
-            # Who holds it goes on with the tree, and the next time it may be stored.
-            self.lines.insert(at, f" if getrefcount({name}) > alone and {name}.evaluations: return False")
-            self.after.append(f" if getrefcount({name}) > alone: {name}.evaluations = 1")
-            return True
-        return kind is Leaf and self.operand_leaf(name, a)
-
-    def operand_leaf(self, name: str, a: Leaf) -> bool:
-        if a.table or a.foreign or a is self.leaf:
-            return False
-        view = a.view
-        # (A leaf that stands in several places is held by each: it is read once for each, all the same.)
-        self.leaves[name] = a
-        self.space[f"l{name}"] = view.strides
-        self.space[f"d{name}"] = view.dtype
-        self.lines += [
-            f" if type({name}) is not Leaf or {name}.foreign or {name} is leaf: return False",
-            f" v{name} = {name}.view",
-            f" if v{name}.strides != l{name} or v{name}.dtype is not d{name}: return False",
-        ]
-        if view.shape == self.target.shape:
-            self.lines.append(f" if v{name}.shape != shape: return False")
-        else:
-            self.space[f"n{name}"] = view.shape
-            self.lines.append(f" if v{name}.shape != n{name}: return False")
-        self.lines.append(f" a{name} = address_of(v{name})")
-        if a.root is not self.leaf:
-            self.lines.append(f" if {name}.root is leaf: return False")
-            return True
-        # It shows a part of what is written to: the same elements, or none of them, as it did then.
-        same = (view.shape, view.strides, address_of(view)) == (
-            self.target.shape,
-            self.target.strides,
-            address_of(self.target),
-        )
-        if any(self.leaves[n] is a for n in self.own) or not (same or apart(view, self.target)):
-            return False
-        self.own.append(name)
-        self.space[f"o{name}"] = address_of(view) - address_of(self.target)
-        self.lines += [
-            f" if {name}.root is not leaf or a{name} - address != o{name}: return False",
-            f" if getrefcount({name}) > alone: return False",
-        ]
-        return True
-
-    def function(self, plan: Any, program: Any, request: Any, held: dict[str, int]) -> Again | None:
-        own = len(self.own)
-        only = [" if getrefcount(value) > handled or getrefcount(node) > rooted: return False"]
-        if own or self.way:
-            # Whoever holds the value would compute it of what is written: it gets what was computed.
-            only = [" if getrefcount(node) > rooted: return False"]
-            self.after += [
-                " node.value = Leaf(target, root=leaf)",
-                " node.args = None",
-                " node.size = 0",
-            ]
-        self.space |= {
-            "Broadcasted": Broadcasted, "Leaf": Leaf, "getrefcount": getrefcount, "counters": counters,
-            "generic": generic, "recording": recording, "world": generic._world, "ndarray": np.ndarray,
-            "shape": self.target.shape, "strides": self.target.strides, "words": plan.words,
-            "launch": plan.launch, "address_of": address_of, "scalar_words": scalar_words, **held,
-            # (Each part of the destination's memory holds its leaf, and shows its view.)
-            "unshared": held["unshared"] + own, "viewed": held["viewed"] + own,
-        }  # fmt: skip
-        fill = [f" block = words.copy(); block[{plan.addresses[0]}] = address"]
-        places: dict[Any, int] = {leaf.key(): i for i, leaf in enumerate(request.leaves)}
-        met: dict[int, str] = {}
-        for name, leaf in self.leaves.items():
-            i = places[leaf.key()]
-            if i in met:
-                # What were the same elements must be so again.
-                self.lines.append(f" if a{name} != a{met[i]}: return False")
-                continue
-            met[i] = name
-            fill.append(f" block[{plan.addresses[1 + i]}] = a{name}")
-        numbers = self.scalars(plan, program, request)
-        if numbers is None or len(met) != len(request.leaves):
-            return None
-        text = [
-            "def again(x, how, value):",
-            " if counters.active or recording.active or recording.watchers: return False",
-            " if generic._world != world: return False",
-            " node = value._node",
-            " leaf = x._node",
-            " if node.shape != shape or leaf.foreign or leaf.root is not None: return False",
-            " view = leaf.view",
-            " target = view[how]",
-            " if target.strides != strides or target.shape != shape: return False",
-            " address = address_of(target)",
-            *self.lines,
-            " parts = leaf.living_parts() if leaf.parts else ()",
-            f" if len(parts) != {own}: return False",
-            " del parts",
-            *only,
-            " if getrefcount(leaf) > unshared or getrefcount(view) > viewed: return False",
-            " if isinstance(view.base, ndarray): return False",
-            *fill,
-            *numbers,
-            " launch(block)",
-            *self.after,
-            " leaf.writes += 1",
-            " leaf.reducers = None",
-            " return True",
-        ]
-        exec("\n".join(text), self.space)
-        return self.space["again"]  # type: ignore[no-any-return]
-
-    def scalars(self, plan: Any, program: Any, request: Any) -> list[str] | None:
-        """The lines that put numbers into the argument block."""
-        lines: list[str] = []
-        of: dict[int, str] = {}
-        for name, value in self.numbers.items():
-            j = next(
-                (
-                    j
-                    for j, s in enumerate(request.scalars)
-                    if type(s) is type(value) and ((s == value and s != 0) or repr(s) == repr(value))
-                ),
-                None,
-            )
-            if j is None:
-                return None
-            if j in of:
-                # Numbers that were equal are one argument.
-                self.lines.append(f" if {name} != {of[j]} or {name} == 0: return False")
-                if not value:
-                    return None
-            else:
-                of[j] = name
-        for k, (j, dtype) in enumerate(program.scalar_slots):
-            if j not in of:
-                return None
-            at = plan.scalars + 2 * k
-            self.space[f"t{k}"] = dtype
-            lines.append(f" block[{at}:{at + 2}] = scalar_words({of[j]}, t{k})")
-        return lines
-
-
-class _Nothing:
-    """A plan that does nothing, of any program."""
-
-    def __init__(self, program: Any, operands: int) -> None:
-        self.words = [0] * (operands + 2 * len(program.scalar_slots))
-        self.addresses = list(range(operands))
-        self.scalars = operands
-
-    def launch(self, block: list[int]) -> None:
-        pass
-
-
-def calibrate(ways: list[tuple[Callable[[Any, Any], Any], Callable[[Any, Any], None]]], x: Any, y: Any) -> None:
-    """Measure the reference counts: for each way, the value that is written to `x[1:]`, and the statement."""
-    for way, (example, statement) in enumerate(ways):
-        seen: dict[str, list[int]] = {name: [] for name in ("handled", "rooted", "alone", "unshared", "viewed")}
-        limits: Any = {name: Least(counts) for name, counts in seen.items()}
-        value = example(x, y)
-        key = value._node.sig, value._node.size, way
-        made = _written(x, (slice(1, None), Ellipsis), value, way, limits, _Nothing)
-        assert made is not None
-        del value
-        known[key] = [made]
-        for _ in range(3):
-            statement(x, y)
-        # (What is added to a part is read there: one more holds its leaf, and shows its memory.)
-        found = {name: min(counts) for name, counts in seen.items() if counts}
-        for name in ("unshared", "viewed"):
-            found[name] -= way
-        _held[way] = {**_held[0], **found}
-        _held[way]["alone"] = _held[0]["alone"]
-    known.clear()
+    raise Unfit

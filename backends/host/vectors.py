@@ -21,14 +21,14 @@ from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.matmul import product
 from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Leaf
+from mirabelle.dispatch.tree import Leaf, new_leaf
 
 _new = object.__new__
 
 
 def _array(cls: Any, data: Any, dtype: np.dtype) -> Any:
     """New memory as an array of a type."""
-    leaf = _new(Leaf)
+    leaf = new_leaf(Leaf)
     leaf.view = data if type(data) is np.ndarray else np.asarray(data, dtype)
     leaf.shape = leaf.view.shape
     leaf.dtype = dtype

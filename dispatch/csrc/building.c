@@ -1,0 +1,217 @@
+/* How an operation on arrays builds a node (arraytypes/elementwise.py), for one combination of types. */
+
+#include "native.h"
+
+#define MOST 3
+
+/* How an operand is read: a handle's version, what wrappers show, by a function, or it is a number. */
+enum { VERSION, SHOWN, READ, NUMBER };
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *sig, *name, *careful;
+    PyTypeObject *result;
+    int arity;
+    int kinds[MOST];
+    PyObject *readers[MOST];
+    /* What Python's integers must lie between; others are for `careful`. */
+    long long low[MOST], high[MOST];
+} Builder;
+
+static PyObject *
+operand(Builder *self, int i, PyObject *x)
+{
+    PyObject *version;
+    switch (self->kinds[i]) {
+    case VERSION:
+        version = SLOT(x, state.handle_node);
+        if (version == NULL) {
+            PyErr_SetString(PyExc_AttributeError, "_node");
+            return NULL;
+        }
+        return Py_NewRef(version);
+    case SHOWN:
+        return shown_part(x);
+    case READ:
+        return PyObject_CallOneArg(self->readers[i], x);
+    }
+    return Py_NewRef(x);
+}
+
+/* The shape of a version and its number of operations: 0, or -1. */
+static int
+measure(PyObject *version, PyObject **shape, Py_ssize_t *size)
+{
+    if (IS_LEAF(version)) {
+        *shape = Py_NewRef(((Leaf *)version)->shape);
+        *size += ((Leaf *)version)->size;
+        return 0;
+    }
+    if (IS_NODE(version)) {
+        *shape = Py_NewRef(((Node *)version)->shape);
+        *size += ((Node *)version)->size;
+        return 0;
+    }
+    *shape = PyObject_GetAttrString(version, "shape");
+    PyObject *n = *shape == NULL ? NULL : PyObject_GetAttrString(version, "size");
+    if (n == NULL) {
+        Py_CLEAR(*shape);
+        return -1;
+    }
+    *size += PyLong_AsSsize_t(n);
+    Py_DECREF(n);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* The common shape of two (`a` is taken over). */
+static PyObject *
+joined(Builder *self, PyObject *a, PyObject *b)
+{
+    if (a == b)
+        return a;
+    int same = PyObject_RichCompareBool(a, b, Py_EQ);
+    if (same)
+        return same < 0 ? (Py_DECREF(a), NULL) : a;
+    PyObject *both = PyTuple_GET_SIZE(b) == 0 ? Py_NewRef(a) : PyTuple_GET_SIZE(a) == 0 ? Py_NewRef(b) : NULL;
+    if (both == NULL) {
+        PyObject *shapes = PyList_New(2);
+        if (shapes != NULL) {
+            PyList_SET_ITEM(shapes, 0, Py_NewRef(a));
+            PyList_SET_ITEM(shapes, 1, Py_NewRef(b));
+            both = PyObject_CallFunctionObjArgs(state.broadcast_shapes, shapes, self->name, NULL);
+            Py_DECREF(shapes);
+        }
+    }
+    Py_DECREF(a);
+    return both;
+}
+
+static PyObject *
+builder_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Builder *self = (Builder *)callable;
+    if (names != NULL || PyVectorcall_NARGS(flags) != self->arity)
+        return PyObject_Vectorcall(self->careful, args, flags, names);
+    for (int i = 0; i < self->arity; i++)
+        if (self->kinds[i] == NUMBER && PyLong_CheckExact(args[i])) {
+            int overflow;
+            long long n = PyLong_AsLongLongAndOverflow(args[i], &overflow);
+            if (overflow || n < self->low[i] || n > self->high[i])
+                return PyObject_Vectorcall(self->careful, args, flags, NULL);
+        }
+    PyObject *shape = NULL, *handle = NULL;
+    Py_ssize_t size = 1;
+    PyObject *operands = PyTuple_New(self->arity);
+    Node *node = NULL;
+    if (operands == NULL)
+        return NULL;
+    for (int i = 0; i < self->arity; i++) {
+        PyObject *version = operand(self, i, args[i]);
+        if (version == NULL)
+            goto failed;
+        PyTuple_SET_ITEM(operands, i, version);
+        if (self->kinds[i] == NUMBER)
+            continue;
+        PyObject *other;
+        if (measure(version, &other, &size) < 0)
+            goto failed;
+        if (shape == NULL)
+            shape = other;
+        else {
+            shape = joined(self, shape, other);
+            Py_DECREF(other);
+            if (shape == NULL)
+                goto failed;
+        }
+    }
+    node = (Node *)state.node->tp_new(state.node, NULL, NULL);
+    if (node == NULL)
+        goto failed;
+    node->sig = Py_NewRef(self->sig);
+    Py_SETREF(node->args, operands);
+    operands = NULL;
+    node->shape = shape;
+    shape = NULL;
+    node->size = size;
+    handle = self->result->tp_alloc(self->result, 0);
+    if (handle == NULL)
+        goto failed;
+    SLOT(handle, state.handle_node) = (PyObject *)node;
+    if (size > state.node_limit) {
+        PyObject *result = PyObject_CallOneArg(state.at_once, handle);
+        Py_DECREF(handle);
+        return result;
+    }
+    return handle;
+
+failed:
+    Py_XDECREF(operands);
+    Py_XDECREF(shape);
+    Py_XDECREF(node);
+    return NULL;
+}
+
+/* Builder(sig, type of the result, name, careful, ((kind, reader, low, high), ...)) */
+static PyObject *
+builder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *sig, *result, *name, *careful, *operands;
+    if (!PyArg_ParseTuple(args, "OO!OOO!", &sig, &PyType_Type, &result, &name, &careful, &PyTuple_Type, &operands))
+        return NULL;
+    if (PyTuple_GET_SIZE(operands) < 1 || PyTuple_GET_SIZE(operands) > MOST) {
+        PyErr_SetString(PyExc_ValueError, "An operation has one to three operands.");
+        return NULL;
+    }
+    Builder *self = (Builder *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = builder_vectorcall;
+    self->sig = Py_NewRef(sig);
+    self->name = Py_NewRef(name);
+    self->careful = Py_NewRef(careful);
+    self->result = (PyTypeObject *)Py_NewRef(result);
+    self->arity = (int)PyTuple_GET_SIZE(operands);
+    for (int i = 0; i < self->arity; i++) {
+        PyObject *reader;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(operands, i), "iOLL", &self->kinds[i], &reader, &self->low[i],
+                              &self->high[i])) {
+            Py_DECREF(self);
+            return NULL;
+        }
+        self->readers[i] = Py_NewRef(reader);
+    }
+    return (PyObject *)self;
+}
+
+static void
+builder_dealloc(Builder *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(self->sig);
+    Py_CLEAR(self->name);
+    Py_CLEAR(self->careful);
+    Py_CLEAR(self->result);
+    for (int i = 0; i < MOST; i++)
+        Py_CLEAR(self->readers[i]);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef builder_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Builder, vectorcall), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot builder_slots[] = {
+    {Py_tp_new, builder_new},
+    {Py_tp_dealloc, builder_dealloc},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_members, builder_members},
+    {0, NULL},
+};
+
+PyType_Spec builder_spec = {
+    "mirabelle.dispatch._native.Builder", sizeof(Builder), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, builder_slots,
+};

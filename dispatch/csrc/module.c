@@ -1,0 +1,203 @@
+/* The module: its types, and what mirabelle's modules tell it of themselves. */
+
+#include "native.h"
+
+State state;
+PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;
+
+static PyType_Spec *specs[] = {&leaf_spec,    &node_spec,   &operator_spec, &statement_spec,
+                               &builder_spec, &getter_spec, &setter_spec,   &overrides_spec};
+static PyTypeObject *types[Py_ARRAY_LENGTH(specs)];
+
+/* Where objects of a class keep what a slot of it holds: 0, or -1. */
+static int
+offset_of(PyObject *member, Py_ssize_t *offset)
+{
+    if (Py_TYPE(member) != &PyMemberDescr_Type || ((PyMemberDescrObject *)member)->d_member->type != T_OBJECT_EX) {
+        PyErr_SetString(PyExc_TypeError, "A slot of a class is expected.");
+        return -1;
+    }
+    *offset = ((PyMemberDescrObject *)member)->d_member->offset;
+    return 0;
+}
+
+/* tell(name=value, ...): what is looked at, and functions of Python. */
+static PyObject *
+tell(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    struct {
+        const char *name;
+        PyObject **place;
+    } objects[] = {
+        {"leaf", (PyObject **)&state.leaf},
+        {"node", (PyObject **)&state.node},
+        {"array", (PyObject **)&state.array},
+        {"dense", (PyObject **)&state.dense},
+        {"wrapper", (PyObject **)&state.wrapper},
+        {"view", (PyObject **)&state.view},
+        {"capture", &state.capture},
+        {"at_once", &state.at_once},
+        {"broadcast_shapes", &state.broadcast_shapes},
+        {"scalar_words", &state.scalar_words},
+        {"empty", &state.empty},
+        {"counters", &state.counters},
+        {"recordings", &state.recordings},
+        {"watchers", &state.watchers},
+    };
+    struct {
+        const char *name;
+        Py_ssize_t *place;
+    } slots[] = {
+        {"handle_node", &state.handle_node},
+        {"view_parent", &state.view_parent},
+        {"view_how", &state.view_how},
+        {"view_shape", &state.view_shape},
+    };
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    while (kwargs != NULL && PyDict_Next(kwargs, &at, &name, &value)) {
+        int found = 0;
+        for (size_t i = 0; i < Py_ARRAY_LENGTH(objects); i++)
+            if (PyUnicode_CompareWithASCIIString(name, objects[i].name) == 0) {
+                Py_XSETREF(*objects[i].place, Py_NewRef(value));
+                found = 1;
+            }
+        for (size_t i = 0; i < Py_ARRAY_LENGTH(slots); i++)
+            if (PyUnicode_CompareWithASCIIString(name, slots[i].name) == 0) {
+                if (offset_of(value, slots[i].place) < 0)
+                    return NULL;
+                found = 1;
+            }
+        if (PyUnicode_CompareWithASCIIString(name, "nowhere") == 0) {
+            state.nowhere = PyLong_AsVoidPtr(value);
+            if (state.nowhere == NULL && PyErr_Occurred())
+                return NULL;
+            found = 1;
+        }
+        if (!found)
+            return PyErr_Format(PyExc_TypeError, "Nobody looks at %R.", name);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+forget(PyObject *module, PyObject *ignored)
+{
+    state.generation++;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+limit(PyObject *module, PyObject *operations)
+{
+    Py_ssize_t n = PyLong_AsSsize_t(operations);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    state.node_limit = n;
+    Py_RETURN_NONE;
+}
+
+/* described(array): (address, shape, strides, base, dtype), as they are found here. */
+static PyObject *
+described(PyObject *module, PyObject *x)
+{
+    if (!IS_ARRAY(x)) {
+        PyErr_SetString(PyExc_TypeError, "An array of NumPy is expected.");
+        return NULL;
+    }
+    Array *a = (Array *)x;
+    PyObject *shape = PyTuple_New(a->nd), *strides = PyTuple_New(a->nd);
+    if (shape == NULL || strides == NULL) {
+        Py_XDECREF(shape);
+        Py_XDECREF(strides);
+        return NULL;
+    }
+    for (int i = 0; i < a->nd; i++) {
+        PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(a->dims[i]));
+        PyTuple_SET_ITEM(strides, i, PyLong_FromSsize_t(a->strides[i]));
+    }
+    return Py_BuildValue("(KNNOO)", (unsigned long long)(uintptr_t)a->data, shape, strides,
+                         a->base == NULL ? Py_None : a->base, a->descr);
+}
+
+static PyObject *
+shown(PyObject *module, PyObject *x)
+{
+    return shown_part(x);
+}
+
+/* again(known, x, index, value), evaluated_again(known, tree), inspected(tree): as statements.c says. */
+
+static PyObject *
+known_again(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 4 || !PyDict_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "again(known, x, index, value)");
+        return NULL;
+    }
+    int done = again(args[0], args[1], args[2], args[3]);
+    return done < 0 ? NULL : PyBool_FromLong(done);
+}
+
+static PyObject *
+known_value(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !PyDict_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "evaluated_again(known, tree)");
+        return NULL;
+    }
+    PyObject *value = evaluated_again(args[0], args[1]);
+    return value != NULL || PyErr_Occurred() ? value : Py_NewRef(Py_None);
+}
+
+static PyObject *
+what_stands(PyObject *module, PyObject *tree)
+{
+    return inspected(tree);
+}
+
+static PyMethodDef methods[] = {
+    {"tell", (PyCFunction)(void (*)(void))tell, METH_VARARGS | METH_KEYWORDS, "What is looked at."},
+    {"forget", forget, METH_NOARGS, "What dispatch said so far holds no longer."},
+    {"limit", limit, METH_O, "Trees of more operations are looked at as they are made."},
+    {"described", described, METH_O, "What is found in an array of NumPy."},
+    {"shown_part", shown, METH_O, "The leaf of what wrappers show of a dense array."},
+    {"again", (PyCFunction)(void (*)(void))known_again, METH_FASTCALL, "Do a statement that was met before."},
+    {"evaluated_again", (PyCFunction)(void (*)(void))known_value, METH_FASTCALL,
+     "The value of a tree that was met before, or None."},
+    {"inspected", what_stands, METH_O, "What stands in a tree: operands, references, whether met before."},
+    {NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mirabelle.dispatch._native",
+                                        "The pieces in C: dispatch/native.py says what they are.", -1, methods};
+
+PyMODINIT_FUNC
+PyInit__native(void)
+{
+    static const char *names[] = {"Leaf",    "Node",   "Operator", "Statement",
+                                  "Builder", "Getter", "Setter",   "Overrides"};
+    PyObject *module = PyModule_Create(&definition);
+    if (module == NULL)
+        return NULL;
+    state.generation = 1;
+    state.active = PyUnicode_InternFromString("active");
+    state.show = PyUnicode_InternFromString("_show");
+    for (size_t i = 0; i < Py_ARRAY_LENGTH(specs); i++) {
+        types[i] = (PyTypeObject *)PyType_FromSpec(specs[i]);
+        if (types[i] == NULL || PyModule_AddObjectRef(module, names[i], (PyObject *)types[i]) < 0) {
+            Py_DECREF(module);
+            return NULL;
+        }
+    }
+    operator_type = types[2];
+    statement_type = types[3];
+    builder_type = types[4];
+    getter_type = types[5];
+    setter_type = types[6];
+    if (PyModule_AddIntConstant(module, "VERSION", 1) < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

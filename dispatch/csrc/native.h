@@ -1,0 +1,99 @@
+/* What dispatch/native.py explains: the few pieces of mirabelle that every statement passes through, in C.
+
+   Each has a twin in Python, which says what it does and is used where this was not built. What is not the
+   common case is handed to the twin. */
+
+#ifndef MIRABELLE_NATIVE_H
+#define MIRABELLE_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <structmember.h>
+
+/* As many dimensions as NumPy has. */
+#define DIMENSIONS 64
+
+/* NumPy's arrays, as numpy/ndarraytypes.h declares them since its first version; checked by native.py. */
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int nd;
+    Py_ssize_t *dims;
+    Py_ssize_t *strides;
+    PyObject *base;
+    PyObject *descr;
+    int flags;
+} Array;
+
+typedef struct Leaf Leaf;
+struct Leaf {
+    PyObject_HEAD
+    PyObject *view, *shape, *dtype, *root, *known, *reducers;
+    PyObject *foreign, *table, *element, *checked;
+    Py_ssize_t size, writes;
+    /* The leaves that show parts of its memory, and its neighbours among those of its root. */
+    Leaf *parts, *before, *after;
+};
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *sig, *args, *shape, *value, *reducers, *layout;
+    Py_ssize_t size, evaluations;
+} Node;
+
+/* What mirabelle's modules said of themselves. */
+typedef struct {
+    /* The classes made of Leaf and Node, NumPy's, and those of dense arrays, wrappers and views. */
+    PyTypeObject *leaf, *node, *array, *dense, *wrapper, *view;
+    /* Where handles keep their version; views their parent, index and shape. */
+    Py_ssize_t handle_node, view_parent, view_how, view_shape;
+    /* Functions of Python for what is not done here. */
+    PyObject *capture, *at_once, *broadcast_shapes, *scalar_words, *empty, *show;
+    /* Blocks that count are open if counters["active"]; recordings and watchers are lists. */
+    PyObject *counters, *active, *recordings, *watchers;
+    /* What kernels return through. */
+    void *nowhere;
+    /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
+    uint64_t generation;
+    /* Trees of more operations are looked at as they are made. */
+    Py_ssize_t node_limit;
+} State;
+
+extern State state;
+extern Py_ssize_t foreign_size;
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+#define IS_LEAF(x) (Py_TYPE(x) == state.leaf)
+#define IS_NODE(x) (Py_TYPE(x) == state.node)
+#define IS_ARRAY(x) (Py_TYPE(x) == state.array)
+
+/* nodes.c */
+Leaf *new_leaf(PyObject *view, PyObject *shape, PyObject *dtype);
+void show_part(Leaf *part, Leaf *root);
+Py_ssize_t count_parts(Leaf *root);
+PyObject *shown_part(PyObject *x);
+
+/* operators.c, building.c, indexing.c, statements.c */
+typedef struct {
+    char *data;
+    int nd;
+    Py_ssize_t dims[DIMENSIONS], strides[DIMENSIONS];
+} Part;
+
+/* The part of an array that an index of integers, slices, None and ... shows: 1, or 0 where Python is to say. */
+int resolve_index(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, char *data,
+                  Part *part);
+/* The index as a tuple with an ellipsis. */
+PyObject *whole_index(PyObject *index);
+/* Do the statement again, if it was met before: 1 done, 0 not met, -1 an error. */
+int again(PyObject *known, PyObject *x, PyObject *index, PyObject *value);
+/* The value of a tree that was met before; NULL, without an error, if it was not. */
+PyObject *evaluated_again(PyObject *known, PyObject *tree);
+PyObject *inspected(PyObject *tree);
+
+extern PyType_Spec leaf_spec, node_spec, operator_spec, overrides_spec, builder_spec, getter_spec, setter_spec,
+    statement_spec;
+extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;
+
+#endif

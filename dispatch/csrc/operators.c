@@ -1,0 +1,230 @@
+/* What an operator is: the types of its operands are looked up, and what they say is called. Where that is not
+   written in C, neither is the call: the function in Python is on the stack then, where warnings look for it. */
+
+#include "native.h"
+
+#define ENTRIES 32
+#define MOST 3
+
+typedef struct {
+    PyTypeObject *types[MOST];
+    /* What is called, if it is written in C; else NULL. */
+    PyObject *call;
+    uint64_t generation;
+} Entry;
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    /* The table of a generic function (dispatch/generic.py), and the function written in Python. */
+    PyObject *table, *function;
+    /* A swapped one is what the second operand is asked: `__radd__`. */
+    int arity, swapped;
+    Entry entries[ENTRIES];
+} Operator;
+
+
+/* Fill an entry: 0, or -1. */
+static int
+look_up(Operator *self, Entry *entry, PyObject *const *args)
+{
+    uint64_t before = state.generation;
+    PyObject *key;
+    if (self->arity == 1)
+        key = Py_NewRef((PyObject *)Py_TYPE(args[0]));
+    else {
+        key = PyTuple_New(self->arity);
+        if (key == NULL)
+            return -1;
+        for (int i = 0; i < self->arity; i++)
+            PyTuple_SET_ITEM(key, i, Py_NewRef((PyObject *)Py_TYPE(args[i])));
+    }
+    PyObject *call = PyObject_GetItem(self->table, key);
+    Py_DECREF(key);
+    if (call == NULL)
+        return -1;
+    int in_c = Py_TYPE(call) == builder_type || Py_TYPE(call) == getter_type || Py_TYPE(call) == setter_type;
+    for (int i = 0; i < self->arity; i++)
+        Py_XSETREF(entry->types[i], (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(args[i])));
+    Py_XSETREF(entry->call, in_c ? Py_NewRef(call) : NULL);
+    Py_DECREF(call);
+    /* (A method may have appeared on the way: then the answer is not kept.) */
+    entry->generation = state.generation == before ? before : 0;
+    return 0;
+}
+
+static PyObject *
+operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Operator *self = (Operator *)callable;
+    PyObject *const *operands = args;
+    PyObject *turned[2];
+    if (names != NULL || PyVectorcall_NARGS(flags) != self->arity)
+        return PyObject_Vectorcall(self->function, args, flags, names);
+    if (self->swapped) {
+        turned[0] = args[1];
+        turned[1] = args[0];
+        operands = turned;
+    }
+    size_t place = 0;
+    for (int i = 0; i < self->arity; i++)
+        place = place * 5 + ((size_t)Py_TYPE(operands[i]) >> 6);
+    Entry *entry = &self->entries[(place ^ place >> 7) % ENTRIES];
+    int same = entry->generation == state.generation;
+    for (int i = 0; same && i < self->arity; i++)
+        same = entry->types[i] == Py_TYPE(operands[i]);
+    if (!same && look_up(self, entry, operands) < 0)
+        return NULL;
+    if (entry->call == NULL || entry->generation != state.generation)
+        return PyObject_Vectorcall(self->function, args, flags, NULL);
+    PyObject *call = Py_NewRef(entry->call);
+    PyObject *result = PyObject_Vectorcall(call, operands, (size_t)self->arity, NULL);
+    Py_DECREF(call);
+    return result;
+}
+
+static PyObject *
+operator_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *table, *function;
+    int arity, swapped = 0;
+    if (!PyArg_ParseTuple(args, "OOi|p", &table, &function, &arity, &swapped))
+        return NULL;
+    if (arity < 1 || arity > MOST || (swapped && arity != 2)) {
+        PyErr_SetString(PyExc_ValueError, "An operator has one to three operands.");
+        return NULL;
+    }
+    Operator *self = (Operator *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = operator_vectorcall;
+    self->table = Py_NewRef(table);
+    self->function = Py_NewRef(function);
+    self->arity = arity;
+    self->swapped = swapped;
+    return (PyObject *)self;
+}
+
+static void
+operator_dealloc(Operator *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(self->table);
+    Py_CLEAR(self->function);
+    for (int e = 0; e < ENTRIES; e++) {
+        for (int i = 0; i < MOST; i++)
+            Py_CLEAR(self->entries[e].types[i]);
+        Py_CLEAR(self->entries[e].call);
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* As functions do: a method of what it is looked up on. */
+static PyObject *
+operator_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
+/* Name, signature and the like are those of the function. */
+static PyObject *
+operator_getattro(PyObject *self, PyObject *name)
+{
+    return PyObject_GetAttr(((Operator *)self)->function, name);
+}
+
+static PyObject *
+operator_repr(PyObject *self)
+{
+    return PyObject_Repr(((Operator *)self)->function);
+}
+
+static PyMemberDef operator_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Operator, vectorcall), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot operator_slots[] = {
+    {Py_tp_new, operator_new},
+    {Py_tp_dealloc, operator_dealloc},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_descr_get, operator_get},
+    {Py_tp_getattro, operator_getattro},
+    {Py_tp_repr, operator_repr},
+    {Py_tp_members, operator_members},
+    {0, NULL},
+};
+
+PyType_Spec operator_spec = {
+    "mirabelle.dispatch._native.Operator", sizeof(Operator), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots,
+};
+
+/* What NumPy asks of an array that a ufunc is called with: x.__array_ufunc__(ufunc, "__call__", *operands). */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    /* Ufuncs and what answers them; what answers all else. */
+    PyObject *operators, *python;
+} Overrides;
+
+static PyObject *
+overrides_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Overrides *self = (Overrides *)callable;
+    Py_ssize_t n = PyVectorcall_NARGS(flags);
+    int plain = names == NULL && (n == 4 || n == 5) && PyUnicode_Check(args[2]) &&
+                PyUnicode_CompareWithASCIIString(args[2], "__call__") == 0;
+    for (Py_ssize_t i = 3; plain && i < n; i++)
+        plain = !PyList_CheckExact(args[i]) && !PyTuple_CheckExact(args[i]);
+    PyObject *found = plain ? PyDict_GetItemWithError(self->operators, args[1]) : NULL;
+    if (found == NULL || Py_TYPE(found) != operator_type || ((Operator *)found)->arity != n - 3) {
+        if (PyErr_Occurred())
+            return NULL;
+        return PyObject_Vectorcall(self->python, args, flags, names);
+    }
+    return operator_vectorcall(found, args + 3, (size_t)(n - 3), NULL);
+}
+
+/* Overrides(operators by ufuncs, what answers all else) */
+static PyObject *
+overrides_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *operators, *python;
+    if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &operators, &python))
+        return NULL;
+    Overrides *self = (Overrides *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = overrides_vectorcall;
+    self->operators = Py_NewRef(operators);
+    self->python = Py_NewRef(python);
+    return (PyObject *)self;
+}
+
+static void
+overrides_dealloc(Overrides *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(self->operators);
+    Py_CLEAR(self->python);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef overrides_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Overrides, vectorcall), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot overrides_slots[] = {
+    {Py_tp_new, overrides_new},         {Py_tp_dealloc, overrides_dealloc},   {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_descr_get, operator_get},    {Py_tp_members, overrides_members},   {0, NULL},
+};
+
+PyType_Spec overrides_spec = {
+    "mirabelle.dispatch._native.Overrides", sizeof(Overrides), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, overrides_slots,
+};

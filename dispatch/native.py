@@ -1,0 +1,104 @@
+"""The few pieces that every statement passes through, written in C: `dispatch/csrc/*.c`.
+
+What a statement costs beside its kernel is Python: looking up methods, making views and nodes, knowing a
+statement again. These pieces are written in C, too, and built with the package where there is a compiler. Each
+does what the Python beside it does in the common case, and hands all else to it. Without them (no compiler,
+another interpreter, `MIRABELLE_NATIVE=0`) everything works, and statements of short arrays take several times
+as long. `python -m mirabelle info` says whether they are there.
+
+- `nodes.c`: the nodes of trees, `Leaf` and `Broadcasted`, and what wrappers show of memory (dispatch/tree.py,
+  arraytypes/wrappers.py);
+- `operators.c`: calls of generic functions by operators, from the types to the method (dispatch/generic.py);
+- `building.c`: how an operation makes a node (arraytypes/elementwise.py);
+- `indexing.c`: views `x[index]` (backends/host/direct.py);
+- `statements.c`: statements and trees that come back (backends/host/shortcuts.py).
+
+>>> from mirabelle.dispatch import native
+>>> native.used() in (True, False)
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import numpy as np
+
+from mirabelle.dispatch import counters
+from mirabelle.dispatch.settings import settings
+
+# What dispatch/csrc/module.c calls itself: another number is of another version of these files.
+_VERSION = 1
+
+
+def _found() -> tuple[Any, str]:
+    """The module in C, and how it is; None and the reason if it is not used."""
+    if not settings.native:
+        return None, "not used: MIRABELLE_NATIVE=0"
+    if sys.implementation.name != "cpython":
+        return None, "not used: it is made for CPython"
+    try:
+        module: Any = importlib.import_module("mirabelle.dispatch._native")
+    except ImportError:
+        return (
+            None,
+            "not built: statements of short arrays take longer; with a C compiler, `pip install` builds it",
+        )
+    if getattr(module, "VERSION", None) != _VERSION:
+        return None, "not used: built for another version of mirabelle; `pip install` builds it anew"
+    module.tell(array=np.ndarray)
+    samples: list[Any] = [
+        np.zeros(3),
+        np.zeros((4, 5), np.float32)[1:, ::-2],
+        np.zeros(()),
+        np.zeros((2, 0, 3), np.int8),
+    ]
+    for x in samples:
+        if module.described(x) != (x.__array_interface__["data"][0], x.shape, x.strides, x.base, x.dtype):
+            return None, f"not used: arrays of NumPy {np.__version__} look otherwise"
+    return module, "operators, views, trees and statements that come back"
+
+
+_module, _how = _found()
+
+
+def described() -> str:
+    """Are they used, or why not?"""
+    return _how
+
+
+def used() -> bool:
+    """Are the pieces in C there?"""
+    return _module is not None
+
+
+def module() -> Any:
+    """The module in C; None if it is not used."""
+    return _module
+
+
+def tell(**values: Any) -> None:
+    """Tell it what it looks at: classes, where they keep things, functions for what it does not do."""
+    if _module is not None:
+        _module.tell(**values)
+
+
+def forget() -> None:
+    """What dispatch said so far holds no longer: a method appeared or disappeared."""
+    if _module is not None:
+        _module.forget()
+
+
+def operator(table: Any, function: Any, arity: int, swapped: bool = False) -> Any:
+    """A generic function as arrays' operators call it: the function itself, or a quicker way to its table.
+
+    A swapped one is given to take its operands the other way round.
+    """
+    return function if _module is None or arity > 3 else _module.Operator(table, function, arity, swapped)
+
+
+if _module is not None:
+    settings.watch_limit(_module.limit)
+    _module.tell(counters=counters.__dict__)

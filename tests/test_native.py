@@ -1,0 +1,320 @@
+"""The pieces in C do what Python does beside them, and keep no account wrong."""
+
+import gc
+import os
+import pathlib
+import subprocess
+import sys
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import mirabelle as mb
+from mirabelle.backends.host import shortcuts
+from mirabelle.dispatch import native, verbs
+from mirabelle.dispatch.tree import Broadcasted, Leaf
+
+ROOT = pathlib.Path(__file__).parents[1]
+in_c = pytest.mark.skipif(not native.used(), reason="the pieces in C were not built, or are switched off")
+
+
+def test_they_are_there():
+    """Where tests run there is a compiler; who switched them off knows."""
+    if os.environ.get("MIRABELLE_NATIVE", "1") != "0":
+        assert native.used(), native.described()
+
+
+def run(*command, **environment):
+    done = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment}
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@in_c
+def test_all_works_without_them():
+    tests = ["test_statements_again", "test_statements", "test_indexing", "test_dispatch", "test_native"]
+    code, text = run(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-x",
+        *[f"tests/{t}.py" for t in tests],
+        MIRABELLE_NATIVE="0",
+    )
+    assert code == 0, text[-3000:]
+
+
+def test_info_says_how_they_are():
+    code, text = run("-m", "mirabelle", "info", MIRABELLE_NATIVE="0")
+    assert code == 0 and "not used: MIRABELLE_NATIVE=0" in text
+    assert native.described() in run("-m", "mirabelle", "info")[1]
+
+
+@in_c
+def test_what_was_built_of_other_files_is_not_used(monkeypatch):
+    monkeypatch.setattr(native, "_VERSION", -1)
+    module, how = native._found()
+    assert module is None and "another version" in how
+
+
+# Views
+
+entries = st.one_of(
+    st.integers(-5, 5),
+    st.builds(
+        slice,
+        *[st.one_of(st.none(), st.integers(-6, 6))] * 2,
+        st.one_of(st.none(), st.integers(-3, 3).filter(bool)),
+    ),
+    st.sampled_from([None, Ellipsis, True, np.int64(1), 1.5, slice(1.0, None), slice(0, None, 0)]),
+)
+indices = st.one_of(entries, st.lists(entries, max_size=5).map(tuple))
+
+
+def outcome(f):
+    try:
+        return f()
+    except (IndexError, TypeError, ValueError) as e:
+        return type(e)
+
+
+@given(indices, st.sampled_from([(4,), (3, 4), (2, 3, 4), (3, 0)]), st.booleans(), st.booleans())
+def test_views_are_numpys(index, shape, turned, pending):
+    plain = np.arange(float(np.prod(shape))).reshape(shape)
+    ours = mb.HostArray(plain)
+    if pending:
+        plain, ours = plain + 1.0, ours + 1.0
+    if turned:
+        plain, ours = plain.T, ours.T
+    expected, found = outcome(lambda: plain[index]), outcome(lambda: ours[index])
+    if isinstance(expected, type):
+        assert found == expected
+    else:
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(mb.to_numpy(found), expected)
+
+
+@given(indices, st.sampled_from([2.0, 3, np.float64(-1.0), "view", "array", "tree"]))
+def test_writes_are_numpys(index, value):
+    plain = np.arange(24.0).reshape(4, 6)
+    ours = mb.HostArray(plain)
+    other = np.full((4, 6), 7.0)
+    values = {"view": (lambda x: x[1:, 1:2]), "array": (lambda x: x), "tree": (lambda x: x * 2.0)}
+    for _ in range(2):
+        given = [values[value](x) if isinstance(value, str) else value for x in (other, mb.HostArray(other))]
+
+        def write(x, v):
+            x[index] = v
+
+        expected, found = (
+            outcome(lambda g=given: write(plain, g[0])),
+            outcome(lambda g=given: write(ours, g[1])),
+        )
+        assert expected == found
+        np.testing.assert_array_equal(mb.to_numpy(ours), plain)
+
+
+def test_more_dimensions_than_most_have():
+    plain = np.arange(2.0**20).reshape((2,) * 20)
+    ours = mb.HostArray(plain)
+    index = (slice(None),) * 3 + (None,) * 4 + (1,) * 12
+    assert ours[index].shape == plain[index].shape
+    np.testing.assert_array_equal(mb.to_numpy(ours[index] * 2.0), plain[index] * 2.0)
+    with pytest.raises(IndexError):
+        ours[(None,) * 64]
+
+
+# Nodes
+
+
+def test_parts_are_known_while_they_live():
+    root = Leaf(np.zeros(10))
+    assert not root.parts and root.living_parts() == []
+    parts = [Leaf(root.view[i:], root=root) for i in range(5)]
+    assert set(map(id, root.living_parts())) == set(map(id, parts)) and root.parts
+    deeper = Leaf(parts[2].view[1:], root=parts[2])
+    assert deeper.root is root and len(root.living_parts()) == 6
+    del parts[1], parts[2]
+    gc.collect()
+    assert len(root.living_parts()) == 4
+    del parts, deeper
+    assert root.living_parts() == []
+
+
+@in_c
+def test_a_part_can_be_given_to_another():
+    one, other = Leaf(np.zeros(4)), Leaf(np.ones(4))
+    part = Leaf(one.view[1:], root=one)
+    part.shows(other)
+    assert one.living_parts() == [] and other.living_parts() == [part] and part.root is other
+    with pytest.raises(TypeError):
+        part.shows(3)
+    with pytest.raises(AttributeError):
+        part.root = one
+
+
+def test_nodes_in_cycles_are_collected():
+    leaf = Leaf(np.zeros(3))
+    part = Leaf(leaf.view[1:], root=leaf)
+    leaf.known = {"cycle": (0, [leaf, part])}
+    gone = weakref.ref(leaf), weakref.ref(part)
+    del leaf, part
+    gc.collect()
+    assert [g() for g in gone] == [None, None]
+
+
+def test_deep_trees_end():
+    x = mb.HostArray(np.zeros(3))
+    with mb.settings.changed(tree_limit=1 << 20):
+        y = x
+        for _ in range(100_000):
+            y = y + 1.0
+        del y
+    assert mb.to_numpy(x).sum() == 0
+
+
+def test_nodes_say_what_they_are():
+    x = mb.HostArray(np.zeros(3)) + 1.0
+    node = x._node
+    assert type(node) is Broadcasted and node.dtype == np.float64 and node.size == 1 and node.value is None
+    assert node.args is not None and node.evaluations == 0 and node.layout is None and not node.foreign
+    twin = Broadcasted(node.sig, node.args, node.shape)
+    assert twin.size == 1 and Broadcasted(node.sig, node.args, node.shape, 5).size == 5
+
+
+# Dispatch
+
+
+def test_operators_hear_of_new_methods():
+    x = mb.HostArray([1.0, 4.0])
+    assert mb.to_numpy(x + x).tolist() == [2.0, 8.0]
+    with mb.override(mb.add, (mb.HostArray, mb.HostArray), lambda a, b: "mine"):
+        assert x + x == "mine"
+    assert mb.to_numpy(x + x).tolist() == [2.0, 8.0]
+    with mb.override(verbs.getitem, (mb.HostArray, slice), lambda a, i: "part"):
+        assert x[1:] == "part"
+    assert x[1:].shape == (1,)
+
+
+def test_operators_are_methods():
+    x = mb.HostArray([1.0, 4.0])
+    assert mb.to_numpy(x.__add__(1.0)).tolist() == [2.0, 5.0]
+    assert mb.to_numpy(x.__radd__(1.0)).tolist() == [2.0, 5.0]
+    assert mb.to_numpy(x.__rsub__(1.0)).tolist() == [0.0, -3.0]
+    assert x.__add__("text") is NotImplemented
+    assert mb.HostArray.__add__.__name__ == "add" and mb.HostArray.__getitem__.__name__ == "getitem"
+    with pytest.raises(TypeError):
+        x.__add__()
+    with pytest.raises(TypeError):
+        x.__add__(1.0, 2.0, 3.0)
+
+
+def test_numpys_numbers_come_first():
+    x = mb.HostArray([1.0, 4.0])
+    for result, expected in [
+        (np.float64(2.0) * x, [2.0, 8.0]), (np.float64(2.0) - x[:], [1.0, -2.0]), (np.add(x, 1.0), [2.0, 5.0]),
+        (np.sqrt(x), [1.0, 2.0]), (np.add([1.0, 1.0], x), [2.0, 5.0]), (np.int64(3) / x, [3.0, 0.75]),
+    ]:  # fmt: skip
+        assert isinstance(result, mb.AbstractArray) and mb.to_numpy(result).tolist() == expected
+    out = mb.HostArray([0.0, 0.0])
+    assert np.add(x, 1.0, out=out) is out and mb.to_numpy(out).tolist() == [2.0, 5.0]
+
+
+@given(st.sampled_from([0, 1, -1, 1 << 31, 1 << 53, (1 << 53) + 1, -(1 << 63), 1 << 64, 1 << 80]))
+def test_integers_that_do_not_fit_say_so(n):
+    for dtype in (np.int8, np.int64, np.uint64, np.float32, np.float64):
+        plain = np.ones(3, dtype)
+        ours = mb.HostArray(plain)
+        try:
+            expected = plain + n
+        except OverflowError:
+            with pytest.raises(OverflowError):
+                ours + n
+            continue
+        if expected.dtype != object:
+            np.testing.assert_array_equal(mb.to_numpy(ours + n), expected)
+            np.testing.assert_array_equal(mb.to_numpy(ours[:] + n), expected)
+
+
+# Accounts
+
+
+@in_c
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "x[1:] = y[1:] * 2.0 + y[:-1]",
+        "x[1:] += y[1:] * 2.0",
+        "t = y * 2.0; u = t + x; v = t - x; x[...] = u * v",
+        "x[0] = 1.5; x[1] = y[2]; x[2:5] = x[5:8]",
+        "z = (y[1:] + x[1:]) * 0.5; z = z.T if z.ndim > 1 else z",
+        "np.float64(2.0) * x[1:]; 2 * x; x.T[1:] + 1.0",
+        "w = y + 1.0; x[2:] = w[2:] * w[:-2]; w = None",
+    ],
+)
+def test_nothing_is_kept(statement):
+    """References and objects after many statements are as many as before."""
+    code = compile(statement, "<statement>", "exec")
+    with mb.settings.changed(compile_after=8, compiler="inline"):
+        x, y = mb.HostArray(np.ones(64)), mb.HostArray(np.ones(64))
+        scope = {"x": x, "y": y, "np": np}
+
+        def some(n):
+            for _ in range(n):
+                exec(code, scope)
+                x[...] = 1.0
+            gc.collect()
+
+        some(400)
+        watched = [None, x.dtype, verbs.add, (1, 2), np.float64, type(x)]
+        counts = [sys.getrefcount(o) for o in watched]
+        objects = len(gc.get_objects())
+        some(1000)
+        grown = [sys.getrefcount(o) - c for o, c in zip(watched, counts, strict=True)]
+        assert max(map(abs, grown)) < 100, grown
+        assert len(gc.get_objects()) - objects < 100
+
+
+@in_c
+def test_statements_that_cannot_be_said_are_refused():
+    module = native.module()
+    for arguments in [(), (0, 1, 1, 1, [0], 5, (1,), (8,), np.dtype(float), "C", [], print, None)]:
+        with pytest.raises((TypeError, ValueError)):
+            module.Statement(*arguments)
+    with pytest.raises(TypeError):
+        module.tell(nobody=1)
+    with pytest.raises(TypeError):
+        module.tell(handle_node=3)
+    with pytest.raises(TypeError):
+        module.inspected(3)
+    with pytest.raises((TypeError, ValueError)):
+        module.Builder(None, int, "x", None, ())
+    with pytest.raises(ValueError):
+        module.Operator({}, print, 4)
+
+
+@in_c
+def test_trees_that_come_back_are_known():
+    with mb.settings.changed(compile_after=8, compiler="inline"):
+        x, y = (mb.HostArray(np.random.default_rng(0).random((30, 30))) for _ in range(2))
+
+        def step():
+            t = x * 2.0 + y
+            u = mb.materialize(t * t - y)
+            return t, u
+
+        for _ in range(40):
+            step()
+        met = dict(shortcuts._met)
+        for _ in range(20):
+            t, u = step()
+        assert shortcuts._met == met
+        expected = mb.to_numpy(x) * 2.0 + mb.to_numpy(y)
+        np.testing.assert_array_equal(mb.to_numpy(t), expected)
+        np.testing.assert_array_equal(mb.to_numpy(u), expected * expected - mb.to_numpy(y))

@@ -427,10 +427,10 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
             if isinstance(x, Reduced):
                 x.operand = valued(x.operand)
                 stack.append(x.operand)
-            elif x.args is not None:
-                if any(valued(a) is not a for a in x.args):
-                    x.args = tuple(map(valued, x.args))
-                stack += x.args
+            elif (args := x.args) is not None:  # (another thread may evaluate it)
+                if any(valued(a) is not a for a in args):
+                    args = x.args = tuple(map(valued, args))
+                stack += args
     return found
 
 

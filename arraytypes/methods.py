@@ -28,6 +28,10 @@ def _ours() -> Any:
     return mirabelle
 
 
+# The axes of a matrix, turned.
+TURNED = (1, 0)
+
+
 class NumpyMethods:
     """The methods and attributes of arrays that are NumPy's."""
 
@@ -91,7 +95,8 @@ class NumpyMethods:
 
     @property
     def T(self) -> Any:
-        return self if self.ndim < 2 else verbs.permute_dims(self, tuple(range(self.ndim))[::-1])
+        n = self.ndim
+        return self if n < 2 else verbs.permute_dims(self, TURNED if n == 2 else tuple(range(n))[::-1])
 
     @property
     def mT(self) -> Any:

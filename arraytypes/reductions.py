@@ -121,12 +121,7 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     if x.carries_derivatives and hasattr(x, "_stored"):  # the parts of a structured array hold dual numbers
         return verbs.reduce_(x._stored(), reduction, axis=axis, dtype=dtype, keepdims=keepdims)
     shape = x.shape
-    # (The types tell 1 from 1.0, which is no axis.)
-    kinds: Any = tuple(map(type, axis)) if type(axis) is tuple else type(axis)
-    if kinds in _PLAIN:
-        axes, kept, empty = _shapes(shape, axis, keepdims, kinds)
-    else:
-        axes, kept, empty = _shapes.__wrapped__(shape, axis, keepdims, None)
+    axes, kept, empty = shapes(shape, axis, keepdims) or _shapes.__wrapped__(shape, axis, keepdims, None)
     if empty and reduction.name in ("min", "max"):
         name = {"min": "minimum", "max": "maximum"}[reduction.name]
         raise ValueError(
@@ -152,6 +147,13 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     if policy.is_eager() or (type(version) is Leaf and version.foreign):
         return verbs.materialize(h)
     return h
+
+
+def shapes(shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
+    """The axes of a reduction, the shape of its result, whether it is of no elements; None for odd axes."""
+    # (The types tell 1 from 1.0, which is no axis.)
+    kinds: Any = tuple(map(type, axis)) if type(axis) is tuple else type(axis)
+    return _shapes(shape, axis, keepdims, kinds) if kinds in _PLAIN else None
 
 
 # A reduction may wait for so many others, each of which waits for the next.

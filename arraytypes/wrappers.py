@@ -27,6 +27,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, as_shape, force, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.methods import TURNED
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.schedule import worth_storing
@@ -348,6 +349,12 @@ def _(x: Wrapper, dtype: Any = None, shape: Any = None) -> Any:
 
 @verbs.permute_dims.method
 def _(x: AbstractArray, axes: Any) -> Any:
+    if axes is TURNED:
+        turned = _transposes.get(type(x))
+        if turned is not None:
+            y: Any = _new(turned)
+            y._parent, y._how, y._shape = x, axes, x.shape[::-1]
+            return y
     given = tuple(axes)
     n = x.ndim
     order = _order(given, n, tuple(map(type, given)))
@@ -362,7 +369,19 @@ def _(x: AbstractArray, axes: Any) -> Any:
         return x
     shape = x.shape
     cls = Transpose if n == 2 else PermutedDims
-    return cls._of(x, order, tuple([shape[a] for a in order]))
+    made: Any = cls._of(x, order, tuple([shape[a] for a in order]))
+    if axes is TURNED and _plainly_turned(type(x)) and generic_class(type(made)) is Transpose:
+        _transposes[type(x)] = type(made)
+    return made
+
+
+# Matrices whose transposes are of these types and no others, whatever they hold.
+_transposes: dict[type, type] = {}
+
+
+def _plainly_turned(t: Any) -> bool:
+    dense = t.parent_type if issubclass(t, View) else t
+    return issubclass(dense, DenseArray) and not hasattr(dense, "_stored") and not hasattr(dense, "_shown_as")
 
 
 @functools.lru_cache(maxsize=1 << 10)

@@ -37,8 +37,8 @@ def _found() -> tuple[Any, str]:
     """The module in C, and how it is; None and the reason if it is not used."""
     if not settings.native:
         return None, "not used: MIRABELLE_NATIVE=0"
-    if sys.implementation.name != "cpython":
-        return None, "not used: it is made for CPython"
+    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None, "not used: it is made for CPython with its global lock"
     try:
         module: Any = importlib.import_module("mirabelle.dispatch._native")
     except ImportError:
@@ -100,5 +100,5 @@ def operator(table: Any, function: Any, arity: int, swapped: bool = False) -> An
 
 
 if _module is not None:
-    settings.watch_limit(_module.limit)
+    settings.watch(lambda s: _module.limits(s.node_limit, s.small_size))
     _module.tell(counters=counters.__dict__)

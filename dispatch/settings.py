@@ -225,7 +225,7 @@ class Settings:
     # `tree_limit`, or less than any size while an eager block is open: what building reads.
     node_limit: int
 
-    _watching: list[Callable[[int], object]]
+    _watching: list[Callable[[Settings], object]]
 
     def __init__(self) -> None:
         self.__dict__["_watching"] = []
@@ -248,28 +248,30 @@ class Settings:
             if s.name == "num_threads" and value is None:
                 value = _cores()
             self.__dict__[s.name] = value
-        self._limit(self.tree_limit)
+        self.__dict__["node_limit"] = self.tree_limit
+        self._tell()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _BY_NAME:
             raise AttributeError(f"There is no setting {name!r}. The settings are: {', '.join(_BY_NAME)}.")
         self.__dict__[name] = _BY_NAME[name].checked(value)
         if name == "tree_limit" and self.node_limit >= 0:
-            self._limit(value)
+            self.__dict__["node_limit"] = value
+        self._tell()
 
     def hurry(self, now: bool) -> None:
         """Have every new node looked at (an eager block is open somewhere), or no longer."""
-        self._limit(-1 if now else self.tree_limit)
+        self.__dict__["node_limit"] = -1 if now else self.tree_limit
+        self._tell()
 
-    def _limit(self, operations: int) -> None:
-        self.__dict__["node_limit"] = operations
+    def _tell(self) -> None:
         for told in self._watching:
-            told(operations)
+            told(self)
 
-    def watch_limit(self, told: Callable[[int], object]) -> None:
-        """Have a function told of `node_limit`, now and whenever it changes."""
+    def watch(self, told: Callable[[Settings], object]) -> None:
+        """Have a function told of the values, now and whenever one changes."""
         self._watching.append(told)
-        told(self.node_limit)
+        told(self)
 
     @contextlib.contextmanager
     def changed(self, **values: Any) -> Iterator[Settings]:

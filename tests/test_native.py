@@ -120,6 +120,31 @@ def test_writes_are_numpys(index, value):
         np.testing.assert_array_equal(mb.to_numpy(ours), plain)
 
 
+@pytest.mark.parametrize(
+    "index", [(True,), (np.True_, ...), (np.array(True),), (1.0,), (1 + 0j,), (slice(0, 2.0),)]
+)
+def test_what_is_equal_to_an_index_need_not_be_it(index):
+    plain = np.arange(12.0).reshape(3, 4)
+    ours = mb.HostArray(plain)
+
+    def write(x):
+        x[index] = x[slice(0, 2) if isinstance(index[0], slice) else 1]
+
+    assert outcome(lambda: write(plain)) == outcome(lambda: write(ours))
+    np.testing.assert_array_equal(mb.to_numpy(ours), plain)
+
+
+def test_writes_go_on_after_methods_changed():
+    x = mb.HostArray(np.zeros(5))
+    x[1] = 2.0
+    asked = []
+    with mb.override(verbs.copyto, (mb.HostArray, Broadcasted), lambda dest, src: asked.append(src)):
+        x[1:3] = mb.HostArray(np.ones(2)) * 3.0
+    assert asked
+    x[1], x[3:] = 2.5, x[:2]
+    assert mb.to_numpy(x).tolist() == [0.0, 2.5, 0.0, 0.0, 2.5]
+
+
 def test_more_dimensions_than_most_have():
     plain = np.arange(2.0**20).reshape((2,) * 20)
     ours = mb.HostArray(plain)

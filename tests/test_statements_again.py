@@ -1,6 +1,8 @@
 """Statements that come back on the host: known again, they do what they did, and nothing that waits sees it."""
 
+import operator
 import threading
+from itertools import starmap
 
 import numpy as np
 import pytest
@@ -222,6 +224,66 @@ def test_what_is_added_may_be_held_and_used_again():
     np.testing.assert_array_equal(mb.to_numpy(a), x)
     np.testing.assert_array_equal(mb.to_numpy(b), y)
     assert_known(1, 100)
+
+
+def test_what_reads_what_is_written_is_not_computed_again():
+    """However it is held: references to an argument do not tell, where it is lent by a tuple."""
+    x, y = (mb.HostArray(np.ones((N, N))) for _ in range(2))
+    for _ in range(40):
+        x[...] = 1.0
+        x[1:] = x[1:] * 0.5 + y[1:]
+    for do_it in (
+        operator.setitem,
+        lambda *t: t[0].__setitem__(*t[1:]),
+        lambda *t: [*starmap(operator.setitem, [t])],
+    ):
+        x[...] = 1.0
+        held = (x, slice(1, None), x[1:] * 0.5 + y[1:])
+        do_it(*held)
+        assert mb.to_numpy(held[2])[0, 0] == 1.5 and mb.to_numpy(x)[1, 0] == 1.5
+
+
+def test_one_tree_in_several_threads():
+    """One evaluates it, and lets go of what it reads, while another reads that."""
+    n = 4000
+    with mb.settings.changed(thread_size=1000):
+        y, x = mb.HostArray(np.ones(n)), mb.HostArray(np.zeros(n - 1))
+        wrong = []
+
+        def tree():
+            z = mb.materialize(y + 0.0)
+            return z[1:] * 2.0 + z[:-1] * 0.5
+
+        for _ in range(40):
+            x[...] = 0.0
+            x[:] = tree()
+            mb.materialize(tree())
+
+        def evaluate(t, meet):
+            meet.wait()
+            mb.materialize(t)
+            mb.materialize(y * 77.0)
+
+        for _ in range(150):
+            t, meet = tree(), threading.Barrier(2)
+            other = threading.Thread(target=evaluate, args=(t, meet))
+            other.start()
+            meet.wait()
+            x[:] = t
+            other.join()
+            if not (mb.to_numpy(x) == 2.5).all() or not (mb.to_numpy(t) == 2.5).all():
+                wrong.append(1)
+        assert not wrong
+
+
+def test_large_trees_are_not_written_down():
+    x = mb.HostArray(np.zeros(N))
+    with mb.settings.changed(tree_limit=1000):
+        for _ in range(20):
+            y = x
+            for _ in range(300):
+                y = y + 1.0
+            assert mb.to_numpy(y).max() == 300.0
 
 
 def test_other_shapes_and_dtypes_are_others():

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
+
+import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import arange, zeros
 from mirabelle.arraytypes.define import array_function, as_array
-from mirabelle.arraytypes.elementwise import copied
+from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.elementwise import copied, leaf_family
+from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parts import diagonal_view
+from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.signatures import keyword_only
-from mirabelle.dispatch.tree import broadcast_shapes
+from mirabelle.dispatch.tree import Leaf, broadcast_shapes
 
 
 @keyword_only("k", "dtype", "order")
@@ -45,10 +51,23 @@ def _part(x: Any, k: Any, name: str, keep: Any) -> Any:
         )
     n, m = x.shape[-2:]
     k = min(max(operator.index(k), -n), m)
-    rows = arange(n, device=x.place)
-    columns = arange(m, device=x.place)
-    mask = keep(columns, verbs.add(verbs.getitem(rows, (slice(None), None)), k))
+    if n * m <= _FEW and isinstance(x, (HostArray, Wrapper)) and leaf_family(type(x)) is HostArray:
+        mask = wrap(HostArray, _host_mask(n, m, k, name))
+    else:
+        rows = arange(n, device=x.place)
+        columns = arange(m, device=x.place)
+        mask = keep(columns, verbs.add(verbs.getitem(rows, (slice(None), None)), k))
     return verbs.where(mask, x, x.dtype.type(0))
+
+
+# Masks of so many elements are kept: making one takes longer than what it is for.
+_FEW = 1 << 14
+
+
+@functools.lru_cache(maxsize=16)
+def _host_mask(n: int, m: int, k: int, name: str) -> Leaf:
+    """Where a triangle of a small matrix is."""
+    return Leaf(np.tri(n, m, k, bool) if name == "tril" else ~np.tri(n, m, k - 1, bool))
 
 
 @keyword_only("k")

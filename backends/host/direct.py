@@ -22,6 +22,7 @@ from mirabelle.arraytypes.assign import apart
 from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.reductions import REDUCTIONS, shapes
 from mirabelle.arraytypes.wrappers import (
     PermutedDims,
     View,
@@ -93,32 +94,69 @@ def evaluate_reduction(node: Reduced) -> Leaf | None:
         return None
     together = waiting(node)
     counted = _Counted(operand) if counters.active else None
+    try:
+        quietly(_reduced, operand, together)
+    except NotDirect:
+        return None
+    if counted is not None:
+        counted.done(together)
+    return node.value
+
+
+def _reduced(operand: Any, together: list[Reduced]) -> None:
+    """Give reductions of a leaf or a tree their values."""
     if type(operand) is Leaf:
         value = operand.view
     elif operand.value is not None:
         value = operand.value.view
     else:
-        try:
-            value = quietly(_value, operand)
-        except NotDirect:
-            return None
+        value = _value(operand)
         if sys.getrefcount(operand) - len(together) > _reduced_alone:
             if worth_storing(operand):
                 _kept(operand, value)
             else:
                 operand.evaluations += 1
-    axes = node.axes
     for r in together:
-        out = quietly(r.reduction.ufunc.reduce, value, axes, None, None, r.keepdims)
+        out = r.reduction.ufunc.reduce(value, r.axes, None, None, r.keepdims)
         leaf = new_leaf(Leaf)
         leaf.view = np.asarray(out, r.dtype)
         leaf.shape = r.shape
         leaf.dtype = r.dtype
         r.value = leaf
         r.operand = None
-    if counted is not None:
-        counted.done(together)
-    return node.value
+
+
+def reduced_tree(reduction: Any, tree: Any, axis: Any, keepdims: bool) -> Any:
+    """The version of a reduction, to its own dtype, of a tree of few elements, at once; None if that is not it.
+
+    A node would cost more than it saves, and hold what the tree reads. The tree keeps the value that is
+    computed of it on the way.
+    """
+    if (
+        type(tree) is not Broadcasted
+        or tree.value is not None
+        or tree.size > DIRECT_TREE
+        or not 0 < math.prod(tree.shape) <= 4 * settings.small_size
+        or not usable()
+    ):
+        return None
+    how = shapes(tree.shape, axis, keepdims)
+    if how is None:
+        return None
+    axes, kept, _ = how
+    try:
+        out = quietly(_reduced_tree, reduction.ufunc, tree, axes, keepdims)
+    except NotDirect:
+        return None
+    leaf = new_leaf(Leaf)
+    leaf.view = out if type(out) is np.ndarray else np.asarray(out, tree.sig.out)
+    leaf.shape = kept
+    leaf.dtype = tree.sig.out
+    return leaf
+
+
+def _reduced_tree(ufunc: Any, tree: Broadcasted, axes: tuple[int, ...], keepdims: bool) -> Any:
+    return ufunc.reduce(_kept(tree, _value(tree)).view, axes, None, None, keepdims)
 
 
 class _Counted:
@@ -225,7 +263,7 @@ def _calibrate() -> None:
     _reduced_alone = Probe(0)
     seen.clear()
     for _ in range(3):
-        y = verbs.sum(verbs.square(x))
+        y = verbs.reduce_(verbs.square(x), REDUCTIONS["sum"])
         evaluate(y._node)
     _reduced_alone = min(seen)
 
@@ -250,6 +288,11 @@ _unshared = 1
 
 def usable() -> bool:
     """Does `copyto` do what it does by default? (Who overrides it, or watches writes, is asked, small too.)"""
+    return unchanged() and not recording.watchers
+
+
+def unchanged() -> bool:
+    """Is `copyto` nobody's but ours?"""
     global _world, _usable
     if generic._world != _world:
         core = verbs.copyto.core
@@ -259,7 +302,10 @@ def usable() -> bool:
             and core.resolve((HostArray, Reduced)) is _reducing
         )
         _world = generic._world
-    return _usable and not recording.watchers
+    return _usable
+
+
+native.tell(unchanged=unchanged)
 
 
 @verbs.copy.generated(signature=(HostArray,))
@@ -559,6 +605,7 @@ def _(array: Any, index: type, value: type) -> Any:
         else:
             how = (index, Ellipsis) if index is not Ellipsis else (Ellipsis,)
         if of_itself and value._parent is x and value._how == how:
+            x._node.view[how]  # (what is equal need not be an index)
             return None  # x[i] += v ends in x[i] = x[i]
         if may_come_back and shortcuts.write(x, how, value):
             return None
@@ -574,7 +621,7 @@ def _(array: Any, index: type, value: type) -> Any:
         or (kind == 2 and not _plain(array))
     ):
         return setitem
-    return native.module().Setter(shortcuts.known, setitem, kind, 4 * settings.small_size if usable() else 0)
+    return native.module().Setter(shortcuts.known, setitem, kind)
 
 
 @verbs.assign.generated(signature=(HostArray, HostArray))

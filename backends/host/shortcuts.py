@@ -85,7 +85,7 @@ def _note(node: Broadcasted, way: int, make: Callable[[], Any]) -> None:
         known.clear()
     try:
         made = make()
-    except Unfit:
+    except (Unfit, LookupError, StopIteration):  # (or another thread has just evaluated a part of it)
         return
     statements = known.setdefault(key, [])
     statements.insert(0, made)
@@ -150,15 +150,18 @@ class _Statement:
         self.own: list[Leaf] = []
         self.rewritten = 0
         found = _in_c.inspected(node)
+        if len(found) > _ITEMS:
+            raise Unfit
         self.uses = collections.Counter(id(x) for x, _, _ in found if type(x) is Broadcasted)
         references = iter([count for _, count, _ in found])
         del found  # (what is asked below counts who holds the nodes)
         self._operands(node, references)
 
     def _operands(self, node: Any, references: Iterator[int]) -> None:
-        if node.sig.op.nout > 1 or node.args is None:
+        args = node.args
+        if node.sig.op.nout > 1 or args is None:
             raise Unfit
-        for a in node.args:
+        for a in args:
             count = next(references)
             kind = type(a)
             if kind is float or kind is int or kind is np.float64 or kind is np.float32:
@@ -235,9 +238,8 @@ class _Statement:
             item.stored, item.word, item.dtype = i, plan.addresses[1 + i], node.dtype
         self._place_leaves(request, plan, len(outs))
         self._place_numbers(request, plan, program)
-        alone = settings.num_threads < 2
         return _in_c.Statement(
-            plan.kernel.address, plan.rows, plan.inner, 1 << 62 if alone else settings.thread_size,
+            plan.kernel.address, plan.rows, plan.inner, settings.thread_size,
             list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, order,
             [item.said() for item in self.items], plan.launch, plan.kernel,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import PermutedDims, View, root_of
 from mirabelle.backends.codegen.source import BLOCK
-from mirabelle.backends.host.direct import memory_reader
+from mirabelle.backends.host.direct import memory_reader, reduced_tree
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.matmul import product
 from mirabelle.dispatch import counters, generic, verbs
@@ -196,24 +196,32 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
         general = verb.core.resolve((AbstractArray,)).implementation
         if len(array.parameters) < 2 or array.dtype.char not in "fdl":
             return general
-        out, dtype = array.family[array.dtype, 0], array.dtype
-        neutral = named.neutral(dtype)
+        results = [array.family[array.dtype, n] for n in range(array.ndim + 1)]
+        out, element = results[0], array.dtype
+        neutral = named.neutral(element)
 
-        def reduction(x: Any, *, axis: Any = None, keepdims: bool = False, **options: Any) -> Any:
+        def reduction(
+            x: Any, *, axis: Any = None, keepdims: bool = False, dtype: Any = None, **options: Any
+        ) -> Any:
+            if dtype is not None:
+                options["dtype"] = dtype
             a = _stored(x) if axis is None and not keepdims else None
-            if (
-                a is None
-                or counters.active
-                or not _of_sums()
-                or not 0 < a.size <= 32 * settings.small_size  # (as `is_small` says)
-                or (options and options != {"dtype": None})
-            ):
+            if options or counters.active or not _of_sums():
                 return general(x, axis=axis, keepdims=keepdims, **options)
+            if a is None:
+                found = reduced_tree(named, x._node, axis, keepdims)
+                if found is None:
+                    return general(x, axis=axis, keepdims=keepdims)
+                made = _new(results[len(found.shape)])
+                made._node = found
+                return made
+            if not 0 < a.size <= 32 * settings.small_size:  # (as `is_small` says)
+                return general(x, axis=axis, keepdims=keepdims)
             if a.size <= 4 * settings.small_size:  # (as `direct.evaluate_reduction`)
-                return _array(out, quietly(ufunc.reduce, a, None), dtype)
+                return _array(out, quietly(ufunc.reduce, a, None), element)
             if not a.flags.forc:
-                return general(x, axis=axis, keepdims=keepdims, **options)
-            return _array(out, quietly(_in_blocks, ufunc, a, neutral), dtype)
+                return general(x, axis=axis, keepdims=keepdims)
+            return _array(out, quietly(_in_blocks, ufunc, a, neutral), element)
 
         return reduction
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
 import types
@@ -49,7 +50,12 @@ class Kernel:
 
     @property
     def jitted(self) -> bool:
-        return isinstance(self.program, Jitted)
+        """Does it loop over elements under mb.jit: it, or a function that it calls?"""
+        if isinstance(self.program, Jitted):
+            return True
+        scope: Any = self.program.__globals__
+        called = {i.argval for i in dis.get_instructions(self.program) if i.opname == "LOAD_GLOBAL"}
+        return any(isinstance(scope.get(name), Jitted) for name in called)
 
     @functools.cached_property
     def parameters(self) -> tuple[str, ...]:

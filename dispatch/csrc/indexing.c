@@ -2,6 +2,13 @@
 
 #include "native.h"
 
+/* Is it an integer of Python's, or None? (To ask others may run what takes away what is looked at.) */
+static int
+plain(PyObject *bound)
+{
+    return bound == Py_None || PyLong_CheckExact(bound);
+}
+
 /* One entry of an index, along what is left of the dimensions: as `resolve_index`. */
 static int
 resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, Part *part)
@@ -24,7 +31,10 @@ resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_
         part->data += (i < 0 ? i + n : i) * step;
     }
     else if (PySlice_Check(entry)) {
+        PySliceObject *slice = (PySliceObject *)entry;
         Py_ssize_t start, stop, by;
+        if (!plain(slice->start) || !plain(slice->stop) || !plain(slice->step))
+            return 0;
         if (PySlice_Unpack(entry, &start, &stop, &by) < 0) {
             PyErr_Clear(); /* (Python says what is wrong) */
             return 0;

@@ -5,9 +5,10 @@
 State state;
 PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;
 
-static PyType_Spec *specs[] = {&leaf_spec,    &node_spec,   &operator_spec, &statement_spec,
+#define TYPES 8
+static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec, &statement_spec,
                                &builder_spec, &getter_spec, &setter_spec,   &overrides_spec};
-static PyTypeObject *types[Py_ARRAY_LENGTH(specs)];
+static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
 static int
@@ -40,6 +41,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"broadcast_shapes", &state.broadcast_shapes},
         {"scalar_words", &state.scalar_words},
         {"empty", &state.empty},
+        {"unchanged", &state.unchanged},
         {"counters", &state.counters},
         {"recordings", &state.recordings},
         {"watchers", &state.watchers},
@@ -87,13 +89,12 @@ forget(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
+/* limits(operations of a tree that need no looking at, elements that are few) */
 static PyObject *
-limit(PyObject *module, PyObject *operations)
+limits(PyObject *module, PyObject *args)
 {
-    Py_ssize_t n = PyLong_AsSsize_t(operations);
-    if (n == -1 && PyErr_Occurred())
+    if (!PyArg_ParseTuple(args, "nn", &state.node_limit, &state.few))
         return NULL;
-    state.node_limit = n;
     Py_RETURN_NONE;
 }
 
@@ -123,6 +124,10 @@ described(PyObject *module, PyObject *x)
 static PyObject *
 shown(PyObject *module, PyObject *x)
 {
+    if (!PyType_IsSubtype(Py_TYPE(x), state.wrapper)) {
+        PyErr_SetString(PyExc_TypeError, "A wrapper is expected.");
+        return NULL;
+    }
     return shown_part(x);
 }
 
@@ -159,7 +164,7 @@ what_stands(PyObject *module, PyObject *tree)
 static PyMethodDef methods[] = {
     {"tell", (PyCFunction)(void (*)(void))tell, METH_VARARGS | METH_KEYWORDS, "What is looked at."},
     {"forget", forget, METH_NOARGS, "What dispatch said so far holds no longer."},
-    {"limit", limit, METH_O, "Trees of more operations are looked at as they are made."},
+    {"limits", limits, METH_VARARGS, "What trees are looked at as they are made; what writes are small."},
     {"described", described, METH_O, "What is found in an array of NumPy."},
     {"shown_part", shown, METH_O, "The leaf of what wrappers show of a dense array."},
     {"again", (PyCFunction)(void (*)(void))known_again, METH_FASTCALL, "Do a statement that was met before."},
@@ -175,7 +180,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mirabelle.dispat
 PyMODINIT_FUNC
 PyInit__native(void)
 {
-    static const char *names[] = {"Leaf",    "Node",   "Operator", "Statement",
+    static const char *names[TYPES] = {"Leaf",    "Node",   "Operator", "Statement",
                                   "Builder", "Getter", "Setter",   "Overrides"};
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
@@ -183,7 +188,7 @@ PyInit__native(void)
     state.generation = 1;
     state.active = PyUnicode_InternFromString("active");
     state.show = PyUnicode_InternFromString("_show");
-    for (size_t i = 0; i < Py_ARRAY_LENGTH(specs); i++) {
+    for (int i = 0; i < TYPES; i++) {
         types[i] = (PyTypeObject *)PyType_FromSpec(specs[i]);
         if (types[i] == NULL || PyModule_AddObjectRef(module, names[i], (PyObject *)types[i]) < 0) {
             Py_DECREF(module);

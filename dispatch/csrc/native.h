@@ -50,14 +50,18 @@ typedef struct {
     Py_ssize_t handle_node, view_parent, view_how, view_shape;
     /* Functions of Python for what is not done here. */
     PyObject *capture, *at_once, *broadcast_shapes, *scalar_words, *empty, *show;
+    /* Is `copyto` of host arrays what it is by default? And the generation for which it was asked. */
+    PyObject *unchanged;
+    uint64_t asked;
+    int answer;
     /* Blocks that count are open if counters["active"]; recordings and watchers are lists. */
     PyObject *counters, *active, *recordings, *watchers;
     /* What kernels return through. */
     void *nowhere;
     /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
     uint64_t generation;
-    /* Trees of more operations are looked at as they are made. */
-    Py_ssize_t node_limit;
+    /* Trees of more operations are looked at as they are made; writes of so few elements are NumPy's. */
+    Py_ssize_t node_limit, few;
 } State;
 
 extern State state;

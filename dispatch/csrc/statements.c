@@ -35,7 +35,8 @@ typedef struct {
     int nd;
     Py_ssize_t dims[DIMENSIONS / 4], strides[DIMENSIONS / 4];
     PyObject *dtype, *order;
-    int n, own, results;
+    /* How many items are parts of the destination's memory, and of what is written; how many are stored. */
+    int n, own, rewritten, results;
     Item *items;
     int words, target;
     int64_t *block;
@@ -233,17 +234,34 @@ allocated(PyObject *shape, PyObject *dtype, PyObject *order)
     return array;
 }
 
-/* Give a node its value, and let go of what it was computed from. */
-static Leaf *
-settle(Node *node, PyObject *memory, PyObject *dtype)
+/* Give a node its value (a reference to it), and let go of what it was computed from. */
+static void
+settle(Node *node, Leaf *value)
 {
-    Leaf *value = new_leaf(memory, node->shape, dtype);
-    if (value == NULL)
-        return NULL;
     Py_XSETREF(node->value, (PyObject *)value);
     node->size = 0;
     Py_XSETREF(node->args, Py_NewRef(Py_None));
-    return value;
+}
+
+/* Hold what was compared, while others may run who evaluate the tree, and with it let go of what it reads. */
+static void
+hold(Match *m)
+{
+    for (int i = 0; i < m->at; i++) {
+        PyObject *x = m->met[i];
+        if (IS_NODE(x) && m->statement->items[i].kind == LEAF)
+            x = ((Node *)x)->value;
+        m->met[i] = Py_NewRef(IS_LEAF(x) ? ((Leaf *)x)->view : x);
+    }
+    Py_INCREF(m->statement);
+}
+
+static void
+let_go(Match *m)
+{
+    for (int i = 0; i < m->at; i++)
+        Py_DECREF(m->met[i]);
+    Py_DECREF(m->statement);
 }
 
 /* Is this the tree of a statement? */
@@ -261,7 +279,8 @@ matches(Match *m, Statement *s, Leaf *leaf, char *target, Node *node)
     return 0;
 }
 
-/* Run a statement whose tree was compared, of which nothing has happened yet: 1 done, 0 left, -1 an error. */
+/* Run a statement whose tree was compared and is held, of which nothing has happened yet: 1 done, 0 left, -1 an
+   error. */
 static int
 run(Match *m, char *target)
 {
@@ -303,9 +322,13 @@ run(Match *m, char *target)
     if (done > 0) {
         done = launch(s, block) < 0 ? -1 : 1;
         for (int k = 0; k < results; k++) {
-            if (done > 0 && stored[k]->args != Py_None &&
-                settle(stored[k], made[k], (PyObject *)((Array *)made[k])->descr) == NULL)
-                done = -1;
+            if (done > 0 && stored[k]->args != Py_None) {
+                Leaf *value = new_leaf(made[k], stored[k]->shape, ((Array *)made[k])->descr);
+                if (value == NULL)
+                    done = -1;
+                else
+                    settle(stored[k], value);
+            }
             Py_DECREF(stored[k]);
         }
     }
@@ -348,12 +371,17 @@ settle_written(Node *node, Leaf *leaf, PyObject *index)
 {
     PyObject *how = whole_index(index);
     PyObject *memory = how == NULL ? NULL : PyObject_GetItem(leaf->view, how);
-    Leaf *value = memory == NULL || node->args == Py_None ? NULL : settle(node, memory, leaf->dtype);
+    Leaf *value = memory == NULL ? NULL : new_leaf(memory, node->shape, leaf->dtype);
     Py_XDECREF(how);
     Py_XDECREF(memory);
-    if (value != NULL)
-        show_part(value, leaf);
-    return PyErr_Occurred() ? -1 : 0;
+    if (value == NULL)
+        return -1;
+    show_part(value, leaf);
+    if (node->args == Py_None)
+        Py_DECREF(value);
+    else
+        settle(node, value);
+    return 0;
 }
 
 int
@@ -386,27 +414,24 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         /* Who else reads what is written? (Each part of its memory holds the leaf, and shows its array.) */
         if (count_parts(leaf) != s->own || Py_REFCNT(leaf) > 1 + s->own || Py_REFCNT(view) > 1 + s->own)
             continue;
-        /* What a launch calls of Python must not take away what is looked at. */
-        Py_INCREF(s);
+        hold(&m);
         Py_INCREF(leaf);
+        Py_INCREF(view);
         Py_INCREF(node);
         int done = run(&m, target.data);
         if (done > 0) {
             leaf->writes++;
             Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
-#if PY_VERSION_HEX < 0x030E0000
-            int held = Py_REFCNT(value) > 1;
-#else
-            int held = 1; /* (names of locals are borrowed) */
-#endif
-            if (held && settle_written(node, leaf, index) < 0)
+            /* A tree that read what was written must not be computed again, whoever holds it (references to an
+               argument do not tell: it may be lent); of others, who holds it is spared computing it. */
+            if ((s->rewritten || Py_REFCNT(value) > 1) && settle_written(node, leaf, index) < 0)
                 done = -1;
         }
+        let_go(&m);
         Py_DECREF(node);
+        Py_DECREF(view);
         Py_DECREF(leaf);
-        Py_DECREF(s);
-        if (done)
-            return done;
+        return done; /* (the list may have changed) */
     }
     return 0;
 }
@@ -426,19 +451,23 @@ evaluated_again(PyObject *known, PyObject *tree)
         if (Py_TYPE(s) != statement_type || !is_shape(node->shape, s->nd, s->dims) ||
             !matches(&m, s, NULL, NULL, node))
             continue;
-        Py_INCREF(s);
+        hold(&m);
         Py_INCREF(node);
-        PyObject *memory = allocated(node->shape, s->dtype, s->order);
-        int done = memory == NULL ? -1 : run(&m, ((Array *)memory)->data);
-        Leaf *value = NULL;
-        if (done > 0)
-            value = node->args == Py_None ? (Leaf *)node->value : settle(node, memory, s->dtype);
+        PyObject *memory = allocated(node->shape, s->dtype, s->order), *value = NULL;
+        if (memory != NULL && run(&m, ((Array *)memory)->data) > 0) {
+            if (node->args != Py_None) {
+                Leaf *found = new_leaf(memory, node->shape, s->dtype);
+                if (found != NULL)
+                    settle(node, found);
+            }
+            value = Py_XNewRef(node->value);
+        }
+        if (PyErr_Occurred())
+            Py_CLEAR(value);
         Py_XDECREF(memory);
-        Py_XINCREF(value);
+        let_go(&m);
         Py_DECREF(node);
-        Py_DECREF(s);
-        if (done)
-            return (PyObject *)value;
+        return value; /* (the list may have changed) */
     }
     return NULL;
 }
@@ -450,7 +479,9 @@ static int
 inspect(PyObject *found, PyObject *places, Node *node)
 {
     PyObject *args = node->args;
-    for (Py_ssize_t i = 0; args != NULL && PyTuple_CheckExact(args) && i < PyTuple_GET_SIZE(args); i++) {
+    /* (Of more than a statement can say it does not matter what they are.) */
+    for (Py_ssize_t i = 0; args != NULL && PyTuple_CheckExact(args) && i < PyTuple_GET_SIZE(args) &&
+                           PyList_GET_SIZE(found) <= ITEMS; i++) {
         PyObject *x = PyTuple_GET_ITEM(args, i), *key = PyLong_FromVoidPtr(x);
         int met = key == NULL ? -1 : PyDict_Contains(places, key);
         if (met < 0 || PyDict_SetItem(places, key, Py_None) < 0) {
@@ -570,6 +601,8 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         if (item_of(item, PyList_GET_ITEM(items, i)) < 0)
             break;
         s->own += item->kind == OWN;
+        s->rewritten += item->kind == OWN && item->offset == 0 && item->nd == s->nd &&
+                        same_numbers(s->nd, item->dims, s->dims) && same_numbers(s->nd, item->strides, s->strides);
         s->results += item->kind == NODE && item->stored >= 0;
         if (item->word >= s->words || item->same >= i) {
             PyErr_SetString(PyExc_ValueError, "An item of a statement names what is not there.");
@@ -620,12 +653,28 @@ enum { TREE, PLAIN_NUMBER, VIEW };
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    uint64_t generation;
     PyObject *known, *python;
-    /* What the value is; what number of elements is small (0: none, where writes are somebody's to see). */
     int kind;
-    Py_ssize_t small;
 } Setter;
+
+/* Is `copyto` what it is by default? */
+static int
+unchanged(void)
+{
+    if (state.asked != state.generation) {
+        uint64_t generation = state.generation;
+        PyObject *said = PyObject_CallNoArgs(state.unchanged);
+        int answer = said == NULL ? -1 : PyObject_IsTrue(said);
+        Py_XDECREF(said);
+        if (answer < 0) {
+            PyErr_Clear();
+            return 0;
+        }
+        state.answer = answer;
+        state.asked = generation;
+    }
+    return state.answer;
+}
 
 /* The memory of a value that needs no computing, as NumPy takes it: a new reference; NULL if there is none. */
 static PyObject *
@@ -650,7 +699,9 @@ static int
 put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 {
     PyObject *version = SLOT(x, state.handle_node);
-    if (version == NULL || !IS_LEAF(version) || self->generation != state.generation || !unobserved())
+    if (version == NULL || !IS_LEAF(version) || !unobserved())
+        return 0;
+    if (!unchanged() || version != SLOT(x, state.handle_node))
         return 0;
     Leaf *leaf = (Leaf *)version;
     if (leaf->foreign != Py_False || !IS_ARRAY(leaf->view) || Py_REFCNT(leaf) > 1)
@@ -663,7 +714,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     Py_ssize_t size = 1;
     for (int i = 0; i < target.nd; i++)
         size *= target.dims[i];
-    if (size > self->small)
+    if (size > 4 * state.few)
         return 0;
     PyObject *memory = readable(self->kind, value);
     int done = 0;
@@ -690,7 +741,14 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 static int
 of_itself(PyObject *x, PyObject *index, PyObject *value)
 {
-    if (SLOT(value, state.view_parent) != x)
+    PyObject *version = SLOT(x, state.handle_node);
+    if (SLOT(value, state.view_parent) != x || version == NULL || !IS_LEAF(version) ||
+        !IS_ARRAY(((Leaf *)version)->view))
+        return 0;
+    /* (Entries that are equal need not be alike: True is 1.) */
+    Array *view = (Array *)((Leaf *)version)->view;
+    Part part;
+    if (!resolve_index(index, view->nd, view->dims, view->strides, view->data, &part))
         return 0;
     PyObject *how = whole_index(index);
     int same = how == NULL ? -1 : PyObject_RichCompareBool(how, SLOT(value, state.view_how), Py_EQ);
@@ -710,7 +768,7 @@ setter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
             done = again(self->known, args[0], args[1], args[2]);
         else if (self->kind == VIEW)
             done = of_itself(args[0], args[1], args[2]);
-        if (!done && self->small)
+        if (!done)
             done = put(self, args[0], args[1], args[2]);
         if (done < 0)
             return NULL;
@@ -720,24 +778,21 @@ setter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
     return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
-/* Setter(the statements that are known, what does all else, what the value is, what number of elements is small) */
+/* Setter(the statements that are known, what does all else, what the value is) */
 static PyObject *
 setter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *known, *python;
     int kind;
-    Py_ssize_t small;
-    if (!PyArg_ParseTuple(args, "O!Oin", &PyDict_Type, &known, &python, &kind, &small))
+    if (!PyArg_ParseTuple(args, "O!Oi", &PyDict_Type, &known, &python, &kind))
         return NULL;
     Setter *self = (Setter *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     self->vectorcall = setter_vectorcall;
-    self->generation = state.generation;
     self->known = Py_NewRef(known);
     self->python = Py_NewRef(python);
     self->kind = kind;
-    self->small = small;
     return (PyObject *)self;
 }
 

@@ -20,6 +20,7 @@ from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import operations
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 
@@ -121,7 +122,7 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     if x.carries_derivatives and hasattr(x, "_stored"):  # the parts of a structured array hold dual numbers
         return verbs.reduce_(x._stored(), reduction, axis=axis, dtype=dtype, keepdims=keepdims)
     shape = x.shape
-    axes, kept, empty = shapes(shape, axis, keepdims) or _shapes.__wrapped__(shape, axis, keepdims, None)
+    axes, kept, empty = _plain_shapes(shape, axis, keepdims) or _shapes.__wrapped__(shape, axis, keepdims, None)
     if empty and reduction.name in ("min", "max"):
         name = {"min": "minimum", "max": "maximum"}[reduction.name]
         raise ValueError(
@@ -149,8 +150,23 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     return h
 
 
-def shapes(shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
-    """The axes of a reduction, the shape of its result, whether it is of no elements; None for odd axes."""
+def pending(reduction: Reduction, tree: Any, axis: Any, keepdims: bool) -> Reduced | None:
+    """The reduction of a small tree to its own dtype, without a detour; None where more is to be asked."""
+    if (
+        type(tree) is not Broadcasted
+        or tree.value is not None
+        or tree.size > _FEW
+        or settings.node_limit < 0  # (an eager block)
+    ):
+        return None
+    how = _plain_shapes(tree.shape, axis, keepdims)
+    if how is None or how[2] or _waiting(tree):
+        return None
+    return Reduced(reduction, tree, how[0], keepdims, how[1], tree.sig.out)
+
+
+def _plain_shapes(shape: tuple[int, ...], axis: Any, keepdims: bool) -> Any:
+    """As `_shapes`, kept, for axes as they mostly are; else None."""
     # (The types tell 1 from 1.0, which is no axis.)
     kinds: Any = tuple(map(type, axis)) if type(axis) is tuple else type(axis)
     return _shapes(shape, axis, keepdims, kinds) if kinds in _PLAIN else None

@@ -120,8 +120,13 @@ class _Builder:
         return ref
 
 
-def schedule(root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool = True) -> Request:
-    """Linearise a tree. `force` evaluates a subtree by itself (a reduction, a hoisted part)."""
+def schedule(
+    root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool = True, evaluates: bool = True
+) -> Request:
+    """Linearise a tree. `force` evaluates a subtree by itself (a reduction, a hoisted part).
+
+    Who only wants to know what would be done does not evaluate it: then no part counts as evaluated once more.
+    """
     if type(root) is Leaf:
         return Request(((), (-1,)), [root], [], root.shape, [])
     assert type(root) is Broadcasted
@@ -146,7 +151,7 @@ def schedule(root: Leaf | Broadcasted, force: Callable[[Any], Leaf], store: bool
                         outs.append(ref)
                 else:
                     again.append(node)
-        for node in again:
+        for node in again if evaluates else ():
             node.evaluations += 1
     return Request((tuple(b.steps), tuple(outs)), b.leaves, b.scalars, shape, stored)
 

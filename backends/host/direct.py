@@ -22,7 +22,6 @@ from mirabelle.arraytypes.assign import apart
 from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.reductions import REDUCTIONS, shapes
 from mirabelle.arraytypes.wrappers import (
     PermutedDims,
     View,
@@ -124,39 +123,6 @@ def _reduced(operand: Any, together: list[Reduced]) -> None:
         leaf.dtype = r.dtype
         r.value = leaf
         r.operand = None
-
-
-def reduced_tree(reduction: Any, tree: Any, axis: Any, keepdims: bool) -> Any:
-    """The version of a reduction, to its own dtype, of a tree of few elements, at once; None if that is not it.
-
-    A node would cost more than it saves, and hold what the tree reads. The tree keeps the value that is
-    computed of it on the way.
-    """
-    if (
-        type(tree) is not Broadcasted
-        or tree.value is not None
-        or tree.size > DIRECT_TREE
-        or not 0 < math.prod(tree.shape) <= 4 * settings.small_size
-        or not usable()
-    ):
-        return None
-    how = shapes(tree.shape, axis, keepdims)
-    if how is None:
-        return None
-    axes, kept, _ = how
-    try:
-        out = quietly(_reduced_tree, reduction.ufunc, tree, axes, keepdims)
-    except NotDirect:
-        return None
-    leaf = new_leaf(Leaf)
-    leaf.view = out if type(out) is np.ndarray else np.asarray(out, tree.sig.out)
-    leaf.shape = kept
-    leaf.dtype = tree.sig.out
-    return leaf
-
-
-def _reduced_tree(ufunc: Any, tree: Broadcasted, axes: tuple[int, ...], keepdims: bool) -> Any:
-    return ufunc.reduce(_kept(tree, _value(tree)).view, axes, None, None, keepdims)
 
 
 class _Counted:
@@ -263,7 +229,7 @@ def _calibrate() -> None:
     _reduced_alone = Probe(0)
     seen.clear()
     for _ in range(3):
-        y = verbs.reduce_(verbs.square(x), REDUCTIONS["sum"])
+        y = verbs.sum(verbs.square(x))
         evaluate(y._node)
     _reduced_alone = min(seen)
 

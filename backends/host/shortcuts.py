@@ -214,7 +214,7 @@ class _Statement:
 
     def made(self) -> Any:
         """The statement in C."""
-        request = schedule(self.node, _refused)
+        request = schedule(self.node, _refused, evaluates=False)
         target = self.target
         order = "F" if target.ndim > 1 and abs(target.strides[0]) < abs(target.strides[-1]) else "C"
         if self.leaf is None and (order == "C") != target.flags.c_contiguous:

@@ -13,10 +13,10 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.reductions import REDUCTIONS
+from mirabelle.arraytypes.reductions import REDUCTIONS, pending
 from mirabelle.arraytypes.wrappers import PermutedDims, View, root_of
 from mirabelle.backends.codegen.source import BLOCK
-from mirabelle.backends.host.direct import memory_reader, reduced_tree
+from mirabelle.backends.host.direct import memory_reader
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.matmul import product
 from mirabelle.dispatch import counters, generic, verbs
@@ -209,11 +209,11 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
             if options or counters.active or not _of_sums():
                 return general(x, axis=axis, keepdims=keepdims, **options)
             if a is None:
-                found = reduced_tree(named, x._node, axis, keepdims)
-                if found is None:
+                node = pending(named, x._node, axis, keepdims)
+                if node is None:
                     return general(x, axis=axis, keepdims=keepdims)
-                made = _new(results[len(found.shape)])
-                made._node = found
+                made = _new(results[len(node.shape)])
+                made._node = node
                 return made
             if not 0 < a.size <= 32 * settings.small_size:  # (as `is_small` says)
                 return general(x, axis=axis, keepdims=keepdims)

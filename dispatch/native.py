@@ -6,12 +6,13 @@ does what the Python beside it does in the common case, and hands all else to it
 another interpreter, `MIRABELLE_NATIVE=0`) everything works, and statements of short arrays take several times
 as long. `python -m mirabelle info` says whether they are there.
 
-- `nodes.c`: the nodes of trees, `Leaf` and `Broadcasted`, and what wrappers show of memory (dispatch/tree.py,
-  arraytypes/wrappers.py);
+- `nodes.c`: the nodes of trees, `Leaf`, `Broadcasted` and `Reduced`, and what wrappers show of memory
+  (dispatch/tree.py, arraytypes/wrappers.py);
 - `operators.c`: calls of generic functions by operators, from the types to the method (dispatch/generic.py);
 - `building.c`: how an operation makes a node (arraytypes/elementwise.py);
-- `indexing.c`: views `x[index]` (backends/host/direct.py);
-- `statements.c`: statements and trees that come back (backends/host/shortcuts.py).
+- `reducing.c`: how a reduction makes a node (backends/host/vectors.py);
+- `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
+- `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py).
 
 >>> from mirabelle.dispatch import native
 >>> native.used() in (True, False)
@@ -30,7 +31,7 @@ from mirabelle.dispatch import counters
 from mirabelle.dispatch.settings import settings
 
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-_VERSION = 1
+_VERSION = 2
 
 
 def _found() -> tuple[Any, str]:

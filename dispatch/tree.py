@@ -110,8 +110,40 @@ class NodeFields:
         return self.sig.out
 
 
+class ReducedFields:
+    """What a reduction keeps, in Python."""
+
+    # How many reductions, one after the other, have to be computed before.
+    depth = 0
+    value: Any = None
+    reducers: list[weakref.ref[Any]] | None = None
+    # This process's part of it, where others' have yet to be combined with it.
+    term: Any = None
+
+    def __init__(
+        self,
+        reduction: Any,
+        operand: Any,
+        axes: tuple[int, ...],
+        keepdims: bool,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> None:
+        self.reduction = reduction
+        self.operand: Any = operand
+        self.axes = axes
+        self.keepdims = keepdims
+        self.shape = shape
+        self.dtype = dtype
+        # Reductions of one operand find each other here, and are computed in one pass.
+        waiting = [r for r in operand.reducers or () if _still_waiting(r)]
+        waiting.append(weakref.ref(self))
+        operand.reducers = waiting
+
+
 if not TYPE_CHECKING and native.used():
-    LeafFields, NodeFields = native.module().Leaf, native.module().Node
+    _in_c = native.module()
+    LeafFields, NodeFields, ReducedFields = _in_c.Leaf, _in_c.Node, _in_c.Reduced
 
 
 class Leaf(LeafFields):
@@ -172,38 +204,12 @@ class Broadcasted(NodeFields):
         return _shown(self)
 
 
-class Reduced:
+class Reduced(ReducedFields):
     """A reduction of a version along axes, not computed yet."""
 
     size = 1
     foreign = False
     element = False
-    # How many reductions, one after the other, have to be computed before.
-    depth = 0
-    value: Leaf | None = None
-    reducers: list[weakref.ref[Reduced]] | None = None
-    # This process's part of it, where others' have yet to be combined with it.
-    term: Any = None
-
-    def __init__(
-        self,
-        reduction: Any,
-        operand: Leaf | Broadcasted,
-        axes: tuple[int, ...],
-        keepdims: bool,
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-    ) -> None:
-        self.reduction = reduction
-        self.operand: Leaf | Broadcasted | None = operand
-        self.axes = axes
-        self.keepdims = keepdims
-        self.shape = shape
-        self.dtype = dtype
-        # Reductions of one operand find each other here, and are computed in one pass.
-        waiting = [r for r in operand.reducers or () if _still_waiting(r)]
-        waiting.append(weakref.ref(self))
-        operand.reducers = waiting
 
     def __repr__(self) -> str:
         return format_tree(self)
@@ -240,7 +246,7 @@ def destination(view: Any) -> Leaf:
 
 Version = Leaf | Broadcasted | Reduced
 
-native.tell(leaf=Leaf, node=Broadcasted)
+native.tell(leaf=Leaf, node=Broadcasted, reduced=Reduced)
 # Versions yet to be filled in, for who makes many.
 new_leaf: Callable[[type[Leaf]], Any] = Leaf.__new__
 new_node: Callable[[type[Broadcasted]], Any] = Broadcasted.__new__

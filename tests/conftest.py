@@ -1,6 +1,7 @@
 """What every test stands on: a private kernel cache, two threads, a calm Hypothesis."""
 
 import atexit
+import gc
 import os
 import shutil
 import tempfile
@@ -14,6 +15,8 @@ if "MIRABELLE_TESTS_CACHE" not in os.environ:
 os.environ["MIRABELLE_CACHE_DIR"] = os.path.join(os.environ["MIRABELLE_TESTS_CACHE"], "kernels")
 os.environ["MIRABELLE_NUM_THREADS"] = "2"
 os.environ["MIRABELLE_COMPILER"] = "off"
+# What processes that tests start import is compiled once.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Cards are simulated, unless `python -m tests.gpu` asks for a real one.
 os.environ.setdefault("MIRABELLE_CUDA", "simulated")
 
@@ -38,6 +41,12 @@ def pytest_collection_modifyitems(items):
         for item in items:
             if item.get_closest_marker("card"):
                 item.add_marker(pytest.mark.skip(reason="needs a real card: python -m tests.gpu"))
+
+
+def pytest_collection_finish():
+    # Tens of thousands of tests stay as they are: tests that collect garbage need not look through them.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=WAYS)

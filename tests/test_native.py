@@ -45,6 +45,8 @@ def test_all_works_without_them():
         "no:cacheprovider",
         "-x",
         *[f"tests/{t}.py" for t in tests],
+        "-k",
+        "not every_dtype and not cuda and not dist",
         MIRABELLE_NATIVE="0",
     )
     assert code == 0, text[-3000:]
@@ -281,6 +283,7 @@ def test_integers_that_do_not_fit_say_so(n):
         "z = (y[1:] + x[1:]) * 0.5; z = z.T if z.ndim > 1 else z",
         "np.float64(2.0) * x[1:]; 2 * x; x.T[1:] + 1.0",
         "w = y + 1.0; x[2:] = w[2:] * w[:-2]; w = None",
+        "x[1] = mb.sum(y * x); s = mb.max(y[2:]); x[2] = s; mb.sum(x * y, axis=0); mb.min(x[1:])",
     ],
 )
 def test_nothing_is_kept(statement):
@@ -288,7 +291,7 @@ def test_nothing_is_kept(statement):
     code = compile(statement, "<statement>", "exec")
     with mb.settings.changed(compile_after=8, compiler="inline"):
         x, y = mb.HostArray(np.ones(64)), mb.HostArray(np.ones(64))
-        scope = {"x": x, "y": y, "np": np}
+        scope = {"x": x, "y": y, "np": np, "mb": mb}
 
         def some(n):
             for _ in range(n):
@@ -298,12 +301,15 @@ def test_nothing_is_kept(statement):
 
         some(400)
         watched = [None, x.dtype, verbs.add, (1, 2), np.float64, type(x)]
-        counts = [sys.getrefcount(o) for o in watched]
-        objects = len(gc.get_objects())
-        some(1000)
-        grown = [sys.getrefcount(o) - c for o, c in zip(watched, counts, strict=True)]
-        assert max(map(abs, grown)) < 100, grown
-        assert len(gc.get_objects()) - objects < 100
+        for _ in range(3):  # (what earlier tests left behind may still come and go)
+            counts = [sys.getrefcount(o) for o in watched]
+            objects = len(gc.get_objects())
+            some(1000)
+            grown = [sys.getrefcount(o) - c for o, c in zip(watched, counts, strict=True)]
+            grown.append(len(gc.get_objects()) - objects)
+            if max(map(abs, grown)) < 100:
+                return
+        raise AssertionError(grown)
 
 
 @in_c

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import full
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
@@ -80,8 +81,19 @@ def _reduced(name: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: A
     return out
 
 
-def _total_dtype(x: Any, dtype: Any) -> np.dtype:
-    return checked_dtype(dtype) if _given(dtype) else _summed(as_array(x).dtype)
+def _folded(
+    verb: Any, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any, out: Any, dtype: Any = None
+) -> Any:
+    """A sum, a product, the least or the largest."""
+    if (
+        isinstance(a, AbstractArray)
+        and _is_all(where)
+        and not (_given(initial) or _given(out) or _given(dtype))
+    ):
+        return verb(a, axis=axis, keepdims=_flag(keepdims))
+    if verb is verbs.sum or verb is verbs.prod:
+        dtype = checked_dtype(dtype) if _given(dtype) else _summed(as_array(a).dtype)
+    return into(out, _reduced(verb.__name__, a, axis, keepdims, initial, where, dtype))
 
 
 def sum(
@@ -89,7 +101,7 @@ def sum(
     initial: Any = None, where: Any = True,
 ) -> Any:  # fmt: skip
     """As np.sum."""
-    return into(out, _reduced("sum", a, axis, keepdims, initial, where, _total_dtype(a, dtype)))
+    return _folded(verbs.sum, a, axis, keepdims, initial, where, out, dtype)
 
 
 def prod(
@@ -97,21 +109,21 @@ def prod(
     initial: Any = None, where: Any = True,
 ) -> Any:  # fmt: skip
     """As np.prod."""
-    return into(out, _reduced("prod", a, axis, keepdims, initial, where, _total_dtype(a, dtype)))
+    return _folded(verbs.prod, a, axis, keepdims, initial, where, out, dtype)
 
 
 def min(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
     """As np.min."""
-    return into(out, _reduced("min", a, axis, keepdims, initial, where))
+    return _folded(verbs.min, a, axis, keepdims, initial, where, out)
 
 
 def max(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None, where: Any = True
 ) -> Any:
     """As np.max."""
-    return into(out, _reduced("max", a, axis, keepdims, initial, where))
+    return _folded(verbs.max, a, axis, keepdims, initial, where, out)
 
 
 amin, amax = min, max

@@ -58,7 +58,8 @@ class NotDirect(Exception):
 def evaluate(node: Any) -> Leaf | None:
     """The value of a small node, or None where the ordinary way must be taken."""
     if type(node) is Reduced:
-        return evaluate_reduction(node)
+        found = None if counters.active or not usable() else shortcuts.evaluated(node)
+        return found or evaluate_reduction(node)
     if counters.active or not usable():
         return None
     return shortcuts.evaluated(node) or _evaluate(node)
@@ -416,7 +417,7 @@ def _computed(value: Any) -> Any:
         if leaf is None:
             # (A reduction is evaluated before anything is written, in any case.)
             if type(node) is Reduced:
-                leaf = evaluate_reduction(node) or force(HostArray, node)
+                leaf = evaluate(node) or force(HostArray, node)
             else:
                 leaf = _evaluate(node)
             if leaf is None:
@@ -534,7 +535,7 @@ def write_small(x: Any, how: Any, read: Any, value: Any) -> bool:
     return True
 
 
-def _plain(t: Any) -> bool:
+def plain(t: Any) -> bool:
     """Is it a type of plain host arrays, with its parameters?"""
     return issubclass(t, HostArray) and t.family is HostArray and len(t.parameters) == 2
 
@@ -549,7 +550,7 @@ def _(array: Any, index: type, value: type) -> Any:
         return general
     of_itself = issubclass(value, View) and value.parent_type is array
     may_come_back = (
-        _plain(array) and _plain(value) and value.dtype == array.dtype  # type: ignore[attr-defined]
+        plain(array) and plain(value) and value.dtype == array.dtype  # type: ignore[attr-defined]
     )
 
     def setitem(x: Any, index: Any, value: Any) -> None:
@@ -584,7 +585,7 @@ def _(array: Any, index: type, value: type) -> Any:
         not native.used()
         or kind is None
         or (kind == 0 and not may_come_back)
-        or (kind == 2 and not _plain(array))
+        or (kind == 2 and not plain(array))
     ):
         return setitem
     return native.module().Setter(shortcuts.known, setitem, kind)
@@ -633,7 +634,7 @@ def _(array: Any, values: Any) -> Any:
     read = value_reader(values, array.dtype)
     if read is None:
         return general
-    may_come_back = _plain(array.parent_type) and _plain(values)
+    may_come_back = plain(array.parent_type) and plain(values)
 
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
         parent = dest._parent

@@ -189,6 +189,26 @@ class ReductionPlan:
             for u, p, v in zip(self.ufuncs, partials, self.neutrals, strict=True)
         ]
 
+    def alone(self) -> bool:
+        """Is the kernel all there is to do: one partial result for each result?"""
+        return (self.parts if self.arrangement.inner_kept else self.reduced * self.blocks) == 1
+
+    def as_numpys(self, node: Reduced) -> bool:
+        """Is the result of the kernel, one partial result for each, NumPy's to the last bit?
+
+        The largest is, whatever the order; blocks are added up by NumPy's own rule, a few rows in their order.
+        """
+        exact = node.dtype.kind in "biu" or node.reduction.name in ("min", "max", "any", "all")
+        return exact or not self.arrangement.inner_kept or self.reduced <= GROUP
+
+    def distances(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The strides of the results, which lie in the order of memory, for an array of their shape."""
+        results = (
+            np.empty(math.prod(self.in_memory), self.dtypes[0]).reshape(self.in_memory).transpose(self.back)
+        )
+        strides = iter([s for s, n in zip(results.strides, results.shape, strict=True) if n != 1])
+        return tuple([0 if n == 1 else next(strides) for n in shape])
+
     # Compiled
 
     def ready(self, wait: bool = False) -> bool:

@@ -1,10 +1,11 @@
 """Trees that come back: what knows one again and runs its kernel.
 
 `x[how] = tree` asks who else reads the old contents, makes a program of the tree and looks for its plan; a tree
-that is evaluated for itself does the like. For one that comes back with arrays of the same layouts all this is
-written down as a *statement*: what stands in the tree, who is held by others, and the argument block of the
-kernel. dispatch/csrc/statements.c compares trees with it, and runs the kernel where everything is as it was. If
-anything is not, nothing has happened, and the tree goes the ordinary way. (So it does where C was not built.)
+that is evaluated for itself does the like, and so does a reduction. For one that comes back with arrays of the
+same layouts all this is written down as a *statement*: what stands in the tree, who is held by others, and the
+argument block of the kernel. dispatch/csrc/statements.c compares trees with it, and runs the kernel where
+everything is as it was. If anything is not, nothing has happened, and the tree goes the ordinary way. (So it
+does where C was not built.)
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from mirabelle.arraytypes.assign import apart, fallible
 from mirabelle.arraytypes.dense import _order
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.host import layout, run
+from mirabelle.backends.host.reduce import ReductionPlan, waiting
 from mirabelle.backends.host.run import LaunchPlan
 from mirabelle.dispatch import native
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Broadcasted, Leaf
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 # Statements by the sig at the root, the size of the tree, and whether it was written to a part of an array (0)
-# or evaluated for itself (1): those that were met last.
+# or evaluated for itself (1); reductions by their tree (a leaf: its dtype), written (2) or evaluated (3): those
+# that were met last.
 known: dict[Any, list[Any]] = {}
 # How often trees were met that nothing knew, by the same.
 _met: dict[Any, int] = {}
@@ -49,21 +52,19 @@ usable: Callable[[], bool] = lambda: False
 
 def write(x: Any, how: Any, value: Any) -> bool:
     """Do `x[how] = value`, if it was met before: False where it was not, and nothing has happened."""
-    node = value._node
-    if _in_c is None or type(node) is not Broadcasted or node.args is None:
+    if _in_c is None or _settled(value._node):
         return False
-    del node  # (it is counted who holds it)
     if _in_c.again(known, x, how, value):
         return True
     node = value._node
-    if type(node) is Broadcasted and node.args is not None:
+    if not _settled(node):
         _note(node, 0, lambda: _written(x, how, node))
     return False
 
 
-def evaluated(node: Broadcasted) -> Leaf | None:
-    """The value of a tree that was met before: None where it was not, and nothing has happened."""
-    if _in_c is None or node.args is None:
+def evaluated(node: Broadcasted | Reduced) -> Leaf | None:
+    """The value of a tree or reduction that was met before: None where it was not, and nothing has happened."""
+    if _in_c is None or _settled(node):
         return None
     found = _in_c.evaluated_again(known, node)
     if found is None:
@@ -71,15 +72,27 @@ def evaluated(node: Broadcasted) -> Leaf | None:
     return found  # type: ignore[no-any-return]
 
 
-def _note(node: Broadcasted, way: int, make: Callable[[], Any]) -> None:
-    """Count a tree that nothing knew, and write it down now and then."""
-    key = node.sig, node.size, way
+def _settled(node: Any) -> bool:
+    if type(node) is Broadcasted:
+        return node.args is None
+    return type(node) is not Reduced or node.value is not None
+
+
+def _note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any]) -> None:
+    """Count what nothing knew, and write it down now and then."""
+    tree: Any = node
+    if type(node) is Reduced:
+        tree, way = node.operand, way + 2
+        if tree is None:
+            return
+    key: Any = (tree.dtype, 0, way) if type(tree) is Leaf else (tree.sig, tree.size, way)
     met = _met[key] = _met.get(key, 0) + 1
     # (Kernels come late, and some trees never come back alike: they are not looked at each time.)
     if met % (8 if met <= 8 * _MOST else 64) or (
-        met < settings.compile_after and math.prod(node.shape) <= settings.small_size
+        met < settings.compile_after and math.prod(tree.shape) <= settings.small_size
     ):
         return
+    del tree  # (it is counted who holds it)
     if len(_met) > KINDS:
         _met.clear()
         known.clear()
@@ -96,7 +109,7 @@ class Unfit(Exception):
     """The tree has something that no statement says."""
 
 
-def _written(x: Any, how: Any, node: Broadcasted) -> Any:
+def _written(x: Any, how: Any, node: Broadcasted | Reduced) -> Any:
     """The statement of a tree that is about to be written to a part of an array."""
     leaf = x._node
     if not usable() or type(leaf) is not Leaf or leaf.foreign or leaf.root is not None:
@@ -104,13 +117,16 @@ def _written(x: Any, how: Any, node: Broadcasted) -> Any:
     target = leaf.view[how]
     if node.shape != target.shape or node.dtype != target.dtype:
         raise Unfit
-    return _Statement(node, leaf, target).made()
+    made: Any = _Reduction if type(node) is Reduced else _Statement
+    return made(node, leaf, target).made()
 
 
-def _evaluated(node: Broadcasted) -> Any:
-    """The statement of a tree that is about to be evaluated for itself."""
+def _evaluated(node: Broadcasted | Reduced) -> Any:
+    """The statement of a tree, or a reduction, that is about to be evaluated for itself."""
     if not usable():
         raise Unfit
+    if type(node) is Reduced:
+        return _Reduction(node, None, np.empty(node.shape, node.dtype)).made()
     return _Statement(node, None, np.empty(node.shape, node.dtype, _order(node))).made()  # type: ignore[call-overload]
 
 
@@ -139,28 +155,40 @@ class _Item:
 class _Statement:
     """What stands in a tree, and what is done then."""
 
-    def __init__(self, node: Broadcasted, leaf: Leaf | None, target: np.ndarray) -> None:
-        if not 0 < target.ndim <= _DIMENSIONS or not target.size or node.value is not None or fallible(node):
+    def __init__(self, node: Any, leaf: Leaf | None, target: np.ndarray) -> None:
+        if not target.ndim > 0 or node.value is not None:
+            raise Unfit
+        self._looked_at(node, node, leaf, target)
+
+    def _looked_at(self, node: Any, tree: Any, leaf: Leaf | None, target: np.ndarray) -> None:
+        if not target.ndim <= _DIMENSIONS >= len(tree.shape) or not target.size or fallible(tree):
             raise Unfit
         self.node, self.leaf, self.target = node, leaf, target
+        self.shape = tree.shape
         self.items: list[_Item] = []
         self.numbers: dict[int, Any] = {}
         self.places: dict[int, int] = {}
         # The parts of what is written to, and how many show what is written.
         self.own: list[Leaf] = []
         self.rewritten = 0
-        found = _in_c.inspected(node)
+        found = _in_c.inspected(tree)
         if len(found) > _ITEMS:
             raise Unfit
         self.uses = collections.Counter(id(x) for x, _, _ in found if type(x) is Broadcasted)
         references = iter([count for _, count, _ in found])
         del found  # (what is asked below counts who holds the nodes)
-        self._operands(node, references)
+        if type(tree) is Leaf:
+            self._operands((tree,), references)
+        else:
+            self._operands(self._args(tree), references)
 
-    def _operands(self, node: Any, references: Iterator[int]) -> None:
-        args = node.args
-        if node.sig.op.nout > 1 or args is None:
+    @staticmethod
+    def _args(node: Any) -> Any:
+        if node.args is None or node.sig.op.nout > 1:
             raise Unfit
+        return node.args
+
+    def _operands(self, args: Any, references: Iterator[int]) -> None:
         for a in args:
             count = next(references)
             kind = type(a)
@@ -183,7 +211,7 @@ class _Statement:
                 self._node(a, count, references)
 
     def _node(self, a: Any, count: int, references: Iterator[int]) -> None:
-        if a.shape != self.target.shape:
+        if a.shape != self.shape:
             raise Unfit
         item = _Item(_NODE, a.sig)
         item.uses = self.uses[id(a)]
@@ -192,7 +220,7 @@ class _Statement:
         self.places[id(a)] = len(self.items)
         self.items.append(item)
         before = self.rewritten
-        self._operands(a, references)
+        self._operands(self._args(a), references)
         if item.held and self.rewritten > before:
             raise Unfit  # whoever holds it would find what is written here
 
@@ -244,7 +272,7 @@ class _Statement:
             [item.said() for item in self.items], plan.launch, plan.kernel,
         )  # fmt: skip
 
-    def _place_leaves(self, request: Any, plan: LaunchPlan, outs: int) -> None:
+    def _place_leaves(self, request: Any, plan: Any, outs: int) -> None:
         places: dict[Any, int] = {leaf.key(): i for i, leaf in enumerate(request.leaves)}
         first: dict[int, int] = {}
         for number, item in enumerate(self.items):
@@ -259,7 +287,7 @@ class _Statement:
         if len(first) < len(request.leaves):
             raise Unfit
 
-    def _place_numbers(self, request: Any, plan: LaunchPlan, program: Any) -> None:
+    def _place_numbers(self, request: Any, plan: Any, program: Any) -> None:
         words = {j: (plan.scalars + 2 * k, dtype) for k, (j, dtype) in enumerate(program.scalar_slots)}
         if len(words) < len(program.scalar_slots):  # one number in several dtypes
             raise Unfit
@@ -281,6 +309,48 @@ class _Statement:
                 item.word = at
         if len(first) < len(words):
             raise Unfit
+
+
+class _Reduction(_Statement):
+    """What stands in the tree of a reduction, and what is done then."""
+
+    def __init__(self, node: Reduced, leaf: Leaf | None, target: np.ndarray) -> None:
+        if node.operand is None or node.reduction.scalar is not None or waiting(node) != [node]:
+            raise Unfit
+        if (
+            node.reduction.neutral(node.dtype) is None
+            or not 0 < math.prod(node.operand.shape) < settings.thread_size
+        ):
+            raise Unfit
+        self._looked_at(node, node.operand, leaf, target)
+
+    def made(self) -> Any:
+        """The statement in C."""
+        node, target = self.node, self.target
+        request = schedule(node.operand, _refused, evaluates=False)
+        program = program_for(request, (node.dtype,))
+        if request.stored or program.user_functions or not run.has_kernel(program):
+            raise Unfit
+        plan = ReductionPlan(program, self.shape, node.axes, [node], [], [r.view for r in request.leaves])
+        if not plan.alone() or not (math.prod(self.shape) > 4 * settings.small_size or plan.as_numpys(node)):
+            raise Unfit
+        if not plan.asked() or len(plan.words) > _WORDS:
+            raise Unfit
+        distances = plan.distances(target.shape)
+        at_once = not self.own and all(
+            n == 1 or a == b for n, a, b in zip(target.shape, distances, target.strides, strict=True)
+        )
+        self._place_leaves(request, plan, 1)
+        self._place_numbers(request, plan, program)
+        neutral = np.asarray(node.reduction.neutral(node.dtype), node.dtype)
+        columns = plan.arrangement.inner_kept
+        return _in_c.Statement(
+            plan.kernel.address, plan.kept, plan.inner, settings.thread_size,
+            list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, "C",
+            [item.said() for item in self.items], None, plan.kernel,
+            node.reduction, node.axes, self.shape, neutral.tobytes(), distances,
+            0 if at_once else target.nbytes, plan.reduced if columns else 0,
+        )  # fmt: skip
 
 
 def _refused(version: Any) -> Any:

@@ -16,10 +16,10 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.reductions import REDUCTIONS, pending
 from mirabelle.arraytypes.wrappers import PermutedDims, View, root_of
 from mirabelle.backends.codegen.source import BLOCK
-from mirabelle.backends.host.direct import memory_reader
+from mirabelle.backends.host.direct import memory_reader, plain
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.matmul import product
-from mirabelle.dispatch import counters, generic, verbs
+from mirabelle.dispatch import counters, generic, native, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, new_leaf
 
@@ -223,9 +223,26 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
                 return general(x, axis=axis, keepdims=keepdims)
             return _array(out, quietly(_in_blocks, ufunc, a, neutral), element)
 
-        return reduction
+        return _in_c(named, results, element, reduction)
+
+    def generated_of_views(view: Any) -> Any:
+        general = verb.core.resolve((AbstractArray,)).implementation
+        array = view.parent_type
+        if not plain(array) or view.dtype != array.dtype or array.dtype.char not in "fdl":
+            return general
+        results = [array.family[array.dtype, n] for n in range(view.ndim + 1)]
+        return _in_c(named, results, array.dtype, general)
 
     verb.generated(generated, signature=(HostArray,))
+    if native.used():
+        verb.generated(generated_of_views, signature=(View,))
+
+
+def _in_c(reduction: Any, results: list[Any], dtype: np.dtype, python: Any) -> Any:
+    """What makes nodes of small trees and of views in C, and asks Python for all else."""
+    if not native.used():
+        return python
+    return native.module().Reducer(reduction, tuple(results), dtype, _of_sums, python)
 
 
 for _verb, _ufunc in (

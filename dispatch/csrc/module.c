@@ -5,9 +5,9 @@
 State state;
 PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;
 
-#define TYPES 8
-static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec, &statement_spec,
-                               &builder_spec, &getter_spec, &setter_spec,   &overrides_spec};
+#define TYPES 10
+static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec,  &statement_spec, &builder_spec,
+                                   &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec};
 static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
@@ -32,6 +32,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
     } objects[] = {
         {"leaf", (PyObject **)&state.leaf},
         {"node", (PyObject **)&state.node},
+        {"reduced", (PyObject **)&state.reduced},
         {"array", (PyObject **)&state.array},
         {"dense", (PyObject **)&state.dense},
         {"wrapper", (PyObject **)&state.wrapper},
@@ -180,14 +181,17 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mirabelle.dispat
 PyMODINIT_FUNC
 PyInit__native(void)
 {
-    static const char *names[TYPES] = {"Leaf",    "Node",   "Operator", "Statement",
-                                  "Builder", "Getter", "Setter",   "Overrides"};
+    static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
+                                       "Getter", "Setter", "Overrides", "Reduced",   "Reducer"};
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
     state.generation = 1;
     state.active = PyUnicode_InternFromString("active");
     state.show = PyUnicode_InternFromString("_show");
+    state.axis = PyUnicode_InternFromString("axis");
+    state.dtype = PyUnicode_InternFromString("dtype");
+    state.keepdims = PyUnicode_InternFromString("keepdims");
     for (int i = 0; i < TYPES; i++) {
         types[i] = (PyTypeObject *)PyType_FromSpec(specs[i]);
         if (types[i] == NULL || PyModule_AddObjectRef(module, names[i], (PyObject *)types[i]) < 0) {
@@ -200,7 +204,7 @@ PyInit__native(void)
     builder_type = types[4];
     getter_type = types[5];
     setter_type = types[6];
-    if (PyModule_AddIntConstant(module, "VERSION", 1) < 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 2) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -42,10 +42,16 @@ typedef struct {
     Py_ssize_t size, evaluations;
 } Node;
 
+typedef struct {
+    PyObject_HEAD
+    PyObject *reduction, *operand, *axes, *keepdims, *shape, *dtype, *value, *reducers, *term;
+    Py_ssize_t depth;
+} Reduced;
+
 /* What mirabelle's modules said of themselves. */
 typedef struct {
     /* The classes made of Leaf and Node, NumPy's, and those of dense arrays, wrappers and views. */
-    PyTypeObject *leaf, *node, *array, *dense, *wrapper, *view;
+    PyTypeObject *leaf, *node, *reduced, *array, *dense, *wrapper, *view;
     /* Where handles keep their version; views their parent, index and shape. */
     Py_ssize_t handle_node, view_parent, view_how, view_shape;
     /* Functions of Python for what is not done here. */
@@ -56,6 +62,8 @@ typedef struct {
     int answer;
     /* Blocks that count are open if counters["active"]; recordings and watchers are lists. */
     PyObject *counters, *active, *recordings, *watchers;
+    /* Names of options. */
+    PyObject *axis, *dtype, *keepdims;
     /* What kernels return through. */
     void *nowhere;
     /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
@@ -70,6 +78,7 @@ extern Py_ssize_t foreign_size;
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 #define IS_LEAF(x) (Py_TYPE(x) == state.leaf)
 #define IS_NODE(x) (Py_TYPE(x) == state.node)
+#define IS_REDUCED(x) (Py_TYPE(x) == state.reduced)
 #define IS_ARRAY(x) (Py_TYPE(x) == state.array)
 
 /* nodes.c */
@@ -77,8 +86,14 @@ Leaf *new_leaf(PyObject *view, PyObject *shape, PyObject *dtype);
 void show_part(Leaf *part, Leaf *root);
 Py_ssize_t count_parts(Leaf *root);
 PyObject *shown_part(PyObject *x);
+int has_value(Node *node);
+/* A reduction of an operand, which is told of it; NULL with an error. */
+PyObject *new_reduced(PyObject *reduction, PyObject *operand, PyObject *axes, int keepdims, PyObject *shape,
+                      PyObject *dtype);
+/* Does nobody else wait for another reduction of the operand? */
+int waits_alone(Reduced *reduced);
 
-/* operators.c, building.c, indexing.c, statements.c */
+/* operators.c, building.c, reducing.c, indexing.c, statements.c, assigning.c */
 typedef struct {
     char *data;
     int nd;
@@ -90,14 +105,16 @@ int resolve_index(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssiz
                   Part *part);
 /* The index as a tuple with an ellipsis. */
 PyObject *whole_index(PyObject *index);
+/* Is nothing going on that wants to know of statements? */
+int unobserved(void);
 /* Do the statement again, if it was met before: 1 done, 0 not met, -1 an error. */
 int again(PyObject *known, PyObject *x, PyObject *index, PyObject *value);
 /* The value of a tree that was met before; NULL, without an error, if it was not. */
 PyObject *evaluated_again(PyObject *known, PyObject *tree);
 PyObject *inspected(PyObject *tree);
 
-extern PyType_Spec leaf_spec, node_spec, operator_spec, overrides_spec, builder_spec, getter_spec, setter_spec,
-    statement_spec;
+extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec, reducer_spec,
+    getter_spec, setter_spec, statement_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;
 
 #endif

@@ -323,6 +323,189 @@ PyType_Spec node_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, node_slots,
 };
 
+int
+has_value(Node *node)
+{
+    return node->value != NULL && IS_LEAF(node->value);
+}
+
+/* Reductions */
+
+static PyObject *
+reduced_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    Reduced *self = (Reduced *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    NONE_TO(self->operand);
+    NONE_TO(self->value);
+    NONE_TO(self->reducers);
+    NONE_TO(self->term);
+    return (PyObject *)self;
+}
+
+/* Whom a weak reference names: borrowed, or NULL. */
+static PyObject *
+named_by(PyObject *reference)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *x = NULL;
+    if (PyWeakref_GetRef(reference, &x) > 0)
+        Py_DECREF(x); /* (others hold it as long as nothing else runs) */
+    return x;
+#else
+    PyObject *x = PyWeakref_GetObject(reference);
+    return x == Py_None ? NULL : x;
+#endif
+}
+
+/* Where an operand keeps the reductions that wait for it. */
+static PyObject **
+waiting_for(PyObject *operand)
+{
+    if (PyObject_TypeCheck(operand, state.leaf))
+        return &((Leaf *)operand)->reducers;
+    if (PyObject_TypeCheck(operand, state.node))
+        return &((Node *)operand)->reducers;
+    return NULL;
+}
+
+static int
+still_waits(PyObject *reference)
+{
+    PyObject *x = PyWeakref_CheckRef(reference) ? named_by(reference) : NULL;
+    return x != NULL && (!PyObject_TypeCheck(x, state.reduced) || ((Reduced *)x)->value == Py_None);
+}
+
+/* Reductions of one operand find each other by it, and are computed in one pass: 0, or -1. */
+static int
+wait_for(PyObject *self, PyObject *operand)
+{
+    PyObject **place = waiting_for(operand);
+    if (place == NULL) {
+        PyErr_SetString(PyExc_TypeError, "A leaf or an operation is reduced.");
+        return -1;
+    }
+    PyObject *found = PyList_New(0), *mine = PyWeakref_NewRef(self, NULL);
+    int fine = found != NULL && mine != NULL;
+    for (Py_ssize_t i = 0; fine && *place != NULL && PyList_CheckExact(*place) && i < PyList_GET_SIZE(*place); i++)
+        if (still_waits(PyList_GET_ITEM(*place, i)))
+            fine = PyList_Append(found, PyList_GET_ITEM(*place, i)) == 0;
+    fine = fine && PyList_Append(found, mine) == 0;
+    Py_XDECREF(mine);
+    if (!fine) {
+        Py_XDECREF(found);
+        return -1;
+    }
+    Py_XSETREF(*place, found);
+    return 0;
+}
+
+int
+waits_alone(Reduced *reduced)
+{
+    PyObject **place = waiting_for(reduced->operand);
+    if (place == NULL || *place == NULL || !PyList_CheckExact(*place))
+        return 0;
+    Py_ssize_t n = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(*place); i++)
+        n += still_waits(PyList_GET_ITEM(*place, i));
+    return n == 1;
+}
+
+static int
+set_reduced(Reduced *self, PyObject *reduction, PyObject *operand, PyObject *axes, PyObject *keepdims,
+            PyObject *shape, PyObject *dtype)
+{
+    Py_XSETREF(self->reduction, Py_NewRef(reduction));
+    Py_XSETREF(self->operand, Py_NewRef(operand));
+    Py_XSETREF(self->axes, Py_NewRef(axes));
+    Py_XSETREF(self->keepdims, Py_NewRef(keepdims));
+    Py_XSETREF(self->shape, Py_NewRef(shape));
+    Py_XSETREF(self->dtype, Py_NewRef(dtype));
+    return wait_for((PyObject *)self, operand);
+}
+
+static int
+reduced_init(Reduced *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"reduction", "operand", "axes", "keepdims", "shape", "dtype", NULL};
+    PyObject *reduction, *operand, *axes, *keepdims, *shape, *dtype;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOO", names, &reduction, &operand, &axes, &keepdims, &shape,
+                                     &dtype))
+        return -1;
+    return set_reduced(self, reduction, operand, axes, keepdims, shape, dtype);
+}
+
+PyObject *
+new_reduced(PyObject *reduction, PyObject *operand, PyObject *axes, int keepdims, PyObject *shape, PyObject *dtype)
+{
+    PyObject *self = reduced_new(state.reduced, NULL, NULL);
+    if (self != NULL && set_reduced((Reduced *)self, reduction, operand, axes, keepdims ? Py_True : Py_False, shape,
+                                    dtype) < 0)
+        Py_CLEAR(self);
+    return self;
+}
+
+static int
+reduced_traverse(Reduced *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(self->reduction);
+    Py_VISIT(self->operand);
+    Py_VISIT(self->axes);
+    Py_VISIT(self->keepdims);
+    Py_VISIT(self->shape);
+    Py_VISIT(self->dtype);
+    Py_VISIT(self->value);
+    Py_VISIT(self->reducers);
+    Py_VISIT(self->term);
+    return 0;
+}
+
+static int
+reduced_clear(Reduced *self)
+{
+    Py_CLEAR(self->reduction);
+    Py_CLEAR(self->operand);
+    Py_CLEAR(self->axes);
+    Py_CLEAR(self->keepdims);
+    Py_CLEAR(self->shape);
+    Py_CLEAR(self->dtype);
+    Py_CLEAR(self->value);
+    Py_CLEAR(self->reducers);
+    Py_CLEAR(self->term);
+    return 0;
+}
+
+static void
+reduced_dealloc(Reduced *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    reduced_clear(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef reduced_members[] = {
+    FIELD(Reduced, reduction), FIELD(Reduced, operand), FIELD(Reduced, axes), FIELD(Reduced, keepdims),
+    FIELD(Reduced, shape), FIELD(Reduced, dtype), FIELD(Reduced, value), FIELD(Reduced, reducers),
+    FIELD(Reduced, term), NUMBER(Reduced, depth),
+    {NULL},
+};
+
+static PyType_Slot reduced_slots[] = {
+    {Py_tp_new, reduced_new},           {Py_tp_init, reduced_init},   {Py_tp_dealloc, reduced_dealloc},
+    {Py_tp_traverse, reduced_traverse}, {Py_tp_clear, reduced_clear}, {Py_tp_members, reduced_members},
+    {0, NULL},
+};
+
+PyType_Spec reduced_spec = {
+    "mirabelle.dispatch._native.Reduced", sizeof(Reduced), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, reduced_slots,
+};
+
 /* What a chain of wrappers shows of the memory at its bottom: a new reference. */
 static PyObject *
 memory_through(PyObject *x, PyObject *memory)

@@ -4,6 +4,7 @@
 
 #define ITEMS 64
 #define WORDS 400
+#define NEAR 4096
 
 /* What stands in a tree, in the order in which it is met, each node before its operands. */
 enum { NODE, REPEATED, LEAF, OWN, SCALAR };
@@ -41,7 +42,13 @@ typedef struct {
     int words, target;
     int64_t *block;
     Kernel kernel;
-    int64_t rows, inner, most;
+    int64_t rows, inner, most, folded;
+    /* Of a reduction: what it is, of which dimensions of what shape; the value that changes nothing, with which
+       results begin (a reduction of rows); how far apart results are in memory of their own that the kernel writes,
+       and its size (0: it writes where results belong). NULL for a tree. */
+    PyObject *reduction, *axes, *neutral;
+    int over;
+    Py_ssize_t operand[DIMENSIONS / 4], apart[DIMENSIONS / 4], scratch;
     /* Launches it over threads; what lives as long as this. */
     PyObject *launch, *keep;
 } Statement;
@@ -82,12 +89,6 @@ static int
 same_shape(PyObject *a, PyObject *b)
 {
     return a == b || (a != NULL && b != NULL && PyObject_RichCompareBool(a, b, Py_EQ) == 1);
-}
-
-static int
-has_value(Node *node)
-{
-    return node->value != NULL && IS_LEAF(node->value);
 }
 
 static int match_node(Match *m, Node *node);
@@ -264,30 +265,54 @@ let_go(Match *m)
     Py_DECREF(m->statement);
 }
 
-/* Is this the tree of a statement? */
+/* Is this what a statement is of? (A leaf stands for itself: it is the operand of a reduction.) */
 static int
-matches(Match *m, Statement *s, Leaf *leaf, char *target, Node *node)
+matches(Match *m, Statement *s, Leaf *leaf, char *target, PyObject *operand)
 {
     m->statement = s;
     m->leaf = leaf;
     m->target = target;
-    m->shape = node->shape;
+    m->shape = IS_NODE(operand) ? ((Node *)operand)->shape : NULL;
     m->at = m->own = 0;
-    if (s->generation == state.generation && match_node(m, node) && m->at == s->n && m->own == s->own)
+    if (s->generation == state.generation &&
+        (IS_NODE(operand) ? match_node(m, (Node *)operand) : match_operand(m, operand)) && m->at == s->n &&
+        m->own == s->own)
         return 1;
     PyErr_Clear();
     return 0;
 }
 
-/* Run a statement whose tree was compared and is held, of which nothing has happened yet: 1 done, 0 left, -1 an
-   error. */
 static int
-run(Match *m, char *target)
+matches_reduction(Match *m, Statement *s, Leaf *leaf, char *target, Reduced *reduced)
+{
+    PyObject *shape = IS_NODE(reduced->operand) ? ((Node *)reduced->operand)->shape : NULL;
+    return s->reduction == reduced->reduction && (shape == NULL || is_shape(shape, s->over, s->operand)) &&
+           (reduced->axes == s->axes || PyObject_RichCompareBool(reduced->axes, s->axes, Py_EQ) == 1) &&
+           matches(m, s, leaf, target, reduced->operand);
+}
+
+/* Is it a reduction that a statement may be of: pending, alone, of a leaf or of a tree that nobody else holds? */
+static int
+may_come_back(Reduced *reduced)
+{
+    PyObject *operand = reduced->operand;
+    if (reduced->value != Py_None || operand == NULL)
+        return 0;
+    if (IS_NODE(operand)) {
+        Node *node = (Node *)operand;
+        if (node->args == NULL || node->args == Py_None || Py_REFCNT(node) > 1)
+            return 0;
+    }
+    else if (!IS_LEAF(operand))
+        return 0;
+    return waits_alone(reduced);
+}
+
+/* The argument block of what was compared: 1, or 0 where a number is none. */
+static int
+fill(Match *m, char *target, int64_t *block)
 {
     Statement *s = m->statement;
-    int64_t block[WORDS];
-    PyObject *made[ITEMS], *order = s->order;
-    int results = 0, done = 1;
     memcpy(block, s->block, s->words * sizeof *block);
     block[s->target] = (int64_t)(intptr_t)target;
     for (int i = 0; i < s->n; i++) {
@@ -301,6 +326,73 @@ run(Match *m, char *target)
             return 0;
         }
     }
+    return 1;
+}
+
+/* Results of a reduction to where they belong. */
+static void
+deliver(const Statement *s, int d, const char *from, char *to)
+{
+    Py_ssize_t size = PyBytes_GET_SIZE(s->neutral);
+    if (d == s->nd) {
+        memcpy(to, from, size);
+        return;
+    }
+    if (d == s->nd - 1 && size == 8)
+        for (Py_ssize_t i = 0; i < s->dims[d]; i++)
+            memcpy(to + i * s->strides[d], from + i * s->apart[d], 8);
+    else if (d == s->nd - 1 && size == 4)
+        for (Py_ssize_t i = 0; i < s->dims[d]; i++)
+            memcpy(to + i * s->strides[d], from + i * s->apart[d], 4);
+    else
+        for (Py_ssize_t i = 0; i < s->dims[d]; i++)
+            deliver(s, d + 1, from + i * s->apart[d], to + i * s->strides[d]);
+}
+
+/* As `run`, of a reduction. */
+static int
+run_reduction(Match *m, char *target)
+{
+    Statement *s = m->statement;
+    int64_t block[WORDS];
+    _Alignas(64) char near[NEAR];
+    char *memory = s->scratch == 0 ? target : s->scratch <= NEAR ? near : PyMem_Malloc(s->scratch);
+    if (memory == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int done = fill(m, memory, block);
+    if (done) {
+        /* (A reduction of rows adds each to what is there.) */
+        Py_ssize_t size = PyBytes_GET_SIZE(s->neutral);
+        for (int64_t i = 0; s->folded == 0 && i < s->rows; i++)
+            memcpy(memory + i * size, PyBytes_AS_STRING(s->neutral), size);
+        for (int i = 0; i < s->n; i++)
+            if (s->items[i].kind == NODE && s->items[i].held)
+                ((Node *)m->met[i])->evaluations++;
+        int64_t last = s->folded ? s->folded : 1;
+        s->kernel(state.nowhere, state.nowhere, (int64_t)(intptr_t)block, 0, s->rows, 0, s->inner, 0, last, 0);
+        if (s->scratch)
+            deliver(s, 0, memory, target);
+    }
+    if (memory != target && memory != near)
+        PyMem_Free(memory);
+    return done;
+}
+
+/* Run a statement whose tree was compared and is held, of which nothing has happened yet: 1 done, 0 left, -1 an
+   error. */
+static int
+run(Match *m, char *target)
+{
+    Statement *s = m->statement;
+    int64_t block[WORDS];
+    PyObject *made[ITEMS], *order = s->order;
+    int results = 0, done = 1;
+    if (s->reduction != NULL)
+        return run_reduction(m, target);
+    if (!fill(m, target, block))
+        return 0;
     for (int i = 0; i < s->n && done > 0 && s->results; i++)
         if (s->items[i].kind == NODE && s->items[i].stored >= 0) {
             made[results] = allocated(((Node *)m->met[i])->shape, s->items[i].dtype, order);
@@ -337,8 +429,7 @@ run(Match *m, char *target)
     return done;
 }
 
-/* Is nothing going on that wants to know of statements? */
-static int
+int
 unobserved(void)
 {
     PyObject *counting = PyDict_GetItemWithError(state.counters, state.active);
@@ -346,18 +437,20 @@ unobserved(void)
            !PyList_GET_SIZE(state.watchers);
 }
 
-/* The statements known by (sig, size, way): borrowed, or NULL (with an error, perhaps). */
+/* The statements known by (sig, size, way), a leaf by its dtype: borrowed, or NULL (with an error, perhaps). */
 static PyObject *
-known_by(PyObject *known, Node *node, long way)
+known_by(PyObject *known, PyObject *operand, long way)
 {
-    PyObject *key = PyTuple_New(3), *size = PyLong_FromSsize_t(node->size), *number = PyLong_FromLong(way);
+    Py_ssize_t n = IS_NODE(operand) ? ((Node *)operand)->size : 0;
+    PyObject *sig = IS_NODE(operand) ? ((Node *)operand)->sig : ((Leaf *)operand)->dtype;
+    PyObject *key = PyTuple_New(3), *size = PyLong_FromSsize_t(n), *number = PyLong_FromLong(way);
     if (key == NULL || size == NULL || number == NULL) {
         Py_XDECREF(key);
         Py_XDECREF(size);
         Py_XDECREF(number);
         return NULL;
     }
-    PyTuple_SET_ITEM(key, 0, Py_NewRef(node->sig));
+    PyTuple_SET_ITEM(key, 0, Py_NewRef(sig));
     PyTuple_SET_ITEM(key, 1, size);
     PyTuple_SET_ITEM(key, 2, number);
     PyObject *list = PyDict_GetItemWithError(known, key);
@@ -365,22 +458,39 @@ known_by(PyObject *known, Node *node, long way)
     return list != NULL && PyList_CheckExact(list) ? list : NULL;
 }
 
+/* Give a reduction its value (a reference to it), and let go of what it was computed from. */
+static void
+settle_reduced(Reduced *reduced, Leaf *value)
+{
+    Py_XSETREF(reduced->value, (PyObject *)value);
+    Py_XSETREF(reduced->operand, Py_NewRef(Py_None));
+}
+
 /* Whoever holds the value of a statement would compute it of what was written: it gets what was computed. */
 static int
-settle_written(Node *node, Leaf *leaf, PyObject *index)
+settle_written(PyObject *tree, Leaf *leaf, PyObject *index)
 {
+    Node *node = IS_NODE(tree) ? (Node *)tree : NULL;
+    PyObject *shape = node != NULL ? node->shape : ((Reduced *)tree)->shape;
     PyObject *how = whole_index(index);
     PyObject *memory = how == NULL ? NULL : PyObject_GetItem(leaf->view, how);
-    Leaf *value = memory == NULL ? NULL : new_leaf(memory, node->shape, leaf->dtype);
+    if (memory != NULL && !IS_ARRAY(memory)) /* (a single element) */
+        Py_SETREF(memory, NULL);
+    Leaf *value = memory == NULL ? NULL : new_leaf(memory, shape, leaf->dtype);
     Py_XDECREF(how);
     Py_XDECREF(memory);
-    if (value == NULL)
+    if (value == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "An array of NumPy is expected.");
         return -1;
+    }
     show_part(value, leaf);
-    if (node->args == Py_None)
+    if (node != NULL ? node->args == Py_None : ((Reduced *)tree)->value != Py_None)
         Py_DECREF(value);
-    else
+    else if (node != NULL)
         settle(node, value);
+    else
+        settle_reduced((Reduced *)tree, value);
     return 0;
 }
 
@@ -388,28 +498,33 @@ int
 again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
 {
     PyObject *version = SLOT(x, state.handle_node), *tree = SLOT(value, state.handle_node);
-    if (version == NULL || tree == NULL || !IS_LEAF(version) || !IS_NODE(tree))
+    if (version == NULL || tree == NULL || !IS_LEAF(version) || Py_REFCNT(tree) > 1)
         return 0;
     Leaf *leaf = (Leaf *)version;
-    Node *node = (Node *)tree;
-    if (node->args == NULL || node->args == Py_None || leaf->foreign != Py_False || leaf->root != Py_None ||
-        !IS_ARRAY(leaf->view) || Py_REFCNT(node) > 1 || !unobserved())
+    Reduced *reduced = IS_REDUCED(tree) ? (Reduced *)tree : NULL;
+    Node *node = IS_NODE(tree) ? (Node *)tree : NULL;
+    if (reduced != NULL ? !may_come_back(reduced)
+                        : (node == NULL || node->args == NULL || node->args == Py_None))
+        return 0;
+    if (leaf->foreign != Py_False || leaf->root != Py_None || !IS_ARRAY(leaf->view) || !unobserved())
         return 0;
     Array *view = (Array *)leaf->view;
     if (view->base != NULL && PyObject_TypeCheck(view->base, state.array))
         return 0;
     Part target;
     if (!resolve_index(index, view->nd, view->dims, view->strides, view->data, &target) ||
-        !is_shape(node->shape, target.nd, target.dims))
+        !is_shape(reduced != NULL ? reduced->shape : node->shape, target.nd, target.dims))
         return 0;
-    PyObject *list = known_by(known, node, 0);
+    PyObject *list = known_by(known, reduced != NULL ? reduced->operand : tree, reduced != NULL ? 2 : 0);
     if (list == NULL)
         return PyErr_Occurred() ? -1 : 0;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
         if (Py_TYPE(s) != statement_type || s->nd != target.nd || !same_numbers(s->nd, s->strides, target.strides) ||
-            !same_numbers(s->nd, s->dims, target.dims) || !matches(&m, s, leaf, target.data, node))
+            !same_numbers(s->nd, s->dims, target.dims) || s->dtype != (PyObject *)view->descr ||
+            !(reduced != NULL ? matches_reduction(&m, s, leaf, target.data, reduced)
+                              : matches(&m, s, leaf, target.data, tree)))
             continue;
         /* Who else reads what is written? (Each part of its memory holds the leaf, and shows its array.) */
         if (count_parts(leaf) != s->own || Py_REFCNT(leaf) > 1 + s->own || Py_REFCNT(view) > 1 + s->own)
@@ -417,18 +532,18 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         hold(&m);
         Py_INCREF(leaf);
         Py_INCREF(view);
-        Py_INCREF(node);
+        Py_INCREF(tree);
         int done = run(&m, target.data);
         if (done > 0) {
             leaf->writes++;
             Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
             /* A tree that read what was written must not be computed again, whoever holds it (references to an
                argument do not tell: it may be lent); of others, who holds it is spared computing it. */
-            if ((s->rewritten || Py_REFCNT(value) > 1) && settle_written(node, leaf, index) < 0)
+            if ((s->rewritten || Py_REFCNT(value) > 1) && settle_written(tree, leaf, index) < 0)
                 done = -1;
         }
         let_go(&m);
-        Py_DECREF(node);
+        Py_DECREF(tree);
         Py_DECREF(view);
         Py_DECREF(leaf);
         return done; /* (the list may have changed) */
@@ -439,34 +554,39 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
 PyObject *
 evaluated_again(PyObject *known, PyObject *tree)
 {
-    if (!IS_NODE(tree))
+    Node *node = IS_NODE(tree) ? (Node *)tree : NULL;
+    Reduced *reduced = IS_REDUCED(tree) ? (Reduced *)tree : NULL;
+    if (reduced != NULL ? !may_come_back(reduced)
+                        : (node == NULL || node->args == NULL || node->args == Py_None))
         return NULL;
-    Node *node = (Node *)tree;
-    if (node->args == NULL || node->args == Py_None || !unobserved())
+    if (!unobserved())
         return NULL;
-    PyObject *list = known_by(known, node, 1);
+    PyObject *list = known_by(known, reduced != NULL ? reduced->operand : tree, reduced != NULL ? 3 : 1);
+    PyObject *shape = reduced != NULL ? reduced->shape : node->shape;
     for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
-        if (Py_TYPE(s) != statement_type || !is_shape(node->shape, s->nd, s->dims) ||
-            !matches(&m, s, NULL, NULL, node))
+        if (Py_TYPE(s) != statement_type || !is_shape(shape, s->nd, s->dims) ||
+            !(reduced != NULL ? matches_reduction(&m, s, NULL, NULL, reduced) : matches(&m, s, NULL, NULL, tree)))
             continue;
         hold(&m);
-        Py_INCREF(node);
-        PyObject *memory = allocated(node->shape, s->dtype, s->order), *value = NULL;
+        Py_INCREF(tree);
+        PyObject *memory = allocated(shape, s->dtype, s->order), *value = NULL;
         if (memory != NULL && run(&m, ((Array *)memory)->data) > 0) {
-            if (node->args != Py_None) {
-                Leaf *found = new_leaf(memory, node->shape, s->dtype);
-                if (found != NULL)
+            if (reduced != NULL ? reduced->value == Py_None : node->args != Py_None) {
+                Leaf *found = new_leaf(memory, shape, s->dtype);
+                if (found != NULL && reduced != NULL)
+                    settle_reduced(reduced, found);
+                else if (found != NULL)
                     settle(node, found);
             }
-            value = Py_XNewRef(node->value);
+            value = Py_XNewRef(reduced != NULL ? reduced->value : node->value);
         }
         if (PyErr_Occurred())
             Py_CLEAR(value);
         Py_XDECREF(memory);
         let_go(&m);
-        Py_DECREF(node);
+        Py_DECREF(tree);
         return value; /* (the list may have changed) */
     }
     return NULL;
@@ -505,6 +625,8 @@ inspect(PyObject *found, PyObject *places, Node *node)
 PyObject *
 inspected(PyObject *tree)
 {
+    if (IS_LEAF(tree)) /* (the operand of a reduction) */
+        return Py_BuildValue("[(OnO)]", tree, Py_REFCNT(tree), Py_False);
     if (!IS_NODE(tree)) {
         PyErr_SetString(PyExc_TypeError, "A tree is expected.");
         return NULL;
@@ -517,7 +639,7 @@ inspected(PyObject *tree)
 }
 
 /* Statement(kernel, rows, inner, most, words, word of the destination, shape, strides, dtype, order, items,
-             launch, keep)
+             launch, keep[, reduction, axes, shape of the operand, neutral value, distances, scratch, folded])
 
    An item is (kind, what, uses, held, evaluated, stored, shape, strides, offset, word, same, how, dtype). */
 
@@ -562,9 +684,17 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     long long rows, inner, most;
     int target;
     PyObject *words, *shape, *strides, *dtype, *order, *items, *starts, *keep;
-    if (!PyArg_ParseTuple(args, "KLLLO!iOOOOO!OO", &kernel, &rows, &inner, &most, &PyList_Type, &words, &target,
-                          &shape, &strides, &dtype, &order, &PyList_Type, &items, &starts, &keep))
+    PyObject *reduction = NULL, *axes = NULL, *operand = NULL, *neutral = NULL, *distances = NULL;
+    Py_ssize_t scratch = 0;
+    long long folded = 0;
+    if (!PyArg_ParseTuple(args, "KLLLO!iOOOOO!OO|OO!OSOnL", &kernel, &rows, &inner, &most, &PyList_Type, &words,
+                          &target, &shape, &strides, &dtype, &order, &PyList_Type, &items, &starts, &keep,
+                          &reduction, &PyTuple_Type, &axes, &operand, &neutral, &distances, &scratch, &folded))
         return NULL;
+    if (reduction != NULL && distances == NULL) {
+        PyErr_SetString(PyExc_TypeError, "A reduction says where its results are.");
+        return NULL;
+    }
     if (PyList_GET_SIZE(words) > WORDS - 2 || PyList_GET_SIZE(items) > ITEMS) {
         PyErr_SetString(PyExc_ValueError, "The statement is too long.");
         return NULL;
@@ -589,8 +719,15 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_DECREF(s);
         return PyErr_NoMemory();
     }
+    s->reduction = Py_XNewRef(reduction);
+    s->axes = Py_XNewRef(axes);
+    s->neutral = Py_XNewRef(neutral);
+    s->scratch = scratch;
+    s->folded = folded;
     s->nd = numbers_of(shape, s->dims);
-    if (s->nd < 0 || numbers_of(strides, s->strides) < 0) {
+    if (reduction != NULL && s->nd >= 0)
+        s->over = numbers_of(distances, s->apart) < 0 ? -1 : numbers_of(operand, s->operand);
+    if (s->nd < 0 || s->over < 0 || numbers_of(strides, s->strides) < 0) {
         Py_DECREF(s);
         return NULL;
     }
@@ -601,8 +738,9 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         if (item_of(item, PyList_GET_ITEM(items, i)) < 0)
             break;
         s->own += item->kind == OWN;
-        s->rewritten += item->kind == OWN && item->offset == 0 && item->nd == s->nd &&
-                        same_numbers(s->nd, item->dims, s->dims) && same_numbers(s->nd, item->strides, s->strides);
+        int same = item->offset == 0 && item->nd == s->nd && same_numbers(s->nd, item->dims, s->dims) &&
+                   same_numbers(s->nd, item->strides, s->strides);
+        s->rewritten += item->kind == OWN && (same || reduction != NULL);
         s->results += item->kind == NODE && item->stored >= 0;
         if (item->word >= s->words || item->same >= i) {
             PyErr_SetString(PyExc_ValueError, "An item of a statement names what is not there.");
@@ -630,6 +768,9 @@ statement_dealloc(Statement *s)
     PyMem_Free(s->block);
     Py_CLEAR(s->dtype);
     Py_CLEAR(s->order);
+    Py_CLEAR(s->reduction);
+    Py_CLEAR(s->axes);
+    Py_CLEAR(s->neutral);
     Py_CLEAR(s->launch);
     Py_CLEAR(s->keep);
     type->tp_free(s);
@@ -644,182 +785,4 @@ static PyType_Slot statement_slots[] = {
 
 PyType_Spec statement_spec = {
     "mirabelle.dispatch._native.Statement", sizeof(Statement), 0, Py_TPFLAGS_DEFAULT, statement_slots,
-};
-
-/* x[index] = value of host arrays of one type: a tree that was met before, or a small value; all else is Python's. */
-
-enum { TREE, PLAIN_NUMBER, VIEW };
-
-typedef struct {
-    PyObject_HEAD
-    vectorcallfunc vectorcall;
-    PyObject *known, *python;
-    int kind;
-} Setter;
-
-/* Is `copyto` what it is by default? */
-static int
-unchanged(void)
-{
-    if (state.asked != state.generation) {
-        uint64_t generation = state.generation;
-        PyObject *said = PyObject_CallNoArgs(state.unchanged);
-        int answer = said == NULL ? -1 : PyObject_IsTrue(said);
-        Py_XDECREF(said);
-        if (answer < 0) {
-            PyErr_Clear();
-            return 0;
-        }
-        state.answer = answer;
-        state.asked = generation;
-    }
-    return state.answer;
-}
-
-/* The memory of a value that needs no computing, as NumPy takes it: a new reference; NULL if there is none. */
-static PyObject *
-readable(int kind, PyObject *value)
-{
-    if (kind == PLAIN_NUMBER)
-        return Py_NewRef(value);
-    PyObject *node = SLOT(value, kind == VIEW ? state.view_parent : state.handle_node);
-    if (kind == VIEW && node != NULL)
-        node = SLOT(node, state.handle_node);
-    if (node != NULL && IS_NODE(node))
-        node = ((Node *)node)->value;
-    if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
-        return NULL;
-    PyObject *memory = ((Leaf *)node)->view;
-    return kind == VIEW ? PyObject_GetItem(memory, SLOT(value, state.view_how)) : Py_NewRef(memory);
-}
-
-/* Write a small value into evaluated memory that nobody else reads, as `write_small` of direct.py does: 1 done,
-   0 left to Python. */
-static int
-put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
-{
-    PyObject *version = SLOT(x, state.handle_node);
-    if (version == NULL || !IS_LEAF(version) || !unobserved())
-        return 0;
-    if (!unchanged() || version != SLOT(x, state.handle_node))
-        return 0;
-    Leaf *leaf = (Leaf *)version;
-    if (leaf->foreign != Py_False || !IS_ARRAY(leaf->view) || Py_REFCNT(leaf) > 1)
-        return 0;
-    Array *view = (Array *)leaf->view;
-    Part target;
-    if ((view->base != NULL && PyObject_TypeCheck(view->base, state.array)) ||
-        !resolve_index(index, view->nd, view->dims, view->strides, view->data, &target))
-        return 0;
-    Py_ssize_t size = 1;
-    for (int i = 0; i < target.nd; i++)
-        size *= target.dims[i];
-    if (size > 4 * state.few)
-        return 0;
-    PyObject *memory = readable(self->kind, value);
-    int done = 0;
-    if (memory != NULL) {
-        int shown = IS_ARRAY(memory) && ((Array *)memory)->base == (PyObject *)view;
-        if (Py_REFCNT(view) <= 1 + shown && (PyObject *)view == leaf->view) {
-            Py_INCREF(leaf);
-            Py_INCREF(view);
-            done = PyObject_SetItem((PyObject *)view, index, memory) == 0;
-            if (done) {
-                leaf->writes++;
-                Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
-            }
-            Py_DECREF(view);
-            Py_DECREF(leaf);
-        }
-        Py_DECREF(memory);
-    }
-    PyErr_Clear(); /* (what does not fit: Python says so) */
-    return done;
-}
-
-/* Is it `x[i] = x[i]`, in which `x[i] += v` ends? */
-static int
-of_itself(PyObject *x, PyObject *index, PyObject *value)
-{
-    PyObject *version = SLOT(x, state.handle_node);
-    if (SLOT(value, state.view_parent) != x || version == NULL || !IS_LEAF(version) ||
-        !IS_ARRAY(((Leaf *)version)->view))
-        return 0;
-    /* (Entries that are equal need not be alike: True is 1.) */
-    Array *view = (Array *)((Leaf *)version)->view;
-    Part part;
-    if (!resolve_index(index, view->nd, view->dims, view->strides, view->data, &part))
-        return 0;
-    PyObject *how = whole_index(index);
-    int same = how == NULL ? -1 : PyObject_RichCompareBool(how, SLOT(value, state.view_how), Py_EQ);
-    Py_XDECREF(how);
-    if (same < 0)
-        PyErr_Clear();
-    return same > 0;
-}
-
-static PyObject *
-setter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
-{
-    Setter *self = (Setter *)callable;
-    if (names == NULL && PyVectorcall_NARGS(flags) == 3) {
-        int done = 0;
-        if (self->kind == TREE)
-            done = again(self->known, args[0], args[1], args[2]);
-        else if (self->kind == VIEW)
-            done = of_itself(args[0], args[1], args[2]);
-        if (!done)
-            done = put(self, args[0], args[1], args[2]);
-        if (done < 0)
-            return NULL;
-        if (done)
-            Py_RETURN_NONE;
-    }
-    return PyObject_Vectorcall(self->python, args, flags, names);
-}
-
-/* Setter(the statements that are known, what does all else, what the value is) */
-static PyObject *
-setter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
-{
-    PyObject *known, *python;
-    int kind;
-    if (!PyArg_ParseTuple(args, "O!Oi", &PyDict_Type, &known, &python, &kind))
-        return NULL;
-    Setter *self = (Setter *)type->tp_alloc(type, 0);
-    if (self == NULL)
-        return NULL;
-    self->vectorcall = setter_vectorcall;
-    self->known = Py_NewRef(known);
-    self->python = Py_NewRef(python);
-    self->kind = kind;
-    return (PyObject *)self;
-}
-
-static void
-setter_dealloc(Setter *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    Py_CLEAR(self->known);
-    Py_CLEAR(self->python);
-    type->tp_free(self);
-    Py_DECREF(type);
-}
-
-static PyMemberDef setter_members[] = {
-    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Setter, vectorcall), READONLY, NULL},
-    {NULL},
-};
-
-static PyType_Slot setter_slots[] = {
-    {Py_tp_new, setter_new},
-    {Py_tp_dealloc, setter_dealloc},
-    {Py_tp_call, PyVectorcall_Call},
-    {Py_tp_members, setter_members},
-    {0, NULL},
-};
-
-PyType_Spec setter_spec = {
-    "mirabelle.dispatch._native.Setter", sizeof(Setter), 0,
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, setter_slots,
 };

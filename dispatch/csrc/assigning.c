@@ -1,0 +1,180 @@
+/* x[index] = value of host arrays of one type (backends/host/direct.py): a tree that was met before, or a small
+   value; all else is Python's. */
+
+#include "native.h"
+
+enum { TREE, PLAIN_NUMBER, VIEW };
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *known, *python;
+    int kind;
+} Setter;
+
+/* Is `copyto` what it is by default? */
+static int
+unchanged(void)
+{
+    if (state.asked != state.generation) {
+        uint64_t generation = state.generation;
+        PyObject *said = PyObject_CallNoArgs(state.unchanged);
+        int answer = said == NULL ? -1 : PyObject_IsTrue(said);
+        Py_XDECREF(said);
+        if (answer < 0) {
+            PyErr_Clear();
+            return 0;
+        }
+        state.answer = answer;
+        state.asked = generation;
+    }
+    return state.answer;
+}
+
+/* The memory of a value that needs no computing, as NumPy takes it: a new reference; NULL if there is none. */
+static PyObject *
+readable(int kind, PyObject *value)
+{
+    if (kind == PLAIN_NUMBER)
+        return Py_NewRef(value);
+    PyObject *node = SLOT(value, kind == VIEW ? state.view_parent : state.handle_node);
+    if (kind == VIEW && node != NULL)
+        node = SLOT(node, state.handle_node);
+    if (node != NULL && IS_NODE(node))
+        node = ((Node *)node)->value;
+    if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
+        return NULL;
+    PyObject *memory = ((Leaf *)node)->view;
+    return kind == VIEW ? PyObject_GetItem(memory, SLOT(value, state.view_how)) : Py_NewRef(memory);
+}
+
+/* Write a small value into evaluated memory that nobody else reads, as `write_small` of direct.py does: 1 done,
+   0 left to Python. */
+static int
+put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
+{
+    PyObject *version = SLOT(x, state.handle_node);
+    if (version == NULL || !IS_LEAF(version) || !unobserved())
+        return 0;
+    if (!unchanged() || version != SLOT(x, state.handle_node))
+        return 0;
+    Leaf *leaf = (Leaf *)version;
+    if (leaf->foreign != Py_False || !IS_ARRAY(leaf->view) || Py_REFCNT(leaf) > 1)
+        return 0;
+    Array *view = (Array *)leaf->view;
+    Part target;
+    if ((view->base != NULL && PyObject_TypeCheck(view->base, state.array)) ||
+        !resolve_index(index, view->nd, view->dims, view->strides, view->data, &target))
+        return 0;
+    Py_ssize_t size = 1;
+    for (int i = 0; i < target.nd; i++)
+        size *= target.dims[i];
+    if (size > 4 * state.few)
+        return 0;
+    PyObject *memory = readable(self->kind, value);
+    int done = 0;
+    if (memory != NULL) {
+        int shown = IS_ARRAY(memory) && ((Array *)memory)->base == (PyObject *)view;
+        if (Py_REFCNT(view) <= 1 + shown && (PyObject *)view == leaf->view) {
+            Py_INCREF(leaf);
+            Py_INCREF(view);
+            done = PyObject_SetItem((PyObject *)view, index, memory) == 0;
+            if (done) {
+                leaf->writes++;
+                Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
+            }
+            Py_DECREF(view);
+            Py_DECREF(leaf);
+        }
+        Py_DECREF(memory);
+    }
+    PyErr_Clear(); /* (what does not fit: Python says so) */
+    return done;
+}
+
+/* Is it `x[i] = x[i]`, in which `x[i] += v` ends? */
+static int
+of_itself(PyObject *x, PyObject *index, PyObject *value)
+{
+    PyObject *version = SLOT(x, state.handle_node);
+    if (SLOT(value, state.view_parent) != x || version == NULL || !IS_LEAF(version) ||
+        !IS_ARRAY(((Leaf *)version)->view))
+        return 0;
+    /* (Entries that are equal need not be alike: True is 1.) */
+    Array *view = (Array *)((Leaf *)version)->view;
+    Part part;
+    if (!resolve_index(index, view->nd, view->dims, view->strides, view->data, &part))
+        return 0;
+    PyObject *how = whole_index(index);
+    int same = how == NULL ? -1 : PyObject_RichCompareBool(how, SLOT(value, state.view_how), Py_EQ);
+    Py_XDECREF(how);
+    if (same < 0)
+        PyErr_Clear();
+    return same > 0;
+}
+
+static PyObject *
+setter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Setter *self = (Setter *)callable;
+    if (names == NULL && PyVectorcall_NARGS(flags) == 3) {
+        int done = 0;
+        if (self->kind == TREE)
+            done = again(self->known, args[0], args[1], args[2]);
+        else if (self->kind == VIEW)
+            done = of_itself(args[0], args[1], args[2]);
+        if (!done)
+            done = put(self, args[0], args[1], args[2]);
+        if (done < 0)
+            return NULL;
+        if (done)
+            Py_RETURN_NONE;
+    }
+    return PyObject_Vectorcall(self->python, args, flags, names);
+}
+
+/* Setter(the statements that are known, what does all else, what the value is) */
+static PyObject *
+setter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *known, *python;
+    int kind;
+    if (!PyArg_ParseTuple(args, "O!Oi", &PyDict_Type, &known, &python, &kind))
+        return NULL;
+    Setter *self = (Setter *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = setter_vectorcall;
+    self->known = Py_NewRef(known);
+    self->python = Py_NewRef(python);
+    self->kind = kind;
+    return (PyObject *)self;
+}
+
+static void
+setter_dealloc(Setter *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(self->known);
+    Py_CLEAR(self->python);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef setter_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Setter, vectorcall), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot setter_slots[] = {
+    {Py_tp_new, setter_new},
+    {Py_tp_dealloc, setter_dealloc},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_members, setter_members},
+    {0, NULL},
+};
+
+PyType_Spec setter_spec = {
+    "mirabelle.dispatch._native.Setter", sizeof(Setter), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, setter_slots,
+};

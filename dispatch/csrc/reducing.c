@@ -1,0 +1,219 @@
+/* How a reduction of a small tree, or of what a view shows, makes a node (backends/host/vectors.py). */
+
+#include "native.h"
+
+/* Trees of so few operations are looked through: a pending reduction in one is for Python. */
+#define FEW 24
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    /* What is reduced by, the types of results by their dimensions, the elements' dtype; is `reduce_` what it is by
+       default; and what answers all else. */
+    PyObject *reduction, *results, *dtype, *usable, *python;
+    uint64_t asked;
+    int answer;
+} Reducer;
+
+/* Is `reduce_` what it is by default? */
+static int
+as_registered(Reducer *self)
+{
+    if (self->asked != state.generation) {
+        uint64_t generation = state.generation;
+        PyObject *said = PyObject_CallNoArgs(self->usable);
+        int answer = said == NULL ? -1 : PyObject_IsTrue(said);
+        Py_XDECREF(said);
+        if (answer < 0) {
+            PyErr_Clear();
+            return 0;
+        }
+        self->answer = answer;
+        self->asked = generation;
+    }
+    return self->answer;
+}
+
+static int
+is_plain(PyObject *tree, int *looked)
+{
+    if (!IS_NODE(tree) || has_value((Node *)tree))
+        return !IS_REDUCED(tree);
+    PyObject *args = ((Node *)tree)->args;
+    if (args == NULL || !PyTuple_CheckExact(args) || ++*looked > FEW)
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
+        if (!is_plain(PyTuple_GET_ITEM(args, i), looked))
+            return 0;
+    return 1;
+}
+
+/* What is reduced: a new reference, or NULL (without an error) where Python is to say. */
+static PyObject *
+operand_of(PyObject *x, int every_axis)
+{
+    if (PyType_IsSubtype(Py_TYPE(x), state.wrapper)) {
+        PyObject *part = shown_part(x);
+        if (part == NULL)
+            PyErr_Clear();
+        else if (IS_LEAF(part) && ((Leaf *)part)->foreign == Py_False)
+            return part;
+        Py_XDECREF(part);
+        return NULL;
+    }
+    PyObject *node = SLOT(x, state.handle_node);
+    int looked = 0;
+    if (node != NULL && IS_NODE(node) && has_value((Node *)node)) {
+        PyObject *value = Py_NewRef(((Node *)node)->value);
+        SLOT(x, state.handle_node) = value;
+        Py_DECREF(node);
+        node = value;
+    }
+    if (node == NULL)
+        return NULL;
+    if (IS_LEAF(node)) /* (all that is in memory is reduced at once) */
+        return !every_axis && ((Leaf *)node)->foreign == Py_False ? Py_NewRef(node) : NULL;
+    return IS_NODE(node) && ((Node *)node)->size <= FEW && is_plain(node, &looked) ? Py_NewRef(node) : NULL;
+}
+
+/* Which of the dimensions are reduced: 1, or 0 where Python is to say. */
+static int
+axes_of(PyObject *axis, int nd, char *reduced)
+{
+    memset(reduced, axis == Py_None, DIMENSIONS);
+    if (axis == Py_None)
+        return 1;
+    int many = PyTuple_CheckExact(axis);
+    for (Py_ssize_t i = 0; i < (many ? PyTuple_GET_SIZE(axis) : 1); i++) {
+        PyObject *one = many ? PyTuple_GET_ITEM(axis, i) : axis;
+        int overflow;
+        long a = PyLong_CheckExact(one) ? PyLong_AsLongAndOverflow(one, &overflow) : nd;
+        a += a < 0 ? nd : 0;
+        if (a < 0 || a >= nd || reduced[a])
+            return 0;
+        reduced[a] = 1;
+    }
+    return 1;
+}
+
+static PyObject *
+reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
+{
+    PyObject *operand = operand_of(x, axis == Py_None);
+    if (operand == NULL)
+        return NULL;
+    PyObject *shape = IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape;
+    PyObject *axes = NULL, *kept = NULL, *node = NULL, *handle = NULL;
+    char reduced[DIMENSIONS];
+    int nd = PyTuple_CheckExact(shape) ? (int)PyTuple_GET_SIZE(shape) : DIMENSIONS, n = 0;
+    if (nd >= DIMENSIONS || !axes_of(axis, nd, reduced))
+        goto done;
+    for (int i = 0; i < nd; i++) {
+        n += reduced[i];
+        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)) < 1)
+            goto done;
+    }
+    axes = PyTuple_New(n);
+    kept = PyTuple_New(keepdims ? nd : nd - n);
+    if (axes == NULL || kept == NULL || PyTuple_GET_SIZE(kept) >= PyTuple_GET_SIZE(self->results))
+        goto done;
+    for (int i = 0, a = 0, k = 0; i < nd; i++) {
+        if (reduced[i])
+            PyTuple_SET_ITEM(axes, a++, PyLong_FromLong(i));
+        if (!reduced[i] || keepdims)
+            PyTuple_SET_ITEM(kept, k++, reduced[i] ? PyLong_FromLong(1) : Py_NewRef(PyTuple_GET_ITEM(shape, i)));
+    }
+    node = new_reduced(self->reduction, operand, axes, keepdims, kept, self->dtype);
+    if (node != NULL) {
+        PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(self->results, PyTuple_GET_SIZE(kept));
+        handle = type->tp_alloc(type, 0);
+        if (handle != NULL)
+            SLOT(handle, state.handle_node) = Py_NewRef(node);
+    }
+done:
+    Py_XDECREF(node);
+    Py_XDECREF(axes);
+    Py_XDECREF(kept);
+    Py_DECREF(operand);
+    return handle;
+}
+
+static PyObject *
+reducer_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Reducer *self = (Reducer *)callable;
+    PyObject *axis = Py_None, *dtype = Py_None, *keepdims = Py_False, *made = NULL;
+    int known = PyVectorcall_NARGS(flags) == 1;
+    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+        PyObject *name = PyTuple_GET_ITEM(names, i);
+        if (name == state.axis)
+            axis = args[1 + i];
+        else if (name == state.keepdims)
+            keepdims = args[1 + i];
+        else if (name == state.dtype)
+            dtype = args[1 + i];
+        else
+            known = 0;
+    }
+    if (known && dtype == Py_None && (keepdims == Py_False || keepdims == Py_True) && state.node_limit >= 0 &&
+        unobserved() && as_registered(self))
+        made = reduced_of(self, args[0], axis, keepdims == Py_True);
+    if (made != NULL || PyErr_Occurred())
+        return made;
+    return PyObject_Vectorcall(self->python, args, flags, names);
+}
+
+/* Reducer(reduction, types of results by their dimensions, dtype, as by default?, what answers all else) */
+static PyObject *
+reducer_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *reduction, *results, *dtype, *usable, *python;
+    if (!PyArg_ParseTuple(args, "OO!OOO", &reduction, &PyTuple_Type, &results, &dtype, &usable, &python))
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); i++)
+        if (!PyType_Check(PyTuple_GET_ITEM(results, i))) {
+            PyErr_SetString(PyExc_TypeError, "Results are of types.");
+            return NULL;
+        }
+    Reducer *self = (Reducer *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = reducer_vectorcall;
+    self->reduction = Py_NewRef(reduction);
+    self->results = Py_NewRef(results);
+    self->dtype = Py_NewRef(dtype);
+    self->usable = Py_NewRef(usable);
+    self->python = Py_NewRef(python);
+    return (PyObject *)self;
+}
+
+static void
+reducer_dealloc(Reducer *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(self->reduction);
+    Py_CLEAR(self->results);
+    Py_CLEAR(self->dtype);
+    Py_CLEAR(self->usable);
+    Py_CLEAR(self->python);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef reducer_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Reducer, vectorcall), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot reducer_slots[] = {
+    {Py_tp_new, reducer_new},
+    {Py_tp_dealloc, reducer_dealloc},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_members, reducer_members},
+    {0, NULL},
+};
+
+PyType_Spec reducer_spec = {
+    "mirabelle.dispatch._native.Reducer", sizeof(Reducer), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, reducer_slots,
+};

@@ -149,7 +149,8 @@ def target_tag() -> str:
     names = Path(__file__).with_name("primitives.py").read_bytes()
     return ";".join(
         [
-            f"mirabelle-{hashlib.sha1(names).hexdigest()[:12]}",
+            # (What server.py asks of LLVM is counted up.)
+            f"mirabelle-{hashlib.sha1(names).hexdigest()[:12]}-2",
             _numba_version(),
             llvmlite.__version__,
             numpy.__version__.split(".")[0],

@@ -203,7 +203,7 @@ class _Server:
     def start(self) -> bool:
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "mirabelle.backends.host.server"],
+                [sys.executable, "-P", "-m", "mirabelle.backends.host.server"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

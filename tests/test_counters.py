@@ -397,3 +397,31 @@ def test_reductions_of_a_long_lived_array_leave_nothing_behind():
     for _ in range(100):
         float(mb.sum(x))
     assert len(mb.tree(x).reducers) <= 1
+
+
+@pytest.mark.parametrize("n", [50, 2_000_000], ids=["small", "large"])
+def test_few_reductions_wait(n):
+    """A reduction holds what it reads: of many that nobody reads, the oldest are computed."""
+    made = []
+    for k in range(40):
+        x = mb.ones(n) * (k + 1.0)
+        made.append(mb.sum(x * x) if k % 2 else mb.max(x, axis=0) + 1.0)
+        del x
+    waiting = [y for y in made if type(mb.tree(y)).__name__ != "Leaf"]
+    pending = [y for y in waiting if "max" in str(mb.tree(y)) or "sum" in str(mb.tree(y))]
+    assert len(pending) <= (16 if n < 1 << 20 else 4), len(pending)
+    expected = [n * (k + 1.0) ** 2 if k % 2 else k + 2.0 for k in range(40)]
+    np.testing.assert_allclose([float(y) for y in made], expected)
+
+
+def test_a_reduction_that_fails_fails_for_who_reads_it():
+    def half(v):
+        if v > 1:
+            raise ValueError("too large")
+        return v / 2
+
+    bad = mb.mapreduce(half, mb.add, mb.HostArray([0.5, 2.0]))
+    rest = [mb.sum(mb.ones(3) * k) for k in range(40)]
+    assert [float(r) for r in rest] == [3.0 * k for k in range(40)]
+    with pytest.raises(mb.UserFunctionError):
+        float(bad)

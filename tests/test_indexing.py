@@ -300,3 +300,31 @@ def test_any_index(kind, data):
         x[placed(kind, i)] = x[placed(kind, i)] * 2 + 1
         n[i] = n[i] * 2 + 1
         assert_same(x, n)
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.01, 0.5, 1.0], ids=["none", "few", "here and there", "all"])
+@pytest.mark.parametrize("order", ["C", "F", "cut"])
+def test_large_masks_pick_and_write_the_same(chance, order):
+    """Of masks that come back, places are looked up once; a mask that changes picks other elements."""
+    rng = np.random.default_rng(0)
+    plain = rng.random((160, 150))
+    mask = rng.random((160, 150)) < chance
+    if order != "C":
+        plain, mask = (np.asfortranarray(a) if order == "F" else a[:, 5:140] for a in (plain, mask))
+    x, m = mb.HostArray(plain.copy(order="K")), mb.HostArray(mask.copy(order="K"))
+    plain = plain.copy(order="K")
+    for turn in range(3):
+        np.testing.assert_array_equal(mb.to_numpy(x[m]), plain[mask])
+        x[m] = x[m] * 2.0 + turn
+        plain[mask] = plain[mask] * 2.0 + turn
+        x[m] = -1.5 if turn == 1 else x[m]
+        plain[mask] = -1.5 if turn == 1 else plain[mask]
+        np.testing.assert_array_equal(mb.to_numpy(x), plain)
+        m[turn, ::2] = ~m[turn, ::2]
+        mask = mask.copy(order="K")
+        mask[turn, ::2] = ~mask[turn, ::2]
+    with pytest.raises((ValueError, IndexError)):
+        x[m] = np.zeros(7)
+    with pytest.raises(IndexError):
+        x[mb.HostArray(mask.T.copy())]
+    np.testing.assert_array_equal(mb.to_numpy(x), plain)

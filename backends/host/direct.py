@@ -110,8 +110,10 @@ def _reduced(operand: Any, together: list[Reduced]) -> None:
     elif operand.value is not None:
         value = operand.value.view
     else:
-        value = _value(operand)
-        if sys.getrefcount(operand) - len(together) > _reduced_alone:
+        shared = sys.getrefcount(operand) - len(together) > _reduced_alone
+        known = None if shared or counters.active else shortcuts.evaluated(operand)
+        value = _value(operand) if known is None else known.view
+        if shared:
             if worth_storing(operand):
                 _kept(operand, value)
             else:
@@ -167,7 +169,7 @@ def _operand(a: Any) -> Any:
     if leaf is not None:
         return leaf.view
     if type(a) is Reduced:
-        return (evaluate_reduction(a) or force(HostArray, a)).view
+        return (evaluate(a) or force(HostArray, a)).view
     value = _value(a)
     # Somebody else holds the node: the rule of `schedule` says whether it is kept.
     if worth_storing(a):

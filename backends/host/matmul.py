@@ -21,6 +21,8 @@ from mirabelle.dispatch.settings import settings
 
 # Operands of fewer elements than this together are left to NumPy as they are.
 SMALL = 1 << 11
+# Results of up to so many elements come from NumPy.
+PLAIN = 1 << 16
 # Stacks from this many matrices on, each of at most so many rows and columns, have a kernel of their size.
 SMALL_STACK, SMALL_SIDE = 256, 4
 # A stack that meets one matrix is one tall matrix, if its own have so few rows or products so little work.
@@ -40,7 +42,7 @@ def product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.n
     char = dtype.char
     if char in "dfDF":
         a, b = _as(a, dtype), _as(b, dtype)
-        if a.ndim == 1 == b.ndim or (out is None and a.size + b.size < SMALL):
+        if a.ndim == 1 == b.ndim or (out is None and (a.size + b.size < SMALL or _plain(a, b))):
             result = np.matmul(a, b)
         elif out is not None and out.dtype == dtype:
             return _floating(a, b, out)
@@ -56,6 +58,13 @@ def product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.n
         return result
     np.copyto(out, result, casting="same_kind")
     return out
+
+
+def _plain(a: np.ndarray, b: np.ndarray) -> bool:
+    """Are these matrices that BLAS reads as they lie, whose product needs no memory of the pool?"""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[0] * b.shape[1] > PLAIN:
+        return False
+    return a.flags.forc and b.flags.forc
 
 
 def result_shape(a: np.ndarray, b: np.ndarray) -> tuple[int, ...]:

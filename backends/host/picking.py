@@ -135,7 +135,8 @@ def _(array: Any, index: Any) -> Any:
         if not few(view.size if mask else places.size * (view.size // (view.shape[0] or 1))):
             return general(x, index)
         try:
-            picked = view[places]
+            at = _places(view, index) if mask else None
+            picked = view[places] if at is None else view.reshape(-1).take(at)
         except IndexError:
             return general(x, index)  # which says it in its words
         made = _new(cls)
@@ -160,6 +161,39 @@ def _(array: Any, index: Any, value: Any) -> Any:
             general(x, index, value)
 
     return setitem
+
+
+# NumPy looks at each element of a mask each time, and guesses what the next will be. Of a mask of so many
+# elements that holds for few, or here and there, its places are looked up once instead.
+_MANY, _FEW, _CHANGES = 1 << 14, 8, 0.04
+_ALL: Any = ()
+
+
+def _places(view: np.ndarray, index: Any) -> Any:
+    """What picks elements where an evaluated mask holds soonest: places in `view.reshape(-1)`, kept until the
+    mask changes; None where it is the mask itself, of `view`.
+    """
+    leaf = index._node
+    mask = leaf.view
+    if (
+        mask.size < _MANY
+        or view.shape != mask.shape
+        or not (view.flags.c_contiguous and mask.flags.c_contiguous)
+    ):
+        return None
+    places = leaf.recalled("places")
+    if places is None:
+        places = np.flatnonzero(mask) if _scattered(mask.reshape(-1)) else _ALL
+        leaf.remember("places", places)
+    return None if places is _ALL else places
+
+
+def _scattered(mask: np.ndarray) -> bool:
+    """Does a mask hold for few elements, or here and there (of neighbours a sample is looked at)?"""
+    if np.count_nonzero(mask) * _FEW < mask.size:
+        return True
+    step = mask.size >> 10
+    return bool(np.count_nonzero(mask[1::step] != mask[: mask.size - 1 : step]) > _CHANGES * 1024)
 
 
 def _of_one_array(array: Any, index: Any) -> bool:
@@ -192,7 +226,11 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
     if index._node is node or index._node.root is not None:
         return False
     try:
-        view[places] = new
+        at = _places(view, index) if places.dtype.kind == "b" else None
+        if at is None:
+            view[places] = new
+        else:
+            view.reshape(-1)[at] = new
     except (IndexError, ValueError, OverflowError):
         return False
     node.writes += 1

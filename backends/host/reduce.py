@@ -8,23 +8,27 @@ kernel) use the same order, and so does any number of threads: results are repro
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import ctypes
 import itertools
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.assign import write_safely
-from mirabelle.arraytypes.dense import settle
+from mirabelle.arraytypes import recording
+from mirabelle.arraytypes.assign import fallible, write_safely
+from mirabelle.arraytypes.dense import force, settle
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.reduceframe import GROUP
 from mirabelle.backends.codegen.source import BLOCK, Layout
 from mirabelle.backends.host import layout, run
 from mirabelle.backends.host.interpreter import interpreted, interpreted_blocks, quietly
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import counters, native, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.schedule import schedule_reduction
 from mirabelle.dispatch.settings import settings
@@ -48,6 +52,39 @@ def waiting(node: Reduced) -> list[Reduced]:
         ):
             found.append(other)
     return found
+
+
+# A reduction that waits holds what it reads: memory that a loop over time steps, say, would use again, or run
+# out of. So of those of up to so many elements so many may wait, and of larger ones fewer.
+_LARGE = 1 << 20
+_small: collections.deque[weakref.ref[Reduced]] = collections.deque(maxlen=16)
+_large: collections.deque[weakref.ref[Reduced]] = collections.deque(maxlen=4)
+
+
+def let_wait(node: Reduced) -> None:
+    """Have a reduction wait, and the one that has waited longest do so no longer. (dispatch/csrc/reducing.c)"""
+    assert node.operand is not None
+    row = _large if math.prod(node.operand.shape) > _LARGE else _small
+    longest = row[0]() if len(row) == row.maxlen else None
+    row.append(weakref.ref(node))
+    if longest is not None and longest.value is None:
+        waited(longest)
+
+
+def waited(node: Reduced) -> None:
+    """Compute a reduction that has waited for long; what may fail is left to who reads it."""
+    if (
+        node.reduction.scalar is None
+        and not fallible(node.operand)
+        and not counters.active
+        and not recording.active
+    ):
+        with contextlib.suppress(Exception):
+            force(HostArray, node)
+
+
+HostArray._reduction_made = staticmethod(let_wait)
+native.tell(waited=waited)
 
 
 @verbs.copyto.method

@@ -39,6 +39,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"view", (PyObject **)&state.view},
         {"capture", &state.capture},
         {"at_once", &state.at_once},
+        {"waited", &state.waited},
         {"broadcast_shapes", &state.broadcast_shapes},
         {"scalar_words", &state.scalar_words},
         {"empty", &state.empty},

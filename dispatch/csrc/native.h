@@ -55,7 +55,7 @@ typedef struct {
     /* Where handles keep their version; views their parent, index and shape. */
     Py_ssize_t handle_node, view_parent, view_how, view_shape;
     /* Functions of Python for what is not done here. */
-    PyObject *capture, *at_once, *broadcast_shapes, *scalar_words, *empty, *show;
+    PyObject *capture, *at_once, *waited, *broadcast_shapes, *scalar_words, *empty, *show;
     /* Is `copyto` of host arrays what it is by default? And the generation for which it was asked. */
     PyObject *unchanged;
     uint64_t asked;
@@ -90,6 +90,8 @@ int has_value(Node *node);
 /* A reduction of an operand, which is told of it; NULL with an error. */
 PyObject *new_reduced(PyObject *reduction, PyObject *operand, PyObject *axes, int keepdims, PyObject *shape,
                       PyObject *dtype);
+/* Whom a weak reference names: borrowed, or NULL. */
+PyObject *named_by(PyObject *reference);
 /* Does nobody else wait for another reduction of the operand? */
 int waits_alone(Reduced *reduced);
 

@@ -344,8 +344,7 @@ reduced_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* Whom a weak reference names: borrowed, or NULL. */
-static PyObject *
+PyObject *
 named_by(PyObject *reference)
 {
 #if PY_VERSION_HEX >= 0x030D0000

@@ -96,6 +96,27 @@ axes_of(PyObject *axis, int nd, char *reduced)
     return 1;
 }
 
+/* Those that were made last, and may wait: of many elements and of few (backends/host/reduce.py). */
+#define LARGE ((Py_ssize_t)1 << 20)
+static PyObject *large[4], *small[16];
+
+/* Have one wait, and the one that has waited longest do so no longer. */
+static void
+let_wait(PyObject *reduced, int is_large)
+{
+    static int at_large, at_small;
+    int *at = is_large ? &at_large : &at_small, n = is_large ? 4 : 16;
+    PyObject **place = &(is_large ? large : small)[*at];
+    *at = (*at + 1) % n;
+    PyObject *before = *place, *longest = before == NULL ? NULL : Py_XNewRef(named_by(before));
+    *place = PyWeakref_NewRef(reduced, NULL);
+    if (longest != NULL && ((Reduced *)longest)->value == Py_None)
+        Py_XDECREF(PyObject_CallOneArg(state.waited, longest));
+    Py_XDECREF(longest);
+    Py_XDECREF(before);
+    PyErr_Clear(); /* (what went wrong goes wrong again for who reads it) */
+}
+
 static PyObject *
 reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
 {
@@ -105,13 +126,16 @@ reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
     PyObject *shape = IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape;
     PyObject *axes = NULL, *kept = NULL, *node = NULL, *handle = NULL;
     char reduced[DIMENSIONS];
+    Py_ssize_t size = 1;
     int nd = PyTuple_CheckExact(shape) ? (int)PyTuple_GET_SIZE(shape) : DIMENSIONS, n = 0;
     if (nd >= DIMENSIONS || !axes_of(axis, nd, reduced))
         goto done;
     for (int i = 0; i < nd; i++) {
         n += reduced[i];
-        if (PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)) < 1)
+        Py_ssize_t length = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        if (length < 1)
             goto done;
+        size *= length;
     }
     axes = PyTuple_New(n);
     kept = PyTuple_New(keepdims ? nd : nd - n);
@@ -127,8 +151,10 @@ reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
     if (node != NULL) {
         PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(self->results, PyTuple_GET_SIZE(kept));
         handle = type->tp_alloc(type, 0);
-        if (handle != NULL)
+        if (handle != NULL) {
             SLOT(handle, state.handle_node) = Py_NewRef(node);
+            let_wait(node, size > LARGE);
+        }
     }
 done:
     Py_XDECREF(node);

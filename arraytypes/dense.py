@@ -18,7 +18,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import counters, native, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version, destination, is_element
@@ -294,7 +294,7 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
 # Evaluation
 
 # Trees up to this size may go the quicker way of their backend, if their results are small.
-DIRECT_TREE = 64
+DIRECT_TREE = native.DIRECT_TREE
 
 
 def force(family: type[DenseArray], version: Any) -> Leaf:

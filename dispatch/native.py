@@ -11,6 +11,8 @@ as long. `python -m mirabelle info` says whether they are there.
 - `operators.c`: calls of generic functions by operators, from the types to the method (dispatch/generic.py);
 - `building.c`: how an operation makes a node (arraytypes/elementwise.py);
 - `reducing.c`: how a reduction makes a node (backends/host/vectors.py);
+- `computing.c`: small trees by NumPy's functions, products of matrices and vectors (backends/host/direct.py,
+  backends/host/vectors.py);
 - `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
 - `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py).
 
@@ -30,8 +32,10 @@ import numpy as np
 from mirabelle.dispatch import counters
 from mirabelle.dispatch.settings import settings
 
+# A tree of more operations is not computed operation by operation, however small.
+DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-_VERSION = 2
+_VERSION = 3
 
 
 def _found() -> tuple[Any, str]:
@@ -101,5 +105,5 @@ def operator(table: Any, function: Any, arity: int, swapped: bool = False) -> An
 
 
 if _module is not None:
-    settings.watch(lambda s: _module.limits(s.node_limit, s.small_size))
+    settings.watch(lambda s: _module.limits(s.node_limit, s.small_size, DIRECT_TREE))
     _module.tell(counters=counters.__dict__)

@@ -349,3 +349,101 @@ def test_trees_that_come_back_are_known():
         expected = mb.to_numpy(x) * 2.0 + mb.to_numpy(y)
         np.testing.assert_array_equal(mb.to_numpy(t), expected)
         np.testing.assert_array_equal(mb.to_numpy(u), expected * expected - mb.to_numpy(y))
+
+
+# What NumPy computes
+
+
+SHAPES = [(), (5,), (3, 5), (1, 5), (3, 1)]
+# Of arrays a and b, a part p, and a number.
+SMALL = [
+    "a + b", "a * 2 - b / 3.0", "-a", "np.sqrt(a * a)", "a ** 2 + b * a", "(a > b) | (a < 0)", "abs(a) % 2.5",
+    "mb_where(a > 0, a, b)", "a.astype(np.float32) + b", "a / (b - b)", "p * a", "p + p.T.T - 1", "a * a.sum()",
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # (NumPy's; ours says nothing of a division by zero)
+@pytest.mark.parametrize("text", SMALL)
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16"])
+def test_small_trees_are_numpys(text, dtype):
+    """To the last bit; also where somebody holds parts of them, and when they are written."""
+    if dtype == "c16" and any(op in text for op in "><%"):
+        pytest.skip("complex numbers have no order")
+    for shape in SHAPES:
+        rng = np.random.default_rng(1)
+        a = (rng.standard_normal((3, 5)) * 4).astype(dtype)
+        b = (rng.standard_normal(shape) * 4).astype(dtype)
+        plain = {"a": a, "b": b, "p": np.broadcast_to(a, (3, 5))[:, ::-1], "mb_where": np.where, "np": np}
+        ours = {"a": mb.HostArray(a), "b": mb.HostArray(b), "mb_where": mb.where, "np": np}
+        ours["p"] = ours["a"][:, ::-1]
+        expected = np.asarray(eval(text, plain))
+        for _ in range(3):
+            tree = eval(text, ours)
+            held = tree + tree
+            x = mb.empty((3, 5), dtype=expected.dtype)
+            x[...] = tree
+            x[1:, 2] = tree[1:, 2]
+            for found in (x, tree, eval(text, ours)):
+                assert found.dtype == expected.dtype
+                np.testing.assert_array_equal(mb.to_numpy(found), np.broadcast_to(expected, found.shape))
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(mb.to_numpy(held), expected + expected)
+
+
+def test_warnings_are_as_before():
+    """Who wants NumPy's warnings still has them after small trees were computed without."""
+    x = mb.HostArray([1.0, 0.0])
+    before = np.geterr()
+    y = mb.zeros(2)
+    for _ in range(3):
+        y[:] = x / (x - x)
+        mb.materialize(x / 0.0)
+        mb.HostArray(np.full((2, 2), np.inf)) @ mb.zeros(2)
+    assert np.geterr() == before
+    with pytest.raises(FloatingPointError), np.errstate(all="raise"):
+        np.ones(1) / np.zeros(1)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i8"])
+def test_products_of_parts_are_numpys(dtype):
+    rng = np.random.default_rng(2)
+    a, b = ((rng.standard_normal((7, 9)) * 4).astype(dtype) for _ in range(2))
+    x, y = mb.HostArray(a), mb.HostArray(b)
+    parts = {
+        "a vector": lambda m: m[:, 2],
+        "a row": lambda m: m[1],
+        "backwards": lambda m: m[::-1, 4],
+        "turned": lambda m: m.T,
+        "cut": lambda m: m[:, 3:8],
+        "every other": lambda m: m[::2, ::3],
+        "reversed": lambda m: m[:, ::-1],
+        "a column": lambda m: m[:, :1],
+        "nothing": lambda m: m[:, :0],
+        "whole": lambda m: m,
+    }
+    for first in parts.values():
+        for second in parts.values():
+            for f, s in ((first, second), (lambda m, first=first: first(m).T, second)):
+                expected = outcome(lambda f=f, s=s: f(a) @ s(b))
+                for x1, x2 in ((f(x), s(y)), (f(x), s(y))):
+                    found = outcome(lambda x1=x1, x2=x2: x1 @ x2)
+                    if isinstance(expected, type):
+                        assert found == expected
+                        continue
+                    assert found.dtype == expected.dtype and found.shape == expected.shape
+                    rtol = 1e-5 if dtype == "f4" else 1e-13
+                    np.testing.assert_allclose(mb.to_numpy(found), expected, rtol=rtol, atol=1e-4 * rtol)
+
+
+@in_c
+def test_products_see_what_was_written_and_who_counts():
+    x, v = mb.ones((4, 4)), mb.ones(4)
+    for k in range(4):
+        x[k] = x[k] * 2.0
+        np.testing.assert_array_equal(mb.to_numpy(x[1:] @ v), mb.to_numpy(x)[1:].sum(1))
+    with mb.count() as counted:
+        mb.materialize(x[1:] @ v)
+    assert counted.launches + counted.library_calls > 0
+    with mb.override(mb.matmul, (mb.AbstractArray, mb.AbstractArray), lambda a, b: "overridden"):
+        assert x[1:] @ v == "overridden"
+    assert (x[1:] @ v).shape == (3,)

@@ -65,7 +65,13 @@ def evaluate(node: Any) -> Leaf | None:
     return shortcuts.evaluated(node) or _evaluate(node)
 
 
+_in_c: Any = native.module()
+
+
 def _evaluate(node: Broadcasted) -> Leaf | None:
+    found: Leaf | None = None if _in_c is None else _in_c.computed(node)
+    if found is not None:
+        return found
     operations = node.size
     shape = node.shape
     n = shape[0] if len(shape) == 1 else math.prod(shape)
@@ -227,7 +233,7 @@ def _calibrate() -> None:
     x = HostArray(np.zeros(2))
     for _ in range(3):
         y = verbs.add(verbs.square(x), x)
-        evaluate(y._node)
+        _value(y._node)
     _alone = min(seen)
     _reduced_alone = Probe(0)
     seen.clear()
@@ -576,13 +582,14 @@ def _(array: Any, index: type, value: type) -> Any:
         if of_itself and value._parent is x and value._how == how:
             x._node.view[how]  # (what is equal need not be an index)
             return None  # x[i] += v ends in x[i] = x[i]
-        if may_come_back and shortcuts.write(x, how, value):
+        if may_come_back and shortcuts.write(x, how, value, times):
             return None
         if not write_small(x, how, read, value):
             general(x, index, value)
         return None
 
     kind = _KINDS.get(read)
+    times = 8 if native.used() and kind == 0 else 1  # (as dispatch/csrc/assigning.c passes them on)
     if (
         not native.used()
         or kind is None

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.backends.codegen.program import Program
+from mirabelle.dispatch import native
 from mirabelle.dispatch.promotion import Sig
 from mirabelle.dispatch.schedule import SCALAR
 
@@ -37,14 +38,21 @@ def quietly(f: Callable[..., Any], *args: Any) -> Any:
     except AttributeError:
         if hasattr(_local, "run"):
             raise
-        context = contextvars.copy_context()
-        context.run(lambda: np.seterr(all="ignore"))
-        _local.run = context.run
+        _local.run = _quiet_context().run
         return quietly(f, *args)
     except RuntimeError as e:
         if "already entered" not in str(e):
             raise
         return f(*args)  # a user's function inside a kernel evaluates a tree of its own
+
+
+def _quiet_context() -> contextvars.Context:
+    context = contextvars.copy_context()
+    context.run(lambda: np.seterr(all="ignore"))
+    return context
+
+
+native.tell(quiet=_quiet_context)
 
 
 def interpreted(program: Program) -> Callable[..., Any]:

@@ -29,6 +29,9 @@ from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
+# Does what a tree met before does, if it was (backends/host/shortcuts.py).
+known_again: Callable[[Broadcasted, Any], bool] = lambda tree, target: False
+
 
 def force_host(version: Any) -> Leaf:
     return force_temporary(HostArray, version)
@@ -39,6 +42,8 @@ def _(dest: HostArray, src: Broadcasted) -> Any:
     if not dest._node.checked:  # type: ignore[union-attr]
         return write_safely(dest, src)
     target = dest._node.view  # type: ignore[union-attr]
+    if known_again(src, target):
+        return dest
     request = schedule(src, force_host)
     outs = [target]
     dtypes = (target.dtype,)

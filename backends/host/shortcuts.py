@@ -31,14 +31,14 @@ from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 # Statements by the sig at the root, the size of the tree, and whether it was written to a part of an array (0)
-# or evaluated for itself (1); reductions by their tree (a leaf: its dtype), written (2) or evaluated (3): those
-# that were met last.
+# or evaluated for itself (1); reductions by their tree (a leaf: its dtype), written (2) or evaluated (3); trees
+# written to memory whose writer had looked after all else (4): those that were met last.
 known: dict[Any, list[Any]] = {}
 # How often trees were met that nothing knew, by the same.
 _met: dict[Any, int] = {}
 EACH, KINDS = 6, 1 << 12
-# Of one kind, statements are written down for so many.
-_MOST = 64
+# Of one kind, statements are written down for so many, one of so many.
+_MOST, _EACH = 64, 8
 # What a statement can say: dimensions, things in the tree, words of the argument block.
 _DIMENSIONS, _ITEMS, _WORDS = 16, 64, 380
 # The kinds of items in dispatch/csrc/statements.c.
@@ -50,15 +50,18 @@ native.tell(empty=pool.empty)
 usable: Callable[[], bool] = lambda: False
 
 
-def write(x: Any, how: Any, value: Any) -> bool:
-    """Do `x[how] = value`, if it was met before: False where it was not, and nothing has happened."""
+def write(x: Any, how: Any, value: Any, times: int = 1) -> bool:
+    """Do `x[how] = value`, if it was met before: False where it was not, and nothing has happened.
+
+    It stands for so many of its kind, where others were computed without asking here.
+    """
     if _in_c is None or _settled(value._node):
         return False
     if _in_c.again(known, x, how, value):
         return True
     node = value._node
     if not _settled(node):
-        _note(node, 0, lambda: _written(x, how, node))
+        _note(node, 0, lambda: _written(x, how, node), times)
     return False
 
 
@@ -72,13 +75,26 @@ def evaluated(node: Broadcasted | Reduced) -> Leaf | None:
     return found  # type: ignore[no-any-return]
 
 
+def stored(node: Broadcasted, target: Any) -> bool:
+    """Write a tree that was met before to memory whose writer looked after aliasing: False where it was not."""
+    if _in_c is None or node.args is None:
+        return False
+    if _in_c.stored_again(known, node, target):
+        return True
+    _note(node, 4, lambda: _Stored(node, None, target).made())
+    return False
+
+
+run.known_again = stored
+
+
 def _settled(node: Any) -> bool:
     if type(node) is Broadcasted:
         return node.args is None
     return type(node) is not Reduced or node.value is not None
 
 
-def _note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any]) -> None:
+def _note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any], times: int = 1) -> None:
     """Count what nothing knew, and write it down now and then."""
     tree: Any = node
     if type(node) is Reduced:
@@ -86,9 +102,9 @@ def _note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any]) -> Non
         if tree is None:
             return
     key: Any = (tree.dtype, 0, way) if type(tree) is Leaf else (tree.sig, tree.size, way)
-    met = _met[key] = _met.get(key, 0) + 1
+    met = _met[key] = _met.get(key, 0) + times
     # (Kernels come late, and some trees never come back alike: they are not looked at each time.)
-    if met % (8 if met <= 8 * _MOST else 64) or (
+    if met % (_EACH if met <= _EACH * _MOST else 64) or (
         met < settings.compile_after and math.prod(tree.shape) <= settings.small_size
     ):
         return
@@ -154,6 +170,9 @@ class _Item:
 
 class _Statement:
     """What stands in a tree, and what is done then."""
+
+    # May it have further results?
+    stores = True
 
     def __init__(self, node: Any, leaf: Leaf | None, target: np.ndarray) -> None:
         if not target.ndim > 0 or node.value is not None:
@@ -245,7 +264,9 @@ class _Statement:
         request = schedule(self.node, _refused, evaluates=False)
         target = self.target
         order = "F" if target.ndim > 1 and abs(target.strides[0]) < abs(target.strides[-1]) else "C"
-        if self.leaf is None and (order == "C") != target.flags.c_contiguous:
+        if self.leaf is None and self.stores and (order == "C") != target.flags.c_contiguous:
+            raise Unfit
+        if request.stored and not self.stores:
             raise Unfit
         outs = [target, *[np.empty(n.shape, n.dtype, order) for n in request.stored]]  # type: ignore[call-overload]
         views = [r.view for r in request.leaves]
@@ -309,6 +330,12 @@ class _Statement:
                 item.word = at
         if len(first) < len(words):
             raise Unfit
+
+
+class _Stored(_Statement):
+    """What is written to memory that the tree may read, too: it has no further results."""
+
+    stores = False
 
 
 class _Reduction(_Statement):

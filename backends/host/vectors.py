@@ -18,7 +18,7 @@ from mirabelle.arraytypes.wrappers import PermutedDims, View, root_of
 from mirabelle.backends.codegen.source import BLOCK
 from mirabelle.backends.host.direct import memory_reader, plain
 from mirabelle.backends.host.interpreter import quietly
-from mirabelle.backends.host.matmul import product
+from mirabelle.backends.host.matmul import PLAIN, product
 from mirabelle.dispatch import counters, generic, native, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, new_leaf
@@ -84,7 +84,14 @@ def _of_parts(first: Any, second: Any) -> Any:
             return general(x1, x2)
         return _array(out, quietly(product, a, b), dtype)
 
-    return matmul
+    if {first.ndim, second.ndim} == {1} or issubclass(first, PermutedDims) or issubclass(second, PermutedDims):
+        return matmul
+    return _product(out, matmul)
+
+
+def _product(out: Any, python: Any) -> Any:
+    """Products in C of what is in memory and BLAS can read; Python is asked for all else."""
+    return native.module().Product(np.matmul, out, PLAIN, python) if native.used() else python
 
 
 def _pending(x: Any) -> bool:
@@ -117,7 +124,7 @@ def _(first: Any, second: Any) -> Any:
             return general(x1, x2)
         return _array(out, quietly(product, a, b), dtype)
 
-    return matmul
+    return matmul if out.ndim == 0 else _product(out, matmul)
 
 
 @verbs.dot.generated(signature=(HostArray, HostArray))

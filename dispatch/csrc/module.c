@@ -5,9 +5,10 @@
 State state;
 PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;
 
-#define TYPES 10
+#define TYPES 11
 static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec,  &statement_spec, &builder_spec,
-                                   &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec};
+                                   &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec,
+                                   &product_spec};
 static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
@@ -40,6 +41,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"capture", &state.capture},
         {"at_once", &state.at_once},
         {"waited", &state.waited},
+        {"quiet", &state.quiet},
         {"broadcast_shapes", &state.broadcast_shapes},
         {"scalar_words", &state.scalar_words},
         {"empty", &state.empty},
@@ -91,11 +93,11 @@ forget(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-/* limits(operations of a tree that need no looking at, elements that are few) */
+/* limits(operations of a tree that need no looking at, elements that are few, operations of a small tree) */
 static PyObject *
 limits(PyObject *module, PyObject *args)
 {
-    if (!PyArg_ParseTuple(args, "nn", &state.node_limit, &state.few))
+    if (!PyArg_ParseTuple(args, "nnn", &state.node_limit, &state.few, &state.tree_limit))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -133,7 +135,8 @@ shown(PyObject *module, PyObject *x)
     return shown_part(x);
 }
 
-/* again(known, x, index, value), evaluated_again(known, tree), inspected(tree): as statements.c says. */
+/* again(known, x, index, value), evaluated_again(known, tree), stored_again(known, tree, array), inspected(tree): as
+   statements.c says. */
 
 static PyObject *
 known_again(PyObject *module, PyObject *const *args, Py_ssize_t n)
@@ -158,6 +161,24 @@ known_value(PyObject *module, PyObject *const *args, Py_ssize_t n)
 }
 
 static PyObject *
+known_stored(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !PyDict_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "stored_again(known, tree, array)");
+        return NULL;
+    }
+    int done = stored_again(args[0], args[1], args[2]);
+    return done < 0 ? NULL : PyBool_FromLong(done);
+}
+
+static PyObject *
+small_value(PyObject *module, PyObject *tree)
+{
+    PyObject *value = computed(tree);
+    return value != NULL || PyErr_Occurred() ? value : Py_NewRef(Py_None);
+}
+
+static PyObject *
 what_stands(PyObject *module, PyObject *tree)
 {
     return inspected(tree);
@@ -172,6 +193,9 @@ static PyMethodDef methods[] = {
     {"again", (PyCFunction)(void (*)(void))known_again, METH_FASTCALL, "Do a statement that was met before."},
     {"evaluated_again", (PyCFunction)(void (*)(void))known_value, METH_FASTCALL,
      "The value of a tree that was met before, or None."},
+    {"stored_again", (PyCFunction)(void (*)(void))known_stored, METH_FASTCALL,
+     "Write a tree that was met before to memory of its own."},
+    {"computed", small_value, METH_O, "The value of a small tree, by NumPy's functions, or None."},
     {"inspected", what_stands, METH_O, "What stands in a tree: operands, references, whether met before."},
     {NULL},
 };
@@ -183,7 +207,8 @@ PyMODINIT_FUNC
 PyInit__native(void)
 {
     static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
-                                       "Getter", "Setter", "Overrides", "Reduced",   "Reducer"};
+                                       "Getter", "Setter", "Overrides", "Reduced",   "Reducer",
+                                       "Product"};
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
@@ -192,6 +217,7 @@ PyInit__native(void)
     state.show = PyUnicode_InternFromString("_show");
     state.axis = PyUnicode_InternFromString("axis");
     state.dtype = PyUnicode_InternFromString("dtype");
+    state.direct = PyUnicode_InternFromString("direct");
     state.keepdims = PyUnicode_InternFromString("keepdims");
     for (int i = 0; i < TYPES; i++) {
         types[i] = (PyTypeObject *)PyType_FromSpec(specs[i]);
@@ -205,7 +231,7 @@ PyInit__native(void)
     builder_type = types[4];
     getter_type = types[5];
     setter_type = types[6];
-    if (PyModule_AddIntConstant(module, "VERSION", 2) < 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 3) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -55,7 +55,7 @@ typedef struct {
     /* Where handles keep their version; views their parent, index and shape. */
     Py_ssize_t handle_node, view_parent, view_how, view_shape;
     /* Functions of Python for what is not done here. */
-    PyObject *capture, *at_once, *waited, *broadcast_shapes, *scalar_words, *empty, *show;
+    PyObject *capture, *at_once, *waited, *quiet, *broadcast_shapes, *scalar_words, *empty, *show;
     /* Is `copyto` of host arrays what it is by default? And the generation for which it was asked. */
     PyObject *unchanged;
     uint64_t asked;
@@ -63,13 +63,13 @@ typedef struct {
     /* Blocks that count are open if counters["active"]; recordings and watchers are lists. */
     PyObject *counters, *active, *recordings, *watchers;
     /* Names of options. */
-    PyObject *axis, *dtype, *keepdims;
+    PyObject *axis, *dtype, *keepdims, *direct;
     /* What kernels return through. */
     void *nowhere;
     /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
     uint64_t generation;
     /* Trees of more operations are looked at as they are made; writes of so few elements are NumPy's. */
-    Py_ssize_t node_limit, few;
+    Py_ssize_t node_limit, few, tree_limit;
 } State;
 
 extern State state;
@@ -95,7 +95,7 @@ PyObject *named_by(PyObject *reference);
 /* Does nobody else wait for another reduction of the operand? */
 int waits_alone(Reduced *reduced);
 
-/* operators.c, building.c, reducing.c, indexing.c, statements.c, assigning.c */
+/* operators.c, building.c, reducing.c, computing.c, indexing.c, statements.c, assigning.c */
 typedef struct {
     char *data;
     int nd;
@@ -107,16 +107,25 @@ int resolve_index(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssiz
                   Part *part);
 /* The index as a tuple with an ellipsis. */
 PyObject *whole_index(PyObject *index);
+int is_shape(PyObject *shape, int nd, const Py_ssize_t *dims);
+/* Give a node its value (a reference to it), and let go of what it was computed from. */
+void settle(Node *node, Leaf *value);
+/* The value of a small tree, by NumPy's functions: NULL, without an error, where Python is to say. */
+PyObject *computed(PyObject *tree);
+/* Is `copyto` what it is by default? */
+int unchanged(void);
 /* Is nothing going on that wants to know of statements? */
 int unobserved(void);
 /* Do the statement again, if it was met before: 1 done, 0 not met, -1 an error. */
 int again(PyObject *known, PyObject *x, PyObject *index, PyObject *value);
 /* The value of a tree that was met before; NULL, without an error, if it was not. */
 PyObject *evaluated_again(PyObject *known, PyObject *tree);
+/* Write a tree that was met before to memory whose writer has looked after aliasing: 1 done, 0 not met, -1 an error. */
+int stored_again(PyObject *known, PyObject *tree, PyObject *array);
 PyObject *inspected(PyObject *tree);
 
 extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec, reducer_spec,
-    getter_spec, setter_spec, statement_spec;
+    product_spec, getter_spec, setter_spec, statement_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;
 
 #endif

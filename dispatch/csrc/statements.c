@@ -74,7 +74,7 @@ same_numbers(int n, const Py_ssize_t *a, const Py_ssize_t *b)
     return 1;
 }
 
-static int
+int
 is_shape(PyObject *shape, int nd, const Py_ssize_t *dims)
 {
     if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) != nd)
@@ -235,8 +235,7 @@ allocated(PyObject *shape, PyObject *dtype, PyObject *order)
     return array;
 }
 
-/* Give a node its value (a reference to it), and let go of what it was computed from. */
-static void
+void
 settle(Node *node, Leaf *value)
 {
     Py_XSETREF(node->value, (PyObject *)value);
@@ -526,6 +525,9 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
             !(reduced != NULL ? matches_reduction(&m, s, leaf, target.data, reduced)
                               : matches(&m, s, leaf, target.data, tree)))
             continue;
+        /* A small value that somebody holds is computed by itself: it need not follow what is written. */
+        if (!s->rewritten && Py_REFCNT(value) > 1 && s->rows * s->inner <= 4 * state.few)
+            return 0;
         /* Who else reads what is written? (Each part of its memory holds the leaf, and shows its array.) */
         if (count_parts(leaf) != s->own || Py_REFCNT(leaf) > 1 + s->own || Py_REFCNT(view) > 1 + s->own)
             continue;
@@ -590,6 +592,35 @@ evaluated_again(PyObject *known, PyObject *tree)
         return value; /* (the list may have changed) */
     }
     return NULL;
+}
+
+int
+stored_again(PyObject *known, PyObject *tree, PyObject *array)
+{
+    if (!IS_NODE(tree) || !IS_ARRAY(array) || !unobserved())
+        return 0;
+    Node *node = (Node *)tree;
+    Array *target = (Array *)array;
+    if (node->args == NULL || node->args == Py_None || !is_shape(node->shape, target->nd, target->dims))
+        return 0;
+    PyObject *list = known_by(known, tree, 4);
+    for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
+        Statement *s = (Statement *)PyList_GET_ITEM(list, i);
+        Match m;
+        if (Py_TYPE(s) != statement_type || s->nd != target->nd || s->dtype != target->descr ||
+            !same_numbers(s->nd, s->dims, target->dims) || !same_numbers(s->nd, s->strides, target->strides) ||
+            !matches(&m, s, NULL, NULL, tree))
+            continue;
+        hold(&m);
+        Py_INCREF(tree);
+        Py_INCREF(array);
+        int done = run(&m, target->data);
+        let_go(&m);
+        Py_DECREF(array);
+        Py_DECREF(tree);
+        return done; /* (the list may have changed) */
+    }
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* What stands in a tree: a list of (operand, the references to it, was it met before?) in the order in which they

@@ -1,0 +1,269 @@
+/* What NumPy computes of small arrays: trees, operation by operation (backends/host/direct.py), and products of
+   matrices and vectors (backends/host/vectors.py). */
+
+#include "native.h"
+
+/* As many operations one after the other; as many operands. */
+#define DEPTH 24
+#define OPERANDS 3
+
+/* A context of this thread in which floating-point numbers give no warnings: borrowed, or NULL. */
+static PyObject *
+quiet_context(void)
+{
+    PyObject *all = PyThreadState_GetDict();
+    PyObject *context = all == NULL ? NULL : PyDict_GetItemWithError(all, state.quiet);
+    if (context != NULL || all == NULL || PyErr_Occurred())
+        return context;
+    context = PyObject_CallNoArgs(state.quiet);
+    if (context != NULL && PyDict_SetItem(all, state.quiet, context) < 0)
+        Py_CLEAR(context);
+    Py_XDECREF(context); /* (the thread keeps it) */
+    return context;
+}
+
+/* Begin to be quiet: the context to leave, or NULL (without an error) if it is so already. */
+static PyObject *
+hush(void)
+{
+    PyObject *context = quiet_context();
+    if (context == NULL || PyContext_Enter(context) < 0) {
+        PyErr_Clear();
+        return NULL;
+    }
+    return Py_NewRef(context);
+}
+
+static void
+speak(PyObject *context)
+{
+    if (context == NULL)
+        return;
+    PyObject *type, *error, *traceback;
+    PyErr_Fetch(&type, &error, &traceback);
+    PyContext_Exit(context);
+    PyErr_Restore(type, error, traceback);
+    Py_DECREF(context);
+}
+
+static PyObject *value_of(Node *node, int depth);
+
+/* An operand as NumPy takes it: a new reference, or NULL. */
+static PyObject *
+operand_value(PyObject *a, int depth)
+{
+    if (IS_NODE(a) && !has_value((Node *)a)) /* (whether what others hold is kept is for Python to say) */
+        return Py_REFCNT(a) > 1 ? NULL : value_of((Node *)a, depth + 1);
+    if (IS_NODE(a))
+        a = ((Node *)a)->value;
+    else if (IS_REDUCED(a))
+        a = ((Reduced *)a)->value;
+    if (a == NULL || a == Py_None)
+        return NULL;
+    if (!IS_LEAF(a))
+        return Py_NewRef(a);
+    PyObject *view = ((Leaf *)a)->view;
+    return IS_ARRAY(view) ? Py_NewRef(view) : NULL;
+}
+
+/* The value of an operation: a new reference; NULL, perhaps with an error, where Python is to say. */
+static PyObject *
+value_of(Node *node, int depth)
+{
+    PyObject *args = node->args, *values[OPERANDS], *out = NULL;
+    if (depth > DEPTH || args == NULL || !PyTuple_CheckExact(args) || PyTuple_GET_SIZE(args) > OPERANDS)
+        return NULL;
+    PyObject *function = PyObject_GetAttr(node->sig, state.direct);
+    if (function == NULL || function == Py_None) {
+        Py_XDECREF(function);
+        return NULL;
+    }
+    int n = (int)PyTuple_GET_SIZE(args), known = 0;
+    Py_INCREF(args);
+    while (known < n && (values[known] = operand_value(PyTuple_GET_ITEM(args, known), depth)) != NULL)
+        known++;
+    if (known == n)
+        out = PyObject_Vectorcall(function, values, n, NULL);
+    while (known--)
+        Py_DECREF(values[known]);
+    Py_DECREF(args);
+    Py_DECREF(function);
+    /* (A copy, or a cast, may be of a larger shape than what it is of.) */
+    if (out != NULL && n == 1 &&
+        !(IS_ARRAY(out) && is_shape(node->shape, ((Array *)out)->nd, ((Array *)out)->dims)))
+        Py_CLEAR(out);
+    return out;
+}
+
+PyObject *
+computed(PyObject *tree)
+{
+    if (!IS_NODE(tree))
+        return NULL;
+    Node *node = (Node *)tree;
+    if (node->args == NULL || node->args == Py_None || node->size > state.tree_limit || !unobserved() || !unchanged())
+        return NULL;
+    Py_ssize_t n = 1;
+    if (!PyTuple_CheckExact(node->shape))
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node->shape); i++)
+        n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(node->shape, i));
+    if (n > state.few && n * node->size > 32 * state.few)
+        return NULL;
+    Py_INCREF(node);
+    PyObject *context = hush(), *value = value_of(node, 0), *found = NULL;
+    speak(context);
+    if (value != NULL && IS_ARRAY(value) && is_shape(node->shape, ((Array *)value)->nd, ((Array *)value)->dims)) {
+        if (node->args != Py_None) { /* (others may have run) */
+            Leaf *leaf = new_leaf(value, node->shape, ((Array *)value)->descr);
+            if (leaf != NULL)
+                settle(node, leaf);
+        }
+        if (has_value(node))
+            found = Py_NewRef(node->value);
+    }
+    Py_XDECREF(value);
+    Py_DECREF(node);
+    PyErr_Clear(); /* (what went wrong goes wrong again in Python, which says so) */
+    return found;
+}
+
+/* a @ b of matrices and vectors of one dtype, of arrays and parts of arrays. */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *matmul, *python;
+    PyTypeObject *result;
+    Py_ssize_t most;
+} Product;
+
+/* Memory that is there: a new reference; NULL where Python is to say. */
+static PyObject *
+memory_of(PyObject *x)
+{
+    int part = PyType_IsSubtype(Py_TYPE(x), state.view);
+    PyObject *whole = part ? SLOT(x, state.view_parent) : x;
+    if (whole == NULL || !PyType_IsSubtype(Py_TYPE(whole), state.dense))
+        return NULL;
+    PyObject *node = SLOT(whole, state.handle_node);
+    if (node != NULL && IS_NODE(node))
+        node = ((Node *)node)->value;
+    if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
+        return NULL;
+    PyObject *view = ((Leaf *)node)->view;
+    PyObject *memory = part ? PyObject_GetItem(view, SLOT(x, state.view_how)) : Py_NewRef(view);
+    if (memory == NULL)
+        PyErr_Clear();
+    else if (!IS_ARRAY(memory))
+        Py_CLEAR(memory);
+    return memory;
+}
+
+/* Does BLAS read it as it lies? */
+static int
+lies_well(Array *a, Py_ssize_t size)
+{
+    if (a->nd == 1)
+        return a->dims[0] > 0 && a->strides[0] > 0 && a->strides[0] % size == 0;
+    if (a->nd != 2 || a->dims[0] < 1 || a->dims[1] < 1)
+        return 0;
+    for (int across = 0; across < 2; across++) {
+        Py_ssize_t step = a->strides[1 - across];
+        if (a->strides[across] == size && step >= a->dims[across] * size && step % size == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static PyObject *
+product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Product *self = (Product *)callable;
+    PyObject *made = NULL, *a = NULL, *b = NULL;
+    if (names != NULL || PyVectorcall_NARGS(flags) != 2 || !unobserved())
+        return PyObject_Vectorcall(self->python, args, flags, names);
+    a = memory_of(args[0]);
+    b = a == NULL ? NULL : memory_of(args[1]);
+    if (b != NULL) {
+        Array *x = (Array *)a, *y = (Array *)b;
+        PyObject *size = PyObject_GetAttrString(x->descr, "itemsize");
+        Py_ssize_t itemsize = size == NULL ? 0 : PyLong_AsSsize_t(size);
+        Py_XDECREF(size);
+        if (itemsize > 0 && x->nd + y->nd > 2 && x->descr == y->descr && lies_well(x, itemsize) &&
+            lies_well(y, itemsize) && x->dims[x->nd - 1] == y->dims[0] &&
+            (x->nd + y->nd < 4 || x->dims[0] * y->dims[1] <= self->most)) {
+            PyObject *operands[] = {a, b}, *context = hush();
+            PyObject *out = PyObject_Vectorcall(self->matmul, operands, 2, NULL);
+            speak(context);
+            if (out != NULL && IS_ARRAY(out)) {
+                Array *array = (Array *)out;
+                PyObject *shape = PyTuple_New(array->nd);
+                for (int i = 0; shape != NULL && i < array->nd; i++)
+                    PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(array->dims[i]));
+                Leaf *leaf = shape == NULL || PyErr_Occurred() ? NULL : new_leaf(out, shape, array->descr);
+                made = leaf == NULL ? NULL : self->result->tp_alloc(self->result, 0);
+                if (made != NULL)
+                    SLOT(made, state.handle_node) = (PyObject *)leaf;
+                else
+                    Py_XDECREF(leaf);
+                Py_XDECREF(shape);
+            }
+            Py_XDECREF(out);
+        }
+    }
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    if (made != NULL)
+        return made;
+    PyErr_Clear();
+    return PyObject_Vectorcall(self->python, args, flags, names);
+}
+
+/* Product(NumPy's matmul, the type of the result, elements of a product of matrices at most, what answers all else) */
+static PyObject *
+product_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *matmul, *result, *python;
+    Py_ssize_t most;
+    if (!PyArg_ParseTuple(args, "OO!nO", &matmul, &PyType_Type, &result, &most, &python))
+        return NULL;
+    Product *self = (Product *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = product_vectorcall;
+    self->matmul = Py_NewRef(matmul);
+    self->result = (PyTypeObject *)Py_NewRef(result);
+    self->python = Py_NewRef(python);
+    self->most = most;
+    return (PyObject *)self;
+}
+
+static void
+product_dealloc(Product *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(self->matmul);
+    Py_CLEAR(self->result);
+    Py_CLEAR(self->python);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef product_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Product, vectorcall), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot product_slots[] = {
+    {Py_tp_new, product_new},
+    {Py_tp_dealloc, product_dealloc},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_members, product_members},
+    {0, NULL},
+};
+
+PyType_Spec product_spec = {
+    "mirabelle.dispatch._native.Product", sizeof(Product), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, product_slots,
+};

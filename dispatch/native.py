@@ -35,7 +35,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-_VERSION = 3
+_VERSION = 4
 
 
 def _found() -> tuple[Any, str]:
@@ -53,7 +53,7 @@ def _found() -> tuple[Any, str]:
         )
     if getattr(module, "VERSION", None) != _VERSION:
         return None, "not used: built for another version of mirabelle; `pip install` builds it anew"
-    module.tell(array=np.ndarray)
+    module.tell(array=np.ndarray, asarray=np.asarray)
     samples: list[Any] = [
         np.zeros(3),
         np.zeros((4, 5), np.float32)[1:, ::-2],

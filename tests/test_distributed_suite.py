@@ -15,13 +15,12 @@ pytestmark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 # (ranks, what pytest is given): every so many-th test of the distributed kinds.
 SAMPLES = {
-    "suite on 2 ranks": (2, ["tests/test_suite.py", "--every", "97", "-k", "not hot"]),
     "suite on 3 ranks": (3, ["tests/test_suite.py", "--every", "61", "-k", "not hot"]),
     "indexing and products on 3 ranks": (
         3,
         ["tests/test_indexing.py", "tests/test_matmul.py", "--every", "29", "-k", "not hot"],
     ),
-    "functions on 3 ranks": (3, ["tests/test_functions.py", "--every", "29", "-k", "not hot"]),
+    "functions on 2 ranks": (2, ["tests/test_functions.py", "--every", "29", "-k", "not hot"]),
 }
 
 

@@ -59,6 +59,8 @@ def evaluate(node: Any) -> Leaf | None:
     """The value of a small node, or None where the ordinary way must be taken."""
     if type(node) is Reduced:
         found = None if counters.active or not usable() else shortcuts.evaluated(node)
+        if found is None and _in_c is not None:
+            found = _in_c.computed_reduction(node)
         return found or evaluate_reduction(node)
     if counters.active or not usable():
         return None
@@ -239,7 +241,7 @@ def _calibrate() -> None:
     seen.clear()
     for _ in range(3):
         y = verbs.sum(verbs.square(x))
-        evaluate(y._node)
+        evaluate_reduction(y._node)
     _reduced_alone = min(seen)
 
 

@@ -45,7 +45,7 @@ _DIMENSIONS, _ITEMS, _WORDS = 16, 64, 380
 _NODE, _REPEATED, _LEAF, _OWN, _SCALAR = range(5)
 
 _in_c: Any = native.module()
-native.tell(empty=pool.empty)
+native.tell(empty=pool.empty, known=known)
 # Does `copyto` do what it does by default? (Set where that is found out.)
 usable: Callable[[], bool] = lambda: False
 
@@ -104,7 +104,7 @@ def _note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any], times:
     key: Any = (tree.dtype, 0, way) if type(tree) is Leaf else (tree.sig, tree.size, way)
     met = _met[key] = _met.get(key, 0) + times
     # (Kernels come late, and some trees never come back alike: they are not looked at each time.)
-    if met % (_EACH if met <= _EACH * _MOST else 64) or (
+    if met % (_EACH if met <= _EACH * _MOST else 64 if met < 1 << 14 else 1024) or (
         met < settings.compile_after and math.prod(tree.shape) <= settings.small_size
     ):
         return

@@ -86,12 +86,12 @@ def _of_parts(first: Any, second: Any) -> Any:
 
     if {first.ndim, second.ndim} == {1} or issubclass(first, PermutedDims) or issubclass(second, PermutedDims):
         return matmul
-    return _product(out, matmul)
+    return _product(out, False, matmul)
 
 
-def _product(out: Any, python: Any) -> Any:
+def _product(out: Any, matrices: bool, python: Any) -> Any:
     """Products in C of what is in memory and BLAS can read; Python is asked for all else."""
-    return native.module().Product(np.matmul, out, PLAIN, python) if native.used() else python
+    return native.module().Product(np.matmul, out, PLAIN, matrices, python) if native.used() else python
 
 
 def _pending(x: Any) -> bool:
@@ -124,7 +124,7 @@ def _(first: Any, second: Any) -> Any:
             return general(x1, x2)
         return _array(out, quietly(product, a, b), dtype)
 
-    return matmul if out.ndim == 0 else _product(out, matmul)
+    return matmul if out.ndim == 0 else _product(out, forces_first, matmul)
 
 
 @verbs.dot.generated(signature=(HostArray, HostArray))

@@ -128,6 +128,62 @@ computed(PyObject *tree)
     return found;
 }
 
+PyObject *
+computed_reduction(PyObject *known, PyObject *x)
+{
+    if (!IS_REDUCED(x) || known == NULL)
+        return NULL;
+    Reduced *reduced = (Reduced *)x;
+    if (!reduced->plain || !may_come_back(reduced) || !unobserved() || !unchanged())
+        return NULL;
+    PyObject *operand = reduced->operand, *leaf = NULL, *found = NULL;
+    PyObject *shape = IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape;
+    Py_ssize_t n = 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++)
+        n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+    if (n > 4 * state.few)
+        return NULL;
+    Py_INCREF(x);
+    Py_INCREF(operand);
+    if (IS_LEAF(operand))
+        leaf = Py_NewRef(operand);
+    else {
+        leaf = evaluated_again(known, operand);
+        if (leaf == NULL && !PyErr_Occurred())
+            leaf = computed(operand);
+    }
+    if (leaf != NULL && IS_LEAF(leaf) && IS_ARRAY(((Leaf *)leaf)->view)) {
+        PyObject *ufunc = PyObject_GetAttrString(reduced->reduction, "ufunc"), *context = hush();
+        PyObject *args[] = {ufunc, ((Leaf *)leaf)->view, reduced->axes, Py_None, Py_None, reduced->keepdims};
+        Py_INCREF(args[1]);
+        Py_INCREF(args[2]);
+        Py_INCREF(args[5]);
+        PyObject *out = ufunc == NULL ? NULL : PyObject_VectorcallMethod(state.reduce, args, 6, NULL);
+        speak(context);
+        Py_DECREF(args[1]);
+        Py_DECREF(args[2]);
+        Py_DECREF(args[5]);
+        Py_XDECREF(ufunc);
+        if (out != NULL && !IS_ARRAY(out)) {
+            PyObject *array = PyObject_CallFunctionObjArgs(state.asarray, out, reduced->dtype, NULL);
+            Py_SETREF(out, array);
+        }
+        if (out != NULL && IS_ARRAY(out) && reduced->value == Py_None) {
+            Leaf *made = new_leaf(out, reduced->shape, reduced->dtype);
+            if (made != NULL)
+                settle_reduced(reduced, made);
+        }
+        Py_XDECREF(out);
+        if (reduced->value != Py_None)
+            found = Py_NewRef(reduced->value);
+    }
+    Py_XDECREF(leaf);
+    Py_DECREF(operand);
+    Py_DECREF(x);
+    PyErr_Clear(); /* (what went wrong goes wrong again in Python, which says so) */
+    return found;
+}
+
 /* a @ b of matrices and vectors of one dtype, of arrays and parts of arrays. */
 
 typedef struct {
@@ -136,17 +192,26 @@ typedef struct {
     PyObject *matmul, *python;
     PyTypeObject *result;
     Py_ssize_t most;
+    /* Are both matrices, whose trees are computed first? */
+    int forces;
 } Product;
 
-/* Memory that is there: a new reference; NULL where Python is to say. */
+/* Memory that is there, or is computed soon: a new reference; NULL where Python is to say. */
 static PyObject *
-memory_of(PyObject *x)
+memory_of(PyObject *x, int forced)
 {
     int part = PyType_IsSubtype(Py_TYPE(x), state.view);
     PyObject *whole = part ? SLOT(x, state.view_parent) : x;
     if (whole == NULL || !PyType_IsSubtype(Py_TYPE(whole), state.dense))
         return NULL;
     PyObject *node = SLOT(whole, state.handle_node);
+    if (node != NULL && IS_NODE(node) && !has_value((Node *)node) && forced && state.known != NULL) {
+        PyObject *value = evaluated_again(state.known, node);
+        if (value == NULL)
+            PyErr_Clear();
+        Py_XDECREF(value); /* (the node keeps it) */
+        node = SLOT(whole, state.handle_node);
+    }
     if (node != NULL && IS_NODE(node))
         node = ((Node *)node)->value;
     if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
@@ -183,8 +248,9 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     PyObject *made = NULL, *a = NULL, *b = NULL;
     if (names != NULL || PyVectorcall_NARGS(flags) != 2 || !unobserved())
         return PyObject_Vectorcall(self->python, args, flags, names);
-    a = memory_of(args[0]);
-    b = a == NULL ? NULL : memory_of(args[1]);
+    /* (A tree that meets a vector joins the kernel of the product.) */
+    a = memory_of(args[0], self->forces);
+    b = a == NULL ? NULL : memory_of(args[1], self->forces);
     if (b != NULL) {
         Array *x = (Array *)a, *y = (Array *)b;
         PyObject *size = PyObject_GetAttrString(x->descr, "itemsize");
@@ -220,13 +286,15 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
-/* Product(NumPy's matmul, the type of the result, elements of a product of matrices at most, what answers all else) */
+/* Product(NumPy's matmul, the type of the result, elements of a product of matrices at most, are both matrices?, what
+           answers all else) */
 static PyObject *
 product_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *matmul, *result, *python;
     Py_ssize_t most;
-    if (!PyArg_ParseTuple(args, "OO!nO", &matmul, &PyType_Type, &result, &most, &python))
+    int forces;
+    if (!PyArg_ParseTuple(args, "OO!npO", &matmul, &PyType_Type, &result, &most, &forces, &python))
         return NULL;
     Product *self = (Product *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -236,6 +304,7 @@ product_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->result = (PyTypeObject *)Py_NewRef(result);
     self->python = Py_NewRef(python);
     self->most = most;
+    self->forces = forces;
     return (PyObject *)self;
 }
 

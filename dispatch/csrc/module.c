@@ -42,6 +42,8 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"at_once", &state.at_once},
         {"waited", &state.waited},
         {"quiet", &state.quiet},
+        {"asarray", &state.asarray},
+        {"known", &state.known},
         {"broadcast_shapes", &state.broadcast_shapes},
         {"scalar_words", &state.scalar_words},
         {"empty", &state.empty},
@@ -172,6 +174,13 @@ known_stored(PyObject *module, PyObject *const *args, Py_ssize_t n)
 }
 
 static PyObject *
+small_reduction(PyObject *module, PyObject *reduced)
+{
+    PyObject *value = computed_reduction(state.known, reduced);
+    return value != NULL || PyErr_Occurred() ? value : Py_NewRef(Py_None);
+}
+
+static PyObject *
 small_value(PyObject *module, PyObject *tree)
 {
     PyObject *value = computed(tree);
@@ -196,6 +205,7 @@ static PyMethodDef methods[] = {
     {"stored_again", (PyCFunction)(void (*)(void))known_stored, METH_FASTCALL,
      "Write a tree that was met before to memory of its own."},
     {"computed", small_value, METH_O, "The value of a small tree, by NumPy's functions, or None."},
+    {"computed_reduction", small_reduction, METH_O, "The value of a small reduction, by NumPy's functions, or None."},
     {"inspected", what_stands, METH_O, "What stands in a tree: operands, references, whether met before."},
     {NULL},
 };
@@ -218,6 +228,7 @@ PyInit__native(void)
     state.axis = PyUnicode_InternFromString("axis");
     state.dtype = PyUnicode_InternFromString("dtype");
     state.direct = PyUnicode_InternFromString("direct");
+    state.reduce = PyUnicode_InternFromString("reduce");
     state.keepdims = PyUnicode_InternFromString("keepdims");
     for (int i = 0; i < TYPES; i++) {
         types[i] = (PyTypeObject *)PyType_FromSpec(specs[i]);
@@ -231,7 +242,7 @@ PyInit__native(void)
     builder_type = types[4];
     getter_type = types[5];
     setter_type = types[6];
-    if (PyModule_AddIntConstant(module, "VERSION", 3) < 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 4) < 0) {
         Py_DECREF(module);
         return NULL;
     }

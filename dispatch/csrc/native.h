@@ -46,6 +46,8 @@ typedef struct {
     PyObject_HEAD
     PyObject *reduction, *operand, *axes, *keepdims, *shape, *dtype, *value, *reducers, *term;
     Py_ssize_t depth;
+    /* Is it one of real numbers that NumPy has, too? */
+    int plain;
 } Reduced;
 
 /* What mirabelle's modules said of themselves. */
@@ -55,7 +57,7 @@ typedef struct {
     /* Where handles keep their version; views their parent, index and shape. */
     Py_ssize_t handle_node, view_parent, view_how, view_shape;
     /* Functions of Python for what is not done here. */
-    PyObject *capture, *at_once, *waited, *quiet, *broadcast_shapes, *scalar_words, *empty, *show;
+    PyObject *capture, *at_once, *waited, *quiet, *asarray, *known, *broadcast_shapes, *scalar_words, *empty, *show;
     /* Is `copyto` of host arrays what it is by default? And the generation for which it was asked. */
     PyObject *unchanged;
     uint64_t asked;
@@ -63,7 +65,7 @@ typedef struct {
     /* Blocks that count are open if counters["active"]; recordings and watchers are lists. */
     PyObject *counters, *active, *recordings, *watchers;
     /* Names of options. */
-    PyObject *axis, *dtype, *keepdims, *direct;
+    PyObject *axis, *dtype, *keepdims, *direct, *reduce;
     /* What kernels return through. */
     void *nowhere;
     /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
@@ -92,6 +94,8 @@ PyObject *new_reduced(PyObject *reduction, PyObject *operand, PyObject *axes, in
                       PyObject *dtype);
 /* Whom a weak reference names: borrowed, or NULL. */
 PyObject *named_by(PyObject *reference);
+/* Is it pending, alone, and of a leaf or of a tree that nobody else holds? */
+int may_come_back(Reduced *reduced);
 /* Does nobody else wait for another reduction of the operand? */
 int waits_alone(Reduced *reduced);
 
@@ -112,6 +116,9 @@ int is_shape(PyObject *shape, int nd, const Py_ssize_t *dims);
 void settle(Node *node, Leaf *value);
 /* The value of a small tree, by NumPy's functions: NULL, without an error, where Python is to say. */
 PyObject *computed(PyObject *tree);
+/* That of a small reduction of what nobody else holds. */
+PyObject *computed_reduction(PyObject *known, PyObject *reduced);
+void settle_reduced(Reduced *reduced, Leaf *value);
 /* Is `copyto` what it is by default? */
 int unchanged(void);
 /* Is nothing going on that wants to know of statements? */

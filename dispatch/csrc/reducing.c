@@ -110,8 +110,10 @@ let_wait(PyObject *reduced, int is_large)
     *at = (*at + 1) % n;
     PyObject *before = *place, *longest = before == NULL ? NULL : Py_XNewRef(named_by(before));
     *place = PyWeakref_NewRef(reduced, NULL);
-    if (longest != NULL && ((Reduced *)longest)->value == Py_None)
-        Py_XDECREF(PyObject_CallOneArg(state.waited, longest));
+    if (longest != NULL && ((Reduced *)longest)->value == Py_None) {
+        PyObject *value = computed_reduction(state.known, longest);
+        Py_XDECREF(value != NULL ? value : PyObject_CallOneArg(state.waited, longest));
+    }
     Py_XDECREF(longest);
     Py_XDECREF(before);
     PyErr_Clear(); /* (what went wrong goes wrong again for who reads it) */
@@ -149,6 +151,7 @@ reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
     }
     node = new_reduced(self->reduction, operand, axes, keepdims, kept, self->dtype);
     if (node != NULL) {
+        ((Reduced *)node)->plain = 1;
         PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(self->results, PyTuple_GET_SIZE(kept));
         handle = type->tp_alloc(type, 0);
         if (handle != NULL) {

@@ -290,8 +290,7 @@ matches_reduction(Match *m, Statement *s, Leaf *leaf, char *target, Reduced *red
            matches(m, s, leaf, target, reduced->operand);
 }
 
-/* Is it a reduction that a statement may be of: pending, alone, of a leaf or of a tree that nobody else holds? */
-static int
+int
 may_come_back(Reduced *reduced)
 {
     PyObject *operand = reduced->operand;
@@ -458,7 +457,7 @@ known_by(PyObject *known, PyObject *operand, long way)
 }
 
 /* Give a reduction its value (a reference to it), and let go of what it was computed from. */
-static void
+void
 settle_reduced(Reduced *reduced, Leaf *value)
 {
     Py_XSETREF(reduced->value, (PyObject *)value);

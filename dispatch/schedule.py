@@ -50,6 +50,10 @@ class Request:
         self.stored = stored
 
 
+class EvaluatedError(Exception):
+    """Another thread has just evaluated it."""
+
+
 class _Builder:
     """The state of one linearisation. (Not closures: those would keep it alive in a cycle.)"""
 
@@ -166,6 +170,8 @@ def schedule_reduction(operand: Any, reductions: list[Reduced], force: Callable[
     If somebody else holds the tree, and computing it again would cost more than storing it, its
     own value is the next output.
     """
+    if operand is None:
+        raise EvaluatedError
     if type(operand) is Broadcasted and operand.value is not None:
         operand = operand.value
     keep = False

@@ -1,6 +1,7 @@
 """What a program costs: launches, temporaries, bytes. The promises of docs/design.md, section 5."""
 
 import gc
+import threading
 
 import numpy as np
 import pytest
@@ -425,3 +426,24 @@ def test_a_reduction_that_fails_fails_for_who_reads_it():
     assert [float(r) for r in rest] == [3.0 * k for k in range(40)]
     with pytest.raises(mb.UserFunctionError):
         float(bad)
+
+
+def test_reductions_of_several_threads_wait_apart():
+    """What one thread made and computes, others do not compute in its place."""
+    went_wrong = []
+
+    def work(k):
+        x = mb.ones((60, 60)) * (k + 1.0)
+        try:
+            for _ in range(60):
+                rows = [mb.sum(x[j : j + 20] * 2.0, axis=0) for j in range(20)]
+                assert all(set(mb.to_numpy(r).tolist()) == {40.0 * (k + 1.0)} for r in rows)
+        except Exception as e:
+            went_wrong.append(e)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not went_wrong

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mirabelle as mb
-from mirabelle.backends.host import shortcuts
+from mirabelle.backends.host import reduce, shortcuts
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
@@ -447,3 +447,31 @@ def test_products_see_what_was_written_and_who_counts():
     with mb.override(mb.matmul, (mb.AbstractArray, mb.AbstractArray), lambda a, b: "overridden"):
         assert x[1:] @ v == "overridden"
     assert (x[1:] @ v).shape == (3,)
+
+
+@pytest.mark.parametrize("axis", [2, -3, 2**70, -(2**70), (0, 2**70), (0, 0), (0, -2), 1.0, "0"], ids=repr)
+@pytest.mark.parametrize("made", ["x[1:]", "x * 2.0", "x"])
+def test_axes_that_are_none(made, axis):
+    x = eval(made, {"x": mb.HostArray(np.arange(12.0).reshape(3, 4))})
+    with pytest.raises((np.exceptions.AxisError, TypeError, ValueError)):
+        mb.sum(x, axis=axis)
+
+
+@in_c
+def test_an_interrupt_is_not_lost():
+    """Computing what has waited for long takes time, in which somebody may press Ctrl-C."""
+
+    def interrupted(node):
+        raise KeyboardInterrupt
+
+    x = mb.ones((200, 200)) * 1.5
+    held = [mb.sum(x[k:], axis=1) for k in range(8)]
+    native.tell(waited=interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            held += [mb.sum(x[k:], axis=1) for k in range(40)]
+    finally:
+        native.tell(waited=reduce.waited)
+    held += [mb.sum(x[k:], axis=1) for k in range(40)]
+    for y in held:
+        assert set(mb.to_numpy(y).tolist()) == {300.0}

@@ -81,6 +81,8 @@ STATEMENTS = {
     "sums of held trees": "t = y * s; x[7] = sum_(t + z, axis=0); x[8] = t[3] + sum_(t * t, axis=1)",
     "sums for themselves": "v = float(sum_(y[:3] * z[:3])); u = sum_(y[::2], axis=1); x[1] = v; x[2, ::2] = u",
     "larger sums": "w = x[:, None] * y[:, :, None] + s; x[:, k % 40] = sum_(w, axis=(0, 2)) / 1600",
+    "sums of turned trees": "x[0] = sum_(y.T + z, axis=0); x[1] = sum_(y.T * s, axis=1)",
+    "sums over several axes": "t = y.reshape(4, 10, 40); x[3, :10] = sum_(t.transpose(0, 2, 1) * s, (0, 1))",
     "rows of sums": "x[:4, :4] = sum_(y[:16].reshape(4, 4, 40) * s, axis=2)",
 }
 

@@ -92,6 +92,8 @@ def evaluate_reduction(node: Reduced) -> Leaf | None:
     It is NumPy's own, to the last bit, whatever is counted.
     """
     operand: Any = node.operand
+    if operand is None:  # another thread has just evaluated it
+        return node.value  # type: ignore[no-any-return]
     if (
         operand.size > DIRECT_TREE
         or not 0 < math.prod(operand.shape) <= 4 * settings.small_size
@@ -119,7 +121,7 @@ def _reduced(operand: Any, together: list[Reduced]) -> None:
         value = operand.value.view
     else:
         shared = sys.getrefcount(operand) - len(together) > _reduced_alone
-        known = None if shared or counters.active else shortcuts.evaluated(operand)
+        known = None if shared or counters.active else shortcuts.evaluated(operand, usual=True)
         value = _value(operand) if known is None else known.view
         if shared:
             if worth_storing(operand):

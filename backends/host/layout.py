@@ -101,10 +101,11 @@ def merge(sizes: list[int], strides: list[list[int]]) -> tuple[list[int], list[l
 class ReducedArrangement:
     """For a reduction: kept dimensions, reduced ones, and the innermost, each merged.
 
-    `order` lists the kept dimensions of the operand in the order partial results have.
+    `order` lists the kept dimensions of the operand in the order partial results have. Is the order of all its
+    dimensions `natural`?
     """
 
-    __slots__ = ("inner_kept", "kept", "order", "reduced", "sizes", "strides")
+    __slots__ = ("inner_kept", "kept", "natural", "order", "reduced", "sizes", "strides")
 
     def __init__(
         self,
@@ -114,6 +115,7 @@ class ReducedArrangement:
         strides: list[list[int]],
         inner_kept: bool,
         order: list[int],
+        natural: bool,
     ) -> None:
         self.kept = kept
         self.reduced = reduced
@@ -121,6 +123,16 @@ class ReducedArrangement:
         self.strides = strides
         self.inner_kept = inner_kept
         self.order = order
+        self.natural = natural
+
+
+def in_order(shape: tuple[int, ...], views: list[Any]) -> bool:
+    """Do all operands run through memory in the order of their dimensions, forwards?"""
+    for v in views:
+        steps = [s for s, n in zip(stretched_strides(v, shape), shape, strict=True) if n != 1 and s]
+        if any(s < 0 for s in steps) or steps != sorted(steps, reverse=True):
+            return False
+    return True
 
 
 def arrange_reduction(shape: tuple[int, ...], axes: tuple[int, ...], views: list[Any]) -> ReducedArrangement:
@@ -160,6 +172,7 @@ def arrange_reduction(shape: tuple[int, ...], axes: tuple[int, ...], views: list
         [[*k, *r, *i] for k, r, i in zip(kept_strides, reduced_strides, inner_strides, strict=True)],
         inner_kept,
         order,
+        live == sorted(live),
     )
 
 

@@ -226,7 +226,8 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
     if index._node is node or index._node.root is not None:
         return False
     try:
-        at = _places(view, index) if places.dtype.kind == "b" else None
+        # (To a mask NumPy writes lines, and no tables.)
+        at = _places(view, index) if places.dtype.kind == "b" and np.ndim(new) < 2 else None
         if at is None:
             view[places] = new
         else:

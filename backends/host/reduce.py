@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import itertools
 import math
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +31,7 @@ from mirabelle.backends.host import layout, run
 from mirabelle.backends.host.interpreter import interpreted, interpreted_blocks, quietly
 from mirabelle.dispatch import counters, native, verbs
 from mirabelle.dispatch.addresses import address_of
-from mirabelle.dispatch.schedule import schedule_reduction
+from mirabelle.dispatch.schedule import EvaluatedError, schedule_reduction
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, Reduced
 
@@ -38,7 +39,8 @@ from mirabelle.dispatch.tree import Leaf, Reduced
 def waiting(node: Reduced) -> list[Reduced]:
     """The reductions of the same tree along the same axes that somebody still waits for."""
     operand = node.operand
-    assert operand is not None
+    if operand is None:  # another thread has just evaluated it
+        return [node]
     found = [node]
     for ref in operand.reducers or ():
         other = ref()
@@ -57,14 +59,24 @@ def waiting(node: Reduced) -> list[Reduced]:
 # A reduction that waits holds what it reads: memory that a loop over time steps, say, would use again, or run
 # out of. So of those of up to so many elements so many may wait, and of larger ones fewer.
 _LARGE = 1 << 20
-_small: collections.deque[weakref.ref[Reduced]] = collections.deque(maxlen=16)
-_large: collections.deque[weakref.ref[Reduced]] = collections.deque(maxlen=4)
+_FEW, _SOME = 4, 16
+
+
+class _Rows(threading.local):
+    """Those of this thread: what another one made, it may be computing."""
+
+    def __init__(self) -> None:
+        self.small: collections.deque[weakref.ref[Reduced]] = collections.deque(maxlen=_SOME)
+        self.large: collections.deque[weakref.ref[Reduced]] = collections.deque(maxlen=_FEW)
+
+
+_rows = _Rows()
 
 
 def let_wait(node: Reduced) -> None:
     """Have a reduction wait, and the one that has waited longest do so no longer. (dispatch/csrc/reducing.c)"""
-    assert node.operand is not None
-    row = _large if math.prod(node.operand.shape) > _LARGE else _small
+    operand = node.operand
+    row = _rows.large if operand is not None and math.prod(operand.shape) > _LARGE else _rows.small
     longest = row[0]() if len(row) == row.maxlen else None
     row.append(weakref.ref(node))
     if longest is not None and longest.value is None:
@@ -73,12 +85,10 @@ def let_wait(node: Reduced) -> None:
 
 def waited(node: Reduced) -> None:
     """Compute a reduction that has waited for long; what may fail is left to who reads it."""
-    if (
-        node.reduction.scalar is None
-        and not fallible(node.operand)
-        and not counters.active
-        and not recording.active
-    ):
+    operand = node.operand
+    if operand is None or counters.active or recording.active:
+        return
+    if node.reduction.scalar is None and not fallible(operand):
         with contextlib.suppress(Exception):
             force(HostArray, node)
 
@@ -93,12 +103,16 @@ def _(dest: HostArray, src: Reduced) -> Any:
         return write_safely(dest, src)
     target = dest._node.view  # type: ignore[union-attr]
     reduction = src.reduction
-    if reduction.scalar is not None or reduction.neutral(src.dtype) is None:
-        reduce_stored(target, src)
+    try:
+        if reduction.scalar is not None or reduction.neutral(src.dtype) is None:
+            reduce_stored(target, src)
+            return dest
+        together = waiting(src)
+        outs = [target] + [HostArray._empty(r.shape, r.dtype) for r in together[1:]]
+        fused(src, together, outs)
+    except EvaluatedError:
+        np.copyto(target, src.value.view)
         return dest
-    together = waiting(src)
-    outs = [target] + [HostArray._empty(r.shape, r.dtype) for r in together[1:]]
-    fused(src, together, outs)
     for r, out in zip(together[1:], outs[1:], strict=True):
         settle(r, Leaf(out))
     return dest
@@ -107,6 +121,8 @@ def _(dest: HostArray, src: Reduced) -> Any:
 def reduce_stored(target: np.ndarray, node: Reduced) -> None:
     """A reduction no fused kernel knows: the operand is evaluated first."""
     operand: Any = node.operand
+    if operand is None:
+        raise EvaluatedError
     leaf = run.force_host(operand)
     if counters.active:
         counters.add(launches=1, bytes_read=leaf.view.nbytes, bytes_written=target.nbytes)
@@ -230,13 +246,15 @@ class ReductionPlan:
         """Is the kernel all there is to do: one partial result for each result?"""
         return (self.parts if self.arrangement.inner_kept else self.reduced * self.blocks) == 1
 
-    def as_numpys(self, node: Reduced) -> bool:
+    def as_numpys(self, node: Reduced, in_order: bool) -> bool:
         """Is the result of the kernel, one partial result for each, NumPy's to the last bit?
 
-        The largest is, whatever the order; blocks are added up by NumPy's own rule, a few rows in their order.
+        The largest is, whatever the order. Blocks are added up by NumPy's own rule, and a few rows in their
+        order, if all operands run through memory in the order of their dimensions.
         """
         exact = node.dtype.kind in "biu" or node.reduction.name in ("min", "max", "any", "all")
-        return exact or not self.arrangement.inner_kept or self.reduced <= GROUP
+        natural = in_order and self.arrangement.natural
+        return exact or (natural and (not self.arrangement.inner_kept or self.reduced <= GROUP))
 
     def distances(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """The strides of the results, which lie in the order of memory, for an array of their shape."""
@@ -279,18 +297,19 @@ class ReductionPlan:
         a = self.arrangement
         rank = len(a.sizes)
         words = list(a.sizes[:-1])
-        self.addresses = []
+        addresses = []  # (others may be at it: what is kept is whole)
         for dtype in self.dtypes:
             size = dtype.itemsize
             if a.inner_kept:
                 steps = [self.kept * self.inner * size, self.inner * size][: 2 if rank > 1 else 1]
             else:
                 steps = [self.blocks * size]
-            self.addresses.append(len(words))
+            addresses.append(len(words))
             words += [0, *steps, *[0] * (rank - len(steps))]
         for s in a.strides:
-            self.addresses.append(len(words))
+            addresses.append(len(words))
             words += [0, *s]
+        self.addresses = addresses
         self.scalars = len(words)
         words += [0] * (2 * len(self.program.scalar_slots))
         if a.inner_kept:

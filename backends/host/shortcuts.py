@@ -65,11 +65,14 @@ def write(x: Any, how: Any, value: Any, times: int = 1) -> bool:
     return False
 
 
-def evaluated(node: Broadcasted | Reduced) -> Leaf | None:
-    """The value of a tree or reduction that was met before: None where it was not, and nothing has happened."""
+def evaluated(node: Broadcasted | Reduced, usual: bool = False) -> Leaf | None:
+    """The value of a tree or reduction that was met before: None where it was not, and nothing has happened.
+
+    `usual`: only where NumPy would give it the same order in memory.
+    """
     if _in_c is None or _settled(node):
         return None
-    found = _in_c.evaluated_again(known, node)
+    found = _in_c.evaluated_again(known, node, usual)
     if found is None:
         _note(node, 1, lambda: _evaluated(node))
     return found  # type: ignore[no-any-return]
@@ -183,7 +186,7 @@ class _Statement:
         if not target.ndim <= _DIMENSIONS >= len(tree.shape) or not target.size or fallible(tree):
             raise Unfit
         self.node, self.leaf, self.target = node, leaf, target
-        self.shape = tree.shape
+        self.tree, self.shape = tree, tree.shape
         self.items: list[_Item] = []
         self.numbers: dict[int, Any] = {}
         self.places: dict[int, int] = {}
@@ -291,6 +294,7 @@ class _Statement:
             plan.kernel.address, plan.rows, plan.inner, settings.thread_size,
             list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, order,
             [item.said() for item in self.items], plan.launch, plan.kernel,
+            order == "C" and layout.in_order(target.shape, views),
         )  # fmt: skip
 
     def _place_leaves(self, request: Any, plan: Any, outs: int) -> None:
@@ -342,24 +346,24 @@ class _Reduction(_Statement):
     """What stands in the tree of a reduction, and what is done then."""
 
     def __init__(self, node: Reduced, leaf: Leaf | None, target: np.ndarray) -> None:
-        if node.operand is None or node.reduction.scalar is not None or waiting(node) != [node]:
+        tree = node.operand
+        if tree is None or node.reduction.scalar is not None or waiting(node) != [node]:
             raise Unfit
-        if (
-            node.reduction.neutral(node.dtype) is None
-            or not 0 < math.prod(node.operand.shape) < settings.thread_size
-        ):
+        if node.reduction.neutral(node.dtype) is None or not 0 < math.prod(tree.shape) < settings.thread_size:
             raise Unfit
-        self._looked_at(node, node.operand, leaf, target)
+        self._looked_at(node, tree, leaf, target)
 
     def made(self) -> Any:
         """The statement in C."""
         node, target = self.node, self.target
-        request = schedule(node.operand, _refused, evaluates=False)
+        request = schedule(self.tree, _refused, evaluates=False)
         program = program_for(request, (node.dtype,))
         if request.stored or program.user_functions or not run.has_kernel(program):
             raise Unfit
-        plan = ReductionPlan(program, self.shape, node.axes, [node], [], [r.view for r in request.leaves])
-        if not plan.alone() or not (math.prod(self.shape) > 4 * settings.small_size or plan.as_numpys(node)):
+        views = [r.view for r in request.leaves]
+        plan = ReductionPlan(program, self.shape, node.axes, [node], [], views)
+        large = math.prod(self.shape) > 4 * settings.small_size
+        if not plan.alone() or not (large or plan.as_numpys(node, layout.in_order(self.shape, views))):
             raise Unfit
         if not plan.asked() or len(plan.words) > _WORDS:
             raise Unfit
@@ -374,7 +378,7 @@ class _Reduction(_Statement):
         return _in_c.Statement(
             plan.kernel.address, plan.kept, plan.inner, settings.thread_size,
             list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, "C",
-            [item.said() for item in self.items], None, plan.kernel,
+            [item.said() for item in self.items], None, plan.kernel, False,
             node.reduction, node.axes, self.shape, neutral.tobytes(), distances,
             0 if at_once else target.nbytes, plan.reduced if columns else 0,
         )  # fmt: skip

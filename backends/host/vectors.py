@@ -19,6 +19,7 @@ from mirabelle.backends.codegen.source import BLOCK
 from mirabelle.backends.host.direct import memory_reader, plain
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.matmul import PLAIN, product
+from mirabelle.backends.host.reduce import let_wait
 from mirabelle.dispatch import counters, generic, native, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, new_leaf
@@ -221,6 +222,7 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
                     return general(x, axis=axis, keepdims=keepdims)
                 made = _new(results[len(node.shape)])
                 made._node = node
+                let_wait(node)
                 return made
             if not 0 < a.size <= 32 * settings.small_size:  # (as `is_small` says)
                 return general(x, axis=axis, keepdims=keepdims)

@@ -128,7 +128,7 @@ compute(Setter *self, PyObject *value)
         return 0;
     PyObject *leaf = NULL;
     if (held)
-        leaf = evaluated_again(self->known, tree);
+        leaf = evaluated_again(self->known, tree, 0);
     if (leaf == NULL && !PyErr_Occurred())
         leaf = computed(tree);
     PyErr_Clear();

@@ -148,7 +148,7 @@ computed_reduction(PyObject *known, PyObject *x)
     if (IS_LEAF(operand))
         leaf = Py_NewRef(operand);
     else {
-        leaf = evaluated_again(known, operand);
+        leaf = evaluated_again(known, operand, 1);
         if (leaf == NULL && !PyErr_Occurred())
             leaf = computed(operand);
     }
@@ -206,7 +206,7 @@ memory_of(PyObject *x, int forced)
         return NULL;
     PyObject *node = SLOT(whole, state.handle_node);
     if (node != NULL && IS_NODE(node) && !has_value((Node *)node) && forced && state.known != NULL) {
-        PyObject *value = evaluated_again(state.known, node);
+        PyObject *value = evaluated_again(state.known, node, 0);
         if (value == NULL)
             PyErr_Clear();
         Py_XDECREF(value); /* (the node keeps it) */

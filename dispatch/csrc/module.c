@@ -154,11 +154,11 @@ known_again(PyObject *module, PyObject *const *args, Py_ssize_t n)
 static PyObject *
 known_value(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
-    if (n != 2 || !PyDict_CheckExact(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "evaluated_again(known, tree)");
+    if (n != 3 || !PyDict_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "evaluated_again(known, tree, in NumPy's order?)");
         return NULL;
     }
-    PyObject *value = evaluated_again(args[0], args[1]);
+    PyObject *value = evaluated_again(args[0], args[1], args[2] == Py_True);
     return value != NULL || PyErr_Occurred() ? value : Py_NewRef(Py_None);
 }
 
@@ -242,7 +242,7 @@ PyInit__native(void)
     builder_type = types[4];
     getter_type = types[5];
     setter_type = types[6];
-    if (PyModule_AddIntConstant(module, "VERSION", 4) < 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 5) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -125,8 +125,8 @@ int unchanged(void);
 int unobserved(void);
 /* Do the statement again, if it was met before: 1 done, 0 not met, -1 an error. */
 int again(PyObject *known, PyObject *x, PyObject *index, PyObject *value);
-/* The value of a tree that was met before; NULL, without an error, if it was not. */
-PyObject *evaluated_again(PyObject *known, PyObject *tree);
+/* The value of a tree that was met before (in the order in which NumPy has it in memory, if `usual`); NULL, without an error, if it was not. */
+PyObject *evaluated_again(PyObject *known, PyObject *tree, int usual);
 /* Write a tree that was met before to memory whose writer has looked after aliasing: 1 done, 0 not met, -1 an error. */
 int stored_again(PyObject *known, PyObject *tree, PyObject *array);
 PyObject *inspected(PyObject *tree);

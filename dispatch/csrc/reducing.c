@@ -86,10 +86,10 @@ axes_of(PyObject *axis, int nd, char *reduced)
     int many = PyTuple_CheckExact(axis);
     for (Py_ssize_t i = 0; i < (many ? PyTuple_GET_SIZE(axis) : 1); i++) {
         PyObject *one = many ? PyTuple_GET_ITEM(axis, i) : axis;
-        int overflow;
+        int overflow = 0;
         long a = PyLong_CheckExact(one) ? PyLong_AsLongAndOverflow(one, &overflow) : nd;
         a += a < 0 ? nd : 0;
-        if (a < 0 || a >= nd || reduced[a])
+        if (overflow || a < 0 || a >= nd || reduced[a])
             return 0;
         reduced[a] = 1;
     }
@@ -98,25 +98,37 @@ axes_of(PyObject *axis, int nd, char *reduced)
 
 /* Those that were made last, and may wait: of many elements and of few (backends/host/reduce.py). */
 #define LARGE ((Py_ssize_t)1 << 20)
-static PyObject *large[4], *small[16];
+typedef struct {
+    PyObject *reference;
+    unsigned long thread;
+} Waiting;
+static Waiting large[4], small[16];
 
-/* Have one wait, and the one that has waited longest do so no longer. */
-static void
+/* Have one wait, and the one that has waited longest do so no longer: 0, or -1. (What another thread made, it may be
+   computing.) */
+static int
 let_wait(PyObject *reduced, int is_large)
 {
     static int at_large, at_small;
     int *at = is_large ? &at_large : &at_small, n = is_large ? 4 : 16;
-    PyObject **place = &(is_large ? large : small)[*at];
+    Waiting *place = &(is_large ? large : small)[*at];
     *at = (*at + 1) % n;
-    PyObject *before = *place, *longest = before == NULL ? NULL : Py_XNewRef(named_by(before));
-    *place = PyWeakref_NewRef(reduced, NULL);
+    PyObject *before = place->reference, *longest = NULL;
+    unsigned long thread = PyThread_get_thread_ident();
+    if (before != NULL && place->thread == thread)
+        longest = Py_XNewRef(named_by(before));
+    place->thread = thread;
+    place->reference = PyWeakref_NewRef(reduced, NULL);
     if (longest != NULL && ((Reduced *)longest)->value == Py_None) {
         PyObject *value = computed_reduction(state.known, longest);
         Py_XDECREF(value != NULL ? value : PyObject_CallOneArg(state.waited, longest));
     }
     Py_XDECREF(longest);
     Py_XDECREF(before);
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return -1; /* (somebody interrupts) */
     PyErr_Clear(); /* (what went wrong goes wrong again for who reads it) */
+    return 0;
 }
 
 static PyObject *
@@ -156,7 +168,8 @@ reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
         handle = type->tp_alloc(type, 0);
         if (handle != NULL) {
             SLOT(handle, state.handle_node) = Py_NewRef(node);
-            let_wait(node, size > LARGE);
+            if (let_wait(node, size > LARGE) < 0)
+                Py_CLEAR(handle);
         }
     }
 done:

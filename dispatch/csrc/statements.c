@@ -49,6 +49,8 @@ typedef struct {
     PyObject *reduction, *axes, *neutral;
     int over;
     Py_ssize_t operand[DIMENSIONS / 4], apart[DIMENSIONS / 4], scratch;
+    /* Would NumPy, too, give the value of the tree this order in memory? */
+    int usual;
     /* Launches it over threads; what lives as long as this. */
     PyObject *launch, *keep;
 } Statement;
@@ -553,7 +555,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
 }
 
 PyObject *
-evaluated_again(PyObject *known, PyObject *tree)
+evaluated_again(PyObject *known, PyObject *tree, int usual)
 {
     Node *node = IS_NODE(tree) ? (Node *)tree : NULL;
     Reduced *reduced = IS_REDUCED(tree) ? (Reduced *)tree : NULL;
@@ -567,7 +569,7 @@ evaluated_again(PyObject *known, PyObject *tree)
     for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
-        if (Py_TYPE(s) != statement_type || !is_shape(shape, s->nd, s->dims) ||
+        if (Py_TYPE(s) != statement_type || (usual && !s->usual) || !is_shape(shape, s->nd, s->dims) ||
             !(reduced != NULL ? matches_reduction(&m, s, NULL, NULL, reduced) : matches(&m, s, NULL, NULL, tree)))
             continue;
         hold(&m);
@@ -669,7 +671,7 @@ inspected(PyObject *tree)
 }
 
 /* Statement(kernel, rows, inner, most, words, word of the destination, shape, strides, dtype, order, items,
-             launch, keep[, reduction, axes, shape of the operand, neutral value, distances, scratch, folded])
+             launch, keep, usual[, reduction, axes, shape of the operand, neutral value, distances, scratch, folded])
 
    An item is (kind, what, uses, held, evaluated, stored, shape, strides, offset, word, same, how, dtype). */
 
@@ -712,13 +714,13 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     unsigned long long kernel;
     long long rows, inner, most;
-    int target;
+    int target, usual;
     PyObject *words, *shape, *strides, *dtype, *order, *items, *starts, *keep;
     PyObject *reduction = NULL, *axes = NULL, *operand = NULL, *neutral = NULL, *distances = NULL;
     Py_ssize_t scratch = 0;
     long long folded = 0;
-    if (!PyArg_ParseTuple(args, "KLLLO!iOOOOO!OO|OO!OSOnL", &kernel, &rows, &inner, &most, &PyList_Type, &words,
-                          &target, &shape, &strides, &dtype, &order, &PyList_Type, &items, &starts, &keep,
+    if (!PyArg_ParseTuple(args, "KLLLO!iOOOOO!OOp|OO!OSOnL", &kernel, &rows, &inner, &most, &PyList_Type, &words,
+                          &target, &shape, &strides, &dtype, &order, &PyList_Type, &items, &starts, &keep, &usual,
                           &reduction, &PyTuple_Type, &axes, &operand, &neutral, &distances, &scratch, &folded))
         return NULL;
     if (reduction != NULL && distances == NULL) {
@@ -753,6 +755,7 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     s->axes = Py_XNewRef(axes);
     s->neutral = Py_XNewRef(neutral);
     s->scratch = scratch;
+    s->usual = usual;
     s->folded = folded;
     s->nd = numbers_of(shape, s->dims);
     if (reduction != NULL && s->nd >= 0)

@@ -13,7 +13,7 @@ from gpukernels import assembler
 from kernelcatalogue import CAPABILITIES, assembled, kernels, ptx_of
 
 # Seconds for each generation of cards.
-BUDGET = 5.0
+BUDGET = 3.0
 # A thread with more registers than this leaves half of a multiprocessor idle.
 MOST_REGISTERS = 128
 

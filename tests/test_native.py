@@ -36,7 +36,7 @@ def run(*command, **environment):
 
 @in_c
 def test_all_works_without_them():
-    tests = ["test_statements_again", "test_statements", "test_indexing", "test_dispatch", "test_native"]
+    tests = ["test_statements_again", "test_indexing", "test_native"]
     code, text = run(
         "-m",
         "pytest",
@@ -46,7 +46,7 @@ def test_all_works_without_them():
         "-x",
         *[f"tests/{t}.py" for t in tests],
         "-k",
-        "not every_dtype and not cuda and not dist",
+        "not every_dtype and not cuda and not dist and not hot",
         MIRABELLE_NATIVE="0",
     )
     assert code == 0, text[-3000:]
@@ -299,15 +299,15 @@ def test_nothing_is_kept(statement):
                 x[...] = 1.0
             gc.collect()
 
-        some(400)
+        some(200)
         watched = [None, x.dtype, verbs.add, (1, 2), np.float64, type(x)]
         for _ in range(3):  # (what earlier tests left behind may still come and go)
             counts = [sys.getrefcount(o) for o in watched]
             objects = len(gc.get_objects())
-            some(1000)
+            some(300)
             grown = [sys.getrefcount(o) - c for o, c in zip(watched, counts, strict=True)]
             grown.append(len(gc.get_objects()) - objects)
-            if max(map(abs, grown)) < 100:
+            if max(map(abs, grown)) < 50:
                 return
         raise AssertionError(grown)
 

@@ -668,7 +668,7 @@ def test_compiled_reductions(hot, name):
         rounded = dtype.kind in "fc" or name in ("mean", "var", "std")
         eps = float(np.finfo(dtype).eps) if dtype.kind in "fc" else 2e-16
         # (Each axis is another kernel, which takes a quarter of a second to compile.)
-        for axis in (None, 0, 2, (0, 1), (1, 2), (0, 2)) if dtype.char in "df" else (None, 0, (0, 2)):
+        for axis in (None, 0, 2, (0, 1), (1, 2), (0, 2)) if dtype.char == "d" else (None, (0, 2)):
             check_reduction(LEAVES["host"], name, values, axis, False, 512 * eps if rounded else 0)
 
 

@@ -23,7 +23,7 @@ demo: .venv-demo/.made
 	.venv-demo/bin/python -m mirabelle demo
 
 test: .venv-test/.made
-	.venv-test/bin/python -m pytest -n 2 --dist worksteal tests
+	.venv-test/bin/python -m pytest -n 2 tests
 
 lint: .venv-lint/.made
 	.venv-lint/bin/ruff check .

@@ -40,7 +40,7 @@ hypothesis_settings.load_profile("mirabelle")
 
 # Of a test with more variants than this, CI runs about half: enough to see that something broke, and its
 # machines are slow. (Which half depends on nothing but their names; `make test` by hand runs all.)
-FAMILY = 100
+FAMILY = 20
 
 
 def pytest_collection_modifyitems(config, items):

@@ -154,7 +154,7 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
         if not compilable(program):
             facts["runs as"] = "NumPy on blocks (no compiled form for these dtypes)"
             return Explanation(facts, format_tree(version), "", picture)
-        a = layout.arrange(request.shape, [empty, *views])
+        a, _ = layout.arrange_rows(request.shape, [empty, *views], 1)
         how = Layout(len(a.sizes), a.classes[:1], a.classes[1:], a.tiled)
     source = range_source(program, how)
     known = kernels.known(source)

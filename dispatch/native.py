@@ -13,6 +13,7 @@ as long. `python -m mirabelle info` says whether they are there.
 - `reducing.c`: how a reduction makes a node (backends/host/vectors.py);
 - `computing.c`: small trees by NumPy's functions, products of matrices and vectors (backends/host/direct.py,
   backends/host/vectors.py);
+- `picking.c`: what masks pick, and writes to it (backends/host/picking.py);
 - `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
 - `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py).
 
@@ -35,7 +36,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-_VERSION = 5
+_VERSION = 6
 
 
 def _found() -> tuple[Any, str]:
@@ -44,6 +45,8 @@ def _found() -> tuple[Any, str]:
         return None, "not used: MIRABELLE_NATIVE=0"
     if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None, "not used: it is made for CPython with its global lock"
+    if sys.byteorder != "little":
+        return None, "not used: it is made for processors that store the lowest byte first"
     try:
         module: Any = importlib.import_module("mirabelle.dispatch._native")
     except ImportError:

@@ -475,3 +475,20 @@ def test_an_interrupt_is_not_lost():
     held += [mb.sum(x[k:], axis=1) for k in range(40)]
     for y in held:
         assert set(mb.to_numpy(y).tolist()) == {300.0}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "c8", "?"])
+def test_single_elements_are_numpys(dtype):
+    a = np.array([3, 5, 7]).astype(dtype)
+    x = mb.HostArray(a)
+    for case in (
+        lambda u, s: s(u) * 2,
+        lambda u, s: -(s(u) + s(u)) if u.dtype.kind != "b" else s(u) + 1,
+        lambda u, s: 0.5 * s(u * u),
+        lambda u, s: s(u) == s(u * u),
+    ):
+        ours = [case(x, mb.sum) for _ in range(20)]
+        numpys = case(a, np.sum)
+        for found in [*map(np.asarray, ours), np.asarray(mb.stack(ours)[3])]:
+            assert found.shape == () and found.dtype == numpys.dtype
+            assert found == numpys

@@ -46,6 +46,9 @@ STATEMENTS = {
     "the row before": "x[k % 39 + 1] = x[k % 39] + y[k % 39] * s",
     "columns": "x[:, k % 39 + 1] = y[:, k % 39] * s - x[:, k % 39]",
     "a stretched row": "x[:] = y[:] * r + s",
+    "columns as rows": "x[:] = y[:, 3] * z + y[::-1, k % 3]; z[1:] = y[1:] - x[:, 2] * z[0, ::-1]",
+    "differences": "t = y[:, 2:3]; x[...] = t.T - t + z; v = (t.T - t) * x; z[2:] = v[2:] * 0.5",
+    "its own column": "x[:, 1:] = x[1:, 0] * 0.5 + y[:, 1:]; x[2:, ::-1] = x[:2, 3].sum() - z[2:]",
     "a stretched column": "x[2:] = c[2:] * y[2:] + c[2:]",
     "one array twice": "x[5:] = y[5:] * y[5:] + y[:-5]",
     "numbers": "x[1:] = y[1:] * s + s * 0.5 + 2",
@@ -290,6 +293,29 @@ def test_one_tree_in_several_threads():
             if not (mb.to_numpy(x) == 2.5).all() or not (mb.to_numpy(t) == 2.5).all():
                 wrong.append(1)
         assert not wrong
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i4"])
+def test_rows_that_lie_apart_are_read_side_by_side(dtype):
+    """By those that are known again, and by those who count."""
+    rng = np.random.default_rng(2)
+    a = (rng.random((200, 300)) * 9).astype(dtype)
+    b = (rng.random((300, 200)) * 9).astype(dtype)
+    x, y = mb.HostArray(a), mb.HostArray(b)
+    cases = [
+        lambda u, v: (u + v[:, 3]) * v[::-1, 0],
+        lambda u, v: (v[:, 1:2].T * u + u[:, 1:2]).T,
+        lambda u, v: u[:, ::-1] * v[:, 5] + u[0, ::-1],
+        lambda u, v: u * v[:, :1].real.T + v[:, 1].imag,
+    ]
+    for case in cases:
+        for _ in range(20):
+            found = np.asarray(case(x, y))
+            np.testing.assert_allclose(found, case(a, b), rtol=1e-5)
+        with mb.count() as counted:
+            counting = np.asarray(case(x, y))
+        assert counted.launches == 1
+        assert counting.tobytes() == found.tobytes()
 
 
 def test_large_trees_are_not_written_down():

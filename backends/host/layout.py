@@ -80,6 +80,35 @@ def arrange(shape: tuple[int, ...], views: list[Any]) -> Arrangement:
     return Arrangement(sizes, merged, inner, tiled, in_order)
 
 
+# Rows and columns of at most one in so many elements of what is written are read side by side.
+_OFTEN = 16
+
+
+def arrange_rows(shape: tuple[int, ...], operands: list[Any], results: int) -> tuple[Arrangement, list[int]]:
+    """As `arrange`, and which operands behind the results are copied first: short vectors that the innermost
+    loop would gather from memory, again and again.
+    """
+    found = arrange(shape, operands)
+    often = operands[0].size // _OFTEN
+    rows = [
+        i
+        for i in range(results, len(operands))
+        if found.classes[i] in _GATHERED
+        and operands[i].size <= often
+        and operands[i].size == max(operands[i].shape)
+    ]
+    if rows:
+        found = arrange(shape, [_side_by_side(v) if i in rows else v for i, v in enumerate(operands)])
+    return found, rows
+
+
+_GATHERED = REVERSED + STRIDED + UNEVEN
+
+
+def _side_by_side(view: Any) -> Any:
+    return np.empty(view.shape, view.dtype)
+
+
 def merge(sizes: list[int], strides: list[list[int]]) -> tuple[list[int], list[list[int]]]:
     """Merge neighbouring dimensions that every operand steps through evenly."""
     if not sizes:

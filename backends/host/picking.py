@@ -6,18 +6,22 @@ which elements become one number. While counters are open the ordinary way is ta
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.assign import apart, nobody_else
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Basic
+from mirabelle.backends.host import threads
 from mirabelle.backends.host.direct import small_value, usable, value_reader
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import counters, native, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, new_leaf
 
@@ -135,8 +139,7 @@ def _(array: Any, index: Any) -> Any:
         if not few(view.size if mask else places.size * (view.size // (view.shape[0] or 1))):
             return general(x, index)
         try:
-            at = _places(view, index) if mask else None
-            picked = view[places] if at is None else view.reshape(-1).take(at)
+            picked = _picked(view, index, places) if mask else view[places]
         except IndexError:
             return general(x, index)  # which says it in its words
         made = _new(cls)
@@ -163,8 +166,48 @@ def _(array: Any, index: Any, value: Any) -> Any:
     return setitem
 
 
+_in_c: Any = native.module()
+
+
+def _picked(view: np.ndarray, index: Any, mask: np.ndarray) -> np.ndarray:
+    """The elements of an array for which a mask holds."""
+    at = _places(view, index)
+    if at is not None:
+        return view.reshape(-1).take(at)
+    if _in_c is None:
+        return view[mask]
+    picked = None
+    if view.nbytes >= _LARGE and settings.num_threads > 1:
+        picked = _picked_together(view, mask)
+    elif view.size > _BRIEF:
+        picked = _in_c.mask_picked(view, mask)
+    return view[mask] if picked is None else picked  # type: ignore[no-any-return]
+
+
+# Of so few elements NumPy picks as soon; threads together pick sooner of so many bytes.
+_BRIEF, _LARGE = 512, 1 << 23
+
+
+def _picked_together(view: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+    """The same on several threads, for arrays without gaps: how many there are before each part is counted
+    first.
+    """
+    n = mask.size
+    if view.shape[: mask.ndim] != mask.shape or not (view.flags.c_contiguous and mask.flags.c_contiguous):
+        return None
+    pieces = min(settings.num_threads * 4, n >> 12)
+    edges = [n * i // pieces for i in range(pieces + 1)]
+    ends = [0, *itertools.accumulate([_in_c.mask_count(mask, *e) for e in itertools.pairwise(edges)])]
+    out = pool.empty((ends[-1], *view.shape[mask.ndim :]), view.dtype)
+    threads.run_all([
+        functools.partial(_in_c.mask_pick, view, mask, out, *edge, *end)
+        for edge, end in zip(itertools.pairwise(edges), itertools.pairwise(ends), strict=True)
+    ])  # fmt: skip
+    return out
+
+
 # NumPy looks at each element of a mask each time, and guesses what the next will be. Of a mask of so many
-# elements that holds for few, or here and there, its places are looked up once instead.
+# elements that holds for few, or (without C) here and there, its places are looked up once instead.
 _MANY, _FEW, _CHANGES = 1 << 14, 8, 0.04
 _ALL: Any = ()
 
@@ -193,7 +236,9 @@ def _scattered(mask: np.ndarray) -> bool:
     if np.count_nonzero(mask) * _FEW < mask.size:
         return True
     step = mask.size >> 10
-    return bool(np.count_nonzero(mask[1::step] != mask[: mask.size - 1 : step]) > _CHANGES * 1024)
+    return _in_c is None and bool(
+        np.count_nonzero(mask[1::step] != mask[: mask.size - 1 : step]) > _CHANGES * 1024
+    )
 
 
 def _of_one_array(array: Any, index: Any) -> bool:
@@ -228,15 +273,24 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
     try:
         # (To a mask NumPy writes lines, and no tables.)
         at = _places(view, index) if places.dtype.kind == "b" and np.ndim(new) < 2 else None
-        if at is None:
-            view[places] = new
-        else:
+        if at is not None:
             view.reshape(-1)[at] = new
+        elif places.dtype.kind != "b" or not _written(view, places, new):
+            view[places] = new
     except (IndexError, ValueError, OverflowError):
         return False
     node.writes += 1
     node.reducers = None
     return True
+
+
+def _written(view: np.ndarray, mask: np.ndarray, new: Any) -> bool:
+    """Write where a mask holds, if values are as many as needed and no others have to be made of them."""
+    if _in_c is None or view.size <= _BRIEF:
+        return False
+    if type(new) is not np.ndarray:
+        new = np.asarray(new, view.dtype)
+    return bool(_in_c.mask_put(view, mask, new))
 
 
 def put_small(x: Any, index: tuple[Any, ...], value: Any) -> bool:

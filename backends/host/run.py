@@ -90,10 +90,10 @@ def launch(program: Program, views: list[Any], scalars: list[Any], outs: list[An
         how = ("launch", *[(v.shape, v.strides) for v in operands])
         plan = program.plans.get(how)
         if plan is None:
-            arrangement = layout.arrange(shape, operands)
+            arrangement, rows = layout.arrange_rows(shape, operands, len(outs))
             entry = compiled(program, arrangement, views, outs)
             if entry is not None:
-                plan = LaunchPlan(program, entry, arrangement)
+                plan = LaunchPlan(program, entry, arrangement, rows)
                 if len(outs) == 1:  # with several, it matters whether operands share memory
                     program.keep(how, plan)
         if plan is not None:
@@ -224,6 +224,7 @@ class LaunchPlan:
 
     __slots__ = (
         "addresses",
+        "copied",
         "inner",
         "kernel",
         "pack",
@@ -235,8 +236,10 @@ class LaunchPlan:
         "words",
     )
 
-    def __init__(self, program: Program, entry: Any, arrangement: Any) -> None:
+    def __init__(self, program: Program, entry: Any, arrangement: Any, copied: Sequence[int] = ()) -> None:
         self.pieces: Any = None
+        # The operands that are copied, each time, for the kernel to find them side by side.
+        self.copied = copied
         sizes, strides = arrangement.sizes, arrangement.strides
         words = list(sizes[:-1])
         self.addresses = []
@@ -255,6 +258,8 @@ class LaunchPlan:
 
     def run(self, scalars: list[Any], operands: list[Any]) -> None:
         words = self.words.copy()
+        if self.copied:
+            operands = [v.copy() if i in self.copied else v for i, v in enumerate(operands)]
         for at, v in zip(self.addresses, operands, strict=True):
             words[at] = address_of(v)
         if scalars:

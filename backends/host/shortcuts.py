@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,6 +159,7 @@ class _Item:
         self.leaf = leaf
         self.offset = 0
         self.word = self.same = -1
+        self.copied = False
         self.dtype: Any = None
 
     def said(self) -> tuple[Any, ...]:
@@ -167,7 +168,7 @@ class _Item:
         how = self.dtype.char if self.kind == _SCALAR and self.dtype.char in "df" else "?"
         return (
             self.kind, self.what, self.uses, self.held, self.evaluated, self.stored, shape, strides,
-            self.offset, self.word, self.same, how, self.dtype,
+            self.offset, self.word, self.same, how, self.dtype, view.itemsize if self.copied else 0,
         )  # fmt: skip
 
 
@@ -276,11 +277,11 @@ class _Statement:
         program = program_for(request, tuple([o.dtype for o in outs]))
         if program.user_functions or not run.has_kernel(program):
             raise Unfit
-        arrangement = layout.arrange(target.shape, [*outs, *views])
+        arrangement, rows = layout.arrange_rows(target.shape, [*outs, *views], len(outs))
         entry = run.compiled(program, arrangement, views, outs)
         if entry is None:
             raise Unfit
-        plan = LaunchPlan(program, entry, arrangement)
+        plan = LaunchPlan(program, entry, arrangement, rows)
         if len(self.items) > _ITEMS or len(plan.words) > _WORDS:
             raise Unfit
         for i, node in enumerate(request.stored):
@@ -288,7 +289,7 @@ class _Statement:
             if not item.held:
                 raise Unfit
             item.stored, item.word, item.dtype = i, plan.addresses[1 + i], node.dtype
-        self._place_leaves(request, plan, len(outs))
+        self._place_leaves(request, plan, len(outs), rows)
         self._place_numbers(request, plan, program)
         return _in_c.Statement(
             plan.kernel.address, plan.rows, plan.inner, settings.thread_size,
@@ -297,7 +298,7 @@ class _Statement:
             order == "C" and layout.in_order(target.shape, views),
         )  # fmt: skip
 
-    def _place_leaves(self, request: Any, plan: Any, outs: int) -> None:
+    def _place_leaves(self, request: Any, plan: Any, outs: int, copied: Sequence[int] = ()) -> None:
         places: dict[Any, int] = {leaf.key(): i for i, leaf in enumerate(request.leaves)}
         first: dict[int, int] = {}
         for number, item in enumerate(self.items):
@@ -309,6 +310,7 @@ class _Statement:
             else:
                 first[i] = number
                 item.word = plan.addresses[outs + i]
+                item.copied = outs + i in copied
         if len(first) < len(request.leaves):
             raise Unfit
 

@@ -113,6 +113,8 @@ computed(PyObject *tree)
     Py_INCREF(node);
     PyObject *context = hush(), *value = value_of(node, 0), *found = NULL;
     speak(context);
+    if (value != NULL && !IS_ARRAY(value) && PyTuple_GET_SIZE(node->shape) == 0) /* (a single element) */
+        Py_SETREF(value, PyObject_CallOneArg(state.asarray, value));
     if (value != NULL && IS_ARRAY(value) && is_shape(node->shape, ((Array *)value)->nd, ((Array *)value)->dims)) {
         if (node->args != Py_None) { /* (others may have run) */
             Leaf *leaf = new_leaf(value, node->shape, ((Array *)value)->descr);

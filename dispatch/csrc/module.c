@@ -207,6 +207,12 @@ static PyMethodDef methods[] = {
     {"computed", small_value, METH_O, "The value of a small tree, by NumPy's functions, or None."},
     {"computed_reduction", small_reduction, METH_O, "The value of a small reduction, by NumPy's functions, or None."},
     {"inspected", what_stands, METH_O, "What stands in a tree: operands, references, whether met before."},
+    {"mask_count", (PyCFunction)(void (*)(void))mask_count, METH_FASTCALL, "For how many elements a mask holds."},
+    {"mask_picked", (PyCFunction)(void (*)(void))mask_picked, METH_FASTCALL,
+     "The elements that a mask picks, in new memory; None where NumPy is to say."},
+    {"mask_pick", (PyCFunction)(void (*)(void))mask_pick, METH_FASTCALL, "Those of a part, to a part of some memory."},
+    {"mask_put", (PyCFunction)(void (*)(void))mask_put, METH_FASTCALL,
+     "Write values to elements that a mask picks, one after another; False where NumPy is to do it."},
     {NULL},
 };
 
@@ -242,7 +248,7 @@ PyInit__native(void)
     builder_type = types[4];
     getter_type = types[5];
     setter_type = types[6];
-    if (PyModule_AddIntConstant(module, "VERSION", 5) < 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 6) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -131,6 +131,12 @@ PyObject *evaluated_again(PyObject *known, PyObject *tree, int usual);
 int stored_again(PyObject *known, PyObject *tree, PyObject *array);
 PyObject *inspected(PyObject *tree);
 
+/* picking.c: what masks pick, as functions of the module. */
+PyObject *mask_count(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *mask_pick(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *mask_picked(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n);
+
 extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec, reducer_spec,
     product_spec, getter_spec, setter_spec, statement_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;

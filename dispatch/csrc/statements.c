@@ -5,6 +5,7 @@
 #define ITEMS 64
 #define WORDS 400
 #define NEAR 4096
+#define ALIGNED(size) (((size) + 63) / 64 * 64)
 
 /* What stands in a tree, in the order in which it is met, each node before its operands. */
 enum { NODE, REPEATED, LEAF, OWN, SCALAR };
@@ -25,6 +26,8 @@ typedef struct {
     /* How a number becomes a word: d, f, or ? for Python; and the dtype it is of. */
     char how;
     PyObject *dtype;
+    /* Of a vector that is copied first, as its elements lie apart: their size, number and distance (0: it is not). */
+    Py_ssize_t copied, length, step;
 } Item;
 
 typedef int (*Kernel)(void *, void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
@@ -41,6 +44,8 @@ typedef struct {
     Item *items;
     int words, target;
     int64_t *block;
+    /* The memory for vectors that are copied first. */
+    Py_ssize_t copies;
     Kernel kernel;
     int64_t rows, inner, most, folded;
     /* Of a reduction: what it is, of which dimensions of what shape; the value that changes nothing, with which
@@ -329,6 +334,29 @@ fill(Match *m, char *target, int64_t *block)
     return 1;
 }
 
+/* Vectors that are copied first, side by side in memory for all of them. */
+static void
+copy_vectors(Match *m, int64_t *block, char *memory)
+{
+    for (int i = 0; i < m->statement->n; i++) {
+        const Item *item = &m->statement->items[i];
+        if (item->copied == 0)
+            continue;
+        const char *from = m->addresses[i];
+        block[item->word] = (int64_t)(intptr_t)memory;
+        if (item->copied == 8)
+            for (Py_ssize_t k = 0; k < item->length; k++)
+                memcpy(memory + 8 * k, from + k * item->step, 8);
+        else if (item->copied == 4)
+            for (Py_ssize_t k = 0; k < item->length; k++)
+                memcpy(memory + 4 * k, from + k * item->step, 4);
+        else
+            for (Py_ssize_t k = 0; k < item->length; k++)
+                memcpy(memory + item->copied * k, from + k * item->step, item->copied);
+        memory += ALIGNED(item->copied * item->length);
+    }
+}
+
 /* Results of a reduction to where they belong. */
 static void
 deliver(const Statement *s, int d, const char *from, char *to)
@@ -387,12 +415,19 @@ run(Match *m, char *target)
 {
     Statement *s = m->statement;
     int64_t block[WORDS];
+    _Alignas(64) char near[NEAR];
     PyObject *made[ITEMS], *order = s->order;
     int results = 0, done = 1;
     if (s->reduction != NULL)
         return run_reduction(m, target);
     if (!fill(m, target, block))
         return 0;
+    char *copies = s->copies <= NEAR ? near : PyMem_Malloc(s->copies);
+    if (copies == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    copy_vectors(m, block, copies);
     for (int i = 0; i < s->n && done > 0 && s->results; i++)
         if (s->items[i].kind == NODE && s->items[i].stored >= 0) {
             made[results] = allocated(((Node *)m->met[i])->shape, s->items[i].dtype, order);
@@ -426,6 +461,8 @@ run(Match *m, char *target)
     }
     for (int k = 0; k < results; k++)
         Py_DECREF(made[k]);
+    if (copies != near)
+        PyMem_Free(copies);
     return done;
 }
 
@@ -673,7 +710,8 @@ inspected(PyObject *tree)
 /* Statement(kernel, rows, inner, most, words, word of the destination, shape, strides, dtype, order, items,
              launch, keep, usual[, reduction, axes, shape of the operand, neutral value, distances, scratch, folded])
 
-   An item is (kind, what, uses, held, evaluated, stored, shape, strides, offset, word, same, how, dtype). */
+   An item is (kind, what, uses, held, evaluated, stored, shape, strides, offset, word, same, how, dtype, size of an
+   element of what is copied first). */
 
 static int
 numbers_of(PyObject *tuple, Py_ssize_t *numbers)
@@ -693,8 +731,8 @@ item_of(Item *item, PyObject *tuple)
 {
     PyObject *what, *shape, *strides, *dtype;
     const char *how;
-    if (!PyArg_ParseTuple(tuple, "iOippiOOniisO", &item->kind, &what, &item->uses, &item->held, &item->evaluated,
-                          &item->stored, &shape, &strides, &item->offset, &item->word, &item->same, &how, &dtype))
+    if (!PyArg_ParseTuple(tuple, "iOippiOOniisOn", &item->kind, &what, &item->uses, &item->held, &item->evaluated,
+                          &item->stored, &shape, &strides, &item->offset, &item->word, &item->same, &how, &dtype, &item->copied))
         return -1;
     item->how = how[0];
     if (item->stored >= 0 && !item->held) {
@@ -704,6 +742,12 @@ item_of(Item *item, PyObject *tuple)
     item->nd = numbers_of(shape, item->dims);
     if (item->nd < 0 || numbers_of(strides, item->strides) < 0)
         return -1;
+    item->length = 1;
+    for (int d = 0; d < item->nd; d++)
+        if (item->dims[d] != 1) {
+            item->length *= item->dims[d];
+            item->step = item->strides[d];
+        }
     item->what = Py_NewRef(what);
     item->dtype = Py_NewRef(dtype);
     return 0;
@@ -771,6 +815,8 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         if (item_of(item, PyList_GET_ITEM(items, i)) < 0)
             break;
         s->own += item->kind == OWN;
+        if (item->copied)
+            s->copies += ALIGNED(item->copied * item->length);
         int same = item->offset == 0 && item->nd == s->nd && same_numbers(s->nd, item->dims, s->dims) &&
                    same_numbers(s->nd, item->strides, s->strides);
         s->rewritten += item->kind == OWN && (same || reduction != NULL);

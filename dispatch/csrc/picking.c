@@ -1,0 +1,324 @@
+/* Elements that masks pick, and writes to them (backends/host/picking.py).
+
+   A mask is gone through eight elements at a time: where it holds for all of them, or for none, as it mostly does,
+   nothing is asked of each; elsewhere nothing is guessed. */
+
+#include "native.h"
+
+#define EIGHT 0x0101010101010101u
+/* Others may run meanwhile if so many bytes are looked at. */
+#define LONG (1 << 17)
+#define LANES 64
+#define CONTIGUOUS 0x0001
+#define WRITEABLE 0x0400
+
+/* What a mask is of: elements of so many bytes, side by side, as many as the mask has. */
+typedef struct {
+    const unsigned char *mask;
+    char *data;
+    Py_ssize_t count, size;
+} Masked;
+
+/* Is it an array of bytes that say true or false? (Others are not called with.) */
+static Py_ssize_t
+elements(const Array *a)
+{
+    Py_ssize_t n = 1;
+    for (int d = 0; d < a->nd; d++)
+        n *= a->dims[d];
+    return n;
+}
+
+static Py_ssize_t
+itemsize(const Array *a)
+{
+    PyObject *size = PyObject_GetAttrString(a->descr, "itemsize");
+    Py_ssize_t n = size == NULL ? -1 : PyLong_AsSsize_t(size);
+    Py_XDECREF(size);
+    return n;
+}
+
+/* 1; 0 if array and mask do not lie as is needed here, or the shape of the mask is another; -1 an error. */
+static int
+masked(PyObject *x, PyObject *y, Masked *found)
+{
+    if (!IS_ARRAY(x) || !IS_ARRAY(y))
+        return 0;
+    const Array *a = (Array *)x, *mask = (Array *)y;
+    if (!(a->flags & mask->flags & CONTIGUOUS) || mask->nd > a->nd || mask->nd < 1 || itemsize(mask) != 1)
+        return PyErr_Occurred() ? -1 : 0;
+    for (int d = 0; d < mask->nd; d++)
+        if (a->dims[d] != mask->dims[d])
+            return 0;
+    found->size = itemsize(a);
+    if (found->size < 0)
+        return -1;
+    for (int d = mask->nd; d < a->nd; d++)
+        found->size *= a->dims[d];
+    found->mask = (unsigned char *)mask->data;
+    found->count = elements(mask);
+    found->data = a->data;
+    return 1;
+}
+
+/* The lowest bit that is set of some. (The first byte of eight is the lowest: native.py asks for that.) */
+static inline int
+first_bit(uint64_t w)
+{
+#if defined(__GNUC__)
+    return __builtin_ctzll(w);
+#else
+    int i = 0;
+    while (!(w >> i & 1))
+        i++;
+    return i;
+#endif
+}
+
+static Py_ssize_t
+count_true(const unsigned char *mask, Py_ssize_t n)
+{
+    Py_ssize_t count = 0, i = 0;
+    while (i + LANES <= n) {
+        /* In each lane as many as a byte can count. */
+        unsigned char lanes[LANES] = {0};
+        Py_ssize_t stop = n - i > 255 * LANES ? i + 255 * LANES : n - LANES + 1;
+        for (; i < stop; i += LANES)
+            for (int j = 0; j < LANES; j++)
+                lanes[j] += mask[i + j] != 0;
+        for (int j = 0; j < LANES; j++)
+            count += lanes[j];
+    }
+    for (; i < n; i++)
+        count += mask[i] != 0;
+    return count;
+}
+
+/* The picked elements one after another, at most so many (somebody may write to the mask meanwhile). */
+static inline void
+pick_sized(const unsigned char *mask, Py_ssize_t n, const char *from, char *to, Py_ssize_t room, const Py_ssize_t size)
+{
+    Py_ssize_t k = 0, i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t w;
+        memcpy(&w, mask + i, 8);
+        if (w == 0)
+            continue;
+        if (k + 8 > room) { /* (what would be written and not count has no room) */
+            for (int j = 0; j < 8; j++)
+                if (mask[i + j] && k < room)
+                    memcpy(to + k++ * size, from + (i + j) * size, size);
+        }
+        else if (w == EIGHT) {
+            memcpy(to + k * size, from + i * size, 8 * size);
+            k += 8;
+        }
+        else
+            for (int j = 0; j < 8; j++) {
+                memcpy(to + k * size, from + (i + j) * size, size);
+                k += mask[i + j] != 0;
+            }
+    }
+    for (; i < n; i++)
+        if (mask[i] && k < room)
+            memcpy(to + k++ * size, from + i * size, size);
+}
+
+/* Values to picked elements, one after another (`step` bytes apart: 0 is one for all), at most so many. */
+static inline void
+put_sized(const unsigned char *mask, Py_ssize_t n, char *to, const char *values, Py_ssize_t room, Py_ssize_t step,
+          const Py_ssize_t size)
+{
+    Py_ssize_t k = 0, i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t w;
+        memcpy(&w, mask + i, 8);
+        if (w == 0)
+            continue;
+        if (w == EIGHT && step && k + 8 <= room) {
+            memcpy(to + i * size, values + k * size, 8 * size);
+            k += 8;
+            continue;
+        }
+        if (w != EIGHT) { /* (who looks at bytes as truth values may see others) */
+            w |= w >> 4 & 0x0f0f0f0f0f0f0f0fu;
+            w |= w >> 2 & 0x3f3f3f3f3f3f3f3fu;
+            w |= w >> 1;
+            w &= EIGHT;
+        }
+        for (; w && k < room; w &= w - 1, k++)
+            memcpy(to + (i + (first_bit(w) >> 3)) * size, values + k * step, size);
+    }
+    for (; i < n; i++)
+        if (mask[i] && k < room)
+            memcpy(to + i * size, values + k++ * step, size);
+}
+
+#define SIZED(size, call) \
+    switch (size) { \
+    case 1: call(1); break; \
+    case 2: call(2); break; \
+    case 4: call(4); break; \
+    case 8: call(8); break; \
+    case 16: call(16); break; \
+    default: call(size); \
+    }
+
+static void
+pick(const Masked *m, Py_ssize_t start, Py_ssize_t stop, char *to, Py_ssize_t room)
+{
+    const unsigned char *mask = m->mask + start;
+    const char *from = m->data + start * m->size;
+#define PICK(size) pick_sized(mask, stop - start, from, to, room, size)
+    SIZED(m->size, PICK)
+}
+
+static void
+put(const Masked *m, Py_ssize_t start, Py_ssize_t stop, const char *values, Py_ssize_t room, Py_ssize_t step)
+{
+    const unsigned char *mask = m->mask + start;
+    char *to = m->data + start * m->size;
+#define PUT(size) put_sized(mask, stop - start, to, values, room, step, size)
+    SIZED(m->size, PUT)
+}
+
+/* Let others run while so many bytes are looked at. */
+static PyThreadState *
+leave(Py_ssize_t bytes)
+{
+    return bytes >= LONG ? PyEval_SaveThread() : NULL;
+}
+
+static void
+come_back(PyThreadState *left)
+{
+    if (left != NULL)
+        PyEval_RestoreThread(left);
+}
+
+/* A part of what is masked: from ... to. */
+static int
+within(const Masked *m, PyObject *from, PyObject *to, Py_ssize_t *start, Py_ssize_t *stop)
+{
+    *start = PyLong_AsSsize_t(from);
+    *stop = PyLong_AsSsize_t(to);
+    if (!PyErr_Occurred() && (*start < 0 || *start > *stop || *stop > m->count))
+        PyErr_SetString(PyExc_ValueError, "The mask has no such part.");
+    return !PyErr_Occurred();
+}
+
+PyObject *
+mask_count(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Masked m;
+    Py_ssize_t start, stop;
+    if (n != 3 || masked(args[0], args[0], &m) != 1) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "mask_count(mask, start, stop)");
+        return NULL;
+    }
+    if (!within(&m, args[1], args[2], &start, &stop))
+        return NULL;
+    PyThreadState *left = leave(stop - start);
+    Py_ssize_t count = count_true(m.mask + start, stop - start);
+    come_back(left);
+    return PyLong_FromSsize_t(count);
+}
+
+PyObject *
+mask_pick(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Masked m;
+    Py_ssize_t start, stop, first, last;
+    if (n != 7 || masked(args[0], args[1], &m) != 1 || !IS_ARRAY(args[2])) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "mask_pick(array, mask, values, start, stop, first, last)");
+        return NULL;
+    }
+    Array *out = (Array *)args[2];
+    Masked whole = {NULL, out->data, m.size ? elements(out) * itemsize(out) / m.size : 0, m.size};
+    if (!within(&m, args[3], args[4], &start, &stop) || !within(&whole, args[5], args[6], &first, &last))
+        return NULL;
+    if (!(out->flags & CONTIGUOUS) || out->descr != ((Array *)args[0])->descr) {
+        PyErr_SetString(PyExc_ValueError, "The values lie elsewhere.");
+        return NULL;
+    }
+    PyThreadState *left = leave((last - first) * m.size);
+    pick(&m, start, stop, out->data + first * m.size, last - first);
+    come_back(left);
+    Py_RETURN_NONE;
+}
+
+PyObject *
+mask_picked(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Masked m;
+    if (n != 2) {
+        PyErr_SetString(PyExc_TypeError, "mask_picked(array, mask)");
+        return NULL;
+    }
+    int fits = masked(args[0], args[1], &m);
+    if (fits < 1)
+        return fits < 0 ? NULL : Py_NewRef(Py_None);
+    const Array *a = (Array *)args[0];
+    int nd = ((Array *)args[1])->nd;
+    PyThreadState *left = leave(m.count);
+    Py_ssize_t count = count_true(m.mask, m.count);
+    come_back(left);
+    PyObject *shape = PyTuple_New(a->nd - nd + 1);
+    if (shape == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(shape, 0, PyLong_FromSsize_t(count));
+    for (int d = nd; d < a->nd; d++)
+        PyTuple_SET_ITEM(shape, d - nd + 1, PyLong_FromSsize_t(a->dims[d]));
+    PyObject *out = PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(state.empty, shape, a->descr, NULL);
+    Py_DECREF(shape);
+    if (out != NULL && !IS_ARRAY(out)) {
+        Py_CLEAR(out);
+        PyErr_SetString(PyExc_TypeError, "An array of NumPy is expected.");
+    }
+    if (out == NULL)
+        return NULL;
+    left = leave(count * m.size);
+    pick(&m, 0, m.count, ((Array *)out)->data, count);
+    come_back(left);
+    return out;
+}
+
+/* Do the bytes of an array and those of values not meet? */
+static int
+apart(const Masked *m, const Array *values)
+{
+    Py_ssize_t bytes = elements(values) * itemsize(values);
+    return values->data + bytes <= m->data || m->data + m->count * m->size <= values->data;
+}
+
+PyObject *
+mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Masked m;
+    if (n != 3) {
+        PyErr_SetString(PyExc_TypeError, "mask_put(array, mask, values)");
+        return NULL;
+    }
+    int fits = masked(args[0], args[1], &m);
+    if (fits < 1 || !IS_ARRAY(args[2]))
+        return fits < 0 ? NULL : Py_NewRef(Py_False);
+    const Array *a = (Array *)args[0], *mask = (Array *)args[1], *values = (Array *)args[2];
+    Masked over = {NULL, mask->data, m.count, 1};
+    if (values->descr != a->descr || !(values->flags & CONTIGUOUS) || !(a->flags & WRITEABLE) ||
+        !apart(&m, values) || !apart(&over, a) || (values->nd && values->nd != a->nd - mask->nd + 1))
+        Py_RETURN_FALSE;
+    if (values->nd == 0 && a->nd > mask->nd) /* (one element of many) */
+        Py_RETURN_FALSE;
+    for (int d = mask->nd; d < a->nd; d++)
+        if (values->dims[d - mask->nd + 1] != a->dims[d])
+            Py_RETURN_FALSE;
+    PyThreadState *left = leave(m.count);
+    Py_ssize_t count = count_true(m.mask, m.count);
+    int meets = values->nd == 0 || values->dims[0] == count;
+    if (meets)
+        put(&m, 0, m.count, values->data, count, values->nd ? m.size : 0);
+    come_back(left);
+    return PyBool_FromLong(meets); /* (who is to say what is wrong with others knows) */
+}

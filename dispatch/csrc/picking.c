@@ -94,8 +94,19 @@ count_true(const unsigned char *mask, Py_ssize_t n)
     return count;
 }
 
+/* Copy eight elements. (In sixteens, as compilers make string instructions of larger copies, which begin slowly.) */
+static Py_ALWAYS_INLINE inline void
+copy_eight(char *to, const char *from, const Py_ssize_t size)
+{
+    if (size == 2 || size == 4 || size == 8 || size == 16)
+        for (Py_ssize_t b = 0; b < 8 * size; b += 16)
+            memcpy(to + b, from + b, 16);
+    else
+        memcpy(to, from, 8 * size);
+}
+
 /* The picked elements one after another, at most so many (somebody may write to the mask meanwhile). */
-static inline void
+static Py_ALWAYS_INLINE inline void
 pick_sized(const unsigned char *mask, Py_ssize_t n, const char *from, char *to, Py_ssize_t room, const Py_ssize_t size)
 {
     Py_ssize_t k = 0, i = 0;
@@ -110,7 +121,7 @@ pick_sized(const unsigned char *mask, Py_ssize_t n, const char *from, char *to, 
                     memcpy(to + k++ * size, from + (i + j) * size, size);
         }
         else if (w == EIGHT) {
-            memcpy(to + k * size, from + i * size, 8 * size);
+            copy_eight(to + k * size, from + i * size, size);
             k += 8;
         }
         else
@@ -124,34 +135,57 @@ pick_sized(const unsigned char *mask, Py_ssize_t n, const char *from, char *to, 
             memcpy(to + k++ * size, from + i * size, size);
 }
 
-/* Values to picked elements, one after another (`step` bytes apart: 0 is one for all), at most so many. */
-static inline void
-put_sized(const unsigned char *mask, Py_ssize_t n, char *to, const char *values, Py_ssize_t room, Py_ssize_t step,
-          const Py_ssize_t size)
+/* Eight truth values, each a byte that is 0 or 1. (Who looks at other bytes as truth values may see others.) */
+static inline uint64_t
+truths(const unsigned char *mask)
+{
+    uint64_t w;
+    memcpy(&w, mask, 8);
+    if (w == EIGHT || w == 0)
+        return w;
+    w |= w >> 4 & 0x0f0f0f0f0f0f0f0fu;
+    w |= w >> 2 & 0x3f3f3f3f3f3f3f3fu;
+    w |= w >> 1;
+    return w & EIGHT;
+}
+
+/* Values to picked elements, one after another, at most so many. */
+static Py_ALWAYS_INLINE inline void
+put_sized(const unsigned char *mask, Py_ssize_t n, char *to, const char *values, Py_ssize_t room, const Py_ssize_t size)
 {
     Py_ssize_t k = 0, i = 0;
     for (; i + 8 <= n; i += 8) {
-        uint64_t w;
-        memcpy(&w, mask + i, 8);
-        if (w == 0)
-            continue;
-        if (w == EIGHT && step && k + 8 <= room) {
-            memcpy(to + i * size, values + k * size, 8 * size);
+        uint64_t w = truths(mask + i);
+        if (w == EIGHT && k + 8 <= room) {
+            copy_eight(to + i * size, values + k * size, size);
             k += 8;
-            continue;
         }
-        if (w != EIGHT) { /* (who looks at bytes as truth values may see others) */
-            w |= w >> 4 & 0x0f0f0f0f0f0f0f0fu;
-            w |= w >> 2 & 0x3f3f3f3f3f3f3f3fu;
-            w |= w >> 1;
-            w &= EIGHT;
-        }
-        for (; w && k < room; w &= w - 1, k++)
-            memcpy(to + (i + (first_bit(w) >> 3)) * size, values + k * step, size);
+        else
+            for (; w && k < room; w &= w - 1, k++)
+                memcpy(to + (i + (first_bit(w) >> 3)) * size, values + k * size, size);
     }
     for (; i < n; i++)
         if (mask[i] && k < room)
-            memcpy(to + i * size, values + k++ * step, size);
+            memcpy(to + i * size, values + k++ * size, size);
+}
+
+/* One value to all of them. */
+static Py_ALWAYS_INLINE inline void
+fill_sized(const unsigned char *mask, Py_ssize_t n, char *to, const char *value, const Py_ssize_t size)
+{
+    Py_ssize_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        uint64_t w = truths(mask + i);
+        if (w == EIGHT)
+            for (int j = 0; j < 8; j++)
+                memcpy(to + (i + j) * size, value, size);
+        else
+            for (; w; w &= w - 1)
+                memcpy(to + (i + (first_bit(w) >> 3)) * size, value, size);
+    }
+    for (; i < n; i++)
+        if (mask[i])
+            memcpy(to + i * size, value, size);
 }
 
 #define SIZED(size, call) \
@@ -174,12 +208,17 @@ pick(const Masked *m, Py_ssize_t start, Py_ssize_t stop, char *to, Py_ssize_t ro
 }
 
 static void
-put(const Masked *m, Py_ssize_t start, Py_ssize_t stop, const char *values, Py_ssize_t room, Py_ssize_t step)
+put(const Masked *m, const char *values, Py_ssize_t count)
 {
-    const unsigned char *mask = m->mask + start;
-    char *to = m->data + start * m->size;
-#define PUT(size) put_sized(mask, stop - start, to, values, room, step, size)
+#define PUT(size) put_sized(m->mask, m->count, m->data, values, count, size)
     SIZED(m->size, PUT)
+}
+
+static void
+fill(const Masked *m, const char *value)
+{
+#define FILL(size) fill_sized(m->mask, m->count, m->data, value, size)
+    SIZED(m->size, FILL)
 }
 
 /* Let others run while so many bytes are looked at. */
@@ -315,10 +354,15 @@ mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n)
         if (values->dims[d - mask->nd + 1] != a->dims[d])
             Py_RETURN_FALSE;
     PyThreadState *left = leave(m.count);
-    Py_ssize_t count = count_true(m.mask, m.count);
-    int meets = values->nd == 0 || values->dims[0] == count;
+    int meets = values->nd == 0;
     if (meets)
-        put(&m, 0, m.count, values->data, count, values->nd ? m.size : 0);
+        fill(&m, values->data);
+    else {
+        Py_ssize_t count = count_true(m.mask, m.count);
+        meets = values->dims[0] == count;
+        if (meets)
+            put(&m, values->data, count);
+    }
     come_back(left);
     return PyBool_FromLong(meets); /* (who is to say what is wrong with others knows) */
 }

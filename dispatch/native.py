@@ -15,7 +15,8 @@ as long. `python -m mirabelle info` says whether they are there.
   backends/host/vectors.py);
 - `picking.c`: what masks pick, and writes to it (backends/host/picking.py);
 - `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
-- `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py).
+- `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py);
+- `halos.c`: those of distributed arrays whose messages travel meanwhile (backends/host/halos.py).
 
 >>> from mirabelle.dispatch import native
 >>> native.used() in (True, False)
@@ -36,7 +37,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-_VERSION = 6
+_VERSION = 7
 
 
 def _found() -> tuple[Any, str]:

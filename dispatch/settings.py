@@ -152,7 +152,7 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "overlap_size",
         _count,
-        1 << 16,
+        1 << 12,
         "From so many elements on a process, the inner part of a stencil is computed while halos travel.",
     ),
     Setting(

@@ -18,8 +18,8 @@ DTYPES = ["?", "i1", "u2", "i4", "f4", "f8", "c8", "c16"]
 
 @st.composite
 def masked(draw):
-    """An array, and a mask of its first dimensions that holds everywhere, nowhere, here and there or in runs."""
-    shape = draw(st.sampled_from([(0,), (1,), (7,), (8,), (700,), (3000,), (40, 70), (30, 8, 9), (600, 3)]))
+    """An array, and a mask of its first dimensions that holds everywhere, nowhere, here and there in runs."""
+    shape = draw(st.sampled_from([(0,), (1,), (7,), (8,), (700,), (3000,), (40, 70), (30, 8, 9)]))
     rng = np.random.default_rng(draw(st.integers(0, 99)))
     x = (rng.standard_normal(shape) * 50).astype(draw(st.sampled_from(DTYPES)))
     leading = shape[: draw(st.integers(1, len(shape)))]

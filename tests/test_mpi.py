@@ -90,6 +90,12 @@ def test_compiled_programs_over_ranks_mean_what_they_mean_in_numpy(run, count):
     assert all(int(line.split()[1]) >= 5 for line in said.splitlines() if line.startswith("fine")), said
 
 
+@pytest.mark.parametrize(("count", "arguments"), [(2, [1]), (3, [2, "mixed"]), (4, [3, "mixed"])])
+def test_statements_that_come_back_mean_what_they_mean_in_numpy(run, count, arguments):
+    status, said, _ = run(count, "halos.py", *arguments)
+    assert status == 0 and said.count("fine") == count, said
+
+
 def test_an_exception_on_one_rank_is_raised_on_all(run):
     status, said, seconds = run(3, "failing.py", "raises")
     assert status == 1, said

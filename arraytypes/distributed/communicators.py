@@ -42,6 +42,31 @@ class Exchange:
         """Wait until all messages have arrived, or raise what happened to one of the other processes."""
 
 
+class Repeated:
+    """The same messages again and again, of the same memory: some exchanges one after another.
+
+    They are the messages that `start` sends, whatever the other ends call.
+    """
+
+    __slots__ = ("_comm", "_exchanges", "_under_way")
+
+    def __init__(
+        self, comm: Communicator, exchanges: Sequence[tuple[Mapping[int, Any], Mapping[int, Any]]]
+    ) -> None:
+        self._comm = comm
+        self._exchanges = exchanges
+        self._under_way: list[Exchange] = []
+
+    def start(self) -> None:
+        """Send what is in the memory now."""
+        self._under_way = [self._comm.start(*e) for e in self._exchanges]
+
+    def wait(self) -> None:
+        """Wait until all messages have arrived."""
+        for exchange in self._under_way:
+            exchange.wait()
+
+
 class Communicator:
     """A group of processes. `rank` is this one's number, `size` how many there are.
 
@@ -82,6 +107,10 @@ class Communicator:
         raise NotImplementedError(f"{type(self).__name__} must implement allgather_object.")
 
     # What follows from it
+
+    def repeated(self, exchanges: Sequence[tuple[Mapping[int, Any], Mapping[int, Any]]]) -> Repeated:
+        """Exchanges, each as `start` takes it, that are to be started together again and again."""
+        return Repeated(self, exchanges)
 
     def exchange(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> None:
         """`start`, and wait."""

@@ -451,7 +451,9 @@ def evaluate(family: Any, version: Any) -> Leaf:
 
 def result(frame: Frame, tree: Any) -> Any:
     """A local view of new memory with this process's part of a tree."""
-    found = overlapping.overlapped(frame, tree, None)
+    found = overlapping.again(frame, tree, None)
+    if found is None:
+        found = overlapping.overlapped(frame, tree, None)
     if found is not None:
         return found
     root = frame.node(tree) if type(tree) is Broadcasted else _copy(frame.leaf(tree), frame.local_shape)
@@ -510,23 +512,22 @@ def write_view(family: Any, view: DView, tree: Any) -> None:
     if plan is None:
         plan = shown.writing[comm.rank] = WritePlan(shown, comm.rank)
     frame = Frame(family, comm, plan.target)
+    empty = 0 in frame.local_shape
+    in_pieces = not view.whole and (not plan.at_once if empty else plan.how is None)
+    dest: Any = None
+    if not empty and not in_pieces:
+        dest = buffer.local if view.whole or plan.how is None else plan.how.show(buffer.local)
+        if plan.leading:
+            dest = dest[(*[None] * plan.leading, Ellipsis)]
+        if overlapping.again(frame, tree, dest) is not None:
+            buffer.written()
+            return
     leaves = leaves_of(tree)
     if has_tables(leaves):
         tree = gathering.without_gathers(frame, tree)
         if type(tree) is Leaf:  # (a gather and nothing else)
             tree = _copy(tree, tree.shape)
-    dest = None
-    if 0 not in frame.local_shape:
-        if view.whole:
-            dest = buffer.local
-        elif plan.how is None:
-            write_pieces(frame, buffer, shown, tree, plan.leading)
-            return
-        else:
-            dest = plan.how.show(buffer.local)
-            if plan.leading:
-                dest = dest[(*[None] * plan.leading, Ellipsis)]
-    elif not view.whole and not plan.at_once:
+    if in_pieces:
         write_pieces(frame, buffer, shown, tree, plan.leading)
         return
     if overlapping.overlapped(frame, tree, dest) is None:

@@ -7,15 +7,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirabelle.arraytypes.dense import DenseArray, force, is_small
+from mirabelle.arraytypes import recording
+from mirabelle.arraytypes.assign import nobody_else
+from mirabelle.arraytypes.dense import DenseArray, force, is_small, settle
+from mirabelle.arraytypes.distributed import execution, overlapping
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.layouts import Partition
 from mirabelle.arraytypes.wrappers import View
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import counters, native, verbs
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
 _new = object.__new__
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
+class _Views(dict[int, Any]):
+    """The types of views of an array type, by their dimensions."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __missing__(self, ndim: int) -> Any:
+        view_type: Any = View
+        self[ndim] = made = view_type[self.array, ndim]
+        return made
 
 
 @verbs.getitem.generated(signature=(DArray, int | slice | tuple))
@@ -23,31 +38,95 @@ def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((DenseArray, object)).implementation
     if len(array.parameters) < 2 or index is bool or not array.ndim:
         return general
-    view_type: Any = View
-    views: Any = {n: view_type[array, n] for n in range(1, array.ndim + 1)}
+    views = _Views(array)
 
     def getitem(x: Any, index: Any) -> Any:
         node = x._node
         if type(node) is not Leaf:
             return general(x, index)
-        if type(index) is tuple:
-            for i in index:
-                if type(i) not in _BASIC:
-                    return general(x, index)
-            how = index if Ellipsis in index else (*index, Ellipsis)
-        else:
-            how = (index, Ellipsis)
-        shape = node.view[how].shape  # (which the view of the array remembers)
-        cls = views.get(len(shape))
-        if cls is None:
+        how = _spelled(index)
+        if how is None:
             return general(x, index)
-        view = _new(cls)
+        shape = node.view[how].shape  # (which the view of the array remembers)
+        if not shape:
+            return general(x, index)
+        view = _new(views[len(shape)])
         view._parent = x
         view._how = how
         view._shape = shape
         return view
 
-    return getitem
+    # (What shows a part is made in C; single elements and errors are left to this.)
+    return native.module().Getter(views, getitem) if native.used() else getitem
+
+
+def _spelled(index: Any) -> Any:
+    """An index as views keep it; None where it is not one of numbers and slices."""
+    if type(index) is tuple:
+        for i in index:
+            if type(i) not in _BASIC:
+                return None
+        return index if Ellipsis in index else (*index, Ellipsis)
+    return (index, Ellipsis) if type(index) in _BASIC else None
+
+
+@verbs.setitem.generated(signature=(DArray, int | slice | tuple, DArray))
+def _(array: Any, index: type, value: Any) -> Any:
+    general = verbs.setitem.core.resolve((DenseArray, object, object)).implementation
+    if (
+        len(array.parameters) < 2
+        or len(value.parameters) < 2
+        or index is bool
+        or not array.ndim
+        or array.family is not value.family
+        or array.dtype != value.dtype
+        or array.family.inner not in overlapping.knowing
+    ):
+        return general
+
+    def setitem(x: Any, index: Any, value: Any) -> None:
+        node, tree = x._node, value._node
+        if (
+            type(node) is not Leaf
+            or type(tree) is not Broadcasted
+            or tree.value is not None
+            or node.foreign
+            or counters.active
+            or recording.watchers
+            or recording.active
+            or not nobody_else(node)
+            or not _written_again(node, index, tree)
+        ):
+            del node, tree  # the general way counts who refers to the old contents
+            general(x, index, value)
+
+    return setitem
+
+
+def _written_again(node: Leaf, index: Any, tree: Broadcasted) -> bool:
+    """Write a tree that does not read this memory to a part of it, if that was done before; else do nothing."""
+    how = _spelled(index)
+    if how is None:
+        return False
+    try:
+        part = node.view[how]
+    except (IndexError, ValueError):  # (the general way says it in its words)
+        return False
+    buffer = part.buffer
+    shown = part.map
+    if part.shape != tree.shape or shown is None or buffer.partition.partial:
+        return False
+    plan = shown.writing.get(buffer.comm.rank)
+    if plan is None or plan.how is None or plan.leading:
+        return False
+    frame = execution.Frame(type(node.view).family, buffer.comm, plan.target)
+    if overlapping.again(frame, tree, plan.how.show(buffer.local)) is None:
+        return False
+    node.writes += 1
+    node.reducers = None
+    buffer.written()
+    settle(tree, Leaf(part, root=node))
+    return True
 
 
 def _is_small(part: Partition) -> bool:

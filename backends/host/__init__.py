@@ -3,6 +3,7 @@
 from mirabelle.backends.host import (  # noqa: F401 - they add methods
     blas,
     decompositions,
+    halos,
     indexkernels,
     kronecker,
     library,

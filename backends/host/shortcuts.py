@@ -40,7 +40,7 @@ EACH, KINDS = 6, 1 << 12
 # Of one kind, statements are written down for so many, one of so many.
 _MOST, _EACH = 64, 8
 # What a statement can say: dimensions, things in the tree, words of the argument block.
-_DIMENSIONS, _ITEMS, _WORDS = 16, 64, 380
+_DIMENSIONS, _ITEMS, WORDS = 16, 64, 380
 # The kinds of items in dispatch/csrc/statements.c.
 _NODE, _REPEATED, _LEAF, _OWN, _SCALAR = range(5)
 
@@ -61,7 +61,7 @@ def write(x: Any, how: Any, value: Any, times: int = 1) -> bool:
         return True
     node = value._node
     if not _settled(node):
-        _note(node, 0, lambda: _written(x, how, node), times)
+        note(node, 0, lambda: _written(x, how, node), times)
     return False
 
 
@@ -74,7 +74,7 @@ def evaluated(node: Broadcasted | Reduced, usual: bool = False) -> Leaf | None:
         return None
     found = _in_c.evaluated_again(known, node, usual)
     if found is None:
-        _note(node, 1, lambda: _evaluated(node))
+        note(node, 1, lambda: _evaluated(node))
     return found  # type: ignore[no-any-return]
 
 
@@ -84,7 +84,7 @@ def stored(node: Broadcasted, target: Any) -> bool:
         return False
     if _in_c.stored_again(known, node, target):
         return True
-    _note(node, 4, lambda: _Stored(node, None, target).made())
+    note(node, 4, lambda: _Stored(node, None, target).made())
     return False
 
 
@@ -97,7 +97,7 @@ def _settled(node: Any) -> bool:
     return type(node) is not Reduced or node.value is not None
 
 
-def _note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any], times: int = 1) -> None:
+def note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any], times: int = 1) -> None:
     """Count what nothing knew, and write it down now and then."""
     tree: Any = node
     if type(node) is Reduced:
@@ -136,7 +136,7 @@ def _written(x: Any, how: Any, node: Broadcasted | Reduced) -> Any:
     target = leaf.view[how]
     if node.shape != target.shape or node.dtype != target.dtype:
         raise Unfit
-    made: Any = _Reduction if type(node) is Reduced else _Statement
+    made: Any = _Reduction if type(node) is Reduced else Statement
     return made(node, leaf, target).made()
 
 
@@ -146,10 +146,10 @@ def _evaluated(node: Broadcasted | Reduced) -> Any:
         raise Unfit
     if type(node) is Reduced:
         return _Reduction(node, None, np.empty(node.shape, node.dtype)).made()
-    return _Statement(node, None, np.empty(node.shape, node.dtype, _order(node))).made()  # type: ignore[call-overload]
+    return Statement(node, None, np.empty(node.shape, node.dtype, _order(node))).made()  # type: ignore[call-overload]
 
 
-class _Item:
+class Item:
     """What is asked of one operand in a tree."""
 
     def __init__(self, kind: int, what: Any, leaf: Leaf | None = None) -> None:
@@ -157,22 +157,25 @@ class _Item:
         self.what = what
         self.uses, self.held, self.evaluated, self.stored = 0, False, False, -1
         self.leaf = leaf
+        # Of what is divided: what is held of it here.
+        self.local: Any = None
         self.offset = 0
         self.word = self.same = -1
         self.copied = False
         self.dtype: Any = None
 
     def said(self) -> tuple[Any, ...]:
-        view = self.leaf.view if self.leaf is not None else None
+        view: Any = self.local if self.leaf is None or self.local is not None else self.leaf.view
         shape, strides = (view.shape, view.strides) if view is not None else ((), ())
         how = self.dtype.char if self.kind == _SCALAR and self.dtype.char in "df" else "?"
+        size = view.itemsize if self.copied and view is not None else 0
         return (
             self.kind, self.what, self.uses, self.held, self.evaluated, self.stored, shape, strides,
-            self.offset, self.word, self.same, how, self.dtype, view.itemsize if self.copied else 0,
+            self.offset, self.word, self.same, how, self.dtype, size,
         )  # fmt: skip
 
 
-class _Statement:
+class Statement:
     """What stands in a tree, and what is done then."""
 
     # May it have further results?
@@ -188,7 +191,7 @@ class _Statement:
             raise Unfit
         self.node, self.leaf, self.target = node, leaf, target
         self.tree, self.shape = tree, tree.shape
-        self.items: list[_Item] = []
+        self.items: list[Item] = []
         self.numbers: dict[int, Any] = {}
         self.places: dict[int, int] = {}
         # The parts of what is written to, and how many show what is written.
@@ -217,7 +220,7 @@ class _Statement:
             kind = type(a)
             if kind is float or kind is int or kind is np.float64 or kind is np.float32:
                 self.numbers[len(self.items)] = a
-                self.items.append(_Item(_SCALAR, kind))
+                self.items.append(Item(_SCALAR, kind))
             elif kind is Leaf:
                 self._leaf(a, own=a.root is self.leaf and self.leaf is not None)
             elif kind is not Broadcasted:
@@ -227,7 +230,7 @@ class _Statement:
                     raise Unfit
                 self._leaf(a.value, own=False)
             elif id(a) in self.places:
-                item = _Item(_REPEATED, None)
+                item = Item(_REPEATED, None)
                 item.same = self.places[id(a)]
                 self.items.append(item)
             else:
@@ -236,7 +239,7 @@ class _Statement:
     def _node(self, a: Any, count: int, references: Iterator[int]) -> None:
         if a.shape != self.shape:
             raise Unfit
-        item = _Item(_NODE, a.sig)
+        item = Item(_NODE, a.sig)
         item.uses = self.uses[id(a)]
         item.held = count > item.uses
         item.evaluated = a.evaluations > 0
@@ -250,7 +253,7 @@ class _Statement:
     def _leaf(self, a: Leaf, own: bool) -> None:
         if a.table or a.foreign or a is self.leaf or not isinstance(a.view, np.ndarray):
             raise Unfit
-        item = _Item(_OWN if own else _LEAF, a.view.dtype, a)
+        item = Item(_OWN if own else _LEAF, a.view.dtype, a)
         self.items.append(item)
         if not own:
             return
@@ -265,7 +268,7 @@ class _Statement:
 
     def made(self) -> Any:
         """The statement in C."""
-        request = schedule(self.node, _refused, evaluates=False)
+        request = schedule(self.node, refused, evaluates=False)
         target = self.target
         order = "F" if target.ndim > 1 and abs(target.strides[0]) < abs(target.strides[-1]) else "C"
         if self.leaf is None and self.stores and (order == "C") != target.flags.c_contiguous:
@@ -282,7 +285,7 @@ class _Statement:
         if entry is None:
             raise Unfit
         plan = LaunchPlan(program, entry, arrangement, rows)
-        if len(self.items) > _ITEMS or len(plan.words) > _WORDS:
+        if len(self.items) > _ITEMS or len(plan.words) > WORDS:
             raise Unfit
         for i, node in enumerate(request.stored):
             item = self.items[self.places[id(node)]]
@@ -315,10 +318,16 @@ class _Statement:
             raise Unfit
 
     def _place_numbers(self, request: Any, plan: Any, program: Any) -> None:
+        for number, word in self.number_words(request, plan, program).items():
+            self.items[number].word = word
+
+    def number_words(self, request: Any, plan: Any, program: Any) -> dict[int, int]:
+        """The words of the argument block that numbers become: by their items."""
         words = {j: (plan.scalars + 2 * k, dtype) for k, (j, dtype) in enumerate(program.scalar_slots)}
         if len(words) < len(program.scalar_slots):  # one number in several dtypes
             raise Unfit
         first: dict[int, int] = {}
+        found: dict[int, int] = {}
         for number, value in self.numbers.items():
             item = self.items[number]
             j = next(
@@ -333,18 +342,19 @@ class _Statement:
                 item.same = first[j]  # numbers that were equal are one argument
             else:
                 first[j] = number
-                item.word = at
+                found[number] = at
         if len(first) < len(words):
             raise Unfit
+        return found
 
 
-class _Stored(_Statement):
+class _Stored(Statement):
     """What is written to memory that the tree may read, too: it has no further results."""
 
     stores = False
 
 
-class _Reduction(_Statement):
+class _Reduction(Statement):
     """What stands in the tree of a reduction, and what is done then."""
 
     def __init__(self, node: Reduced, leaf: Leaf | None, target: np.ndarray) -> None:
@@ -358,7 +368,7 @@ class _Reduction(_Statement):
     def made(self) -> Any:
         """The statement in C."""
         node, target = self.node, self.target
-        request = schedule(self.tree, _refused, evaluates=False)
+        request = schedule(self.tree, refused, evaluates=False)
         program = program_for(request, (node.dtype,))
         if request.stored or program.user_functions or not run.has_kernel(program):
             raise Unfit
@@ -367,7 +377,7 @@ class _Reduction(_Statement):
         large = math.prod(self.shape) > 4 * settings.small_size
         if not plan.alone() or not (large or plan.as_numpys(node, layout.in_order(self.shape, views))):
             raise Unfit
-        if not plan.asked() or len(plan.words) > _WORDS:
+        if not plan.asked() or len(plan.words) > WORDS:
             raise Unfit
         distances = plan.distances(target.shape)
         at_once = not self.own and all(
@@ -386,5 +396,5 @@ class _Reduction(_Statement):
         )  # fmt: skip
 
 
-def _refused(version: Any) -> Any:
+def refused(version: Any) -> Any:
     raise Unfit

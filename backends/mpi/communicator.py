@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.distributed.communicators import UFUNCS, Communicator, Exchange
+from mirabelle.arraytypes.distributed.communicators import UFUNCS, Communicator, Exchange, Repeated
 from mirabelle.backends.mpi import devices
 from mirabelle.backends.mpi.checking import compare
 from mirabelle.backends.mpi.environment import library
-from mirabelle.backends.mpi.slots import Slots
+from mirabelle.backends.mpi.slots import Kept, Slots
 from mirabelle.backends.mpi.waiting import MPIExchange
 from mirabelle.backends.mpi.watch import Watch
 from mirabelle.dispatch.errors import CommunicationError
@@ -107,6 +107,14 @@ class MPICommunicator(Communicator):
         if not requests:
             return _NOTHING
         return MPIExchange(requests, watch, _Partners(members, sends, receives), nbytes)
+
+    def repeated(self, exchanges: Sequence[tuple[Mapping[int, Any], Mapping[int, Any]]]) -> Repeated:
+        views = [view for e in exchanges for side in e for view in side.values()]
+        if settings.check_collectives or not all(
+            type(v) is np.ndarray and v.flags.c_contiguous and v.ndim and 0 < v.nbytes <= PIECE for v in views
+        ):
+            return Repeated(self, exchanges)
+        return Kept(self, exchanges)
 
     def hurry(self) -> None:
         self.mpi.Iprobe()

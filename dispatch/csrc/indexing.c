@@ -152,6 +152,8 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
         memory = ((Leaf *)node)->view;
     else if (node != NULL && IS_NODE(node))
         shape = ((Node *)node)->shape;
+    if (memory != NULL && !IS_ARRAY(memory)) /* (of other processes, too) */
+        shape = ((Leaf *)node)->shape;
     if (memory != NULL && IS_ARRAY(memory)) {
         Array *a = (Array *)memory;
         known = resolve_index(args[1], a->nd, a->dims, a->strides, a->data, &part);

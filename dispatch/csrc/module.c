@@ -3,12 +3,12 @@
 #include "native.h"
 
 State state;
-PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;
+PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
 
-#define TYPES 11
+#define TYPES 12
 static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec,  &statement_spec, &builder_spec,
                                    &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec,
-                                   &product_spec};
+                                   &product_spec, &halo_spec};
 static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
@@ -38,6 +38,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"dense", (PyObject **)&state.dense},
         {"wrapper", (PyObject **)&state.wrapper},
         {"view", (PyObject **)&state.view},
+        {"divided", (PyObject **)&state.divided},
         {"capture", &state.capture},
         {"at_once", &state.at_once},
         {"waited", &state.waited},
@@ -60,6 +61,12 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"view_parent", &state.view_parent},
         {"view_how", &state.view_how},
         {"view_shape", &state.view_shape},
+        {"divided_buffer", &state.divided_buffer},
+        {"divided_whole", &state.divided_whole},
+        {"divided_map", &state.divided_map},
+        {"buffer_comm", &state.buffer_comm},
+        {"buffer_partition", &state.buffer_partition},
+        {"buffer_local", &state.buffer_local},
     };
     PyObject *name, *value;
     Py_ssize_t at = 0;
@@ -138,7 +145,7 @@ shown(PyObject *module, PyObject *x)
 }
 
 /* again(known, x, index, value), evaluated_again(known, tree), stored_again(known, tree, array), inspected(tree): as
-   statements.c says. */
+   statements.c says; halo_again(known, tree, communicator, partition, array): as halos.c does. */
 
 static PyObject *
 known_again(PyObject *module, PyObject *const *args, Py_ssize_t n)
@@ -174,6 +181,17 @@ known_stored(PyObject *module, PyObject *const *args, Py_ssize_t n)
 }
 
 static PyObject *
+known_halo(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 5 || !PyDict_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "halo_again(known, tree, communicator, partition, array)");
+        return NULL;
+    }
+    int done = halo_again(args[0], args[1], args[2], args[3], args[4]);
+    return done < 0 ? NULL : PyBool_FromLong(done);
+}
+
+static PyObject *
 small_reduction(PyObject *module, PyObject *reduced)
 {
     PyObject *value = computed_reduction(state.known, reduced);
@@ -204,6 +222,8 @@ static PyMethodDef methods[] = {
      "The value of a tree that was met before, or None."},
     {"stored_again", (PyCFunction)(void (*)(void))known_stored, METH_FASTCALL,
      "Write a tree that was met before to memory of its own."},
+    {"halo_again", (PyCFunction)(void (*)(void))known_halo, METH_FASTCALL,
+     "Write a tree of distributed arrays that was met before to what this process holds of its result."},
     {"computed", small_value, METH_O, "The value of a small tree, by NumPy's functions, or None."},
     {"computed_reduction", small_reduction, METH_O, "The value of a small reduction, by NumPy's functions, or None."},
     {"inspected", what_stands, METH_O, "What stands in a tree: operands, references, whether met before."},
@@ -224,7 +244,7 @@ PyInit__native(void)
 {
     static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
                                        "Getter", "Setter", "Overrides", "Reduced",   "Reducer",
-                                       "Product"};
+                                       "Product", "Halo"};
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
@@ -248,7 +268,8 @@ PyInit__native(void)
     builder_type = types[4];
     getter_type = types[5];
     setter_type = types[6];
-    if (PyModule_AddIntConstant(module, "VERSION", 6) < 0) {
+    halo_type = types[11];
+    if (PyModule_AddIntConstant(module, "VERSION", 7) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -53,9 +53,11 @@ typedef struct {
 /* What mirabelle's modules said of themselves. */
 typedef struct {
     /* The classes made of Leaf and Node, NumPy's, and those of dense arrays, wrappers and views. */
-    PyTypeObject *leaf, *node, *reduced, *array, *dense, *wrapper, *view;
+    PyTypeObject *leaf, *node, *reduced, *array, *dense, *wrapper, *view, *divided;
     /* Where handles keep their version; views their parent, index and shape. */
     Py_ssize_t handle_node, view_parent, view_how, view_shape;
+    /* Of views of distributed memory: of which buffer, all of it?, and which part; what a buffer is of. */
+    Py_ssize_t divided_buffer, divided_whole, divided_map, buffer_comm, buffer_partition, buffer_local;
     /* Functions of Python for what is not done here. */
     PyObject *capture, *at_once, *waited, *quiet, *asarray, *known, *broadcast_shapes, *scalar_words, *empty, *show;
     /* Is `copyto` of host arrays what it is by default? And the generation for which it was asked. */
@@ -131,6 +133,10 @@ PyObject *evaluated_again(PyObject *known, PyObject *tree, int usual);
 int stored_again(PyObject *known, PyObject *tree, PyObject *array);
 PyObject *inspected(PyObject *tree);
 
+/* halos.c: write a tree of distributed arrays that was met before to what this process holds of its result: 1 done, 0
+   not met, -1 an error. */
+int halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition, PyObject *array);
+
 /* picking.c: what masks pick, as functions of the module. */
 PyObject *mask_count(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *mask_pick(PyObject *module, PyObject *const *args, Py_ssize_t n);
@@ -138,7 +144,7 @@ PyObject *mask_picked(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec, reducer_spec,
-    product_spec, getter_spec, setter_spec, statement_spec;
-extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type;
+    product_spec, halo_spec, getter_spec, setter_spec, statement_spec;
+extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
 
 #endif

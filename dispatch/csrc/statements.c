@@ -1,78 +1,8 @@
 /* Statements that come back (backends/host/shortcuts.py): what knows one again, and runs its kernel. */
 
-#include "native.h"
+#include "statements.h"
 
-#define ITEMS 64
-#define WORDS 400
-#define NEAR 4096
-#define ALIGNED(size) (((size) + 63) / 64 * 64)
-
-/* What stands in a tree, in the order in which it is met, each node before its operands. */
-enum { NODE, REPEATED, LEAF, OWN, SCALAR };
-
-typedef struct {
-    int kind;
-    /* The sig of a node, the dtype of a leaf, the type of a number. */
-    PyObject *what;
-    /* Of a node: how many operands of this tree it is; is it held by others, was it evaluated before, and
-       then: is it one of the results (-1: it is not)? */
-    int uses, held, evaluated, stored;
-    /* Of a leaf: its layout; and how far from where the statement writes, if it is of that memory. */
-    int nd;
-    Py_ssize_t dims[DIMENSIONS / 4], strides[DIMENSIONS / 4];
-    Py_ssize_t offset;
-    /* The word of the argument block that it becomes (-1: none); the earlier item that it must equal (-1: none). */
-    int word, same;
-    /* How a number becomes a word: d, f, or ? for Python; and the dtype it is of. */
-    char how;
-    PyObject *dtype;
-    /* Of a vector that is copied first, as its elements lie apart: their size, number and distance (0: it is not). */
-    Py_ssize_t copied, length, step;
-} Item;
-
-typedef int (*Kernel)(void *, void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
-
-typedef struct {
-    PyObject_HEAD
-    uint64_t generation;
-    /* The layout of what is written. */
-    int nd;
-    Py_ssize_t dims[DIMENSIONS / 4], strides[DIMENSIONS / 4];
-    PyObject *dtype, *order;
-    /* How many items are parts of the destination's memory, and of what is written; how many are stored. */
-    int n, own, rewritten, results;
-    Item *items;
-    int words, target;
-    int64_t *block;
-    /* The memory for vectors that are copied first. */
-    Py_ssize_t copies;
-    Kernel kernel;
-    int64_t rows, inner, most, folded;
-    /* Of a reduction: what it is, of which dimensions of what shape; the value that changes nothing, with which
-       results begin (a reduction of rows); how far apart results are in memory of their own that the kernel writes,
-       and its size (0: it writes where results belong). NULL for a tree. */
-    PyObject *reduction, *axes, *neutral;
-    int over;
-    Py_ssize_t operand[DIMENSIONS / 4], apart[DIMENSIONS / 4], scratch;
-    /* Would NumPy, too, give the value of the tree this order in memory? */
-    int usual;
-    /* Launches it over threads; what lives as long as this. */
-    PyObject *launch, *keep;
-} Statement;
-
-/* What was found of a tree while it is compared. */
-typedef struct {
-    Statement *statement;
-    /* Whose memory is written, and where; NULL for a value of its own. */
-    Leaf *leaf;
-    char *target;
-    PyObject *shape;
-    int at, own;
-    PyObject *met[ITEMS];
-    char *addresses[ITEMS];
-} Match;
-
-static int
+int
 same_numbers(int n, const Py_ssize_t *a, const Py_ssize_t *b)
 {
     for (int i = 0; i < n; i++)
@@ -127,6 +57,45 @@ match_leaf(Match *m, const Item *item, int at, PyObject *x)
     return 1;
 }
 
+/* What a process holds of distributed memory that a view shows (arraytypes/distributed/views.py): borrowed. */
+static PyObject *
+held_here(PyObject *view)
+{
+    return SLOT(SLOT(view, state.divided_buffer), state.buffer_local);
+}
+
+/* Is it the part of distributed memory that it was, which lies here as it did? */
+static int
+match_divided(Match *m, const Item *item, int at, PyObject *x)
+{
+    if (IS_NODE(x) && has_value((Node *)x))
+        x = ((Node *)x)->value;
+    Leaf *leaf = (Leaf *)x;
+    if (!IS_LEAF(x) || leaf->foreign != Py_False || leaf->table != Py_False || state.divided == NULL ||
+        !PyType_IsSubtype(Py_TYPE(leaf->view), state.divided))
+        return 0;
+    PyObject *view = leaf->view, *buffer = SLOT(view, state.divided_buffer);
+    if (buffer == NULL || SLOT(buffer, state.buffer_comm) != item->dtype)
+        return 0;
+    PyObject *shown = SLOT(view, state.divided_whole) == Py_True ? SLOT(buffer, state.buffer_partition)
+                                                                 : SLOT(view, state.divided_map);
+    if (shown == Py_None) { /* (nobody has asked for it) */
+        shown = PyObject_GetAttrString(view, "map");
+        if (shown == NULL)
+            return 0;
+        Py_DECREF(shown); /* (the view keeps it) */
+    }
+    PyObject *local = SLOT(buffer, state.buffer_local);
+    if (shown != item->what || local == NULL || !IS_ARRAY(local))
+        return 0;
+    Array *a = (Array *)local;
+    if (a->nd != item->nd || !same_numbers(item->nd, a->dims, item->dims) ||
+        !same_numbers(item->nd, a->strides, item->strides) || (item->same >= 0 && m->addresses[item->same] != a->data))
+        return 0;
+    m->addresses[at] = a->data;
+    return 1;
+}
+
 static int
 match_number(Match *m, const Item *item, PyObject *x)
 {
@@ -153,6 +122,8 @@ match_operand(Match *m, PyObject *x)
     case LEAF:
     case OWN:
         return match_leaf(m, item, at, x);
+    case DIVIDED:
+        return match_divided(m, item, at, x);
     case REPEATED:
         return x == m->met[item->same];
     }
@@ -175,8 +146,7 @@ match_node(Match *m, Node *node)
     return 1;
 }
 
-/* A number as two words of an argument block: 0, or -1. */
-static int
+int
 write_number(int64_t *at, const Item *item, PyObject *x)
 {
     if (item->how != '?' && (PyFloat_Check(x) || PyLong_CheckExact(x))) {
@@ -206,7 +176,7 @@ write_number(int64_t *at, const Item *item, PyObject *x)
     return fine ? 0 : -1;
 }
 
-static int
+int
 launch(Statement *s, int64_t *block)
 {
     if (s->rows * s->inner < s->most) {
@@ -250,20 +220,21 @@ settle(Node *node, Leaf *value)
     Py_XSETREF(node->args, Py_NewRef(Py_None));
 }
 
-/* Hold what was compared, while others may run who evaluate the tree, and with it let go of what it reads. */
-static void
+void
 hold(Match *m)
 {
     for (int i = 0; i < m->at; i++) {
         PyObject *x = m->met[i];
-        if (IS_NODE(x) && m->statement->items[i].kind == LEAF)
+        int kind = m->statement->items[i].kind;
+        if (IS_NODE(x) && (kind == LEAF || kind == DIVIDED))
             x = ((Node *)x)->value;
-        m->met[i] = Py_NewRef(IS_LEAF(x) ? ((Leaf *)x)->view : x);
+        x = IS_LEAF(x) ? ((Leaf *)x)->view : x;
+        m->met[i] = Py_NewRef(kind == DIVIDED ? held_here(x) : x);
     }
     Py_INCREF(m->statement);
 }
 
-static void
+void
 let_go(Match *m)
 {
     for (int i = 0; i < m->at; i++)
@@ -271,8 +242,7 @@ let_go(Match *m)
     Py_DECREF(m->statement);
 }
 
-/* Is this what a statement is of? (A leaf stands for itself: it is the operand of a reduction.) */
-static int
+int
 matches(Match *m, Statement *s, Leaf *leaf, char *target, PyObject *operand)
 {
     m->statement = s;
@@ -474,8 +444,7 @@ unobserved(void)
            !PyList_GET_SIZE(state.watchers);
 }
 
-/* The statements known by (sig, size, way), a leaf by its dtype: borrowed, or NULL (with an error, perhaps). */
-static PyObject *
+PyObject *
 known_by(PyObject *known, PyObject *operand, long way)
 {
     Py_ssize_t n = IS_NODE(operand) ? ((Node *)operand)->size : 0;

@@ -1,0 +1,205 @@
+"""Statements of distributed arrays that come back, where parts are arrays of the host.
+
+A statement that overlaps its messages with the inner part of its result
+(arraytypes/distributed/overlapping.py) makes local trees for each box of it, and has them computed. For one
+that comes back with operands divided and shown alike all this is written down: what stands in the tree, what
+is sent of each operand, and the argument blocks of the kernels. dispatch/csrc/halos.c compares trees with it,
+and does it again. The messages are the same as before, so it does not matter to another process whether this
+one knows its statement again. (Where C was not built nothing is known again.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes import pool
+from mirabelle.arraytypes.distributed import overlapping
+from mirabelle.arraytypes.distributed.execution import leaves_of
+from mirabelle.arraytypes.distributed.overlapping import EAGER_BYTES, BoxPlan, HaloPlan
+from mirabelle.arraytypes.distributed.transfers import volume
+from mirabelle.arraytypes.distributed.views import DBuffer, DView
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.backends.codegen.program import program_for
+from mirabelle.backends.host import layout, run, shortcuts
+from mirabelle.backends.host.run import LaunchPlan
+from mirabelle.backends.host.shortcuts import Unfit, known, note, refused
+from mirabelle.dispatch import native
+from mirabelle.dispatch.addresses import address_of
+from mirabelle.dispatch.schedule import schedule
+from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tree import Broadcasted, Leaf
+
+# As statements are counted (shortcuts.py); the kind of an item that is divided (dispatch/csrc/statements.h).
+_WAY, _DIVIDED = 5, 5
+
+_in_c: Any = native.module()
+native.tell(
+    divided=DView,
+    divided_buffer=DView.__dict__["buffer"],
+    divided_whole=DView.__dict__["whole"],
+    divided_map=DView.__dict__["_map"],
+    buffer_comm=DBuffer.__dict__["comm"],
+    buffer_partition=DBuffer.__dict__["partition"],
+    buffer_local=DBuffer.__dict__["local"],
+)
+
+
+def again(frame: Any, tree: Broadcasted, dest: Any) -> Any:
+    """What `overlapped` gives, if the tree is known; else None, and nothing has happened."""
+    if (tree.sig, tree.size, _WAY) not in known:
+        return None
+    if dest is None:
+        dest = pool.empty(frame.local_shape, tree.dtype)
+    return dest if _in_c.halo_again(known, tree, frame.comm, frame.partition, dest) else None
+
+
+def told(plan: HaloPlan, frame: Any, tree: Broadcasted, dest: Any) -> None:
+    """Write down, now and then, what is about to be done the ordinary way."""
+    if type(dest) is np.ndarray and frame.comm.carrier(HostArray) is frame.comm:
+        note(tree, _WAY, lambda: _Halo(plan, frame, tree, dest).made())
+
+
+if _in_c is not None:
+    overlapping.knowing[HostArray] = again
+    overlapping.telling[HostArray] = told
+
+
+class _Halo(shortcuts.Statement):
+    """What stands in the tree, and what is done then."""
+
+    def __init__(self, plan: HaloPlan, frame: Any, tree: Broadcasted, dest: np.ndarray) -> None:
+        if tree.shape != plan.target.shape or not shortcuts.usable():
+            raise Unfit
+        self.plan, self.frame = plan, frame
+        # The first item of each part of an operand: by the buffer, and how it is shown.
+        self.first: dict[Any, int] = {}
+        self._looked_at(tree, tree, None, dest)
+
+    def _leaf(self, a: Leaf, own: bool) -> None:
+        view = a.view
+        if a.table or a.foreign or not isinstance(view, DView) or view.buffer.comm is not self.frame.comm:
+            raise Unfit
+        buffer = view.buffer
+        if buffer.partition.partial or type(buffer.local) is not np.ndarray or view.map is None:
+            raise Unfit
+        item = shortcuts.Item(_DIVIDED, buffer.partition if view.whole else view.map, a)
+        item.local = buffer.local
+        item.dtype = buffer.comm
+        item.same = self.first.setdefault((buffer.name, id(view.map)), len(self.items))
+        if item.same == len(self.items):
+            item.same = -1
+        self.items.append(item)
+
+    def made(self) -> Any:
+        """The statement in C."""
+        plan, comm, target = self.plan, self.frame.comm, self.target
+        views = {(leaf.view.buffer.name, id(leaf.view.map)): leaf.view for leaf in leaves_of(self.tree)}
+        # What comes from others, in the order in which `overlapped` has it sent.
+        arrived: dict[Any, list[np.ndarray]] = {}
+        exchanges: list[Any] = []
+        sent: list[Any] = []
+        for key, view in views.items():
+            transfer = plan.transfers.get(key[1])
+            if transfer is None:
+                continue
+            sends: dict[int, np.ndarray] = {}
+            receives: dict[int, np.ndarray] = {}
+            for q, boxes in transfer.sends.items():
+                out = sends[q] = np.empty(sum(map(volume, boxes)), view.dtype)
+                to = address_of(out)
+                for box in boxes:
+                    part = transfer.map.shows(view.buffer.local, plan.rank, box)
+                    offset = address_of(part) - address_of(view.buffer.local)
+                    sent.append((self.first[key], offset, part.shape, part.strides, part.itemsize, to))
+                    to += part.nbytes
+            landed = arrived[key] = []
+            for q, boxes in transfer.receives.items():
+                row = receives[q] = np.empty(sum(map(volume, boxes)), view.dtype)
+                at = 0
+                for box in boxes:
+                    n = volume(box)
+                    landed.append(row[at : at + n].reshape([b - a for a, b in box]))
+                    at += n
+            if sends or receives:
+                exchanges.append((sends, receives))
+        large = any(v.nbytes > EAGER_BYTES for parts in arrived.values() for v in parts)
+        inner = plan.slabs if large else [plan.inner_box]
+        boxes = [self._box(box, arrived) for box in [*inner, *plan.edges]]
+        messages = comm.repeated(exchanges)
+        pattern = _in_c.Statement(
+            0, 0, 0, 1, [0], 0, target.shape, target.strides, target.dtype, "C",
+            [item.said() for item in self.items], None, None, False,
+        )  # fmt: skip
+        return _in_c.Halo(
+            pattern, comm, plan.target, boxes, len(inner), sent, messages.start, comm.hurry if large else None,
+            messages.wait, (exchanges, arrived, plan),
+        )  # fmt: skip
+
+    def _box(self, box: BoxPlan, arrived: dict[Any, list[np.ndarray]]) -> Any:
+        """One kernel: its statement, where its result lies, and where its operands and numbers come from."""
+        parts: list[
+            tuple[Any, int, int]
+        ] = []  # what of an operand the box reads: its view, the item, how far in
+        made: dict[int, Any] = {}
+        for number, item in enumerate(self.items):
+            if item.leaf is None:
+                continue
+            view = item.leaf.view
+            recipe = box.recipes.get(id(view.map))
+            whole = view.whole and view.buffer.partition is self.plan.target
+            if not whole and (recipe is None or (recipe.how is None and recipe.came is None)):
+                raise Unfit  # put together of several
+            local = made[id(item.leaf)] = made.get(id(item.leaf)) or Leaf(box.view(view, self.frame, arrived))
+            here = whole or recipe.how is not None  # type: ignore[union-attr]
+            offset = address_of(local.view) - address_of(item.local) if here else -1
+            parts.append((local, number, offset))
+        tree = box.node(self.tree, self.frame, arrived, made)
+        target: np.ndarray = self.target[box.index]  # type: ignore[index]
+        if tree.shape != target.shape:
+            raise Unfit
+        request = schedule(tree, refused, evaluates=False)
+        program = program_for(request, (target.dtype,))
+        if request.stored or program.user_functions or not run.has_kernel(program):
+            raise Unfit
+        views = [leaf.view for leaf in request.leaves]
+        arrangement = layout.arrange(target.shape, [target, *views])
+        entry = run.compiled(program, arrangement, views, [target])
+        if entry is None:
+            raise Unfit
+        plan = LaunchPlan(program, entry, arrangement)
+        words = list(plan.words)
+        if len(words) > shortcuts.WORDS:
+            raise Unfit
+        sources = []
+        for i, leaf in enumerate(request.leaves):
+            word = plan.addresses[1 + i]
+            # (What is one operand of the kernel must be one the next time.)
+            found = [p for p in parts if p[0].key() == leaf.key()]
+            if not found or any((p[2] < 0) != (found[0][2] < 0) for p in found):
+                raise Unfit
+            _, number, offset = found[0]
+            for _, other, _ in found[1:]:
+                item = self.items[other]
+                if item.same < 0 and item.local is not self.items[number].local:
+                    raise Unfit
+                if item.same < 0:
+                    item.same = number
+            if offset < 0:
+                words[word] = address_of(leaf.view)
+            else:
+                sources.append((word, number, offset))
+        numbers = []
+        for number, word in self.number_words(request, plan, program).items():
+            numbers.append((word, number))
+        statement = _in_c.Statement(
+            plan.kernel.address, plan.rows, plan.inner, settings.thread_size, words, plan.addresses[0],
+            target.shape, target.strides, target.dtype, "C", [], plan.launch, plan.kernel, False,
+        )  # fmt: skip
+        return statement, address_of(target) - address_of(self.target), sources, numbers
+
+
+def count_known() -> int:
+    """How many of them are known."""
+    return sum(len(v) for key, v in known.items() if key[2] == _WAY)

@@ -1,0 +1,91 @@
+/* What knows trees again: statements (statements.c), and those whose operands are divided (halos.c). */
+
+#ifndef MIRABELLE_STATEMENTS_H
+#define MIRABELLE_STATEMENTS_H
+
+#include "native.h"
+
+#define ITEMS 64
+#define WORDS 400
+#define NEAR 4096
+#define ALIGNED(size) (((size) + 63) / 64 * 64)
+
+/* What stands in a tree, in the order in which it is met, each node before its operands. */
+enum { NODE, REPEATED, LEAF, OWN, SCALAR, DIVIDED };
+
+typedef struct {
+    int kind;
+    /* The sig of a node, the dtype of a leaf, the type of a number; of what is divided, which part of it is shown. */
+    PyObject *what;
+    /* Of a node: how many operands of this tree it is; is it held by others, was it evaluated before, and
+       then: is it one of the results (-1: it is not)? */
+    int uses, held, evaluated, stored;
+    /* Of a leaf: its layout; and how far from where the statement writes, if it is of that memory. */
+    int nd;
+    Py_ssize_t dims[DIMENSIONS / 4], strides[DIMENSIONS / 4];
+    Py_ssize_t offset;
+    /* The word of the argument block that it becomes (-1: none); the earlier item that it must equal (-1: none). */
+    int word, same;
+    /* How a number becomes a word: d, f, or ? for Python; and the dtype it is of. */
+    char how;
+    PyObject *dtype;
+    /* Of a vector that is copied first, as its elements lie apart: their size, number and distance (0: it is not). */
+    Py_ssize_t copied, length, step;
+} Item;
+
+typedef int (*Kernel)(void *, void *, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t);
+
+typedef struct {
+    PyObject_HEAD
+    uint64_t generation;
+    /* The layout of what is written. */
+    int nd;
+    Py_ssize_t dims[DIMENSIONS / 4], strides[DIMENSIONS / 4];
+    PyObject *dtype, *order;
+    /* How many items are parts of the destination's memory, and of what is written; how many are stored. */
+    int n, own, rewritten, results;
+    Item *items;
+    int words, target;
+    int64_t *block;
+    /* The memory for vectors that are copied first. */
+    Py_ssize_t copies;
+    Kernel kernel;
+    int64_t rows, inner, most, folded;
+    /* Of a reduction: what it is, of which dimensions of what shape; the value that changes nothing, with which
+       results begin (a reduction of rows); how far apart results are in memory of their own that the kernel writes,
+       and its size (0: it writes where results belong). NULL for a tree. */
+    PyObject *reduction, *axes, *neutral;
+    int over;
+    Py_ssize_t operand[DIMENSIONS / 4], apart[DIMENSIONS / 4], scratch;
+    /* Would NumPy, too, give the value of the tree this order in memory? */
+    int usual;
+    /* Launches it over threads; what lives as long as this. */
+    PyObject *launch, *keep;
+} Statement;
+
+/* What was found of a tree while it is compared. */
+typedef struct {
+    Statement *statement;
+    /* Whose memory is written, and where; NULL for a value of its own. */
+    Leaf *leaf;
+    char *target;
+    PyObject *shape;
+    int at, own;
+    PyObject *met[ITEMS];
+    char *addresses[ITEMS];
+} Match;
+
+/* Is this what a statement is of? (A leaf stands for itself: it is the operand of a reduction.) */
+int matches(Match *m, Statement *s, Leaf *leaf, char *target, PyObject *operand);
+/* Hold what was compared, while others may run who evaluate the tree, and with it let go of what it reads. */
+void hold(Match *m);
+void let_go(Match *m);
+/* A number as two words of an argument block: 0, or -1. */
+int write_number(int64_t *at, const Item *item, PyObject *x);
+/* Run a kernel on an argument block: 0, or -1. */
+int launch(Statement *s, int64_t *block);
+int same_numbers(int n, const Py_ssize_t *a, const Py_ssize_t *b);
+/* The statements known by (sig, size, way), a leaf by its dtype: borrowed, or NULL (with an error, perhaps). */
+PyObject *known_by(PyObject *known, PyObject *operand, long way);
+
+#endif

@@ -1,0 +1,97 @@
+"""Statements over processes that come back: known again or not, on all processes or some, they are NumPy's.
+
+`halos.py SEED [NATIVE]`: where rank 1 knows nothing, if NATIVE is "mixed".
+"""
+
+import sys
+
+import numpy as np
+
+import mirabelle as mb
+from mirabelle.backends.host import halos, kernels, shortcuts
+from mirabelle.dispatch import native
+
+comm = mb.communicator()
+H = mb.DArray[mb.HostArray]
+# On four processes in both directions.
+LAYOUT = mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2)) if comm.size == 4 else mb.Block(0)
+rng = np.random.default_rng(int(sys.argv[1]))
+mixed = sys.argv[2:] == ["mixed"]
+mb.settings.compile_after, mb.settings.compiler, mb.settings.overlap_size = 2, "inline", 16
+
+# Of arrays x, y, z of one shape, of numbers s and k, on a grid of so many rows and columns.
+STATEMENTS = {
+    "five points": "y[1:-1, 1:-1] = s * (x[1:-1, 1:-1] + x[:-2, 1:-1] + x[2:, 1:-1] - x[1:-1, 2:])",
+    "nine points": "a = (x[:-2, :-2] + x[:-2, 1:-1] - x[:-2, 2:]) / 4; "
+    "y[1:-1, 1:-1] = (x[:-2, :-2] - x[:-2, 2:] + x[2:, 2:] * x[2:, 1:-1]) / 4 + a * x[1:-1, :-2]",
+    "two rows away": "y[2:-2] = 0.25 * x[4:] + 0.25 * x[:-4] - z[2:-2] * s",
+    "one side": "y[1:] = x[:-1] * s + z[1:]",
+    "both arrays": "y[1:-1] = x[2:] - z[:-2]; x[1:-1] = x[1:-1] + y[1:-1] * 0.5",
+    "there and back": "y[1:-1] = (x[2:] + x[:-2]) * 0.5; x[1:-1] = (y[2:] + y[:-2]) * 0.5",
+    "of itself": "x[1:-1] = 0.5 * x[1:-1] + 0.25 * (x[2:] + x[:-2])",
+    "added": "y[1:-1, :] += s * (x[2:, :] - x[:-2, :])",
+    "a value": "t = 0.5 * (x[2:] + x[:-2]); y[1:-1] = t - z[1:-1]; z[1:-1] = t * 0.5",
+    "held": "t = x[2:] - x[:-2]; y[1:-1] = t * s; z[1:-1] = t + y[1:-1]; x = x + 0.25 * z",
+    "written, then held": "t = x[2:] - x[:-2]; y[1:-1] = t; x[3, 2:] = 1.5; z[1:-1] = t * 2; "
+    "y[1:-1] = x[1:-1]; z[2:] += t * 1",
+    "a new array": "u = x[1:-1] * s + x[2:] - z[:-2]; y[1:-1] = u * 0.5",
+    "columns": "y[:, 1:-1] = x[:, 2:] - x[:, :-2] + z[:, 1:-1]",
+    "backwards": "y[1:] = z[1:] - x[:-1] * s; y[1:-1] = z[1:-1] + x[:-2][::-1]",
+    "equal numbers": "y[1:-1] = 0.5 * (x[2:] + 0.5) + 0.5 * x[:-2]",
+    "other numbers": "y[1:-1] = k * x[2:] + s * x[:-2] + 1",
+    "of another dtype": "f[1:-1] = f[1:-1] * 0.5 + f[2:] * 0.25",
+    "complex": "c[1:-1] = c[2:] * 0.5 + c[:-2] * 0.25; y[1:-1] = c.real[2:] + c.imag[:-2]",
+    "readers of the old": "t = y * 2; y[1:-1] = x[2:] + x[:-2] * s; z = z * 0.5 + t * 0.125",
+    "a view that stays": "v = y[2:5]; y[1:-1] = x[2:] - x[:-2] * s; z[2:5] = v * 0.5",
+    "one row": "y[3] = x[4] + x[2] * s; y[k % 7 + 1, 1:] = x[k % 7, :-1]",
+    "exponents": "y[1:-1] = mb.exp(-x[2:] ** 2) + mb.sqrt(mb.abs(x[:-2]))",
+    "the whole": "y[...] = x * s + z; y[1:-1] = y[1:-1] * 0.5 + x[2:] - x[:-2]",
+}
+
+
+def D(x):
+    return H(x, layout=LAYOUT)
+
+
+def names(grid, divided):
+    """The arrays of a statement: NumPy's, or divided over the processes."""
+    return {n: divided(v) for n, v in grid.items()}
+
+
+def grid_of(shape):
+    g = {n: rng.standard_normal(shape) for n in "xyz"}
+    return {**g, "f": g["x"].astype("f4"), "c": g["y"] + 1j * g["z"]}
+
+
+found = 0
+for name, statement in STATEMENTS.items():
+    code = compile(statement, name, "exec")
+    for shape in ((23, 11), (40, 9)):
+        grid = grid_of(shape)
+        ours = names(grid, D)
+        theirs = names(grid, np.copy)
+        before = halos.count_known()
+        for k in range(70):
+            numbers = {"s": 0.25 + 0.5 * (k % 3), "k": k, "mb": mb}
+            if mixed and comm.rank == 1:
+                shortcuts.known.clear()
+            exec(code, {**numbers, "mb": mb}, ours)
+            with np.errstate(all="ignore"):
+                exec(code, {**numbers, "mb": np}, theirs)
+            if k % 23 == 0 or k > 66:
+                for n, v in theirs.items():
+                    if isinstance(v, np.ndarray) and v.shape == shape:
+                        np.testing.assert_array_equal(
+                            np.asarray(mb.to_numpy(ours[n])), v, err_msg=f"{name}: {n}, turn {k}"
+                        )
+            for n, v in theirs.items():  # (numbers that grow say nothing)
+                if isinstance(v, np.ndarray) and v.shape == shape and np.abs(v).max() > 1e6:
+                    theirs[n] = v * 2.0**-20
+                    ours[n] = D(theirs[n])
+            if k == 20:
+                kernels.settle()
+        found += halos.count_known() - before
+
+if native.used() and not (mixed and comm.rank == 1):
+    assert found >= 20, found
+print(f"fine: {len(STATEMENTS)} statements, {found} known again")

@@ -152,8 +152,9 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "overlap_size",
         _count,
-        1 << 12,
-        "From so many elements on a process, the inner part of a stencil is computed while halos travel.",
+        1 << 16,
+        "From so many elements on a process (on the host a 16th of it) the inner part of a stencil is computed "
+        "while halos travel.",
     ),
     Setting(
         "communicator",

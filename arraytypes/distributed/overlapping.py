@@ -46,16 +46,25 @@ def again(frame: Any, tree: Any, dest: Any) -> Any:
     if know is None or type(tree) is not Broadcasted or counters.active or settings.check_collectives:
         return None
     target = frame.partition
-    if tree.shape != target.shape or target.elements < settings.overlap_size * target.size:
-        return None
-    return know(frame, tree, dest)
+    return know(frame, tree, dest) if tree.shape == target.shape and _is_large(frame) else None
+
+
+# A statement on the host begins so many times sooner than one on a card.
+_SOONER = 16
+
+
+def _is_large(frame: Any) -> bool:
+    """Is it worth while to compute in pieces? (All processes must say the same.)"""
+    target = frame.partition
+    least = settings.overlap_size // (_SOONER if frame.inner.home.kind == "host" else 1)
+    return target.elements >= least * target.size  # type: ignore[no-any-return]
 
 
 def overlapped(frame: Any, tree: Any, dest: Any) -> Any:
     """Compute a tree so, into `dest` or new memory, which is returned; None where another way is better."""
     target: Partition = frame.partition
     size = target.size
-    if size == 1 or type(tree) is not Broadcasted or math.prod(target.shape) < settings.overlap_size * size:
+    if size == 1 or type(tree) is not Broadcasted or not _is_large(frame):
         return None
     views: dict[int, DView] = {}
     for leaf in execution.leaves_of(tree):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ HEAD = [
     "overlapped",
     "in turn",
     "messages alone",
+    "of messages",
     "over local",
     "compiled",
     "compiled, local",
@@ -28,8 +30,9 @@ HEAD = [
     "temporaries",
     "launches",
 ]
-# From this size on nothing is to be seen of the messages: at most this much more than without any.
-HIDDEN_FROM, TARGET_RATIO = 1024, 1.05
+# From this size on nothing is to be seen of the messages: starting them and waiting for them takes at most this
+# part of the time without any, and the statement at most this much more.
+HIDDEN_FROM, TARGET_SEEN, TARGET_RATIO = 1024, 0.05, 1.05
 
 
 def run(tiny: bool, folder: Path | None) -> None:
@@ -41,6 +44,7 @@ def run(tiny: bool, folder: Path | None) -> None:
             [
                 f"{case['n']}²",
                 *times,
+                f"{case['seen_s'] * 1e6:.1f}",
                 f"{case['ratio']:.3f}",
                 *(f"{case[k]['best_s'] * 1e6:.1f}" for k in ("compiled", "compiled_local")),
                 f"{case['compiled_ratio']:.3f}",
@@ -54,15 +58,18 @@ def run(tiny: bool, folder: Path | None) -> None:
     notes = [
         "local: each rank's rows as a HostArray of its own, nothing sent. in turn: messages first, then the "
         "kernel (overlap_size out of reach). messages alone: mpi4py's Isend, Irecv, Waitall of one row. "
+        "of messages: what of `overlapped` goes by starting and waiting for them. "
         "compiled: the statement as a program of mb.compile, and that on each rank's own rows."
     ]
     if large:
-        hidden = all(c["ratio"] <= TARGET_RATIO for c in large)
+        hidden = all(c["seen_s"] <= TARGET_SEEN * c["local"]["best_s"] for c in large)
+        quick = [f"{c['n']}² {'met' if c['ratio'] <= TARGET_RATIO else 'MISSED'}" for c in large]
         compiled = all(c["compiled_ratio"] <= TARGET_RATIO for c in large)
         none = all(c["counters"]["temporaries"] == 0 for c in large)
         notes.append(
-            f"Target from {HIDDEN_FROM}² on: no temporary: {'met' if none else 'MISSED'}; at most "
-            f"{TARGET_RATIO:g} of the time without messages: {'met' if hidden else 'MISSED'}, compiled "
+            f"Target from {HIDDEN_FROM}² on: no temporary: {'met' if none else 'MISSED'}; of messages at "
+            f"most {TARGET_SEEN:g} of the time without them is seen: {'met' if hidden else 'MISSED'}; all in all "
+            f"at most {TARGET_RATIO:g} of that time: {', '.join(quick)}; compiled "
             f"{'met' if compiled else 'MISSED'}."
         )
     show(
@@ -82,6 +89,25 @@ def step(a: Any, b: Any) -> None:
     b[1:-1, 1:-1] = 0.2 * (a[1:-1, 1:-1] + a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])
 
 
+def watched_messages() -> list[float]:
+    """Where the seconds add up that starting and waiting for a statement's messages takes."""
+    from mirabelle.backends.mpi.slots import Kept
+
+    seconds = [0.0]
+
+    def timed(call: Any) -> Any:
+        def watched(messages: Any) -> None:
+            began = time.perf_counter()
+            call(messages)
+            seconds[0] += time.perf_counter() - began
+
+        return watched
+
+    for name in ("start", "wait"):
+        setattr(Kept, name, timed(getattr(Kept, name)))
+    return seconds
+
+
 def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
     from mpi4py import MPI
 
@@ -89,6 +115,7 @@ def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
 
     comm = mb.communicator()
     own_core(comm.rank, comm.size)
+    seen = watched_messages()
     rounds, round_s = (3, 0.005) if tiny else (11, 0.04)
     record: list[dict[str, Any]] = []
     for n in sizes:
@@ -146,9 +173,17 @@ def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
             rounds,
             round_s,
         )
+        visible = []
+        for _ in range(rounds):
+            comm.barrier()
+            seen[0], turns = 0.0, max(10, int(round_s / times["overlapped"].best))
+            for _ in range(turns):
+                step(a, b)
+            visible.append(max(comm.allgather_object(seen[0] / turns)))
         record.append(
             {
                 "n": n,
+                "seen_s": min(visible),
                 **{name: t.as_json() for name, t in times.items()},
                 "ratio": times["overlapped"].best / times["local"].best,
                 "compiled_ratio": times["compiled"].best / times["compiled_local"].best,

@@ -85,6 +85,30 @@ def test_large_ones_are_picked_in_parts(where, shape, dtype, monkeypatch):
         same(mb.HostArray(x)[mb.HostArray(mask)], x[mask])
 
 
+def test_a_short_mask_of_long_rows_is_one_part():
+    x = np.arange(1 << 20, dtype="f8").reshape(1024, 1024)
+    mask = np.arange(1024) % 3 == 0
+    with mb.settings.changed(num_threads=2):
+        same(mb.HostArray(x)[mb.HostArray(mask)], x[mask])
+
+
+@pytest.mark.parametrize("first", ["read", "written"])
+def test_what_is_kept_of_a_mask_is_told_apart(first):
+    """The places by which elements are picked, and those that kernels read."""
+    a = np.arange(1 << 15, dtype="f8").reshape(-1, 8)
+    mask = a % 30 == 0
+    values = np.arange(np.count_nonzero(mask), dtype="i4")
+    x, held = mb.HostArray(a), mb.HostArray(mask)
+    if first == "read":
+        same(x[held], a[mask])
+    with mb.count():
+        x[held] = values
+    expected = a.copy()
+    expected[mask] = values
+    same(x, expected)
+    same(x[held], expected[mask])
+
+
 def test_values_may_be_of_the_array_itself():
     x = np.arange(3000.0)
     mask = x % 3 > 0

@@ -58,7 +58,14 @@ def again(frame: Any, tree: Broadcasted, dest: Any) -> Any:
 def told(plan: HaloPlan, frame: Any, tree: Broadcasted, dest: Any) -> None:
     """Write down, now and then, what is about to be done the ordinary way."""
     if type(dest) is np.ndarray and frame.comm.carrier(HostArray) is frame.comm:
-        note(tree, _WAY, lambda: _Halo(plan, frame, tree, dest).made())
+        note(tree, _WAY, lambda: _made(plan, frame, tree, dest))
+
+
+def _made(plan: HaloPlan, frame: Any, tree: Broadcasted, dest: np.ndarray) -> Any:
+    try:
+        return _Halo(plan, frame, tree, dest).made()
+    except ValueError as e:  # (more than C has room for)
+        raise Unfit from e
 
 
 if _in_c is not None:

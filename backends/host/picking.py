@@ -195,7 +195,7 @@ def _picked_together(view: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
     n = mask.size
     if view.shape[: mask.ndim] != mask.shape or not (view.flags.c_contiguous and mask.flags.c_contiguous):
         return None
-    pieces = min(settings.num_threads * 4, n >> 12)
+    pieces = max(1, min(settings.num_threads * 4, n >> 12))
     edges = [n * i // pieces for i in range(pieces + 1)]
     ends = [0, *itertools.accumulate([_in_c.mask_count(mask, *e) for e in itertools.pairwise(edges)])]
     out = pool.empty((ends[-1], *view.shape[mask.ndim :]), view.dtype)
@@ -224,10 +224,10 @@ def _places(view: np.ndarray, index: Any) -> Any:
         or not (view.flags.c_contiguous and mask.flags.c_contiguous)
     ):
         return None
-    places = leaf.recalled("places")
+    places = leaf.recalled("picked")
     if places is None:
         places = np.flatnonzero(mask) if _scattered(mask.reshape(-1)) else _ALL
-        leaf.remember("places", places)
+        leaf.remember("picked", places)
     return None if places is _ALL else places
 
 

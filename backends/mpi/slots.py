@@ -51,13 +51,14 @@ class Kept(Repeated):
         watch.threads.add(get_ident())
         if self._renewals != watch.renewals:
             self._requests = self._prepared()
+        # (Before they are started: an interrupt must not leave messages that nobody knows of.)
+        waiting = self._waiting
+        waiting.requests, waiting.partners, waiting.nbytes = self._requests, self._partners, self._nbytes
         if self._together:
             library().Prequest.Startall(self._requests)
         else:
             for request in self._requests:
                 request.Start()
-        waiting = self._waiting
-        waiting.requests, waiting.partners, waiting.nbytes = self._requests, self._partners, self._nbytes
 
     def wait(self) -> None:
         self._waiting.wait()

@@ -92,6 +92,11 @@ match_divided(Match *m, const Item *item, int at, PyObject *x)
     if (a->nd != item->nd || !same_numbers(item->nd, a->dims, item->dims) ||
         !same_numbers(item->nd, a->strides, item->strides) || (item->same >= 0 && m->addresses[item->same] != a->data))
         return 0;
+    /* What was sent by itself must be so again: what is one operand now is sent once. */
+    for (int i = 0; item->same < 0 && i < at; i++)
+        if (m->statement->items[i].kind == DIVIDED && m->statement->items[i].what == shown &&
+            m->addresses[i] == a->data)
+            return 0;
     m->addresses[at] = a->data;
     return 1;
 }
@@ -392,7 +397,9 @@ run(Match *m, char *target)
         return run_reduction(m, target);
     if (!fill(m, target, block))
         return 0;
-    char *copies = s->copies <= NEAR ? near : PyMem_Malloc(s->copies);
+    /* (What several threads read is not on this one's stack, which an interrupt may have it leave.) */
+    int here = s->copies == 0 || (s->copies <= NEAR && s->rows * s->inner < s->most);
+    char *copies = here ? near : PyMem_Malloc(s->copies);
     if (copies == NULL) {
         PyErr_NoMemory();
         return -1;
@@ -431,7 +438,7 @@ run(Match *m, char *target)
     }
     for (int k = 0; k < results; k++)
         Py_DECREF(made[k]);
-    if (copies != near)
+    if (copies != near && done > 0)
         PyMem_Free(copies);
     return done;
 }

@@ -1041,3 +1041,13 @@ def test_parameters_never_move_unasked():
 def test_a_family_without_random_numbers_says_so():
     with pytest.raises(TypeError, match="makes no random numbers"):
         mb.DenseArray._draw(None, None, None)
+
+
+@pytest.mark.parametrize("a", [0.5, 1.0, 2.0, 3.7])
+@pytest.mark.parametrize("what", ["weibull", "power"])
+def test_powers_are_the_same_on_all_places(what, a):
+    ours, theirs = (
+        mb.to_numpy(getattr(mb.random.default_rng(3, device=place), what)(a, 3001))
+        for place in (mb.HostArray, mb.RefArray)
+    )
+    np.testing.assert_array_equal(ours, theirs)

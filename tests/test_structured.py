@@ -1007,3 +1007,46 @@ class Nothing(mb.Structured):
 def test_a_type_without_its_rule_says_what_it_lacks():
     with pytest.raises(NotImplementedError, match="Nothing must implement _dense"):
         mb.dense(Nothing([1.0]))
+
+
+MAKING_DENSE = {
+    "concat": lambda x: mb.concat([x, x]),
+    "stack": lambda x: mb.stack([x, x]),
+    "hstack": lambda x: mb.hstack([x, x]),
+    "pad": lambda x: mb.pad(x, 1),
+    "block": lambda x: mb.block([[x]]),
+    "append": lambda x: mb.append(x, x, axis=0),
+    "insert": lambda x: mb.insert(x, 0, 1.0, axis=0),
+    "delete": lambda x: mb.delete(x, 0, axis=0),
+    "flip": mb.flip,
+    "rot90": mb.rot90,
+    "expand_dims": lambda x: mb.expand_dims(x, axis=0),
+    "diff": mb.diff,
+}
+
+
+@pytest.mark.parametrize("n", [6, 100])
+@pytest.mark.parametrize("what", MAKING_DENSE)
+@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray])
+def test_what_joins_and_turns_says_that_it_makes_dense(family, what, n):
+    for x in (
+        mb.Diagonal(family(np.arange(1.0, n + 1))),
+        mb.kronecker(family(np.eye(n // 2)), family(np.eye(2))),
+    ):
+        with (
+            mb.settings.changed(dense_fallback="error"),
+            pytest.raises(mb.DenseFallbackError, match=r"mb\.dense"),
+        ):
+            MAKING_DENSE[what](x)
+        with mb.settings.changed(dense_fallback="silent"):
+            expected = MAKING_DENSE[what](mb.dense(x))
+            np.testing.assert_array_equal(mb.to_numpy(MAKING_DENSE[what](x)), mb.to_numpy(expected))
+
+
+def test_an_index_that_shows_all_shows_the_array_itself():
+    x = mb.Diagonal([1.0, 2.0])
+    for shown in (x[...], x[:], x[:, :], x[:, ...], mb.squeeze(x)):
+        assert type(shown) is type(x)
+    for wrong in ((Ellipsis, Ellipsis), (slice(None),) * 3):
+        with pytest.raises(IndexError):
+            x[wrong]

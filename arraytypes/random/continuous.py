@@ -33,6 +33,15 @@ def _placed(x: Any, loc: Any, scale: Any) -> Any:
     return x if _is(loc, 0.0) else verbs.add(x, loc)
 
 
+def _power(x: Any, exponent: Any) -> Any:
+    """x to a power, the same on all places. (For these exponents NumPy takes another way on arrays.)"""
+    if not isinstance(exponent, AbstractArray):
+        for plain, function in ((0.5, verbs.sqrt), (2.0, verbs.square), (1.0, verbs.positive)):
+            if exponent == plain:
+                return function(x)
+    return verbs.pow(x, exponent)
+
+
 class Continuous(Core):
     """The methods of a generator that return real numbers.
 
@@ -200,7 +209,7 @@ class Continuous(Core):
         x = self._draw(r, "exponential", d)
         (a,) = r.parameters
         if not isinstance(a, AbstractArray):
-            return self._deliver(r, x * 0.0 if a == 0 else verbs.pow(x, 1.0 / a), d)
+            return self._deliver(r, x * 0.0 if a == 0 else _power(x, 1.0 / a), d)
         return self._deliver(r, verbs.where(a == 0, 0.0, verbs.pow(x, 1.0 / a)), d)
 
     def pareto(self, a: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
@@ -216,7 +225,7 @@ class Continuous(Core):
         d = float_dtype(dtype, r.out, "power")
         positive("a", *r.parameters)
         x = verbs.negative(verbs.expm1(verbs.negative(self._draw(r, "exponential", d))))
-        return self._deliver(r, verbs.pow(x, 1.0 / r.parameters[0]), d)
+        return self._deliver(r, _power(x, 1.0 / r.parameters[0]), d)
 
     def gumbel(
         self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None

@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.elementwise import default_family, join_families, leaf_family
@@ -74,6 +75,8 @@ class Structured(AbstractArray):
     # Of such a type: is the dense form much larger than the parts, so that a library that needs it in
     # memory (a sort, LAPACK) is to be told of like any other that has no rule?
     compressed = False
+    # Is it numbers at even distances, whose dense form is worth a word although it is a vector?
+    spaced = False
     # The index of a part that all entries are proportional to, if there is one.
     linear: int | None = None
     # Are there entries that are zero whatever the parts hold, beside those that `structure` tells?
@@ -186,7 +189,8 @@ class Structured(AbstractArray):
         )
         join_families(generic_class(cls).__name__, parts)
         first = next((p for p in parts if isinstance(p, AbstractArray)), None)
-        out = tuple(as_array(p, like=first) for p in parts)
+        # Where no part is an array yet they go where `asarray` makes arrays, NumPy's too.
+        out = tuple(asarray(p) if first is None else as_array(p, like=first) for p in parts)
         places = {verbs.place(p) for p in out}
         if len(places) > 1:
             raise PlaceError(

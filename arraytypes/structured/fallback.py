@@ -17,6 +17,7 @@ this is the one place where that can be noticed.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
 from types import FrameType
@@ -148,7 +149,7 @@ def _(x: Structured) -> Any:
 
 def in_memory(x: Structured) -> Any:
     """The dense form of `x`, for a library that needs all entries in memory."""
-    if x.compressed and x.ndim > 1 and settings.dense_fallback != "silent":
+    if x.compressed and (x.ndim > 1 or x.spaced) and settings.dense_fallback != "silent":
         tell(x)
     return made_dense(x)
 
@@ -218,7 +219,21 @@ def _(x: Structured) -> Any:
 
 @verbs.assign.method
 def _(dest: AbstractArray, value: Structured, casting: Any = "unsafe") -> Any:
+    # (Memory that somebody writes it to is dense because they want it so.)
+    if not value.fuses and settings.dense_fallback != "silent" and called_from_outside() in _BY_PARTS:
+        tell(value)
     return verbs.assign(dest, value._dense(), casting=casting)
+
+
+# Functions that make their results of parts of arrays. An index has a rule, which reads the entries it names;
+# one of these that reads, or writes, nearly all of a structured array makes it dense, and has none.
+_BY_PARTS = frozenset(
+    (
+        *("append", "atleast_3d", "block", "column_stack", "concat", "concatenate", "delete", "diff", "dstack"),
+        *("expand_dims", "flip", "fliplr", "flipud", "hstack", "insert", "pad", "rot90", "row_stack", "stack"),
+        *("trapezoid", "vstack"),
+    )
+)
 
 
 # What needs no dense form
@@ -286,9 +301,20 @@ def _(x: Structured, index: Any) -> Any:
     made = x._index(index)
     if made is not NotImplemented:
         return made
+    if _shows_all(x, index):
+        return x
     if has_entries(x):
         return read(x, index)
     return verbs.getitem(made_dense(x), index)
+
+
+def _shows_all(x: Structured, index: tuple[Any, ...]) -> bool:
+    """Does an index name every entry where it is?"""
+    dots = sum(i is Ellipsis for i in index)
+    rest = [i for i in index if i is not Ellipsis]
+    if not all(type(i) is slice and i.start is None and i.stop is None and i.step in (None, 1) for i in rest):
+        return False
+    return dots < 2 and len(index) - dots <= x.ndim
 
 
 def has_entries(x: Structured) -> bool:
@@ -308,8 +334,13 @@ def read(x: Structured, index: tuple[Any, ...]) -> Any:
             element._node.element = True
         return element
     shown = [verbs.getitem(verbs.broadcast_to(c, x.shape), index) for c in open_grid(x)]
-    found = x._entries(*shown)
-    return verbs.broadcast_to(found, shown[0].shape)
+    shape = shown[0].shape
+    most = 2 * math.prod(shape) > math.prod(x.shape)
+    if most and not x.fuses and settings.dense_fallback != "silent" and called_from_outside() in _BY_PARTS:
+        tell(x)
+    return verbs.broadcast_to(x._entries(*shown), shape)
+
+
 
 
 def normal_indices(x: Any, index: tuple[Any, ...]) -> tuple[int, ...]:

@@ -317,7 +317,9 @@ class Range(Implicit):
     """Evenly spaced numbers, as `mb.arange` makes them, without the memory. Never written to.
 
     Sums, differences, products with finite numbers and slices of ranges are ranges. (Those of
-    floating point ranges may differ from NumPy's elements in the last bit.)
+    floating point ranges may differ from NumPy's elements in the last bit.) Of sums, extrema, `any`, `all`,
+    elements and `searchsorted` nothing of its length is made either; other operations compute its numbers,
+    which takes memory of its size.
 
     >>> import mirabelle as mb
     >>> mb.Range(2, 10, 2)
@@ -329,6 +331,7 @@ class Range(Implicit):
     __module__ = "mirabelle"
     __slots__ = ()
     fuses = True
+    compressed = spaced = True
 
     def __new__(
         cls, start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
@@ -396,6 +399,8 @@ class Range(Implicit):
         )
 
     def _index(self, index: tuple[Any, ...]) -> Any:
+        if sum(i is Ellipsis for i in index) == 1:
+            index = tuple(i for i in index if i is not Ellipsis)
         if len(index) != 1 or not isinstance(index[0], slice):
             return NotImplemented
         chosen = range(self._shape[0])[index[0]]
@@ -481,6 +486,10 @@ _CLOSED: dict[str, Any] = {
 def _(x: Range, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     normal_axes(axis, 1)
     n = x.shape[0]
+    if n and axis != () and dtype is None and reduction.name in ("any", "all"):
+        zero = 0 in x
+        out = scalar_array(x.family, np.bool_(n > zero if reduction.name == "any" else not zero))
+        return verbs.reshape(out, (1,)) if keepdims else out
     if n and axis != () and reduction.name in ("sum", "min", "max"):
         low, high = x._ends()
         value: Any = high if reduction.name == "max" else low

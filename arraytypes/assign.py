@@ -17,6 +17,7 @@ import numpy as np
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import (
     DenseArray,
     as_numpy,
@@ -35,7 +36,7 @@ from mirabelle.arraytypes.elementwise import (
     raise_places,
     warn_if_discarding,
 )
-from mirabelle.arraytypes.indexing import is_advanced, write_at
+from mirabelle.arraytypes.indexing import common_shape, is_advanced, write_at
 from mirabelle.arraytypes.moving import claim
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
 from mirabelle.dispatch import policy, promotion, verbs
@@ -43,7 +44,7 @@ from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.schedule import pure, survivors
-from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, broadcast_shapes
+from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced
 
 
 @verbs.setitem.method
@@ -131,9 +132,10 @@ def check_writable(dest: Any) -> None:
 
 def source_version(dest: Any, value: Any) -> Any:
     """What is written, as a version: a leaf, a tree, or a tree over one scalar."""
-    if isinstance(value, (list, tuple)):
-        value = as_numpy(value, None)
     family = leaf_family(type(dest))
+    if isinstance(value, (list, tuple)):
+        # A list has no place: it goes where it is needed, as in `x + [1, 2]`.
+        value = as_array(value, dest) if family.home.rank >= 2 else as_numpy(value, None)
     other = leaf_family(type(value)) if isinstance(value, AbstractArray) else None
     if other is not None and other.home.kind == "traced" and other is not family:
         from mirabelle.arraytypes.programs.capture import side_effect  # which stands on this module
@@ -291,7 +293,7 @@ def scatter_into(dest: Any, how: Any, value: Any, op: str) -> None:
     target = view_of(dest, how.basic)
     value = assigned_value(dest, value)
     used = how.used
-    shape = broadcast_shapes([a.shape for a in used] or [()], "indexing")
+    shape = common_shape(used)
     plain = [n for n, a in zip(target.shape, how.arrays, strict=True) if a is None]
     first = 0 if how.front or not used else next(d for d, a in enumerate(how.arrays) if a is not None)
     full = (*plain[:first], *shape, *plain[first:])

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import library
+from mirabelle.arraytypes import library, pool
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, as_numpy, as_shape, is_small, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_numpy, as_shape, as_size, is_small, wrap
 from mirabelle.arraytypes.elementwise import Scalar
 from mirabelle.arraytypes.gpu_interop import on_card, shared
 from mirabelle.arraytypes.host import HostArray, share
@@ -109,6 +109,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, de
         return _from_array(verbs.copy(verbs.broadcast_to(fill_value, as_shape(shape))), dtype, device, None)
     if dtype is None:
         dtype = fill_value.dtype if isinstance(fill_value, AbstractArray) else np.asarray(fill_value).dtype
+        if dtype.kind == "O":
+            as_numpy(fill_value, None)  # which says what is wrong with it
     made = _filled(shape, fill_value, dtype, device)
     return made if order == "C" else _in_order(made, order)
 
@@ -183,7 +185,12 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
             if leaf.dtype.kind in "iu":
                 leaf.remember("entries", (min(numbers[0], numbers[-1]), max(numbers[0], numbers[-1]), True))
             return maker(wrap(maker.family, leaf))
-    data = np.arange(start, stop, step, dtype=dtype)
+    try:
+        data = np.arange(start, stop, step, dtype=dtype)
+    except MemoryError as e:
+        raise pool.no_room_after(e) from None
+    except ValueError as e:
+        raise _no_range(start, stop, step, e) from None
     made = _from_numpy(data, device)
     if data.size > 1 and data.dtype.kind in "iu" and type(getattr(made, "_node", None)) is Leaf:
         first, second, last = (int(data[i]) for i in (0, 1, -1))
@@ -191,6 +198,22 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
             # As an index it needs no look at it.
             made._node.remember("entries", (min(first, last), max(first, last), True))
     return made
+
+
+def _no_range(start: Any, stop: Any, step: Any, error: ValueError) -> ValueError:
+    """What to raise for a range that NumPy cannot make."""
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        if isinstance(value, (float, np.floating)) and not np.isfinite(value):
+            return ValueError(
+                f"arange: {name} is a finite number, not {value!r}. Find where it comes from: `mb.isfinite(x)` "
+                "says which elements are numbers."
+            )
+    if "Maximum allowed size" not in str(error) and "too big" not in str(error):
+        return error
+    return ValueError(
+        f"arange: from {start} to {stop} in steps of {step} are more elements than any memory holds. Take "
+        "larger steps, or say how many numbers there are: `mb.linspace(start, stop, 1000)`."
+    )
 
 
 @keyword_only("endpoint", "retstep")
@@ -216,10 +239,14 @@ def linspace(
     [0.  0.5 1. ]
     """
     numpys: Any = np.linspace
+    num = as_size(num, "linspace", "num")
     if isinstance(start, AbstractArray) or isinstance(stop, AbstractArray):
-        made = library.call("linspace", start, stop, int(num), endpoint, retstep, dtype, axis)
+        made = library.call("linspace", start, stop, num, endpoint, retstep, dtype, axis)
     else:
-        made = numpys(start, stop, num, endpoint, retstep, dtype, axis)
+        try:
+            made = numpys(start, stop, num, endpoint, retstep, dtype, axis)
+        except MemoryError as e:
+            raise pool.no_room_after(e) from None
     values, step = made if retstep else (made, None)
     ours = isinstance(values, AbstractArray)
     values = _from_array(values, None, device, None) if ours else _from_numpy(values, device)

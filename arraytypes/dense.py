@@ -11,11 +11,13 @@ import contextvars
 import dataclasses
 import itertools
 import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.dispatch import counters, native, verbs
@@ -274,6 +276,13 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
     try:
         # With the dtype, so that numbers it cannot hold are refused, as NumPy does.
         x = np.asarray(data) if isinstance(data, np.ndarray) else np.asarray(data, dtype)
+    except OverflowError as e:
+        if dtype is None or dtype.kind not in "iu":
+            raise
+        raise OverflowError(
+            f"A number does not fit {dtype.name}: {str(e).rstrip('. ')}. Give a dtype that holds it, such as "
+            "`dtype=mb.float64`."
+        ) from None
     except ValueError as e:
         if "inhomogeneous" not in str(e):
             raise
@@ -281,6 +290,14 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
             f"This data does not form an array: {str(e).rstrip('. ')}. All rows must have the same length."
         ) from None
     if x.dtype.kind not in "biufc":
+        large = _large_integer(x) if x.dtype.kind == "O" and dtype is None else None
+        if large is not None:
+            # (Of a very long one only how many bits it has.)
+            shown = str(large) if abs(large) < 10**40 else f"of {large.bit_length()} bits"
+            raise TypeError(
+                f"The integer {shown} does not fit any integer dtype: they hold -2**63 to "
+                "2**64 - 1. Make it a floating number, `float(n)`, or give the dtype, `dtype=mb.float64`."
+            )
         if x.dtype.kind == "O" and dtype is None and not isinstance(data, (list, tuple, np.ndarray)):
             raise TypeError(
                 f"{type(data).__name__} is not something an array can be made of. Give numbers, "
@@ -289,6 +306,17 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
         if dtype is None or x.dtype.kind not in "OSU":
             checked_dtype(x.dtype)
     return x.astype(dtype if dtype is not None else checked_dtype(x.dtype), copy=False)
+
+
+def _large_integer(x: np.ndarray) -> int | None:
+    """The first integer among objects that no dtype holds, where all are numbers."""
+    found = None
+    for value in x.flat:
+        if not isinstance(value, (int, float, complex, np.number, np.bool_)):
+            return None
+        if found is None and type(value) is int and not -(2**63) <= value < 2**64:
+            found = value
+    return found
 
 
 # Evaluation
@@ -304,7 +332,10 @@ def force(family: type[DenseArray], version: Any) -> Leaf:
     value = version.value
     if value is None:
         if family._direct is not None:
-            value = family._direct(version)
+            try:
+                value = family._direct(version)
+            except MemoryError as e:
+                raise pool.no_room_after(e) from None
             if value is not None:
                 return value
         dest = destination(family._empty(version.shape, version.dtype, _order(version)))
@@ -529,11 +560,41 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     try:
         out = tuple(int(n.__index__()) for n in shape)
     except (TypeError, AttributeError) as e:
-        from mirabelle.arraytypes.programs.errors import TraceError
-
-        if isinstance(e, TraceError):
-            raise
-        raise TypeError(f"A shape is an integer or a tuple of integers, not {shape!r}.") from None
+        raise no_shape(shape, e) from None
     if any(n < 0 for n in out):
         raise ValueError(f"negative dimensions are not allowed: {out}")
     return out
+
+
+def no_shape(shape: Any, error: Exception) -> Exception:
+    """What to raise for a shape that is none, after an error; one that says more stays what it is."""
+    if _is_trace_error(error):
+        return error
+    sizes = shape if isinstance(shape, (tuple, list)) else (shape,)
+    wrong = next((n for n in sizes if not hasattr(n, "__index__")), shape)
+    return TypeError(f"A shape is an integer or a tuple of integers, not {shape!r}. {_as_integer(wrong)}")
+
+
+def as_size(n: Any, function: str, argument: str) -> int:
+    """An integer that a function was given for one of its arguments, checked."""
+    try:
+        return operator.index(n)
+    except TypeError as e:
+        if _is_trace_error(e):
+            raise
+        raise TypeError(f"{function}: {argument} is an integer, not {n!r}. {_as_integer(n)}") from None
+
+
+def _as_integer(n: Any) -> str:
+    """How to make an integer of what was given for one."""
+    if isinstance(n, (float, np.floating)):
+        if not math.isfinite(n):
+            return "Find where it comes from: `mb.isfinite(x)` says which elements are numbers."
+        return f"Convert it: `int({float(n)!r})`, or `round({float(n)!r})`."
+    return "Convert it with `int()`."
+
+
+def _is_trace_error(error: Exception) -> bool:
+    from mirabelle.arraytypes.programs.errors import TraceError
+
+    return isinstance(error, TraceError)

@@ -6,6 +6,7 @@ out once; what remains for a call is to compare shapes and to make the node.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import numbers
 import operator
@@ -60,6 +61,20 @@ def default_family() -> Any:
     from mirabelle.arraytypes.host import HostArray
 
     return HostArray
+
+
+# What the innermost `mb.default_array` asks for: a Maker (see `arraytypes.makers`), or None.
+asked: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_default_array", default=None)
+
+
+def asked_family() -> Any:
+    """The dense type of what is made of lists and numbers alone: that of `mb.default_array`, within it."""
+    maker = asked.get()
+    if maker is None:
+        return default_family()
+    from mirabelle.arraytypes.makers import maker_of  # which stands on this module
+
+    return maker_of(maker).family
 
 
 def leaf_family(t: Any) -> Any:
@@ -445,7 +460,7 @@ def join_families(op: str, operands: tuple[Any, ...]) -> Any:
         # One number of the host joins a kernel anywhere, by value.
         places.add(HOST if x.ndim else SCALAR)
     if device is None:
-        return host or default_family()
+        return host or (default_family() if places else asked_family())
     try:
         join_places(places)
     except PlaceError:

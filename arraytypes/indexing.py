@@ -363,11 +363,24 @@ def _(x: AbstractArray, index: Any) -> Any:
     return made
 
 
+def common_shape(arrays: list[Any]) -> tuple[int, ...]:
+    """The shape that the arrays of an index have together, or NumPy's IndexError."""
+    try:
+        return broadcast_shapes([a.shape for a in arrays] or [()], "indexing")
+    except ValueError:
+        shown = " ".join(str(a.shape).replace(" ", "") for a in arrays)
+        raise IndexError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {shown}. They name "
+            "single elements together, and so have one shape. To name whole rows and columns, write "
+            "`x[mb.ix_(rows, columns)]`."
+        ) from None
+
+
 def gathered(x: Any, how: Advanced) -> Any:
     """x[index] as a pending node."""
     shown = verbs.getitem(x, how.basic) if any(b != slice(None) for b in how.basic) else x
     used = how.used
-    shape = broadcast_shapes([a.shape for a in used], "indexing")
+    shape = common_shape(used)
     plain = [n for n, a in zip(shown.shape, how.arrays, strict=True) if a is None]
     first = 0 if how.front else next(d for d, a in enumerate(how.arrays) if a is not None)
     result = (*plain[:first], *shape, *plain[first:])

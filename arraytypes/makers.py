@@ -1,12 +1,15 @@
-"""What creation functions make: the default array type, and namespaces of other types.
+"""What functions make of lists and numbers: the default array type, and namespaces of other types.
 
 >>> import mirabelle as mb
 >>> with mb.default_array(mb.RefArray):
-...     print(mb.zeros(2).place)
-ref:0
+...     print(mb.zeros(2).place, mb.diag([1, 2]).place)
+ref:0 ref:0
 >>> xp = mb.namespace(mb.RefArray)
->>> xp.ones(2).place, xp.sin is mb.sin
-(ref:0, True)
+>>> xp.ones(2).place, xp.diag([1, 2]).place, xp.sin is mb.sin
+(ref:0, ref:0, True)
+
+One rule serves all: what is given arrays stays where they are, and all else asks the default, which the
+functions and the array types of a namespace set while they run.
 """
 
 from __future__ import annotations
@@ -19,8 +22,11 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import VIEWS, DenseArray
+from mirabelle.arraytypes.elementwise import asked as _default
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.arraytypes.parametric import generic_class
@@ -28,7 +34,6 @@ from mirabelle.arraytypes.wrappers import PermutedDims
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.styles import HOST, Place
 
-_default: contextvars.ContextVar[Maker | None] = contextvars.ContextVar("mirabelle_default_array", default=None)
 # While a program is captured: the family of its arrays, and that whose arrays are recorded instead.
 _instead: contextvars.ContextVar[tuple[Any, Any] | None] = contextvars.ContextVar(
     "mirabelle_recorded_arrays", default=None
@@ -155,7 +160,9 @@ _namespaces: dict[Any, types.ModuleType] = {}
 
 
 def namespace(device: Any) -> types.ModuleType:
-    """The namespace of mirabelle whose creation functions make arrays of one type.
+    """The namespace of mirabelle whose functions make arrays of one type, of all that is no array yet.
+
+    Elementwise functions are mirabelle's own (`xp.sin is mb.sin`): a number joins what it is computed with.
 
     >>> import mirabelle as mb
     >>> xp = mb.namespace(mb.Transpose[mb.HostArray])
@@ -194,6 +201,7 @@ def namespace_of(x: AbstractArray, version: str | None) -> types.ModuleType:
 
 def _specialised(module: types.ModuleType, maker: Maker, name: str) -> types.ModuleType:
     made = types.ModuleType(name, module.__doc__)
+    elementwise = set(verbs.ELEMENTWISE.values())
     for key in module.__dict__.get("__all__", ()):
         value = getattr(module, key)
         if isinstance(value, types.ModuleType):
@@ -202,6 +210,10 @@ def _specialised(module: types.ModuleType, maker: Maker, name: str) -> types.Mod
             value = _bound(value, maker)
         elif hasattr(value, "made_by"):  # mgrid and its like, which are no functions
             value = value.made_by(maker)
+        elif isinstance(value, types.FunctionType):
+            value = value if value in elementwise else _within(value, maker)
+        elif _is_made_of_data(value):
+            value = _type_within(value, maker)
         setattr(made, key, value)
     # (What a name that is not there says.)
     other = module.__dict__.get("__getattr__")
@@ -222,6 +234,87 @@ def _bound(f: Any, maker: Maker) -> Any:
 
     create.__signature__ = inspect.signature(f)  # type: ignore[attr-defined]
     return create
+
+
+def _within(f: Any, maker: Maker) -> Any:
+    """A function that makes arrays by `maker` of what has no place. What is given arrays is left alone."""
+
+    @functools.wraps(f)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if (args and isinstance(args[0], AbstractArray)) or _have_place((args, kwargs)):
+            return f(*args, **kwargs)
+        token = _default.set(maker)
+        try:
+            return f(*args, **kwargs)
+        finally:
+            _default.reset(token)
+
+    return run
+
+
+def _have_place(nest: Any) -> bool:
+    """Are there arrays in nested lists, tuples and dictionaries?"""
+    for x in nest.values() if isinstance(nest, dict) else nest:
+        if isinstance(x, (AbstractArray, np.ndarray)):
+            return True
+        if isinstance(x, (list, tuple, dict)) and _have_place(x):
+            return True
+    return False
+
+
+def _is_made_of_data(value: Any) -> bool:
+    """Is it an array type that takes data and names no place itself?"""
+    return (
+        isinstance(value, type)
+        and issubclass(value, AbstractArray)
+        and not issubclass(value, DenseArray)
+        and value.__new__ is not AbstractArray.__new__
+    )
+
+
+class _Within(type):
+    """An array type as a namespace has it: the type, but what it is called with goes to the namespace's place.
+
+    An object of its own, and not a subtype: what it makes is of the type itself, and so is what it knows.
+    """
+
+    _shown: Any
+    _maker: Maker
+
+    def __new__(cls, name: str, bases: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
+        if bases:  # a subtype of one is a subtype of the type it stands for
+            real = tuple(b._shown if isinstance(b, _Within) else b for b in bases)
+            return types.new_class(name, real, exec_body=lambda scope: scope.update(attributes))
+        return super().__new__(cls, name, bases, attributes)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        # (A NumPy array goes to the place, as it does by `asarray`.)
+        token = _default.set(cls._maker)
+        try:
+            return cls._shown(*args, **kwargs)
+        finally:
+            _default.reset(token)
+
+    def __getitem__(cls, parameters: Any) -> Any:
+        return cls._shown[parameters]
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls._shown, name)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, cls._shown)
+
+    def __subclasscheck__(cls, t: type) -> bool:
+        return t is cls or issubclass(t, cls._shown)
+
+    def __repr__(cls) -> str:
+        return repr(cls._shown)
+
+
+def _type_within(t: Any, maker: Maker) -> Any:
+    attributes = {key: getattr(t, key) for key in ("__module__", "__qualname__", "__doc__")}
+    attributes |= {"__signature__": inspect.signature(t), "_shown": t, "_maker": maker, "__slots__": ()}
+    return _Within(t.__name__, (), attributes)
 
 
 def creates(f: Any) -> Any:

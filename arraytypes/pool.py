@@ -22,6 +22,7 @@ from collections import deque
 import numpy as np
 
 from mirabelle.dispatch.addresses import address_of
+from mirabelle.dispatch.errors import OutOfMemoryError
 from mirabelle.dispatch.settings import settings
 
 # Buffers from this size on are kept, rounded up to multiples of it.
@@ -56,12 +57,18 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> np.ndarr
     """An uninitialised array; the memory of a large one returns to the pool after its last use."""
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < UNIT or not settings.pool_bytes:
-        return np.empty(shape, dtype, order)  # type: ignore[call-overload,no-any-return]
+        try:
+            return np.empty(shape, dtype, order)  # type: ignore[call-overload,no-any-return]
+        except (MemoryError, ValueError, OverflowError) as e:
+            raise no_room(shape, dtype, e) from None
     size = -(-nbytes // UNIT) * UNIT
     try:
         buffer = _free[size].pop()
     except (KeyError, IndexError):
-        buffer = np.empty(size, np.uint8)
+        try:
+            buffer = np.empty(size, np.uint8)
+        except (MemoryError, ValueError, OverflowError) as e:
+            raise no_room(shape, dtype, e) from None
     steps = dtype.itemsize
     strides = []
     for n in reversed(shape) if order == "C" else shape:
@@ -75,6 +82,42 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> np.ndarr
         "data": (address_of(buffer), False),
     }
     return np.asarray(_Keeper(buffer, interface))
+
+
+# What holds a number in half the memory.
+_SMALLER = {"c16": "complex64", "f8": "float32", "f4": "float16", "i8": "int32", "u8": "uint32", "i4": "int16"}
+
+
+def no_room(shape: tuple[int, ...], dtype: np.dtype, error: Exception) -> Exception:
+    """What to raise for an array that NumPy found no memory for, by what it said."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    if not nbytes:  # (NumPy multiplies the other dimensions, and they say how it fails)
+        return error
+    what = f"an array of shape {shape} and dtype {dtype.name}, which takes {_readable(nbytes)}"
+    smaller = _SMALLER.get(dtype.str[1:])
+    dtypes = f", or of a smaller dtype (`dtype=mb.{smaller}`)" if smaller else ""
+    if not isinstance(error, MemoryError):
+        return ValueError(f"No memory has addresses for {what}. Make it of fewer elements{dtypes}.")
+    return OutOfMemoryError(
+        f"The host has no room for {what}. Make it of fewer elements{dtypes}, or divide it among processes "
+        "(`device=mb.DArray`)."
+    )
+
+
+def no_room_after(error: MemoryError) -> Exception:
+    """The same, where NumPy makes the array itself: its error knows which."""
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    return error if shape is None or dtype is None else no_room(shape, dtype, error)
+
+
+def _readable(nbytes: int) -> str:
+    units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB")
+    k = 0
+    while nbytes >> 10 * k >= 1000 and k < len(units) - 1:
+        k += 1
+    if nbytes >> 10 * k >= 1000:
+        return "more than 1000 ZiB"
+    return f"{nbytes / (1 << 10 * k):.3g} {units[k]}"
 
 
 def held() -> int:

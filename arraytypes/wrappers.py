@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, as_shape, force, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_shape, force, no_shape, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.methods import TURNED
 from mirabelle.arraytypes.parametric import generic_class
@@ -407,7 +407,10 @@ def _(x: AbstractArray, shape: Any) -> Any:
 def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
     if copy:
         return verbs.reshape(verbs.copy(x), shape)
-    shape = tuple(map(operator.index, (shape,) if isinstance(shape, (int, np.integer)) else shape))
+    try:
+        shape = tuple(map(operator.index, (shape,) if isinstance(shape, (int, np.integer)) else shape))
+    except TypeError as e:
+        raise no_shape(shape, e) from None
     if sum(n == -1 for n in shape) > 1 or any(n < -1 for n in shape):
         raise ValueError(f"A shape may leave one dimension open (-1), not several: {shape}.")
     if -1 in shape:

@@ -48,7 +48,7 @@ class DeviceError(MirabelleError, RuntimeError):
 
 
 class OutOfMemoryError(MirabelleError, MemoryError):
-    """A device has no room for an array. Every array it holds is what it was."""
+    """A device, or the host, has no room for an array. Every array it holds is what it was."""
 
 
 class CommunicationError(MirabelleError, RuntimeError):

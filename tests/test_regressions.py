@@ -295,3 +295,158 @@ def test_a_small_read_is_numpys_whatever_stands_beside_its_arrays(shape, index):
     index = tuple(np.array(i) if isinstance(i, list) else i for i in index)
     ours = tuple(mb.HostArray(i) if isinstance(i, np.ndarray) else i for i in index)
     assert_same(mb.HostArray(n)[ours], n[index])
+
+
+# What NumPy answers or refuses, and how it is said here
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+@pytest.mark.parametrize("name", ["nanargmax", "nanargmin"])
+def test_nan_is_passed_over_among_complex_numbers(array, name):
+    ours, numpys = getattr(mb, name), getattr(np, name)
+    n = np.array([[1 + 1j, complex("nan"), 3], [complex(2, np.nan), 1 - 5j, 1 + 5j]])
+    for axis in (None, 0, 1):
+        assert_same(ours(array(n), axis=axis), np.asarray(numpys(n, axis=axis)))
+    m = np.array([[1, np.nan], [3 + 1j, 2]])
+    assert_same(ours(array(m)), np.asarray(numpys(m)))
+    for nothing in (np.full(3, np.nan), np.full(3, complex("nan"))):
+        with pytest.raises(ValueError, match=rf"All-NaN slice.*mb\.{name[3:]}\(mb\.where\(.*, x\)\)`\.$"):
+            ours(array(nothing))
+    with pytest.raises(ValueError, match=r"axis=1\)"):
+        ours(array(m * np.nan), axis=1)
+
+
+@shown
+@size
+def test_index_arrays_that_do_not_broadcast_are_an_index_error(kind, n):
+    values = ordinary("f8", (n, n))
+    x = kind.make(values)
+    for i, j in (
+        (np.array([0, 1]), np.array([0, 1, 2])),
+        (np.zeros(n, int), np.arange(n - 1)),
+        (np.arange(n) < 2, np.arange(n) < 3),
+    ):
+        index = kind.family(i), kind.family(j)
+        with pytest.raises(IndexError, match=r"could not be broadcast together.*mb\.ix_\(rows, columns\)"):
+            mb.materialize(x[index])
+        with pytest.raises(IndexError, match="could not be broadcast together"):
+            x[index] = 1.0
+        if not kind.on_device:
+            with pytest.raises(IndexError, match="could not be broadcast together"):
+                x[i, j]
+            with pytest.raises(IndexError, match="could not be broadcast together"):
+                x[i, j] = np.ones(3)
+    assert_same(x, values)
+
+
+@plain
+def test_the_rank_of_a_vector_is_one_or_zero(kind):
+    for values in ([0.0, 2.0], [0.0, 0.0], [np.nan], [], 3.0, 0.0, [0, 1], [0j, 1j], [False]):
+        n = np.array(values)
+        assert_same(mb.linalg.matrix_rank(kind.make(n)), np.asarray(np.linalg.matrix_rank(n)))
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "said"),
+    [
+        (lambda: mb.linspace(0, 1, mb.nan), TypeError, "linspace: num is an integer, not nan.*mb.isfinite"),
+        (lambda: mb.linspace(mb.zeros(2), 1, 2.5), TypeError, r"linspace: num .*int\(2.5\)"),
+        (lambda: mb.logspace(0, 1, 2.5), TypeError, r"logspace: num .*int\(2.5\)"),
+        (lambda: mb.geomspace(1, 2, mb.nan), TypeError, "geomspace: num .*mb.isfinite"),
+        (lambda: mb.eye(2.5), TypeError, r"eye: n_rows is an integer, not 2.5.*int\(2.5\)"),
+        (lambda: mb.eye(2, np.float32(2.5)), TypeError, r"eye: n_cols .*round\(2.5\)"),
+        (lambda: mb.eye(2, k=mb.inf), TypeError, "eye: k is an integer, not inf"),
+        (lambda: mb.identity("3"), TypeError, "identity: n is an integer, not '3'"),
+        (lambda: mb.ones(6).reshape(mb.nan), TypeError, "A shape is an integer.*not nan.*mb.isfinite"),
+        (lambda: mb.ones(6).reshape(2.0, 3), TypeError, r"A shape is.*not \(2.0, 3\).*int\(2.0\)"),
+        (lambda: mb.reshape(mb.ones(6), (2.5, 2)), TypeError, r"A shape is.*int\(2.5\)"),
+        (lambda: mb.zeros(2.5), TypeError, r"A shape is.*not 2.5.*int\(2.5\)"),
+        (lambda: mb.full((2, mb.nan), 1), TypeError, r"A shape is.*not \(2, nan\).*mb.isfinite"),
+        (lambda: mb.arange(mb.nan), ValueError, "arange: stop is a finite number, not nan"),
+        (lambda: mb.arange(0.0, 5.0, mb.nan), ValueError, "arange: step is a finite number"),
+        (lambda: mb.arange(-mb.inf, 1), ValueError, "arange: start is a finite number"),
+        (lambda: mb.arange(1e30), ValueError, r"arange: from 0 to 1e\+30 .*mb.linspace"),
+    ],
+)
+def test_sizes_that_are_not_whole_are_refused_by_name(f, error, said):
+    with pytest.raises(error, match=said) as caught:
+        f()
+    assert type(caught.value) is error
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+def test_an_integer_that_no_dtype_holds(array):
+    large = 2**70
+    for f in (
+        lambda: mb.asarray(large, device=array),
+        lambda: mb.asarray([1, -large], device=array),
+        lambda: mb.asarray([[large, 1.5]], device=array),
+        lambda: mb.full(3, large, device=array),
+        lambda: array([large]),
+        lambda: array([10**5000]),
+    ):
+        with pytest.raises(TypeError, match=r"does not fit any integer dtype.*float\(.*dtype=mb.float64"):
+            f()
+    for f in (lambda: array([large], dtype=mb.int64), lambda: mb.asarray(300, dtype=mb.uint8, device=array)):
+        with pytest.raises(OverflowError, match=r"A number does not fit u?int.*dtype=mb.float64"):
+            f()
+    assert_same(mb.full(2, large, dtype=mb.float64, device=array), np.full(2, 2.0**70))
+    assert_same(mb.asarray([2**63], device=array), np.array([2**63], np.uint64))
+    with pytest.raises(TypeError, match="Convert the objects to numbers"):
+        array([large, "a", None])
+
+
+@pytest.mark.parametrize("kept", [None, 0], ids=["pool", "no pool"])
+def test_what_the_host_has_no_room_for_is_named_as_it_was_asked_for(kept):
+    n = 10**7
+    row = mb.broadcast_to(mb.zeros(1), (n, n))
+    with mb.settings.changed(**({} if kept is None else {"pool_bytes": kept})):
+        for f, shape, dtype, takes in (
+            (lambda: mb.zeros((n, n)), f"({n}, {n})", "float64", "728 TiB"),
+            (lambda: mb.empty((n, n), dtype=mb.float32), f"({n}, {n})", "float32", "364 TiB"),
+            (lambda: mb.materialize(row + 1), f"({n}, {n})", "float64", "728 TiB"),
+            (lambda: mb.dense(mb.Identity(10**8)), "(100000000, 100000000)", "float64", "71.1 PiB"),
+            (lambda: mb.linspace(0, 1, n * n), f"({n * n},)", "float64", "728 TiB"),
+            (lambda: mb.arange(n * n), f"({n * n},)", "int64", "728 TiB"),
+        ):
+            with pytest.raises(MemoryError) as caught:
+                f()
+            said = str(caught.value)
+            assert isinstance(caught.value, mb.OutOfMemoryError)
+            assert f"an array of shape {shape} and dtype {dtype}, which takes {takes}." in said
+            assert "fewer elements" in said and "device=mb.DArray" in said
+            assert ("dtype=mb.float32" in said) == (dtype == "float64")
+        with pytest.raises(MemoryError, match=r"which takes 4\.26 PiB"):
+            mb.tile(mb.zeros(6), 10**14)
+        for size, takes in ((2**62, "32 EiB"), (2**70, "8 ZiB"), (10**400, "more than 1000 ZiB")):
+            with pytest.raises(ValueError, match=f"shape .{size},. and dtype float64, which takes {takes}"):
+                mb.ones(size)
+        assert mb.ones((0, n)).shape == (0, n)
+
+
+@plain
+def test_vectors_orders_and_transforms_say_what_they_take(kind):
+    x, m = kind.make(ordinary("f8", 6)), kind.make(ordinary("f8", (2, 3)))
+    t, none = kind.make(ordinary("f8", (2, 2, 2))), kind.make(np.zeros((1, 0)))
+    one = kind.make(np.ones(1))
+    for f, said in (
+        (lambda: mb.fft.fft(none), r"fft: a transform has at least one point.*\(1, 0\).*axis 1.*n=1"),
+        (lambda: mb.fft.rfftn(none), r"rfftn: a transform has at least one point.*s=\(\.\.\.\)"),
+        (lambda: mb.fft.irfft(one), r"irfft: .*1 point\(s\) for a result of 0"),
+        (lambda: mb.fft.irfft2(kind.make(np.ones((2, 1)))), r"irfftn: .*a result of 0 along axis 1"),
+        (lambda: mb.convolve(x, m), r"convolve takes two vectors, and v has shape \(2, 3\).*mb.ravel\(v\)"),
+        (lambda: mb.correlate(m, x), r"correlate takes two vectors, and a has shape \(2, 3\).*mb.ravel\(a\)"),
+        (lambda: mb.convolve(x, kind.make(np.zeros(0))), "convolve: v cannot be empty.*mb.zeros"),
+        (lambda: mb.partition(x, 9), r"kth is 9, out of bounds for 6.*mb.partition\(x, 5\)"),
+        (lambda: mb.partition(x, [1, -7]), "kth is -7, out of bounds for 6"),
+        (lambda: mb.partition(m, 2, axis=0), r"kth is 2, out of bounds for 2"),
+        (lambda: mb.argpartition(m, 6, axis=None), r"kth is 6.*mb.argpartition\(x, 5\)"),
+        (lambda: mb.cov(t), r"m has more than 2 dimensions.*\(2, 2, 2\).*mb.reshape\(m, "),
+        (lambda: mb.cov(m, t), r"y has more than 2 dimensions.*mb.reshape\(y, "),
+    ):
+        with pytest.raises(ValueError, match=said):
+            f()
+    assert mb.fft.fft(kind.make(np.zeros((0, 3)))).shape == (0, 3)
+    assert_same(mb.fft.irfft(one, n=1), np.ones(1))
+    assert_same(mb.partition(m, -3)[:, 0], mb.to_numpy(mb.min(m, axis=1)))
+    assert mb.partition(mb.HostArray(np.zeros((3, 0))), 5).shape == (3, 0)

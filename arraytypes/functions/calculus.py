@@ -201,7 +201,9 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     >>> print(mb.convolve(mb.HostArray([1, 2, 3]), mb.HostArray([0, 1])))
     [0 1 2 3]
     """
-    return library.call("convolve", a, as_array(v, a), mode=mode)
+    v = as_array(v, a)
+    _check_vectors("convolve", a, v)
+    return library.call("convolve", a, v, mode=mode)
 
 
 @array_function(arity=2)
@@ -212,4 +214,22 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     >>> print(mb.correlate(mb.HostArray([1, 2, 3]), mb.HostArray([0, 1]), "same"))
     [1 2 3]
     """
-    return library.call("correlate", a, as_array(v, a), mode=mode)
+    v = as_array(v, a)
+    _check_vectors("correlate", a, v)
+    return library.call("correlate", a, v, mode=mode)
+
+
+def _check_vectors(function: str, a: Any, v: Any) -> None:
+    """Are they vectors (or numbers) that have elements?"""
+    for name, x in (("a", a), ("v", v)):
+        shape = getattr(x, "shape", ())
+        if len(shape) > 1:
+            raise ValueError(
+                f"{function} takes two vectors, and {name} has shape {shape}. Flatten it with "
+                f"`mb.ravel({name})`, or take its rows one by one."
+            )
+        if shape == (0,):
+            raise ValueError(
+                f"{function}: {name} cannot be empty. Give it an element, such as `mb.zeros(1)`, or leave the "
+                "call out."
+            )

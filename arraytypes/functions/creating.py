@@ -11,7 +11,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import arange, zeros
 from mirabelle.arraytypes.define import array_function, as_array
-from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.dense import as_size, wrap
 from mirabelle.arraytypes.elementwise import copied, leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.makers import creates, maker_of
@@ -34,11 +34,11 @@ def eye(
     [[0. 1. 0.]
      [0. 0. 1.]]
     """
-    n = operator.index(n_rows)
-    m = n if n_cols is None else operator.index(n_cols)
+    n = as_size(n_rows, "eye", "n_rows")
+    m = n if n_cols is None else as_size(n_cols, "eye", "n_cols")
     maker = maker_of(device)
     out = zeros((n, m), dtype=dtype, order=order, device=maker.family)
-    k = operator.index(k)
+    k = as_size(k, "eye", "k")
     if min(n - max(-k, 0), m - max(k, 0)) > 0:
         verbs.assign(diagonal_view(out, k), 1)
     return maker(out)

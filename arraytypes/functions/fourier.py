@@ -28,6 +28,8 @@ def _along(name: str, x: Any, n: Any, axis: Any, norm: Any) -> Any:
     (axis,) = normal_axes(axis, x.ndim)
     if n is not None:
         n = _length(name, n)
+    else:
+        _check_length(name, x, axis)
     return library.call(f"fft.{name}", x, n=n, axis=axis, norm=norm)
 
 
@@ -44,6 +46,9 @@ def _over(name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
         if len(s) != len(found):
             raise ValueError(f"{name}: {len(s)} lengths in s for {len(found)} axes; they must be equally many.")
         s = tuple(x.shape[a] if n == -1 else _length(name, n) for n, a in zip(s, found, strict=True))
+    else:
+        for a in found:
+            _check_length(name if a == found[-1] else "fftn", x, a, name)
     return library.call(f"fft.{name}", x, s=s, axes=tuple(found), norm=norm)
 
 
@@ -57,6 +62,20 @@ def _check(name: str, x: Any, norm: Any) -> None:
             f"{name} takes real arrays, and this one is {x.dtype.name}. Transform it with "
             f"mb.fft.{'fftn' if name == 'rfftn' else 'fft'}, or take mb.real(x) first."
         )
+
+
+def _check_length(name: str, x: Any, axis: int, said: str = "") -> None:
+    """Is there something to transform along an axis?"""
+    n = x.shape[axis]
+    halved = name in ("irfft", "irfftn", "hfft")  # (half of the points and one more are given)
+    if n > halved:
+        return
+    points = "no point" if not halved else f"{n} point(s) for a result of {2 * max(n - 1, 0)}"
+    length = "s=(...)" if name.endswith("n") or said else "n=1"
+    raise ValueError(
+        f"{said or name}: a transform has at least one point, and this array of shape {x.shape} has {points} "
+        f"along axis {axis}. Leave out arrays without elements (`if x.size:`), or give the length: `{length}`."
+    )
 
 
 def _length(name: str, n: Any) -> int:
@@ -288,6 +307,8 @@ def _cosines(name: str, x: Any, type: Any, n: Any, axis: Any, norm: Any) -> Any:
     if type not in (1, 2, 3, 4):
         raise ValueError(f"{name}: there are the types 1, 2, 3 and 4; not {type!r}.")
     (axis,) = normal_axes(axis, x.ndim)
+    if n is None:
+        _check_length(name, x, axis)
     return library.call(
         f"fft.{name}", x, type=type, n=None if n is None else _length(name, n), axis=axis, norm=norm
     )

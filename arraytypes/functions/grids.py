@@ -15,7 +15,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import _from_numpy, asarray
 from mirabelle.arraytypes.define import array_function, as_array
-from mirabelle.arraytypes.dense import as_shape
+from mirabelle.arraytypes.dense import as_shape, as_size
 from mirabelle.arraytypes.makers import creates
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import verbs
@@ -115,7 +115,7 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> Any:
     """
     from mirabelle.arraytypes.functions.creating import eye
 
-    return eye(n, dtype=dtype, device=device)
+    return eye(as_size(n, "identity", "n"), dtype=dtype, device=device)
 
 
 @creates
@@ -144,7 +144,8 @@ def logspace(
     if _differentiated(start, stop, base):
         made = verbs.pow(base, library.call("linspace", start, stop, num, endpoint, False, None, axis))
         return asarray(made, dtype=dtype, device=device)
-    made = np.logspace(_host(start), _host(stop), operator.index(num), endpoint, _host(base), dtype, axis)
+    num = as_size(num, "logspace", "num")
+    made = np.logspace(_host(start), _host(stop), num, endpoint, _host(base), dtype, axis)
     return _from_numpy(made, device)
 
 
@@ -165,7 +166,7 @@ def geomspace(
         made = verbs.exp(library.call("linspace", *powers, num, endpoint, False, None, axis))
         dtype = np.result_type(made.dtype, np.float64) if dtype is None else dtype
         return asarray(verbs.multiply(sign, made), dtype=dtype, device=device)
-    made = np.geomspace(_host(start), _host(stop), operator.index(num), endpoint, dtype, axis)
+    made = np.geomspace(_host(start), _host(stop), as_size(num, "geomspace", "num"), endpoint, dtype, axis)
     return _from_numpy(made, device)
 
 

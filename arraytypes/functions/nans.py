@@ -165,9 +165,14 @@ def nanstd(
 
 def _position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     keepdims = bool(keepdims) if _given(keepdims) else False
-    if a.dtype.kind == "f":
-        if bool(verbs.any(verbs.all(verbs.isnan(a), axis=axis))):
-            raise ValueError("All-NaN slice encountered")
+    if a.dtype.kind in "fc":
+        if a.size and bool(verbs.any(verbs.all(verbs.isnan(a), axis=axis))):
+            which, worst = ("largest", "-mb.inf") if name == "argmax" else ("smallest", "mb.inf")
+            along = "" if axis is None else f", axis={axis}"
+            raise ValueError(
+                f"All-NaN slice encountered: nan{name} finds no {which} number in it. Leave such slices out, "
+                f"or let NaN count as a number: `mb.{name}(mb.where(mb.isnan(x), {worst}, x){along})`."
+            )
         a = _without_nan(a, np.inf if name == "argmin" else -np.inf)
     return into(out, library.call(name, a, axis=axis, keepdims=keepdims))
 

@@ -19,7 +19,21 @@ def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") -> An
     >>> print(mb.partition(mb.HostArray([3, 1, 2]), 1)[1])
     2
     """
+    _check_kth("partition", a, kth, axis)
     return library.call("partition", a, kth, axis=axis, kind=kind)
+
+
+def _check_kth(function: str, a: Any, kth: Any, axis: Any) -> None:
+    """Do the places named lie within the axis? (What is no integer or axis at all the routine refuses.)"""
+    if not a.size or (axis is not None and not (type(axis) is int and -a.ndim <= axis < a.ndim)):
+        return
+    n = a.size if axis is None else a.shape[axis]
+    for k in kth if isinstance(kth, (list, tuple, np.ndarray)) and np.ndim(kth) else (kth,):
+        if isinstance(k, (int, np.integer)) and not -n <= k < n:
+            raise ValueError(
+                f"{function}: kth is {k}, out of bounds for {n} elements. It counts from 0 to {n - 1}, or back "
+                f"from -1: `mb.{function}(x, {n - 1})`."
+            )
 
 
 @array_function
@@ -30,6 +44,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") ->
     >>> print(mb.argpartition(mb.HostArray([30, 10, 20]), 1)[1])
     2
     """
+    _check_kth("argpartition", a, kth, axis)
     return library.call("argpartition", a, kth, axis=axis, kind=kind)
 
 

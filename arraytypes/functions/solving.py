@@ -155,11 +155,14 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
 def matrix_rank(x: Any, /, *, rtol: Any = None, tol: Any = None, hermitian: bool = False) -> Any:
     """The number of singular values above `rtol` times the largest (or above `tol`).
 
+    Of a vector or a number it is 1, and 0 if nothing in it differs from 0.
+
     >>> import mirabelle as mb
     >>> print(mb.linalg.matrix_rank(mb.HostArray([[1.0, 1.0], [1.0, 1.0]])))
     1
     """
-    check_matrices("matrix_rank", x)
+    if x.ndim < 2:  # (a vector is one row, as NumPy takes it)
+        return verbs.astype(verbs.any(verbs.not_equal(x, 0)), np.int64)
     (x,) = inexact("matrix_rank", x)
     options: dict[str, Any] = {"hermitian": bool(hermitian)}
     if tol is not None:

@@ -20,7 +20,10 @@ from mirabelle.dispatch import verbs
 def _as_rows(m: Any, rowvar: bool, name: str) -> Any:
     """Variables as rows, observations as columns."""
     if m.ndim > 2:
-        raise ValueError(f"{name} has more than 2 dimensions")
+        raise ValueError(
+            f"{name} has more than 2 dimensions: its shape is {m.shape}, and a covariance is that of rows of "
+            f"observations. Make them rows: `mb.reshape({name}, ({name}.shape[0], -1))`."
+        )
     rows = atleast_2d(m)
     # (One row of the second argument is one variable, whatever `rowvar` says.)
     standing = m.ndim != 1 if name == "m" else rows.shape[0] != 1

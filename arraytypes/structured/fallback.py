@@ -341,8 +341,6 @@ def read(x: Structured, index: tuple[Any, ...]) -> Any:
     return verbs.broadcast_to(x._entries(*shown), shape)
 
 
-
-
 def normal_indices(x: Any, index: tuple[Any, ...]) -> tuple[int, ...]:
     """Integers from 0 on, or NumPy's IndexError."""
     out = []

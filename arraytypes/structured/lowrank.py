@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions import chains, decompositions, matrices, norms, solving
@@ -63,7 +64,8 @@ class LowRank(Structured):
                 f"{left.shape} and {right.shape}. Of vectors: mb.LowRank(u[:, None], v[None])."
             )
         if d is not None:
-            scale = as_array(d, left)
+            placed = any(isinstance(x, AbstractArray) for x in (U, V, d))
+            scale = as_array(d, left) if placed else asarray(d, device=left.place)
             if scale.shape != left.shape[1:]:
                 raise ValueError(
                     f"LowRank: the middle `d` has {left.shape[1]} elements; this one has shape {scale.shape}."

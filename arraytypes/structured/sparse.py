@@ -26,6 +26,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import as_shape, wrap
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
@@ -72,9 +73,7 @@ class CSR(Structured):
         elif isinstance(x, CSR):
             made = x
         else:
-            made = _of_dense(
-                as_array(x) if device is None else verbs.adapt(maker_of(device).family, as_array(x))
-            )
+            made = _of_dense(asarray(x, device=device))
         if shape is not None and made.shape != shape:
             raise ValueError(f"This matrix has shape {made.shape}, and shape={shape} was asked for.")
         return made if dtype is None else verbs.astype(made, dtype, copy=False)

@@ -17,6 +17,8 @@ from typing import Any
 
 import autoray
 
+from mirabelle.dispatch import verbs
+
 register_function: Any = autoray.register_function
 
 # Made in the dtype of `like` too, as autoray does for every library, or by what is given.
@@ -29,6 +31,12 @@ for _name in ("array", "asarray", "random.default_rng"):
 @register_function("mirabelle", "to_device")
 def to_device(x: Any, device: Any) -> Any:
     return x.to_device(device)
+
+
+@register_function("mirabelle", "to_numpy")
+def to_numpy(x: Any) -> Any:
+    # Who says so in words wants the transfer, which `np.asarray` would refuse.
+    return verbs.to_numpy(x)
 
 
 @register_function("mirabelle", "complex")

@@ -12,6 +12,7 @@ import numpy as np
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.library import arrays_in
+from mirabelle.backends.host import threads
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.dispatch import counters
 
@@ -53,6 +54,7 @@ def _counted(run: Any) -> Callable[..., Any]:
         operands = arrays_in((views, options), np.ndarray)
         if counters.active:
             counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
+        threads.dismiss()  # (libraries have threads of their own)
         result = quietly(functools.partial(run, **options), *views) if options else quietly(run, *views)
         return owned(result, operands)
 

@@ -1050,3 +1050,18 @@ def test_an_index_that_shows_all_shows_the_array_itself():
     for wrong in ((Ellipsis, Ellipsis), (slice(None),) * 3):
         with pytest.raises(IndexError):
             x[wrong]
+
+
+@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray])
+def test_truth_of_ranges_takes_no_memory(family):
+    for start, stop, step in ((0, 5, 1), (1, 5, 1), (0, 1, 1), (5, -5, -5), (0.5, 3.0, 0.5), (-1.0, 1.0, 0.25)):
+        x, n = mb.Range(start, stop, step, device=family), np.arange(start, stop, step)
+        for ours, theirs in ((x, n), (x - x, n - n), ((x - x) + 2, (n - n) + 2)):
+            for ask in ("any", "all"):
+                expected = getattr(np, ask)(theirs)
+                assert bool(getattr(mb, ask)(ours)) == expected
+                assert mb.to_numpy(getattr(mb, ask)(ours, axis=0, keepdims=True)).tolist() == [expected]
+            assert (0 in ours) == (0 in theirs)
+    with mb.count() as counted:
+        assert not bool(mb.all(mb.Range(10**15, device=family)))
+    assert counted.bytes_read < 100

@@ -420,7 +420,7 @@ class Range(Implicit):
     def __contains__(self, x: Any) -> bool:
         try:
             x = x.item() if hasattr(x, "item") else x
-            guess = round((x - self.start) / self.step) if self._shape[0] else 0
+            guess = round((x - self.start) / self.step) if self._shape[0] and self.step else 0
         except (TypeError, ValueError, OverflowError):
             return False
         return any(0 <= i < self._shape[0] and self.at(i) == x for i in (guess - 1, guess, guess + 1))
@@ -486,9 +486,9 @@ _CLOSED: dict[str, Any] = {
 def _(x: Range, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     normal_axes(axis, 1)
     n = x.shape[0]
-    if n and axis != () and dtype is None and reduction.name in ("any", "all"):
-        zero = 0 in x
-        out = scalar_array(x.family, np.bool_(n > zero if reduction.name == "any" else not zero))
+    if n and axis != () and reduction.name in ("any", "all") and dtype in (None, np.bool_):
+        zeros = 0 if 0 not in x else n if x.step == 0 else 1
+        out = scalar_array(x.family, np.bool_(n > zeros if reduction.name == "any" else not zeros))
         return verbs.reshape(out, (1,)) if keepdims else out
     if n and axis != () and reduction.name in ("sum", "min", "max"):
         low, high = x._ends()

@@ -6,6 +6,7 @@ Starting processes costs a second, so each program in tests/mpi_programs checks 
 import importlib.util
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -87,7 +88,8 @@ def test_compiled_programs_over_ranks_mean_what_they_mean_in_numpy(run, count):
     status, said, _ = run(count, "divided.py", 8, 100 * count)
     assert status == 0 and said.count("fine") == count, said
     # Most of them are divided beforehand.
-    assert all(int(line.split()[1]) >= 5 for line in said.splitlines() if line.startswith("fine")), said
+    # (Two ranks may write to one line.)
+    assert min(map(int, re.findall(r"fine (\d+)", said))) >= 5, said
 
 
 @pytest.mark.parametrize(("count", "arguments"), [(2, [1]), (3, [2, "mixed"]), (4, [3, "mixed"])])

@@ -143,6 +143,18 @@ class View(Wrapper):
         return view[self._how]
 
 
+class ViewTypes(dict[int, Any]):
+    """The types of views of an array type, by their dimensions."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __missing__(self, ndim: int) -> Any:
+        view_type: Any = View
+        self[ndim] = made = view_type[self.array, ndim]
+        return made
+
+
 class Reshaped(Wrapper):
     """The parent's elements in another shape, where strides can say it."""
 

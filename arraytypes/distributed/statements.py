@@ -13,7 +13,7 @@ from mirabelle.arraytypes.dense import DenseArray, force, is_small, settle
 from mirabelle.arraytypes.distributed import execution, overlapping
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.layouts import Partition
-from mirabelle.arraytypes.wrappers import View
+from mirabelle.arraytypes.wrappers import ViewTypes
 from mirabelle.dispatch import counters, native, verbs
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
@@ -21,24 +21,12 @@ _new = object.__new__
 _BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
 
 
-class _Views(dict[int, Any]):
-    """The types of views of an array type, by their dimensions."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    def __missing__(self, ndim: int) -> Any:
-        view_type: Any = View
-        self[ndim] = made = view_type[self.array, ndim]
-        return made
-
-
 @verbs.getitem.generated(signature=(DArray, int | slice | tuple))
 def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((DenseArray, object)).implementation
     if len(array.parameters) < 2 or index is bool or not array.ndim:
         return general
-    views = _Views(array)
+    views = ViewTypes(array)
 
     def getitem(x: Any, index: Any) -> Any:
         node = x._node

@@ -25,6 +25,7 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import (
     PermutedDims,
     View,
+    ViewTypes,
     Wrapper,
     indexed_shape,
     root_of,
@@ -306,24 +307,12 @@ def _(array: Any) -> Any:
     return copy if len(array.parameters) > 1 else general
 
 
-class _Views(dict[int, Any]):
-    """The types of views of an array type, by their dimensions."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = array
-
-    def __missing__(self, ndim: int) -> Any:
-        view_type: Any = View
-        self[ndim] = made = view_type[self.array, ndim]
-        return made
-
-
 @verbs.getitem.generated(signature=(HostArray, int | np.integer | slice | tuple))
 def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((DenseArray, object)).implementation
     if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
         return general
-    views = _Views(array)
+    views = ViewTypes(array)
     element_type = array.family[array.dtype, 0]
 
     def element(node: Leaf, value: Any) -> Any:
@@ -394,7 +383,7 @@ def _(array: Any, index: type) -> Any:
         or leaf_family(array) is not HostArray
     ):
         return general
-    return native.module().Getter(_Views(array), general, True)
+    return native.module().Getter(ViewTypes(array), general, True)
 
 
 @functools.cache

@@ -146,9 +146,8 @@ class _Halo(shortcuts.Statement):
 
     def _box(self, box: BoxPlan, arrived: dict[Any, list[np.ndarray]]) -> Any:
         """One kernel: its statement, where its result lies, and where its operands and numbers come from."""
-        parts: list[
-            tuple[Any, int, int]
-        ] = []  # what of an operand the box reads: its view, the item, how far in
+        # What the box reads of each operand: its view, the item, how far in it begins (-1: it came).
+        parts: list[tuple[Any, int, int]] = []
         made: dict[int, Any] = {}
         for number, item in enumerate(self.items):
             if item.leaf is None:

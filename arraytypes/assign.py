@@ -488,6 +488,8 @@ def harmless(target: Leaf, exact: bool, reads: list[Leaf]) -> bool:
     here = None
     for r in reads:
         if r.table:
+            if (r.root or r).recalled("unread"):
+                continue
             return False
         if r is target:
             same = True

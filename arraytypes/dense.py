@@ -146,6 +146,12 @@ class DenseArray(AbstractArray):
         raise NotImplementedError(f"{cls.__name__} must implement _empty.")
 
     @classmethod
+    def _places(cls, n: int) -> tuple[Any, int] | None:
+        """A view of `n` bytes that nothing reads, so that they need be no memory, and the address that kernels
+        have of the first; None where kernels do not ask where elements lie."""
+        return None
+
+    @classmethod
     def _alike(cls, view: Any, dtype: np.dtype | None = None, order: str = "C") -> Any:
         """A view of new memory of the shape of another, and divided as it is where memory is divided."""
         return cls._empty(view.shape, view.dtype if dtype is None else dtype, order)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, evaluated, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.styles import HOST
 from mirabelle.dispatch.tree import Leaf
 
@@ -39,6 +41,16 @@ class HostArray(DenseArray):
     @classmethod
     def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> np.ndarray:
         return pool.empty(shape, dtype, order)
+
+    @classmethod
+    def _places(cls, n: int) -> tuple[np.ndarray, int] | None:
+        try:
+            # Addresses alone: the system gives memory to what is read or written.
+            reserved = mmap.mmap(-1, n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
+        except (AttributeError, OSError):  # another system, or no address space
+            return None
+        view = np.frombuffer(reserved, np.uint8)
+        return view, address_of(view)
 
     @classmethod
     def _download(cls, view: np.ndarray) -> np.ndarray:

@@ -155,7 +155,7 @@ def _entry(family: Any, x: Any, i: Any) -> Any:
             if not policy.transfer_allowed() and not family.joins(leaf_family(type(i))):
                 raise_places("indexing", (x, i))
             return verbs.adapt(family, i)
-        return i
+        return verbs.dense(i) if getattr(type(i), "spaced", False) else i
     try:
         data = i if isinstance(i, np.ndarray) else as_numpy(i, None)
     except TypeError:
@@ -434,6 +434,9 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
     quick = _at_once(x, index)
     if quick is not None:
         return quick
+    steps = in_steps(x, index)
+    if steps is not None:
+        return verbs.copy(verbs.getitem(x, steps))
     pick = leaf_family(type(x))._pick
     picked = None if pick is None else pick(x, index)
     if picked is not None:
@@ -446,6 +449,27 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
         return read(verbs.adapt(recorded, x), index)
     how = parsed(x, index)
     return gathered(x, how) if isinstance(how, Advanced) else verbs.getitem(x, how)
+
+
+def in_steps(x: Any, index: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """An index whose one array is evenly spaced numbers (a Range) as the slice that names the same; or None."""
+    at = [k for k, i in enumerate(index) if getattr(type(i), "spaced", False)]
+    others = [i for i in index if not (i is None or i is Ellipsis or isinstance(i, slice))]
+    if not at or len(others) > 1 or sum(_consumes(i) for i in index) > x.ndim:
+        return None
+    (k,) = at
+    r, after_dots = index[k], any(i is ... for i in index[:k])
+    axis = x.ndim - sum(map(_consumes, index[k:])) if after_dots else sum(map(_consumes, index[:k]))
+    n = x.shape[axis]
+    if r.dtype.kind not in "iu" or not r.size or not r.step:
+        return None
+    first, last = r.at(0), r.at(r.size - 1)
+    if min(first, last) < 0:
+        first, last = first + n, last + n
+    if not (0 <= first < n and 0 <= last < n):
+        return None
+    end = last + (1 if r.step > 0 else -1)
+    return (*index[:k], slice(first, end if end >= 0 else None, r.step), *index[k + 1 :])
 
 
 def traced_among(x: Any, index: tuple[Any, ...]) -> Any:
@@ -507,6 +531,10 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
         raise side_effect(x)
     quick = None if op or counters.active or recording.watchers else family._put_small
     if quick is not None and quick(x, index, value):
+        return
+    steps = None if op else in_steps(x, index)
+    if steps is not None:
+        verbs.setitem(x, steps, value)
         return
     if not op and len(index) == 1 and _is_mask_of(x, index[0]) and _is_single(value):
         mask = _entry(leaf_family(type(x)), x, index[0])

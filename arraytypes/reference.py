@@ -22,6 +22,8 @@ from mirabelle.dispatch.styles import device
 from mirabelle.dispatch.tree import Leaf
 
 _names = itertools.count(1)
+# Device addresses: the buffer's number above, the byte within it below.
+SHIFT = 40
 
 
 class RefBuffer:
@@ -29,10 +31,16 @@ class RefBuffer:
 
     __slots__ = ("__contents", "name", "nbytes")
 
-    def __init__(self, nbytes: int) -> None:
-        self.__contents = np.zeros(nbytes, np.uint8)
+    def __init__(self, nbytes: int, unread: bool = False) -> None:
+        # (What no kernel reads is one byte.)
+        self.__contents = np.broadcast_to(np.uint8(0), nbytes) if unread else np.zeros(nbytes, np.uint8)
         self.nbytes = nbytes
         self.name = next(_names)
+
+    @property
+    def address(self) -> int:
+        """Where it begins, for kernels: its number above, the byte within it below."""
+        return self.name << SHIFT
 
     def __repr__(self) -> str:
         return f"RefBuffer({self.name}, {self.nbytes} bytes)"
@@ -180,6 +188,12 @@ class RefArray(DenseArray):
     @classmethod
     def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> RefView:
         return _new_view(shape, dtype, order)
+
+    @classmethod
+    def _places(cls, n: int) -> tuple[RefView, int]:
+        buffer = RefBuffer(n, unread=True)
+        proxy = np.lib.stride_tricks.as_strided(np.empty((), np.uint8), (n,), (1,))
+        return RefView(buffer, proxy, 0), buffer.address
 
     @classmethod
     def _download(cls, view: RefView) -> np.ndarray:

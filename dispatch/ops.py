@@ -165,6 +165,8 @@ def _make() -> None:
     TABLE["complex"] = Op("complex", 2, cost=1)
     # (memory, how many elements further on): found by the index arrays of x[index].
     TABLE["gather"] = Op("gather", 2, cost=8)
+    # (memory, its address): how many bytes further on an element lies. The memory is never read.
+    TABLE["place"] = Op("place", 2, cost=1)
     for i in range(8):
         # The i-th result of an operation with several.
         TABLE[f"pick{i}"] = Op(f"pick{i}", 1, cost=0)

@@ -201,6 +201,20 @@ def newton(a):
     return x
 
 
+def ranges():
+    n = 5000
+    x, m = array("f8", n), array("f8", 3, n)
+    for d in ("i4", "i8", "f4", "f8"):
+        r = mb.Range(n, dtype=np.dtype(d), device=CARD)
+        yield f"a range {d}", lambda r=r: whole(mb.sqrt(r))
+        yield f"beside memory {d}", lambda r=r: whole(x * r + x[:1])
+        yield f"along rows {d}", lambda r=r: whole(m + r)
+        yield f"turned {d}", lambda r=r: whole((m.T * r[:, None]).T)
+        yield f"sum of a range {d}", lambda r=r: whole(mb.sum(r % 7))
+        yield f"sums beside memory {d}", lambda r=r: whole(mb.sum(m * r, axis=1))
+        yield f"sums of columns {d}", lambda r=r: whole(mb.sum(m * r, axis=0))
+
+
 def reductions():
     for d in DTYPES:
         x, m, t = array(d, 700), array(d, 24, 40), array(d, 5, 24, 40)
@@ -298,7 +312,7 @@ def block_sums(k, out, x):
 
 # Programs whose results decide what is loaded next: they are run, on small arrays.
 RUN = (gathers,)
-IDLE = (elementwise, operations, scalars, users, reductions, functions, kernels_of_users)
+IDLE = (elementwise, operations, scalars, users, ranges, reductions, functions, kernels_of_users)
 
 
 @functools.cache

@@ -46,10 +46,11 @@ from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.elementwise import default_family, join_families, leaf_family
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
 from mirabelle.arraytypes.parts import diagonal_view
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
+from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import DENSE, Structure
-from mirabelle.dispatch.tree import Leaf
+from mirabelle.dispatch.tree import Broadcasted, Leaf
 
 _new = object.__new__
 
@@ -329,6 +330,25 @@ def indices(family: Any, n: int) -> Any:
     if n:
         leaf.remember("bounds", (0, n - 1))
     return wrap(family, leaf)
+
+
+# From so many on, numbers that are worked out where they are needed do better than memory that is read.
+_MANY = 1 << 12
+
+
+def counted(family: Any, n: int, shape: tuple[int, ...] | None = None) -> Any:
+    """The same (in a shape), of which many take no memory: an element is known by where it lies."""
+    places = family._places(n) if n >= _MANY else None
+    if places is None:
+        x = indices(family, n)
+        return x if shape is None else verbs.reshape(x, shape)
+    view, address = places
+    if shape is not None:
+        view = view.reshape(shape)
+    sig = promotion.intern(TABLE["place"], (view.dtype, np.dtype(np.int64)), (np.dtype(np.int64),))
+    memory = Leaf(view, table=True)
+    memory.remember("unread", True)
+    return wrap(family, Broadcasted(sig, (memory, address), view.shape))
 
 
 def open_grid(x: Any) -> tuple[Any, ...]:

@@ -25,10 +25,13 @@ from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import as_shape, wrap
 from mirabelle.arraytypes.elementwise import argument_type, at_once, check_scalar, leaf_family
 from mirabelle.arraytypes.functions.picking import searchsorted
+from mirabelle.arraytypes.functions.searching import argmax, argmin
+from mirabelle.arraytypes.functions.sorting import argsort, sort
+from mirabelle.arraytypes.indexing import Advanced, is_advanced, parsed
 from mirabelle.arraytypes.makers import maker_of
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
 from mirabelle.arraytypes.reductions import normal_axes
-from mirabelle.arraytypes.structured.base import Implicit, indices
+from mirabelle.arraytypes.structured.base import Implicit, counted
 from mirabelle.arraytypes.wrappers import indexed_shape
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.ops import TABLE
@@ -317,15 +320,19 @@ class Range(Implicit):
     """Evenly spaced numbers, as `mb.arange` makes them, without the memory. Never written to.
 
     Sums, differences, products with finite numbers and slices of ranges are ranges. (Those of
-    floating point ranges may differ from NumPy's elements in the last bit.) Of sums, extrema, `any`, `all`,
-    elements and `searchsorted` nothing of its length is made either; other operations compute its numbers,
-    which takes memory of its size.
+    floating point ranges may differ from NumPy's elements in the last bit.) Sums, extrema, order, `any`, `all`,
+    elements and `searchsorted` follow from its ends. In other elementwise operations and reductions its numbers
+    are worked out where they are needed, inside the kernel. An array indexed by a range is cut as by a slice.
 
     >>> import mirabelle as mb
     >>> mb.Range(2, 10, 2)
     Range[HostArray[int64, 1]](start=2, step=2, size=4)
     >>> print(mb.Range(0.0, 1.0, 0.25) / 2, mb.Range(5)[::-1])
     [0.    0.125 0.25  0.375] [4 3 2 1 0]
+    >>> with mb.count() as c:
+    ...     x = mb.materialize(mb.sqrt(mb.Range(10_000)))
+    >>> c.launches, c.bytes_read
+    (1, 0)
     """
 
     __module__ = "mirabelle"
@@ -374,8 +381,8 @@ class Range(Implicit):
         kind = self.dtype.type
         return kind(kind(self._how[0] + self._how[1]) - kind(self._how[0]))
 
-    def _dense(self) -> Any:
-        return self._entries(indices(self.family, self._shape[0]))
+    def _dense(self, shape: tuple[int, ...] | None = None) -> Any:
+        return self._entries(counted(self.family, self._shape[0], shape))
 
     def _entries(self, i: Any) -> Any:
         kind = self.dtype.type
@@ -383,11 +390,14 @@ class Range(Implicit):
             return scalar_array(self.family, np.asarray(self.at(i)).astype(self.dtype)[()])
         if self.dtype.kind != "f":
             start, step = (np.asarray(v).astype(self.dtype)[()] for v in self._how)
-            i = verbs.astype(i, self.dtype, copy=False)
+            i = verbs.astype(i, self.dtype)
         else:
             start, step = kind(self._how[0]), self._delta()
             i = verbs.astype(i, self.dtype)
-        return verbs.add(verbs.multiply(i, step), start)
+        if step != 1:
+            i = verbs.multiply(i, step)
+        # (Of the 0th times a negative step the sign of zero is not NumPy's.)
+        return i if start == 0 and step > 0 else verbs.add(i, start)
 
     def _typed(self, family: Any, dtype: np.dtype) -> Any:
         if dtype.kind in "iu" and self.dtype.kind == "f":
@@ -399,13 +409,36 @@ class Range(Implicit):
         )
 
     def _index(self, index: tuple[Any, ...]) -> Any:
-        if sum(i is Ellipsis for i in index) == 1:
-            index = tuple(i for i in index if i is not Ellipsis)
-        if len(index) != 1 or not isinstance(index[0], slice):
+        if all(i is None or i is Ellipsis or isinstance(i, slice) for i in index):
+            return self._part(index)
+        if len(index) != 1 or not is_advanced(index):
             return NotImplemented
-        chosen = range(self._shape[0])[index[0]]
+        how = parsed(self, index)
+        if not isinstance(how, Advanced):
+            return verbs.getitem(self, how)
+        return self._entries(*how.arrays) if len(how.arrays) == 1 else NotImplemented
+
+    def _part(self, index: tuple[Any, ...]) -> Any:
+        """What a slice names: a Range; where there are new dimensions, too, its elements."""
+        dots, slices = index.count(...), [i for i in index if isinstance(i, slice)]
+        if dots > 1 or len(slices) > 1:
+            return NotImplemented
+        if not slices:
+            slices = [slice(None)]
+            index = tuple([slices[0] if i is ... else i for i in index]) if dots else (*index, slices[0])
+        chosen = range(self._shape[0])[slices[0]]
         start = self.at(chosen.start) if chosen else self._how[0]
-        return ranged(self.family, self.dtype, start, self._how[1] * chosen.step, len(chosen))
+        part = ranged(self.family, self.dtype, start, self._how[1] * chosen.step, len(chosen))
+        shape = tuple([1 if i is None else len(chosen) for i in index if i is not ...])
+        return part if len(shape) == 1 else part._dense(shape)
+
+    def _times(self, other: Any) -> Any:
+        if other.shape != self._shape:
+            return NotImplemented
+        product = verbs.multiply(self, other)
+        return verbs.sum(product, dtype=product.dtype)
+
+    _rtimes = _times
 
     def _write(self, index: Any, value: Any) -> None:
         raise ValueError(
@@ -530,3 +563,45 @@ def _search(x1: Range, x2: Any, *, side: str = "left", sorter: Any = None) -> An
 
 for _what in (AbstractArray, object):
     searchsorted.method(_search, signature=(Range, _what))
+
+
+# Where the extremes are, and the order: of numbers that differ, which small steps beside large numbers may not
+
+
+def _differ(x: Range) -> bool:
+    if x.dtype.kind != "f":
+        return bool(x.step)
+    low, high = x._ends()
+    return bool(abs(x._delta()) > 2 * np.spacing(x.dtype.type(max(abs(low), abs(high)))))
+
+
+def _extreme(f: Any, highest: bool) -> Any:
+    def position(x: Range, axis: Any = None, *, keepdims: bool = False) -> Any:
+        n = x.shape[0]
+        if not n or not _differ(x):
+            return f(x._dense(), axis=axis, keepdims=keepdims)
+        normal_axes(axis, 1)
+        out = scalar_array(x.family, np.int64(n - 1 if (x.step > 0) == highest else 0))
+        return verbs.reshape(out, (1,)) if keepdims else out
+
+    return position
+
+
+argmax.method(_extreme(argmax, True), signature=(Range,))
+argmin.method(_extreme(argmin, False), signature=(Range,))
+
+
+@sort.method
+def _(x: Range, axis: Any = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    normal_axes(axis, 1)
+    return x[::-1] if (x.step < 0) != bool(descending) else x
+
+
+@argsort.method
+def _(x: Range, axis: Any = -1, *, descending: bool = False, stable: bool = True) -> Any:
+    n = x.shape[0]
+    if not _differ(x):
+        return argsort(x._dense(), axis=axis, descending=descending, stable=stable)
+    normal_axes(axis, 1)
+    order = ranged(x.family, np.dtype(np.int64), 0, 1, n)
+    return order[::-1] if (x.step < 0) != bool(descending) else order

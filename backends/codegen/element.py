@@ -2,8 +2,8 @@
 
     def element(a0, p1, s0): ...  ->  the results, cast to the dtypes they are stored in
 
-`a0` is an element of leaf 0, `p1` the address of a leaf that gathers read, `s0` a scalar. Names of
-functions are `operation_code`, as in the thread frame; each target says what they mean.
+`a0` is an element of leaf 0, `s0` a scalar, `p1` the address of a leaf that gathers read (or of which nothing
+else is asked). Functions are called `operation_code`, as in the thread frame; each target says what they mean.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from mirabelle.backends.codegen.source import (
     Writer,
     gathered_leaves,
     inline,
+    tables,
     zero_cast,
 )
 from mirabelle.dispatch.ops import Op
@@ -60,13 +61,13 @@ def element_source(w: Writer, program: Program, results: tuple[int, ...] | None 
     `results` are the numbers of the outputs it returns (all of them, unless said).
     """
     body = Body(program, card_cast)
-    tables = gathered_leaves(program)
+    gathered, known = gathered_leaves(program), tables(program)
     value: dict[int, str] = {}
     parameters = []
     for j, dtype in enumerate(program.leaf_dtypes):
-        if -1 - j in tables:
+        if -1 - j in known:
             parameters.append(f"p{j}")
-            value[-1 - j] = f"load_{code(dtype)}(p{j}, {{}})"
+            value[-1 - j] = f"load_{code(dtype)}(p{j}, {{}})" if -1 - j in gathered else f"p{j}"
         else:
             parameters.append(f"a{j}")
             value[-1 - j] = f"a{j}"

@@ -20,7 +20,7 @@ from mirabelle.backends.codegen.element import (
     write_scalars,
 )
 from mirabelle.backends.codegen.program import Program
-from mirabelle.backends.codegen.source import CONTIGUOUS, STRETCHED, Writer, gathered_leaves
+from mirabelle.backends.codegen.source import CONTIGUOUS, STRETCHED, Writer, tables
 from mirabelle.dispatch.promotion import code
 
 # How many rows of a tile the threads of a block take at a time.
@@ -56,7 +56,7 @@ class _Frame:
         self.functions = element_source(self.w, program)
         self.index = "i8" if how.wide else "i4"
         self.n_out = len(program.outs)
-        self.tables = {-1 - r for r in gathered_leaves(program)}
+        self.tables = {-1 - r for r in tables(program)}
         dtypes = [*program.out_dtypes, *program.leaf_dtypes]
         self.labels = [f"y{j}" for j in range(self.n_out)] + [f"x{j}" for j in range(len(program.leaf_dtypes))]
         self.codes = dict(zip(self.labels, map(code, dtypes), strict=True))

@@ -25,7 +25,7 @@ from mirabelle.backends.codegen.element import (
 )
 from mirabelle.backends.codegen.gridframe import coordinates
 from mirabelle.backends.codegen.program import Program
-from mirabelle.backends.codegen.source import Writer, function_name, gathered_leaves
+from mirabelle.backends.codegen.source import Writer, function_name, tables
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.promotion import code
 
@@ -74,7 +74,7 @@ def reduce_source(program: Program, how: ReduceLayout, user: dict[int, Op]) -> K
     functions = element_source(w, program)
     n_red = len(how.operations)
     n_out = len(program.outs)
-    tables = {-1 - r for r in gathered_leaves(program)}
+    known = {-1 - r for r in tables(program)}
     reds = [f"y{j}" for j in range(n_red)]
     stored = [f"z{j}" for j in range(n_red, n_out)]
     leaves = [f"x{j}" for j in range(len(program.leaf_dtypes))]
@@ -154,9 +154,9 @@ def reduce_source(program: Program, how: ReduceLayout, user: dict[int, Op]) -> K
             place[x] = f"{x} + {terms}" if how.reduced else x
         values: list[dict[str, str]] = [{} for _ in range(lanes)]
         for i, x in enumerate(leaves):
-            if i in tables:
-                for v in values:
-                    v[x] = place[x]
+            if i in known:
+                for lane, v in enumerate(values):
+                    v[x] = f"{place[x]} + i8({lane}) * r_{x}_0" if lane else place[x]
             elif lanes > 1 and how.vectors[i] == "c":
                 w(f"q{u}_{x} = load{lanes}_{codes[x]}({place[x]}, 0)")
                 for lane, v in enumerate(values):

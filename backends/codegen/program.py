@@ -27,6 +27,7 @@ class Program:
         "name",
         "out_dtypes",
         "outs",
+        "places",
         "plans",
         "scalar_slots",
         "steps",
@@ -51,6 +52,8 @@ class Program:
                 if ref >= SCALAR:
                     slots.setdefault((ref - SCALAR, dtype), len(slots))
         self.scalar_slots = slots
+        # The leaves of which nothing is read but where their elements lie.
+        self.places = frozenset([-1 - refs[0] for sig, refs in self.steps if sig.op.name == "place"])
         self.cost = sum(sig.cost for sig, _ in self.steps) or 1
         self.name = "_".join(sig.op.name for sig, _ in self.steps)[:60] or "copy"
         # Each backend keeps here what it made of the program.
@@ -68,6 +71,10 @@ class Program:
         if ref < 0:
             return self.leaf_dtypes[-1 - ref]
         return self.steps[ref][0].out
+
+    def bytes_read(self, views: list[Any]) -> int:
+        """How many bytes of its leaves a launch reads."""
+        return sum([v.nbytes for j, v in enumerate(views) if j not in self.places])
 
     @property
     def user_functions(self) -> list[Any]:

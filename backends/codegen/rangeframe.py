@@ -24,8 +24,8 @@ from mirabelle.backends.codegen.source import (
     Layout,
     Source,
     Writer,
-    gathered_leaves,
     inline,
+    tables,
     zero_cast,
 )
 from mirabelle.dispatch.promotion import Sig, code
@@ -134,7 +134,7 @@ class RangeFrame:
         # (reference, dtype) → the name of the scratch block that holds the value.
         self.scratch: dict[tuple[int, np.dtype], str] = {}
         self.results_in_memory: dict[int, str] = {}
-        self.tables = gathered_leaves(program)
+        self.tables = tables(program)
         # (Results that lie where operands do wait in scratch, see `store_shared`.)
         self.blocked = any(self.stages.loop) or bool(layout.reduce) or layout.shared
         # The outputs that are reduced (they come first), and the names of the others.
@@ -193,10 +193,15 @@ class RangeFrame:
             w(f"{prefix}{label} = {base}{terms}")
 
     def load_leaf(self, leaf: int, index: str) -> str:
-        """A load of the element at an index; for memory that gathers read, with the offset open."""
+        """A load of the element at an index; for memory that gathers read, with the offset open. Where it lies,
+        if nothing else is asked of it.
+        """
         c = code(self.program.leaf_dtypes[leaf])
         kind = self.leaf_class(leaf)
         inner = self.layout.rank - 1
+        if leaf in self.program.places:  # (of single bytes)
+            step = {CONTIGUOUS: "", REVERSED: " * -1", STRETCHED: " * 0"}.get(kind, f" * x{leaf}_{inner}")
+            return f"(px{leaf} + ({index}){step})"
         further = " + {}" if -1 - leaf in self.tables else ""
         if kind == CONTIGUOUS:
             return f"load_{c}(px{leaf}, {index}{further})"

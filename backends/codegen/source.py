@@ -55,11 +55,12 @@ def inline(sig: Sig) -> str | None:
     op, dtype = sig.op.name, sig.ins[0]
     kind: str = dtype.kind
     c = code(dtype)
-    if op in ("copy", "cast", "where", "gather") or op.startswith("pick"):
+    if op in ("copy", "cast", "where", "gather", "place") or op.startswith("pick"):
         return {
             "copy": "{0}",
             "cast": "{0}",
             "gather": "{0}",
+            "place": "{0} - {1}",
             "where": f"where_{code(sig.out)}({{0}}, {{1}}, {{2}})",
         }.get(op)
     if sig.op.scalar is not None:
@@ -246,11 +247,14 @@ class Body:
     def expression(self, k: int, value: dict[int, str]) -> str:
         """The expression of step `k`, given the names of the values it reads.
 
-        For a gather, `value` holds a load of its memory with the offset left open: "load(p, {})".
+        For a gather, `value` holds a load of its memory with the offset left open: "load(p, {})"; for a place,
+        where the element lies.
         """
         sig, refs = self.program.steps[k]
         if sig.op.name == "gather":
             return value[refs[0]].format(self.offset(refs[1], value))
+        if sig.op.name == "place":
+            return f"{value[refs[0]]} - {self.offset(refs[1], value)}"
         names = []
         for ref, wanted in zip(refs, sig.ins, strict=True):
             if ref >= SCALAR:
@@ -280,6 +284,11 @@ def result_cast(expression: str, sig: Sig) -> str:
 def gathered_leaves(program: Program) -> set[int]:
     """The references of leaves that only gathers read."""
     return {refs[0] for sig, refs in program.steps if sig.op.name == "gather"}
+
+
+def tables(program: Program) -> set[int]:
+    """The references of leaves of which operations want to know where an element lies."""
+    return gathered_leaves(program) | {-1 - j for j in program.places}
 
 
 def thread_source(program: Program, ranks: int) -> Source:
@@ -312,9 +321,12 @@ def thread_source(program: Program, ranks: int) -> Source:
             w(f"{label} = {label} + c{d} * load_i8(args, {base + 1 + d})")
     _load_scalars(w, program, position)
     value: dict[int, str] = {}
-    tables = gathered_leaves(program)
+    gathered = gathered_leaves(program)
     for j, dtype in enumerate(program.leaf_dtypes):
-        if -1 - j in tables:
+        if j in program.places:
+            value[-1 - j] = f"x{j}"
+            continue
+        if -1 - j in gathered:
             value[-1 - j] = f"{_value_load(dtype)}(x{j}, {{}})"
             continue
         w(f"a{j} = {_value_load(dtype)}(x{j}, 0)")

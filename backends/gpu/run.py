@@ -56,7 +56,7 @@ def _(dest: GPUArray, src: Broadcasted) -> Any:
     if counters.active:
         counters.add(
             launches=1,
-            bytes_read=sum(v.nbytes for v in views),
+            bytes_read=program.bytes_read(views),
             bytes_written=sum(o.nbytes for o in outs),
         )
     if target.size:

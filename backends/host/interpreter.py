@@ -151,6 +151,8 @@ def numpy_callable(sig: Sig) -> tuple[Callable[..., Any], bool]:
         return (lambda x: x), False
     if op.name == "gather":
         return gathered, False
+    if op.name == "place":
+        return placed, False
     if op.name == "real":
         return (lambda x: np.asarray(x).real), False
     if op.name == "imag":
@@ -186,6 +188,16 @@ def gathered(base: np.ndarray, offset: Any) -> np.ndarray:
         position = np.broadcast_to(position, np.broadcast_shapes(position.shape, base.shape))
     memory = np.lib.stride_tricks.as_strided(base[(0,) * base.ndim + (...,)], (1 << 40,), (itemsize,))
     return memory.take(position)
+
+
+def placed(memory: np.ndarray, address: int) -> np.ndarray:
+    """How many bytes behind an address each element lies."""
+    found: Any = np.full((1,) * memory.ndim, memory.__array_interface__["data"][0] - int(address))
+    for d, (n, s) in enumerate(zip(memory.shape, memory.strides, strict=True)):
+        if s and n > 1:
+            found = found + (np.arange(n, dtype=np.int64) * s).reshape((-1,) + (1,) * (memory.ndim - d - 1))
+    # (New memory, which later steps may write to.)
+    return found if found.shape == memory.shape else np.array(np.broadcast_to(found, memory.shape))  # type: ignore[no-any-return]
 
 
 def _each(scalar: Callable[..., Any], out: np.dtype) -> Callable[..., Any]:

@@ -149,7 +149,7 @@ def fused(src: Reduced, together: list[Reduced], outs: list[np.ndarray]) -> None
     if counters.active:
         counters.add(
             launches=1,
-            bytes_read=sum(v.nbytes for v in views),
+            bytes_read=program.bytes_read(views),
             bytes_written=sum(o.nbytes for o in (*outs, *plain)),
         )
     shape = request.shape

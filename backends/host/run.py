@@ -64,7 +64,7 @@ def statement(program: Program, views: list[Any], scalars: list[Any], outs: list
     if counters.active:
         counters.add(
             launches=1,
-            bytes_read=sum(v.nbytes for v in views),
+            bytes_read=program.bytes_read(views),
             bytes_written=sum(o.nbytes for o in outs),
         )
     n = outs[0].size

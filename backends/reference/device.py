@@ -13,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.reference import RefBuffer, RefView
+from mirabelle.arraytypes.reference import SHIFT, RefBuffer, RefView
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import Sig
 
-# Device addresses: the buffer's number above, the byte within it below.
-_SHIFT = 40
 _CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16", "f16", "c32")
 
 
@@ -33,14 +31,14 @@ class Memory:
     def address(self, view: RefView) -> int:
         """The address of the first element of a view, which the launch may now touch."""
         self.buffers[view.buffer.name] = view.buffer
-        return (view.buffer.name << _SHIFT) + view.offset
+        return view.buffer.address + view.offset
 
     def adopt(self, buffer: RefBuffer) -> int:
         self.buffers[buffer.name] = buffer
-        return buffer.name << _SHIFT
+        return buffer.address
 
     def find(self, address: int, dtype: np.dtype) -> tuple[np.ndarray, int]:
-        number, offset = address >> _SHIFT, address & ((1 << _SHIFT) - 1)
+        number, offset = address >> SHIFT, address & ((1 << SHIFT) - 1)
         buffer = self.buffers.get(number)
         if buffer is None:
             raise DeviceError(

@@ -44,7 +44,7 @@ def _(dest: RefArray, src: Broadcasted) -> Any:
 
 def run(program: Program, views: list[RefView], scalars: list[Any], outs: list[RefView]) -> None:
     """One launch of a program's thread kernel."""
-    count(views, outs)
+    count(views, outs, program)
     shape = outs[0].shape
     memory = Memory()
     operands = [*outs, *views]
@@ -55,11 +55,11 @@ def run(program: Program, views: list[RefView], scalars: list[Any], outs: list[R
     execute(kernel_of(program, len(shape)), program, memory, words, outs[0].size)
 
 
-def count(views: list[RefView], outs: list[RefView]) -> None:
+def count(views: list[RefView], outs: list[RefView], program: Program | None = None) -> None:
     if counters.active:
         counters.add(
             launches=1,
-            bytes_read=sum(v.nbytes for v in views),
+            bytes_read=sum(v.nbytes for v in views) if program is None else program.bytes_read(views),
             bytes_written=sum(o.nbytes for o in outs),
         )
 
@@ -141,7 +141,7 @@ def _(dest: RefArray, src: Reduced) -> Any:
     stored = [RefArray._empty(n.shape, n.dtype) for n in request.stored]
     program = program_for(request, tuple(r.dtype for r in together) + tuple(n.dtype for n in request.stored))
     views = [leaf.view for leaf in request.leaves]
-    count(views, [*outs, *stored])
+    count(views, [*outs, *stored], program)
     reduce(program, request.shape, src.axes, views, request.scalars, together, outs, stored)
     for r, out in zip(together[1:], outs[1:], strict=True):
         settle(r, Leaf(out))

@@ -21,6 +21,7 @@ PARTS = {
     "graphs": "fifty small kernels, launched and as one CUDA graph",
     "cold": "an expression nobody has compiled yet, in a first and in a second process",
     "reductions": "reductions and scans beside CuPy's, JAX's and torch's",
+    "ranges": "evenly spaced numbers in expressions beside CuPy's arange",
     "npkernels": "the NumPy programs of npkernels beside CuPy",
     "paper": "the Julia paper's figures 1 to 3 beside CuPy and JAX",
 }

@@ -12,6 +12,7 @@ from mirabelle.arraytypes.structured import (  # noqa: F401 - they add methods
     factored,
     fallback,
     fill_rules,
+    half_rules,
     implicit,
     inverse,
     kronecker,

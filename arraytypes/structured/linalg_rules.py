@@ -258,6 +258,15 @@ def _(x1: Mirrored, x2: AbstractArray) -> Any:
     return refusing("solve", "mirrored_solve", a.parts[0], b, upper=a.uplo == "U", hermitian=a.hermitian)
 
 
+@solving.slogdet.method
+def _(x: Mirrored) -> Any:
+    if x.carries_derivatives or not library.has(x.family, "mirrored_slogdet"):
+        return solving.slogdet(verbs.dense(x))
+    return SlogdetResult(
+        *call("slogdet", "mirrored_slogdet", read_half(x), upper=x.uplo == "U", hermitian=x.hermitian)
+    )
+
+
 @solving.inv.method
 def _(x: Mirrored) -> Any:
     return generic_class(type(x))(call("inv", "linalg.inv", verbs.dense(x)))

@@ -79,8 +79,10 @@ class _Builder:
         return -1 - j
 
     def scalar(self, a: Any) -> int:
-        # 0.0 equals -0.0 and NaN does not equal itself: those are told apart by their text.
-        key = (type(a), a) if a == a and a != 0 else (type(a), repr(a))
+        # 0.0 equals -0.0 and NaN does not equal itself: those are told apart by their text, as complex numbers
+        # are, whose parts may do so.
+        plain = a == a and a != 0 and not isinstance(a, (complex, np.complexfloating))
+        key = (type(a), a) if plain else (type(a), repr(a))
         j = self.index.get(key)
         if j is None:
             j = self.index[key] = len(self.scalars)

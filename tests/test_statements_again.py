@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mirabelle as mb
-from mirabelle.backends.host import kernels, shortcuts
+from mirabelle.backends.host import direct, kernels, shortcuts
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.tree import Broadcasted
 
@@ -58,6 +58,9 @@ STATEMENTS = {
     "overlapping": "x[1:] = x[:-1] * 0.5 + y[1:]",
     "a choice": "x[1:] = where(y[1:] > 0.5, z[1:], y[:-1])",
     "of whole arrays": "x[1:] = y[1:] + z[1:]",
+    "whole arrays in place": "x += y; x *= s; x -= y * z; x += x * s; z += x; y *= 1 - z",
+    "whole arrays, with readers": "t = x + 0; u = x * s; x += y; x -= u; z += t; v = x[1:]; x *= y; z[1:] += v",
+    "whole arrays by their sums": "t = sum_(x, axis=0); x += y; x /= sum_(x); x += t / 99; w = x[3]; x -= y",
     "powers": "x[1:, 1:] = y[1:, 1:] ** 2 + z[1:, 1:] ** 3",
     "a function": "x[1:] = sqrt(y[1:])",
     "a function, in place": "x[2:] = sqrt(x[2:] * x[2:])",
@@ -95,8 +98,11 @@ def do(text, scope, of):
     exec(text, {**functions, "np_float32": np.float32, "np_float64": np.float64}, scope)
 
 
+@pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_they_do_what_they_did(name):
+def test_they_do_what_they_did(name, in_place, monkeypatch):
+    if in_place:  # whatever the size
+        monkeypatch.setattr(direct, "_IN_PLACE", 1)
     rng = np.random.default_rng(0)
     shapes = {"x": (N, N), "y": (N, N), "z": (N, N), "r": (N,), "c": (N, 1)}
     plain = {k: rng.random(shape) for k, shape in shapes.items()}
@@ -112,11 +118,61 @@ def test_they_do_what_they_did(name):
             mb.materialize(ours["y"])
         # (Cubes are products here, and powers there.)
         close = {"powers": 1e-15, "what was stored": 1e-15} | dict.fromkeys(
-            ("and reduced", "a sum within", "larger sums"), 1e-12
+            ("and reduced", "a sum within", "larger sums", "whole arrays by their sums"), 1e-11
         )
         np.testing.assert_allclose(
             mb.to_numpy(ours["x"]), plain["x"], rtol=close.get(name, 0), err_msg=f"{name}, {turn}"
         )
+
+
+def address(x):
+    return verbs.leaf_of(x).view.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128, np.int32])
+def test_large_arrays_stay_where_they_are(dtype):
+    n = direct._IN_PLACE // np.dtype(dtype).itemsize
+    x, y = mb.HostArray(np.zeros(n, dtype)), mb.HostArray(np.ones(n, dtype))
+    s = dtype(2) if np.dtype(dtype).kind == "i" else dtype(2).item()
+    at = None
+    for turn in range(60):
+        if turn == 30:  # (known by then)
+            at = address(x)
+        x += y
+        x -= s * y
+        x += y
+    assert (address(x) == at or not native.used()) and mb.to_numpy(x).any() == 0
+    # Whoever reads the old contents keeps them.
+    total, after, shown, part = mb.sum(x), x + 5, np.asarray(x), x[1:3]
+    x += y
+    assert address(x) != at
+    assert float(mb.real(total)) == 0 and mb.to_numpy(after)[0] == 5 and shown[0] == 0
+    assert mb.to_numpy(part).tolist() == [1, 1]  # (a view shows what is written)
+    del shown, total, after, part
+    for _ in range(2):  # (into memory of its own)
+        x -= y
+        x += y
+    at = address(x)
+    z = x  # one array of two names
+    for _ in range(30):
+        x += y
+    assert (address(x) == at or not native.used()) and z is x and mb.to_numpy(z)[-1] == 31
+    w = mb.copy(x)
+    for _ in range(12):
+        w += y
+        x -= y
+    assert mb.to_numpy(w)[0] == 43 and mb.to_numpy(x)[0] == 19
+
+
+def test_complex_numbers_that_differ_in_the_sign_of_a_zero():
+    n = 1 << 13
+    x = np.full(n, complex(-0.0, -0.0))
+    ours = mb.HostArray(x)
+    for above, below in (((1, 0.0), (1, -0.0)), ((1, -0.0), (1, 0.0)), ((1, -0.0), (1, -0.0))) * 10:
+        a, b = complex(*above), complex(*below)
+        found = mb.copysign(1.0, mb.imag(ours + a)) - 2 * mb.copysign(1.0, mb.imag(ours + b))
+        expected = np.copysign(1.0, (x + a).imag) - 2 * np.copysign(1.0, (x + b).imag)
+        np.testing.assert_array_equal(mb.to_numpy(found), expected)
 
 
 def test_most_are_known_again():

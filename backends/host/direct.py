@@ -593,6 +593,39 @@ def _(array: Any, index: type, value: type) -> Any:
     return native.module().Setter(shortcuts.known, setitem, kind)
 
 
+# From so many bytes on, finding out that a result may be written where it belongs takes less time than to have
+# it in other memory, which the caches must hold too.
+_IN_PLACE = 1 << 16
+# The references, in `in_place`, to a leaf that only a handle and the tree that is written to it hold.
+_sole = 1 << 30
+
+
+def in_place(leaf: Leaf, tree: Broadcasted) -> bool:
+    """Write a tree that was met before to the memory of a leaf, which its last operation reads, if nobody else
+    does; else do nothing."""
+    args = tree.args
+    if args is None or leaf.root is not None or leaf.parts or tree.sig.out != leaf.dtype or recording.active:
+        return False
+    uses = 0
+    for a in args:
+        uses += a is leaf
+    if not uses or sys.getrefcount(leaf) - uses > _sole:
+        return False
+    # (An array of NumPy's made from it holds its view.)
+    view = leaf.view
+    if sys.getrefcount(view) > 3 or isinstance(view.base, np.ndarray):
+        return False
+    del args, a
+    if not shortcuts.stored(tree, view):
+        return False
+    leaf.writes += 1
+    leaf.reducers = None
+    tree.value = leaf
+    tree.args = None
+    tree.size = 0
+    return True
+
+
 @verbs.assign.generated(signature=(HostArray, HostArray))
 def _(array: Any, values: Any) -> Any:
     general = verbs.assign.core.resolve((DenseArray, DenseArray)).implementation
@@ -610,7 +643,12 @@ def _(array: Any, values: Any) -> Any:
             and usable()
         ):
             if type(new) is not Leaf:
-                new = new.value or shortcuts.evaluated(new) or _evaluate(new)
+                kept = new.value
+                size = math.prod(node.shape) * node.dtype.itemsize
+                if kept is None and size >= _IN_PLACE and in_place(node, new):
+                    return dest
+                kept = kept or shortcuts.evaluated(new) or _evaluate(new)
+                new = kept
                 if new is not None:
                     value._node = new
             if (
@@ -667,3 +705,11 @@ def _calibrate_writes() -> None:
         view = x[1:]
         verbs.assign(view, y[1:] * 2.0)
     _unshared = min(seen)
+    global _sole
+    _sole = Probe(0)
+    seen.clear()
+    x = HostArray(np.zeros(_IN_PLACE >> 3))
+    y = HostArray(np.zeros(_IN_PLACE >> 3))
+    for _ in range(3):
+        x += y
+    _sole = min(seen)

@@ -200,8 +200,9 @@ class _Halo(shortcuts.Statement):
         for number, word in self.number_words(request, plan, program).items():
             numbers.append((word, number))
         statement = _in_c.Statement(
-            plan.kernel.address, plan.rows, plan.inner, settings.thread_size, words, plan.addresses[0],
-            target.shape, target.strides, target.dtype, "C", [], plan.launch, plan.kernel, False,
+            plan.kernel.address, plan.rows, plan.inner, settings.thread_size * plan.least, words,
+            plan.addresses[0], target.shape, target.strides, target.dtype, "C", [], plan.launch, plan.kernel,
+            False,
         )  # fmt: skip
         return statement, address_of(target) - address_of(self.target), sources, numbers
 

@@ -219,6 +219,10 @@ def scalar_block(program: Program, scalars: list[Any]) -> list[int]:
     return words
 
 
+# Programs of so many additions an element wait for memory.
+_CHEAP = 3
+
+
 class LaunchPlan:
     """All of a launch that does not depend on addresses and the values of scalars."""
 
@@ -227,6 +231,7 @@ class LaunchPlan:
         "copied",
         "inner",
         "kernel",
+        "least",
         "pack",
         "pieces",
         "program",
@@ -253,6 +258,10 @@ class LaunchPlan:
         self.pack = struct.Struct(f"{len(words)}q").pack
         self.program = program
         self.rows, self.inner = math.prod(sizes[:-1]), sizes[-1]
+        # Threads are worth their while for so many times `thread_size`: of what is cheap for as many bytes as
+        # there would be of complex numbers.
+        widest = max([d.itemsize for d in program.out_dtypes])
+        self.least = max(1, min(4, 16 // widest)) if program.cost <= _CHEAP else 1
         self.tiled = arrangement.tiled
         self.kernel = watched(entry.kernel, program) if program.user_functions else entry.kernel
 
@@ -270,7 +279,7 @@ class LaunchPlan:
     def launch(self, words: list[int]) -> None:
         """Run it on an argument block."""
         rows, inner, kernel = self.rows, self.inner, self.kernel
-        if rows * inner < settings.thread_size or settings.num_threads < 2:
+        if rows * inner < settings.thread_size * self.least or settings.num_threads < 2:
             block = self.pack(*words)
             kernel(address_of_bytes(block), 0, rows, 0, inner, 0, 1, 0)
             return

@@ -124,6 +124,10 @@ def note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any], times: 
     del statements[EACH:]
 
 
+# The types of numbers that a statement is told anew each time.
+_NUMBERS = frozenset((float, int, complex, np.float64, np.float32))
+
+
 class Unfit(Exception):
     """The tree has something that no statement says."""
 
@@ -218,7 +222,7 @@ class Statement:
         for a in args:
             count = next(references)
             kind = type(a)
-            if kind is float or kind is int or kind is np.float64 or kind is np.float32:
+            if kind in _NUMBERS:
                 self.numbers[len(self.items)] = a
                 self.items.append(Item(_SCALAR, kind))
             elif kind is Leaf:
@@ -295,7 +299,7 @@ class Statement:
         self._place_leaves(request, plan, len(outs), rows)
         self._place_numbers(request, plan, program)
         return _in_c.Statement(
-            plan.kernel.address, plan.rows, plan.inner, settings.thread_size,
+            plan.kernel.address, plan.rows, plan.inner, settings.thread_size * plan.least,
             list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, order,
             [item.said() for item in self.items], plan.launch, plan.kernel,
             order == "C" and layout.in_order(target.shape, views),
@@ -335,7 +339,8 @@ class Statement:
                 for j, s in enumerate(request.scalars)
                 if type(s) is type(value) and ((s == value and s != 0) or repr(s) == repr(value))
             )
-            if j not in words or (j in first and not value):
+            # (Complex numbers that are equal may differ in the sign of a zero.)
+            if j not in words or (j in first and (not value or type(value) is complex)):
                 raise Unfit
             at, item.dtype = words[j]
             if j in first:

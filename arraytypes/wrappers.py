@@ -532,6 +532,10 @@ def _sayable(dims: _Places) -> bool:
 
 def _composed(shape: tuple[int, ...], first: tuple[Any, ...], second: tuple[Any, ...]) -> Any:
     """The index that gives x[first][second] of an array at once; None if none does."""
+    if first[-1] is Ellipsis is second[-1]:
+        once = _composed_simply(shape, first, second)
+        if once is not None:
+            return once
     fixed: dict[int | None, int] = {}
     dims = _places([(d, range(n)) for d, n in enumerate(shape)], first, fixed)
     dims = _places(dims, second, fixed)
@@ -547,6 +551,35 @@ def _composed(shape: tuple[int, ...], first: tuple[Any, ...], second: tuple[Any,
         made.append(_slice(places))
         at = d + 1
     return (*made, *[fixed[k] for k in range(at, len(shape))], Ellipsis)
+
+
+def _composed_simply(shape: tuple[int, ...], first: tuple[Any, ...], second: tuple[Any, ...]) -> Any:
+    """The same of numbers and slices with an ellipsis behind them, as nearly all are; None for others."""
+    made: list[Any] = []
+    given, further = len(first) - 1, len(second) - 1
+    k = 0
+    for d, n in enumerate(shape):
+        i = first[d] if d < given else _ALL
+        kind = type(i)
+        if kind is int:
+            made.append(i)
+            continue
+        if kind is not slice:
+            return None
+        if k < further:
+            j = second[k]
+            kind = type(j)
+            if kind is not slice and kind is not int:
+                return None
+            places = range(n)[i][j]
+            i = places if kind is int else _slice(places)
+            k += 1
+        made.append(i)
+    made.append(Ellipsis)
+    return tuple(made)
+
+
+_ALL = slice(None)
 
 
 def _past(x: PermutedDims, index: tuple[Any, ...]) -> Any:

@@ -575,6 +575,8 @@ def _composed_simply(shape: tuple[int, ...], first: tuple[Any, ...], second: tup
             i = places if kind is int else _slice(places)
             k += 1
         made.append(i)
+    if k < further or given > len(shape):  # (a new dimension is among the rest)
+        return None
     made.append(Ellipsis)
     return tuple(made)
 

@@ -1,5 +1,8 @@
 """Indexing with masks, integer arrays and lists: reads are fused gathers, writes are scatters."""
 
+import math
+import random
+
 import numpy as np
 import pytest
 from compare import assert_closed, assert_same
@@ -9,6 +12,7 @@ from kinds import LEAVES, PLAIN, SINGLE
 from samples import DTYPES, ids, ordinary
 
 import mirabelle as mb
+from mirabelle.arraytypes.wrappers import _composed
 
 single = pytest.mark.parametrize("kind", [k for k in SINGLE if "stretched" not in k.wrappers], ids=repr)
 leaves = pytest.mark.parametrize("kind", LEAVES.values(), ids=repr)
@@ -328,3 +332,33 @@ def test_large_masks_pick_and_write_the_same(chance, order):
     with pytest.raises(IndexError):
         x[mb.HostArray(mask.T.copy())]
     np.testing.assert_array_equal(mb.to_numpy(x), plain)
+
+
+def test_parts_of_parts_are_composed():
+    """An index of an index, as one: with new dimensions, numbers from behind and slices of any step."""
+    pick = random.Random(0)
+
+    def some(shape):
+        out = []
+        for n in shape:
+            kind = pick.random()
+            if kind < 0.15:
+                out.append(None)
+            if kind < 0.35 and n:
+                out.append(pick.randrange(-n, n))
+            elif kind < 0.85:
+                ends = [pick.choice([None, *range(-6, 7)]) for _ in range(2)]
+                out.append(slice(*ends, pick.choice([None, 1, -1, 2, -2, 3])))
+            else:
+                break
+        return (*out, *[None] * (pick.random() < 0.1), ...)
+
+    for _ in range(4000):
+        shape = tuple(pick.randrange(6) for _ in range(pick.randrange(1, 4)))
+        x = np.arange(math.prod(shape)).reshape(shape)
+        first = some(shape)
+        second = some(x[first].shape)
+        once = _composed(shape, first, second)
+        if once is not None:
+            np.testing.assert_array_equal(x[once], x[first][second], err_msg=f"{shape} {first} {second}")
+            assert x[once].shape == x[first][second].shape

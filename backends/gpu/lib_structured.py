@@ -74,6 +74,11 @@ def _(xp: Any, a: Any, b: Any, *, upper: bool, hermitian: bool) -> Any:
     return solve(xp, mirrored(xp, a, upper, hermitian), b)
 
 
+@routine("mirrored_slogdet")
+def _(xp: Any, a: Any, *, upper: bool, hermitian: bool) -> Any:
+    return slogdet(xp, mirrored(xp, a, upper, hermitian))
+
+
 # Tridiagonal matrices
 
 

@@ -226,9 +226,11 @@ def _launcher(
     """The launch of one pass, and into how many parts it cuts what is reduced."""
     outputs, length = math.prod(kept_sizes), math.prod(red_sizes)
     first = n_red + n_stored
+    # (Of some leaves no element is read, but found out where it lies: an integer.)
+    read = [8 if j in program.places else size for j, size in enumerate(itemsizes[first:])]
     lanes, vectors = 1, ""
     if across and aligned and len(red_sizes) == 1 and not n_stored:
-        lanes, vectors = _lanes(length, kept_strides[first:], red_strides[first:], itemsizes[first:])
+        lanes, vectors = _lanes(length, kept_strides[first:], red_strides[first:], read)
     wide, high = _block(across, outputs, kept_sizes, length, lanes)
     teams, members = (high, wide) if across else (wide, high)
     columns = -(-outputs // teams)
@@ -239,7 +241,7 @@ def _launcher(
     chunk = -(-length // splits) if length else 1
     chunk = -(-chunk // (lanes * 4)) * (lanes * 4) if splits > 1 else max(chunk, 1)
     splits = max(1, -(-length // chunk))
-    unroll = max(1, min(8, IN_FLIGHT // (lanes * max(itemsizes[first:], default=8)))) if across else 4
+    unroll = max(1, min(8, IN_FLIGHT // (lanes * max(read, default=8)))) if across else 4
     if len(program.steps) >= LARGE:
         unroll = 1  # (it has loads enough on their way, and needs the registers)
     layout = ReduceLayout(

@@ -611,9 +611,11 @@ def in_place(leaf: Leaf, tree: Broadcasted) -> bool:
         uses += a is leaf
     if not uses or sys.getrefcount(leaf) - uses > _sole:
         return False
-    # (An array of NumPy's made from it holds its view.)
+    # (An array of NumPy's made from it holds its view. What an attribute gives is held by the call alone.)
+    if sys.getrefcount(leaf.view) > 2:
+        return False
     view = leaf.view
-    if sys.getrefcount(view) > 3 or isinstance(view.base, np.ndarray):
+    if isinstance(view.base, np.ndarray):
         return False
     del args, a
     if not shortcuts.stored(tree, view):

@@ -41,6 +41,10 @@ def product(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.n
     dtype = a.dtype if a.dtype == b.dtype else np.result_type(a.dtype, b.dtype)
     char = dtype.char
     if char in "dfDF":
+        if out is None and a.ndim + b.ndim == 3 and a.dtype == b.dtype:
+            rows, x = (b, a) if a.ndim == 1 else (a, b)
+            if rows.strides[1] == rows.itemsize and x.strides[0] > 0:
+                return np.matmul(a, b)  # type: ignore[no-any-return]
         a, b = _as(a, dtype), _as(b, dtype)
         if a.ndim == 1 == b.ndim or (out is None and (a.size + b.size < SMALL or _plain(a, b))):
             result = np.matmul(a, b)

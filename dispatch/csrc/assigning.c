@@ -10,8 +10,11 @@ typedef struct {
     vectorcallfunc vectorcall;
     PyObject *known, *python;
     int kind;
-    unsigned unknown;
+    unsigned unknown, idle;
 } Setter;
+
+/* After so many unknown statements, one after the other, few are looked at. */
+#define IDLE 2048u
 
 int
 unchanged(void)
@@ -118,13 +121,15 @@ of_itself(PyObject *x, PyObject *index, PyObject *value)
 static int
 compute(Setter *self, PyObject *value)
 {
-    static const unsigned every[] = {7, 8, 9};
+    static const unsigned every[] = {7, 8, 9}, seldom[] = {63, 64, 65};
     PyObject *tree = SLOT(value, state.handle_node);
     if (tree == NULL || !IS_NODE(tree) || has_value((Node *)tree))
         return tree != NULL;
     int held = Py_REFCNT(value) > 1;
     unsigned met = self->unknown++;
-    if (!held && met % every[met / 72 % 3] == 0)
+    /* (Where none has come back for long, as in loops over parts that shrink, it is in vain.) */
+    self->idle += self->idle < IDLE;
+    if (!held && met % (self->idle < IDLE ? every[met / 72 % 3] : seldom[met / 576 % 3]) == 0)
         return 0;
     PyObject *leaf = NULL;
     if (held)
@@ -149,8 +154,11 @@ setter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
     Setter *self = (Setter *)callable;
     if (names == NULL && PyVectorcall_NARGS(flags) == 3) {
         int done = 0;
-        if (self->kind == TREE)
+        if (self->kind == TREE) {
             done = again(self->known, args[0], args[1], args[2]);
+            if (done > 0)
+                self->idle = 0;
+        }
         else if (self->kind == VIEW)
             done = of_itself(args[0], args[1], args[2]);
         if (!done && (self->kind != TREE || compute(self, args[2])))

@@ -18,7 +18,7 @@ from mirabelle.arraytypes.methods import NumpyMethods
 from mirabelle.arraytypes.parametric import ArrayMeta
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.errors import PlaceError
-from mirabelle.dispatch.policy import scalar_access
+from mirabelle.dispatch.policy import scalar_access, writing
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import is_element
 
@@ -38,7 +38,15 @@ def _inplace(verb: Any) -> Any:
     assign = verbs.assign.core.table
 
     def inplace(self: Any, other: Any, /) -> Any:
-        result = method(self, other)
+        leaf = self._shared()
+        if leaf is None:
+            result = method(self, other)
+        else:
+            writing.leaf = leaf
+            try:
+                result = method(self, other)
+            finally:
+                writing.leaf = None
         if result is NotImplemented:
             return result
         if not self.ndim and not np.can_cast(result.dtype, self.dtype, "same_kind"):
@@ -91,6 +99,10 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     @classmethod
     def _class_attributes(cls, parameters: tuple[Any, ...]) -> dict[str, Any]:
         return {}
+
+    def _shared(self) -> Any:
+        """The leaf of its memory, if others can write there too; else None."""
+        return None
 
     # What it is
 

@@ -44,7 +44,7 @@ from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.schedule import pure, survivors
-from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced
+from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, adopted
 
 
 @verbs.setitem.method
@@ -209,7 +209,7 @@ def write(dest: Any, source: Any) -> None:
     leaf = verbs.leaf_of(root)
     node = None
     exact = type(source) is not Leaf and source.shape == dest.shape and source.dtype == dest.dtype
-    if leaf.foreign:
+    if not adopted(leaf):
         write_foreign(family, dest, leaf, source)
         return
     if (

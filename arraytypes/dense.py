@@ -23,7 +23,7 @@ from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_cl
 from mirabelle.dispatch import counters, native, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version, destination, is_element
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version, adopted, destination, is_element
 
 _new = object.__new__
 
@@ -99,6 +99,10 @@ class DenseArray(AbstractArray):
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return self._node.shape
+
+    def _shared(self) -> Any:
+        node = self._node
+        return node if node.foreign and not adopted(node) else None
 
     @property
     def evaluated(self) -> bool:

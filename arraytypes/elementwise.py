@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import math
 import numbers
 import operator
 import warnings
@@ -358,9 +359,30 @@ def checked_int(op: Op, sig: Sig, types: tuple[type, ...], build: Callable[..., 
 def at_once(h: Any) -> Any:
     """Evaluate a new node if it may not wait: eager mode, foreign memory, a tree grown large."""
     node = h._node
-    if type(node) is Broadcasted and (too_large(node) or policy.is_eager()):
-        return verbs.materialize(h)
+    if type(node) is Broadcasted:
+        eager = policy.is_eager()
+        if policy.writing.leaf is not None and not eager and _written_next(node):
+            return h
+        if eager or too_large(node):
+            return verbs.materialize(h)
     return h
+
+
+# Below so many bytes a result goes sooner by way of memory of its own.
+_LARGE = 1 << 16
+
+
+def _written_next(node: Broadcasted) -> bool:
+    """Is it the whole of a statement like `x += y`, about to be written where others can write, too?"""
+    leaf, policy.writing.leaf = policy.writing.leaf, None
+    first: Any = node.args and node.args[0]
+    return (
+        type(first) is Leaf
+        and (first is leaf or first.root is leaf)
+        and type(leaf.view) is np.ndarray
+        and math.prod(node.shape) * node.dtype.itemsize >= _LARGE
+        and node.size % FOREIGN <= settings.tree_limit
+    )
 
 
 native.tell(at_once=at_once)

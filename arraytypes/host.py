@@ -13,7 +13,7 @@ from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.styles import HOST
-from mirabelle.dispatch.tree import Leaf
+from mirabelle.dispatch.tree import Leaf, adopted
 
 
 class HostArray(DenseArray):
@@ -90,7 +90,8 @@ def _native(x: np.ndarray) -> np.ndarray:
 def share(x: np.ndarray) -> Any:
     """A HostArray over the memory of a NumPy array: writes go both ways.
 
-    Expressions over it are evaluated at once, because NumPy may write to it at any time.
+    Expressions over it are evaluated at once, because NumPy may write to it at any time, as long as anybody
+    holds the NumPy array.
     """
     view = _native(x)
     return wrap(HostArray, Leaf(view, foreign=view is x or view.base is not None))
@@ -99,7 +100,8 @@ def share(x: np.ndarray) -> Any:
 @verbs.numpy_view.method
 def _(x: HostArray, dtype: Any = None, copy: Any = None) -> np.ndarray:
     leaf = verbs.leaf_of(x)
-    return exported(leaf.view, leaf.foreign, dtype, copy)
+    shared = not adopted(leaf)
+    return exported(leaf.view, shared, dtype, copy)
 
 
 def exported(view: np.ndarray, foreign: bool, dtype: Any, copy: Any) -> np.ndarray:

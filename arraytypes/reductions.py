@@ -21,7 +21,7 @@ from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import operations
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, adopted
 
 
 class Reduction:
@@ -145,7 +145,7 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     if family._reduction_made is not None:
         family._reduction_made(node)
     h = wrap(family, node)
-    if policy.is_eager() or (type(version) is Leaf and version.foreign):
+    if policy.is_eager() or (type(version) is Leaf and not adopted(version)):
         return verbs.materialize(h)
     return h
 

@@ -99,6 +99,9 @@ class Wrapper(AbstractArray):
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return self._shape
 
+    def _shared(self) -> Any:
+        return self._parent._shared()
+
     def _show(self, view: Any) -> Any:
         """The rule: what `self` shows of a strided view of its parent."""
         raise NotImplementedError(f"{type(self).__name__} must implement _show.")
@@ -345,8 +348,9 @@ def _(x: Wrapper, dtype: Any = None, copy: Any = None) -> np.ndarray:
         if family.home.kind == "traced":  # whose values are computed where they are asked for
             return verbs.numpy_view(verbs.copy(x), dtype, copy)  # type: ignore[no-any-return]
         return verbs.numpy_view(root_of(x), dtype, copy)  # refuses, with the cure
+    shared = x._shared() is not None  # (before a part of the memory is held)
     leaf = verbs.leaf_of(x)
-    return exported(leaf.view, leaf.foreign and x.writable, dtype, copy)
+    return exported(leaf.view, shared and leaf.foreign and x.writable, dtype, copy)
 
 
 @verbs.similar.method

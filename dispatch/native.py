@@ -37,7 +37,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-_VERSION = 7
+_VERSION = 8
 
 
 def _found() -> tuple[Any, str]:

@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import sys
+import threading
 from collections.abc import Iterator
+from typing import Any
 
 from mirabelle.dispatch import counters
 from mirabelle.dispatch.errors import ScalarAccessError
@@ -25,6 +27,14 @@ _eager: contextvars.ContextVar[bool] = contextvars.ContextVar("mirabelle_eager",
 # How many `eager` blocks are open anywhere.
 eager_blocks = 0
 _lock = ForkLock()
+
+
+class _Writing(threading.local):
+    # The leaf of others' memory that the statement is about to write its own result to.
+    leaf: Any = None
+
+
+writing = _Writing()
 
 
 @contextlib.contextmanager

@@ -188,6 +188,26 @@ class Leaf(LeafFields):
         return f"Leaf({self.dtype.name}, shape={self.shape})"
 
 
+def _adopted(leaf: Any) -> bool:
+    """Can nobody else write to a leaf's memory, or not any more?
+
+    What was another's is ours once nobody else holds its array.
+    """
+    if not leaf.foreign:
+        return True
+    if type(leaf.view) is not np.ndarray or leaf.root is not None or sys.getrefcount(leaf.view) > 2:
+        return False
+    flags = leaf.view.flags
+    if not (flags.owndata and flags.writeable) or weakref.getweakrefcount(leaf.view):
+        return False
+    leaf.foreign = False
+    leaf.size = 0
+    return True
+
+
+adopted: Callable[[Any], bool] = native.module().adopted if native.used() else _adopted
+
+
 class Broadcasted(NodeFields):
     """An elementwise operation on versions and scalars, with its shape and dtype known.
 

@@ -182,7 +182,7 @@ register_leaf("cuda_pending", mb.CuArray, lambda x: mb.CuArray(x).astype(x.dtype
 register_leaf("host_pending", mb.HostArray, lambda x: mb.HostArray(x).astype(x.dtype), evaluated=False)
 register_leaf("ref_pending", mb.RefArray, lambda x: mb.RefArray(x).astype(x.dtype), evaluated=False)
 # NumPy's memory, shared: expressions over it run at once.
-register_leaf("host_shared", mb.HostArray, lambda x: mb.asarray(np.array(x)), lazy=False)
+register_leaf("host_shared", mb.HostArray, lambda x: mb.asarray(np.array(x)[...]), lazy=False)
 # Fortran order, and data whose bytes are the other way round.
 register_leaf("host_fortran", mb.HostArray, lambda x: mb.HostArray(np.array(x, order="F")))
 register_leaf("host_swapped", mb.HostArray, lambda x: mb.HostArray(x.astype(x.dtype.newbyteorder(">"))))

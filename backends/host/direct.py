@@ -18,7 +18,7 @@ import numpy as np
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.assign import apart
+from mirabelle.arraytypes.assign import apart, overlaps
 from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
@@ -38,7 +38,7 @@ from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, native, verbs
 from mirabelle.dispatch.schedule import operations, worth_storing
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, new_leaf
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, adopted, new_leaf
 
 _world = -1
 _ours: Any = None
@@ -75,7 +75,7 @@ def _evaluate(node: Broadcasted) -> Leaf | None:
     found: Leaf | None = None if _in_c is None else _in_c.computed(node)
     if found is not None:
         return found
-    operations = node.size
+    operations = node.size % FOREIGN
     shape = node.shape
     n = shape[0] if len(shape) == 1 else math.prod(shape)
     small = settings.small_size
@@ -96,7 +96,7 @@ def evaluate_reduction(node: Reduced) -> Leaf | None:
     if operand is None:  # another thread has just evaluated it
         return node.value  # type: ignore[no-any-return]
     if (
-        operand.size > DIRECT_TREE
+        operand.size % FOREIGN > DIRECT_TREE
         or not 0 < math.prod(operand.shape) <= 4 * settings.small_size
         or node.reduction.scalar is not None
         or node.reduction.neutral(node.dtype) is None
@@ -501,12 +501,14 @@ def _unaffected(parts: list[Leaf], target: np.ndarray) -> bool:
 
 
 def write_small(x: Any, how: Any, read: Any, value: Any) -> bool:
-    """Write a small value into a part of evaluated memory, if nobody else reads it; else do nothing.
+    """Write a small value into a part of evaluated memory, if nobody else reads it, or if it is shared with
+    others in any case; else do nothing.
 
     `read` is the `value_reader` for the type of the value.
     """
     node = x._node
-    if counters.active or node.foreign or not usable():
+    ours = adopted(node)
+    if counters.active or (not ours and node.root is not None) or not usable():
         return False
     view = node.view
     target = view[how]
@@ -517,14 +519,15 @@ def write_small(x: Any, how: Any, read: Any, value: Any) -> bool:
         return False
     # The value let go of what it was computed from: whoever still refers to the memory reads it.
     others = 0
-    if sys.getrefcount(node) > _unshared:
+    if ours and sys.getrefcount(node) > _unshared:
         parts = node.living_parts()
         others = len(parts)
         if sys.getrefcount(node) - others > _unshared or not _unaffected(parts, target):
             return False
         del parts
-    if sys.getrefcount(view) > 4 + others + (getattr(new, "base", None) is view) or isinstance(
-        view.base, np.ndarray
+    if ours and (
+        sys.getrefcount(view) > 4 + others + (getattr(new, "base", None) is view)
+        or isinstance(view.base, np.ndarray)
     ):
         return False
     try:
@@ -628,6 +631,30 @@ def in_place(leaf: Leaf, tree: Broadcasted) -> bool:
     return True
 
 
+def into_shared(leaf: Leaf, new: Any) -> bool:
+    """Write a value, or a tree that was met before, where others can write, too; else do nothing."""
+    if (
+        leaf.root is not None
+        or new.shape != leaf.shape
+        or new.dtype != leaf.dtype
+        or counters.active
+        or recording.active
+        or not (usable() and leaf.view.flags.writeable)
+    ):
+        return False
+    if type(new) is Broadcasted and new.value is not None:
+        new = new.value
+    if type(new) is Leaf:
+        if new.view.size > 4 * settings.small_size:
+            return False
+        np.copyto(leaf.view, new.view)
+    elif type(new) is not Broadcasted or overlaps(new, leaf) or not shortcuts.stored(new, leaf.view):
+        return False
+    leaf.writes += 1
+    leaf.reducers = None
+    return True
+
+
 @verbs.assign.generated(signature=(HostArray, HostArray))
 def _(array: Any, values: Any) -> Any:
     general = verbs.assign.core.resolve((DenseArray, DenseArray)).implementation
@@ -636,9 +663,10 @@ def _(array: Any, values: Any) -> Any:
 
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
         node, new = dest._node, value._node
+        if type(node) is Leaf and not adopted(node):
+            return dest if into_shared(node, new) else general(dest, value, casting=casting)
         if (
             type(node) is Leaf
-            and not node.foreign
             and new.shape == node.shape
             and type(new) is not Reduced
             and not counters.active

@@ -255,7 +255,7 @@ class Statement:
             raise Unfit  # whoever holds it would find what is written here
 
     def _leaf(self, a: Leaf, own: bool) -> None:
-        if a.table or a.foreign or a is self.leaf or not isinstance(a.view, np.ndarray):
+        if a.table or (own and a.foreign) or a is self.leaf or not isinstance(a.view, np.ndarray):
             raise Unfit
         item = Item(_OWN if own else _LEAF, a.view.dtype, a)
         self.items.append(item)

@@ -51,8 +51,8 @@ readable(int kind, PyObject *value)
     return kind == VIEW ? PyObject_GetItem(memory, SLOT(value, state.view_how)) : Py_NewRef(memory);
 }
 
-/* Write a small value into evaluated memory that nobody else reads, as `write_small` of direct.py does: 1 done,
-   0 left to Python. */
+/* Write a small value into evaluated memory that nobody else reads, or that is shared with others, as `write_small`
+   of direct.py does: 1 done, 0 left to Python. */
 static int
 put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 {
@@ -62,11 +62,12 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     if (!unchanged() || version != SLOT(x, state.handle_node))
         return 0;
     Leaf *leaf = (Leaf *)version;
-    if (leaf->foreign != Py_False || !IS_ARRAY(leaf->view) || Py_REFCNT(leaf) > 1)
+    int ours = adopted(leaf);
+    if (!IS_ARRAY(leaf->view) || (ours ? Py_REFCNT(leaf) > 1 : leaf->root != Py_None))
         return 0;
     Array *view = (Array *)leaf->view;
     Part target;
-    if ((view->base != NULL && PyObject_TypeCheck(view->base, state.array)) ||
+    if ((ours && view->base != NULL && PyObject_TypeCheck(view->base, state.array)) ||
         !resolve_index(index, view->nd, view->dims, view->strides, view->data, &target))
         return 0;
     Py_ssize_t size = 1;
@@ -78,7 +79,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     int done = 0;
     if (memory != NULL) {
         int shown = IS_ARRAY(memory) && ((Array *)memory)->base == (PyObject *)view;
-        if (Py_REFCNT(view) <= 1 + shown && (PyObject *)view == leaf->view) {
+        if ((!ours || Py_REFCNT(view) <= 1 + shown) && (PyObject *)view == leaf->view) {
             Py_INCREF(leaf);
             Py_INCREF(view);
             done = PyObject_SetItem((PyObject *)view, index, memory) == 0;

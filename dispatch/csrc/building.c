@@ -44,6 +44,7 @@ static int
 measure(PyObject *version, PyObject **shape, Py_ssize_t *size)
 {
     if (IS_LEAF(version)) {
+        adopted((Leaf *)version);
         *shape = Py_NewRef(((Leaf *)version)->shape);
         *size += ((Leaf *)version)->size;
         return 0;

@@ -46,6 +46,13 @@ speak(PyObject *context)
     Py_DECREF(context);
 }
 
+/* How many operations a tree has, whatever memory it reads. */
+static Py_ssize_t
+operations(Node *node)
+{
+    return node->size % foreign_size;
+}
+
 static PyObject *value_of(Node *node, int depth);
 
 /* An operand as NumPy takes it: a new reference, or NULL. */
@@ -101,14 +108,14 @@ computed(PyObject *tree)
     if (!IS_NODE(tree))
         return NULL;
     Node *node = (Node *)tree;
-    if (node->args == NULL || node->args == Py_None || node->size > state.tree_limit || !unobserved() || !unchanged())
+    if (node->args == NULL || node->args == Py_None || operations(node) > state.tree_limit || !unobserved() || !unchanged())
         return NULL;
     Py_ssize_t n = 1;
     if (!PyTuple_CheckExact(node->shape))
         return NULL;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node->shape); i++)
         n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(node->shape, i));
-    if (n > state.few && n * node->size > 32 * state.few)
+    if (n > state.few && n * operations(node) > 32 * state.few)
         return NULL;
     Py_INCREF(node);
     PyObject *context = hush(), *value = value_of(node, 0), *found = NULL;

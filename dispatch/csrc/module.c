@@ -211,6 +211,14 @@ what_stands(PyObject *module, PyObject *tree)
     return inspected(tree);
 }
 
+static PyObject *
+is_ours(PyObject *module, PyObject *leaf)
+{
+    if (!IS_LEAF(leaf))
+        return PyErr_Format(PyExc_TypeError, "%s is no leaf.", Py_TYPE(leaf)->tp_name);
+    return PyBool_FromLong(adopted((Leaf *)leaf));
+}
+
 static PyMethodDef methods[] = {
     {"tell", (PyCFunction)(void (*)(void))tell, METH_VARARGS | METH_KEYWORDS, "What is looked at."},
     {"forget", forget, METH_NOARGS, "What dispatch said so far holds no longer."},
@@ -226,6 +234,7 @@ static PyMethodDef methods[] = {
      "Write a tree of distributed arrays that was met before to what this process holds of its result."},
     {"computed", small_value, METH_O, "The value of a small tree, by NumPy's functions, or None."},
     {"computed_reduction", small_reduction, METH_O, "The value of a small reduction, by NumPy's functions, or None."},
+    {"adopted", is_ours, METH_O, "Can nobody else write to a leaf's memory, or not any more?"},
     {"inspected", what_stands, METH_O, "What stands in a tree: operands, references, whether met before."},
     {"mask_count", (PyCFunction)(void (*)(void))mask_count, METH_FASTCALL, "For how many elements a mask holds."},
     {"mask_picked", (PyCFunction)(void (*)(void))mask_picked, METH_FASTCALL,
@@ -269,7 +278,7 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 7) < 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 8) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -91,6 +91,8 @@ void show_part(Leaf *part, Leaf *root);
 Py_ssize_t count_parts(Leaf *root);
 PyObject *shown_part(PyObject *x);
 int has_value(Node *node);
+/* Can nobody else write to its memory, or not any more? */
+int adopted(Leaf *leaf);
 /* A reduction of an operand, which is told of it; NULL with an error. */
 PyObject *new_reduced(PyObject *reduction, PyObject *operand, PyObject *axes, int keepdims, PyObject *shape,
                       PyObject *dtype);

@@ -247,8 +247,10 @@ node_init(Node *self, PyObject *args, PyObject *kwargs)
     else
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(operands); i++) {
             PyObject *a = PyTuple_GET_ITEM(operands, i);
-            if (PyObject_TypeCheck(a, state.leaf))
+            if (PyObject_TypeCheck(a, state.leaf)) {
+                adopted((Leaf *)a);
                 n += ((Leaf *)a)->size;
+            }
             else if (PyObject_TypeCheck(a, state.node))
                 n += ((Node *)a)->size;
         }
@@ -527,6 +529,26 @@ memory_through(PyObject *x, PyObject *memory)
     return shown;
 }
 
+#define OWNED 0x0004
+#define WRITEABLE 0x0400
+
+int
+adopted(Leaf *leaf)
+{
+    if (leaf->foreign != Py_True)
+        return 1;
+    Array *view = (Array *)leaf->view;
+    if (leaf->root != Py_None || view == NULL || !IS_ARRAY(view) || Py_REFCNT(view) > 1 || view->base != NULL ||
+        (view->flags & (OWNED | WRITEABLE)) != (OWNED | WRITEABLE))
+        return 0;
+    Py_ssize_t names = Py_TYPE(view)->tp_weaklistoffset;
+    if (names <= 0 || SLOT(view, names) != NULL)
+        return 0;
+    Py_SETREF(leaf->foreign, Py_NewRef(Py_False));
+    leaf->size = 0;
+    return 1;
+}
+
 /* The leaf of what wrappers show of a dense array (arraytypes/wrappers.shown_part): those of whose rules `_show`
    says all. */
 PyObject *
@@ -549,12 +571,13 @@ shown_part(PyObject *x)
         node = value;
     }
     Leaf *whole = (Leaf *)Py_NewRef(node);
+    int ours = adopted(whole);
     PyObject *memory = memory_through(x, whole->view);
     Leaf *leaf = memory == NULL ? NULL : new_leaf(memory, shape, whole->dtype);
     Py_XDECREF(memory);
     if (leaf != NULL) {
         show_part(leaf, whole);
-        if (whole->foreign == Py_True) {
+        if (!ours) {
             Py_SETREF(leaf->foreign, Py_NewRef(Py_True));
             leaf->size = foreign_size;
         }

@@ -56,7 +56,7 @@ operand_of(PyObject *x, int every_axis)
         PyObject *part = shown_part(x);
         if (part == NULL)
             PyErr_Clear();
-        else if (IS_LEAF(part) && ((Leaf *)part)->foreign == Py_False)
+        else if (IS_LEAF(part) && adopted((Leaf *)part))
             return part;
         Py_XDECREF(part);
         return NULL;
@@ -72,7 +72,7 @@ operand_of(PyObject *x, int every_axis)
     if (node == NULL)
         return NULL;
     if (IS_LEAF(node)) /* (all that is in memory is reduced at once) */
-        return !every_axis && ((Leaf *)node)->foreign == Py_False ? Py_NewRef(node) : NULL;
+        return !every_axis && adopted((Leaf *)node) ? Py_NewRef(node) : NULL;
     return IS_NODE(node) && ((Node *)node)->size <= FEW && is_plain(node, &looked) ? Py_NewRef(node) : NULL;
 }
 

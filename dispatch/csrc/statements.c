@@ -37,7 +37,7 @@ match_leaf(Match *m, const Item *item, int at, PyObject *x)
     if (IS_NODE(x) && has_value((Node *)x) && item->kind == LEAF)
         x = ((Node *)x)->value;
     Leaf *leaf = (Leaf *)x;
-    if (!IS_LEAF(x) || leaf->foreign != Py_False || leaf == m->leaf || !IS_ARRAY(leaf->view))
+    if (!IS_LEAF(x) || leaf == m->leaf || !IS_ARRAY(leaf->view))
         return 0;
     Array *view = (Array *)leaf->view;
     if (view->descr != item->what || view->nd != item->nd || !same_numbers(item->nd, view->dims, item->dims) ||
@@ -519,7 +519,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
     if (reduced != NULL ? !may_come_back(reduced)
                         : (node == NULL || node->args == NULL || node->args == Py_None))
         return 0;
-    if (leaf->foreign != Py_False || leaf->root != Py_None || !IS_ARRAY(leaf->view) || !unobserved())
+    if (!adopted(leaf) || leaf->root != Py_None || !IS_ARRAY(leaf->view) || !unobserved())
         return 0;
     Array *view = (Array *)leaf->view;
     if (view->base != NULL && PyObject_TypeCheck(view->base, state.array))

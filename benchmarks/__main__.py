@@ -11,6 +11,7 @@ import tempfile
 NAMES = {
     "dispatch": "a generic call beside a bare dictionary look-up and plum",
     "overhead": "small arrays: microseconds beside NumPy",
+    "sharing": "statements on memory of NumPy's: copied, taken over, shared",
     "fusion": "large expressions beside NumPy, numexpr and JAX on two threads",
     "first_use": "an expression nobody has compiled yet, and the import",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",

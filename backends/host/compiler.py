@@ -150,7 +150,7 @@ def target_tag() -> str:
     return ";".join(
         [
             # (What server.py asks of LLVM is counted up.)
-            f"mirabelle-{hashlib.sha1(names).hexdigest()[:12]}-2",
+            f"mirabelle-{hashlib.sha1(names).hexdigest()[:12]}-3",
             _numba_version(),
             llvmlite.__version__,
             numpy.__version__.split(".")[0],

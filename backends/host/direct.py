@@ -603,12 +603,28 @@ _IN_PLACE = 1 << 16
 _sole = 1 << 30
 
 
+def waits_for_reductions(tree: Broadcasted) -> bool:
+    """Are there reductions among its operands, or theirs, that are not computed yet?"""
+    for a in tree.args or ():
+        if type(a) is Reduced:
+            if a.value is None:
+                return True
+        elif type(a) is Broadcasted and a.value is None and waits_for_reductions(a):
+            return True
+    return False
+
+
 def in_place(leaf: Leaf, tree: Broadcasted) -> bool:
     """Write a tree that was met before to the memory of a leaf, which its last operation reads, if nobody else
     does; else do nothing."""
     args = tree.args
     if args is None or leaf.root is not None or leaf.parts or tree.sig.out != leaf.dtype or recording.active:
         return False
+    for a in args:  # (reductions of what is written read it, and are computed before in any case)
+        if type(a) is Reduced or (
+            type(a) is Broadcasted and a.shape != tree.shape and waits_for_reductions(a)
+        ):
+            force(HostArray, a)
     uses = 0
     for a in args:
         uses += a is leaf

@@ -14,14 +14,15 @@ import sys
 def _mask_tails(text: str) -> None:
     """Have LLVM mask the ends of loops where the processor can: rows of stencils are often short.
 
-    Not of loops over complex numbers: what is masked there is each part by itself, scattered. (An option of the
-    whole process, which compiles nothing but our kernels, one after the other.)
+    Not of loops over complex numbers: what is masked there is each part by itself, scattered. Nor of reductions,
+    which mostly wait for memory: a masked loop takes one vector at a time, others four. (An option of the whole
+    process, which compiles nothing but our kernels, one after the other.)
     """
     import llvmlite.binding as llvm
 
     if llvm.get_host_cpu_features().get("avx512vl"):
-        pairs = "_c8(" in text or "_c16(" in text
-        how = "scalar-epilogue" if pairs else "predicate-else-scalar-epilogue"
+        unmasked = "_c8(" in text or "_c16(" in text or text.startswith("def reduce_")
+        how = "scalar-epilogue" if unmasked else "predicate-else-scalar-epilogue"
         llvm.set_option("mirabelle", f"-prefer-predicate-over-epilogue={how}")
 
 

@@ -57,7 +57,9 @@ def _found() -> tuple[Any, str]:
         )
     if getattr(module, "VERSION", None) != _VERSION:
         return None, "not used: built for another version of mirabelle; `pip install` builds it anew"
+    operations = (np.add, np.subtract, np.multiply, np.divide)
     module.tell(array=np.ndarray, asarray=np.asarray)
+    module.tell(float64=np.dtype(np.float64), fresh=np.empty, operations=operations)
     samples: list[Any] = [
         np.zeros(3),
         np.zeros((4, 5), np.float32)[1:, ::-2],
@@ -65,7 +67,8 @@ def _found() -> tuple[Any, str]:
         np.zeros((2, 0, 3), np.int8),
     ]
     for x in samples:
-        if module.described(x) != (x.__array_interface__["data"][0], x.shape, x.strides, x.base, x.dtype):
+        expected = (x.__array_interface__["data"][0], x.shape, x.strides, x.base, x.dtype, x.flags.num)
+        if module.described(x) != expected:
             return None, f"not used: arrays of NumPy {np.__version__} look otherwise"
     return module, "operators, views, trees and statements that come back"
 

@@ -5,6 +5,10 @@ The general methods do the same. For a few hundred elements, what they ask on th
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
+import importlib
 import math
 from typing import Any
 
@@ -90,8 +94,21 @@ def _of_parts(first: Any, second: Any) -> Any:
     return _product(out, False, matmul)
 
 
+@functools.cache
+def _tell_of_blas() -> None:
+    """Where the BLAS is that NumPy came with: what NumPy's matmul calls for a matrix and a vector of doubles."""
+    # (A name that ends so counts in 64 bits; of others one cannot tell.)
+    with contextlib.suppress(ImportError, AttributeError, OSError):
+        numpys = ctypes.CDLL(importlib.import_module("numpy._core._multiarray_umath").__file__)
+        for name in ("scipy_cblas_dgemv64_", "cblas_dgemv64_"):
+            if hasattr(numpys, name):
+                native.tell(gemv=ctypes.cast(getattr(numpys, name), ctypes.c_void_p).value)
+                return
+
+
 def _product(out: Any, matrices: bool, python: Any) -> Any:
     """Products in C of what is in memory and BLAS can read; Python is asked for all else."""
+    _tell_of_blas()
     return native.module().Product(np.matmul, out, PLAIN, matrices, python) if native.used() else python
 
 

@@ -51,6 +51,27 @@ readable(int kind, PyObject *value)
     return kind == VIEW ? PyObject_GetItem(memory, SLOT(value, state.view_how)) : Py_NewRef(memory);
 }
 
+/* Write doubles, or a number, to a part without NumPy: 1 done, 0 left. */
+static int
+put_doubles(int kind, PyObject *value, const Part *target)
+{
+    if (kind == PLAIN_NUMBER)
+        return filled(target, value);
+    PyObject *node = SLOT(value, kind == VIEW ? state.view_parent : state.handle_node);
+    if (kind == VIEW && node != NULL)
+        node = SLOT(node, state.handle_node);
+    if (node != NULL && IS_NODE(node))
+        node = ((Node *)node)->value;
+    if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
+        return 0;
+    Array *memory = (Array *)((Leaf *)node)->view;
+    PyObject *how = kind == VIEW ? SLOT(value, state.view_how) : Py_Ellipsis;
+    Part source;
+    return memory->descr == state.float64 && how != NULL &&
+           resolve_index(how, memory->nd, memory->dims, memory->strides, memory->data, &source) &&
+           copied(target, &source);
+}
+
 /* Write a small value into evaluated memory that nobody else reads, or that is shared with others, as `write_small`
    of direct.py does: 1 done, 0 left to Python. */
 static int
@@ -75,8 +96,15 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
         size *= target.dims[i];
     if (size > 4 * state.few)
         return 0;
-    PyObject *memory = readable(self->kind, value);
     int done = 0;
+    if (view->descr == state.float64 && view->flags & WRITEABLE && (!ours || Py_REFCNT(view) == 1))
+        done = put_doubles(self->kind, value, &target);
+    if (done) {
+        leaf->writes++;
+        Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
+        return 1;
+    }
+    PyObject *memory = readable(self->kind, value);
     if (memory != NULL) {
         int shown = IS_ARRAY(memory) && ((Array *)memory)->base == (PyObject *)view;
         if ((!ours || Py_REFCNT(view) <= 1 + shown) && (PyObject *)view == leaf->view) {

@@ -53,14 +53,20 @@ operations(Node *node)
     return node->size % foreign_size;
 }
 
-static PyObject *value_of(Node *node, int depth);
+/* What is quiet from the first call of NumPy's on. */
+typedef struct {
+    int asked;
+    PyObject *context;
+} Quiet;
+
+static PyObject *value_of(Node *node, int depth, Quiet *quiet);
 
 /* An operand as NumPy takes it: a new reference, or NULL. */
 static PyObject *
-operand_value(PyObject *a, int depth)
+operand_value(PyObject *a, int depth, Quiet *quiet)
 {
     if (IS_NODE(a) && !has_value((Node *)a)) /* (whether what others hold is kept is for Python to say) */
-        return Py_REFCNT(a) > 1 ? NULL : value_of((Node *)a, depth + 1);
+        return Py_REFCNT(a) > 1 ? NULL : value_of((Node *)a, depth + 1, quiet);
     if (IS_NODE(a))
         a = ((Node *)a)->value;
     else if (IS_REDUCED(a))
@@ -75,7 +81,7 @@ operand_value(PyObject *a, int depth)
 
 /* The value of an operation: a new reference; NULL, perhaps with an error, where Python is to say. */
 static PyObject *
-value_of(Node *node, int depth)
+value_of(Node *node, int depth, Quiet *quiet)
 {
     PyObject *args = node->args, *values[OPERANDS], *out = NULL;
     if (depth > DEPTH || args == NULL || !PyTuple_CheckExact(args) || PyTuple_GET_SIZE(args) > OPERANDS)
@@ -85,12 +91,25 @@ value_of(Node *node, int depth)
         Py_XDECREF(function);
         return NULL;
     }
-    int n = (int)PyTuple_GET_SIZE(args), known = 0;
+    int n = (int)PyTuple_GET_SIZE(args), known = 0, mine = 0;
     Py_INCREF(args);
-    while (known < n && (values[known] = operand_value(PyTuple_GET_ITEM(args, known), depth)) != NULL)
+    while (known < n && (values[known] = operand_value(PyTuple_GET_ITEM(args, known), depth, quiet)) != NULL) {
+        /* (What was computed on the way is nobody else's.) */
+        PyObject *a = PyTuple_GET_ITEM(args, known);
+        if (IS_NODE(a) && !has_value((Node *)a) && IS_ARRAY(values[known]) && Py_REFCNT(values[known]) == 1 &&
+            ((Array *)values[known])->base == NULL && ((Array *)values[known])->flags & WRITEABLE)
+            mine |= 1 << known;
         known++;
+    }
     if (known == n)
+        out = operated(function, values, n, node->shape, mine);
+    if (known == n && out == NULL) {
+        if (!quiet->asked) {
+            quiet->asked = 1;
+            quiet->context = hush();
+        }
         out = PyObject_Vectorcall(function, values, n, NULL);
+    }
     while (known--)
         Py_DECREF(values[known]);
     Py_DECREF(args);
@@ -118,8 +137,9 @@ computed(PyObject *tree)
     if (n > state.few && n * operations(node) > 32 * state.few)
         return NULL;
     Py_INCREF(node);
-    PyObject *context = hush(), *value = value_of(node, 0), *found = NULL;
-    speak(context);
+    Quiet quiet = {0, NULL};
+    PyObject *value = value_of(node, 0, &quiet), *found = NULL;
+    speak(quiet.context);
     if (value != NULL && !IS_ARRAY(value) && PyTuple_GET_SIZE(node->shape) == 0) /* (a single element) */
         Py_SETREF(value, PyObject_CallOneArg(state.asarray, value));
     if (value != NULL && IS_ARRAY(value) && is_shape(node->shape, ((Array *)value)->nd, ((Array *)value)->dims)) {
@@ -234,6 +254,17 @@ memory_of(PyObject *x, int forced)
     return memory;
 }
 
+static Py_ssize_t
+itemsize_of(PyObject *dtype)
+{
+    if (dtype == state.float64)
+        return sizeof(double);
+    PyObject *size = PyObject_GetAttrString(dtype, "itemsize");
+    Py_ssize_t n = size == NULL ? 0 : PyLong_AsSsize_t(size);
+    Py_XDECREF(size);
+    return n;
+}
+
 /* Does BLAS read it as it lies? */
 static int
 lies_well(Array *a, Py_ssize_t size)
@@ -262,15 +293,16 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     b = a == NULL ? NULL : memory_of(args[1], self->forces);
     if (b != NULL) {
         Array *x = (Array *)a, *y = (Array *)b;
-        PyObject *size = PyObject_GetAttrString(x->descr, "itemsize");
-        Py_ssize_t itemsize = size == NULL ? 0 : PyLong_AsSsize_t(size);
-        Py_XDECREF(size);
+        Py_ssize_t itemsize = itemsize_of(x->descr);
         if (itemsize > 0 && x->nd + y->nd > 2 && x->descr == y->descr && lies_well(x, itemsize) &&
             lies_well(y, itemsize) && x->dims[x->nd - 1] == y->dims[0] &&
             (x->nd + y->nd < 4 || x->dims[0] * y->dims[1] <= self->most)) {
-            PyObject *operands[] = {a, b}, *context = hush();
-            PyObject *out = PyObject_Vectorcall(self->matmul, operands, 2, NULL);
-            speak(context);
+            PyObject *out = times_vector(x, y);
+            if (out == NULL) {
+                PyObject *operands[] = {a, b}, *context = hush();
+                out = PyObject_Vectorcall(self->matmul, operands, 2, NULL);
+                speak(context);
+            }
             if (out != NULL && IS_ARRAY(out)) {
                 Array *array = (Array *)out;
                 PyObject *shape = PyTuple_New(array->nd);

@@ -48,6 +48,9 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"broadcast_shapes", &state.broadcast_shapes},
         {"scalar_words", &state.scalar_words},
         {"empty", &state.empty},
+        {"float64", &state.float64},
+        {"fresh", &state.fresh},
+        {"operations", &state.operations},
         {"unchanged", &state.unchanged},
         {"counters", &state.counters},
         {"recordings", &state.recordings},
@@ -83,12 +86,14 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
                     return NULL;
                 found = 1;
             }
-        if (PyUnicode_CompareWithASCIIString(name, "nowhere") == 0) {
-            state.nowhere = PyLong_AsVoidPtr(value);
-            if (state.nowhere == NULL && PyErr_Occurred())
-                return NULL;
-            found = 1;
-        }
+        for (int i = 0; i < 2; i++)
+            if (PyUnicode_CompareWithASCIIString(name, i ? "gemv" : "nowhere") == 0) {
+                void *address = PyLong_AsVoidPtr(value);
+                if (address == NULL && PyErr_Occurred())
+                    return NULL;
+                *(i ? &state.gemv : &state.nowhere) = address;
+                found = 1;
+            }
         if (!found)
             return PyErr_Format(PyExc_TypeError, "Nobody looks at %R.", name);
     }
@@ -111,7 +116,7 @@ limits(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* described(array): (address, shape, strides, base, dtype), as they are found here. */
+/* described(array): (address, shape, strides, base, dtype, flags), as they are found here. */
 static PyObject *
 described(PyObject *module, PyObject *x)
 {
@@ -130,8 +135,8 @@ described(PyObject *module, PyObject *x)
         PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(a->dims[i]));
         PyTuple_SET_ITEM(strides, i, PyLong_FromSsize_t(a->strides[i]));
     }
-    return Py_BuildValue("(KNNOO)", (unsigned long long)(uintptr_t)a->data, shape, strides,
-                         a->base == NULL ? Py_None : a->base, a->descr);
+    return Py_BuildValue("(KNNOOi)", (unsigned long long)(uintptr_t)a->data, shape, strides,
+                         a->base == NULL ? Py_None : a->base, a->descr, a->flags);
 }
 
 static PyObject *

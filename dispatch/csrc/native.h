@@ -68,8 +68,10 @@ typedef struct {
     PyObject *counters, *active, *recordings, *watchers;
     /* Names of options. */
     PyObject *axis, *dtype, *keepdims, *direct, *reduce;
-    /* What kernels return through. */
-    void *nowhere;
+    /* What kernels return through; the BLAS of NumPy's that multiplies a matrix of doubles by a vector, or NULL. */
+    void *nowhere, *gemv;
+    /* NumPy's dtype of doubles, its functions that make an array and that are the four operations. */
+    PyObject *float64, *fresh, *operations;
     /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
     uint64_t generation;
     /* Trees of more operations are looked at as they are made; writes of so few elements are NumPy's. */
@@ -84,6 +86,12 @@ extern Py_ssize_t foreign_size;
 #define IS_NODE(x) (Py_TYPE(x) == state.node)
 #define IS_REDUCED(x) (Py_TYPE(x) == state.reduced)
 #define IS_ARRAY(x) (Py_TYPE(x) == state.array)
+
+/* Flags of arrays, as NumPy has them. */
+#define C_ORDER 0x0001
+#define OWNED 0x0004
+#define IS_ALIGNED 0x0100
+#define WRITEABLE 0x0400
 
 /* nodes.c */
 Leaf *new_leaf(PyObject *view, PyObject *shape, PyObject *dtype);
@@ -134,6 +142,15 @@ PyObject *evaluated_again(PyObject *known, PyObject *tree, int usual);
 /* Write a tree that was met before to memory whose writer has looked after aliasing: 1 done, 0 not met, -1 an error. */
 int stored_again(PyObject *known, PyObject *tree, PyObject *array);
 PyObject *inspected(PyObject *tree);
+
+/* loops.c: what an operation gives, a new reference, into the memory of one of the operands (bits of `mine`) if they may
+   be overwritten; NULL, without an error, where NumPy is to do it. */
+PyObject *operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, int mine);
+/* Doubles from part to part; a number to all of a part: 1 done, 0 where NumPy is to do it. */
+int copied(const Part *to, const Part *from);
+int filled(const Part *to, PyObject *number);
+/* The product of a matrix and a vector that BLAS can read: a new reference; NULL, without an error, if NumPy is asked. */
+PyObject *times_vector(Array *a, Array *b);
 
 /* halos.c: write a tree of distributed arrays that was met before to what this process holds of its result: 1 done, 0
    not met, -1 an error. */

@@ -529,9 +529,6 @@ memory_through(PyObject *x, PyObject *memory)
     return shown;
 }
 
-#define OWNED 0x0004
-#define WRITEABLE 0x0400
-
 int
 adopted(Leaf *leaf)
 {

@@ -1,0 +1,240 @@
+/* What NumPy takes longer to find than to do: the four operations on few doubles that lie side by side, copies of
+   few, and a matrix times a vector. Each gives what NumPy gives, to the last bit, or is left to it. */
+
+#include "native.h"
+
+/* Of more, NumPy's loops, which are made for the processor, make up for what it takes to find them. */
+#define FEW_DOUBLES 2048
+/* Products of so many multiplications let other threads run. */
+#define LONG 8192
+
+enum { ADD, SUBTRACT, MULTIPLY, DIVIDE };
+
+#if defined(__GNUC__) && defined(__x86_64__)
+#define FOR_AVX2 __attribute__((target("avx2"), optimize("O3")))
+#define CAN_AVX2 1
+#if defined(__clang__)
+#undef FOR_AVX2
+#define FOR_AVX2 __attribute__((target("avx2")))
+#endif
+#else
+#define CAN_AVX2 0
+#endif
+
+#define OPERATION(expression) \
+    for (Py_ssize_t i = 0; i < n; i++) { \
+        out[i] = expression; \
+    } \
+    break
+
+/* Operands that are numbers are arrays of one element, with a step of 0. */
+#define LOOPS(name, attribute) \
+    attribute static void name(int op, double *out, const double *a, int da, const double *b, int db, Py_ssize_t n) \
+    { \
+        const double x = *a, y = *b; \
+        switch (op * 3 + (da == 0 ? 1 : db == 0 ? 2 : 0)) { \
+        case 0: OPERATION(a[i] + b[i]); \
+        case 1: OPERATION(x + b[i]); \
+        case 2: OPERATION(a[i] + y); \
+        case 3: OPERATION(a[i] - b[i]); \
+        case 4: OPERATION(x - b[i]); \
+        case 5: OPERATION(a[i] - y); \
+        case 6: OPERATION(a[i] * b[i]); \
+        case 7: OPERATION(x * b[i]); \
+        case 8: OPERATION(a[i] * y); \
+        case 9: OPERATION(a[i] / b[i]); \
+        case 10: OPERATION(x / b[i]); \
+        case 11: OPERATION(a[i] / y); \
+        } \
+    }
+
+LOOPS(anywhere, )
+#if CAN_AVX2
+LOOPS(with_avx2, FOR_AVX2)
+#endif
+
+static void
+operate(int op, double *out, const double *a, int da, const double *b, int db, Py_ssize_t n)
+{
+#if CAN_AVX2
+    static int can = -1;
+    if (can < 0)
+        can = __builtin_cpu_supports("avx2");
+    if (can) {
+        with_avx2(op, out, a, da, b, db, n);
+        return;
+    }
+#endif
+    anywhere(op, out, a, da, b, db, n);
+}
+
+/* A number as a double: 1, or 0 if it is none that NumPy would take as one here. */
+static int
+as_double(PyObject *x, double *value)
+{
+    if (PyFloat_Check(x)) { /* (NumPy's are among them) */
+        *value = PyFloat_AS_DOUBLE(x);
+        return 1;
+    }
+    if (!PyLong_CheckExact(x))
+        return 0;
+    int overflow;
+    long long n = PyLong_AsLongLongAndOverflow(x, &overflow);
+    *value = (double)n;
+    return !overflow && n >= -(1LL << 53) && n <= 1LL << 53;
+}
+
+/* New memory for doubles of a shape: NULL, without an error, where there is none. */
+static Array *
+doubles(PyObject *shape)
+{
+    PyObject *of[] = {shape, state.float64}, *array = PyObject_Vectorcall(state.fresh, of, 2, NULL);
+    if (array == NULL || !IS_ARRAY(array)) {
+        Py_XDECREF(array);
+        PyErr_Clear();
+        return NULL;
+    }
+    return (Array *)array;
+}
+
+PyObject *
+operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, int mine)
+{
+    if (n != 2 || state.operations == NULL || !PyTuple_CheckExact(state.operations))
+        return NULL;
+    int op = 0;
+    while (op < 4 && PyTuple_GET_ITEM(state.operations, op) != function)
+        op++;
+    if (op == 4)
+        return NULL;
+    const double *from[2];
+    double numbers[2];
+    int steps[2];
+    Py_ssize_t size = -1;
+    Array *out = NULL;
+    for (int i = 0; i < 2; i++) {
+        Array *a = (Array *)values[i];
+        steps[i] = 0;
+        from[i] = &numbers[i];
+        if (!IS_ARRAY(a)) {
+            if (!as_double(values[i], &numbers[i]))
+                return NULL;
+            continue;
+        }
+        if (a->descr != state.float64 || (a->flags & (C_ORDER | IS_ALIGNED)) != (C_ORDER | IS_ALIGNED) ||
+            !is_shape(shape, a->nd, a->dims))
+            return NULL;
+        size = 1;
+        for (int d = 0; d < a->nd; d++)
+            size *= a->dims[d];
+        if (size > FEW_DOUBLES)
+            return NULL;
+        steps[i] = 1;
+        from[i] = (const double *)a->data;
+        if (out == NULL && mine & 1 << i)
+            out = (Array *)Py_NewRef(a);
+    }
+    if (size < 1 || PyTuple_GET_SIZE(shape) == 0)
+        return NULL;
+    if (out == NULL)
+        out = doubles(shape);
+    if (out != NULL)
+        operate(op, (double *)out->data, from[0], steps[0], from[1], steps[1], size);
+    return (PyObject *)out;
+}
+
+/* From the first to behind the last byte that a part shows. */
+static void
+bounds(const Part *part, char **first, char **last)
+{
+    *first = *last = part->data;
+    for (int d = 0; d < part->nd; d++)
+        *(part->strides[d] < 0 ? first : last) += (part->dims[d] - 1) * part->strides[d];
+    *last += sizeof(double);
+}
+
+static void
+copy_row(char *to, Py_ssize_t step, const char *from, Py_ssize_t by, Py_ssize_t n)
+{
+    if (step == sizeof(double) && by == sizeof(double))
+        memcpy(to, from, n * sizeof(double));
+    else
+        for (Py_ssize_t i = 0; i < n; i++)
+            *(double *)(to + i * step) = *(const double *)(from + i * by);
+}
+
+/* Copy doubles from one part to another: 1, or 0 where they may overlap, or NumPy is to do it. */
+int
+copied(const Part *to, const Part *from)
+{
+    if (to->nd != from->nd || to->nd > 2 || to->nd < 1)
+        return 0;
+    for (int d = 0; d < to->nd; d++)
+        if (to->dims[d] != from->dims[d])
+            return 0;
+        else if (to->dims[d] < 1)
+            return 1;
+    char *first, *last, *start, *end;
+    bounds(to, &first, &last);
+    bounds(from, &start, &end);
+    if (first < end && start < last)
+        return 0;
+    Py_ssize_t rows = to->nd == 2 ? to->dims[0] : 1, n = to->dims[to->nd - 1];
+    for (Py_ssize_t r = 0; r < rows; r++)
+        copy_row(to->data + r * to->strides[0] * (to->nd == 2), to->strides[to->nd - 1],
+                 from->data + r * from->strides[0] * (to->nd == 2), from->strides[to->nd - 1], n);
+    return 1;
+}
+
+/* Write a number to a part: 1, or 0 where NumPy is to do it. */
+int
+filled(const Part *to, PyObject *number)
+{
+    double value;
+    if (to->nd > 2 || !as_double(number, &value))
+        return 0;
+    Py_ssize_t rows = to->nd == 2 ? to->dims[0] : 1, n = to->nd ? to->dims[to->nd - 1] : 1;
+    Py_ssize_t step = to->nd ? to->strides[to->nd - 1] : 0;
+    for (Py_ssize_t r = 0; r < rows; r++)
+        for (Py_ssize_t i = 0; i < n; i++)
+            *(double *)(to->data + (to->nd == 2 ? r * to->strides[0] : 0) + i * step) = value;
+    return 1;
+}
+
+/* cblas_dgemv of 64-bit sizes */
+typedef void (*Gemv)(int order, int transposed, int64_t rows, int64_t columns, double alpha, const double *a,
+                     int64_t step, const double *x, int64_t by, double beta, double *y, int64_t to);
+enum { BY_ROWS = 101, BY_COLUMNS = 102, AS_IT_IS = 111, TRANSPOSED = 112 };
+
+PyObject *
+times_vector(Array *a, Array *b)
+{
+    Array *matrix = a->nd == 2 ? a : b, *x = a->nd == 2 ? b : a;
+    if (state.gemv == NULL || matrix->nd != 2 || x->nd != 1 || a->descr != state.float64 ||
+        b->descr != state.float64)
+        return NULL;
+    int across = matrix->strides[1] != sizeof(double);
+    Py_ssize_t rows = matrix->dims[0], columns = matrix->dims[1], step = matrix->strides[across];
+    Py_ssize_t length = matrix == a ? rows : columns;
+    if (rows < 2 || columns < 2)
+        return NULL;
+    PyObject *shape = PyTuple_New(1), *n = PyLong_FromSsize_t(length);
+    if (shape == NULL || n == NULL) {
+        Py_XDECREF(shape);
+        Py_XDECREF(n);
+        PyErr_Clear();
+        return NULL;
+    }
+    PyTuple_SET_ITEM(shape, 0, n);
+    Array *out = doubles(shape);
+    Py_DECREF(shape);
+    if (out == NULL)
+        return NULL;
+    PyThreadState *others = rows * columns < LONG ? NULL : PyEval_SaveThread();
+    ((Gemv)state.gemv)(across ? BY_COLUMNS : BY_ROWS, matrix == a ? AS_IT_IS : TRANSPOSED, rows, columns, 1.0,
+                       (const double *)matrix->data, step / (Py_ssize_t)sizeof(double), (const double *)x->data,
+                       x->strides[0] / (Py_ssize_t)sizeof(double), 0.0, (double *)out->data, 1);
+    if (others != NULL)
+        PyEval_RestoreThread(others);
+    return (PyObject *)out;
+}

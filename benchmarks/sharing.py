@@ -11,7 +11,7 @@ from benchmarks._measure import check, store, take_turns_small, warm_up
 from benchmarks._table import show
 
 SIZES = (100, 10_000, 1_000_000)
-# What is made of NumPy's arrays, and who holds these then: `mb.asarray(n)` shares, as long as anybody holds `n`.
+# What is made of NumPy's arrays, and whether somebody holds these then: so long does `mb.asarray(n)` share.
 MAKERS: dict[str, tuple[Any, bool]] = {
     "numpy": (lambda n: n, True),
     "copied": (mb.HostArray, False),
@@ -70,8 +70,8 @@ def run() -> None:
         ["statement", "elements", *["NumPy" if name == "numpy" else name for name in MAKERS]],
         rows,
         [
-            "copied: mb.HostArray(n). taken over: mb.asarray(n) whose n nobody holds. shared: mb.asarray(n) and n is "
-            "held, so operations are evaluated at once."
+            "copied: mb.HostArray(n). taken over: mb.asarray(n) whose n nobody holds. shared: the same, and n "
+            "is held, so operations are evaluated at once."
         ],
     )
     store("sharing", {"cases": record})

@@ -621,9 +621,7 @@ def in_place(leaf: Leaf, tree: Broadcasted) -> bool:
     if args is None or leaf.root is not None or leaf.parts or tree.sig.out != leaf.dtype or recording.active:
         return False
     for a in args:  # (reductions of what is written read it, and are computed before in any case)
-        if type(a) is Reduced or (
-            type(a) is Broadcasted and a.shape != tree.shape and waits_for_reductions(a)
-        ):
+        if type(a) is Reduced or (type(a) is Broadcasted and a.shape != tree.shape and waits_for_reductions(a)):
             force(HostArray, a)
     uses = 0
     for a in args:

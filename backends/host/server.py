@@ -14,9 +14,9 @@ import sys
 def _mask_tails(text: str) -> None:
     """Have LLVM mask the ends of loops where the processor can: rows of stencils are often short.
 
-    Not of loops over complex numbers: what is masked there is each part by itself, scattered. Nor of reductions,
-    which mostly wait for memory: a masked loop takes one vector at a time, others four. (An option of the whole
-    process, which compiles nothing but our kernels, one after the other.)
+    Not of loops over complex numbers: what is masked there is each part by itself, scattered. Nor of
+    reductions, which mostly wait for memory: a masked loop takes one vector at a time, others four. (An option
+    of the whole process, which compiles nothing but our kernels, one after the other.)
     """
     import llvmlite.binding as llvm
 

@@ -96,7 +96,7 @@ def _of_parts(first: Any, second: Any) -> Any:
 
 @functools.cache
 def _tell_of_blas() -> None:
-    """Where the BLAS is that NumPy came with: what NumPy's matmul calls for a matrix and a vector of doubles."""
+    """Say where the BLAS of NumPy's is: what its matmul calls for a matrix and a vector of doubles."""
     # (A name that ends so counts in 64 bits; of others one cannot tell.)
     with contextlib.suppress(ImportError, AttributeError, OSError):
         numpys = ctypes.CDLL(importlib.import_module("numpy._core._multiarray_umath").__file__)

@@ -13,6 +13,8 @@ as long. `python -m mirabelle info` says whether they are there.
 - `reducing.c`: how a reduction makes a node (backends/host/vectors.py);
 - `computing.c`: small trees by NumPy's functions, products of matrices and vectors (backends/host/direct.py,
   backends/host/vectors.py);
+- `loops.c`: of these, what takes NumPy longer to find than to do: the four operations on few doubles, copies of
+  few, and a matrix times a vector by the BLAS that NumPy came with;
 - `picking.c`: what masks pick, and writes to it (backends/host/picking.py);
 - `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
 - `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py);

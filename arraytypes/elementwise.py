@@ -28,7 +28,15 @@ from mirabelle.dispatch.promotion import WEAK, Sig
 from mirabelle.dispatch.schedule import dag_size
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import HOST, SCALAR, join_places
-from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, broadcast_shapes, destination, new_node
+from mirabelle.dispatch.tree import (
+    FOREIGN,
+    Broadcasted,
+    Leaf,
+    adopted,
+    broadcast_shapes,
+    destination,
+    new_node,
+)
 
 _new = object.__new__
 Scalar = bool | int | float | complex | np.generic
@@ -392,6 +400,11 @@ def too_large(node: Broadcasted) -> bool:
     """Has the tree grown past the limit? (`size` counts shared parts several times.)"""
     if node.size <= settings.tree_limit:
         return False
+    if node.size >= FOREIGN and not native.used():  # (in C it is asked where the operations are counted)
+        leaves = [a for a in node.args or () if type(a) is Leaf]
+        node.size -= sum(FOREIGN for leaf in leaves if leaf.foreign and adopted(leaf))
+        if node.size <= settings.tree_limit:
+            return False
     if node.size < FOREIGN:
         node.size = dag_size(node)
     return node.size > settings.tree_limit

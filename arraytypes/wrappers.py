@@ -32,7 +32,7 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.styles import Place
-from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, broadcast_shapes, new_leaf
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, adopted, broadcast_shapes, new_leaf
 
 _new = object.__new__
 
@@ -258,12 +258,13 @@ def _shown_part(x: Any) -> Any:
         if node.value is None:
             return verbs.capture(x)
         root._node = node = node.value
+    ours = adopted(node)
     leaf = new_leaf(Leaf)
     leaf.view = x._show(node.view if root is x._parent else through(x._parent, node.view))
     leaf.shape = x._shape
     leaf.dtype = node.dtype
     leaf.shows(node)
-    if node.foreign:
+    if not ours:
         leaf.foreign = True
         leaf.size = FOREIGN
     return leaf

@@ -36,7 +36,7 @@ def run(*command, **environment):
 
 @in_c
 def test_all_works_without_them():
-    tests = ["test_statements_again", "test_indexing", "test_native"]
+    tests = ["test_statements_again", "test_indexing", "test_native", "test_shared"]
     code, text = run(
         "-m",
         "pytest",

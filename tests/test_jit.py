@@ -988,3 +988,17 @@ def test_without_a_cache_it_compiles(tmp_path):
     """
     assert answer(code, cache=0) == 2
     assert contents(mb.HostArray([1.0]))[0] == 1
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "c16"])
+def test_inner_products_of_vectors_with_steps(dtype):
+    @mb.jit
+    def products(x, y, out):
+        for k in range(out.shape[0]):
+            out[k] = np.dot(np.flip(x[:k]), y[: 2 * k : 2])
+        return out
+
+    x, y = (np.arange(1, n + 1).astype(dtype) for n in (11, 22))
+    found = products(mb.HostArray(x), mb.HostArray(y), mb.zeros(11, dtype=dtype))
+    expected = [np.dot(x[:k][::-1], y[: 2 * k : 2]) for k in range(11)]
+    np.testing.assert_array_equal(mb.to_numpy(found), np.array(expected, dtype))

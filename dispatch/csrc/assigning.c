@@ -34,20 +34,27 @@ unchanged(void)
     return state.answer;
 }
 
-/* The memory of a value that needs no computing, as NumPy takes it: a new reference; NULL if there is none. */
+/* The memory of an array, or of the one that a view shows a part of: borrowed; NULL if it is not computed. */
 static PyObject *
-readable(int kind, PyObject *value)
+memory_behind(int kind, PyObject *value)
 {
-    if (kind == PLAIN_NUMBER)
-        return Py_NewRef(value);
     PyObject *node = SLOT(value, kind == VIEW ? state.view_parent : state.handle_node);
     if (kind == VIEW && node != NULL)
         node = SLOT(node, state.handle_node);
     if (node != NULL && IS_NODE(node))
         node = ((Node *)node)->value;
-    if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
+    return node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view) ? NULL : ((Leaf *)node)->view;
+}
+
+/* A value that needs no computing, as NumPy takes it: a new reference; NULL if there is none. */
+static PyObject *
+readable(int kind, PyObject *value)
+{
+    if (kind == PLAIN_NUMBER)
+        return Py_NewRef(value);
+    PyObject *memory = memory_behind(kind, value);
+    if (memory == NULL)
         return NULL;
-    PyObject *memory = ((Leaf *)node)->view;
     return kind == VIEW ? PyObject_GetItem(memory, SLOT(value, state.view_how)) : Py_NewRef(memory);
 }
 
@@ -57,17 +64,10 @@ put_doubles(int kind, PyObject *value, const Part *target)
 {
     if (kind == PLAIN_NUMBER)
         return filled(target, value);
-    PyObject *node = SLOT(value, kind == VIEW ? state.view_parent : state.handle_node);
-    if (kind == VIEW && node != NULL)
-        node = SLOT(node, state.handle_node);
-    if (node != NULL && IS_NODE(node))
-        node = ((Node *)node)->value;
-    if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
-        return 0;
-    Array *memory = (Array *)((Leaf *)node)->view;
+    Array *memory = (Array *)memory_behind(kind, value);
     PyObject *how = kind == VIEW ? SLOT(value, state.view_how) : Py_Ellipsis;
     Part source;
-    return memory->descr == state.float64 && how != NULL &&
+    return memory != NULL && memory->descr == state.float64 && how != NULL &&
            resolve_index(how, memory->nd, memory->dims, memory->strides, memory->data, &source) &&
            copied(target, &source);
 }

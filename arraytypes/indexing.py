@@ -5,6 +5,8 @@ so that it fuses with what surrounds it. What the other dimensions of `x` are is
 as for any operand; the index arrays together say how many elements further on to read.
 Writing is a *scatter*, a routine of the place's library on the evaluated value.
 
+An index written as a list or a NumPy array is sent to the place, a counted transfer.
+
 Bounds are checked where the index is written: the least and the largest entry of an index array
 are found once, and kept with the version of its contents. So kernels need no test, on any place.
 
@@ -169,13 +171,6 @@ def _entry(family: Any, x: Any, i: Any) -> Any:
         raise IndexError(_not_integers(data.dtype))
     if data.ndim == 0 and data.dtype.kind in "iu":
         return int(data)
-    if (
-        isinstance(i, np.ndarray)
-        and family.home.rank >= 2
-        and not policy.transfer_allowed()
-        and not family.joins(None)
-    ):
-        raise_places("indexing", (x, i))
     if isinstance(i, np.ndarray) and family.home.rank < 2:
         return wrap(family, family._wrap_numpy(data))
     return _uploaded(family, data)

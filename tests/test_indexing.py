@@ -235,11 +235,27 @@ def test_bounds_are_checked_before_anything_is_written(kind):
 
 def test_an_index_of_another_place_is_refused():
     x = mb.RefArray(N)
-    for i in (np.array([0]), mb.HostArray([0])):
-        with pytest.raises(mb.PlaceError, match="adapt"):
-            x[i]
+    with pytest.raises(mb.PlaceError, match="adapt"):
+        x[mb.HostArray([0])]
     with mb.allow_transfer():
-        assert_same(x[np.array([0])], N[[0]])
+        assert_same(x[mb.HostArray([0])], N[[0]])
+
+
+def test_an_index_of_numpy_is_sent_like_a_list():
+    x = mb.RefArray(N)
+    for i in (np.array([1, -1]), [1, -1], N[:, 0, 0] > 5):
+        with mb.count() as c:
+            y = mb.materialize(x[i])
+        assert isinstance(y, mb.RefArray) and (c.transfers, c.scalar_reads) == (1, 0)
+        assert_same(y, N[i])
+        n = N.copy()
+        x[i], n[i] = 7, 7
+        assert_same(x, n)
+        x = mb.RefArray(N)
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[np.array([N.shape[0]])]
+    with pytest.raises(IndexError, match="integer"):
+        x[np.array([0.0])]
 
 
 @leaves

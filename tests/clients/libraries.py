@@ -29,7 +29,7 @@ PROGRAMS = {
         xr.DataArray(x, dims="t").pad(t=1, constant_values=0.0).data
         xr.DataArray(x, dims="t").clip(-1, 1).data
         xr.DataArray(image, dims=("i", "j")).stack(p=("i", "j")).data
-        xr.DataArray(image, dims=("i", "j"), coords={"i": np.arange(8)}).sel(i=[2, 5]).data  # host
+        xr.DataArray(image, dims=("i", "j"), coords={"i": np.arange(8)}).sel(i=[2, 5]).data
         xr.DataArray(image, dims=("i", "j")).std("i", ddof=1).data
         xr.DataArray(image, dims=("i", "j")).expand_dims("k").data
         d = xr.DataArray(image, dims=("i", "j"));
@@ -37,6 +37,7 @@ PROGRAMS = {
         xr.corr(xr.DataArray(x, dims="t"), xr.DataArray(y, dims="t")).data
         xr.DataArray(x, dims="t", coords={"t": np.arange(40)}).interp(t=[0.5, 7.25]).data  # copies
         xr.DataArray(x, dims="t", coords={"s": ("t", k)}).groupby("s").mean().data  # host
+        xr.DataArray(image, dims=("i", "j")).isel(i=[0, 2], j=np.array([5, 1])).data
         xr.DataArray(x, dims="t").to_numpy()  # copies
         xr.DataArray(A, dims=("t", "c")).to_pandas().to_numpy()  # copies
         float(xr.DataArray(x, dims="t").sum())  # host

@@ -1,6 +1,7 @@
 """What dispatch/csrc/loops.c does for few doubles: to the last bit what NumPy does."""
 
 import operator
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -227,3 +228,31 @@ def test_large_products_by_vectors_in_threads():
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda i: mb.to_numpy(a[i:] @ x), range(40)):
             np.testing.assert_allclose(found, m[300 - len(found) :].sum(1), rtol=1e-10, atol=1e-10)
+
+
+STATEMENTS = {
+    "a column": lambda u, v, c, i: u * v + c,
+    "a transpose": lambda u, v, c, i: u * v + u.T,
+    "a complex number": lambda u, v, c, i: u * v + 1j,
+    "a row": lambda u, v, c, i: mb.sin(u) + c.T,
+    "integers": lambda u, v, c, i: u * v + i,
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
+def test_a_statement_gives_back_the_memory_of_its_parts(statement):
+    # A part's memory was to become the result's, before the second operand was found not to fit.
+    u, v = mb.HostArray(np.ones((40, 40))), mb.HostArray(np.full((40, 40), 2.0))
+    c, i = mb.HostArray(np.ones((40, 1))), mb.HostArray(np.arange(1600).reshape(40, 40))
+
+    def repeat(n):
+        for _ in range(n):
+            mb.materialize(statement(u, v, c, i))
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = repeat(50)
+        assert repeat(50) - before < u.nbytes
+    finally:
+        tracemalloc.stop()

@@ -111,7 +111,7 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
     double numbers[2];
     int steps[2];
     Py_ssize_t size = -1;
-    Array *out = NULL;
+    Array *out = NULL; /* borrowed, until all operands are known to fit */
     for (int i = 0; i < 2; i++) {
         Array *a = (Array *)values[i];
         steps[i] = 0;
@@ -132,12 +132,11 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
         steps[i] = 1;
         from[i] = (const double *)a->data;
         if (out == NULL && mine & 1 << i)
-            out = (Array *)Py_NewRef(a);
+            out = a;
     }
     if (size < 1 || PyTuple_GET_SIZE(shape) == 0)
         return NULL;
-    if (out == NULL)
-        out = doubles(shape);
+    out = out == NULL ? doubles(shape) : (Array *)Py_NewRef(out);
     if (out != NULL)
         operate(op, (double *)out->data, from[0], steps[0], from[1], steps[1], size);
     return (PyObject *)out;

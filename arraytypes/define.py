@@ -23,20 +23,21 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.dispatch.generic import generic
 
 
-def array_function(body: Callable[..., Any] | None = None, *, arity: int = 1) -> Any:
+def array_function(body: Callable[..., Any] | None = None, *, arity: int = 1, selects: bool = False) -> Any:
     """A generic function, dispatched on its first `arity` parameters, whose general method is `body`.
 
     The body gets arrays there, or numbers beside an array: NumPy arrays are shared and lists
-    become arrays before they come to it. Calls may say `out=`, as NumPy's do.
+    become arrays before they come to it. Calls may say `out=`, as NumPy's do. `selects`: the first
+    parameter says which elements (see `as_selection`).
     """
     if body is None:
-        return lambda f: array_function(f, arity=arity)
+        return lambda f: array_function(f, arity=arity, selects=selects)
     f: Callable[..., Any] = body
     made = generic(f, arity, wider=True)
     made.core.register(f, (AbstractArray,) * arity)
 
     def convert(*args: Any, **kwargs: Any) -> Any:
-        heads = as_operands(args[:arity])
+        heads = as_operands(args[:arity], selects)
         if all(a is b for a, b in zip(heads, args, strict=False)):
             return f(*args, **kwargs)
         return made(*heads, *args[arity:], **kwargs)
@@ -55,9 +56,11 @@ def array_function(body: Callable[..., Any] | None = None, *, arity: int = 1) ->
     return made
 
 
-def as_operands(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+def as_operands(operands: tuple[Any, ...], selects: bool = False) -> tuple[Any, ...]:
     """Operands as arrays: lists and NumPy's arrays become ours, numbers stay beside an array."""
     like = next((x for x in operands if isinstance(x, AbstractArray)), None)
+    if selects:
+        operands = (as_selection(operands[0], like), *operands[1:])
     found = [x if isinstance(x, AbstractArray) or _is_number(x) else as_array(x, like) for x in operands]
     if not any(isinstance(x, AbstractArray) for x in found):
         found[0] = as_array(found[0])
@@ -66,6 +69,21 @@ def as_operands(operands: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _is_number(x: Any) -> bool:
     return x is None or isinstance(x, (bool, int, float, complex, np.generic))
+
+
+def as_selection(x: Any, like: Any) -> Any:
+    """What says which elements of `like` (a mask, indices, quantiles, the edges of bins) as an array of ours.
+
+    As in an index, a NumPy array of such is sent to a card, as a list is: a counted transfer.
+    """
+    if isinstance(x, np.ndarray) and isinstance(like, AbstractArray):
+        from mirabelle.arraytypes.elementwise import leaf_family
+        from mirabelle.arraytypes.indexing import uploaded
+
+        family = leaf_family(type(like))
+        if family.home.rank >= 2 and not family.joins(None):
+            return uploaded(family, x)
+    return as_array(x, like)
 
 
 def as_array(x: Any, like: Any = None) -> Any:

@@ -422,7 +422,7 @@ def general(op: Op) -> Callable[..., Any]:
 
 def build_node(op: Op, operands: tuple[Any, ...]) -> Any:
     """The result of an operation: a handle on a new node (a tuple of them if it has several)."""
-    family = join_families(op.name, operands)
+    family = join_families(op.name, _without_mask(op, operands))
     versions: list[Any] = []
     argtypes: list[Any] = []
     shapes: list[tuple[int, ...]] = []
@@ -475,6 +475,12 @@ def check_scalar(value: Any, dtype: np.dtype) -> None:
             raise OverflowError(f"Python integer {value} out of bounds for {dtype.name}")
     elif isinstance(value, int) and dtype.kind in "fc":
         float(value)  # an integer too large for a float says so itself
+
+
+def _without_mask(op: Op, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What decides where an operation runs: NumPy's array as a mask goes where what it chooses from is."""
+    chosen = op.name == "where" and isinstance(operands[0], np.ndarray)
+    return operands[1:] if chosen and any(isinstance(x, AbstractArray) for x in operands[1:]) else operands
 
 
 def join_families(op: str, operands: tuple[Any, ...]) -> Any:

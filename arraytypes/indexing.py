@@ -98,13 +98,14 @@ def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
     basic: list[Any] = []
     arrays: list[Any] = []
     advanced_at: list[int] = []
+    bounded: list[tuple[int, int]] = []
     axis = 0
     for k, e in enumerate(entries):
         if isinstance(e, AbstractArray) and e.dtype.kind == "b":
             advanced_at.append(k)
             if not e.ndim:  # x[True]: a new dimension of one or no element
                 basic.append(None)
-                arrays.append(_uploaded(family, np.zeros(int(bool(verbs.fetch(e))), np.int64)))
+                arrays.append(uploaded(family, np.zeros(int(bool(verbs.fetch(e))), np.int64)))
                 continue
             check_mask(e, x.shape[axis : axis + e.ndim], axis)
             positions = positions_of(e)
@@ -114,7 +115,8 @@ def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
         elif isinstance(e, AbstractArray):
             advanced_at.append(k)
             basic.append(slice(None))
-            arrays.append(within(e, axis, x.shape[axis]))
+            bounded.append((len(arrays), axis))
+            arrays.append(e)
             axis += 1
         elif e is None:
             basic.append(None)
@@ -127,6 +129,9 @@ def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
             advanced_at.append(k)  # beside arrays an integer counts as one
             basic.append(e)
             axis += 1
+    if all(a is None or a.size for a in arrays):  # (else they name nothing together, wherever they point)
+        for at, d in bounded:
+            arrays[at] = within(arrays[at], d, x.shape[d])
     front = any(b - a != 1 for a, b in itertools.pairwise(advanced_at))
     return Advanced(tuple(basic), arrays, front, len(advanced_at) == 1 and _names_once(entries[advanced_at[0]]))
 
@@ -140,7 +145,7 @@ def _consumes(e: Any) -> int:
 def _entry(family: Any, x: Any, i: Any) -> Any:
     """One entry of an index: a basic one, or an array of this place."""
     if isinstance(i, (bool, np.bool_)):
-        return _uploaded(family, np.asarray(i))
+        return uploaded(family, np.asarray(i))
     if isinstance(i, Basic):
         return i
     if isinstance(i, float):
@@ -173,7 +178,7 @@ def _entry(family: Any, x: Any, i: Any) -> Any:
         return int(data)
     if isinstance(i, np.ndarray) and family.home.rank < 2:
         return wrap(family, family._wrap_numpy(data))
-    return _uploaded(family, data)
+    return uploaded(family, data)
 
 
 def _not_integers(dtype: np.dtype) -> str:
@@ -183,10 +188,11 @@ def _not_integers(dtype: np.dtype) -> str:
     )
 
 
-def _uploaded(family: Any, data: np.ndarray) -> Any:
-    """Indices written as a list, on the place they index; what they say is known without asking it."""
+def uploaded(family: Any, data: np.ndarray) -> Any:
+    """Indices written as a list, on the place they index (or what else says which elements: see
+    `define.as_selection`); what they say is known without asking it."""
     leaf = Leaf(family._upload(data))
-    if data.size and data.dtype.kind != "b":
+    if data.size and data.dtype.kind in "iu":
         leaf.remember("bounds", (int(data.min()), int(data.max())))
     return wrap(family, leaf)
 

@@ -1,7 +1,8 @@
 """NumPy as strict as CuPy: to find on the host what would fail on a card.
 
 Arrays here meet no arrays of NumPy, give single elements as arrays of 0 dimensions, and have only the methods
-that CuPy's have; functions exist if CuPy has them, and take the arguments that CuPy's take.
+that CuPy's have; functions exist if CuPy has them, and take the arguments that CuPy's take. What CuPy does in
+its own way (see `simulated_library`), these do so, too.
 """
 
 import functools
@@ -13,6 +14,8 @@ import warnings
 
 import numpy as np
 import pytest
+
+from mirabelle.backends.gpu.simulated_library import SimulatedLibrary, flushed
 
 with warnings.catch_warnings():  # (it tells that there is no card)
     warnings.simplefilter("ignore")
@@ -52,7 +55,7 @@ class Card(np.ndarray):
         assert hasattr(cupy, ufunc.__name__), f"CuPy has no {ufunc.__name__}"
         for x in inputs:
             refuse_host(x)
-        plain = [base(x) for x in inputs]
+        plain = [flushed(base(x)) for x in inputs]
         if out is not None:
             kwargs["out"] = tuple(base(x) for x in out)
         found = getattr(ufunc, method)(*plain, **kwargs)
@@ -162,7 +165,7 @@ def strict():
     """The module, known to the library as one for cards."""
     from mirabelle.backends.gpu import library
 
-    module = Module("cupy_like", np, cupy)
+    module = Module("cupy_like", SimulatedLibrary(), cupy)
     for part in ("linalg", "sparse.linalg"):
         # (CuPy's own cannot be imported without a card's libraries.)
         sys.modules[f"cupy_like_scipy.{part}"] = Module(part, importlib.import_module(f"scipy.{part}"), None)

@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from compare import assert_closed, assert_same
+from compare import assert_closed, assert_same, contents, outcome
 from hypothesis import given
 from hypothesis import strategies as st
 from kinds import LEAVES, PLAIN, SINGLE
@@ -256,6 +256,99 @@ def test_an_index_of_numpy_is_sent_like_a_list():
         x[np.array([N.shape[0]])]
     with pytest.raises(IndexError, match="integer"):
         x[np.array([0.0])]
+
+
+def some_index(dice, shape):
+    """An index with arrays, of which many select nothing; not every one is valid."""
+    made = []
+    for n in shape:
+        if dice.random() < 0.15:
+            made.append(None)
+        kind = dice.choice(["array", "array", "array", "list", "none", "integer", "slice", "mask"])
+        entries = [dice.choice([0, 0, 1, -1, 5]) for _ in range(dice.choice([0, 0, 1, 2]))]
+        made.append(
+            {
+                "array": np.array(entries, dice.choice(["i8", "i4"])).reshape(dice.choice([(-1,), (-1, 1)])),
+                "list": entries,
+                "none": [],
+                "integer": dice.choice([0, 1, -1, 7]),
+                "slice": dice.choice([slice(None), slice(1, None), slice(0, 0)]),
+                "mask": np.array([dice.random() < 0.4 for _ in range(n)], bool),
+            }[kind]
+        )
+    return (*made[: dice.randint(1, len(made))], [] if dice.random() < 0.1 else ...)
+
+
+@leaves
+def test_an_index_that_selects_nothing_is_not_looked_at(kind):
+    dice = random.Random(5)
+    for _ in range(80):
+        shape = tuple(dice.choice([0, 0, 1, 2, 3]) for _ in range(dice.randint(1, 3)))
+        n = np.arange(float(np.prod(shape))).reshape(shape)
+        i = some_index(dice, shape)
+        given = placed(kind, i) if dice.random() < 0.5 or not kind.takes_numpy else i
+        (expected, refused), written = outcome(lambda n=n, i=i: n[i]), n.copy()
+        _, not_written = outcome(lambda w=written, i=i: w.__setitem__(i, -1.0))
+        x = kind.make(n)
+        found, error = outcome(lambda x=x, i=given: contents(x[i]))
+        assert error is refused, (shape, i)
+        if refused is None:
+            assert_same(found, expected)
+        if kind.writable:
+            _, error = outcome(lambda x=x, i=given: x.__setitem__(i, -1.0))
+            assert error is not_written, (shape, i)
+            assert_same(x, written)
+
+
+MASKED = {
+    "compress": lambda xp, x, m: xp.compress(m, x, axis=0),
+    "compress a short one": lambda xp, x, m: xp.compress(m[:3], x, axis=1),
+    "extract": lambda xp, x, m: xp.extract(m[:, None] & (np.arange(5) > 1), x),
+    "where": lambda xp, x, m: xp.where(m[:, None], x, 0.0),
+    "select": lambda xp, x, m: xp.select([m[:, None] & np.ones(5, bool)], [x], -1.0),
+    "select beside ours": lambda xp, x, m: xp.select([x > 7, m[:, None]], [x, -x], 0.0),
+    "piecewise": lambda xp, x, m: xp.piecewise(x[:, 0], [m], [lambda v: -v, 3.0]),
+    "delete": lambda xp, x, m: xp.delete(x, m, axis=0),
+    "sum": lambda xp, x, m: xp.sum(x, axis=1, where=m[:, None]),
+    "max": lambda xp, x, m: xp.max(x, where=m[:, None], initial=0.0),
+    "any": lambda xp, x, m: xp.any(x > 3, axis=0, where=m[:, None]),
+    "out": lambda xp, x, m: xp.add(x, x, out=x * 0, where=m[:, None]),
+    "copyto": lambda xp, x, m: np.copyto(x, -1.0, where=m[:, None]),
+    "place": lambda xp, x, m: np.place(x, m[:, None] & np.ones(5, bool), [-1.0, -2.0]),
+    "putmask": lambda xp, x, m: xp.putmask(x, m[:, None] & np.ones(5, bool), x * 10),
+    "put": lambda xp, x, m: xp.put(x, np.nonzero(m)[0], [-1.0, -2.0]),
+    "take": lambda xp, x, m: xp.take(x, np.nonzero(m)[0], axis=0),
+    "insert": lambda xp, x, m: xp.insert(x, np.nonzero(m)[0], 9.0, axis=0),
+    "repeat": lambda xp, x, m: xp.repeat(x, m.astype("i8") + 1, axis=0),
+    "percentile": lambda xp, x, m: xp.percentile(x, np.array([25.0, 50.0])),
+    "histogram": lambda xp, x, m: xp.histogram(x, np.array([0.0, 5.0, 30.0]))[0],
+    "digitize": lambda xp, x, m: xp.digitize(x, np.array([0.0, 5.0, 30.0])),
+}
+
+
+@plain
+@pytest.mark.parametrize("name", MASKED)
+def test_what_numpy_arrays_say_about_which_elements_is_sent(kind, name):
+    n, m = np.arange(30.0).reshape(6, 5), np.array([True, False, True, True, False, False])
+    x = kind.make(n)
+    with mb.count() as c:
+        found = MASKED[name](mb, x, m)
+        if found is not None:
+            mb.materialize(found)
+    assert kind.takes_numpy or c.transfers or name == "delete"  # (which works out on the host what is left)
+    expected = MASKED[name](np, n, m)
+    assert_same(*((x, n) if expected is None else (found, expected)))
+
+
+@pytest.mark.parametrize("name", ["where", "concat", "isin", "put"])
+def test_numbers_of_numpy_are_not_sent(name):
+    x, n = mb.CuArray([1.0, 2.0, 3.0]), np.ones(3)
+    run = {
+        "where": lambda: mb.where(n > 0, x, n), "concat": lambda: mb.concat([x, n]),
+        "isin": lambda: mb.isin(x, n), "put": lambda: mb.put(x, np.arange(3), n),
+    }[name]  # fmt: skip
+    with pytest.raises(mb.PlaceError):
+        run()
 
 
 @leaves

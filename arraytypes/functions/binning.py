@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library, recording
-from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.define import array_function, as_array, as_selection
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.reducing import _given
@@ -32,9 +32,22 @@ def histogram(
     >>> print(counts, edges)
     [0 2 1] [0 1 2 3]
     """
+    _check_real("histogram", a)
     if range is None:
         range = _span(a, bins)
-    return library.call("histogram", a, bins=bins, range=range, density=density, weights=weights)  # type: ignore[no-any-return]
+    return library.call("histogram", a, bins=_edges(bins, a), range=range, density=density, weights=weights)  # type: ignore[no-any-return]
+
+
+def _check_real(name: str, *arrays: Any) -> None:
+    """Bins lie between real numbers. (NumPy drops imaginary parts, but not of its edges.)"""
+    if any(x.dtype.kind == "c" for x in arrays):
+        raise TypeError(
+            f"{name} takes real numbers, and these are complex. Take mb.real(x) or mb.abs(x) first."
+        )
+
+
+def _edges(bins: Any, a: Any) -> Any:
+    return as_selection(bins, a) if isinstance(bins, np.ndarray) and bins.ndim else bins
 
 
 def _span(a: Any, bins: Any) -> tuple[Any, Any] | None:
@@ -67,7 +80,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     >>> print(mb.histogram_bin_edges(mb.HostArray([0.0, 4.0]), bins=4))
     [0. 1. 2. 3. 4.]
     """
-    return library.call("histogram_bin_edges", a, bins=bins, range=range, weights=weights)
+    _check_real("histogram_bin_edges", a)
+    return library.call("histogram_bin_edges", a, bins=_edges(bins, a), range=range, weights=weights)
 
 
 @array_function(arity=2)
@@ -82,6 +96,7 @@ def histogram2d(
     [[1. 0.]
      [0. 1.]]
     """
+    _check_real("histogram2d", x, y)
     return library.call("histogram2d", x, y, bins=bins, range=range, density=density, weights=weights)  # type: ignore[no-any-return]
 
 
@@ -122,9 +137,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     >>> print(mb.digitize(mb.HostArray([0.5, 3.0]), [0.0, 1.0, 2.0]))
     [1 3]
     """
-    if x.dtype.kind == "c":
-        raise TypeError("x may not be complex. Take mb.real(x) or mb.abs(x) first.")
-    return library.call("digitize", x, as_array(bins, x), right=right)
+    _check_real("digitize", x)
+    return library.call("digitize", x, as_selection(bins, x), right=right)
 
 
 # Quantiles
@@ -136,7 +150,7 @@ def _quantile(
     options = {"axis": axis, "method": method, "keepdims": bool(keepdims) if _given(keepdims) else False}
     if weights is not None:
         options["weights"] = weights
-    q = as_array(q, a) if isinstance(q, (list, tuple, np.ndarray)) else q
+    q = as_selection(q, a) if isinstance(q, (list, tuple, np.ndarray)) else q
     return into(out, library.call(name, a, q, **options))
 
 

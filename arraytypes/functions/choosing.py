@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.define import array_function, as_array, as_selection
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.reductions import normal_axes
@@ -38,7 +38,7 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     if not conditions:
         raise ValueError("select with an empty condition list is not possible")
     like = _first_of(*conditions, *choices, default)
-    conditions = [as_array(c, like) for c in conditions]
+    conditions = [as_selection(c, like) for c in conditions]
     for i, c in enumerate(conditions):
         if c.dtype != np.bool_:
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray, not {c.dtype.name}")
@@ -73,7 +73,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         condlist and not isinstance(condlist[0], (list, np.ndarray, AbstractArray)) and x.ndim
     ):
         condlist = [condlist]
-    conditions = [cast_to(as_array(c, x), np.dtype(bool)) for c in condlist]
+    conditions = [cast_to(as_selection(c, x), np.dtype(bool)) for c in condlist]
     n, functions = len(conditions), list(funclist)
     if n == len(functions) - 1:
         conditions.append(verbs.logical_not(functools.reduce(verbs.logical_or, conditions)))
@@ -128,7 +128,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     )
 
 
-@array_function(arity=2)
+@array_function(arity=2, selects=True)
 def extract(condition: Any, arr: Any) -> Any:
     """The elements of `arr` for which `condition` is not zero, in a row.
 
@@ -154,7 +154,7 @@ def _held(x: Any, mask: Any, axis: int) -> Any:
     return verbs.getitem(x, (*lead, mask))
 
 
-@array_function(arity=2)
+@array_function(arity=2, selects=True)
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """The slices of `a` along an axis for which the one-dimensional `condition` holds.
 
@@ -183,7 +183,7 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     >>> print(x)
     [1 7 8 7]
     """
-    mask, values = cast_to(as_array(mask, arr), np.dtype(bool)), verbs.reshape(as_array(vals, arr), (-1,))
+    mask, values = cast_to(as_selection(mask, arr), np.dtype(bool)), verbs.reshape(as_array(vals, arr), (-1,))
     if mask.size != arr.size:
         raise ValueError(
             f"place: mask and data must be the same size, and have {mask.size} and {arr.size} elements"
@@ -216,7 +216,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     >>> print(x)
     [ 1  2 30 40]
     """
-    mask, values = cast_to(as_array(mask, a), np.dtype(bool)), as_array(values, a)
+    mask, values = cast_to(as_selection(mask, a), np.dtype(bool)), as_array(values, a)
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
     if not np.can_cast(values.dtype, a.dtype, "same_kind") and not isinstance(values, AbstractArray):
@@ -232,7 +232,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 def write_where(dest: Any, source: Any, where: Any, casting: Any = "same_kind") -> None:
     """Write `source` into `dest` where a mask holds, as np.copyto does: one kernel."""
-    source, mask = as_array(source, dest), as_array(where, dest)
+    source, mask = as_array(source, dest), as_selection(where, dest)
     if not np.can_cast(source.dtype, dest.dtype, casting):
         raise TypeError(
             f"Cannot cast array data from {source.dtype!r} to {dest.dtype!r} according to the rule {casting!r}"
@@ -257,7 +257,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     [[10  2]
      [ 3 40]]
     """
-    index, values = verbs.reshape(as_array(ind, a), (-1,)), verbs.reshape(as_array(v, a), (-1,))
+    index, values = verbs.reshape(as_selection(ind, a), (-1,)), verbs.reshape(as_array(v, a), (-1,))
     if not index.size or not values.size:
         return
     if index.dtype.kind not in "iub":

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.define import as_array, as_selection
 from mirabelle.arraytypes.functions import (
     picking,
     searching,
@@ -83,7 +83,7 @@ def argsort(
 
 
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    return into(out, picking.take(a, as_array(indices, a), axis=axis, mode=mode))
+    return into(out, picking.take(a, as_selection(indices, as_array(a)), axis=axis, mode=mode))
 
 
 def clip(

@@ -39,9 +39,7 @@ def check_square(name: str, x: Any) -> None:
 
 def working_dtype(name: str, *operands: Any) -> np.dtype:
     """The dtype LAPACK works in: integers become double precision, half precision single."""
-    dtype = promotion.result_type(*[x.dtype for x in operands])
-    if dtype.kind in "biu":
-        return _DOUBLE
+    dtype = promotion.result_type(*[_DOUBLE if x.dtype.kind in "biu" else x.dtype for x in operands])
     if dtype == np.float16:
         return _SINGLE
     if dtype.char not in "fdFD":

@@ -21,7 +21,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.define import array_function, as_array, as_selection
 from mirabelle.arraytypes.dense import DenseArray, as_shape
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.contraction import standing_alone
@@ -317,7 +317,7 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> Any:
         x, axis = verbs.reshape(x, (-1,)), 0
     axis = one_axis(axis, x.ndim)
     if not isinstance(repeats, (int, np.integer)):
-        counts = as_array(repeats, x)
+        counts = as_selection(repeats, x)
         if counts.dtype.kind not in "iu":
             raise TypeError(f"repeat takes whole numbers of repeats, and these are {counts.dtype.name}.")
         return library.call("repeat", x, counts, axis=axis)

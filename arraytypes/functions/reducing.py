@@ -18,7 +18,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import full
-from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.define import array_function, as_array, as_selection
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.parametric import checked_dtype
@@ -44,7 +44,7 @@ def _flag(keepdims: Any) -> bool:
 
 def mask_like(x: Any, where: Any) -> Any:
     """A `where=` as a mask of the shape of `x`."""
-    mask = as_array(where, x)
+    mask = as_selection(where, x)
     if mask.dtype != np.bool_:
         raise TypeError(
             f"where= is a mask, of dtype bool, and this one is {mask.dtype.name}. Compare: `where=(x != 0)`."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.backends.gpu.lib_sorting import argsort, searchsorted
-from mirabelle.backends.gpu.library import routine
+from mirabelle.backends.gpu.library import number, routine
 
 
 @routine("i0")
@@ -45,7 +45,7 @@ def _(
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     start, stop = (x if isinstance(x, xp.ndarray) else xp.asarray(x) for x in (start, stop))
-    wide = np.result_type(start.dtype, stop.dtype, np.float64)
+    wide = np.result_type(start.dtype, stop.dtype, 1.0)
     start, stop = start.astype(wide), stop.astype(wide)
     wanted = wide if dtype is None else np.dtype(dtype)
     steps = num - 1 if endpoint else num
@@ -74,6 +74,12 @@ def _(
 ) -> Any:
     """NumPy's rule, also at NaN and infinity: from the left point, else from the right one."""
     kind = np.dtype(np.complex128 if values.dtype.kind == "c" else np.float64)
+    for given in (x, places):
+        if given.dtype.kind == "c":
+            raise TypeError(
+                f"Cannot cast array data from {given.dtype!r} to {np.dtype(float)!r}: interp interpolates "
+                "between real places. Take mb.real(x)."
+            )
     x, places, values = x.astype(np.float64), places.astype(np.float64), values.astype(kind)
     if places.ndim != 1 or values.ndim != 1 or places.size != values.size:
         raise ValueError("fp and xp are not of the same length.")
@@ -83,8 +89,8 @@ def _(
         x, places, values = _around_the_period(xp, x, places, values, abs(float(period)), period)
         left = right = None
     n = places.size
-    below = values[0] if left is None else xp.asarray(left, dtype=kind)
-    above = values[-1] if right is None else xp.asarray(right, dtype=kind)
+    below = values[0] if left is None else number(xp, left, kind)
+    above = values[-1] if right is None else number(xp, right, kind)
     j = searchsorted(xp, places, x, "right") - 1
     at = xp.clip(j, 0, max(n - 2, 0))
     x0, y0 = places[at], values[at]

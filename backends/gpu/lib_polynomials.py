@@ -88,7 +88,7 @@ def _(xp: Any, p: Any, m: int = 1, k: Any = None) -> Any:
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
     for i in range(m):
         made = p / xp.arange(p.size, 0, -1)
-        p = xp.concatenate([made, xp.full(1, constants[i], np.result_type(made.dtype, constants[i]))])
+        p = xp.concatenate([made, xp.asarray([constants[i]], np.result_type(made.dtype, constants[i]))])
     return p.copy()
 
 

@@ -78,8 +78,8 @@ def median(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False, skip: b
     mean = xp.where(count % 2 == 1, low.astype(wide), (low.astype(wide) + high.astype(wide)) / wide.type(2))
     out = mean.astype(x.dtype if x.dtype.kind in "fc" else np.float64)
     if x.dtype.kind in "fc":
-        missing = count == 0 if skip else xp.isnan(ordered[:, -1])
-        out = xp.where(missing, out.dtype.type(np.nan), out)
+        last = ordered[:, -1]  # (the NaN that there is, in one part of a complex number or in both)
+        out = xp.where(count == 0, out.dtype.type(np.nan), out) if skip else xp.where(xp.isnan(last), last, out)
     return out.reshape(shape)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from mirabelle.backends.gpu import masks as masks  # (places that are named once: a kernel of our own)
 from mirabelle.backends.gpu.lib_segments import ASSOCIATIVE, totals_of_runs
 from mirabelle.backends.gpu.lib_sorting import argsort
-from mirabelle.backends.gpu.library import absent, routine
+from mirabelle.backends.gpu.library import absent, number, routine
 
 # A plain write that names at least this share of the places finds its last writers without sorting.
 _DENSE = 8
@@ -44,6 +44,7 @@ def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "", distinc
     `distinct`: no place is named twice.
     """
     if not indices:  # slices and numbers name each place once
+        value = value if isinstance(value, xp.ndarray) else number(xp, value, into.dtype)
         into[...] = getattr(xp, op)(into, value).astype(into.dtype, copy=False) if op else value
         return
     shape = into.shape[: len(indices)]
@@ -52,7 +53,7 @@ def scatter(xp: Any, into: Any, value: Any, *indices: Any, op: str = "", distinc
     if not count or not into.size:
         return
     where: tuple[Any, ...] = tuple(i.reshape(-1).astype(np.int64, copy=False) for i in indices)
-    values = value if isinstance(value, xp.ndarray) else xp.asarray(value, dtype=into.dtype)
+    values = value if isinstance(value, xp.ndarray) else number(xp, value, into.dtype)
     values = xp.broadcast_to(values, (*indices[0].shape, *rest)).reshape(count, *rest)
     if op and _atomically(xp, into, values, where, op):
         return

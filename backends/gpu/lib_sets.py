@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.backends.gpu.lib_order import common_ordinals, differ
 from mirabelle.backends.gpu.lib_segments import lengths_of
 from mirabelle.backends.gpu.lib_sorting import argsort, lexicographic, nonzero, searchsorted, sort
 from mirabelle.backends.gpu.library import routine
@@ -60,7 +61,7 @@ def _order_of_rows(xp: Any, rows: Any) -> Any:
 def _changes(xp: Any, ordered: Any, equal_nan: bool) -> Any:
     """Which elements of a sorted vector differ from the one before."""
     changes = xp.ones(ordered.shape, bool)
-    changes[1:] = ordered[1:] != ordered[:-1]
+    changes[1:] = differ(xp, ordered[1:], ordered[:-1])
     if equal_nan and ordered.dtype.kind in "fc":
         missing = xp.isnan(ordered)
         changes[1:] &= ~(missing[1:] & missing[:-1])
@@ -70,7 +71,7 @@ def _changes(xp: Any, ordered: Any, equal_nan: bool) -> Any:
 def _row_changes(xp: Any, rows: Any) -> Any:
     changes = xp.ones(rows.shape[0], bool)
     if rows.shape[0] > 1:
-        changes[1:] = (rows[1:] != rows[:-1]).any(axis=1) if rows.shape[1] else False
+        changes[1:] = differ(xp, rows[1:], rows[:-1]).any(axis=1) if rows.shape[1] else False
     return changes
 
 
@@ -101,7 +102,7 @@ def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False, return_indices: b
     both = xp.concatenate([a, b])
     order = argsort(xp, both)
     both = both[order]
-    shared = nonzero(xp, both[1:] == both[:-1])[0]
+    shared = nonzero(xp, ~differ(xp, both[1:], both[:-1]))[0]
     found = both[shared]
     if not return_indices:
         return found
@@ -127,7 +128,7 @@ def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False) -> Any:
     if not both.size:
         return both
     alone = xp.ones(both.size + 1, bool)
-    alone[1:-1] = both[1:] != both[:-1]
+    alone[1:-1] = differ(xp, both[1:], both[:-1])
     return both[alone[1:] & alone[:-1]]
 
 
@@ -138,7 +139,11 @@ def isin(xp: Any, x: Any, among: Any, *, invert: bool = False) -> Any:
     x, among = xp.asarray(x, dtype), xp.asarray(among, dtype).reshape(-1)
     if not among.size or not x.size:
         return xp.full(x.shape, bool(invert))
+    missing = xp.isnan(x) if dtype.kind in "fc" else None
+    x, among = common_ordinals(xp, x, among)
     among = sort(xp, among)
     at = xp.minimum(searchsorted(xp, among, x), among.size - 1)
     found = among[at] == x
+    if missing is not None:
+        found &= ~missing
     return ~found if invert else found

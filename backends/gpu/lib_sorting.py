@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.library import on_card, routine
+from mirabelle.backends.gpu.lib_order import FLUSHED, common_ordinals, in_order, nonzero_elements, places
+from mirabelle.backends.gpu.library import routine
 
 
 def flattened(x: Any, axis: Any) -> tuple[Any, int]:
@@ -22,18 +23,15 @@ def flattened(x: Any, axis: Any) -> tuple[Any, int]:
 
 @routine("sort")
 def sort(xp: Any, x: Any, *, axis: Any = -1, kind: Any = None) -> Any:
-    """Thrust's sorts are stable, whatever is asked for; NumPy's, on the simulated card, are so on request."""
+    """Stable, whatever is asked for."""
     x, axis = flattened(x, axis)
-    return xp.sort(x, axis=axis, **({} if on_card(xp) else {"kind": "stable"})) if x.size else x.copy()
+    return in_order(xp, x, axis) if x.size else x.copy()
 
 
 @routine("argsort")
 def argsort(xp: Any, x: Any, *, axis: Any = -1, kind: Any = None) -> Any:
     x, axis = flattened(x, axis)
-    if not x.size:
-        return xp.empty(x.shape, np.int64)
-    # CuPy's is always stable, and knows no names; NumPy's, on the simulated card, is so on request.
-    return xp.argsort(x, axis=axis, **({} if on_card(xp) else {"kind": "stable"}))
+    return places(xp, x, axis) if x.size else xp.empty(x.shape, np.int64)
 
 
 def _checked_kth(kth: Any, n: int) -> None:
@@ -91,7 +89,7 @@ def _(xp: Any, x: Any) -> Any:
 
 @routine("searchsorted")
 def searchsorted(xp: Any, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
-    """Both in their common dtype: CuPy compares mixed ones as C++ would."""
+    """Both in their common dtype."""
     if not isinstance(v, xp.ndarray):
         v = xp.asarray(v, dtype=np.result_type(a.dtype, v))
     dtype = np.result_type(a.dtype, v.dtype)
@@ -99,14 +97,14 @@ def searchsorted(xp: Any, a: Any, v: Any, side: str = "left", sorter: Any = None
         a = a[sorter]
     if not a.size or not v.size:
         return xp.zeros(v.shape, np.int64)
-    return xp.searchsorted(a.astype(dtype, copy=False), v.astype(dtype, copy=False), side=side)
+    return xp.searchsorted(*common_ordinals(xp, *(x.astype(dtype, copy=False) for x in (a, v))), side=side)
 
 
 @routine("nonzero")
 def nonzero(xp: Any, x: Any) -> Any:
     if not x.size:
         return tuple(xp.empty(0, np.int64) for _ in range(x.ndim))
-    return xp.nonzero(x)
+    return xp.nonzero(nonzero_elements(xp, x))
 
 
 @routine("flatnonzero")
@@ -123,16 +121,21 @@ def _(xp: Any, x: Any) -> Any:
 
 @routine("argmax")
 def _(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return _position(xp, xp.argmax, x, axis, keepdims)
+    return _position(xp, x, axis, keepdims, 1)
 
 
 @routine("argmin")
 def _(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return _position(xp, xp.argmin, x, axis, keepdims)
+    return _position(xp, x, axis, keepdims, -1)
 
 
-def _position(xp: Any, find: Any, x: Any, axis: Any, keepdims: bool) -> Any:
-    found = find(x, axis=axis)
+def _position(xp: Any, x: Any, axis: Any, keepdims: bool, sign: int) -> Any:
+    """Where the largest is, or, by `sign`, the smallest: the first of equal ones, and NaN before all."""
+    if x.dtype.kind == "c" or x.dtype.char in FLUSHED:
+        (key,) = common_ordinals(xp, x)
+        x = xp.where(xp.isnan(x), np.iinfo(key.dtype).max, key * sign)
+        sign = 1
+    found = (xp.argmax if sign > 0 else xp.argmin)(x, axis=axis)
     if not keepdims:
         return found
     return found.reshape((1,) * x.ndim) if axis is None else xp.expand_dims(found, axis)

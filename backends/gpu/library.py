@@ -153,6 +153,11 @@ def on_card(xp: Any) -> bool:
     return bool(xp.__name__ == "cupy")
 
 
+def number(xp: Any, value: Any, dtype: Any) -> Any:
+    """A number as an array without axes. (CuPy sets the memory of what equals zero to zeros: -0.0, too.)"""
+    return xp.asarray([value], dtype=dtype).reshape(())
+
+
 def raising(xp: Any) -> Any:
     """A block in which the card's solvers say by an exception that they failed. (They wait, to know.)"""
     if not on_card(xp):

@@ -27,6 +27,7 @@ from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.gpu.driver import Driver, Launcher, stray_address
 from mirabelle.backends.gpu.memory import exhausted
 from mirabelle.backends.gpu.recording import recording, refuse_reading
+from mirabelle.backends.gpu.simulated_library import SimulatedLibrary
 from mirabelle.backends.gpu.simulated_streams import SimulatedGraph, SimulatedRecorder, SimulatedStream, Time
 from mirabelle.backends.host.compiler import remember
 from mirabelle.backends.host.interpreter import numpy_callable
@@ -138,7 +139,7 @@ class SimulatedDriver(Driver):
         self.index = index
         self.memory = Memory()
         self.limit: int | None = None
-        self.library = np
+        self.library = SimulatedLibrary()
         self.time = Time()
         self.default = SimulatedStream(0)
         self.streams: list[Any] = []

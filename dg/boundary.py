@@ -14,8 +14,18 @@ from typing import Any
 
 from mirabelle.dg.equations.base import Equations, Fields, combined, dot, mirrored
 from mirabelle.dg.fluxes import Flux
+from mirabelle.dg.returned import looked_after, one_each
 
 Given = float | Sequence[float] | Callable[[Fields, Any], Any]
+
+
+# What methods return: as many fields as one of their arguments has, or as the equations have.
+RETURNS: dict[str, Any] = {
+    "state": lambda condition, u, *given: len(u),
+    "flux": lambda condition, u, normal, x, t, equations, *given: equations.names,
+    "value": lambda condition, w, *given: len(w),
+    "viscous": lambda condition, f, *given: len(f),
+}
 
 
 class BoundaryCondition:
@@ -33,6 +43,10 @@ class BoundaryCondition:
     >>> Twice().flux((mb.HostArray([1.0]),), (1.0,), (0.0,), 0.0, Burgers(), lax_friedrichs)[0].tolist()
     [0.25]
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        looked_after(cls, RETURNS)
 
     def state(self, u: Fields, normal: Fields, x: Fields, t: Any, equations: Equations) -> Fields:
         """The fields outside, auxiliary ones included."""
@@ -67,6 +81,7 @@ def evaluated(given: Given, like: Any, x: Fields, t: Any, names: Sequence[str], 
             f"{len(values)} was given. Give one number each: `{kind}(({dots},))` or "
             f"`{kind}(lambda x, t: ({dots},))`."
         )
+    values = one_each(values, given if callable(given) else type(who), names, like.shape)
     return tuple(0.0 * like + v if isinstance(v, Real) else v for v in values)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 import mirabelle as mb
 from mirabelle.dg.equations import Equations
 from mirabelle.dg.fluxes import lax_friedrichs
+from mirabelle.dg.returned import one, one_each
 from mirabelle.dg.solver import FluxDifferencing
 from mirabelle.dg.terms import flux_differences, stacked, volume_term, with_diffusion
 
@@ -60,6 +61,12 @@ def energy_shares(semi: Semidiscretization, values: Any) -> list[Any]:
     energy = mb.materialize(parts @ (modes * modes))
     shares = [energy[i : i + 1] / mb.where(energy[i + 1] > 0, energy[i + 1], 1.0) for i in (0, 2)]
     return shares if semi.solver.order > 1 else shares[:1]  # the mean alone has all of its energy
+
+
+def _indicated(indicator: Indicator | None, semi: Semidiscretization, fields: Fields) -> Any:
+    """The field that a sensor looks at."""
+    function = indicator or semi.equations.indicator
+    return one(function(fields), function, (semi.nodes, semi.K), "The indicator")
 
 
 def _neighbours(semi: Semidiscretization) -> Any:
@@ -98,7 +105,7 @@ class SubcellBlending(FluxDifferencing):
 
     def blending(self, semi: Semidiscretization, u: Any) -> Any:
         """The share of finite volumes in each cell, (1, K)."""
-        values = (self.indicator or semi.equations.indicator)(semi.fields(u))
+        values = _indicated(self.indicator, semi, semi.fields(u))
         share = functools.reduce(mb.maximum, energy_shares(semi, values))
         threshold = 0.5 * 10 ** (-1.8 * (semi.solver.order + 1) ** 0.25)
         sharpness = math.log(0.9999 / 0.0001)
@@ -167,7 +174,9 @@ def subcell_differences(form: SubcellBlending, semi: Semidiscretization, fields:
             tuple([v[:, some] if v.shape[1] > 1 else v for v in lines]) for some in (slice(-1), slice(1, None))
         ]
         flux = form.surface_flux(left, right, normal, semi.equations)
-        flux = mb.materialize(stacked([size * f for f in flux], (m, before, n - 1, after, semi.K)))
+        shape = (before, n - 1, after, semi.K)
+        flux = one_each(flux, form.surface_flux, semi.equations.names, shape, "The flux between subcells")
+        flux = mb.materialize(stacked([size * f for f in flux], (m, *shape)))
         rates = balance @ mb.reshape(flux, (m * before, n - 1, -1))
         total = total + mb.reshape(rates, (m, semi.nodes, semi.K))
     return total
@@ -203,7 +212,7 @@ class ArtificialViscosity:
     def diffusivity(self, semi: Semidiscretization, u: Any, faces: bool = False) -> Any:
         """The viscosity of each cell, (1, K), or the larger one of both cells at faces, (Nf, 1, K)."""
         fields, order, d = semi.fields(u), max(semi.solver.order, 1), semi.dims
-        share = energy_shares(semi, (self.indicator or semi.equations.indicator)(fields))[0]
+        share = energy_shares(semi, _indicated(self.indicator, semi, fields))[0]
         middle = -1.5 - 4 * math.log10(order) if self.threshold is None else self.threshold
         s = (mb.log10(mb.maximum(share, 1e-30)) - middle) / self.width
         ramp = 0.5 + 0.5 * mb.sin(0.5 * mb.pi * mb.clip(s, -1.0, 1.0))

@@ -17,6 +17,7 @@ from mirabelle.dg.equations.base import Equations, Fields, Linear, combined, dot
 from mirabelle.dg.equations.burgers import Burgers
 from mirabelle.dg.equations.euler import CompressibleEuler
 from mirabelle.dg.equations.tracers import Tracers
+from mirabelle.dg.returned import common_shape, one_each
 
 Flux = Callable[[Fields, Fields, Fields, Any], Fields]
 
@@ -58,6 +59,8 @@ class plus_dissipation:
     def __call__(self, u_left: Fields, u_right: Fields, normal: Fields, equations: Equations) -> Fields:
         half = 0.5 * mb.maximum(equations.max_speed(u_left, normal), equations.max_speed(u_right, normal))
         flux = self.two_point(u_left, u_right, normal, equations)
+        shape = common_shape(u_left, u_right, normal)
+        flux = one_each(flux, self.two_point, equations.names, shape, "The two-point flux")
         return tuple(f + half * (a - b) for f, a, b in zip(flux, u_left, u_right, strict=False))
 
     @property

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import mirabelle as mb
+from mirabelle.dg.returned import one
 from mirabelle.dg.terms import split
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class PositivityLimiter:
         for variable in self.variables:
             quantity = _quantity(semi, variable)
             u, means = mb.materialize(u), mb.materialize(semi.means(u))
-            mean = quantity(split(means))
+            mean = one(quantity(split(means)), quantity, means.shape[1:], "The quantity")
             places = [u] + [mb.materialize(at @ u) for at in (o.to_points, o.to_faces) if at is not None]
             lowest = [mb.min(quantity(split(values)), axis=0, keepdims=True) for values in places]
             least = mb.materialize(mb.min(mb.concat(lowest), axis=0, keepdims=True))

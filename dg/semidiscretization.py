@@ -18,6 +18,7 @@ from mirabelle.dg.equations.base import dot
 from mirabelle.dg.fluxes import SHARP
 from mirabelle.dg.meshes import Mesh
 from mirabelle.dg.operators import Boundary, operators, rule
+from mirabelle.dg.returned import called, described, one_each
 from mirabelle.dg.solver import FluxDifferencing, Solver, StrongForm
 from mirabelle.dg.stability import stable_step
 
@@ -77,6 +78,11 @@ class Semidiscretization:
             raise ValueError(
                 f"There are no arrays of floating-point numbers by array={array!r} and dtype={dtype!r}. Give "
                 "both as objects: `array=mb.CuArray, dtype=mb.float32`."
+            )
+        if source is not None and not callable(source):
+            raise ValueError(
+                f"The source is {source!r}, and has to be a function: `source=lambda u, x, t, equations: "
+                f"({('0.0, ' * len(equations)).strip()})`."
             )
         if solver.artificial_viscosity is not None:
             equations = solver.artificial_viscosity.regularised(equations)
@@ -175,8 +181,8 @@ class Semidiscretization:
         (Nodes on faces count as inside of their cell by some rounding errors: of a jump along faces each cell
         gets its own side.)
         """
-        values = self._one_a_field(function(self._inside(), t))
         like = self.x[0] * 0.0
+        values = self._one_a_field(function(self._inside(), t), function, like.shape)
         return mb.materialize(mb.astype(mb.stack([like + v for v in values]), self.dtype))
 
     def _inside(self) -> Fields:
@@ -192,18 +198,11 @@ class Semidiscretization:
             inside.append(mb.materialize(c - by * outwards))
         return tuple(inside)
 
-    def _one_a_field(self, values: Any) -> Any:
+    def _one_a_field(self, values: Any, function: Any, shape: tuple[int, ...]) -> Fields:
         """What a function of (x, t) returned, if there is one value a field."""
-        n = len(self.equations)
-        is_one_each = isinstance(values, tuple | list) or np.ndim(values)
-        if not is_one_each or len(values) != n:
-            returned = f"a tuple of length {len(values)}" if is_one_each else "no tuple"
-            raise ValueError(
-                f"The function returned {returned}. {type(self.equations).__name__} has the fields "
-                f"{', '.join(self.equations.names)}: return one value each, "
-                f"`lambda x, t: ({('0.0, ' * n).strip()})`."
-            )
-        return values
+        cure = f"lambda x, t: ({('0.0, ' * len(self.equations)).strip()})"
+        who = f"For the fields of {type(self.equations).__name__}, the function"
+        return one_each(values, function, self.equations.names, shape, who, cure)
 
     def at_boundary(self, values: Any, there: Boundary) -> Fields:
         """Fields (n, Np, K) at the points of a boundary."""
@@ -221,7 +220,13 @@ class Semidiscretization:
     def limit(self, u: Any, t: Any = 0.0) -> Any:
         """A state as the solver's limiters leave it."""
         for limiter in self.solver.limiters:
-            u = limiter(self, u, t)
+            limited = limiter(self, u, t)
+            if np.shape(limited) != u.shape:
+                raise ValueError(
+                    f"The limiter {called(limiter)} returned {described(limited)}. It has to return the state "
+                    f"that it was given, changed: an array of the shape {tuple(u.shape)}."
+                )
+            u = limited
         return u
 
     def artificial_diffusivity(self, u: Any, faces: bool = False) -> Any:
@@ -315,7 +320,7 @@ class Semidiscretization:
         values = np.einsum("qp,mpk->mqk", self.element.interpolation(points), mb.to_numpy(mb.materialize(u)))
         wanted = [
             np.broadcast_to(mb.to_numpy(mb.materialize(v)), J.shape) if not np.isscalar(v) else v
-            for v in self._one_a_field(exact(tuple([mb.HostArray(c) for c in x]), t))
+            for v in self._one_a_field(exact(tuple([mb.HostArray(c) for c in x]), t), exact, J.shape)
         ]
         out = {}
         for i, name in enumerate(self.equations.names):

@@ -73,10 +73,16 @@ class Solver:
             ("surface_flux", callable(self.surface_flux), "dg.hllc"),
             ("volume", isinstance(self.volume, VolumeForm), "dg.FluxDifferencing(dg.ranocha)"),
             ("viscous", isinstance(self.viscous, Viscous), "dg.SIPG()"),
-            ("limiters", isinstance(self.limiters, tuple | list), "(dg.PositivityLimiter(),)"),
+            ("limiters", _are_limiters(self.limiters), "(dg.PositivityLimiter(),)"),
         ):
             if not fits:
                 raise ValueError(
                     f"Solver: {name}={getattr(self, name)!r} is of another kind. Give one such as "
                     f"`{name}={cure}`."
                 )
+
+
+def _are_limiters(given: Any) -> bool:
+    return isinstance(given, tuple | list) and all(
+        callable(each) and not isinstance(each, type) for each in given
+    )

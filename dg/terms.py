@@ -21,8 +21,11 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import mirabelle as mb
 from mirabelle.dg.operators import Lines, Matrices
+from mirabelle.dg.returned import described, one_each
 from mirabelle.dg.solver import FluxDifferencing, VolumeForm
 from mirabelle.dg.viscous import slope_of_jumps
 
@@ -36,13 +39,25 @@ Fields = tuple[Any, ...]
 def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> Any:
     """du/dt of a state (m, Np, K) at a time (an array without axes)."""
     gradients = gradient(semi.solver.viscous, semi, u, t) if semi.second_order else None
-    rates = volume_term(semi.solver.volume, semi, u, gradients)
-    rates = rates + lift(semi.operators.matrices, semi, surface_term(semi, u, gradients, t))
-    rates = corrected(semi, rates)
+    rates = _whole(semi, volume_term(semi.solver.volume, semi, u, gradients), "dg.volume_term")
+    faces = lift(semi.operators.matrices, semi, surface_term(semi, u, gradients, t))
+    rates = corrected(semi, rates + _whole(semi, faces, "dg.lift"))
     if semi.source is None:
         return rates
     sources = semi.source(semi.fields(u), semi.x, t, semi.equations)
+    sources = one_each(sources, semi.source, semi.equations.names, rates.shape[1:], "The source")
     return stacked([rates[i] + s for i, s in enumerate(sources)], rates.shape)
+
+
+def _whole(semi: Semidiscretization, rates: Any, name: str) -> Any:
+    """Rates of all fields at all nodes: others would be stretched to them without a word."""
+    expected = (len(semi.equations), semi.nodes, semi.K)
+    if np.shape(rates) != expected:
+        raise ValueError(
+            f"A method of `{name}` returned {described(rates)}, and rates have the shape {expected}: fields, "
+            f"nodes, cells. `mb.methods({name})` lists methods; `dg.terms.stacked` makes rates of fields."
+        )
+    return rates
 
 
 # Pieces
@@ -208,7 +223,9 @@ def flux_differences(form: FluxDifferencing, semi: Semidiscretization, fields: F
             ]
             normal = tuple([0.5 * (c[:, first] + c[:, second]) if c.shape[1] > 1 else c for c in metric])
             flux = form.volume_flux(left, right, normal, semi.equations)
-            found.append([mb.broadcast_to(f, (before, n - apart, after, semi.K)) for f in flux])
+            shape = (before, n - apart, after, semi.K)
+            flux = one_each(flux, form.volume_flux, semi.equations.names, shape, "The flux volume_flux=")
+            found.append([mb.broadcast_to(f, shape) for f in flux])
         pairs = mb.materialize(mb.stack([mb.concat(of, axis=1) for of in zip(*found, strict=True)]))
         rates = o.split @ mb.reshape(pairs, (m * before, n * (n - 1) // 2, -1))
         total = total + mb.reshape(rates, (m, semi.nodes, semi.K))
@@ -259,6 +276,7 @@ def interface_flux(
 def _(numerical: Any, semi: Any, u: Any, inside: Any, outside: Any, gradients: Any) -> Any:
     o, equations = semi.operators, semi.equations
     flux = numerical(inside, outside, o.normal, equations)
+    flux = one_each(flux, numerical, equations.names, (*o.faces, semi.K), "The flux surface_flux=")
     own = equations.normal_flux(inside, o.normal) if semi.strong else None
     if semi.second_order:
         viscous, slopes = semi.solver.viscous, both_sides(o, gradients[1])
@@ -288,6 +306,7 @@ def _(condition: Any, semi: Any, u: Any, gradients: Any, t: Any, there: Any) -> 
     inside = (*semi.at_boundary(u, there), *there.auxiliary)
     numerical = semi.solver.surface_flux
     flux = condition.flux(inside, there.normal, there.x, t, equations, numerical)
+    flux = one_each(flux, condition.flux, equations.names, inside[0].shape, "The boundary condition")
     own = equations.normal_flux(inside, there.normal) if semi.strong else None
     if semi.second_order:
         slopes = semi.at_boundary(gradients[1], there)

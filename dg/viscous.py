@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mirabelle as mb
+from mirabelle.dg.returned import looked_after
 
 Fields = tuple[Any, ...]
 
@@ -26,6 +27,10 @@ class Viscous:
 
     penalty: float = 0.0
     broken = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        looked_after(cls, dict.fromkeys(("value", "flux"), lambda viscous, inside, *given: len(inside)))
 
     def value(self, inside: Sequence[Any], outside: Sequence[Any], normal: Fields) -> Fields:
         """The value at a face of what is differentiated."""

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import mirabelle as mb
+from mirabelle.dg.returned import looked_after
 
 Fields: TypeAlias = tuple[Any, ...]
 
@@ -44,6 +45,10 @@ class Equations:
     """
 
     second_order: bool = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        looked_after(cls, RETURNS)
 
     if TYPE_CHECKING:  # a subclass has it as a field, a property or an attribute, whichever reads best
 
@@ -159,6 +164,22 @@ class Equations:
     def diffusivity(self, u: Fields) -> Any:
         """The largest diffusivity, for time steps."""
         self._lacks("diffusivity", "diffusivity(self, u)")
+
+
+# What methods return: the fields, as many values as another argument has, any number of them, or one array.
+RETURNS: dict[str, Any] = {
+    **dict.fromkeys(
+        ("flux", "normal_flux", "upwind", "conservative", "entropy_variables", "viscous_flux"),
+        lambda equations, *given: equations.names,
+    ),
+    "primitive": lambda equations, u: equations.primitive_names,
+    "reflected": lambda equations, u, normal: len(u),
+    "speeds": lambda *given: 2,
+    **dict.fromkeys(("auxiliary", "gradient_variables"), lambda *given: None),
+    **dict.fromkeys(
+        ("max_speed", "entropy", "entropy_potential", "indicator", "diffusivity"), lambda *given: float
+    ),
+}
 
 
 class Linear(Equations):

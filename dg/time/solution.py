@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import mirabelle as mb
+from mirabelle.dg.equations import Equations
 from mirabelle.dg.time.methods import RungeKutta
 from mirabelle.dg.time.timers import Timers
 
@@ -120,6 +121,22 @@ def where_not_finite(semi: Any, u: Any) -> str:
 def where_not_positive(semi: Any, u: Any) -> str:
     """Where a quantity that the equations say is positive is not, of a state; empty if it is everywhere."""
     return first_place(semi, semi.equations.positive(semi.fields(u)), lambda values: values > 0)
+
+
+def where_negative_speed(semi: Any, u: Any) -> str:
+    """Where `max_speed` or `diffusivity` of equations that have them is negative; empty if they are nowhere."""
+    e, fields = semi.equations, semi.fields(u)
+    if not isinstance(e, Equations):
+        return ""
+    found = {}
+    if type(e).max_speed is not Equations.max_speed:
+        axes = [tuple([float(a == b) for b in range(semi.dims)]) for a in range(semi.dims)]
+        found = {
+            f"{type(e).__name__}.max_speed along axis {axes.index(a)}": e.max_speed(fields, a) for a in axes
+        }
+    if e.second_order and type(e).diffusivity is not Equations.diffusivity:
+        found[f"{type(e).__name__}.diffusivity"] = e.diffusivity(fields)
+    return first_place(semi, found, lambda values: ~(values < 0))
 
 
 def first_place(semi: Any, quantities: Mapping[str, Any], good: Callable[[np.ndarray], np.ndarray]) -> str:

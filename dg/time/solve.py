@@ -27,7 +27,13 @@ import mirabelle as mb
 from mirabelle.dg.time.callbacks import Callback, as_callback
 from mirabelle.dg.time.control import Carry, FixedStep, control_of
 from mirabelle.dg.time.methods import CarpenterKennedy54, RDPK3SpFSAL35, RungeKutta
-from mirabelle.dg.time.solution import BlowUp, Solution, where_not_finite, where_not_positive
+from mirabelle.dg.time.solution import (
+    BlowUp,
+    Solution,
+    where_negative_speed,
+    where_not_finite,
+    where_not_positive,
+)
 
 
 def solve(
@@ -114,6 +120,11 @@ def starting(semi: Any, tspan: Any, initial: Any, method: RungeKutta) -> Solutio
             f"fields ({', '.join(e.names)}). Of primitive ones, they are "
             f"semi.equations.conservative(({', '.join(e.primitive_names)})); where polynomials overshoot, a "
             "limiter mends them: solve(semi, tspan, semi.limit(semi.state(initial)))."
+        )
+    if before is not initial and (bad := where_negative_speed(semi, u)):
+        raise ValueError(
+            f"solve: {bad}, and neither speeds nor diffusivities are below zero: steps would go backwards. "
+            "Return absolute values, `return mb.abs(...)`."
         )
     solution = copy.copy(before)
     solution.semi, solution.u, solution.method = semi, mb.materialize(u), method

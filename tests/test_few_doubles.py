@@ -230,6 +230,20 @@ def test_large_products_by_vectors_in_threads():
             np.testing.assert_allclose(found, m[300 - len(found) :].sum(1), rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("shapes", [((0, 3), (0, 5)), ((0, 3), (0, 4)), ((3, 0), (5, 0)), ((2, 0), (2, 0))])
+def test_writes_of_nothing_must_fit_too(shapes):
+    to, of = (np.zeros(s) for s in shapes)
+    x, y = mb.HostArray(to), mb.HostArray(of)
+    for read in (lambda v: v, lambda v: v[...], lambda v: v[:, :]):
+        try:
+            to[...] = read(of)
+        except ValueError:
+            with pytest.raises(ValueError, match="broadcast"):
+                x[...] = read(y)
+        else:
+            x[...] = read(y)
+
+
 STATEMENTS = {
     "a column": lambda u, v, c, i: u * v + c,
     "a transpose": lambda u, v, c, i: u * v + u.T,

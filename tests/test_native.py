@@ -477,6 +477,25 @@ def test_an_interrupt_is_not_lost():
         assert set(mb.to_numpy(y).tolist()) == {300.0}
 
 
+@in_c
+def test_an_interrupt_of_a_small_value_is_not_lost():
+    """What goes wrong in C is left to Python, which says so: but not that somebody interrupts."""
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    x, y = mb.HostArray(np.float64(1.5)), mb.HostArray(np.ones(3))
+    native.tell(asarray=interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            mb.materialize(x * 2.0)
+        with pytest.raises(KeyboardInterrupt):
+            y[0] = x * 2.0
+    finally:
+        native.tell(asarray=np.asarray)
+    assert float(x * 2.0) == 3.0
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "c8", "?"])
 def test_single_elements_are_numpys(dtype):
     a = np.array([3, 5, 7]).astype(dtype)

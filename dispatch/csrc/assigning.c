@@ -25,7 +25,7 @@ unchanged(void)
         int answer = said == NULL ? -1 : PyObject_IsTrue(said);
         Py_XDECREF(said);
         if (answer < 0) {
-            PyErr_Clear();
+            left_to_python();
             return 0;
         }
         state.answer = answer;
@@ -55,7 +55,10 @@ readable(int kind, PyObject *value)
     PyObject *memory = memory_behind(kind, value);
     if (memory == NULL)
         return NULL;
-    return kind == VIEW ? PyObject_GetItem(memory, SLOT(value, state.view_how)) : Py_NewRef(memory);
+    Py_INCREF(memory);
+    PyObject *shown = kind == VIEW ? PyObject_GetItem(memory, SLOT(value, state.view_how)) : Py_NewRef(memory);
+    Py_DECREF(memory);
+    return shown;
 }
 
 /* Write doubles, or a number, to a part without NumPy: 1 done, 0 left. */
@@ -73,7 +76,7 @@ put_doubles(int kind, PyObject *value, const Part *target)
 }
 
 /* Write a small value into evaluated memory that nobody else reads, or that is shared with others, as `write_small`
-   of direct.py does: 1 done, 0 left to Python. */
+   of direct.py does: 1 done, 0 left to Python, -1 somebody interrupts. */
 static int
 put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 {
@@ -81,7 +84,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     if (version == NULL || !IS_LEAF(version) || !unobserved())
         return 0;
     if (!unchanged() || version != SLOT(x, state.handle_node))
-        return 0;
+        return PyErr_Occurred() ? -1 : 0;
     Leaf *leaf = (Leaf *)version;
     int ours = adopted(leaf);
     if (!IS_ARRAY(leaf->view) || (ours ? Py_REFCNT(leaf) > 1 : leaf->root != Py_None))
@@ -120,8 +123,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
         }
         Py_DECREF(memory);
     }
-    PyErr_Clear(); /* (what does not fit: Python says so) */
-    return done;
+    return left_to_python() ? done : -1; /* (what does not fit: Python says so) */
 }
 
 /* Is it `x[i] = x[i]`, in which `x[i] += v` ends? */
@@ -146,7 +148,7 @@ of_itself(PyObject *x, PyObject *index, PyObject *value)
 }
 
 /* Compute a small tree that no statement is of, but now and then have Python look at it, and write it down: 1 done,
-   0 left. */
+   0 left, -1 somebody interrupts. */
 static int
 compute(Setter *self, PyObject *value)
 {
@@ -161,20 +163,19 @@ compute(Setter *self, PyObject *value)
     if (!held && met % (self->idle < IDLE ? every[met / 72 % 3] : seldom[met / 576 % 3]) == 0)
         return 0;
     PyObject *leaf = NULL;
+    Py_INCREF(tree); /* (others may run, and give the array another) */
     if (held)
         leaf = evaluated_again(self->known, tree, 0);
     if (leaf == NULL && !PyErr_Occurred())
         leaf = computed(tree);
-    PyErr_Clear();
-    if (leaf == NULL)
-        return 0;
-    if (SLOT(value, state.handle_node) == tree) {
-        SLOT(value, state.handle_node) = leaf;
+    int done = !left_to_python() ? -1 : leaf != NULL;
+    if (leaf != NULL && SLOT(value, state.handle_node) == tree) {
+        SLOT(value, state.handle_node) = Py_NewRef(leaf);
         Py_DECREF(tree);
     }
-    else
-        Py_DECREF(leaf);
-    return 1;
+    Py_XDECREF(leaf);
+    Py_DECREF(tree);
+    return done;
 }
 
 static PyObject *
@@ -190,8 +191,9 @@ setter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
         }
         else if (self->kind == VIEW)
             done = of_itself(args[0], args[1], args[2]);
-        if (!done && (self->kind != TREE || compute(self, args[2])))
-            done = put(self, args[0], args[1], args[2]);
+        int ready = done ? 0 : self->kind != TREE ? 1 : compute(self, args[2]);
+        if (ready)
+            done = ready < 0 ? -1 : put(self, args[0], args[1], args[2]);
         if (done < 0)
             return NULL;
         if (done)

@@ -62,7 +62,11 @@ measure(PyObject *version, PyObject **shape, Py_ssize_t *size)
     }
     *size += PyLong_AsSsize_t(n);
     Py_DECREF(n);
-    return PyErr_Occurred() ? -1 : 0;
+    if (PyErr_Occurred()) {
+        Py_CLEAR(*shape);
+        return -1;
+    }
+    return 0;
 }
 
 /* The common shape of two (`a` is taken over). */

@@ -127,13 +127,13 @@ computed(PyObject *tree)
     if (!IS_NODE(tree))
         return NULL;
     Node *node = (Node *)tree;
-    if (node->args == NULL || node->args == Py_None || operations(node) > state.tree_limit || !unobserved() || !unchanged())
+    /* (To ask Python whether methods changed lets others run, who may evaluate it.) */
+    if (!unobserved() || !unchanged() || node->args == NULL || node->args == Py_None ||
+        operations(node) > state.tree_limit || !PyTuple_CheckExact(node->shape))
         return NULL;
-    Py_ssize_t n = 1;
-    if (!PyTuple_CheckExact(node->shape))
-        return NULL;
+    double n = 1; /* (a product of lengths may be more than an integer holds) */
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node->shape); i++)
-        n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(node->shape, i));
+        n *= (double)PyLong_AsSsize_t(PyTuple_GET_ITEM(node->shape, i));
     if (n > state.few && n * operations(node) > 32 * state.few)
         return NULL;
     Py_INCREF(node);
@@ -153,7 +153,8 @@ computed(PyObject *tree)
     }
     Py_XDECREF(value);
     Py_DECREF(node);
-    PyErr_Clear(); /* (what went wrong goes wrong again in Python, which says so) */
+    if (!left_to_python())
+        Py_CLEAR(found);
     return found;
 }
 
@@ -163,13 +164,14 @@ computed_reduction(PyObject *known, PyObject *x)
     if (!IS_REDUCED(x) || known == NULL)
         return NULL;
     Reduced *reduced = (Reduced *)x;
-    if (!reduced->plain || !may_come_back(reduced) || !unobserved() || !unchanged())
+    /* (To ask Python whether methods changed lets others run: what it waits for is looked at afterwards.) */
+    if (!reduced->plain || !unobserved() || !unchanged() || !may_come_back(reduced))
         return NULL;
     PyObject *operand = reduced->operand, *leaf = NULL, *found = NULL;
     PyObject *shape = IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape;
-    Py_ssize_t n = 1;
+    double n = 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++)
-        n *= PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
+        n *= (double)PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
     if (n > 4 * state.few)
         return NULL;
     Py_INCREF(x);
@@ -209,7 +211,8 @@ computed_reduction(PyObject *known, PyObject *x)
     Py_XDECREF(leaf);
     Py_DECREF(operand);
     Py_DECREF(x);
-    PyErr_Clear(); /* (what went wrong goes wrong again in Python, which says so) */
+    if (!left_to_python())
+        Py_CLEAR(found);
     return found;
 }
 
@@ -225,7 +228,8 @@ typedef struct {
     int forces;
 } Product;
 
-/* Memory that is there, or is computed soon: a new reference; NULL where Python is to say. */
+/* Memory that is there, or is computed soon: a new reference; NULL where Python is to say (with an error only if
+   somebody interrupts). */
 static PyObject *
 memory_of(PyObject *x, int forced)
 {
@@ -235,10 +239,12 @@ memory_of(PyObject *x, int forced)
         return NULL;
     PyObject *node = SLOT(whole, state.handle_node);
     if (node != NULL && IS_NODE(node) && !has_value((Node *)node) && forced && state.known != NULL) {
+        Py_INCREF(node); /* (others may run, and give the array another) */
         PyObject *value = evaluated_again(state.known, node, 0);
-        if (value == NULL)
-            PyErr_Clear();
+        Py_DECREF(node);
         Py_XDECREF(value); /* (the node keeps it) */
+        if (!left_to_python())
+            return NULL;
         node = SLOT(whole, state.handle_node);
     }
     if (node != NULL && IS_NODE(node))
@@ -246,9 +252,11 @@ memory_of(PyObject *x, int forced)
     if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
         return NULL;
     PyObject *view = ((Leaf *)node)->view;
+    Py_INCREF(view);
     PyObject *memory = part ? PyObject_GetItem(view, SLOT(x, state.view_how)) : Py_NewRef(view);
+    Py_DECREF(view);
     if (memory == NULL)
-        PyErr_Clear();
+        left_to_python();
     else if (!IS_ARRAY(memory))
         Py_CLEAR(memory);
     return memory;
@@ -291,6 +299,10 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     /* (A tree that meets a vector joins the kernel of the product.) */
     a = memory_of(args[0], self->forces);
     b = a == NULL ? NULL : memory_of(args[1], self->forces);
+    if (b == NULL && PyErr_Occurred()) {
+        Py_XDECREF(a);
+        return NULL;
+    }
     if (b != NULL) {
         Array *x = (Array *)a, *y = (Array *)b;
         Py_ssize_t itemsize = itemsize_of(x->descr);
@@ -321,9 +333,8 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     }
     Py_XDECREF(a);
     Py_XDECREF(b);
-    if (made != NULL)
+    if (made != NULL || !left_to_python())
         return made;
-    PyErr_Clear();
     return PyObject_Vectorcall(self->python, args, flags, names);
 }
 

@@ -109,12 +109,13 @@ int
 halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition, PyObject *array)
 {
     if (!IS_NODE(tree) || !IS_ARRAY(array) || !unobserved() || !unchanged())
-        return 0;
+        return PyErr_Occurred() ? -1 : 0;
     Node *node = (Node *)tree;
     const Array *target = (Array *)array;
     if (node->args == NULL || node->args == Py_None)
         return 0;
     PyObject *list = known_by(known, tree, 5);
+    int done = list == NULL && PyErr_Occurred() ? -1 : 0;
     for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
         Halo *h = (Halo *)PyList_GET_ITEM(list, i);
         Match m;
@@ -130,15 +131,16 @@ halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition,
         Py_INCREF(array);
         /* (What went wrong on the way may have left messages behind: then it is used no more.) */
         h->busy = 1;
-        int done = run(h, &m, target->data) < 0 ? -1 : 1;
+        done = run(h, &m, target->data) < 0 ? -1 : 1;
         h->busy = done < 0;
         let_go(&m);
         Py_DECREF(array);
         Py_DECREF(tree);
         Py_DECREF(h);
-        return done; /* (the list may have changed) */
+        break;
     }
-    return PyErr_Occurred() ? -1 : 0;
+    Py_XDECREF(list);
+    return done;
 }
 
 /* Halo(pattern, communicator, partition, boxes, how many are inner, what is sent, start, hurry, wait, keep)

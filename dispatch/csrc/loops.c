@@ -168,11 +168,14 @@ copied(const Part *to, const Part *from)
 {
     if (to->nd != from->nd || to->nd > 2 || to->nd < 1)
         return 0;
-    for (int d = 0; d < to->nd; d++)
+    int empty = 0;
+    for (int d = 0; d < to->nd; d++) {
         if (to->dims[d] != from->dims[d])
             return 0;
-        else if (to->dims[d] < 1)
-            return 1;
+        empty |= to->dims[d] < 1;
+    }
+    if (empty)
+        return 1;
     char *first, *last, *start, *end;
     bounds(to, &first, &last);
     bounds(from, &start, &end);

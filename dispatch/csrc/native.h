@@ -81,6 +81,17 @@ typedef struct {
 extern State state;
 extern Py_ssize_t foreign_size;
 
+/* What went wrong goes wrong again in Python, which says so: the error is cleared, 1. But if somebody interrupts, it
+   stays, 0. */
+static inline int
+left_to_python(void)
+{
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return 0;
+    PyErr_Clear();
+    return 1;
+}
+
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 #define IS_LEAF(x) (Py_TYPE(x) == state.leaf)
 #define IS_NODE(x) (Py_TYPE(x) == state.node)
@@ -126,12 +137,13 @@ PyObject *whole_index(PyObject *index);
 int is_shape(PyObject *shape, int nd, const Py_ssize_t *dims);
 /* Give a node its value (a reference to it), and let go of what it was computed from. */
 void settle(Node *node, Leaf *value);
-/* The value of a small tree, by NumPy's functions: NULL, without an error, where Python is to say. */
+/* The value of a small tree, by NumPy's functions: NULL where Python is to say (with an error only if somebody
+   interrupts). */
 PyObject *computed(PyObject *tree);
-/* That of a small reduction of what nobody else holds. */
+/* That of a small reduction of what nobody else holds; NULL likewise. */
 PyObject *computed_reduction(PyObject *known, PyObject *reduced);
 void settle_reduced(Reduced *reduced, Leaf *value);
-/* Is `copyto` what it is by default? */
+/* Is `copyto` what it is by default? (0 with an error if somebody interrupts.) */
 int unchanged(void);
 /* Is nothing going on that wants to know of statements? */
 int unobserved(void);

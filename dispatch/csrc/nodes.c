@@ -559,15 +559,14 @@ shown_part(PyObject *x)
         node = SLOT(root, state.handle_node);
     if (node == NULL || shape == NULL)
         return PyObject_CallOneArg(state.capture, x);
-    if (!IS_LEAF(node)) {
-        PyObject *value = IS_NODE(node) ? ((Node *)node)->value : NULL;
-        if (value == NULL || !IS_LEAF(value))
-            return PyObject_CallOneArg(state.capture, x);
+    PyObject *value = IS_LEAF(node) ? node : IS_NODE(node) ? ((Node *)node)->value : NULL;
+    if (value == NULL || !IS_LEAF(value))
+        return PyObject_CallOneArg(state.capture, x);
+    Leaf *whole = (Leaf *)Py_NewRef(value);
+    if (value != node) {
         SLOT(root, state.handle_node) = Py_NewRef(value);
         Py_DECREF(node);
-        node = value;
     }
-    Leaf *whole = (Leaf *)Py_NewRef(node);
     int ours = adopted(whole);
     PyObject *memory = memory_through(x, whole->view);
     Leaf *leaf = memory == NULL ? NULL : new_leaf(memory, shape, whole->dtype);

@@ -44,13 +44,28 @@ look_up(Operator *self, Entry *entry, PyObject *const *args)
     if (call == NULL)
         return -1;
     int in_c = Py_TYPE(call) == builder_type || Py_TYPE(call) == getter_type || Py_TYPE(call) == setter_type;
+    /* (To let go of what was there may let others run, who look at the entry: it is whole by then.) */
+    Entry old = *entry;
     for (int i = 0; i < self->arity; i++)
-        Py_XSETREF(entry->types[i], (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(args[i])));
-    Py_XSETREF(entry->call, in_c ? Py_NewRef(call) : NULL);
-    Py_DECREF(call);
+        entry->types[i] = (PyTypeObject *)Py_NewRef((PyObject *)Py_TYPE(args[i]));
+    entry->call = in_c ? Py_NewRef(call) : NULL;
     /* (A method may have appeared on the way: then the answer is not kept.) */
     entry->generation = state.generation == before ? before : 0;
+    Py_DECREF(call);
+    for (int i = 0; i < self->arity; i++)
+        Py_XDECREF(old.types[i]);
+    Py_XDECREF(old.call);
     return 0;
+}
+
+/* Does an entry hold for operands of these types? */
+static int
+is_of(Operator *self, const Entry *entry, PyObject *const *operands)
+{
+    int same = entry->generation == state.generation;
+    for (int i = 0; same && i < self->arity; i++)
+        same = entry->types[i] == Py_TYPE(operands[i]);
+    return same;
 }
 
 static PyObject *
@@ -70,12 +85,13 @@ operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyO
     for (int i = 0; i < self->arity; i++)
         place = place * 5 + ((size_t)Py_TYPE(operands[i]) >> 6);
     Entry *entry = &self->entries[(place ^ place >> 7) % ENTRIES];
-    int same = entry->generation == state.generation;
-    for (int i = 0; same && i < self->arity; i++)
-        same = entry->types[i] == Py_TYPE(operands[i]);
-    if (!same && look_up(self, entry, operands) < 0)
-        return NULL;
-    if (entry->call == NULL || entry->generation != state.generation)
+    int same = is_of(self, entry, operands);
+    if (!same) {
+        if (look_up(self, entry, operands) < 0)
+            return NULL;
+        same = is_of(self, entry, operands);
+    }
+    if (!same || entry->call == NULL)
         return PyObject_Vectorcall(self->function, args, flags, NULL);
     PyObject *call = Py_NewRef(entry->call);
     PyObject *result = PyObject_Vectorcall(call, operands, (size_t)self->arity, NULL);
@@ -185,7 +201,10 @@ overrides_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, Py
             return NULL;
         return PyObject_Vectorcall(self->python, args, flags, names);
     }
-    return operator_vectorcall(found, args + 3, (size_t)(n - 3), NULL);
+    Py_INCREF(found);
+    PyObject *result = operator_vectorcall(found, args + 3, (size_t)(n - 3), NULL);
+    Py_DECREF(found);
+    return result;
 }
 
 /* Overrides(operators by ufuncs, what answers all else) */

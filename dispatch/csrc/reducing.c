@@ -25,7 +25,7 @@ as_registered(Reducer *self)
         int answer = said == NULL ? -1 : PyObject_IsTrue(said);
         Py_XDECREF(said);
         if (answer < 0) {
-            PyErr_Clear();
+            left_to_python();
             return 0;
         }
         self->answer = answer;
@@ -48,14 +48,14 @@ is_plain(PyObject *tree, int *looked)
     return 1;
 }
 
-/* What is reduced: a new reference, or NULL (without an error) where Python is to say. */
+/* What is reduced: a new reference, or NULL where Python is to say (with an error only if somebody interrupts). */
 static PyObject *
 operand_of(PyObject *x, int every_axis)
 {
     if (PyType_IsSubtype(Py_TYPE(x), state.wrapper)) {
         PyObject *part = shown_part(x);
         if (part == NULL)
-            PyErr_Clear();
+            left_to_python();
         else if (IS_LEAF(part) && adopted((Leaf *)part))
             return part;
         Py_XDECREF(part);
@@ -67,7 +67,7 @@ operand_of(PyObject *x, int every_axis)
         PyObject *value = Py_NewRef(((Node *)node)->value);
         SLOT(x, state.handle_node) = value;
         Py_DECREF(node);
-        node = value;
+        node = SLOT(x, state.handle_node); /* (others may have run) */
     }
     if (node == NULL)
         return NULL;
@@ -119,16 +119,16 @@ let_wait(PyObject *reduced, int is_large)
         longest = Py_XNewRef(named_by(before));
     place->thread = thread;
     place->reference = PyWeakref_NewRef(reduced, NULL);
+    left_to_python();
     if (longest != NULL && ((Reduced *)longest)->value == Py_None) {
         PyObject *value = computed_reduction(state.known, longest);
-        Py_XDECREF(value != NULL ? value : PyObject_CallOneArg(state.waited, longest));
+        if (value == NULL && !PyErr_Occurred())
+            value = PyObject_CallOneArg(state.waited, longest);
+        Py_XDECREF(value);
     }
     Py_XDECREF(longest);
     Py_XDECREF(before);
-    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
-        return -1; /* (somebody interrupts) */
-    PyErr_Clear(); /* (what went wrong goes wrong again for who reads it) */
-    return 0;
+    return left_to_python() ? 0 : -1; /* (what went wrong goes wrong again for who reads it) */
 }
 
 static PyObject *
@@ -186,7 +186,7 @@ reducer_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     Reducer *self = (Reducer *)callable;
     PyObject *axis = Py_None, *dtype = Py_None, *keepdims = Py_False, *made = NULL;
     int known = PyVectorcall_NARGS(flags) == 1;
-    for (Py_ssize_t i = 0; names != NULL && i < PyTuple_GET_SIZE(names); i++) {
+    for (Py_ssize_t i = 0; known && names != NULL && i < PyTuple_GET_SIZE(names); i++) {
         PyObject *name = PyTuple_GET_ITEM(names, i);
         if (name == state.axis)
             axis = args[1 + i];

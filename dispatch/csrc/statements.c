@@ -145,10 +145,13 @@ match_node(Match *m, Node *node)
     PyObject *args = node->args;
     if (args == NULL || !PyTuple_CheckExact(args))
         return 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
-        if (!match_operand(m, PyTuple_GET_ITEM(args, i)))
-            return 0;
-    return 1;
+    int fits = 1;
+    Py_INCREF(args); /* (to ask for a part of distributed memory lets others run, who may evaluate the tree) */
+    for (Py_ssize_t i = 0; fits && i < PyTuple_GET_SIZE(args); i++)
+        fits = match_operand(m, PyTuple_GET_ITEM(args, i));
+    fits = fits && node->args == args;
+    Py_DECREF(args);
+    return fits;
 }
 
 int
@@ -257,7 +260,7 @@ matches(Match *m, Statement *s, Leaf *leaf, char *target, PyObject *operand)
     m->at = m->own = 0;
     if (s->generation == state.generation &&
         (IS_NODE(operand) ? match_node(m, (Node *)operand) : match_operand(m, operand)) && m->at == s->n &&
-        m->own == s->own)
+        m->own == s->own && s->generation == state.generation)
         return 1;
     PyErr_Clear();
     return 0;
@@ -392,7 +395,7 @@ run(Match *m, char *target)
     int64_t block[WORDS];
     _Alignas(64) char near[NEAR];
     PyObject *made[ITEMS], *order = s->order;
-    int results = 0, done = 1;
+    int results = 0, done = 1, launched = 1;
     if (s->reduction != NULL)
         return run_reduction(m, target);
     if (!fill(m, target, block))
@@ -424,7 +427,8 @@ run(Match *m, char *target)
                 ((Node *)m->met[i])->evaluations++;
         }
     if (done > 0) {
-        done = launch(s, block) < 0 ? -1 : 1;
+        launched = launch(s, block) == 0;
+        done = launched ? 1 : -1;
         for (int k = 0; k < results; k++) {
             if (done > 0 && stored[k]->args != Py_None) {
                 Leaf *value = new_leaf(made[k], stored[k]->shape, ((Array *)made[k])->descr);
@@ -438,7 +442,7 @@ run(Match *m, char *target)
     }
     for (int k = 0; k < results; k++)
         Py_DECREF(made[k]);
-    if (copies != near && done > 0)
+    if (copies != near && launched)
         PyMem_Free(copies);
     return done;
 }
@@ -468,7 +472,7 @@ known_by(PyObject *known, PyObject *operand, long way)
     PyTuple_SET_ITEM(key, 2, number);
     PyObject *list = PyDict_GetItemWithError(known, key);
     Py_DECREF(key);
-    return list != NULL && PyList_CheckExact(list) ? list : NULL;
+    return list != NULL && PyList_CheckExact(list) ? Py_NewRef(list) : NULL;
 }
 
 /* Give a reduction its value (a reference to it), and let go of what it was computed from. */
@@ -531,6 +535,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
     PyObject *list = known_by(known, reduced != NULL ? reduced->operand : tree, reduced != NULL ? 2 : 0);
     if (list == NULL)
         return PyErr_Occurred() ? -1 : 0;
+    int done = 0;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
@@ -541,7 +546,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
             continue;
         /* A small value that somebody holds is computed by itself: it need not follow what is written. */
         if (!s->rewritten && Py_REFCNT(value) > 1 && s->rows * s->inner <= 4 * state.few)
-            return 0;
+            break;
         /* Who else reads what is written? (Each part of its memory holds the leaf, and shows its array.) */
         if (count_parts(leaf) != s->own || Py_REFCNT(leaf) > 1 + s->own || Py_REFCNT(view) > 1 + s->own)
             continue;
@@ -549,7 +554,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         Py_INCREF(leaf);
         Py_INCREF(view);
         Py_INCREF(tree);
-        int done = run(&m, target.data);
+        done = run(&m, target.data);
         if (done > 0) {
             leaf->writes++;
             Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
@@ -562,9 +567,10 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         Py_DECREF(tree);
         Py_DECREF(view);
         Py_DECREF(leaf);
-        return done; /* (the list may have changed) */
+        break;
     }
-    return 0;
+    Py_DECREF(list);
+    return done;
 }
 
 PyObject *
@@ -578,7 +584,7 @@ evaluated_again(PyObject *known, PyObject *tree, int usual)
     if (!unobserved())
         return NULL;
     PyObject *list = known_by(known, reduced != NULL ? reduced->operand : tree, reduced != NULL ? 3 : 1);
-    PyObject *shape = reduced != NULL ? reduced->shape : node->shape;
+    PyObject *shape = reduced != NULL ? reduced->shape : node->shape, *value = NULL;
     for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
@@ -587,7 +593,7 @@ evaluated_again(PyObject *known, PyObject *tree, int usual)
             continue;
         hold(&m);
         Py_INCREF(tree);
-        PyObject *memory = allocated(shape, s->dtype, s->order), *value = NULL;
+        PyObject *memory = allocated(shape, s->dtype, s->order);
         if (memory != NULL && run(&m, ((Array *)memory)->data) > 0) {
             if (reduced != NULL ? reduced->value == Py_None : node->args != Py_None) {
                 Leaf *found = new_leaf(memory, shape, s->dtype);
@@ -603,9 +609,10 @@ evaluated_again(PyObject *known, PyObject *tree, int usual)
         Py_XDECREF(memory);
         let_go(&m);
         Py_DECREF(tree);
-        return value; /* (the list may have changed) */
+        break;
     }
-    return NULL;
+    Py_XDECREF(list);
+    return value;
 }
 
 int
@@ -618,6 +625,7 @@ stored_again(PyObject *known, PyObject *tree, PyObject *array)
     if (node->args == NULL || node->args == Py_None || !is_shape(node->shape, target->nd, target->dims))
         return 0;
     PyObject *list = known_by(known, tree, 4);
+    int done = list == NULL && PyErr_Occurred() ? -1 : 0;
     for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
@@ -628,13 +636,14 @@ stored_again(PyObject *known, PyObject *tree, PyObject *array)
         hold(&m);
         Py_INCREF(tree);
         Py_INCREF(array);
-        int done = run(&m, target->data);
+        done = run(&m, target->data);
         let_go(&m);
         Py_DECREF(array);
         Py_DECREF(tree);
-        return done; /* (the list may have changed) */
+        break;
     }
-    return PyErr_Occurred() ? -1 : 0;
+    Py_XDECREF(list);
+    return done;
 }
 
 /* What stands in a tree: a list of (operand, the references to it, was it met before?) in the order in which they
@@ -797,7 +806,9 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                    same_numbers(s->nd, item->strides, s->strides);
         s->rewritten += item->kind == OWN && (same || reduction != NULL);
         s->results += item->kind == NODE && item->stored >= 0;
-        if (item->word >= s->words || item->same >= i) {
+        int written = item->copied || (item->kind == NODE && item->stored >= 0);
+        if (item->word >= s->words || (written && item->word < 0) || item->same >= i ||
+            (item->kind == REPEATED && item->same < 0)) {
             PyErr_SetString(PyExc_ValueError, "An item of a statement names what is not there.");
             break;
         }

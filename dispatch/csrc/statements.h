@@ -85,7 +85,8 @@ int write_number(int64_t *at, const Item *item, PyObject *x);
 /* Run a kernel on an argument block: 0, or -1. */
 int launch(Statement *s, int64_t *block);
 int same_numbers(int n, const Py_ssize_t *a, const Py_ssize_t *b);
-/* The statements known by (sig, size, way), a leaf by its dtype: borrowed, or NULL (with an error, perhaps). */
+/* The statements known by (sig, size, way), a leaf by its dtype: a list that nobody changes (shortcuts.py puts another
+   in its place), a new reference; or NULL (with an error, perhaps). */
 PyObject *known_by(PyObject *known, PyObject *operand, long way);
 
 #endif

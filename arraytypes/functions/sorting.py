@@ -12,17 +12,13 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.signatures import keyword_only
 
 
-def _kind(x: Any, stable: bool, values_only: bool = False) -> str:
-    """NumPy's name of the algorithm. Equal integers look alike: sorting them needs no stable one."""
-    return "stable" if stable and not (values_only and x.dtype.kind in "biu") else "quicksort"
-
-
 @keyword_only("axis")
 @array_function
 def sort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool = True) -> Any:
     """The elements of `x` in order along an axis (all of them in a row, if it is None).
 
-    NaN counts as the largest. With `stable`, equal elements stay in the order they have.
+    NaN counts as the largest. Equal elements look alike, so `stable` changes nothing: zeros of both
+    signs, and NaNs of different bits, may come in any order among themselves.
 
     >>> import mirabelle as mb
     >>> print(mb.sort(mb.HostArray([3, 1, 2]), descending=True))
@@ -31,17 +27,16 @@ def sort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool = 
     if axis is None:
         x, axis = verbs.reshape(x, (-1,)), 0
     axis = one_axis(axis, x.ndim)
-    kind = _kind(x, stable, values_only=True)
-    if not descending:
-        return library.call("sort", x, axis=axis, kind=kind)
-    # Backwards twice: equal elements keep their order.
-    return copied(flip(library.call("sort", flip(x, axis=axis), axis=axis, kind=kind), axis=axis))
+    found = library.call("sort", x, axis=axis)
+    return copied(flip(found, axis=axis)) if descending else found
 
 
 @keyword_only("axis")
 @array_function
 def argsort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool = True) -> Any:
     """Where the elements of `x` are, in the order that `mb.sort` gives them.
+
+    With `stable`, equal elements stay in the order they have.
 
     >>> import mirabelle as mb
     >>> print(mb.argsort(mb.HostArray([30, 10, 20])))
@@ -50,7 +45,9 @@ def argsort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool
     if axis is None:
         x, axis = verbs.reshape(x, (-1,)), 0
     axis = one_axis(axis, x.ndim)
+    kind = "stable" if stable else "quicksort"
     if not descending:
-        return library.call("argsort", x, axis=axis, kind=_kind(x, stable))
-    found = library.call("argsort", flip(x, axis=axis), axis=axis, kind=_kind(x, stable))
+        return library.call("argsort", x, axis=axis, kind=kind)
+    # Backwards twice: equal elements keep their order.
+    found = library.call("argsort", flip(x, axis=axis), axis=axis, kind=kind)
     return verbs.subtract(max(x.shape[axis] - 1, 0), flip(found, axis=axis))

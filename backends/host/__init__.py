@@ -13,6 +13,7 @@ from mirabelle.backends.host import (  # noqa: F401 - they add methods
     reduce,
     routines,
     run,
+    sorting,
     sparse,
     structured,
     toeplitz,

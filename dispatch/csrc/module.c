@@ -247,6 +247,11 @@ static PyMethodDef methods[] = {
     {"mask_pick", (PyCFunction)(void (*)(void))mask_pick, METH_FASTCALL, "Those of a part, to a part of some memory."},
     {"mask_put", (PyCFunction)(void (*)(void))mask_put, METH_FASTCALL,
      "Write values to elements that a mask picks, one after another; False where NumPy is to do it."},
+    {"argsort_lines", (PyCFunction)(void (*)(void))argsort_lines, METH_FASTCALL,
+     "Where the elements of each line are in their order."},
+    {"argsort_part", (PyCFunction)(void (*)(void))argsort_part, METH_FASTCALL,
+     "The elements of a part of a line in order, with their places."},
+    {"argsort_merged", (PyCFunction)(void (*)(void))argsort_merged, METH_FASTCALL, "A part of two such parts, merged."},
     {NULL},
 };
 
@@ -283,7 +288,7 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 8) < 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 9) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -174,6 +174,11 @@ PyObject *mask_pick(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *mask_picked(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
+/* sorting.c: the order of the elements of lines, as functions of the module. */
+PyObject *argsort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *argsort_part(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *argsort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n);
+
 extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec, reducer_spec,
     product_spec, halo_spec, getter_spec, setter_spec, statement_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;

@@ -1,0 +1,319 @@
+/* Where the elements of lines are in their order, equal ones as they come (backends/host/sorting.py).
+
+   Each element becomes a number without sign that is ordered as NumPy orders elements (zeros of both signs are one
+   number, and so are all NaNs, the largest), beside its place: a record. Records are sorted by one byte of the number
+   after the other, from the lowest on. Bytes that all have in common are left out. */
+
+#include "native.h"
+
+#define CONTIGUOUS 0x0001
+#define WRITEABLE 0x0400
+#define BYTES 8
+#define VALUES 256
+/* Records so few are put in order by moving each to its place; of these runs, fewer than so many are merged. */
+#define RUN 16
+#define MERGED 384
+
+typedef struct {
+    uint64_t number;
+    int64_t at;
+} Record;
+
+enum { UNSIGNED, SIGNED, FLOATING };
+
+/* The number of an element, given as its `width` bits. */
+static Py_ALWAYS_INLINE inline uint64_t
+number_of(uint64_t bits, const int kind, const int width)
+{
+    const uint64_t sign = (uint64_t)1 << (width - 1), all = sign | (sign - 1);
+    if (kind == UNSIGNED)
+        return bits;
+    if (kind == SIGNED)
+        return bits ^ sign;
+    const int fraction = width == 64 ? 52 : width == 32 ? 23 : 10;
+    const uint64_t infinity = (sign - 1) & ~(((uint64_t)1 << fraction) - 1), size = bits & (sign - 1);
+    if (size > infinity)
+        return all;
+    if (size == 0)
+        return sign;
+    return bits & sign ? ~bits & all : bits | sign;
+}
+
+#define RECORDS(type, kind) \
+    for (Py_ssize_t i = 0; i < n; i++) { \
+        type bits; \
+        memcpy(&bits, from + i * (Py_ssize_t)sizeof(type), sizeof(type)); \
+        to[i].number = number_of(bits, kind, 8 * sizeof(type)); \
+        to[i].at = first + i; \
+    }
+
+#define RECORDS_OF_KIND(type) \
+    if (kind == FLOATING) \
+        RECORDS(type, FLOATING) \
+    else if (kind == SIGNED) \
+        RECORDS(type, SIGNED) \
+    else \
+        RECORDS(type, UNSIGNED)
+
+static void
+make_records(Record *to, const char *from, Py_ssize_t n, int64_t first, int kind, int size)
+{
+    if (size == 8)
+        RECORDS_OF_KIND(uint64_t)
+    else if (size == 4)
+        RECORDS_OF_KIND(uint32_t)
+    else if (size == 2)
+        RECORDS_OF_KIND(uint16_t)
+    else
+        RECORDS_OF_KIND(uint8_t)
+}
+
+static void
+insertion(Record *a, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 1; i < n; i++) {
+        Record r = a[i];
+        Py_ssize_t j = i;
+        for (; j > 0 && a[j - 1].number > r.number; j--)
+            a[j] = a[j - 1];
+        a[j] = r;
+    }
+}
+
+/* Two runs, one after the other; of equal records that of the first comes first. */
+static void
+merge(Record *to, const Record *a, Py_ssize_t na, const Record *b, Py_ssize_t nb)
+{
+    const Record *ends[2] = {a + na, b + nb};
+    while (a < ends[0] && b < ends[1]) {
+        int second = b->number < a->number;
+        *to++ = second ? *b : *a;
+        b += second;
+        a += !second;
+    }
+    memcpy(to, a, (ends[0] - a) * sizeof(Record));
+    memcpy(to + (ends[0] - a), b, (ends[1] - b) * sizeof(Record));
+}
+
+/* The records in order, in `a` or in `b`. */
+static Record *
+sort_few(Record *a, Record *b, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < n; i += RUN)
+        insertion(a + i, n - i < RUN ? n - i : RUN);
+    for (Py_ssize_t run = RUN; run < n; run *= 2) {
+        for (Py_ssize_t i = 0; i < n; i += 2 * run) {
+            Py_ssize_t first = n - i < run ? n - i : run, rest = n - i - first;
+            merge(b + i, a + i, first, a + i + first, rest < run ? rest : run);
+        }
+        Record *other = a;
+        a = b;
+        b = other;
+    }
+    return a;
+}
+
+static Record *
+sort_records(Record *a, Record *b, Py_ssize_t n, int size)
+{
+    if (n < MERGED)
+        return sort_few(a, b, n);
+    Py_ssize_t counts[BYTES][VALUES];
+    memset(counts, 0, sizeof(counts));
+    for (Py_ssize_t i = 0; i < n; i++) {
+        uint64_t number = a[i].number;
+        for (int byte = 0; byte < size; byte++)
+            counts[byte][number >> (8 * byte) & 0xff]++;
+    }
+    for (int byte = 0; byte < size; byte++) {
+        Py_ssize_t *next = counts[byte], before = 0;
+        if (next[a[0].number >> (8 * byte) & 0xff] == n)
+            continue;
+        for (int value = 0; value < VALUES; value++) {
+            Py_ssize_t count = next[value];
+            next[value] = before;
+            before += count;
+        }
+        for (Py_ssize_t i = 0; i < n; i++)
+            b[next[a[i].number >> (8 * byte) & 0xff]++] = a[i];
+        Record *other = a;
+        a = b;
+        b = other;
+    }
+    return a;
+}
+
+/* How many records of `a` are among the first `count` of both, merged. */
+static Py_ssize_t
+split(const Record *a, Py_ssize_t na, const Record *b, Py_ssize_t nb, Py_ssize_t count)
+{
+    Py_ssize_t low = count > nb ? count - nb : 0, high = count < na ? count : na;
+    while (low < high) {
+        Py_ssize_t i = low + (high - low) / 2;
+        if (b[count - i - 1].number < a[i].number)
+            high = i;
+        else
+            low = i + 1;
+    }
+    return low;
+}
+
+/* Elements side by side in lines along the last axis. */
+typedef struct {
+    const char *data;
+    Py_ssize_t lines, length;
+    int kind, size;
+} Lines;
+
+static Py_ssize_t
+elements(const Array *a)
+{
+    Py_ssize_t n = 1;
+    for (int d = 0; d < a->nd; d++)
+        n *= a->dims[d];
+    return n;
+}
+
+static int
+lines_of(PyObject *x, PyObject *kind, Lines *found)
+{
+    if (!IS_ARRAY(x) || !(((Array *)x)->flags & CONTIGUOUS) || ((Array *)x)->nd < 1) {
+        PyErr_SetString(PyExc_TypeError, "An array of NumPy without gaps is expected.");
+        return 0;
+    }
+    const Array *a = (Array *)x;
+    PyObject *size = PyObject_GetAttrString(a->descr, "itemsize");
+    found->size = size == NULL ? -1 : PyLong_AsLong(size);
+    Py_XDECREF(size);
+    found->kind = PyLong_AsLong(kind);
+    if (PyErr_Occurred())
+        return 0;
+    if ((found->size != 1 && found->size != 2 && found->size != 4 && found->size != 8) || found->kind < UNSIGNED ||
+        found->kind > FLOATING || (found->kind == FLOATING && found->size == 1)) {
+        PyErr_SetString(PyExc_ValueError, "Elements of this kind are not sorted here.");
+        return 0;
+    }
+    found->data = a->data;
+    found->length = a->dims[a->nd - 1];
+    found->lines = found->length ? elements(a) / found->length : 0;
+    return 1;
+}
+
+/* Memory that is written to: so many numbers of eight bytes, side by side. */
+static void *
+room(PyObject *x, Py_ssize_t numbers)
+{
+    const Array *a = (Array *)x;
+    if (!IS_ARRAY(x) || !(a->flags & CONTIGUOUS) || !(a->flags & WRITEABLE) || elements(a) != numbers) {
+        PyErr_SetString(PyExc_TypeError, "Memory for the result is expected.");
+        return NULL;
+    }
+    return a->data;
+}
+
+static int
+numbers(PyObject *const *args, int n, Py_ssize_t *found, Py_ssize_t most)
+{
+    for (int i = 0; i < n; i++) {
+        found[i] = PyLong_AsSsize_t(args[i]);
+        if (PyErr_Occurred())
+            return 0;
+        if (found[i] < (i ? found[i - 1] : 0) || found[i] > most) {
+            PyErr_SetString(PyExc_ValueError, "There is no such part.");
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* argsort_lines(x, kind, out, first, last): the order of each of some lines. */
+PyObject *
+argsort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Lines x;
+    Py_ssize_t part[2];
+    if (n != 5) {
+        PyErr_SetString(PyExc_TypeError, "argsort_lines(x, kind, out, first, last)");
+        return NULL;
+    }
+    if (!lines_of(args[0], args[1], &x) || !numbers(args + 3, 2, part, x.lines))
+        return NULL;
+    int64_t *out = room(args[2], x.lines * x.length);
+    if (out == NULL)
+        return NULL;
+    Record *records = PyMem_RawMalloc(2 * x.length * sizeof(Record) + 1);
+    if (records == NULL)
+        return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t line = part[0]; line < part[1]; line++) {
+        make_records(records, x.data + line * x.length * x.size, x.length, 0, x.kind, x.size);
+        const Record *sorted = sort_records(records, records + x.length, x.length, x.size);
+        for (Py_ssize_t i = 0; i < x.length; i++)
+            out[line * x.length + i] = sorted[i].at;
+    }
+    Py_END_ALLOW_THREADS
+    PyMem_RawFree(records);
+    Py_RETURN_NONE;
+}
+
+/* argsort_part(x, kind, records, scratch, first, last): the records of a part of a line, in order. */
+PyObject *
+argsort_part(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Lines x;
+    Py_ssize_t part[2];
+    if (n != 6) {
+        PyErr_SetString(PyExc_TypeError, "argsort_part(x, kind, records, scratch, first, last)");
+        return NULL;
+    }
+    if (!lines_of(args[0], args[1], &x) || !numbers(args + 4, 2, part, x.length))
+        return NULL;
+    Record *records = room(args[2], 2 * x.length), *scratch = room(args[3], 2 * x.length);
+    if (records == NULL || scratch == NULL)
+        return NULL;
+    Py_ssize_t count = part[1] - part[0];
+    Py_BEGIN_ALLOW_THREADS
+    records += part[0];
+    scratch += part[0];
+    make_records(records, x.data + part[0] * x.size, count, part[0], x.kind, x.size);
+    if (sort_records(records, scratch, count, x.size) != records)
+        memcpy(records, scratch, count * sizeof(Record));
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* argsort_merged(records, out, start, middle, end, first, last): of the runs start ... middle ... end, merged, the
+   records from first to last; only their places, if there is no room for more. */
+PyObject *
+argsort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Py_ssize_t runs[3], part[2];
+    if (n != 7 || !IS_ARRAY(args[0]) || !IS_ARRAY(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "argsort_merged(records, out, start, middle, end, first, last)");
+        return NULL;
+    }
+    Py_ssize_t all = elements((Array *)args[0]);
+    const Record *records = room(args[0], all);
+    Py_ssize_t each = elements((Array *)args[1]) == all ? 2 : 1;
+    all /= 2;
+    int64_t *out = room(args[1], each * all);
+    if (records == NULL || out == NULL || !numbers(args + 2, 3, runs, all) ||
+        !numbers(args + 5, 2, part, runs[2] - runs[0]))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    const Record *a = records + runs[0], *b = records + runs[1];
+    Py_ssize_t na = runs[1] - runs[0], nb = runs[2] - runs[1];
+    Py_ssize_t i = split(a, na, b, nb, part[0]), j = part[0] - i;
+    for (Py_ssize_t k = part[0]; k < part[1]; k++) {
+        int second = j < nb && (i >= na || b[j].number < a[i].number);
+        const Record *r = second ? b + j : a + i;
+        j += second;
+        i += !second;
+        if (each == 2)
+            ((Record *)out)[runs[0] + k] = *r;
+        else
+            out[runs[0] + k] = r->at;
+    }
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,106 @@
+"""Sorts of the host against NumPy's: dtypes, special values, axes, strides, lengths, threads, C and none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+from mirabelle.backends.host import sorting
+
+DTYPES = "?bhilBHILefdFD"
+SHAPES = [
+    (0,), (1,), (15,), (16,), (383,), (384,), (5000,), (3, 0), (0, 4), (7, 33), (2, 700), (3, 40, 5), (1, 1),
+]  # fmt: skip
+
+
+def numbers(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+    if kind.kind in "biu":
+        low, high = (0, 2) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+        x = rng.integers(
+            low, high, shape, dtype=np.int64 if kind.kind != "u" else np.uint64, endpoint=kind != "?"
+        )
+        return np.where(rng.random(shape) < 0.5, x, x % 7).astype(kind)
+    pool = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1.0, -1.0, 6e-8, 65504.0])
+    x = np.where(rng.random(shape) < 0.4, rng.choice(pool, shape), rng.normal(size=shape) * 100)
+    if kind.kind == "c":
+        both = np.empty(shape, complex)
+        both.real, both.imag = x, np.where(rng.random(shape) < 0.4, rng.choice(pool, shape), 1.0)
+        x = both
+    return x.astype(kind)
+
+
+def same(x: object, y: np.ndarray) -> None:
+    found = mb.to_numpy(x)  # type: ignore[arg-type]
+    assert found.dtype == y.dtype
+    np.testing.assert_array_equal(found, y)
+
+
+@pytest.fixture(params=[(1, True), (2, True), (3, True), (2, False)], ids=["1", "2", "3", "no C"])
+def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> object:
+    parts, in_c = request.param
+    monkeypatch.setattr(sorting, "_workers", lambda size: parts if size else 1)
+    monkeypatch.setattr(sorting, "_TOGETHER", 0)
+    if not in_c:
+        monkeypatch.setattr(sorting, "_in_c", None)
+    return request.param
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_values_and_stable_orders_are_numpys(dtype: str, how: object) -> None:
+    for seed, shape in enumerate(SHAPES):
+        x = numbers(dtype, shape, seed)
+        views = [x, x.T, x[..., ::-2]] if x.size else [x]
+        for v in views:
+            y = mb.asarray(v)
+            for axis in (None, *range(v.ndim), -1):
+                same(mb.sort(y, axis=axis), np.sort(v, axis=axis))
+                same(mb.argsort(y, axis=axis), np.argsort(v, axis=axis, kind="stable"))
+                order = mb.to_numpy(mb.argsort(y, axis=axis, stable=False))
+                taken = np.take_along_axis(
+                    v.ravel() if axis is None else v, order, axis=-1 if axis is None else axis
+                )
+                np.testing.assert_array_equal(taken, np.sort(v, axis=axis))
+
+
+@pytest.mark.parametrize("shape", [(300_000,), (2, 200_000), (70_000, 4), (500, 600)])
+@pytest.mark.parametrize("dtype", "fdiq")
+def test_large_ones_on_threads(dtype: str, shape: tuple[int, ...]) -> None:
+    x = numbers(dtype, shape)
+    for axis in range(x.ndim):
+        y = mb.HostArray(x)
+        same(mb.sort(y, axis=axis), np.sort(x, axis=axis))
+        same(mb.sort(y, axis=axis, descending=True), np.flip(np.sort(x, axis=axis), axis))
+        same(mb.argsort(y, axis=axis), np.argsort(x, axis=axis, kind="stable"))
+        same(y, x)
+
+
+@pytest.mark.parametrize("n", [17, 100, 5000, 100_003])
+def test_many_equal_elements_stay_as_they_come(n: int, how: object) -> None:
+    for few in (1, 2, 300):
+        x = np.random.default_rng(n).integers(0, few, n).astype(float)
+        same(mb.argsort(mb.HostArray(x)), np.argsort(x, kind="stable"))
+        found = mb.argsort(mb.HostArray(x), descending=True)
+        same(found, np.argsort(-x, kind="stable"))
+
+
+def test_the_pieces_in_c_refuse_what_does_not_fit() -> None:
+    if sorting._in_c is None:
+        pytest.skip("without the pieces in C")
+    x, out = np.zeros((3, 20)), np.zeros((3, 20), np.int64)
+    for call in (
+        lambda: sorting._in_c.argsort_lines(x, 2, out, 0, 4),
+        lambda: sorting._in_c.argsort_lines(x, 2, out, 2, 1),
+        lambda: sorting._in_c.argsort_lines(x, 3, out, 0, 3),
+        lambda: sorting._in_c.argsort_lines(x, 2, out[:2], 0, 3),
+        lambda: sorting._in_c.argsort_lines(x[:, ::2], 2, out, 0, 3),
+        lambda: sorting._in_c.argsort_lines(x.astype("G"), 2, out, 0, 3),
+        lambda: sorting._in_c.argsort_merged(np.zeros((20, 2), np.int64), out, 0, 10, 21, 0, 5),
+        lambda: sorting._in_c.argsort_merged(
+            np.zeros((20, 2), np.int64), np.zeros(20, np.int64), 0, 10, 20, 0, 21
+        ),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            call()

@@ -92,7 +92,7 @@ def normal_axes(axis: Any, ndim: int) -> tuple[int, ...]:
             a = a.__index__()
         except (AttributeError, TypeError):
             raise TypeError(f"An axis is an integer, a tuple of integers or None, not {axis!r}.") from None
-        if ndim == 0 and a in (0, -1):
+        if ndim == 0 and a in (0, -1) and given is not axis:
             continue  # NumPy takes a scalar for an array of one dimension here
         if not -ndim <= a < ndim:
             raise np.exceptions.AxisError(a, ndim)

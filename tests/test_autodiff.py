@@ -768,3 +768,17 @@ def test_orders_of_operands_do_not_matter():
     for order in itertools.permutations(parts):
         found.append(mb.to_numpy(ad.gradient(lambda x, order=order: mb.sum(sum(p(x) for p in order)), x)))
     np.testing.assert_allclose(found, [found[0]] * len(found), rtol=1e-14)
+
+
+@pytest.mark.parametrize("f", [
+    lambda v, w: v * w, lambda v, w: w * v, lambda v, w: v / w, lambda v, w: w / v, lambda v, w: v - w,
+    lambda v, w: mb.maximum(v, w) * v, lambda v, w: v**w, lambda v, w: mb.where(w > 1, v * v, w),
+    lambda v, w: mb.sort(v * w) * w, lambda v, w: mb.hypot(v, w), lambda v, w: v * w[0] + np.array(2.0) * v,
+])  # fmt: skip
+def test_constants_that_are_numpys_have_the_derivatives_of_ours(f):
+    """Once: a NumPy array became a partial as it was, and was read as a number."""
+    w, v = np.array([1.0, -2.0, 3.0, 0.5]), mb.HostArray([0.5, 2.0, 1.5, 4.0])
+    ours = ad.gradient(lambda v: mb.sum(f(v, mb.HostArray(w))), v)
+    assert_same(ad.gradient(lambda v: mb.sum(f(v, w)), v), mb.to_numpy(ours))
+    compiled = mb.compile(lambda v: ad.gradient(lambda u: mb.sum(f(u, w)), v))
+    np.testing.assert_allclose(mb.to_numpy(compiled(v)), mb.to_numpy(ours), rtol=1e-14)

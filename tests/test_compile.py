@@ -925,3 +925,31 @@ def test_constants_of_a_device_may_stand_on_either_side():
     u = mb.RefArray(np.ones((2, 3, 4)))
     for f in (lambda u: u[0] * kept, lambda u: kept * u[0], lambda u: (u[0] - 1) * kept + kept):
         assert np.array_equal(mb.to_numpy(mb.compile(f)(u)), mb.to_numpy(f(u)))
+
+
+def test_what_a_gather_reads_of_constants_is_all_of_it():
+    """Once: only where the table begins was kept, and the program read what lay behind."""
+    i = mb.HostArray([3, 1, 2, 0])
+    x = np.sin(np.arange(8.0) * 0.5)
+    for f, expected in [
+        (lambda i: mb.sin(mb.arange(8.0) * 0.5)[i], x[[3, 1, 2, 0]]),
+        (lambda i: mb.sin(mb.arange(8.0) * 0.5)[2:][i], x[2:][[3, 1, 2, 0]]),
+        (lambda i: mb.sin(mb.arange(8.0) * 0.5)[::-1][i], x[::-1][[3, 1, 2, 0]]),
+        (lambda i: mb.take(mb.cumulative_sum(mb.arange(4)), i), np.array([6, 1, 3, 0])),
+    ]:
+        for passes in (None, ["constants"], []):
+            np.testing.assert_array_equal(mb.to_numpy(mb.compile(f, passes=passes)(i)), expected)
+
+
+def test_gradients_of_what_is_taken_by_indices_are_those_of_eager_calls():
+    v, i = mb.HostArray([3.0, 1.0, 2.0, 5.0]), mb.HostArray([3, 1, 1, 0])
+    for f in (
+        lambda v: v[i] ** 2, lambda v: mb.sort(v) * mb.arange(4), lambda v: mb.median(v * v),
+        lambda v: mb.take(v, mb.argsort(v)) * mb.arange(4), lambda v: mb.sin(mb.arange(4.0))[i] * v,
+    ):  # fmt: skip
+
+        def gradient(v, f=f):
+            return mb.autodiff.gradient(lambda w: mb.sum(f(w)), v)
+
+        compiled = mb.compile(lambda v, g=gradient: g(v))(v)
+        np.testing.assert_array_equal(mb.to_numpy(compiled), mb.to_numpy(gradient(v)))

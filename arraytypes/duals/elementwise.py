@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.duals.base import (
     Dual,
@@ -156,6 +157,8 @@ _COMPLEX: dict[str, Callable[..., Any]] = {
 
 def elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
     """The result of an operation with a dual operand: the one rule."""
+    # (A NumPy array becomes a factor of partials, and those are arrays of ours, or numbers.)
+    operands = tuple([as_array(x) if isinstance(x, np.ndarray) else x for x in operands])
     top = outermost(operands)
     assert top is not None
     tag = top._tag

@@ -123,9 +123,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     for k in reversed(range(n - 1)):
         chosen = verbs.where(verbs.equal(index, k), cast_to(options[k], dtype), chosen)
     shape = broadcast_shapes([index.shape, *[c.shape for c in options]], "choose")
-    return into(
-        out, chosen if chosen.shape == shape else verbs.copy(verbs.broadcast_to(chosen, shape)), "unsafe"
-    )
+    if n == 1 or chosen.shape != shape:
+        chosen = verbs.copy(verbs.broadcast_to(chosen, shape))  # (which may be a choice as it was given)
+    return into(out, chosen, "unsafe")
 
 
 @array_function(arity=2, selects=True)

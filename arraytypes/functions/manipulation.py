@@ -69,7 +69,8 @@ def flip(x: Any, /, axis: Any = None) -> Any:
     [3 2 1]
     """
     axes = normal_axes(axis, x.ndim)
-    return verbs.getitem(x, (*(slice(None, None, -1) if d in axes else _ALL for d in range(x.ndim)), ...))
+    # (Without `...`: of an array without axes that is a number, as NumPy's is.)
+    return verbs.getitem(x, tuple([slice(None, None, -1) if d in axes else _ALL for d in range(x.ndim)]))
 
 
 @array_function
@@ -125,7 +126,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 @keyword_only("axis")
 @array_function
 def unstack(x: Any, /, axis: Any = 0) -> tuple[Any, ...]:
-    """The parts of `x` along an axis, without it: a tuple of views.
+    """The parts of `x` along an axis, without it: a tuple of views (of numbers, if there is one axis).
 
     >>> import mirabelle as mb
     >>> first, second = mb.unstack(mb.HostArray([[1, 2], [3, 4]]), axis=1)
@@ -135,7 +136,7 @@ def unstack(x: Any, /, axis: Any = 0) -> tuple[Any, ...]:
     if not x.ndim:
         raise ValueError("unstack needs an array of at least one dimension: mb.reshape(x, (1,)).")
     before = (_ALL,) * one_axis(axis, x.ndim)
-    return tuple(verbs.getitem(x, (*before, i, ...)) for i in range(x.shape[len(before)]))
+    return tuple(verbs.getitem(x, (*before, i)) for i in range(x.shape[len(before)]))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

@@ -22,6 +22,8 @@ _INT64 = np.dtype(np.int64)
 
 
 def _axis(axis: Any, ndim: int) -> int:
+    if not ndim:
+        raise np.exceptions.AxisError(axis, ndim)
     (out,) = normal_axes(axis, ndim)
     return out
 
@@ -41,6 +43,8 @@ def take(x: Any, indices: Any, /, axis: Any = None, *, mode: str = "raise") -> A
         if x.ndim != 1:
             x = verbs.reshape(x, (-1,))
         axis = 0
+    elif not x.ndim and not normal_axes(axis, 0):
+        x = verbs.reshape(x, (1,))  # (NumPy takes a number for an array of one dimension here)
     axis = _axis(axis, x.ndim)
     n = x.shape[axis]
     if mode == "wrap":
@@ -49,7 +53,9 @@ def take(x: Any, indices: Any, /, axis: Any = None, *, mode: str = "raise") -> A
         indices = verbs.clip(_indices(x, indices), 0, n - 1)
     elif mode != "raise":
         raise ValueError(f'mode is "raise", "wrap" or "clip", not {mode!r}.')
-    return verbs.getitem(x, (*[slice(None)] * axis, indices))
+    found = verbs.getitem(x, (*[slice(None)] * axis, indices))
+    # (One index says a view. What is taken is a copy.)
+    return verbs.copy(found) if np.ndim(indices) == 0 else found
 
 
 def _indices(x: Any, indices: Any) -> Any:

@@ -86,9 +86,17 @@ def constant(value: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Node:
     return map_node(intern(TABLE["copy"], (dtype,), (dtype,)), (dtype.type(value),), shape)
 
 
-def other(x: Map, name: str, *args: Any, ins: Any = None) -> Node:
-    """Another operation on the same shape."""
-    return map_node(intern(TABLE[name], x.sig.ins if ins is None else ins, x.sig.outs), args, x.shape)
+def other(x: Map, name: str, *args: Any) -> Node:
+    """Another operation on the same shape, in the result's dtype: operands are converted to it first.
+
+    (A signature says what an operation does to the dtypes that NumPy would find for its operands. A `negative`
+    of float64 whose operand is uint8 is none: what asks NumPy computes in uint8.)
+    """
+    from mirabelle.arraytypes.programs.traced import cast
+
+    dtype = x.dtype
+    made = tuple([cast(a, dtype) if isinstance(a, Node) else dtype.type(a) for a in args])
+    return map_node(intern(TABLE[name], (dtype,) * len(args), (dtype,)), made, x.shape)
 
 
 def called(a: Any, name: str, dtype: Any) -> Any:
@@ -151,7 +159,7 @@ def _subtract(x: Map) -> Any:
         if a is b:
             return constant(0, x.dtype, x.shape)
         if _is(number(a), 0):
-            return other(x, "negative", b, ins=x.sig.ins[1:])
+            return other(x, "negative", b)
     return None
 
 
@@ -164,7 +172,7 @@ def _multiply(x: Map) -> Any:
         if n == 1:
             return same(x, rest)
         if n == -1 and x.dtype.kind in "if":
-            return other(x, "negative", rest, ins=x.sig.ins[1:])
+            return other(x, "negative", rest)
         if n == 0 and x.dtype.kind in "iub":
             return constant(0, x.dtype, x.shape)
     if x.dtype.kind in "iu":
@@ -199,8 +207,8 @@ def _divide(x: Map) -> Any:
     if n == 1:
         return same(x, a)
     # A power of two has an exact reciprocal, and multiplication takes less.
+    n = x.dtype.type(n)
     if x.dtype.itemsize in (4, 8) and np.isfinite(n) and n != 0:
-        n = x.dtype.type(n)
         mantissa, exponent = math.frexp(n)
         if abs(mantissa) == 0.5 and abs(exponent) < (120 if x.dtype.itemsize == 4 else 1000):
             return other(x, "multiply", a, x.dtype.type(1) / n)
@@ -435,7 +443,7 @@ def _finite_subtract(x: Map) -> Any:
         return constant(0, x.dtype, x.shape)
     if _is(number(b), 0):
         return same(x, a)
-    return other(x, "negative", b, ins=x.sig.ins[1:]) if _is(number(a), 0) and x.dtype.kind in "fc" else None
+    return other(x, "negative", b) if _is(number(a), 0) and x.dtype.kind in "fc" else None
 
 
 def _finite_multiply(x: Map) -> Any:

@@ -110,6 +110,9 @@ def _wanted(nodes: list[Node], outputs: tuple[Node, ...]) -> list[Node]:
         if x.bound:
             for operand in x.operands:
                 a = _narrow(operand) if type(operand) is Map else operand
+                if type(a) is Part and a.table:
+                    # (A gather reads all there is: the table is but where it begins, shaped as the index.)
+                    a = a.source
                 if not a.bound:
                     read[id(a)] = a
         elif type(x) is Data:

@@ -1,8 +1,9 @@
 """NumPy's order of elements on a card, as one of integers.
 
-CUB sorts floats by their bits, so that a NaN whose sign is set (the square root of a negative number) comes first.
-CuPy's kernels take the smallest numbers of single precision for zero. Complex numbers with NaN in them compare in
-other ways than they are sorted. What goes by the order of elements, or asks which are equal, asks it of integers.
+CUB sorts floats by their bits, so that a NaN whose sign is set (the square root of a negative number) comes
+first. CuPy's kernels take the smallest numbers of single precision for zero. Complex numbers with NaN in them
+compare in other ways than they are sorted. So integers are asked for the order of elements, and for which are
+equal.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def common_ordinals(xp: Any, *arrays: Any) -> tuple[Any, ...]:
 
 
 def _parts(xp: Any, x: Any) -> list[Any]:
-    """What complex numbers are ordered by, the last first: where they are NaN, the real part, the imaginary one."""
+    """What complex numbers are ordered by, the last first: where NaN is, the real part, the imaginary one."""
     missing = xp.isnan(x.imag).astype(np.uint8) + 2 * xp.isnan(x.real).astype(np.uint8)
     return [ordinals(xp, x.imag), ordinals(xp, x.real), missing]
 

@@ -201,7 +201,8 @@ def combine(reduction: Any, row: np.ndarray, dtype: np.dtype) -> Any:
         if len(values) % 2:
             values = np.append(values, dtype.type(neutral))
         values = reduction.ufunc(values[::2], values[1::2])
-    return values[0] if len(values) else dtype.type(neutral)
+    # (A fold begins with the neutral element: a sum of -0.0 alone is 0.0.)
+    return reduction.ufunc(dtype.type(neutral), values[0]) if len(values) else dtype.type(neutral)
 
 
 # Library functions of the device: its own matrix product and scan

@@ -2,7 +2,10 @@
 
 import os
 import shutil
+import signal
+import socket
 import stat
+import time
 import warnings
 
 import numpy as np
@@ -121,6 +124,85 @@ def test_damaged_and_foreign_entries_are_ignored_with_one_warning(folder, damage
     (warning,) = caught
     assert warning.category is RuntimeWarning
     assert str(folder) in str(warning.message) and "MIRABELLE_CACHE_DIR" in str(warning.message)
+
+
+def no_file_pipe(entry):
+    os.mkfifo(entry)
+
+
+def no_file_folder(entry):
+    entry.mkdir()
+
+
+def no_file_socket(entry):
+    with socket.socket(socket.AF_UNIX) as s:
+        before = os.getcwd()
+        os.chdir(entry.parent)  # (the names of sockets are short)
+        s.bind("s")
+        os.replace("s", entry)
+        os.chdir(before)
+
+
+def no_file_device(entry):
+    entry.symlink_to("/dev/zero")
+
+
+NO_FILES = {k[8:]: v for k, v in globals().items() if k.startswith("no_file_")}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no such files")
+@pytest.mark.parametrize("what", NO_FILES)
+def test_what_is_no_regular_file_is_not_read(folder, what):
+    """A pipe would be waited for, a device may do anything and never ends."""
+    compute()
+    (entry,) = entries(folder)
+    entry.unlink()
+    NO_FILES[what](entry)
+    with pytest.warns(RuntimeWarning, match="no regular file"):
+        assert compute() == 1, "it is compiled"
+    lock = entry.with_suffix(".lock")
+    lock.mkdir() if what == "folder" else NO_FILES[what](lock)
+    compute()
+
+
+def test_a_folder_at_home_is_found_there(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with mb.settings.changed(cache_dir="~/kernels"):
+        assert diskcache.folder() == tmp_path / "kernels"
+    assert os.listdir(tmp_path) == ["kernels"]
+
+
+def test_one_process_makes_an_entry_that_several_want(tmp_path):
+    """They wait for each other, not for one that died; and what was made is not made again."""
+    code = """
+        import json, os, sys, time
+        from mirabelle.backends.host import diskcache
+        def make():
+            with open("made", "a") as f:
+                f.write("x")
+            time.sleep(0.3)
+            if len(open("made").read()) == 1:
+                os._exit(0)
+            return b"code", "symbol"
+        os.chdir(os.path.dirname(os.environ["MIRABELLE_CACHE_DIR"]))
+        found = diskcache.read_or_make("key", make, diskcache.folder())
+        print(json.dumps(found[1:]))
+        """
+    processes = [start(code, cache_dir=tmp_path / "kernels") for _ in range(4)]
+    said = [p.communicate(timeout=60)[0].strip() for p in processes]
+    assert sorted(said) == ["", '["symbol", false]', '["symbol", false]', '["symbol", true]']
+    assert (tmp_path / "made").read_text() == "xx"
+    assert os.listdir(tmp_path / "kernels") == ["key.kernel"]
+
+
+def test_a_lock_that_nobody_gives_back_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    monkeypatch.setattr(diskcache, "_PATIENCE", 0.1)
+    with open(tmp_path / "key.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert diskcache.read_or_make("key", lambda: (b"code", "symbol"), tmp_path) == (b"code", "symbol", True)
+    assert diskcache.read_or_make("key", lambda: None, tmp_path) == (b"code", "symbol", False)
 
 
 def test_a_damaged_entry_is_replaced_by_a_good_one(folder):
@@ -274,7 +356,7 @@ def test_a_helper_process_that_dies_is_survived(tmp_path):
         values = np.arange(500_000.0)
         x = mb.HostArray(values)
         mb.materialize(x * 2.5 - 1)
-        kernels._server.process.kill()
+        kernels._helpers.process.kill()
         kernels.settle()
         right = (mb.to_numpy(x * 2.5 - 1) == values * 2.5 - 1).all()
         right &= (mb.to_numpy(mb.sqrt(x) + 1) == np.sqrt(values) + 1).all()
@@ -310,3 +392,97 @@ def test_a_program_that_is_slow_without_kernels_waits_for_them(tmp_path):
         cache_dir=tmp_path / "kernels",
     )
     assert said == [[[False, False], [True, True], [True, True]], True]
+
+
+REFUSED = """
+    import json, subprocess, threading, time
+    import numpy as np
+    import mirabelle as mb
+    from mirabelle.backends.host import background, kernels, threads
+    start, popen = threading.Thread.start, subprocess.Popen
+    refused = []
+    def refuse(self, *args, **kwargs):
+        refused.append(type(self).__name__)
+        raise RuntimeError("can't start new thread")
+    def no_process(*args, **kwargs):
+        refused.append("process")
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+    threading.Thread.start, subprocess.Popen = refuse, no_process
+    values = np.arange(1e6)
+    x = mb.HostArray(values)
+    f = mb.compile(lambda x: mb.sum(mb.sqrt(x) * 2.5))
+    def right():
+        sums = float(f(x)) == float(mb.sum(mb.sqrt(x) * 2.5))
+        return bool((mb.to_numpy(x * 2.5 - 1) == values * 2.5 - 1).all()) and sums
+    found = [right() for _ in range(3)]
+    n = len(refused)
+    threading.Thread.start, subprocess.Popen = start, popen
+    time.sleep(1.1)
+    found.append(right())
+    began = time.monotonic()
+    kernels.settle()
+    right()
+    kernels.settle()
+    found.append(right())
+    print(json.dumps([found, n > 0, kernels.compilations > 0]))
+"""
+
+
+@pytest.mark.parametrize("compiler", ["process", "thread"])
+def test_where_neither_thread_nor_process_can_be_started_the_caller_computes(tmp_path, compiler):
+    """And it is tried again later."""
+    said = answer(REFUSED, compiler=compiler, num_threads=2, cache_dir=tmp_path / "kernels")
+    assert said == [[True] * 5, True, True]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="processes are looked up in /proc")
+@pytest.mark.parametrize("way", ["main", "thread", "forked", "stopped"])
+def test_helpers_of_a_killed_process_end_with_it(tmp_path, way):
+    """At once: also in the middle of an import, and if a forked child holds their pipes."""
+    process = start(
+        f"""
+        import os, threading, time
+        import numpy as np
+        import mirabelle as mb
+        from mirabelle.backends.host import kernels
+        x = mb.HostArray(np.arange(500_000.0))
+        def begin():
+            mb.materialize(x * 2.5 - 1)
+        if {way!r} == "thread":
+            thread = threading.Thread(target=begin)
+            thread.start()
+            thread.join()
+            kernels.settle()
+            assert kernels.compilations == 1, "a helper outlives the thread that started it"
+        else:
+            begin()
+        if {way!r} == "stopped":
+            kernels.settle()  # (it has begun to listen)
+        if {way!r} == "forked" and not os.fork():
+            time.sleep(20)
+            os._exit(0)
+        print(kernels._helpers.process.pid, flush=True)
+        time.sleep(60)
+        """,
+        compiler="process",
+        cache_dir=tmp_path / "kernels",
+    )
+    helper = int(process.stdout.readline())
+    if way == "stopped":
+        os.kill(helper, signal.SIGSTOP)
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 5
+    while alive(helper) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not alive(helper)
+    process.stdout.close()
+    process.stderr.close()
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False

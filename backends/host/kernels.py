@@ -2,31 +2,27 @@
 
 Compiling takes about 50 ms of Python, which in a thread of this process would stall every
 other statement (the interpreter has one lock). So a helper process compiles, and what it made
-is picked up from its answer; until then the interpreter serves.
+is picked up by whoever asks for a kernel; until then the interpreter serves. Where no process can be started a
+thread compiles, and where no thread can be started either, nobody does, until it is tried again.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
-import pickle
-import queue
-import struct
-import subprocess
-import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from mirabelle.backends.codegen.source import Source
-from mirabelle.backends.host import compiler, diskcache
+from mirabelle.backends.host import background, compiler, diskcache
 from mirabelle.dispatch import counters
 from mirabelle.dispatch.settings import settings
 
-# Kernels by source text. A value is a kernel, PENDING while it compiles, or FAILED.
+# Kernels by source text. A value is a kernel, its code until it is asked for, PENDING while it compiles, or
+# FAILED.
 PENDING = object()
 FAILED = object()
 _kernels: dict[Any, Any] = {}
@@ -44,8 +40,10 @@ def get(
     found = _kernels.get(key)
     if found is None:
         found = _find(key, source, wait, functions)
-    if found is PENDING and wait:
-        found = _await(key)
+    if found is PENDING:
+        found = _await(key) if wait else _polled(key)
+    if type(found) is _Code:
+        found = _mapped(key, found)
     if found is FAILED:
         _report(key, source)
     return None if found is PENDING or found is FAILED else found
@@ -101,7 +99,7 @@ def _find(key: Any, source: Source, wait: bool, functions: dict[str, Any] | None
         except OSError:
             pass  # written for another machine: compiled anew
     mode = settings.compiler
-    if getattr(_here, "only_known", False) and mode != "inline" and PENDING in list(_kernels.values()):
+    if getattr(_here, "only_known", False) and mode != "inline" and compiling():
         return None
     if counters.active and key not in _kernels:
         counters.add(compilations=1)
@@ -111,15 +109,15 @@ def _find(key: Any, source: Source, wait: bool, functions: dict[str, Any] | None
         if key in _kernels:
             return _kernels[key]
         _kernels[key] = PENDING
-    if mode == "process" and _server.submit(key, source, builtins, entry):
+    where = diskcache.folder()
+    job = background.Job(key, source, dict(builtins), entry, None if where is None else str(where))
+    if mode == "process" and _helpers.submit(job):
         return PENDING
-    thread = threading.Thread(
-        target=lambda: _compile_or_fail(key, source, dict(builtins), entry),
-        daemon=True,
-        name="mirabelle-compiler",
-    )
-    thread.start()
-    return PENDING
+    if _worker.submit(lambda: _compile_or_fail(job)):
+        return PENDING
+    # No process and no thread can be started now: it is tried again when somebody asks next.
+    _kernels.pop(key, None)
+    return _keep(key, _compile_here(source, dict(builtins), entry)) if wait else None
 
 
 def label(op: Any) -> str:
@@ -139,32 +137,79 @@ def _keep(key: Any, kernel: Any) -> Any:
     return kernel
 
 
-def _compile_or_fail(key: Any, source: Source, functions: dict[str, Any], entry: str) -> None:
+class _Code(NamedTuple):
+    """A kernel that was compiled elsewhere, and nobody has asked for yet."""
+
+    code: bytes
+    symbol: str
+    text: str
+
+
+def _mapped(key: Any, found: _Code) -> Any:
+    """Its function."""
+    compiler.remember(found.text)
+    try:
+        return _keep(key, compiler.load(found.code, found.symbol))
+    except OSError:
+        return _keep(key, FAILED)
+
+
+def _poll(seconds: float = 0.0) -> None:
+    """Take what helpers have answered, waiting for an answer so long."""
+    global compilations
+    answers, lost = _helpers.poll(seconds)
+    for job, code, symbol, made in answers:
+        compilations += made
+        _keep(job.key, FAILED if code is None else _Code(code, symbol, job.source.text))
+    # A helper died: what it had not answered is compiled in a thread.
+    for job in lost:
+        if not _worker.submit(lambda job=job: _compile_or_fail(job)):
+            _kernels.pop(job.key, None)
+
+
+def _polled(key: Any) -> Any:
+    _poll()
+    return _kernels.get(key)
+
+
+def compiling() -> bool:
+    """Is a kernel being compiled?"""
+    _poll()
+    return any(k is PENDING for k in list(_kernels.values()))
+
+
+def _compile_or_fail(job: background.Job) -> None:
     """Compile where nobody waits for an exception."""
     try:
-        _keep(key, _compile_here(source, functions, entry))
+        _keep(job.key, _compile_here(job.source, dict(job.builtins), job.entry))
     except Exception:
-        _keep(key, FAILED)
+        _keep(job.key, FAILED)
 
 
 def _await(key: Any, timeout: float = 60.0) -> Any:
     deadline = time.monotonic() + timeout
     while _kernels.get(key) is PENDING and time.monotonic() < deadline:
-        time.sleep(0.002)
+        _poll(0.002)
     return _kernels.get(key)
 
 
 def _compile_here(source: Source, functions: dict[str, Any], entry: str | None) -> Any:
     global compilations
-    code, symbol = compiler.compile_source(source.text, source.name, functions)
-    compilations += 1
-    if entry is not None:
-        diskcache.write(entry, code, symbol)
+
+    def made() -> tuple[bytes, str]:
+        return compiler.compile_source(source.text, source.name, functions)
+
+    if entry is None:
+        code, symbol, fresh = *made(), True
+    else:
+        code, symbol, fresh = diskcache.read_or_make(entry, made, diskcache.folder())
+    compilations += fresh
     return compiler.load(code, symbol)
 
 
 def known(source: Source) -> str:
     """Where a source's kernel is: "in memory", "compiling" or "not compiled"."""
+    _poll()
     found = _kernels.get(source.text)
     return (
         "does not compile"
@@ -180,8 +225,8 @@ def known(source: Source) -> str:
 def settle(timeout: float = 60.0) -> None:
     """Wait until nothing compiles any more."""
     deadline = time.monotonic() + timeout
-    while any(k is PENDING for k in list(_kernels.values())) and time.monotonic() < deadline:
-        time.sleep(0.005)
+    while compiling() and (left := deadline - time.monotonic()) > 0:
+        _poll(min(left, 0.005))
 
 
 def clear() -> None:
@@ -189,142 +234,23 @@ def clear() -> None:
     _kernels.clear()
 
 
-class _Server:
-    """The helper process: requests go to its standard input, answers come from its output."""
-
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
-        self.broken = False
-        self.waiting: dict[int, tuple[Any, Source, dict[str, Any], str]] = {}
-        self.lock = threading.Lock()
-        self.number = 0
-        self.outgoing: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-
-    def start(self) -> bool:
-        try:
-            self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "mirabelle.backends.host.server"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                close_fds=True,
-                # The helper must find what this process found, wherever it was started.
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-            )
-        except OSError:
-            self.broken = True
-            return False
-        if hasattr(os, "setpriority"):
-            # Compiling can wait; the statement that is being interpreted cannot.
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, self.process.pid, 5)
-        threading.Thread(target=self.send, args=(self.process,), daemon=True).start()
-        threading.Thread(target=self.read, args=(self.process,), daemon=True).start()
-        return True
-
-    def submit(self, key: Any, source: Source, builtins: dict[str, str], entry: str) -> bool:
-        with self.lock:
-            if self.broken or (self.process is None and not self.start()):
-                return False
-            self.number += 1
-            self.waiting[self.number] = (key, source, dict(builtins), entry)
-            request = pickle.dumps((self.number, source.text, source.name, builtins))
-            self.outgoing.put(struct.pack("<Q", len(request)) + request)
-        return True
-
-    def send(self, process: subprocess.Popen[bytes]) -> None:
-        """Hand over what is to be compiled: the pipe may be full, and nobody else shall wait for that."""
-        assert process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # (it died, which whoever reads its answers sees, too)
-            while True:
-                process.stdin.write(self.outgoing.get())
-                process.stdin.flush()
-
-    def read(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
-        while True:
-            head = process.stdout.read(8)
-            if len(head) < 8:
-                break
-            (size,) = struct.unpack("<Q", head)
-            body = process.stdout.read(size)
-            if len(body) < size:
-                break
-            number, code, symbol = pickle.loads(body)
-            with self.lock:
-                key, source, _, entry = self.waiting.pop(number)
-            self.accept(key, source, entry, code, symbol)
-        # The helper died: what it had not answered is compiled in a thread.
-        with self.lock:
-            self.broken = True
-            rest = list(self.waiting.values())
-            self.waiting.clear()
-        for key, source, builtins, entry in rest:
-            _compile_or_fail(key, source, builtins, entry)
-
-    def accept(self, key: Any, source: Source, entry: str, code: bytes | None, symbol: str) -> None:
-        global compilations
-        if code is None:
-            _keep(key, FAILED)
-            return
-        compilations += 1
-        diskcache.write(entry, code, symbol)
-        compiler.remember(source.text)
-        try:
-            _keep(key, compiler.load(code, symbol))
-        except OSError:
-            _keep(key, FAILED)
-
-    def stop(self) -> None:
-        process, self.process = self.process, None
-        if process is not None:
-            with contextlib.suppress(Exception):
-                process.kill()
-                process.wait(1)
+_helpers = background.Helpers()
+_worker = background.Worker()
 
 
-class _Servers:
-    """Several helpers, where there are processors for them: another starts when one has enough to do."""
-
-    def __init__(self) -> None:
-        processors = os.cpu_count() or 1
-        self.servers = [_Server() for _ in range(min(processors, max(2, processors // 2), 4))]
-
-    @property
-    def process(self) -> subprocess.Popen[bytes] | None:
-        """The first helper."""
-        return self.servers[0].process
-
-    def submit(self, key: Any, source: Source, builtins: dict[str, str], entry: str) -> bool:
-        # (A helper takes a second to start: two kernels are sooner compiled by one that is there.)
-        known = [s for s in self.servers if not s.broken]
-        free = [s for s in known if s.process is not None and len(s.waiting) < _ENOUGH]
-        for server in (*free, *[s for s in known if s.process is None], *sorted(known, key=_load)):
-            if server.submit(key, source, builtins, entry):
-                return True
-        return False
-
-    def stop(self) -> None:
-        for server in self.servers:
-            server.stop()
+def _end() -> None:
+    _worker.end()
+    _helpers.stop()
 
 
-# How many kernels one helper has waiting before another starts.
-_ENOUGH = 3
-
-
-def _load(server: _Server) -> int:
-    return len(server.waiting)
-
-
-_server = _Servers()
-atexit.register(lambda: _server.stop())
+background.at_end(_end, lambda: _worker.wait())
 
 
 def _after_fork() -> None:
-    """A forked child has no use for its parent's helper, and must not answer for it."""
-    global _server, _lock
-    _server, _lock = _Servers(), threading.Lock()
+    """A forked child has no use for its parent's helpers, and must not answer for them."""
+    global _helpers, _worker, _lock
+    _helpers.forget()
+    _helpers, _worker, _lock = background.Helpers(), background.Worker(), threading.Lock()
     for key in [k for k, v in _kernels.items() if v is PENDING]:
         del _kernels[key]
 

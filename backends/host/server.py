@@ -1,14 +1,22 @@
 """The helper process that compiles kernels: texts in, object code out, one at a time.
 
-It ends with its parent: when its input closes.
+It ends with its parent, at once and whatever it is doing: the system tells it, its input closes, or somebody
+else has become its parent.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import queue
 import struct
 import sys
+import threading
+import time
+from typing import Any
+
+# How often it is looked whether the parent is still there, in seconds, should nothing else tell.
+_LOOK = 0.5
 
 
 def _mask_tails(text: str) -> None:
@@ -26,30 +34,80 @@ def _mask_tails(text: str) -> None:
         llvm.set_option("mirabelle", f"-prefer-predicate-over-epilogue={how}")
 
 
+def _die_with(parent: int, told: bool) -> None:
+    """End when the process that started this one does.
+
+    `told`: may the system be asked to say so? It does when the *thread* ends that started this process.
+    """
+    if told and sys.platform == "linux":
+        import ctypes
+        import signal
+
+        death_signal = 1  # PR_SET_PDEATHSIG
+        ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # (it ended before)
+        os._exit(0)
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK)
+        os._exit(0)
+
+    try:
+        threading.Thread(target=look, daemon=True).start()
+    except RuntimeError:
+        pass  # (no thread can be started: there are two other ways)
+
+
+def _requests(stream: Any) -> Any:
+    """The requests, one after the other. A thread reads them, to notice the end while one is compiled."""
+    found: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def next_one() -> bytes:
+        head = stream.read(8)
+        body = stream.read(struct.unpack("<Q", head)[0]) if len(head) == 8 else b""
+        if not body:
+            os._exit(0)  # (in the middle of compiling, too)
+        return body
+
+    def read() -> None:
+        while True:
+            found.put(next_one())
+
+    try:
+        threading.Thread(target=read, daemon=True).start()
+    except RuntimeError:
+        return next_one
+    return found.get
+
+
 def main() -> None:
-    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    _die_with(int(sys.argv[1]), sys.argv[2] == "1")
+    answers = os.fdopen(os.dup(1), "wb")
     # Whatever Numba prints must not mix with the answers.
     os.dup2(2, 1)
+    next_request = _requests(sys.stdin.buffer)
+    from mirabelle.backends.host import diskcache
     from mirabelle.backends.host.compiler import compile_source
 
     while True:
-        head = requests.read(8)
-        if len(head) < 8:
-            return
-        (size,) = struct.unpack("<Q", head)
-        number, text, name, functions = pickle.loads(requests.read(size))
+        number, text, name, functions, entry, folder = pickle.loads(next_request())
+
+        def compiled(text: str = text, name: str = name, functions: Any = functions) -> tuple[bytes, str]:
+            _mask_tails(text)
+            return compile_source(text, name, functions)
+
         code: bytes | None
         try:
-            _mask_tails(text)
-            code, symbol = compile_source(text, name, functions)
+            code, symbol, made = diskcache.read_or_make(entry, compiled, folder)
         except Exception:
-            code, symbol = None, ""
-        answer = pickle.dumps((number, code, symbol))
+            code, symbol, made = None, "", True
+        answer = pickle.dumps((number, code, symbol, made))
         try:
             answers.write(struct.pack("<Q", len(answer)) + answer)
             answers.flush()
         except OSError:
-            return
+            os._exit(0)
 
 
 if __name__ == "__main__":

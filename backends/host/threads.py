@@ -35,6 +35,8 @@ _lock = threading.Lock()
 # Where threads that have just finished a task list stand by for another (see `runner`): a cache line each.
 POST_WORDS, MOST_POSTS = 8, 62
 _room = (ctypes.c_int64 * ((MOST_POSTS + 1) * POST_WORDS))()
+# (For good: on a loaded machine a thread may stand by there, and write, while the interpreter is taken down.)
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_room))
 POSTS = -(-ctypes.addressof(_room) // 64) * 64
 _posts = (ctypes.c_int64 * (MOST_POSTS * POST_WORDS)).from_address(POSTS)
 _stand: Any = None
@@ -102,14 +104,22 @@ def _work(number: int) -> None:
                 _elsewhere()
 
 
+# When a thread that could not be started is tried again: until then, whoever computes does so alone.
+_RETRY, _not_before = 1.0, 0.0
+
+
 def _ensure(n: int) -> None:
-    global _started
-    if _started < n:
+    global _started, _not_before
+    if _started < n and time.monotonic() >= _not_before:
         with _lock:
             while _started < n and not _over:
                 name = f"mirabelle-{_started}"
                 thread = threading.Thread(target=_work, args=(_started,), daemon=True, name=name)
-                thread.start()
+                try:
+                    thread.start()
+                except (RuntimeError, MemoryError):
+                    _not_before = time.monotonic() + _RETRY
+                    return
                 _threads.append(thread)
                 _started += 1
 
@@ -217,7 +227,7 @@ class Helpers:
 
         _ensure(count + beside)
         _make_way()
-        for _ in range(count - len(asked)):
+        for _ in range(min(count, _started) - len(asked)):
             asked.append(None)
             _tasks.put(come)
 
@@ -230,6 +240,7 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
             piece()
         return
     _ensure(helpers)
+    helpers = min(helpers, _started)
     if standing(helpers, MOST_POSTS) < helpers:
         _make_way()
     counter = itertools.count()

@@ -43,6 +43,7 @@ from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
+from mirabelle.dispatch.references import SHARED, least, when_uncertain
 from mirabelle.dispatch.schedule import pure, survivors
 from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, adopted
 
@@ -587,7 +588,7 @@ def _may_overlap(a: Any, b: Any) -> bool:
     return np.may_share_memory(getattr(a, "proxy", a), getattr(b, "proxy", b))
 
 
-def _calibrate() -> int:
+def _unshared() -> int:
     """The references to a leaf that only its handle, `write` and `nobody_else` hold."""
     seen: list[int] = []
     global references
@@ -605,13 +606,21 @@ def _calibrate() -> int:
             verbs.assign(x, 1.0)
     finally:
         references = original
-    return min(seen)
+    return least(seen)
 
 
 _ALONE = 0
 
 
+def _share() -> None:
+    global _ALONE
+    _ALONE = SHARED
+
+
+when_uncertain(_share)
+
+
 def calibrate() -> None:
     """Measure, once the backends are there, what an unshared leaf's reference count is."""
     global _ALONE
-    _ALONE = _calibrate()
+    _ALONE = _unshared()

@@ -106,6 +106,12 @@ def forget() -> None:
         _module.forget()
 
 
+def distrust() -> None:
+    """Reference counts do not say who holds a version: all memory counts as shared."""
+    if _module is not None:
+        _module.distrust()
+
+
 def operator(table: Any, function: Any, arity: int, swapped: bool = False) -> Any:
     """A generic function as arrays' operators call it: the function itself, or a quicker way to its table.
 

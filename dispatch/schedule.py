@@ -17,6 +17,7 @@ import numpy as np
 
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import signature
+from mirabelle.dispatch.references import unwatched
 from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced
 
 # From this cost on (in additions per element) a value is worth storing, or hoisting.
@@ -203,7 +204,7 @@ def _calibrate() -> None:
     for _ in range(3):
         node = Reduced(None, Broadcasted(sig, (leaf,), (2,)), (0,), False, (), leaf.dtype)
         schedule_reduction(node.operand, [node], lambda x: x)
-    _held_by_reductions = max(_calibration)
+    _held_by_reductions = max(_calibration, default=0)
 
 
 def _siblings(b: _Builder, node: Broadcasted, outs: list[int], stored: list[Broadcasted]) -> None:
@@ -315,4 +316,5 @@ def pure(node: Broadcasted) -> bool:
     return all(n.sig.op.pure for n in operations(node))
 
 
-_calibrate()
+with unwatched():
+    _calibrate()

@@ -20,6 +20,7 @@ import numpy as np
 from mirabelle.dispatch import native
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.promotion import Sig
+from mirabelle.dispatch.references import unwatched
 
 # The size of a foreign leaf: past every limit, so that whatever reads it is evaluated at once.
 FOREIGN = 1 << 30
@@ -356,4 +357,5 @@ def _references() -> tuple[int, int]:
 
 
 # The references to a node in `order` while a loop variable runs over it.
-LOOP_REFERENCES = _references()[0]
+with unwatched():
+    LOOP_REFERENCES = _references()[0]

@@ -70,6 +70,7 @@ import mirabelle.lib
 import mirabelle.linalg
 from mirabelle import autodiff, compiling, random
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.aliasing import check as _check_aliasing
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (
     arange,
@@ -490,6 +491,7 @@ from mirabelle.dispatch.errors import (
 from mirabelle.dispatch.generic import generic, methods, override, which, world
 from mirabelle.dispatch.policy import allow_scalar, allow_transfer, eager
 from mirabelle.dispatch.promotion import result_type
+from mirabelle.dispatch.references import unwatched as _unwatched
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted
 from mirabelle.dispatch.verbs import (
@@ -1205,9 +1207,11 @@ if not _typing.TYPE_CHECKING:  # (a checker would think that every name is there
         raise _missing("mirabelle", name)
 
 
-_calibrate_writes()
-_calibrate_distributed()
-_install_direct()
-_install_direct_gpu()
+with _unwatched():
+    _calibrate_writes()
+    _calibrate_distributed()
+    _install_direct()
+    _install_direct_gpu()
+    _check_aliasing()
 _prepare_kernels()
 _watch_partners()

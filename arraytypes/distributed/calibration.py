@@ -14,6 +14,7 @@ from mirabelle.arraytypes.distributed.communicators import Alone, use_communicat
 from mirabelle.arraytypes.distributed.views import family_over
 from mirabelle.arraytypes.elementwise import default_family
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.references import SHARED, least, when_uncertain
 from mirabelle.dispatch.settings import settings
 
 
@@ -33,7 +34,14 @@ def _measured(module: Any, name: str, statement: Any) -> None:
     setattr(module, name, probe)
     for _ in range(3):
         statement()
-    setattr(module, name, min(probe.seen))
+    setattr(module, name, least(probe.seen))
+
+
+def _share() -> None:
+    moving._ALONE = SHARED
+
+
+when_uncertain(_share)
 
 
 def calibrate() -> None:

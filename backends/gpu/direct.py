@@ -30,6 +30,7 @@ from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import intern, signature
+from mirabelle.dispatch.references import SHARED, least, when_uncertain
 from mirabelle.dispatch.schedule import SCALAR, Request, dag_cost, worth_storing
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, new_leaf
 
@@ -702,6 +703,15 @@ def _(array: Any, _index: type, values: Any) -> Any:
     return setitem
 
 
+def _share() -> None:
+    global _unshared, _viewed, _reading, _shown, _read_once
+    _unshared = _viewed = _reading = _shown = _read_once = SHARED
+    shortcuts.unshared = SHARED
+
+
+when_uncertain(_share)
+
+
 def install() -> None:
     """Once all methods are registered: measure reference counts, and be asked."""
     global _alone, _unshared, _viewed, _reduced_alone, _reading, _shown, _read_once
@@ -738,7 +748,7 @@ def install() -> None:
     _alone = Least(seen)
     for _ in range(3):
         _walk(tree(other)._node, (2,), [], [], [], [])
-    _alone = min(seen)
+    _alone = least(seen)
     refused: list[int] = []
     _reduced_alone = Refusing(refused)
     for _ in range(3):
@@ -746,7 +756,7 @@ def install() -> None:
         # Of little cost, but computed once already: worth storing, which ends the attempt.
         node.operand.evaluations = 1  # type: ignore[union-attr]
         _reduced(node)
-    _reduced_alone = min(refused)
+    _reduced_alone = least(refused)
     for name in ("_reading", "_shown"):
         fewest: list[int] = []
         _reading = 1 << 30
@@ -756,7 +766,7 @@ def install() -> None:
             held = _tree_of_one(square, Leaf(Nowhere()))
             _walk(held._node, (2,), [], leaves, [], [])
             _dying(leaves, [], (2,), Nowhere.dtype)
-        measured.append(min(fewest))
+        measured.append(least(fewest))
     _reading, _shown = measured
     measured.clear()
     once: list[int] = []
@@ -766,7 +776,7 @@ def install() -> None:
         held = _tree_of_one(square, Leaf(Nowhere()))
         _walk(held._node, (2,), [], leaves, [], [])
         _shared_part(list(leaves), leaves, Nowhere)
-    _read_once = min(once)
+    _read_once = least(once)
     # The comparison that says "too many" ends the attempt, before anything is launched.
     for name in ("_unshared", "_viewed"):
         counts: list[int] = []
@@ -774,7 +784,7 @@ def install() -> None:
         globals()[name] = Refusing(counts)
         for _ in range(3):
             write(Handle(Leaf(Nowhere())), tree(other))
-        measured.append(min(counts))
+        measured.append(least(counts))
     _unshared, _viewed = measured
     shortcuts.calibrate(
         lambda x, y: Broadcasted(add, (Broadcasted(square, (x,), (2,)), y), (2,)),

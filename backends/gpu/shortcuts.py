@@ -14,6 +14,7 @@ from typing import Any
 
 from mirabelle.arraytypes.probes import Least
 from mirabelle.dispatch import counters, generic
+from mirabelle.dispatch.references import SHARED, least
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
 # The references that nobody else adds to: of a leaf by its handle, of its view, of a node by its parent. (In a
@@ -165,7 +166,7 @@ def calibrate(root: Any, handle: Any, other: Callable[[], Any]) -> None:
     measured(False, counts)
     measured(True, {"unshared": more})
     # (Where names do not hold what they name, nothing is known again.)
-    if min(more) == min(counts["unshared"]) + READ:
-        unshared, viewed, alone = [min(seen) for seen in counts.values()]
+    if least(more) == least(counts["unshared"]) + READ:
+        unshared, viewed, alone = [least(seen) for seen in counts.values()]
     else:
-        unshared = -1
+        unshared = SHARED

@@ -36,6 +36,7 @@ from mirabelle.backends.host import shortcuts
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, native, verbs
+from mirabelle.dispatch.references import SHARED, least, when_uncertain
 from mirabelle.dispatch.schedule import operations, worth_storing
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, adopted, new_leaf
@@ -239,13 +240,13 @@ def _calibrate() -> None:
     for _ in range(3):
         y = verbs.add(verbs.square(x), x)
         _value(y._node)
-    _alone = min(seen)
+    _alone = least(seen)
     _reduced_alone = Probe(0)
     seen.clear()
     for _ in range(3):
         y = verbs.sum(verbs.square(x))
         evaluate_reduction(y._node)
-    _reduced_alone = min(seen)
+    _reduced_alone = least(seen)
 
 
 def install() -> None:
@@ -264,6 +265,15 @@ def install() -> None:
 _BASIC = frozenset((int, slice, type(None), EllipsisType, *(np.dtype(c).type for c in "bBhHiIlLqQ")))
 # The references to a leaf, in `write_small`, that only its handle holds.
 _unshared = 1
+
+
+def _share() -> None:
+    global _unshared, _sole
+    _unshared = _sole = SHARED
+    native.distrust()
+
+
+when_uncertain(_share)
 
 
 def usable() -> bool:
@@ -748,7 +758,7 @@ def _calibrate_writes() -> None:
         x[1:] = y[1:] * 2.0
         view = x[1:]
         verbs.assign(view, y[1:] * 2.0)
-    _unshared = min(seen)
+    _unshared = least(seen)
     global _sole
     _sole = Probe(0)
     seen.clear()
@@ -756,4 +766,4 @@ def _calibrate_writes() -> None:
     y = HostArray(np.zeros(_IN_PLACE >> 3))
     for _ in range(3):
         x += y
-    _sole = min(seen)
+    _sole = least(seen)

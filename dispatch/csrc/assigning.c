@@ -87,7 +87,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
         return PyErr_Occurred() ? -1 : 0;
     Leaf *leaf = (Leaf *)version;
     int ours = adopted(leaf);
-    if (!IS_ARRAY(leaf->view) || (ours ? Py_REFCNT(leaf) > 1 : leaf->root != Py_None))
+    if (!IS_ARRAY(leaf->view) || (ours ? state.uncertain || Py_REFCNT(leaf) > 1 : leaf->root != Py_None))
         return 0;
     Array *view = (Array *)leaf->view;
     Part target;

@@ -107,6 +107,14 @@ forget(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
+/* Reference counts do not say who holds a version (dispatch/references.py): no memory is written in place. */
+static PyObject *
+distrust(PyObject *module, PyObject *ignored)
+{
+    state.uncertain = 1;
+    Py_RETURN_NONE;
+}
+
 /* limits(operations of a tree that need no looking at, elements that are few, operations of a small tree) */
 static PyObject *
 limits(PyObject *module, PyObject *args)
@@ -227,6 +235,7 @@ is_ours(PyObject *module, PyObject *leaf)
 static PyMethodDef methods[] = {
     {"tell", (PyCFunction)(void (*)(void))tell, METH_VARARGS | METH_KEYWORDS, "What is looked at."},
     {"forget", forget, METH_NOARGS, "What dispatch said so far holds no longer."},
+    {"distrust", distrust, METH_NOARGS, "All memory counts as shared."},
     {"limits", limits, METH_VARARGS, "What trees are looked at as they are made; what writes are small."},
     {"described", described, METH_O, "What is found in an array of NumPy."},
     {"shown_part", shown, METH_O, "The leaf of what wrappers show of a dense array."},

@@ -74,6 +74,8 @@ typedef struct {
     PyObject *float64, *fresh, *operations;
     /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
     uint64_t generation;
+    /* Do reference counts not say who holds a version? */
+    int uncertain;
     /* Trees of more operations are looked at as they are made; writes of so few elements are NumPy's. */
     Py_ssize_t node_limit, few, tree_limit;
 } State;

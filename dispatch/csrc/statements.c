@@ -515,7 +515,7 @@ int
 again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
 {
     PyObject *version = SLOT(x, state.handle_node), *tree = SLOT(value, state.handle_node);
-    if (version == NULL || tree == NULL || !IS_LEAF(version) || Py_REFCNT(tree) > 1)
+    if (state.uncertain || version == NULL || tree == NULL || !IS_LEAF(version) || Py_REFCNT(tree) > 1)
         return 0;
     Leaf *leaf = (Leaf *)version;
     Reduced *reduced = IS_REDUCED(tree) ? (Reduced *)tree : NULL;

@@ -1,7 +1,8 @@
 """Statements in which memory is shared, run at import: do reference counts say who reads what is written?
 
-Each gives what it shows at the end, and what that must be. They are run on few elements, as small arrays are
-and as large ones are, and compile nothing. If one is wrong, all memory counts as shared (`references.distrust`).
+Each gives what it shows at the end, and what that must be. They are run on few elements, as small arrays
+are and as large ones are, and compile nothing. If one is wrong, all memory counts as shared
+(`references.distrust`).
 
 >>> from mirabelle.arraytypes import aliasing
 >>> aliasing.holds()

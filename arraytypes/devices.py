@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from mirabelle.arraytypes.elementwise import default_family
 from mirabelle.arraytypes.gpu import GPUArray, GPUView, piece_of
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.makers import maker_of
-from mirabelle.arraytypes.pool import clear, held
+from mirabelle.arraytypes.pool import clear, held, kept
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Leaf
 
@@ -50,7 +50,8 @@ class Memory:
 
     `used` is what arrays lie in, `held` what is kept to be used again, `limit` the most that both may
     come to, `total` what the device has, and `free` what of that nobody has, other programs included.
-    `arrays` says which arrays hold the most, the largest first.
+    `arrays` says which arrays hold the most, the largest first, and `kept` what of `held` is no memory for
+    arrays: the plans of Fourier transforms.
     """
 
     place: Place
@@ -60,6 +61,7 @@ class Memory:
     total: int | None
     free: int | None
     arrays: tuple[Holding, ...]
+    kept: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, family: Any) -> Memory:
@@ -85,6 +87,7 @@ class Memory:
             value = getattr(self, name)
             if value is not None:
                 said[name] = shown_bytes(value)
+        said |= {name: shown_bytes(nbytes) for name, nbytes in self.kept.items() if nbytes}
         return said
 
     def _listed(self) -> list[str]:
@@ -165,6 +168,8 @@ def free_memory(device: Any = None) -> None:
     family = _family(device)
     if family is HostArray:
         clear()
+        for _, let_go in kept.values():
+            let_go()
     elif issubclass(family, GPUArray):
         family.driver().release()
 
@@ -200,12 +205,18 @@ def _family(device: Any) -> Any:
     return family
 
 
-def _figures(family: Any) -> dict[str, int | None]:
+def _figures(family: Any) -> dict[str, Any]:
     if issubclass(family, GPUArray):
         return family.driver().figures()  # type: ignore[no-any-return]
     if family is not HostArray:
         return {}
-    return {"held": held(), "total": _pages("SC_PHYS_PAGES"), "free": _pages("SC_AVPHYS_PAGES")}
+    more = {name: nbytes() for name, (nbytes, _) in kept.items()}
+    return {
+        "held": held() + sum(more.values()),
+        "kept": more,
+        "total": _pages("SC_PHYS_PAGES"),
+        "free": _pages("SC_AVPHYS_PAGES"),
+    }
 
 
 def _pages(name: str) -> int | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 
 import numpy as np
 
@@ -30,6 +31,10 @@ UNIT = 1 << 20
 # Deques append and pop atomically: no lock, so a garbage collection may run `_Keeper.__del__`
 # anywhere.
 _free: dict[int, deque[np.ndarray]] = {}
+
+
+# What else is kept on the host to be used again: what it is, how many bytes, and what gives it back.
+kept: dict[str, tuple[Callable[[], int], Callable[[], None]]] = {}
 
 
 class _Keeper:

@@ -326,3 +326,30 @@ def test_the_namespace_has_them():
     assert mb.fft is fft and "fft" in mb.__all__
     assert mb.namespace(mb.RefArray).fft.fft.core is fft.fft.core
     assert all(getattr(fft, name).__doc__ for name in fft.__all__)
+
+
+def test_plans_of_transforms_are_bounded():
+    pytest.importorskip("scipy")
+
+    mb.free_memory(mb.HostArray)
+    rng = np.random.default_rng(0)
+    for n in (300_000, 300_001, 300_002, 262_144, 300_007, 300_009, 300_011, 300_013, 300_017):
+        x = rng.standard_normal(n)
+        np.testing.assert_allclose(mb.to_numpy(mb.fft.rfft(mb.HostArray(x))), np.fft.rfft(x), atol=1e-8)
+        report = mb.memory(mb.HostArray)
+        assert 0 < report.kept["plans"] <= max(transforms.PLAN_BYTES, transforms.plan_bytes(n))
+        assert report.held >= report.kept["plans"] and "plans" in repr(report)
+    mb.free_memory(mb.HostArray)
+    assert mb.memory(mb.HostArray).kept["plans"] == 0
+
+
+@pytest.mark.parametrize("name", ["fft", "rfft", "fftn", "dct", "dst"])
+def test_memory_does_not_grow_with_the_lengths_that_were_transformed(name):
+    pytest.importorskip("scipy")
+
+    seen = []
+    transforms.let_go()
+    for n in range(200_000, 200_040):
+        transforms.note_plans(name, np.zeros(n), {"axes": (0,)} if name == "fftn" else {"axis": -1})
+        seen.append(sum(transforms._plans.values()))
+    assert max(seen) <= transforms.PLAN_BYTES

@@ -17,6 +17,7 @@ as long. `python -m mirabelle info` says whether they are there.
   few, and a matrix times a vector by the BLAS that NumPy came with;
 - `picking.c`: what masks pick, and writes to it (backends/host/picking.py);
 - `sorting.c`: the order of elements (backends/host/sorting.py);
+- `sparse.c`: sparse matrices of entries in any order, and parts of them (backends/host/sparse.py);
 - `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
 - `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py);
 - `halos.c`: those of distributed arrays whose messages travel meanwhile (backends/host/halos.py).
@@ -40,7 +41,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-_VERSION = 9
+_VERSION = 10
 
 
 def _found() -> tuple[Any, str]:

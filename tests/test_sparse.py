@@ -562,6 +562,91 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch):
     assert_same(mb.sin(x) * 2 + x, np.sin(n) * 2 + n, rtol=1e-14)
     assert_same(x[1:], n[1:])
     assert_same(mb.sum(x, axis=1), n.sum(axis=1), rtol=1e-14)
-    for f in (lambda: x @ x, lambda: x @ mb.ones(6), lambda: la.solve(x, mb.ones(6)), lambda: x.T, x.to_scipy):
+    for f in (lambda: x @ x, lambda: x @ mb.ones(6), lambda: la.solve(x, mb.ones(6)), lambda: x.T.data, x.to_scipy):
         with pytest.raises(ImportError, match="pip install scipy"):
             f()
+
+
+# Entries in any order, parts and transposes, in C and without
+
+
+@pytest.fixture(params=[True, False], ids=["C", "no C"])
+def pieces(request, monkeypatch):
+    from mirabelle.backends.host import sparse
+
+    if not request.param:
+        monkeypatch.setattr(sparse, "_in_c", None)
+    return request.param
+
+
+@pytest.mark.parametrize("dtype", "?bhilBHILefdFD")
+def test_entries_in_any_order_are_added_up_as_they_come(dtype, pieces):
+    rng = np.random.default_rng(ord(dtype))
+    for shape, n in [((0, 0), 0), ((3, 4), 0), ((1, 1), 5), ((7, 5), 60), ((2, 3000), 4000), ((3000, 2), 900)]:
+        i, j = (rng.integers(0, max(m, 1), n) for m in shape)
+        data = rng.integers(0, 2 if dtype == "?" else 9, n).astype(dtype)
+        expected = np.zeros(shape, dtype)
+        (np.logical_or if dtype == "?" else np.add).at(expected, (i, j), data)
+        for kind in (np.int64, np.int32, np.uint8 if max(shape) < 256 else np.uint64):
+            x = mb.CSR((data, (i.astype(kind), j.astype(kind))), shape=shape)
+            assert_same(mb.HostArray(x), expected)
+            assert x.indices.dtype == x.indptr.dtype == np.int32 and x.dtype == expected.dtype
+            rows = np.repeat(np.arange(shape[0]), np.diff(mb.to_numpy(x.indptr)))
+            places = rows * max(shape[1], 1) + mb.to_numpy(x.indices)
+            assert (np.diff(places) > 0).all()
+    with pytest.raises(ValueError, match="only 0 to 2"):
+        mb.CSR((np.ones(1, dtype), ([3], [0])), shape=(3, 3))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "?", "i2", "c16"])
+def test_rows_and_columns_are_taken(dtype, pieces):
+    rng = np.random.default_rng(3)
+    n = (rng.random((23, 17)) < 0.3) * rng.integers(1, 9, (23, 17)).astype(dtype)
+    x = mb.CSR(mb.HostArray(n))
+    rows = [slice(None), slice(4, 9), slice(None, None, -1), slice(20, 2, -3), slice(5, 5), [3, 3, 0], n[:, 0] > 0]
+    columns = [slice(None), slice(3, 11), slice(1, None, 4), slice(None, None, -1), slice(15, 2, -5), slice(6, 6)]
+    for r in rows:
+        for c in columns:
+            found = x[r, c]
+            assert isinstance(found, mb.CSR)
+            assert_same(mb.HostArray(found), n[r, c])
+            places = np.diff(mb.to_numpy(found.indices)) if found.shape[0] == 1 else np.ones(1)
+            assert (places > 0).all()
+    taken = x[2:4]
+    taken.data[...] = 0  # a copy
+    assert_same(mb.HostArray(x), n)
+
+
+def test_a_transpose_is_what_the_matrix_was_when_it_was_asked_for():
+    rng = np.random.default_rng(4)
+    for where in ("host", "ref"):
+        kind = LEAVES[where]
+        x, n = csr(kind)
+        v, m = rng.normal(size=n.shape[0]), rng.normal(size=(n.shape[0], 3))
+        w = rng.normal(size=n.shape[1])
+        t = x.T
+        assert t.shape == n.T.shape and type(t) is type(x)
+        x.data[...] = x.data * 2
+        assert_same(t @ kind.make(v), n.T @ v, rtol=1e-14)
+        assert_same(t @ kind.make(m), n.T @ m, rtol=1e-14)
+        assert_same(kind.make(w) @ t, w @ n.T, rtol=1e-14)
+        assert t._whole() is not None, "products need no parts"
+        assert_same(mb.HostArray(t), n.T)
+        assert t._whole() is None
+        assert_same(t @ kind.make(v), n.T @ v, rtol=1e-14)
+        assert_same(mb.HostArray(x.T.T), 2 * n)
+        y = x.T
+        y.data[...] = 1.0
+        assert_same(mb.HostArray(x), 2 * n)
+        x = mb.CSR(kind.make(2 * n))
+        assert_same(mb.HostArray(pickle.loads(pickle.dumps(x.T))), 2 * n.T)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        x.nothing  # noqa: B018
+
+
+def test_a_transpose_of_memory_of_numpys_does_not_see_what_numpy_writes():
+    data = np.array([1.0, 2.0])
+    x = mb.CSR((mb.asarray(data), mb.HostArray([1, 0]), mb.HostArray([0, 1, 2])), shape=(2, 2))
+    t = x.T
+    data[...] = 5
+    assert_same(t @ mb.ones(2), np.array([2.0, 1.0]))

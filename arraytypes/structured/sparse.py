@@ -28,7 +28,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
-from mirabelle.arraytypes.dense import as_shape, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_shape, wrap
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Advanced, parsed
@@ -59,8 +59,11 @@ class CSR(Structured):
     """
 
     __module__ = "mirabelle"
-    __slots__ = ()
+    # The matrix this is the transpose of; its own parts are made when somebody asks for them.
+    __slots__ = ("_turned",)
     entrywise = True
+
+    _turned: CSR
 
     def __new__(cls, x: Any, shape: Any = None, *, dtype: Any = None, device: Any = None) -> Any:
         shape = None if shape is None else as_shape(shape)
@@ -123,7 +126,38 @@ class CSR(Structured):
         return self._with_data(verbs.conj(self.data))
 
     def _transposed(self) -> Any:
-        return self._called("transposed", shape=self._shape, made=self._shape[::-1])
+        """The transpose: its parts are those of another order, and products with it need only ours."""
+        data, pattern = self._parts[0], self._parts[1:]
+        like: Any = None
+        if self.place.rank <= 2 and isinstance(data, DenseArray) and not data.carries_derivatives:
+            version = verbs.capture(data)
+            if not getattr(version, "foreign", False):
+                like = wrap(leaf_family(type(data)), version)
+        if type(like) is not type(data):
+            return self._called("transposed", shape=self._shape, made=self._shape[::-1])
+        x = object.__new__(type(self))
+        x._shape, x._how = self._shape[::-1], None
+        # (What is written to our entries later is not seen.)
+        x._turned = CSR._of((like, *pattern), self._shape)
+        return x
+
+    def __getattr__(self, name: str) -> Any:
+        """The parts of a transpose, which are not there yet."""
+        if name != "_parts":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        whole = self._whole()
+        if whole is None:
+            return object.__getattribute__(self, name)
+        self._parts = library.call("csr_transposed", *whole._parts, shape=whole._shape)
+        del self._turned
+        return self._parts
+
+    def _whole(self) -> Any:
+        """The matrix this is the transpose of, while its own parts are not there; else None."""
+        try:
+            return self._turned
+        except AttributeError:
+            return None
 
     def _called(self, name: str, *operands: Any, made: tuple[int, ...], **options: Any) -> Any:
         """The sparse matrix that a routine makes of this one."""
@@ -244,7 +278,7 @@ class CSR(Structured):
             shapes = (self._shape, other._shape)
             made = (self._shape[0], other._shape[1])
             return self._called("times_csr", *other._parts, shapes=shapes, made=made)
-        return library.call("csr_product", *self._parts, other, shape=self._shape, left=True)
+        return self._product(other, left=True)
 
     def _rtimes(self, other: Any) -> Any:
         join_families("matmul", (self, other))
@@ -255,7 +289,19 @@ class CSR(Structured):
             return NotImplemented
         if isinstance(other, CSR):
             return other._times(self)
-        return library.call("csr_product", *self._parts, other, shape=self._shape, left=False)
+        return self._product(other, left=False)
+
+    def _product(self, other: Any, left: bool) -> Any:
+        """self @ other with a dense one, or other @ self."""
+        whole = self._whole()
+        if whole is None or other.ndim > 2:
+            return library.call("csr_product", *self._parts, other, shape=self._shape, left=left)
+        turned = whole._product(_turned(other), left=not left)  # (A^T B)^T = B^T A
+        return _turned(turned)
+
+
+def _turned(x: Any) -> Any:
+    return x if x.ndim < 2 else verbs.permute_dims(x, (1, 0))
 
 
 def _factor(x: Any) -> Any:

@@ -1,4 +1,6 @@
-"""What sparse matrices ask of the host: NumPy checks and makes their form, SciPy joins, multiplies and solves.
+"""What sparse matrices ask of the host: NumPy checks their form, SciPy joins, multiplies and solves.
+
+They are made of entries in any order, and parts of them taken, in C (`dispatch/csrc/sparse.c`), or by NumPy.
 
 A matrix comes as `data, indices, indptr`: the entries of row i are data[indptr[i]:indptr[i + 1]], in
 the columns that `indices` says, ascending and without repetition.
@@ -6,14 +8,21 @@ the columns that `indices` says, ascending and without repetition.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import operator
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import library
+from mirabelle.arraytypes import library, pool
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.backends.host import threads
+from mirabelle.dispatch import native
+from mirabelle.dispatch.settings import settings
+
+_in_c = native.module()
 
 
 def scipy_sparse() -> Any:
@@ -90,7 +99,10 @@ def _indptr(rows: np.ndarray, n: int, kind: np.dtype) -> np.ndarray:
 
 
 def _from_triples(data: np.ndarray, i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> Any:
+    """The form of entries in any order, those of one place added up as they come."""
     kind = index_dtype(shape, data.size)
+    if _in_c is not None and data.dtype.char in _SUMS:
+        return _dealt(data, i, j, shape, kind)
     order = np.lexsort((j, i))
     data, i, j = data[order], i[order], j[order]
     if data.size:
@@ -102,6 +114,34 @@ def _from_triples(data: np.ndarray, i: np.ndarray, j: np.ndarray, shape: tuple[i
     return data, j.astype(kind), _indptr(i, shape[0], kind)
 
 
+# How entries are added up by sparse.c: what kind of numbers, and how many bytes each part of one has.
+_SUMS = {"?": (0, 1)} | {c: (1, np.dtype(c).itemsize) for c in "bhilqBHILQ"} | {"f": (2, 4), "d": (2, 8)}
+_SUMS |= {"F": (2, 4), "D": (2, 8)}
+
+
+def _dealt(data: np.ndarray, i: np.ndarray, j: np.ndarray, shape: tuple[int, int], kind: np.dtype) -> Any:
+    """The same in C: to their rows first, then each row by columns, which threads share."""
+    i, j = (x if x.dtype.char in "ilq" else x.astype(np.int64) for x in map(np.ascontiguousarray, (i, j)))
+    values = pool.empty(data.shape, data.dtype)
+    indices = pool.empty(data.shape, kind)
+    indptr = np.empty(shape[0] + 1, kind)
+    _in_c.csr_dealt(i, j, np.ascontiguousarray(data), indptr, indices, values)
+    parts = 1 if data.size < settings.thread_size else 4 * settings.num_threads
+    edges = [shape[0] * k // parts for k in range(parts + 1)]
+    repeated: list[int] = []
+
+    def order(first: int, last: int) -> None:
+        repeated.append(_in_c.csr_ordered(indptr, indices, values, first, last))
+
+    threads.run_all([functools.partial(order, *part) for part in itertools.pairwise(edges)])
+    if any(repeated):
+        left = _in_c.csr_merged(indptr, indices, values, *_SUMS[data.dtype.char])
+        values, indices = values[:left], indices[:left]
+        if 4 * left < 3 * data.size:  # (else what they leave free is not worth a copy)
+            values, indices = values.copy(), indices.copy()
+    return values, indices, indptr
+
+
 @routine("from_triples")
 def _(data: np.ndarray, i: np.ndarray, j: np.ndarray, *, shape: tuple[int, int] | None) -> Any:
     if not data.ndim == i.ndim == j.ndim == 1 or not data.size == i.size == j.size:
@@ -111,7 +151,7 @@ def _(data: np.ndarray, i: np.ndarray, j: np.ndarray, *, shape: tuple[int, int] 
         )
     if data.size and (i.dtype.kind not in "iu" or j.dtype.kind not in "iu"):
         raise ValueError(f"CSR: rows and columns are integers, not {i.dtype.name} and {j.dtype.name}.")
-    i, j = i.astype(np.int64), j.astype(np.int64)
+    i, j = (x if x.dtype.char in "ilq" else x.astype(np.int64) for x in (i, j))
     if shape is None:
         shape = (int(i.max(initial=-1)) + 1, int(j.max(initial=-1)) + 1)
     _check_within("i", i, shape[0])
@@ -251,6 +291,14 @@ def _(
 ) -> Any:  # fmt: skip
     """Some rows in the order given, and every step-th column from a first one on: (first, step, how many)."""
     first, step, width = along
+    every = along == (0, 1, columns)
+    if every and _in_a_row(rows):
+        part = slice(int(indptr[rows[0]]), int(indptr[rows[-1] + 1]))
+        kind = index_dtype((rows.size, width), part.stop - part.start)
+        begins = indptr[rows[0] : rows[-1] + 2] - indptr[rows[0]]
+        return data[part].copy(), indices[part].astype(kind), begins.astype(kind)
+    if _in_c is not None and width and data.dtype.itemsize <= 16:
+        return _taken(data, indices, indptr, rows, (0, 0, columns) if every else along)
     counts = np.diff(indptr)[rows]
     starts = indptr[:-1][rows]
     before = np.cumsum(counts) - counts
@@ -258,13 +306,31 @@ def _(
     i = np.repeat(np.arange(rows.size), counts)
     values, j = data[at], indices[at].astype(np.int64)
     kind = index_dtype((rows.size, width), at.size)
-    if (first, step, width) != (0, 1, columns):
+    if not every:
         shifted = (j - first) * (1 if step > 0 else -1)
         keep = (shifted >= 0) & (shifted % abs(step) == 0) & (shifted // abs(step) < width)
         values, j, i = values[keep], shifted[keep] // abs(step), i[keep]
         if step < 0:
             return _from_triples(values, i, j, (rows.size, width))
     return values, j.astype(kind), _indptr(i, rows.size, kind)
+
+
+def _in_a_row(rows: np.ndarray) -> bool:
+    return bool(rows.size and rows[-1] - rows[0] == rows.size - 1 and (np.diff(rows) == 1).all())
+
+
+def _taken(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, rows: np.ndarray, along: tuple[int, int, int]
+) -> Any:
+    """The same in C: entries are counted, and then taken."""
+    rows = np.ascontiguousarray(rows if rows.dtype.char in "ilq" else rows.astype(np.int64))
+    parts = *map(np.ascontiguousarray, (data, indices, indptr)), rows, *along
+    begins = np.empty(rows.size + 1, np.int64)
+    _in_c.csr_taken(*parts, begins)
+    kind = index_dtype((rows.size, along[2]), int(begins[-1]))
+    taken, values = (pool.empty((int(begins[-1]),), d) for d in (kind, data.dtype))
+    _in_c.csr_taken(*parts, begins, taken, values)
+    return values, taken, begins.astype(kind, copy=False)
 
 
 @routine("diagonal")

@@ -261,6 +261,10 @@ static PyMethodDef methods[] = {
     {"argsort_part", (PyCFunction)(void (*)(void))argsort_part, METH_FASTCALL,
      "The elements of a part of a line in order, with their places."},
     {"argsort_merged", (PyCFunction)(void (*)(void))argsort_merged, METH_FASTCALL, "A part of two such parts, merged."},
+    {"csr_dealt", (PyCFunction)(void (*)(void))csr_dealt, METH_FASTCALL, "Entries of a sparse matrix to their rows."},
+    {"csr_ordered", (PyCFunction)(void (*)(void))csr_ordered, METH_FASTCALL, "The entries of rows by columns."},
+    {"csr_merged", (PyCFunction)(void (*)(void))csr_merged, METH_FASTCALL, "Entries of one place are added up."},
+    {"csr_taken", (PyCFunction)(void (*)(void))csr_taken, METH_FASTCALL, "Some rows and columns."},
     {NULL},
 };
 
@@ -297,7 +301,7 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 9) < 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 10) < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -176,10 +176,24 @@ PyObject *mask_pick(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *mask_picked(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
-/* sorting.c: the order of the elements of lines, as functions of the module. */
+/* sorting.c: a number that says where something belongs, and where it is; so many of them in order, those of equal
+   numbers as they come, by the lowest bytes of their numbers: in the first memory, or in the second. */
+typedef struct {
+    uint64_t number;
+    int64_t at;
+} Record;
+Record *sort_records(Record *a, Record *b, Py_ssize_t n, int bytes);
+
+/* The order of the elements of lines, as functions of the module. */
 PyObject *argsort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *argsort_part(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *argsort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n);
+
+/* sparse.c: matrices in compressed rows, as functions of the module. */
+PyObject *csr_dealt(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *csr_ordered(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *csr_merged(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *csr_taken(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec, reducer_spec,
     product_spec, halo_spec, getter_spec, setter_spec, statement_spec;

@@ -14,11 +14,6 @@
 #define RUN 16
 #define MERGED 384
 
-typedef struct {
-    uint64_t number;
-    int64_t at;
-} Record;
-
 enum { UNSIGNED, SIGNED, FLOATING };
 
 /* The number of an element, given as its `width` bits. */
@@ -113,7 +108,7 @@ sort_few(Record *a, Record *b, Py_ssize_t n)
     return a;
 }
 
-static Record *
+Record *
 sort_records(Record *a, Record *b, Py_ssize_t n, int size)
 {
     if (n < MERGED)

@@ -1,0 +1,380 @@
+/* Sparse matrices in compressed rows, of entries in any order and of other rows and columns (backends/host/sparse.py).
+
+   What is handed in has been looked at there: rows and columns are within their bounds, and memory has the sizes it
+   needs. Sizes are looked at here once more, since nothing may be written behind their ends. */
+
+#include "native.h"
+
+#define CONTIGUOUS 0x0001
+#define WRITEABLE 0x0400
+/* Rows so short are put in order by moving each entry to its place. */
+#define SHORT_ROW 48
+
+typedef struct {
+    char *data;
+    Py_ssize_t count;
+    int size;
+} Vector;
+
+static int
+vector(PyObject *x, Vector *found, int written, int index)
+{
+    const Array *a = (Array *)x;
+    if (!IS_ARRAY(x) || a->nd != 1 || !(a->flags & CONTIGUOUS) || (written && !(a->flags & WRITEABLE))) {
+        PyErr_SetString(PyExc_TypeError, "A vector of NumPy without gaps is expected.");
+        return 0;
+    }
+    PyObject *size = PyObject_GetAttrString(a->descr, "itemsize");
+    found->size = size == NULL ? -1 : (int)PyLong_AsLong(size);
+    Py_XDECREF(size);
+    if (PyErr_Occurred())
+        return 0;
+    if (found->size > 16 || (index && found->size != 4 && found->size != 8)) {
+        PyErr_SetString(PyExc_TypeError, "Elements of this size are not looked at here.");
+        return 0;
+    }
+    found->data = a->data;
+    found->count = a->dims[0];
+    return 1;
+}
+
+static int
+unfit(int unfitting)
+{
+    if (unfitting)
+        PyErr_SetString(PyExc_ValueError, "These vectors do not fit each other.");
+    return unfitting;
+}
+
+static Py_ALWAYS_INLINE inline int64_t
+get(const Vector *x, Py_ssize_t k)
+{
+    return x->size == 4 ? ((const int32_t *)x->data)[k] : ((const int64_t *)x->data)[k];
+}
+
+static Py_ALWAYS_INLINE inline void
+set(const Vector *x, Py_ssize_t k, int64_t value)
+{
+    if (x->size == 4)
+        ((int32_t *)x->data)[k] = (int32_t)value;
+    else
+        ((int64_t *)x->data)[k] = value;
+}
+
+/* One element; its size is mostly one that compilers know instructions for. */
+static Py_ALWAYS_INLINE inline void
+move(const Vector *to, Py_ssize_t k, const Vector *from, Py_ssize_t m)
+{
+    if (to->size == 8)
+        memcpy(to->data + 8 * k, from->data + 8 * m, 8);
+    else if (to->size == 4)
+        memcpy(to->data + 4 * k, from->data + 4 * m, 4);
+    else if (to->size == 16)
+        memcpy(to->data + 16 * k, from->data + 16 * m, 16);
+    else
+        memcpy(to->data + to->size * k, from->data + to->size * m, to->size);
+}
+
+/* csr_dealt(i, j, data, indptr, indices, values): entries to their rows, each row's as they come. */
+PyObject *
+csr_dealt(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Vector i, j, data, indptr, indices, values;
+    if (n != 6) {
+        PyErr_SetString(PyExc_TypeError, "csr_dealt(i, j, data, indptr, indices, values)");
+        return NULL;
+    }
+    if (!vector(args[0], &i, 0, 1) || !vector(args[1], &j, 0, 1) || !vector(args[2], &data, 0, 0) ||
+        !vector(args[3], &indptr, 1, 1) || !vector(args[4], &indices, 1, 1) || !vector(args[5], &values, 1, 0) ||
+        unfit(indptr.count < 1 || j.count != i.count || data.count != i.count || indices.count != i.count ||
+              values.count != i.count || values.size != data.size))
+        return NULL;
+    Py_ssize_t rows = indptr.count - 1, outside = 0;
+    int64_t *next = PyMem_RawCalloc(rows + 1, sizeof(int64_t));
+    if (next == NULL)
+        return PyErr_NoMemory();
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t k = 0; k < i.count; k++) {
+        uint64_t row = (uint64_t)get(&i, k);
+        if (row < (uint64_t)rows)
+            next[row]++;
+        else
+            outside++;
+    }
+    if (!outside) {
+        int64_t before = 0;
+        for (Py_ssize_t row = 0; row < rows; row++) {
+            int64_t count = next[row];
+            set(&indptr, row, before);
+            next[row] = before;
+            before += count;
+        }
+        set(&indptr, rows, before);
+        /* (Somebody may write to the rows meanwhile: there are no more entries of a row than were counted.) */
+        for (Py_ssize_t k = 0; k < i.count; k++) {
+            uint64_t row = (uint64_t)get(&i, k);
+            if (row >= (uint64_t)rows || next[row] >= i.count)
+                continue;
+            Py_ssize_t at = next[row]++;
+            set(&indices, at, get(&j, k));
+            move(&values, at, &data, k);
+        }
+    }
+    Py_END_ALLOW_THREADS
+    PyMem_RawFree(next);
+    if (unfit(outside > 0))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static void
+order_short(const Vector *indices, const Vector *values, Py_ssize_t start, Py_ssize_t stop)
+{
+    char entry[16];
+    Vector one = {entry, 1, values->size};
+    for (Py_ssize_t k = start + 1; k < stop; k++) {
+        int64_t column = get(indices, k);
+        if (get(indices, k - 1) <= column)
+            continue;
+        Py_ssize_t m = k;
+        move(&one, 0, values, k);
+        for (; m > start && get(indices, m - 1) > column; m--) {
+            set(indices, m, get(indices, m - 1));
+            move(values, m, values, m - 1);
+        }
+        set(indices, m, column);
+        move(values, m, &one, 0);
+    }
+}
+
+static int
+order_long(const Vector *indices, const Vector *values, Py_ssize_t start, Py_ssize_t stop)
+{
+    Py_ssize_t n = stop - start;
+    Record *records = PyMem_RawMalloc(2 * n * sizeof(Record)), *sorted;
+    char *copy = PyMem_RawMalloc(n * values->size);
+    if (records == NULL || copy == NULL) {
+        PyMem_RawFree(records);
+        PyMem_RawFree(copy);
+        return 0;
+    }
+    Vector old = {copy, n, values->size};
+    memcpy(copy, values->data + start * values->size, n * values->size);
+    for (Py_ssize_t k = 0; k < n; k++)
+        records[k] = (Record){(uint64_t)get(indices, start + k), k};
+    sorted = sort_records(records, records + n, n, 8);
+    for (Py_ssize_t k = 0; k < n; k++) {
+        set(indices, start + k, (int64_t)sorted[k].number);
+        move(values, start + k, &old, sorted[k].at);
+    }
+    PyMem_RawFree(records);
+    PyMem_RawFree(copy);
+    return 1;
+}
+
+/* A row's entries, which lie within the vectors. */
+static int
+row_of(const Vector *indptr, Py_ssize_t row, Py_ssize_t most, Py_ssize_t *start, Py_ssize_t *stop)
+{
+    *start = get(indptr, row);
+    *stop = get(indptr, row + 1);
+    return 0 <= *start && *start <= *stop && *stop <= most;
+}
+
+/* csr_ordered(indptr, indices, values, first, last): the entries of some rows by columns, those of one place as they
+   come. Returned is how many have the place of the one before. */
+PyObject *
+csr_ordered(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Vector indptr, indices, values;
+    if (n != 5) {
+        PyErr_SetString(PyExc_TypeError, "csr_ordered(indptr, indices, values, first, last)");
+        return NULL;
+    }
+    if (!vector(args[0], &indptr, 0, 1) || !vector(args[1], &indices, 1, 1) || !vector(args[2], &values, 1, 0))
+        return NULL;
+    Py_ssize_t first = PyLong_AsSsize_t(args[3]), last = PyLong_AsSsize_t(args[4]), repeated = 0;
+    if (PyErr_Occurred() ||
+        unfit(first < 0 || last < first || last > indptr.count - 1 || indices.count != values.count))
+        return NULL;
+    int fits = 1, room = 1;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t row = first; row < last && room; row++) {
+        Py_ssize_t start, stop;
+        if (!row_of(&indptr, row, indices.count, &start, &stop)) {
+            fits = 0;
+            break;
+        }
+        if (stop - start <= SHORT_ROW)
+            order_short(&indices, &values, start, stop);
+        else {
+            Py_ssize_t k = start + 1;
+            while (k < stop && get(&indices, k - 1) <= get(&indices, k))
+                k++;
+            if (k < stop)
+                room = order_long(&indices, &values, start, stop);
+        }
+        for (Py_ssize_t k = start + 1; k < stop; k++)
+            repeated += get(&indices, k - 1) == get(&indices, k);
+    }
+    Py_END_ALLOW_THREADS
+    if (!room)
+        return PyErr_NoMemory();
+    return unfit(!fits) ? NULL : PyLong_FromSsize_t(repeated);
+}
+
+enum { TRUTHS, INTEGERS, REALS };
+
+#define ADD(type) \
+    for (int p = 0; p < (int)(size / sizeof(type)); p++) { \
+        type x, y; \
+        memcpy(&x, to + p * sizeof(type), sizeof(type)); \
+        memcpy(&y, from + p * sizeof(type), sizeof(type)); \
+        x += y; \
+        memcpy(to + p * sizeof(type), &x, sizeof(type)); \
+    }
+
+/* (Complex numbers are two reals; the sum of integers is the same with signs and without.) */
+static void
+add(char *to, const char *from, int size, int kind, int part)
+{
+    if (kind == TRUTHS)
+        *to |= *from;
+    else if (kind == REALS && part == 8)
+        ADD(double)
+    else if (kind == REALS)
+        ADD(float)
+    else if (part == 8)
+        ADD(uint64_t)
+    else if (part == 4)
+        ADD(uint32_t)
+    else if (part == 2)
+        ADD(uint16_t)
+    else
+        ADD(uint8_t)
+}
+
+/* csr_merged(indptr, indices, values, kind, bytes of a part): entries of one place are added up, as they come.
+   Returned is how many are left. */
+PyObject *
+csr_merged(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Vector indptr, indices, values;
+    if (n != 5) {
+        PyErr_SetString(PyExc_TypeError, "csr_merged(indptr, indices, values, kind, part)");
+        return NULL;
+    }
+    if (!vector(args[0], &indptr, 1, 1) || !vector(args[1], &indices, 1, 1) || !vector(args[2], &values, 1, 0))
+        return NULL;
+    int kind = (int)PyLong_AsLong(args[3]), part = (int)PyLong_AsLong(args[4]);
+    if (PyErr_Occurred() || unfit(indptr.count < 1 || indices.count != values.count || part < 1 || part > 8))
+        return NULL;
+    Py_ssize_t left = 0;
+    int fits = 1;
+    Py_BEGIN_ALLOW_THREADS
+    int64_t stop = get(&indptr, 0);
+    for (Py_ssize_t row = 0; row < indptr.count - 1; row++) {
+        int64_t start = stop, begin = left;
+        stop = get(&indptr, row + 1);
+        if (start < left || stop < start || stop > indices.count) {
+            fits = 0;
+            break;
+        }
+        for (Py_ssize_t k = start; k < stop; k++)
+            if (left > begin && get(&indices, left - 1) == get(&indices, k))
+                add(values.data + (left - 1) * values.size, values.data + k * values.size, values.size, kind, part);
+            else {
+                if (left != k) {
+                    set(&indices, left, get(&indices, k));
+                    move(&values, left, &values, k);
+                }
+                left++;
+            }
+        set(&indptr, row + 1, left);
+    }
+    Py_END_ALLOW_THREADS
+    return unfit(!fits) ? NULL : PyLong_FromSsize_t(left);
+}
+
+/* csr_taken(data, indices, indptr, rows, first, step, width, made_indptr[, made_indices, made_data]): some rows, and
+   of these each step-th column from the first on, so many; all columns if the step is 0. Without room for entries they
+   are only counted. */
+PyObject *
+csr_taken(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Vector data, indices, indptr, rows, made_indptr, made_indices = {0}, made_data = {0};
+    if (n != 8 && n != 10) {
+        PyErr_SetString(PyExc_TypeError, "csr_taken(data, indices, indptr, rows, first, step, width, made_indptr, ...)");
+        return NULL;
+    }
+    int counted = n == 8;
+    if (!vector(args[0], &data, 0, 0) || !vector(args[1], &indices, 0, 1) || !vector(args[2], &indptr, 0, 1) ||
+        !vector(args[3], &rows, 0, 1) || !vector(args[7], &made_indptr, counted, 1) ||
+        (!counted && (!vector(args[8], &made_indices, 1, 1) || !vector(args[9], &made_data, 1, 0))))
+        return NULL;
+    int64_t first = PyLong_AsLongLong(args[4]), step = PyLong_AsLongLong(args[5]), width = PyLong_AsLongLong(args[6]);
+    if (PyErr_Occurred() || unfit(made_indptr.count != rows.count + 1 || data.count != indices.count ||
+                                  indptr.count < 1 || (!counted && made_data.size != data.size) ||
+                                  made_data.count != made_indices.count))
+        return NULL;
+    int every = step == 0;
+    int64_t low = step > 0 ? first : first + (width - 1) * step, high = step > 0 ? first + (width - 1) * step : first;
+    int fits = 1;
+    Py_BEGIN_ALLOW_THREADS
+    int64_t at = 0;
+    if (counted)
+        set(&made_indptr, 0, 0);
+    for (Py_ssize_t k = 0; k < rows.count && fits; k++) {
+        Py_ssize_t row = get(&rows, k), start, stop;
+        if (row < 0 || row >= indptr.count - 1 || !row_of(&indptr, row, indices.count, &start, &stop)) {
+            fits = 0;
+            break;
+        }
+        if (every && !counted) {
+            Py_ssize_t count = stop - start;
+            if (count > made_indices.count - at) {
+                fits = 0;
+                break;
+            }
+            for (Py_ssize_t m = 0; m < count; m++)
+                set(&made_indices, at + m, get(&indices, start + m));
+            memcpy(made_data.data + at * data.size, data.data + start * data.size, count * data.size);
+            at += count;
+            continue;
+        }
+        if (every) {
+            at += stop - start;
+            set(&made_indptr, k + 1, at);
+            continue;
+        }
+        /* (columns ascend) */
+        while (start < stop && get(&indices, start) < low)
+            start++;
+        while (start < stop && get(&indices, stop - 1) > high)
+            stop--;
+        if (counted && (step == 1 || step == -1))
+            at += stop - start;
+        else
+            for (Py_ssize_t m = 0; m < stop - start; m++) {
+                Py_ssize_t from = step > 0 ? start + m : stop - 1 - m;
+                int64_t column = get(&indices, from) - first;
+                if (step != 1 && column % step)
+                    continue;
+                if (!counted) {
+                    if (at >= made_indices.count) {
+                        fits = 0;
+                        break;
+                    }
+                    set(&made_indices, at, step == 1 ? column : column / step);
+                    move(&made_data, at, &data, from);
+                }
+                at++;
+            }
+        if (counted)
+            set(&made_indptr, k + 1, at);
+    }
+    Py_END_ALLOW_THREADS
+    if (unfit(!fits))
+        return NULL;
+    Py_RETURN_NONE;
+}

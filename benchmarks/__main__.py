@@ -16,8 +16,10 @@ NAMES = {
     "first_use": "an expression nobody has compiled yet, and the import",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
     "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
+    "functions": "all public functions beside NumPy's: CPU and wall, first call and best",
     "random": "random numbers beside NumPy's Generator",
     "structured": "structured arrays beside the dense matrices they stand for",
+    "sparse": "sparse matrices beside SciPy's",
     "paper_julia": "the Julia paper's three programs, as its figures 1 to 3, beside NumPy and JAX",
     "programs": "compiled programs beside eager arrays, JAX, Numba and DaCe; its parts are named after it",
     "dg": "discontinuous Galerkin operators beside MFEM and JAX; its parts are named after it",
@@ -70,8 +72,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="dg, fusion, linalg, npkernels, paper_julia, programs, structured, verification: only what has "
-        "this in its name",
+        help="dg, functions, fusion, linalg, npkernels, paper_julia, programs, sparse, structured, "
+        "verification: only what has this in its name",
     )
     parser.add_argument(
         "--rounds",
@@ -125,8 +127,10 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["MIRABELLE_CACHE_DIR"] = cache
         for name in names:
             module = importlib.import_module(f"benchmarks.{name}")
-            if name in ("fusion", "linalg", "structured"):
+            if name in ("fusion", "linalg", "sparse", "structured"):
                 module.run(only=options.only, rounds=options.rounds)
+            elif name == "functions":
+                module.run(only=options.only)
             elif name == "npkernels":
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)
             elif name == "dg":

@@ -562,7 +562,14 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch):
     assert_same(mb.sin(x) * 2 + x, np.sin(n) * 2 + n, rtol=1e-14)
     assert_same(x[1:], n[1:])
     assert_same(mb.sum(x, axis=1), n.sum(axis=1), rtol=1e-14)
-    for f in (lambda: x @ x, lambda: x @ mb.ones(6), lambda: la.solve(x, mb.ones(6)), lambda: x.T.data, x.to_scipy):
+    calls = (
+        lambda: x @ x,
+        lambda: x @ mb.ones(6),
+        lambda: la.solve(x, mb.ones(6)),
+        lambda: x.T.data,
+        x.to_scipy,
+    )
+    for f in calls:
         with pytest.raises(ImportError, match="pip install scipy"):
             f()
 
@@ -603,8 +610,10 @@ def test_rows_and_columns_are_taken(dtype, pieces):
     rng = np.random.default_rng(3)
     n = (rng.random((23, 17)) < 0.3) * rng.integers(1, 9, (23, 17)).astype(dtype)
     x = mb.CSR(mb.HostArray(n))
-    rows = [slice(None), slice(4, 9), slice(None, None, -1), slice(20, 2, -3), slice(5, 5), [3, 3, 0], n[:, 0] > 0]
-    columns = [slice(None), slice(3, 11), slice(1, None, 4), slice(None, None, -1), slice(15, 2, -5), slice(6, 6)]
+    rows = [slice(None), slice(4, 9), slice(None, None, -1), slice(20, 2, -3), slice(5, 5)]
+    rows += [[3, 3, 0], n[:, 0] > 0]
+    columns = [slice(None), slice(3, 11), slice(1, None, 4), slice(None, None, -1), slice(15, 2, -5)]
+    columns += [slice(6, 6)]
     for r in rows:
         for c in columns:
             found = x[r, c]
@@ -641,7 +650,7 @@ def test_a_transpose_is_what_the_matrix_was_when_it_was_asked_for():
         x = mb.CSR(kind.make(2 * n))
         assert_same(mb.HostArray(pickle.loads(pickle.dumps(x.T))), 2 * n.T)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        x.nothing  # noqa: B018
+        x.nothing
 
 
 def test_a_transpose_of_memory_of_numpys_does_not_see_what_numpy_writes():

@@ -584,6 +584,7 @@ KNOWN_ON_CARDS = {
     ),
     "fft.fft(f, norm='ortho')": ("f2", "halves are transformed in single precision"),
     "fft.ifft(f)": ("f2", "halves are transformed in single precision"),
+    "signbit(x)": ("f2", "a half NaN loses its sign where it becomes a float"),
 }
 # Where equal zeros change places, and where any NaN stands for all complex ones.
 ANY_ZERO = (

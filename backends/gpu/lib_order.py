@@ -1,9 +1,9 @@
 """NumPy's order of elements on a card, as one of integers.
 
 CUB sorts floats by their bits, so that a NaN whose sign is set (the square root of a negative number) comes
-first. CuPy's kernels take the smallest numbers of single precision for zero. Complex numbers with NaN in them
-compare in other ways than they are sorted. So integers are asked for the order of elements, and for which are
-equal.
+first. CuPy's argmax finds any of several NaN, its kernels take the smallest numbers of single precision for
+zero, and complex numbers with NaN in them compare in other ways than they are sorted. So integers are asked
+for the order of elements, and for which are equal.
 """
 
 from __future__ import annotations
@@ -16,29 +16,32 @@ import numpy as np
 from mirabelle.backends.gpu.library import on_card
 
 
-def ordinals(xp: Any, x: Any) -> Any:
-    """For each real number an integer: equal for equal ones, larger for larger ones, the largest for NaN."""
+def ordinals(xp: Any, x: Any, falling: bool = False) -> Any:
+    """For each real number an integer: equal for equal ones, larger for larger ones, the largest for NaN.
+
+    `falling`: of floats larger for smaller ones, and still the largest for NaN.
+    """
     if x.dtype.kind != "f":
         return x
     whole = np.dtype(f"i{x.dtype.itemsize}")
     infinite = np.array(np.inf, x.dtype).view(whole)[()]
     bits = x.view(whole)
     if on_card(xp):  # (the same in one pass)
-        return _kernel(xp)(bits, np.iinfo(whole).max, infinite)
+        return _kernel(xp)(bits, np.iinfo(whole).max, infinite, falling)
     size = xp.minimum(bits & np.iinfo(whole).max, infinite + 1)
-    return xp.where((bits < 0) & (size <= infinite), -size, size)
+    return xp.where(((bits < 0) != falling) & (size <= infinite), -size, size)
 
 
 _ONE = """
     T size = bits & most;
     if (size > infinite) size = infinite + 1;
-    out = bits < 0 && size <= infinite ? -size : size;
+    out = (bits < 0) != falling && size <= infinite ? -size : size;
 """
 
 
 @functools.cache
 def _kernel(xp: Any) -> Any:
-    return xp.ElementwiseKernel("T bits, T most, T infinite", "T out", _ONE, "mirabelle_ordinals")
+    return xp.ElementwiseKernel("T bits, T most, T infinite, bool falling", "T out", _ONE, "mirabelle_ordinals")
 
 
 def common_ordinals(xp: Any, *arrays: Any) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.lib_order import FLUSHED, common_ordinals, in_order, nonzero_elements, places
+from mirabelle.backends.gpu.lib_order import common_ordinals, in_order, nonzero_elements, ordinals, places
 from mirabelle.backends.gpu.library import routine
 
 
@@ -121,21 +121,22 @@ def _(xp: Any, x: Any) -> Any:
 
 @routine("argmax")
 def _(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return _position(xp, x, axis, keepdims, 1)
+    return _position(xp, x, axis, keepdims, False)
 
 
 @routine("argmin")
 def _(xp: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return _position(xp, x, axis, keepdims, -1)
+    return _position(xp, x, axis, keepdims, True)
 
 
-def _position(xp: Any, x: Any, axis: Any, keepdims: bool, sign: int) -> Any:
-    """Where the largest is, or, by `sign`, the smallest: the first of equal ones, and NaN before all."""
-    if x.dtype.kind == "c" or x.dtype.char in FLUSHED:
+def _position(xp: Any, x: Any, axis: Any, keepdims: bool, least: bool) -> Any:
+    """Where the largest is, or the least: the first of equal ones, and NaN before all."""
+    if x.dtype.kind == "f":
+        x, least = ordinals(xp, x, falling=least), False
+    elif x.dtype.kind == "c":
         (key,) = common_ordinals(xp, x)
-        x = xp.where(xp.isnan(x), np.iinfo(key.dtype).max, key * sign)
-        sign = 1
-    found = (xp.argmax if sign > 0 else xp.argmin)(x, axis=axis)
+        x, least = xp.where(xp.isnan(x), np.iinfo(key.dtype).max, -key if least else key), False
+    found = (xp.argmin if least else xp.argmax)(x, axis=axis)
     if not keepdims:
         return found
     return found.reshape((1,) * x.ndim) if axis is None else xp.expand_dims(found, axis)

@@ -56,6 +56,21 @@ def _flushing(f: Any) -> Any:
     return run
 
 
+def _extreme(f: Any) -> Any:
+    """Of several NaN, any is found."""
+
+    def run(x: np.ndarray, axis: Any = None) -> Any:
+        x = flushed(x)
+        if x.dtype.kind not in "fc" or not x.ndim:
+            return f(x, axis=axis)
+        last = (x.size if axis is None else x.shape[axis]) - 1
+        backwards = np.isnan(np.flip(x, axis=axis))
+        return np.where(backwards.any(axis=axis), last - np.argmax(backwards, axis=axis), f(x, axis=axis))
+
+    run.__name__ = f.__name__
+    return run
+
+
 def _searchsorted(a: np.ndarray, v: np.ndarray, side: str = "left") -> Any:
     if a.dtype.kind == "c":
         raise AssertionError("CuPy finds wrong places of complex numbers with NaN.")
@@ -79,7 +94,8 @@ _CUPYS: dict[str, Any] = {
     "searchsorted": _searchsorted,
     "asarray": _asarray,
     "full": _full,
-    **{name: _flushing(getattr(np, name)) for name in ("nonzero", "flatnonzero", "argmax", "argmin")},
+    **{name: _flushing(getattr(np, name)) for name in ("nonzero", "flatnonzero")},
+    **{name: _extreme(getattr(np, name)) for name in ("argmax", "argmin")},
 }
 _sort.__name__, _argsort.__name__, _searchsorted.__name__ = "sort", "argsort", "searchsorted"
 _asarray.__name__, _full.__name__ = "asarray", "full"

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from gpuvalues import DTYPES, ELEMENTS, LINEAR, MIXED, ORDERS, PLACES, SUMS, WRITES, Attack, integers_of
+from gpuvalues import CASTS, DTYPES, ELEMENTS, LINEAR, MIXED, ORDERS, PLACES, SUMS, WRITES, Attack, integers_of
 
 import mirabelle as mb
 
 TABLES = {
     "orders": ORDERS, "sums": SUMS, "elements": ELEMENTS, "places": PLACES, "mixed": MIXED, "linear": LINEAR,
-    "writes": "".join(f"{line}!\n" for line in WRITES.strip().splitlines()),
+    "casts": CASTS, "writes": "".join(f"{line}!\n" for line in WRITES.strip().splitlines()),
 }  # fmt: skip
 FAMILIES = {"host": mb.HostArray, "ref": mb.RefArray, "cuda": mb.CuArray}
 
@@ -16,6 +16,8 @@ FAMILIES = {"host": mb.HostArray, "ref": mb.RefArray, "cuda": mb.CuArray}
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("table", TABLES)
 def test_values_where_things_go_wrong_are_numpys(table, family):
+    if table == "casts" and family != "cuda":
+        pytest.skip("the formula is the cards'")
     attack = Attack(FAMILIES[family], compiled=False)
     for i, text in enumerate(TABLES[table].strip().splitlines()):
         for dtype in DTYPES[i % 6 :: 6]:

@@ -47,12 +47,20 @@ class KernelText:
 
 
 def card_cast(value: str, source: np.dtype, target: np.dtype) -> str:
-    """As on processors, reals too large for a short integer wrap around; cards would take the nearest."""
-    if source.kind == "f" and target.kind in "iu" and target.itemsize < 8:
-        return zero_cast(f"i8({value})", np.dtype(np.int64), target)
-    if source.kind == "f" and target.kind == "u":
-        return f"where_u8({value} < {code(source)}(0), u8(i8({value})), u8({value}))"
-    return zero_cast(value, source, target)
+    """Reals become integers as on processors: int64 first, whose least one stands for all that is none.
+
+    (Of shorter ones the low bits are kept; cards by themselves would take the nearest.)
+    """
+    if target.kind not in "iu" or source.kind not in "fc":
+        return zero_cast(value, source, target)
+    if source.kind == "c":
+        return card_cast(f"{value}.real", np.dtype(f"f{source.itemsize // 2}"), target)
+    s = code(source)
+    if s == "f2":  # (which cannot tell the bounds from infinity)
+        value, s = f"f4({value})", "f4"
+    none = f"i8({s}({-(2.0**63)!r}))"
+    held = f"where_i8({value} >= {s}({-(2.0**63)!r}), i8({value}), {none})"
+    return zero_cast(f"where_i8({value} < {s}({2.0**63!r}), {held}, {none})", np.dtype(np.int64), target)
 
 
 def element_source(w: Writer, program: Program, results: tuple[int, ...] | None = None) -> list[Op]:

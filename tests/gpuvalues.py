@@ -579,7 +579,13 @@ KNOWN_ON_CARDS = {
         ("c8 c16", "complex numbers at the limits of their range; which NaN stands for several"),
     ),
     **dict.fromkeys(
-        ("linalg.cond(q)", "linalg.inv(q0 + q0.T)", "linalg.pinv(q0)", "linalg.solve(q0, f[:4])"),
+        (
+            "linalg.cond(q)",
+            "linalg.lstsq(q.astype('i4'), ones_like(real(q)[0]).astype('f4'))[0]",
+            "linalg.inv(q0 + q0.T)",
+            "linalg.pinv(q0)",
+            "linalg.solve(q0, f[:4])",
+        ),
         ("", "rounding decides what is singular"),
     ),
     "fft.fft(f, norm='ortho')": ("f2", "halves are transformed in single precision"),

@@ -71,7 +71,7 @@ def _extreme(f: Any) -> Any:
     return run
 
 
-def _searchsorted(a: np.ndarray, v: np.ndarray, side: str = "left") -> Any:
+def _searchsorted(a: np.ndarray, v: np.ndarray, side: Any = "left") -> Any:
     if a.dtype.kind == "c":
         raise AssertionError("CuPy finds wrong places of complex numbers with NaN.")
     return np.searchsorted(flushed(a), flushed(v), side=side)

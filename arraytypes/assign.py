@@ -21,6 +21,7 @@ from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import (
     DenseArray,
     as_numpy,
+    computed,
     family_of_version,
     force,
     force_temporary,
@@ -327,7 +328,7 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool
     number = None if op else written_number(value)
     arrays = indices if number is not None else [value, *indices]
     if number is None:
-        verbs.materialize(value)
+        computed(value)
     leaf = verbs.leaf_of(root)
     if any(readers(verbs.leaf_of(v), leaf) for v in arrays):
         arrays = [verbs.copy(v) for v in arrays]

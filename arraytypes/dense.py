@@ -20,7 +20,7 @@ import numpy as np
 from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
-from mirabelle.dispatch import counters, native, verbs
+from mirabelle.dispatch import counters, native, policy, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version, adopted, destination, is_element
@@ -62,7 +62,7 @@ class DenseArray(AbstractArray):
         if isinstance(data, AbstractArray):
             x = verbs.dense(verbs.adapt(family, data))
             if wanted is not None and wanted != x.dtype:
-                x = verbs.materialize(verbs.astype(x, wanted))
+                x = computed(verbs.astype(x, wanted))
             elif x is data or verbs.parent(x) is not x:  # it still shares memory, or wraps
                 x = verbs.copy(x)
         else:
@@ -431,6 +431,18 @@ def _(x: DenseArray) -> Any:
 def _(x: Broadcasted | Reduced) -> Any:
     family = family_of_version(x)
     return wrap(family, force(family, x))
+
+
+def computed(x: Any) -> Any:
+    """`x`, evaluated if it is not yet: for library functions, which read a value several times.
+
+    (`mb.materialize` is its user's: in a program it is a barrier between kernels, and this is none.)
+    """
+    if not policy.is_eager():
+        return verbs.materialize(x)
+    if isinstance(x, DenseArray):
+        evaluated(x)
+    return x
 
 
 def family_of_version(version: Any) -> Any:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, _handle_class, is_small, wrap
+from mirabelle.arraytypes.dense import DenseArray, _handle_class, computed, is_small, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, native, policy, promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
@@ -372,7 +372,7 @@ def at_once(h: Any) -> Any:
         if policy.writing.leaf is not None and not eager and _written_next(node):
             return h
         if eager or too_large(node):
-            return verbs.materialize(h)
+            verbs.leaf_of(h)
     return h
 
 
@@ -602,7 +602,7 @@ def _(x: AbstractArray) -> Any:
     # In C order whatever the order of `x` is, as NumPy's copies are.
     family = leaf_family(type(x))
     if family.home.rank > 2:  # divided as `x` is
-        return verbs.materialize(copied(x, hold=True))
+        return computed(copied(x, hold=True))
     dest = destination(family._empty(x.shape, x.dtype))
     if isinstance(x, DenseArray) and type(x._node) is Leaf and is_small(dest.shape, 1) and not counters.active:
         family._copy_into(dest.view, x._node.view)

@@ -55,7 +55,7 @@ class Op:
                 return values[1] if values[0] else values[2]
             if self.name == "fma":
                 return values[0] * values[1] + values[2]
-            if self.name in ("copy", "cast"):
+            if self.name in ("copy", "cast", "materialize"):
                 return values[0]
             if self.name in ("real", "imag"):
                 return getattr(values[0], self.name)
@@ -159,6 +159,8 @@ def _make() -> None:
     TABLE["where"] = Op("where", 3, cost=1)
     TABLE["cast"] = Op("cast", 1, cost=1)
     TABLE["copy"] = Op("copy", 1, cost=0)
+    # In programs: a value that its author wants in memory. (Not pure: nothing moves through it.)
+    TABLE["materialize"] = Op("materialize", 1, cost=0, pure=False)
     TABLE["real"] = Op("real", 1, cost=0)
     TABLE["imag"] = Op("imag", 1, cost=0)
     # (real part, imaginary part)

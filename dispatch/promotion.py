@@ -131,7 +131,7 @@ def _resolve(op: Op, argtypes: tuple[Any, ...]) -> Sig:
     if op.name == "where":
         common = result_type(*argtypes[1:])
         return intern(op, (np.dtype(bool), common, common), (common,))
-    if op.name == "copy":
+    if op.name in ("copy", "materialize"):
         (t,) = argtypes
         t = result_type(t)
         return intern(op, (t,), (t,))

@@ -243,6 +243,8 @@ def adapt(to: Any, x: Any) -> Any:
 def materialize(x: Any) -> Any:
     """Evaluate `x` now, if it is not evaluated yet, and return it: an explicit barrier.
 
+    In a compiled function, too: the value is stored by one kernel and read by others after it.
+
     >>> import mirabelle as mb
     >>> print(mb.materialize(mb.HostArray([1.0]) + 1))
     [2.]

@@ -953,3 +953,67 @@ def test_gradients_of_what_is_taken_by_indices_are_those_of_eager_calls():
 
         compiled = mb.compile(lambda v, g=gradient: g(v))(v)
         np.testing.assert_array_equal(mb.to_numpy(compiled), mb.to_numpy(gradient(v)))
+
+
+def test_a_value_that_is_materialized_in_a_program_is_stored_by_a_kernel_of_its_own():
+    x = mb.HostArray(np.arange(6.0))
+
+    def kernels(f, *args, **options):
+        compiled = mb.compile(f, **options)
+        expected = f(*[mb.copy(a) for a in args])
+        for mine, other in zip(compiled(*[mb.copy(a) for a in args]), expected, strict=True):
+            np.testing.assert_array_equal(mb.to_numpy(mine), mb.to_numpy(other))
+        return [step.name for step in compiled.program(*args).plan.steps]
+
+    def differences(barrier):
+        def f(x):
+            y = barrier(x * 2 + 1)
+            z = barrier(y[1:] - y[:-1])
+            return mb.sum(z * y[1:]), y + 1
+
+        return f
+
+    assert kernels(differences(lambda x: x), x) == ["multiply_add_add", "sum"]
+    assert kernels(differences(mb.materialize), x) == ["multiply_add", "subtract", "sum", "add"]
+    for name in mb.compiling.PASSES:
+        assert "multiply_add" in kernels(differences(mb.materialize), x, passes=[name])
+
+    def written(x):
+        y = x + 1
+        mb.materialize(y)  # (whether what it returns is used, or not)
+        y[0] = 9
+        return y, mb.materialize(mb.materialize(y.T * 3)), mb.materialize(mb.sum(x)), mb.materialize(x)
+
+    kernels(written, x)
+    # What is in memory anyway, or known when the program is made, takes no kernel more.
+    assert kernels(lambda x: (mb.materialize(x) + mb.materialize(mb.ones(6) * 2),), x) == ["add"]
+    assert kernels(lambda x: (mb.materialize(x + 1),), x) == ["add"]
+
+    def gradient(x):
+        return (mb.autodiff.gradient(lambda v: mb.sum(mb.materialize(v * v) * v), x),)
+
+    assert "multiply" in kernels(gradient, x)[0] and len(kernels(gradient, x)) > 1
+    loop = mb.compile(lambda x: mb.fori_loop(0, 3, lambda i, s: mb.materialize(s * 2) + 1, x))
+    np.testing.assert_array_equal(mb.to_numpy(loop(x)), np.arange(6.0) * 8 + 7)
+
+
+@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray, mb.CuArray, mb.DArray[mb.HostArray]])
+def test_a_materialized_value_is_the_same_on_every_place(family, tmp_path):
+    def f(x):
+        y = mb.materialize(mb.sin(x) * 2)
+        return y[1:] + y[:-1], mb.sum(y * y)
+
+    x = np.linspace(0, 1, 33)
+    compiled = mb.compile(f)
+    for mine, expected in zip(compiled(family(x)), f(mb.HostArray(x)), strict=True):
+        np.testing.assert_allclose(mb.to_numpy(mine), mb.to_numpy(expected), rtol=1e-12)
+
+
+def test_what_processes_do_together_is_refused_in_a_program_by_a_sentence():
+    x, d = mb.HostArray(np.arange(6.0)), mb.DArray[mb.HostArray](np.arange(6.0))
+    for f in (lambda x: mb.exchange({1: x[1:]}), lambda x: mb.exchange({})):
+        with pytest.raises(mb.compiling.TraceError, match=r"mb.exchange is called in test_compile.py:\d+"):
+            mb.compile(f)(x)
+    for f in (lambda d: d.local, lambda d: d.halo(1)):
+        with pytest.raises(AttributeError, match="Ask for it outside of the compiled function"):
+            mb.compile(f)(d)

@@ -29,6 +29,7 @@ from mirabelle.arraytypes.distributed.layouts import (
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer
 from mirabelle.arraytypes.distributed.views import DView, family_over, flat_edges
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.random.bitgenerator import compiling
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.errors import CommunicationError, LayoutError
@@ -314,12 +315,17 @@ def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None) -> 
 def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict[int, Any]:
     """Give local arrays to other processes, and get those that are for this one: {rank: array} each.
 
-    All processes call it, also those that give nothing. What comes has the type of what was sent.
+    All processes call it, also those that give nothing. What comes has the type of what was sent. Compiled
+    functions do not call it: it stands between them.
 
     >>> import mirabelle as mb
     >>> mb.exchange({})
     {}
     """
+    if compiling.get() is not None:
+        from mirabelle.arraytypes.programs.errors import not_compiled
+
+        raise not_compiled("mb.exchange")
     comm = communicator() if comm is None else comm
     wrong = [q for q in sends if q == comm.rank or not 0 <= q < comm.size]
     if wrong:

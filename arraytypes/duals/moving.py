@@ -10,6 +10,7 @@ import numpy as np
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.duals.base import (
     Dual,
     DualError,
@@ -279,7 +280,7 @@ def _parts_of(dest: Any, value: Any) -> tuple[Any, Any]:
         raise cannot_hold(value)
     if value._tag is not dest._tag:
         return value, 0
-    return value._value, verbs.materialize(snapshot(combined(value, value._now())))
+    return value._value, computed(snapshot(combined(value, value._now())))
 
 
 verbs.setitem.method(_write_at, signature=(Dual, object, object))
@@ -354,7 +355,7 @@ def _(to: ArrayMeta, x: Dual) -> Any:
 def _moved_to(to: Any, x: Any, value: Any) -> Any:
     if leaf_family(type(value)) is leaf_family(type(x)):
         return x._with(value, x._now())
-    return x._with(value, ((None, verbs.adapt(to, verbs.materialize(x.partials))),))
+    return x._with(value, ((None, verbs.adapt(to, computed(x.partials))),))
 
 
 @verbs.place.method

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mirabelle.arraytypes import library
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.duals.base import DualError, partials_of, value_in
 from mirabelle.arraytypes.duals.columns import on_columns
 from mirabelle.arraytypes.duals.routines import is_mine, on_values, rule_of, with_value
@@ -43,7 +44,7 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     at = library.call(routine, _numbers(columns, 1), columns, *rest, **options)
     if not data.shape[0]:
         return verbs.astype(at, data.dtype)
-    return _picked(data, verbs.materialize(at))
+    return _picked(data, computed(at))
 
 
 @rule_of("csr_transposed", "csr_block")

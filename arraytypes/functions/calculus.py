@@ -13,6 +13,7 @@ import numpy as np
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.elementary import inexact
 from mirabelle.arraytypes.functions.joining import concatenate
@@ -75,7 +76,7 @@ def _spacing(f: Any, axes: tuple[int, ...], varargs: tuple[Any, ...]) -> list[An
         steps = verbs.subtract(verbs.getitem(h, slice(1, None)), verbs.getitem(h, slice(None, -1)))
         first = verbs.getitem(steps, slice(0, 1))
         uniform = steps.size and bool(verbs.all(verbs.equal(steps, first)))
-        values[i] = verbs.reshape(first, ()) if uniform else verbs.materialize(steps)
+        values[i] = verbs.reshape(first, ()) if uniform else computed(steps)
     return values
 
 

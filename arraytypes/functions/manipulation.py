@@ -27,7 +27,6 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.joining import alike, at_once, concatenate, with_duals_dense
 from mirabelle.arraytypes.functions.outputs import into, library_is_quicker
-from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import generic
@@ -68,7 +67,7 @@ def flip(x: Any, /, axis: Any = None) -> Any:
     >>> print(mb.flip(mb.HostArray([1, 2, 3])))
     [3 2 1]
     """
-    axes = normal_axes(axis, x.ndim)
+    axes = range(x.ndim) if axis is None else distinct_axes(axis, x.ndim)
     # (Without `...`: of an array without axes that is a number, as NumPy's is.)
     return verbs.getitem(x, tuple([slice(None, None, -1) if d in axes else _ALL for d in range(x.ndim)]))
 

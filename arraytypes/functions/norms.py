@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.define import array_function
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.lapack import check_matrices
@@ -72,7 +73,7 @@ def _vector_norm(x: Any, axes: tuple[int, ...], keepdims: bool, p: float) -> Any
     if out.itemsize < _DOUBLE.itemsize:
         wide = cast_to(x, np.dtype(np.complex128) if x.dtype.kind == "c" else _DOUBLE)
         return cast_to(_power_sum(wide, options, p), out)
-    result = verbs.materialize(_power_sum(x, options, p))
+    result = computed(_power_sum(x, options, p))
     if x.size and x.place.kind == "traced":
         return _recorded(x, axes, options, p, result)
     return _rescaled(x, axes, options, p, result) if x.size and _left_the_range(result, p) else result
@@ -143,7 +144,7 @@ def _rescaled(x: Any, axes: tuple[int, ...], options: Any, p: float, plain: Any)
     if not options["keepdims"]:
         shape = tuple(n for d, n in enumerate(x.shape) if d not in axes)
         safe, usable = verbs.reshape(safe, shape), verbs.reshape(usable, shape)
-    return verbs.materialize(verbs.where(usable, verbs.multiply(scaled, safe), plain))
+    return computed(verbs.where(usable, verbs.multiply(scaled, safe), plain))
 
 
 @array_function

@@ -9,6 +9,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.define import array_function
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.dispatch import verbs
@@ -84,7 +85,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
         ):
             if origin.size:
                 region[axis] = _as_slice(origin)
-                copied = verbs.materialize(verbs.copy(verbs.getitem(made, tuple(region))))
+                copied = computed(verbs.copy(verbs.getitem(made, tuple(region))))
                 region[axis] = side
                 _write(made, tuple(region), copied)
     return made

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.joining import concatenate
 from mirabelle.arraytypes.functions.reducing import average
@@ -89,7 +90,7 @@ def cov(
     if factor <= 0:
         warnings.warn("Degrees of freedom <= 0 for slice", RuntimeWarning, stacklevel=4)
         factor = 0.0
-    centred = verbs.materialize(verbs.subtract(rows, centre))
+    centred = computed(verbs.subtract(rows, centre))
     weighted = centred if w is None else verbs.multiply(centred, w)
     other = verbs.permute_dims(verbs.conj(weighted) if kind.kind == "c" else weighted, (1, 0))
     product = verbs.matmul(centred, other)

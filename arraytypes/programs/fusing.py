@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mirabelle.arraytypes.programs.graph import Data, Empty, Fold, Input, Map, Node, Part, Update
+from mirabelle.arraytypes.programs.graph import Data, Empty, Fold, Input, Map, Node, Part, Update, is_barrier
 from mirabelle.arraytypes.programs.passes.geometry import Region, apart
 
 # Kernels have at most so many operations, results and operands: compilers and registers bear no more.
@@ -162,7 +162,7 @@ class _Fusing:
             k.members.append(x)
             k.operations |= operations
             k.leaves.update(leaves)
-            if kind is Map:
+            if kind is Map and not is_barrier(x):
                 k.inside.add(id(x))
             elif kind is Update:
                 k.chains.add(self.chain[id(x)])

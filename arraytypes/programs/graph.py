@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import Sig
 
 _serials = itertools.count(1)
@@ -202,6 +203,14 @@ def map_node(sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...]) -> Map:
 def number_key(a: Any) -> Any:
     """What equal numbers share: 0.0 equals -0.0 and NaN does not equal itself, so those go by their text."""
     return (type(a), a) if a == a and a != 0 else (type(a), repr(a))
+
+
+MATERIALIZE = TABLE["materialize"]
+
+
+def is_barrier(node: Node) -> bool:
+    """Is it a value that its author wants in memory (`mb.materialize`), and who reads it in another kernel?"""
+    return type(node) is Map and node.sig.op is MATERIALIZE
 
 
 class Fold(Node):

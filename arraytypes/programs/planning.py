@@ -31,6 +31,7 @@ from mirabelle.arraytypes.programs.graph import (
     Product,
     Result,
     Update,
+    is_barrier,
     ordered,
     placed_as,
     users_of,
@@ -113,7 +114,7 @@ class _Planner:
                 # (An operation of several results has no value of its own to store.)
                 if n > LARGEST_TREE:
                     n = operations_of(x, stored)  # (those that are shared once)
-                if (n > LARGEST_TREE and x.sig.op.nout == 1) or id(x) in self.is_output:
+                if (n > LARGEST_TREE and x.sig.op.nout == 1) or id(x) in self.is_output or is_barrier(x):
                     stored.add(id(x))
                     n = c = 0
                 size[id(x)] = n
@@ -518,7 +519,7 @@ class _Planner:
         makes?"""
         known = {r.key for r in step.request.leaves}  # type: ignore[attr-defined]
         shares = False
-        inside = {id(x) for x in step.nodes}
+        inside = {id(x) for x in step.nodes if not is_barrier(x)}
         for ref, version in zip(alone.leaves, alone.versions, strict=True):
             if id(version) in inside:
                 if not ref.is_whole or ref.shape != step.request.shape:
@@ -772,6 +773,8 @@ class KernelBuilder:
         found = self.seen.get(id(node))
         if found is not None:
             return found
+        if is_barrier(node):  # (the kernel that stores it computes what it is of)
+            return self.operand(node.args[0])
         refs = [node.sig.id]
         for a in node.args:
             refs.append(self.operand(a) if isinstance(a, Node) else self.scalar(a))

@@ -14,7 +14,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
-from mirabelle.arraytypes.dense import DenseArray, exchange
+from mirabelle.arraytypes.dense import DenseArray, computed, exchange
 from mirabelle.arraytypes.duals.base import Dual
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
 from mirabelle.arraytypes.programs.capture import traced_family
@@ -86,7 +86,7 @@ def brought(x: Any, family: Any) -> Any:
     """Something of a state, with its arrays as arrays of a family."""
     if isinstance(x, Dual):
         # Whatever terms its partials are a sum of: one array.
-        partials = verbs.dense(verbs.materialize(brought(x.partials, family)))
+        partials = verbs.dense(computed(brought(x.partials, family)))
         value = asarray(x.value) if isinstance(x.value, NUMBERS) else x.value
         return x._with(brought(value, family), ((None, partials),))
     if isinstance(x, np.ndarray):

@@ -23,16 +23,20 @@ from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.calls import results_of
-from mirabelle.arraytypes.programs.errors import TraceError, because_of
+from mirabelle.arraytypes.programs.errors import TraceError, because_of, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import (
+    MATERIALIZE,
     Data,
+    Map,
     Node,
+    Part,
     Slot,
     c_strides,
     call_node,
     data_node,
     empty_node,
     fold_node,
+    is_barrier,
     map_node,
     part_node,
     product_node,
@@ -277,6 +281,16 @@ class Traced(DenseArray):
         """The value it holds now, as a node of its graph."""
         return verbs.leaf_of(self).view.node  # type: ignore[no-any-return]
 
+    def __getattr__(self, name: str) -> Any:
+        # (Asked for what this type has not.)
+        if name.startswith("_") or not hasattr(type(self).inner, name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise AttributeError(
+            f"`x.{name}` is asked for in {shown_line(user_line(2))}, while the function is being compiled: it "
+            f"says how the memory of a {type(self).inner.__name__} lies, and a program has values only. Ask for it "
+            f"outside of the compiled function, and pass in what it is: `f(x, x.{name})`."
+        )
+
     # What DenseArray asks of a place
 
     @classmethod
@@ -462,6 +476,18 @@ def _bounds(family: Any, view: Any) -> Any:
 
 # (Of all routines these two alone write to what they are given.)
 _OWN: dict[str, Any] = {"scatter": _scatter, "gemm": _gemm, "bounds": _bounds}
+
+
+@verbs.materialize.method
+def _(x: Traced) -> Any:
+    """A barrier of the program: the value lies in memory, and kernels that read it come after the one that
+    stores it."""
+    cell = verbs.leaf_of(x).view.buffer
+    value = cell.value
+    if value.bound and type(value) in (Map, Part) and not is_barrier(value):
+        # (All others lie in memory by themselves.)
+        cell.value = map_node(promotion.signature(MATERIALIZE, (value.dtype,)), (value,), value.shape)
+    return x
 
 
 @verbs.copyto.method

@@ -148,7 +148,7 @@ def check_signature(op: Any, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ..
     name = op.name
     if name == "cast":
         good = True
-    elif name == "copy" or name.startswith("pick"):
+    elif name in ("copy", "materialize") or name.startswith("pick"):
         good = ins == outs
     elif op is _GATHER:
         good = ins == (outs[0], _INT64)
@@ -523,7 +523,7 @@ def _joined(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, 
 def _combined(name: str, ranges: list[tuple[int, int]]) -> tuple[int, int] | None:
     a = ranges[0]
     b = ranges[-1]
-    if name in ("copy", "cast", "positive"):
+    if name in ("copy", "cast", "positive", "materialize"):
         return a
     if name == "where":
         return _joined(a, b)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions import chains, decompositions, matrixfunctions, norms, solving, sorting
 from mirabelle.arraytypes.functions.decompositions import EighResult, EigResult, QRResult
@@ -86,7 +87,7 @@ def _(x: BlockDiagonal, *, rtol: Any = None, hermitian: bool = False) -> Any:
     for p, s in zip(x.parts, parts, strict=True):
         own = verbs.max(s, axis=-1) if s.shape[-1] else verbs.sum(s, axis=-1)
         share = verbs.divide(verbs.multiply(largest, rtol), verbs.where(verbs.equal(own, 0), 1, own))
-        made.append(solving.pinv(p, rtol=verbs.materialize(share)))
+        made.append(solving.pinv(p, rtol=computed(share)))
     return x._made(*made)
 
 
@@ -187,7 +188,7 @@ def _(x: BlockDiagonal, *, UPLO: str = "L") -> Any:
         return decompositions.eigh(made_dense(x), UPLO=UPLO)
     found = [decompositions.eigh(p, UPLO=UPLO) for p in x.parts]
     values = joined([_flat(f.eigenvalues) for f in found])
-    order = verbs.materialize(sorting.argsort(values))
+    order = computed(sorting.argsort(values))
     return EighResult(values[order], reordered(x._made(*[f.eigenvectors for f in found]), order, 1))
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import argument_type, build, build_node, join_families, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
@@ -328,7 +329,7 @@ def _sum_with_dense(op: Op, operands: tuple[Any, ...], shape: tuple[int, ...]) -
         return build(op, (x._dense(), other) if at == 0 else (other, x._dense()))
     sig = promotion.signature(op, tuple(argument_type(type(v)) for v in operands))
     negated = op.name == "subtract" and at == 0
-    out = verbs.materialize(verbs.astype(verbs.negative(other) if negated else other, sig.out))
+    out = computed(verbs.astype(verbs.negative(other) if negated else other, sig.out))
     update = verbs.subtract if op.name == "subtract" and at == 1 else verbs.add
     for k, part in zip(x.offsets, x.parts, strict=True):
         shown = diagonal_view(out, k)

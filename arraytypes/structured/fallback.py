@@ -27,7 +27,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.cards import shown_bytes
-from mirabelle.arraytypes.dense import _storing, wrap
+from mirabelle.arraytypes.dense import _storing, computed, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.structured.base import Implicit, Structured, duals_in, zeros_for
 from mirabelle.dispatch import verbs
@@ -199,7 +199,7 @@ def _(x: AbstractArray) -> Any:
 
 @verbs.dense.method
 def _(x: Structured) -> Any:
-    return verbs.materialize(x._dense())
+    return computed(x._dense())
 
 
 @verbs.fetch.method
@@ -383,4 +383,4 @@ verbs.assign.method(assign_structured, signature=(Structured, Structured))
 
 @verbs.copyto.method
 def _(dest: Structured, src: Broadcasted | Reduced) -> Any:
-    return verbs.assign(dest, verbs.materialize(src))
+    return verbs.assign(dest, computed(src))

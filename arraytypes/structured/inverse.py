@@ -18,6 +18,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions import chains, decompositions, factorizations, norms, solving
 from mirabelle.arraytypes.functions.factorizations import LU, Factorization, factorize
@@ -310,7 +311,7 @@ def _(x: Inverse) -> Any:
 
 @decompositions.svdvals.method
 def _(x: Inverse) -> Any:
-    return verbs.materialize(verbs.reciprocal(flip(decompositions.svdvals(x.matrix), axis=0)))
+    return computed(verbs.reciprocal(flip(decompositions.svdvals(x.matrix), axis=0)))
 
 
 @solving.cond.method

@@ -23,6 +23,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions import chains, decompositions, solving, sorting
 from mirabelle.arraytypes.functions.decompositions import EighResult, EigResult, QRResult, SVDResult
@@ -193,7 +194,7 @@ def _columns_in_order(family: Any, by_size: Any, counts: list[int], widths: list
     if wanted > order.shape[0]:
         others = np.setdiff1d(number, with_values)[: wanted - order.shape[0]]
         order = concatenate([order, asarray(others, device=family)])
-    return verbs.materialize(order)
+    return computed(order)
 
 
 # Ranks and condition numbers
@@ -273,9 +274,9 @@ def _(x: Kronecker, *, UPLO: str = "L") -> Any:
 def in_ascending_order(op: Any, found: list[Any]) -> EighResult:
     """The eigenvalues that those of factors come to, and the vectors, which are products of theirs."""
     values = combined(op, [f.eigenvalues for f in found])
-    order = verbs.materialize(sorting.argsort(values))
+    order = computed(sorting.argsort(values))
     vectors = reordered(kronecker(*[f.eigenvectors for f in found]), order, 1)
-    return EighResult(verbs.materialize(values[order]), vectors)
+    return EighResult(computed(values[order]), vectors)
 
 
 # Factors, powers

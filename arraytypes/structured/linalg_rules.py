@@ -19,6 +19,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions import chains, decompositions, matrixfunctions, solving, sorting
 from mirabelle.arraytypes.functions.decompositions import EighResult
@@ -133,10 +134,10 @@ def _(x: Diagonal, *, UPLO: str = "L") -> Any:
 @decompositions.eigh.method
 def _(x: Diagonal, *, UPLO: str = "L") -> Any:
     (x,) = inexact("eigh", x)
-    d = verbs.materialize(verbs.copy(verbs.dense(verbs.real(band(x)))))
+    d = computed(verbs.copy(verbs.dense(verbs.real(band(x)))))
     order = sorting.argsort(d)
     one = Identity(x.order, dtype=x.dtype, device=x.family)
-    return EighResult(d[order], verbs.materialize(one[:, order]))
+    return EighResult(d[order], computed(one[:, order]))
 
 
 @decompositions.cholesky.method

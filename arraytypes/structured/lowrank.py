@@ -20,6 +20,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions import chains, decompositions, matrices, norms, solving
 from mirabelle.arraytypes.functions.joining import concatenate
@@ -155,9 +156,7 @@ class LowRank(Structured):
         turned = name == "subtract" and self_first
         out = verbs.copy(verbs.astype(verbs.negative(other) if turned else other, dtype, copy=False))
         alpha = -1.0 if name == "subtract" and not self_first else 1.0
-        return chains.gemm(
-            verbs.dense(left), verbs.dense(right), alpha=alpha, beta=1.0, out=verbs.materialize(out)
-        )
+        return chains.gemm(verbs.dense(left), verbs.dense(right), alpha=alpha, beta=1.0, out=computed(out))
 
     def _facts(self) -> list[str]:
         return [f"shape={self._shape}", f"rank {self.rank}"]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray
+from mirabelle.arraytypes.dense import DenseArray, computed
 from mirabelle.arraytypes.functions import chains, decompositions, norms, solving, sorting
 from mirabelle.arraytypes.functions.decompositions import EigResult, QRResult, SVDResult
 from mirabelle.arraytypes.functions.lapack import LinAlgError, adjoint, check_square, inexact, refusing
@@ -64,14 +64,14 @@ def _(x: Diagonal, *, full_matrices: bool = True, compute_uv: bool = True, hermi
     if not compute_uv:
         return decompositions.svdvals(x)
     (x,) = inexact("svd", x)
-    d = verbs.materialize(verbs.copy(verbs.dense(band(x))))
+    d = computed(verbs.copy(verbs.dense(band(x))))
     size = verbs.abs(d)
     order = sorting.argsort(size, descending=True)
     phase = verbs.where(size > 0, verbs.divide(d, verbs.where(size > 0, size, 1)), 1)
     one = Identity(x.order, dtype=x.dtype, device=x.family)
-    columns = verbs.materialize(one[:, order])
+    columns = computed(one[:, order])
     U = verbs.multiply(phase[:, None], columns)
-    return SVDResult(verbs.materialize(U), size[order], verbs.materialize(verbs.copy(columns.T)))
+    return SVDResult(computed(U), size[order], computed(verbs.copy(columns.T)))
 
 
 @solving.matrix_rank.method
@@ -139,7 +139,7 @@ def _(x: Mirrored, *, upper: bool = False) -> Any:
         return decompositions.cholesky(verbs.dense(x), upper=upper)
     stored = x.uplo == "U"
     found = decompositions.cholesky(read_half(x), upper=stored)
-    return found if stored == bool(upper) else verbs.materialize(verbs.copy(adjoint(found)))
+    return found if stored == bool(upper) else computed(verbs.copy(adjoint(found)))
 
 
 @decompositions.eig.method

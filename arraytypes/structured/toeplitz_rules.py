@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import cast_to, join_families
 from mirabelle.arraytypes.functions import (
     chains,
@@ -111,7 +112,7 @@ def _(x1: Circulant, x2: AbstractArray) -> Any:
     if isinstance(x2, Circulant):
         return verbs.matmul(solving.inv(x1), x2)
     a, b = _system("solve", x1, x2)
-    return verbs.materialize(verbs.copy(_wave_solve("solve", a, b, verbs.reciprocal)))
+    return computed(verbs.copy(_wave_solve("solve", a, b, verbs.reciprocal)))
 
 
 @solving.inv.method
@@ -162,7 +163,7 @@ def _(x: Circulant) -> Any:
     # The angle of the product of place and wave is taken modulo n: so it is as exact as a small one.
     angle = verbs.multiply(verbs.remainder(verbs.multiply(at[:, None], at), max(n, 1)), 2 * math.pi / max(n, 1))
     waves = verbs.multiply(verbs.exp(verbs.multiply(angle, 1j)), 1 / math.sqrt(max(n, 1)))
-    return EigResult(values, verbs.materialize(cast_to(waves, values.dtype)))
+    return EigResult(values, computed(cast_to(waves, values.dtype)))
 
 
 @decompositions.eigvalsh.method

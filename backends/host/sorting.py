@@ -84,7 +84,7 @@ def argsort(x: np.ndarray, *, axis: int | None = -1, kind: str | None = None) ->
         x, axis = x.reshape(-1), -1
     code = _KINDS.get(x.dtype.kind) if x.dtype.isnative and x.dtype.itemsize <= 8 else None
     shortest = _SHORT if kind == "stable" else _SOME
-    if _in_c is None or code is None or not x.ndim or not shortest <= x.shape[axis] <= _LONGEST:
+    if _in_c is None or code is None or not x.size or not x.ndim or not shortest <= x.shape[axis] <= _LONGEST:
         return np.argsort(x, axis=axis, kind=kind)
     last = axis in (-1, x.ndim - 1)
     lines = np.ascontiguousarray(x if last else np.moveaxis(x, axis, -1))

@@ -1015,5 +1015,5 @@ def test_what_processes_do_together_is_refused_in_a_program_by_a_sentence():
         with pytest.raises(mb.compiling.TraceError, match=r"mb.exchange is called in test_compile.py:\d+"):
             mb.compile(f)(x)
     for f in (lambda d: d.local, lambda d: d.halo(1)):
-        with pytest.raises(AttributeError, match="Ask for it outside of the compiled function"):
+        with pytest.raises(AttributeError, match="outside of the compiled function"):
             mb.compile(f)(d)

@@ -287,8 +287,8 @@ class Traced(DenseArray):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         raise AttributeError(
             f"`x.{name}` is asked for in {shown_line(user_line(2))}, while the function is being compiled: it "
-            f"says how the memory of a {type(self).inner.__name__} lies, and a program has values only. Ask for "
-            f"it outside of the compiled function, and pass in what it is: `f(x, x.{name})`."
+            f"says how the memory of a {type(self).inner.__name__} lies, and a program has values only. Ask "
+            f"for it outside of the compiled function, and pass in what it is: `f(x, x.{name})`."
         )
 
     # What DenseArray asks of a place

@@ -38,6 +38,7 @@ from mirabelle.arraytypes.functions.manipulation import concat, moveaxis
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import generic
+from mirabelle.dispatch.misuse import explained
 
 
 @generic
@@ -252,6 +253,7 @@ def _each(result: Any, f: Callable[[Any], Any]) -> Any:
 # Derivatives
 
 
+@explained
 def derivative(f: Callable[[Any], Any], x: Any) -> Any:
     """The derivative of a function of one number, which may return arrays, also several.
 
@@ -296,6 +298,7 @@ def _slope(y: Any, tag: Tag, x: Any) -> Any:
     return snapshot(shaped(row, row.shape[1:]))
 
 
+@explained
 def gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
     """The gradient of a function that returns one number: an array like `x`.
 
@@ -310,6 +313,7 @@ def gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
     return _value_and_gradient(f, x, chunk, "gradient")[1]
 
 
+@explained
 def value_and_gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> tuple[Any, Any]:
     """The value of a function, and its gradient, for the price of the gradient.
 
@@ -344,6 +348,7 @@ def _value_and_gradient(f: Callable[[Any], Any], x: Any, chunk: int | None, name
     return values[0], slope
 
 
+@explained
 def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
     """All derivatives of a function from arrays to arrays: of shape `f(x).shape + x.shape`.
 
@@ -372,6 +377,7 @@ def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
     return _each(kinds[0], lambda _: next(made))
 
 
+@explained
 def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
     """The second derivatives of a function that returns one number: of shape `x.shape + x.shape`.
 
@@ -386,6 +392,7 @@ def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any
     return jacobian(lambda y: gradient(f, y, chunk=chunk), x, chunk=chunk)
 
 
+@explained
 def jvp(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
     """The value of f(*primals), and its derivative along the direction `tangents`, in one evaluation.
 

@@ -15,6 +15,7 @@ from mirabelle.arraytypes.host import HostArray, share
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import Leaf
 
@@ -54,6 +55,7 @@ def _from_numpy(data: np.ndarray, device: Any) -> Any:
 
 @keyword_only("dtype", "order")
 @creates
+@explained
 def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of undefined contents. `device` is an array type; HostArray if not given.
 
@@ -72,6 +74,7 @@ def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
 
 @keyword_only("dtype", "order")
 @creates
+@explained
 def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of zeros.
 
@@ -85,6 +88,7 @@ def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
 
 @keyword_only("dtype", "order")
 @creates
+@explained
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of ones.
 
@@ -98,6 +102,7 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None)
 
 @keyword_only("dtype", "order")
 @creates
+@explained
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of one value.
 
@@ -134,12 +139,14 @@ def _like(x: Any, value: Any, dtype: Any, order: str, shape: Any, device: Any) -
 
 
 @keyword_only("dtype", "order")
+@explained
 def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
     """A new array of the shape, dtype and place of `x` (unless others are given), of undefined contents."""
     return _like(x, None, dtype, order, shape, device)
 
 
 @keyword_only("dtype", "order")
+@explained
 def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
     """Zeros of the shape, dtype and place of `x`, unless others are given.
 
@@ -151,12 +158,14 @@ def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = N
 
 
 @keyword_only("dtype", "order")
+@explained
 def ones_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
     """Ones of the shape, dtype and place of `x`, unless others are given."""
     return _like(x, 1, dtype, order, shape, device)
 
 
 @keyword_only("dtype", "order")
+@explained
 def full_like(
     x: Any, /, fill_value: Any, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None
 ) -> Any:
@@ -166,6 +175,7 @@ def full_like(
 
 @keyword_only("dtype")
 @creates
+@explained
 def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
     """Evenly spaced numbers from `start` up to, but without, `stop`. (From 0 to `start`, if it is alone.)
 
@@ -218,6 +228,7 @@ def _no_range(start: Any, stop: Any, step: Any, error: ValueError) -> ValueError
 
 @keyword_only("endpoint", "retstep")
 @creates
+@explained
 def linspace(
     start: Any,
     stop: Any,
@@ -255,6 +266,7 @@ def linspace(
 
 @keyword_only("dtype", "order")
 @creates
+@explained
 def asarray(
     obj: Any, /, dtype: Any = None, order: str = "K", *, device: Any = None, copy: bool | None = None
 ) -> Any:

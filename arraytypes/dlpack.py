@@ -19,6 +19,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.host import share
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.styles import HOST
 
 # DLPack's numbers for kinds of devices; 12 stands for those it has no number for.
@@ -67,6 +68,7 @@ def export(x: AbstractArray, stream: Any, max_version: Any, dl_device: Any, copy
 
 
 @creates
+@explained
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     """An array of any library that speaks DLPack, as ours; without a copy where that is possible.
 

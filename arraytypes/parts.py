@@ -23,6 +23,7 @@ from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import Wrapper, root_of, shown_leaf
 from mirabelle.dispatch import promotion, verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
@@ -200,6 +201,7 @@ def reinterpreted(x: AbstractArray, dtype: Any) -> Any:
     return Reinterpreted._of(x, dtype, shape)
 
 
+@explained
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     """All windows of a size into `x`, as further dimensions at the end: a read-only view.
 

@@ -18,6 +18,7 @@ from mirabelle.arraytypes.dense import force, wrap
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import policy, promotion, verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import operations
 from mirabelle.dispatch.settings import settings
@@ -387,6 +388,7 @@ def _(
     return verbs.reduce_(mapped, reduction, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
+@explained
 def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Apply `f` to every element and combine the results with `op`, in one kernel.
 
@@ -403,6 +405,7 @@ def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, ke
     return verbs.mapreduce_(x, f, op, init, axis, keepdims)
 
 
+@explained
 def reduce(op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Combine the elements of `x` with `op`.
 

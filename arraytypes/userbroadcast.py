@@ -7,8 +7,10 @@ from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import build
+from mirabelle.dispatch.misuse import explained
 
 
+@explained
 def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
     """Apply a scalar Python function to every element, fused with what surrounds it.
 
@@ -66,6 +68,7 @@ def typed(op: Any, operands: tuple[Any, ...]) -> Any:
     return op
 
 
+@explained
 def map(f: Callable[..., Any], *operands: Any) -> Any:
     """As `broadcast`, for operands of one shape.
 

@@ -33,6 +33,7 @@ import functools
 import inspect
 import itertools
 import sys
+import textwrap
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -46,6 +47,7 @@ from mirabelle.dispatch.errors import (
 )
 from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.methods import Method, MethodTable, type_name
+from mirabelle.dispatch.misuse import explain
 
 _lock = ForkLock()
 _registry: list[GenericFunction] = []
@@ -487,14 +489,19 @@ def generic(
     filename = f"<mirabelle generic {name}>"
     # What operators run: they come with operands alone.
     narrow = ", ".join(["*" if h == "*_more" else h for h in head])
-    code = operators = compile(f"def {name}({narrow}):\n{body}", filename, "exec")
+    operators = compile(f"def {name}({narrow}):\n{body}", filename, "exec")
     if wider:
         head += ["**_options"] if starred else ["*_more", "**_options"]
         known = ", ".join(f"{p.name!r}: {p.name}" for p in rest if p.default is not p.empty)
         operands = "".join(f"{p.name}, " for p in signature.parameters.values() if p.name not in defaults)
         asked = f"_further(({operands}), {{{known}}}, _more, _options)"
         body = f"    if _more or _options:\n        return {asked}\n{body}"
-        code = compile(f"def {name}({', '.join(head)}):\n{body}", filename, "exec")
+    # (A `try` costs nothing where nothing is raised.)
+    given = ", ".join(f"{p!r}: {p}" for p in signature.parameters)
+    if prototype.__module__.startswith("mirabelle."):
+        body = f"    try:\n{textwrap.indent(body, '    ')}    except Exception as _e:\n"
+        body += f"        _explain(_e, {name!r}, {{{given}}})\n        raise\n"
+    code = compile(f"def {name}({', '.join(head)}):\n{body}", filename, "exec")
 
     def further(
         operands: tuple[Any, ...], known: dict[str, Any], more: tuple[Any, ...], options: dict[str, Any]
@@ -506,7 +513,12 @@ def generic(
         return core.further(*operands, **given, **options)
 
     def build(table: _Table, code: Any) -> Any:
-        namespace: dict[str, Any] = {"_table": table, "_defaults": defaults, "_further": further}
+        namespace: dict[str, Any] = {
+            "_table": table,
+            "_defaults": defaults,
+            "_further": further,
+            "_explain": explain,
+        }
         exec(code, namespace)
         f = namespace[name]
         f.__doc__ = prototype.__doc__

@@ -20,6 +20,7 @@ from mirabelle.arraytypes.cards import shown_bytes, shown_shape
 from mirabelle.arraytypes.distributed.communicators import communicator
 from mirabelle.arraytypes.distributed.layouts import Layout, Partition, Pieces, Split, divided
 from mirabelle.arraytypes.distributed.views import DView, Map
+from mirabelle.dispatch.misuse import explained
 
 # More processes than this are not listed one by one.
 LISTED = 16
@@ -282,6 +283,7 @@ def listed(processes: int) -> list[int | None]:
     return [*range(LISTED - 2), None, processes - 1]
 
 
+@explained
 def layout_of(x: Any, layout: Any = None, processes: int | None = None) -> LayoutReport:
     """How an array is divided over processes: a picture, and what each holds. It sends no messages.
 

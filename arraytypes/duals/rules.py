@@ -9,6 +9,7 @@ from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 # Of scalar functions, those that are broadcast: a function of the operands, written with array functions, that
 # returns the derivative by each (one, or a tuple).
@@ -73,6 +74,7 @@ def _picked(derivative: Callable[..., Any], i: int) -> Callable[..., Any]:
     return by_one
 
 
+@explained
 def differentiable(f: Callable[..., Any]) -> Any:
     """A function of arrays that can be given a derivative: a generic function whose general method is `f`.
 

@@ -44,9 +44,13 @@ class Tag:
 FREE = Tag("mb.Dual", 0)
 
 
+# Whose frames are no lines of a user.
+PACKAGES = ("mirabelle.arraytypes.", "mirabelle.dispatch.")
+
+
 def tag_of_call(name: str) -> Tag:
     """A new tag, which says the line of the user that asked for the derivative."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("mirabelle.arraytypes."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(PACKAGES):
         frame = frame.f_back
     return Tag((name, frame.f_code.co_filename, frame.f_lineno))

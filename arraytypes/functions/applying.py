@@ -15,8 +15,10 @@ from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.userbroadcast import broadcast
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 
+@explained
 def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
     """`func1d(row, *args, **kwargs)` of each one-dimensional slice along an axis, put together.
 
@@ -49,6 +51,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     return verbs.copy(verbs.permute_dims(out, order)) if order != tuple(range(n + k)) else out
 
 
+@explained
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
     """`func(a, axis)` for each axis in turn, keeping the number of dimensions.
 

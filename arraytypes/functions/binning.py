@@ -13,6 +13,7 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.reducing import _given
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 
 def _list(result: Any) -> tuple[Any, list[Any]]:
@@ -100,6 +101,7 @@ def histogram2d(
     return library.call("histogram2d", x, y, bins=bins, range=range, density=density, weights=weights)  # type: ignore[no-any-return]
 
 
+@explained
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Any, list[Any]]:

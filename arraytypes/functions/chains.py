@@ -19,6 +19,7 @@ from mirabelle.arraytypes.functions.products import new_array
 from mirabelle.arraytypes.functions.solving import inv
 from mirabelle.arraytypes.lending import own
 from mirabelle.dispatch import promotion, verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.tree import broadcast_shapes
 
 
@@ -122,6 +123,7 @@ def powered(x: Any, n: int) -> Any:
     return result
 
 
+@explained
 def multi_dot(arrays: Any, *, out: Any = None) -> Any:
     """The product of a chain of matrices, in the order of fewest multiplications.
 

@@ -16,6 +16,7 @@ from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.tree import broadcast_shapes
 
 
@@ -24,6 +25,7 @@ def _first_of(*values: Any) -> Any:
     return next((v for v in values if isinstance(v, AbstractArray)), None)
 
 
+@explained
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """Each element of the choice whose condition is the first to hold there; `default` where none does.
 

@@ -18,12 +18,14 @@ from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import Leaf, broadcast_shapes
 
 
 @keyword_only("k", "dtype", "order")
 @creates
+@explained
 def eye(
     n_rows: int, n_cols: Any = None, /, k: int = 0, dtype: Any = None, order: str = "C", *, device: Any = None
 ) -> Any:
@@ -96,6 +98,7 @@ def triu(x: Any, /, k: int = 0) -> Any:
     return _part(x, k, "triu", verbs.greater_equal)
 
 
+@explained
 def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False, copy: bool = True) -> tuple[Any, ...]:
     """Coordinates of a grid: for each vector an array in which it runs along its own dimension.
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.dispatch.misuse import explained
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +43,7 @@ def _dtype_of(x: Any) -> np.dtype:
     return x.dtype if isinstance(x, (AbstractArray, np.ndarray, np.generic)) else checked_dtype(x)
 
 
+@explained
 def finfo(type: Any, /) -> FloatInfo:
     """The limits of a floating-point dtype, or of an array's (for complex numbers: of their parts).
 
@@ -70,6 +72,7 @@ def finfo(type: Any, /) -> FloatInfo:
     )
 
 
+@explained
 def iinfo(type: Any, /) -> IntegerInfo:
     """The limits of an integer dtype, or of an array's.
 
@@ -98,6 +101,7 @@ KINDS = {
 }
 
 
+@explained
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Is it that dtype, of that kind ("integral", "real floating", ...), or one of a tuple of these?
 
@@ -115,6 +119,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return bool(d == checked_dtype(kind))
 
 
+@explained
 def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     """Can a dtype, or an array's, become another without loss (or by another of NumPy's rules)?
 

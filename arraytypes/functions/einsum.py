@@ -32,8 +32,10 @@ from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.wrappers import view_of
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 
+@explained
 def einsum(
     subscripts: Any,
     *operands: Any,
@@ -70,6 +72,7 @@ def einsum(
     return into(out, _contracted(pairs, output, optimize))
 
 
+@explained
 def einsum_path(subscripts: Any, *operands: Any, optimize: Any = "greedy") -> tuple[list[Any], str]:
     """The order in which `einsum` would contract: a path to give it as `optimize`, and a description.
 

@@ -14,6 +14,7 @@ from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.parts import imag_part, real_part
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 _FLOAT64 = np.dtype(np.float64)
 
@@ -250,6 +251,7 @@ def isreal(x: Any) -> Any:
     return verbs.equal(verbs.imag(x), 0)
 
 
+@explained
 def iscomplexobj(x: Any) -> bool:
     """Are the elements complex numbers, by their dtype?
 
@@ -260,6 +262,7 @@ def iscomplexobj(x: Any) -> bool:
     return as_array(x).dtype.kind == "c"  # type: ignore[no-any-return]
 
 
+@explained
 def isrealobj(x: Any) -> bool:
     """Are the elements no complex numbers, by their dtype?
 
@@ -310,6 +313,7 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
     return close
 
 
+@explained
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
     """Are all elements close, in the sense of `isclose`?
 
@@ -325,6 +329,7 @@ def _pair(a: Any, b: Any) -> tuple[Any, Any]:
     return as_array(a, first), as_array(b, first)
 
 
+@explained
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     """Are the shapes and all elements equal?
 
@@ -341,6 +346,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     return bool(verbs.all(same))
 
 
+@explained
 def array_equiv(a1: Any, a2: Any) -> bool:
     """Can one be stretched to the other's shape, and are all elements equal then?
 

@@ -17,6 +17,7 @@ from mirabelle.arraytypes.makers import creates
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.signatures import keyword_only
 
 _NORMS = (None, "backward", "ortho", "forward")
@@ -237,6 +238,7 @@ def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward
 
 @keyword_only("d")
 @creates
+@explained
 def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of a transform of `n` points that lie `d` apart, in its order.
 
@@ -249,6 +251,7 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None)
 
 @keyword_only("d")
 @creates
+@explained
 def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of `rfft` of `n` points that lie `d` apart.
 
@@ -314,6 +317,7 @@ def _cosines(name: str, x: Any, type: Any, n: Any, axis: Any, norm: Any) -> Any:
     )
 
 
+@explained
 def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The discrete cosine transform along an axis (in SciPy, with its conventions).
 
@@ -324,16 +328,19 @@ def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = Non
     return _cosines("dct", x, type, n, axis, norm)
 
 
+@explained
 def idct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The inverse of `dct`."""
     return _cosines("idct", x, type, n, axis, norm)
 
 
+@explained
 def dst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The discrete sine transform along an axis (in SciPy, with its conventions)."""
     return _cosines("dst", x, type, n, axis, norm)
 
 
+@explained
 def idst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The inverse of `dst`."""
     return _cosines("idst", x, type, n, axis, norm)

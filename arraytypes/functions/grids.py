@@ -19,6 +19,7 @@ from mirabelle.arraytypes.dense import as_shape, as_size
 from mirabelle.arraytypes.makers import creates
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 ndindex = np.ndindex
 
@@ -66,6 +67,7 @@ ogrid = Grid(np.ogrid)
 
 
 @creates
+@explained
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: Any = None) -> Any:
     """The index of each place of a shape along each dimension; with `sparse`, a tuple of arrays that stretch.
 
@@ -80,6 +82,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: 
 
 
 @creates
+@explained
 def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: Any = float, device: Any = None, **kwargs: Any
 ) -> Any:
@@ -94,6 +97,7 @@ def fromfunction(
 
 
 @creates
+@explained
 def fromiter(iter: Any, dtype: Any, count: int = -1, *, device: Any = None) -> Any:
     """An array of what an iterator gives.
 
@@ -105,6 +109,7 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, device: Any = None) -> A
 
 
 @creates
+@explained
 def identity(n: int, dtype: Any = None, *, device: Any = None) -> Any:
     """The identity matrix.
 
@@ -119,6 +124,7 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> Any:
 
 
 @creates
+@explained
 def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = None) -> Any:
     """Ones at and below the k-th diagonal, zeros above.
 
@@ -131,6 +137,7 @@ def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = 
 
 
 @creates
+@explained
 def logspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
     axis: int = 0, *, device: Any = None,
@@ -150,6 +157,7 @@ def logspace(
 
 
 @creates
+@explained
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0, *,
     device: Any = None,
@@ -206,6 +214,7 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 
 
 @creates
+@explained
 def ix_(*args: Any, device: Any = None) -> tuple[Any, ...]:
     """Index vectors shaped so that together they pick a grid: x[mb.ix_(rows, columns)].
 
@@ -236,6 +245,7 @@ def _tuple(arrays: Any, device: Any) -> tuple[Any, ...]:
 
 
 @creates
+@explained
 def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Any, ...]:
     """The indices of the main diagonal of an array of `ndim` dimensions of size `n`.
 
@@ -246,6 +256,7 @@ def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Any, ...
     return _tuple(np.diag_indices(n, ndim), device)
 
 
+@explained
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """The indices of the main diagonal of `arr`, at its place.
 
@@ -262,6 +273,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 
 @creates
+@explained
 def tril_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tuple[Any, Any]:
     """The indices of the elements at and below the k-th diagonal of an n by m matrix.
 
@@ -274,6 +286,7 @@ def tril_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tu
 
 
 @creates
+@explained
 def triu_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tuple[Any, Any]:
     """The indices of the elements at and above the k-th diagonal of an n by m matrix.
 
@@ -285,6 +298,7 @@ def triu_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tu
     return _tuple(np.triu_indices(n, k, m), device)  # type: ignore[return-value]
 
 
+@explained
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """The indices of the elements at and below the k-th diagonal of the matrix `arr`.
 
@@ -296,6 +310,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     return tril_indices(x.shape[0], k, x.shape[1], device=x.place)  # type: ignore[no-any-return]
 
 
+@explained
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """The indices of the elements at and above the k-th diagonal of the matrix `arr`.
 
@@ -327,7 +342,7 @@ def _window(name: str, meaning: str) -> Any:
     window.__doc__ = (
         f"{meaning}, of M points.\n\n    >>> import mirabelle as mb\n    >>> mb.{name}(5).shape\n    (5,)\n"
     )
-    return creates(window)
+    return creates(explained(window))
 
 
 bartlett = _window("bartlett", "The Bartlett window: a triangle")
@@ -337,6 +352,7 @@ hanning = _window("hanning", "The Hann window: a raised cosine")
 
 
 @creates
+@explained
 def kaiser(M: int, beta: float, *, device: Any = None) -> Any:
     """The Kaiser window of M points: a Bessel function, as sharp as `beta` says.
 

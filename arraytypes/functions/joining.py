@@ -27,6 +27,7 @@ from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.functions.turning import atleast_1d, atleast_2d, atleast_3d
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.misuse import explained
 
 
 def alike(name: str, arrays: Any) -> list[Any]:
@@ -58,6 +59,7 @@ def at_once(arrays: Any, axis: Any, stacked: bool = False) -> Any:
     return None if join is None or counters.active else join(arrays, axis, stacked)
 
 
+@explained
 def concatenate(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
@@ -130,6 +132,7 @@ def _common_dtype(parts: list[Any]) -> np.dtype:
     return dtypes.pop() if len(dtypes) == 1 else np.result_type(*dtypes)
 
 
+@explained
 def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Arrays below one another: rows.
 
@@ -141,6 +144,7 @@ def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     return concatenate(map(atleast_2d, alike("vstack", tup)), 0, dtype=dtype, casting=casting)
 
 
+@explained
 def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Arrays beside one another: along the second axis, or the only one.
 
@@ -156,6 +160,7 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     return concatenate(parts, 0 if parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
+@explained
 def dstack(tup: Any) -> Any:
     """Arrays behind one another: along the third axis.
 
@@ -167,6 +172,7 @@ def dstack(tup: Any) -> Any:
     return concatenate(map(atleast_3d, alike("dstack", tup)), 2)
 
 
+@explained
 def column_stack(tup: Any) -> Any:
     """Vectors as the columns of a matrix.
 
@@ -179,6 +185,7 @@ def column_stack(tup: Any) -> Any:
     return concatenate([x if x.ndim > 1 else verbs.reshape(x, (x.size, 1)) for x in parts], 1)
 
 
+@explained
 def block(arrays: Any) -> Any:
     """An array made of nested lists of blocks: the innermost lists are joined along the last axis.
 

@@ -30,6 +30,7 @@ from mirabelle.arraytypes.functions.outputs import into, library_is_quicker
 from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import generic
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import broadcast_shapes as _broadcast
 
@@ -138,6 +139,7 @@ def unstack(x: Any, /, axis: Any = 0) -> tuple[Any, ...]:
     return tuple(verbs.getitem(x, (*before, i)) for i in range(x.shape[len(before)]))
 
 
+@explained
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that arrays of these shapes have together.
 
@@ -148,6 +150,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return _broadcast([as_shape(s) for s in shapes] or [()], "broadcast_shapes")
 
 
+@explained
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """Arrays stretched to the shape they have together: read-only views.
 
@@ -190,6 +193,7 @@ def _leading(arrays: list[Any]) -> Any:
 
 
 @keyword_only("axis", "out")
+@explained
 def concat(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Any:
@@ -212,6 +216,7 @@ def _(leading: AbstractArray, arrays: list, axis: Any) -> Any:
 
 
 @keyword_only("axis", "out")
+@explained
 def stack(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Any:

@@ -10,6 +10,7 @@ from mirabelle.arraytypes.functions.lapack import call, check_square
 from mirabelle.arraytypes.functions.products import new_array
 from mirabelle.arraytypes.wrappers import view_of
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.tree import broadcast_shapes
 
 
@@ -52,6 +53,7 @@ def sqrtm(A: Any, /) -> Any:
     return call("sqrtm", "linalg.sqrtm", A)
 
 
+@explained
 def block_diag(*arrays: Any) -> Any:
     """A matrix with the given ones along its diagonal, and zeros elsewhere; vectors are rows.
 

@@ -14,12 +14,14 @@ from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.makers import creates
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.tree import Leaf
 
 promote_types = np.promote_types
 
 
 @creates
+@explained
 def array(
     object: Any, dtype: Any = None, *, copy: bool | None = True, order: str = "K", ndmin: int = 0,
     device: Any = None,
@@ -102,6 +104,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
     return verbs.copy(x) if missing else x
 
 
+@explained
 def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
     """Might the memory of two arrays overlap, by its bounds?
 
@@ -115,6 +118,7 @@ def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
     return _shares("may_share_memory", a, b, max_work)
 
 
+@explained
 def shares_memory(a: Any, b: Any, /, max_work: int = -1) -> bool:
     """Do two arrays have an element of memory in common?
 
@@ -133,6 +137,7 @@ def _shares(name: str, a: Any, b: Any, max_work: int) -> bool:
     return bool(library.call(name, a, b, max_work=max_work))
 
 
+@explained
 def min_scalar_type(a: Any, /) -> np.dtype:
     """The smallest dtype that holds the number `a`; of an array, its dtype.
 
@@ -145,6 +150,7 @@ def min_scalar_type(a: Any, /) -> np.dtype:
     return np.min_scalar_type(a)
 
 
+@explained
 def common_type(*arrays: Any) -> Any:
     """The floating-point type that holds the elements of all arrays.
 
@@ -155,6 +161,7 @@ def common_type(*arrays: Any) -> Any:
     return np.common_type(*[np.empty(0, as_array(x).dtype) for x in arrays])
 
 
+@explained
 def shape(a: Any) -> tuple[int, ...]:
     """The shape of an array, or of what one would be made of.
 
@@ -165,6 +172,7 @@ def shape(a: Any) -> tuple[int, ...]:
     return a.shape if isinstance(a, AbstractArray) else np.shape(a)
 
 
+@explained
 def ndim(a: Any) -> int:
     """The number of dimensions of an array, or of what one would be made of.
 
@@ -175,6 +183,7 @@ def ndim(a: Any) -> int:
     return a.ndim if isinstance(a, AbstractArray) else np.ndim(a)
 
 
+@explained
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements of an array, or along axes.
 

@@ -16,6 +16,7 @@ from mirabelle.arraytypes.functions import conventions
 from mirabelle.arraytypes.functions.picking import nonzero
 from mirabelle.arraytypes.makers import creates
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 dtype = np.dtype
 errstate, printoptions, set_printoptions, get_printoptions = (
@@ -46,6 +47,7 @@ def isfortran(a: Any) -> bool:
     return bool(a.flags.fnc)
 
 
+@explained
 def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     """Each place of an array with its element.
 
@@ -58,6 +60,7 @@ def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
 
 
 @creates
+@explained
 def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: Any = None) -> tuple[Any, ...]:
     """Where a function such as `mb.triu` leaves an n by n matrix as it is.
 
@@ -71,6 +74,7 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: A
 
 
 @creates
+@explained
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Any:
     """As `mb.asarray`, with a ValueError if there are NaN or infinities.
 
@@ -84,6 +88,7 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None, *, device: A
     return x
 
 
+@explained
 def array2string(a: Any, *args: Any, **options: Any) -> str:
     """The text of an array's elements, with np.array2string's options.
 
@@ -94,6 +99,7 @@ def array2string(a: Any, *args: Any, **options: Any) -> str:
     return str(conventions.array2string(as_array(a), *args, **options))
 
 
+@explained
 def array_repr(arr: Any, *args: Any, **options: Any) -> str:
     """The text of NumPy's repr of an array's elements.
 
@@ -104,6 +110,7 @@ def array_repr(arr: Any, *args: Any, **options: Any) -> str:
     return str(conventions.array_repr(as_array(arr), *args, **options))
 
 
+@explained
 def array_str(a: Any, *args: Any, **options: Any) -> str:
     """The text of NumPy's str of an array's elements.
 

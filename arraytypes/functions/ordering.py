@@ -9,6 +9,7 @@ import numpy as np
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.dispatch.misuse import explained
 
 
 @array_function
@@ -48,6 +49,7 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") ->
     return library.call("argpartition", a, kth, axis=axis, kind=kind)
 
 
+@explained
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """The indices that sort by several keys: by the last one first.
 
@@ -173,6 +175,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 # Indices as one number, bits as bytes
 
 
+@explained
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
     """Indices along each dimension as one index of all elements in a row.
 

@@ -14,6 +14,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 
 @array_function(arity=2)
@@ -40,6 +41,7 @@ def polyval(p: Any, x: Any) -> Any:
     return value
 
 
+@explained
 def polyfit(
     x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Any:

@@ -9,9 +9,11 @@ import numpy as np
 from mirabelle.arraytypes.creation import _from_numpy, asarray
 from mirabelle.arraytypes.makers import creates
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 
 @creates
+@explained
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, device: Any = None) -> Any:
     """The bytes of a buffer as an array; on the host they are shared.
 
@@ -23,6 +25,7 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 
 
 @creates
+@explained
 def fromfile(
     file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0, *, device: Any = None
 ) -> Any:
@@ -31,6 +34,7 @@ def fromfile(
 
 
 @creates
+@explained
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, device: Any = None) -> Any:
     """The numbers that a text holds between `sep`.
 
@@ -42,6 +46,7 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, de
 
 
 @creates
+@explained
 def loadtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
     """The numbers of a text file, with np.loadtxt's options.
 
@@ -54,6 +59,7 @@ def loadtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
 
 
 @creates
+@explained
 def genfromtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
     """The numbers of a text file with gaps, with np.genfromtxt's options.
 

@@ -19,6 +19,7 @@ from mirabelle.arraytypes.functions.lapack import (
 )
 from mirabelle.arraytypes.functions.products import as_arrays
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.signatures import keyword_only
 
 
@@ -227,6 +228,7 @@ def lu_factor(a: Any, /) -> Any:
     return call("lu_factor", "linalg.lu_factor", a)
 
 
+@explained
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
     """The x with a x = b, given `lu_factor(a)`; `trans` is 0, 1 (transposed) or 2 (conjugated too).
 
@@ -260,6 +262,7 @@ def cho_factor(a: Any, /, lower: bool = False) -> Any:
     return call("cho_factor", "linalg.cholesky", a, upper=not lower), bool(lower)
 
 
+@explained
 def cho_solve(c_and_lower: Any, b: Any) -> Any:
     """The x with a x = b, given `cho_factor(a)`.
 

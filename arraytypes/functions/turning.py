@@ -11,6 +11,7 @@ from mirabelle.arraytypes.functions import reducing
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 
 _BACKWARDS = slice(None, None, -1)
 
@@ -149,6 +150,7 @@ def in_order(x: Any, order: Any, do: Any) -> Any:
     return do(transpose(x)) if order == "F" else do(x)
 
 
+@explained
 def atleast_1d(*arys: Any) -> Any:
     """Each array with at least one dimension: views.
 
@@ -159,6 +161,7 @@ def atleast_1d(*arys: Any) -> Any:
     return _each(arys, lambda x: x if x.ndim else verbs.reshape(x, (1,)))
 
 
+@explained
 def atleast_2d(*arys: Any) -> Any:
     """Each array with at least two dimensions, new ones first: views.
 
@@ -169,6 +172,7 @@ def atleast_2d(*arys: Any) -> Any:
     return _each(arys, lambda x: x if x.ndim > 1 else verbs.reshape(x, (1, x.size)))
 
 
+@explained
 def atleast_3d(*arys: Any) -> Any:
     """Each array with at least three dimensions: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
 

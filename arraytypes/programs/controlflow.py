@@ -30,6 +30,7 @@ from mirabelle.arraytypes.programs.capture import capturing
 from mirabelle.arraytypes.programs.loopcapture import LoopCapture
 from mirabelle.arraytypes.programs.loops import Branches, Loop
 from mirabelle.dispatch import policy, verbs
+from mirabelle.dispatch.misuse import explained
 
 
 def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], state: Any) -> Any:
@@ -82,6 +83,7 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], state: An
     return state
 
 
+@explained
 def cond(predicate: Any, if_true: Callable[..., Any], if_false: Callable[..., Any], *operands: Any) -> Any:
     """`if_true(*operands)` if the predicate holds, else `if_false(*operands)`.
 

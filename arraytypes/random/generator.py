@@ -13,6 +13,7 @@ from mirabelle.arraytypes.random.discrete import Discrete
 from mirabelle.arraytypes.random.filling import Piece
 from mirabelle.arraytypes.random.multivariate import Multivariate
 from mirabelle.arraytypes.random.sequences import Sequences
+from mirabelle.dispatch.misuse import explained
 
 # What `fill` may be asked for.
 _FILLS = frozenset(
@@ -110,6 +111,7 @@ class Generator(Continuous, Discrete, Multivariate, Sequences):
         self._bits, self._device, self._piece = state
 
 
+@explained
 def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
     """A generator of a seed: an integer, several, a SeedSequence, a `Philox`, or None for the system's.
 

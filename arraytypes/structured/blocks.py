@@ -35,6 +35,7 @@ from mirabelle.arraytypes.structured.base import Structured, zeros, zeros_for
 from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.arraytypes.structured.kronecker import as_right_side
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.policy import scalar_access
 
 
@@ -259,6 +260,7 @@ def joined(pieces: list[Any], axis: int = 0) -> Any:
     return standing_alone(pieces[0]) if len(pieces) == 1 else concatenate(pieces, axis)
 
 
+@explained
 def block_diagonal(*blocks: Any) -> Any:
     """The matrix of these blocks along its diagonal as a `BlockDiagonal`; of one matrix, the matrix.
 

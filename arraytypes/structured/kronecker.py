@@ -35,6 +35,7 @@ from mirabelle.arraytypes.structured.broadcasting import is_number, value_of
 from mirabelle.arraytypes.structured.display import stored_mask
 from mirabelle.arraytypes.structured.implicit import Fill, Zeros
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.styles import DENSE, DIAGONAL, Structure
 
@@ -220,6 +221,7 @@ def flattened(cls: Any, parts: tuple[Any, ...]) -> list[Any]:
     return [q for p in parts for q in (p.parts if isinstance(p, cls) else (p,))]
 
 
+@explained
 def kronecker(*factors: Any) -> Any:
     """The Kronecker product of matrices as a `Kronecker`, or as what it is more simply.
 

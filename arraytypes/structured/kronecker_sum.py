@@ -32,6 +32,7 @@ from mirabelle.arraytypes.structured.fallback import made_dense
 from mirabelle.arraytypes.structured.implicit import Fill
 from mirabelle.arraytypes.structured.kronecker import Factored, as_right_side, combined, mask_of, multiplied
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.ops import Op
 
 
@@ -132,6 +133,7 @@ class KroneckerSum(Factored):
         return [f"shape={self._shape}", "of orders " + " ⊕ ".join(map(str, self.rows))]
 
 
+@explained
 def kronecker_sum(*matrices: Any) -> Any:
     """The Kronecker sum of square matrices as a `KroneckerSum`, or as what it is more simply.
 

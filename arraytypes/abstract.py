@@ -281,6 +281,18 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return verbs.numpy_view(self, dtype, copy)
 
+    def __arrow_array__(self, type: Any = None) -> Any:
+        """What pyarrow makes a column of."""
+        import pyarrow
+
+        return pyarrow.array(np.asarray(self), type=type)
+
+    def __jax_array__(self) -> Any:
+        """What JAX's functions, and operators beside JAX's arrays, take for this array."""
+        import jax.numpy
+
+        return jax.numpy.asarray(np.array(self))
+
     @property
     def _exported(self) -> np.ndarray:
         """What the buffer protocol shows (see `arraytypes.buffers`)."""

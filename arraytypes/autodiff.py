@@ -304,13 +304,26 @@ def gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
 
     A tuple, list or dictionary of arrays has one of gradients. A structured array has one of the same type,
     whose `parts` are the gradients by its parts. (Of a Kronecker product, say, that is not the gradient by
-    its entries.) `chunk` partials are computed at a time; see `chunk_size`.
+    its entries.) NumPy's array has a gradient of NumPy's, as optimisers of SciPy want it. `chunk` partials are
+    computed at a time; see `chunk_size`.
 
     >>> import mirabelle as mb
     >>> print(mb.autodiff.gradient(lambda x: mb.sum(x * x) / 2, mb.HostArray([1.0, 2.0, 3.0])))
     [1. 2. 3.]
     """
     return _value_and_gradient(f, x, chunk, "gradient")[1]
+
+
+def _of_numpys(x: Any) -> bool:
+    """Whether x is a NumPy array of numbers, whose derivatives are NumPy's too."""
+    return isinstance(x, np.ndarray) and x.dtype.kind in "biuf"
+
+
+def _copied(x: np.ndarray) -> Any:
+    """NumPy's array as one of ours (optimisers write to theirs afterwards)."""
+    from mirabelle.arraytypes.host import HostArray
+
+    return HostArray(x)
 
 
 @explained
@@ -326,6 +339,9 @@ def value_and_gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = N
 
 
 def _value_and_gradient(f: Callable[[Any], Any], x: Any, chunk: int | None, name: str) -> tuple[Any, Any]:
+    if _of_numpys(x):
+        value, slope = _value_and_gradient(f, _copied(x), chunk, name)
+        return (float(value) if np.ndim(value) == 0 else value), verbs.to_numpy(slope)
     arguments = _Arguments(name, x)
     values: list[Any] = []
     like = arguments.leaves[0]
@@ -357,6 +373,8 @@ def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
     [[2. 0.]
      [0. 4.]]
     """
+    if _of_numpys(x):
+        return _each(jacobian(f, _copied(x), chunk=chunk), verbs.to_numpy)
     arguments = _Arguments("jacobian", x, flat=True)
     like = arguments.leaves[0]
     kinds: list[Any] = []
@@ -386,6 +404,8 @@ def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any
     [[6. 2.]
      [2. 0.]]
     """
+    if _of_numpys(x):
+        return verbs.to_numpy(hessian(f, _copied(x), chunk=chunk))
     if not isinstance(x, AbstractArray):
         _Arguments("hessian", x, flat=True)
         raise TypeError("mb.autodiff.hessian(f, x) takes one array. Of several, join them: mb.concat([x, y]).")

@@ -140,11 +140,26 @@ def _foreign(ufunc: np.ufunc, *inputs: Any) -> Any:
             f"{family.home}. Move it there and back: `mb.adapt(mb.HostArray, x)`; or write the function with "
             "operations that mirabelle has, for instance with mb.broadcast(f, x)."
         )
-    if isinstance(ufunc, np.ufunc) and ufunc.signature is None:
+    if isinstance(ufunc, np.ufunc) and ufunc.signature is None and not _of_python(ufunc):
         return build_node(_operation(ufunc), inputs)
     # One over whole slices, or one of Numba's, which compiles for the operands it meets: run at once.
     views = [verbs.numpy_view(x) if isinstance(x, AbstractArray) else x for x in inputs]
+    if _of_python(ufunc):
+        made = ufunc(*views)
+        made = tuple([_as_numbers(m) for m in made]) if isinstance(made, tuple) else _as_numbers(made)
+        return library._wrapped(family, made)
     return library._wrapped(family, ufunc(*views))
+
+
+def _of_python(ufunc: np.ufunc) -> bool:
+    """Whether a ufunc calls a function of Python's (np.frompyfunc), which takes and returns objects."""
+    return isinstance(ufunc, np.ufunc) and ufunc.ntypes == 1 and set(ufunc.types[0]) <= set("O->")
+
+
+def _as_numbers(objects: Any) -> np.ndarray:
+    """What a function of Python's returned for each element, in the dtype of the numbers it returned."""
+    objects = np.asarray(objects, object)
+    return np.asarray(objects.tolist()).reshape(objects.shape)
 
 
 @functools.cache

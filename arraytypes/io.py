@@ -36,8 +36,7 @@ from mirabelle.arraytypes.dense import as_numpy, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.dispatch import verbs
-from mirabelle.dispatch.misuse import explained
+from mirabelle.dispatch import misuse, verbs
 from mirabelle.dispatch.tree import Leaf
 
 
@@ -73,7 +72,7 @@ def save(file: Any, x: Any, /, *, compressed: bool = False, allow_pickle: bool =
 
 
 @creates
-@explained
+@misuse.explained
 def load(
     file: Any, /, name: str | None = None, *, device: Any = None, mmap: bool = False,
     mmap_mode: str | None = None, allow_pickle: bool = False,

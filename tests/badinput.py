@@ -114,7 +114,7 @@ NONSENSE: dict[str, Callable[[], Any]] = {
     "'f4'": lambda: "f4",
     "mb": lambda: mb,
     "HostArray": lambda: mb.HostArray,
-    "memoryview": lambda: memoryview(b"abcd"),
+    "memoryview": lambda: memoryview(b"\x01\x02"),
 }
 FITTING: dict[str, Callable[[], Any]] = {
     "2": lambda: 2,
@@ -137,7 +137,7 @@ INSIDE = re.compile(
     r"object is not (iterable|callable|subscriptable|reversible|an iterator)|has no attribute|has no len\(\)"
     r"|unsupported operand|not supported between|object does not support|not enough values|too many values"
     r"|must be str, |expected str, bytes|'NoneType'|unhashable|zip\(\)|int\(\) argument|float\(\) argument"
-    r"|can only concatenate|bad operand type|maximum recursion|__\w+__|<lambda>\(\)|\b_\w+\(\)"
+    r"|can only concatenate|bad operand type|maximum recursion|__(?!main|init)\w+__|<lambda>\(\)|\b_\w+\(\)"
     r"|not all arguments"
     r"|descriptor '|slice indices must|argument of type|invalid literal|could not convert|is not a generic"
     r"|list index out of range|tuple index out of range|string index|not in tuple|not in list"

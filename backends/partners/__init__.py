@@ -20,7 +20,9 @@ PARTNERS = {
     "autoray": "mirabelle.backends.partners.autoray_functions",
     "cupy": "mirabelle.backends.partners.cupy_arrays",
     "dask.array": "mirabelle.backends.partners.dask_reductions",
+    "einx": "mirabelle.backends.partners.einx_backend",
     "einops": "mirabelle.backends.partners.einops_backend",
+    "h5py": "mirabelle.backends.partners.h5py_datasets",
     "numba": "mirabelle.backends.partners.numba_arguments",
 }
 

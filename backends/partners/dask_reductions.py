@@ -1,4 +1,5 @@
-"""dask: means and deviations of chunks on a device, which need the number of elements there too.
+"""dask: our arrays as chunks, beside dask's in operators; percentiles; means and deviations of chunks on a
+device, which need the number of elements there too.
 
 All else dask asks of the chunks themselves.
 
@@ -13,9 +14,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dask.array import dispatch
+import numpy as np
+from dask.array import dispatch, register_chunk_type
 
 from mirabelle.arraytypes.abstract import AbstractArray
+
+register_chunk_type(AbstractArray)
+
+
+@dispatch.percentile_lookup.register(AbstractArray)
+def percentile(a: Any, q: Any, method: str = "linear") -> Any:
+    """The percentiles of a chunk, and how many elements it has: dask joins them in NumPy, on the host."""
+    return dispatch.percentile_lookup.dispatch(np.ndarray)(np.asarray(a), q, method)
+
 
 _LOOKUP: Any = dispatch.numel_lookup
 

@@ -18,14 +18,16 @@ HostArray[float64, 1]([1., 3.])
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 from numba.core import cgutils, types
 from numba.core.boxing import box_array, unbox_array
 from numba.core.datamodel.models import ArrayModel
+from numba.core.errors import NumbaTypeError
 from numba.core.imputils import lower_constant
-from numba.extending import NativeValue, box, overload_classmethod, register_model, typeof_impl, unbox
+from numba.extending import NativeValue, box, overload, overload_classmethod, register_model, typeof_impl, unbox
 from numba.np import numpy_support
 from numba.np.arrayobj import constant_array, intrin_alloc
 
@@ -63,6 +65,17 @@ class HostArrayType(types.Array):
 
 
 register_model(HostArrayType)(ArrayModel)
+
+
+@overload(operator.setitem)
+def _(x: Any, index: Any, value: Any) -> Any:
+    # (Numba looks here, too, where it finds nothing that writes to an array that is read-only.)
+    if isinstance(x, HostArrayType) and not x.mutable:
+        raise NumbaTypeError(
+            "numba.njit cannot say that it writes to an array of mirabelle's, which others may read. Compile "
+            "the function with `@mb.jit` in place of `@numba.njit`, or hand it NumPy's array: `np.array(x)`."
+        )
+    return None
 
 
 @overload_classmethod(HostArrayType, "_allocate")

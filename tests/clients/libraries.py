@@ -125,6 +125,10 @@ PROGRAMS = {
         da.from_array(x, chunks=10, asarray=False)[k[:5].tolist()].compute()  # host
         da.fft.fft(da.from_array(x, chunks=40, asarray=False)).compute()
         da.tensordot(da.from_array(S, 2, asarray=False), da.from_array(S, 2, asarray=False), axes=1).compute()
+        (da.from_array(np.asarray(y), chunks=10) + x).compute()  # host
+        (x - da.from_array(y, chunks=10, asarray=False)).compute()
+        (A * da.from_array(A, chunks=(10, 3), asarray=False)).sum(axis=0).compute()
+        da.percentile(da.from_array(x, chunks=40, asarray=False), [25, 50]).compute()  # host
         dask.delayed(lambda a: a * 2)(x).compute()
         dask.base.tokenize(x) == dask.base.tokenize(x)
     """,
@@ -154,6 +158,12 @@ PROGRAMS = {
             f.attrs["v"] = v; f.attrs["v"]  # copies
         f = h5py.File("a", "w", driver="core", backing_store=False);
             f["x"] = x; make(f["x"])  # host
+        f = h5py.File("a", "w", driver="core", backing_store=False); f["x"] = x; o = make(np.zeros(40));
+            f["x"].read_direct(o); o * 2  # host
+        f = h5py.File("a", "w", driver="core", backing_store=False); f["x"] = x; o = make(np.zeros(40));
+            f["x"].read_direct(o, np.s_[3:9], np.s_[:6]); o  # host
+        f = h5py.File("a", "w", driver="core", backing_store=False);
+            d = f.create_dataset("x", (8, 10)); d.write_direct(image); d[()]  # copies
     """,
     "matplotlib": """
         Figure().subplots().plot(x, y * 2)[0].get_ydata()  # host
@@ -167,6 +177,10 @@ PROGRAMS = {
         Figure().subplots().pcolormesh(image).get_array()  # copies
         Figure().subplots().fill_between(p, p, 0, where=p > 0.5).get_paths()[0].vertices  # copies
         a = Figure().subplots(); a.set_xlim(ordered[0], ordered[-1]); a.get_xlim()  # copies
+    """,
+    "pyarrow": """
+        pyarrow.array(x * 2).to_numpy()  # copies
+        pyarrow.table({"a": x, "n": y})["n"].to_numpy()  # copies
     """,
     "numba": """
         numba.njit(lambda a: a * 2 + 1)(x)  # host
@@ -249,13 +263,14 @@ MODULES = {
     "xarray": {"xr": "xarray"},
     "einops": {"einops": "einops", "einops_array_api": "einops.array_api"},
     "opt_einsum": {"oe": "opt_einsum"},
-    "einx": {"array_api_compat": "array_api_compat", "einx": "einx"},  # which einx looks for
+    "einx": {"einx": "einx"},
     "autoray": {"autoray": "autoray"},
     "dask": {"dask": "dask", "da": "dask.array"},
     "pandas": {"pd": "pandas"},
     "zarr": {"zarr": "zarr"},
     "h5py": {"h5py": "h5py"},
     "matplotlib": {"Figure": "matplotlib.figure.Figure"},
+    "pyarrow": {"pyarrow": "pyarrow"},
     "numba": {"numba": "numba"},
     "sparse": {"sparse": "sparse"},
     "pint": {"units": "pint.application_registry"},

@@ -1,0 +1,105 @@
+"""Other libraries' ways of asking for an array, by their protocols where a library is large to install."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+
+X = [3.0, 1.0, 2.0]
+
+
+def test_pyarrow_makes_columns_of_arrays() -> None:
+    asked: dict[str, Any] = {}
+    module = types.ModuleType("pyarrow")
+    module.array = lambda values, type=None: asked.update(values=values, type=type) or "column"  # type: ignore
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "pyarrow", module)
+        assert mb.HostArray(X).__arrow_array__(type="double") == "column"
+        assert type(asked["values"]) is np.ndarray and asked["type"] == "double"
+        with pytest.raises(mb.PlaceError, match=r"mb\.to_numpy\(x\)"):
+            mb.RefArray(X).__arrow_array__()
+
+
+def test_jax_takes_a_copy_because_its_arrays_never_change() -> None:
+    numpys = types.ModuleType("jax.numpy")
+    numpys.asarray = lambda values: values  # type: ignore[attr-defined]
+    jax = types.ModuleType("jax")
+    jax.numpy = numpys  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "jax", jax)
+        patch.setitem(sys.modules, "jax.numpy", numpys)
+        x = mb.HostArray(X)
+        theirs = x.__jax_array__()
+        x[0] = 9.0
+        assert theirs.tolist() == X
+
+
+@pytest.mark.parametrize("values", [X, [1, 2], [True, False], [1j], [[1.0, 2.0]], [], 2.5], ids=str)
+def test_ufuncs_of_pythons_functions_give_numbers(values: Any) -> None:
+    function = np.frompyfunc(lambda a, b: a + b, 2, 1)
+    x = mb.HostArray(np.array(values))
+    made, expected = function(x, x), function(np.array(values), np.array(values))
+    assert isinstance(made, mb.HostArray)
+    assert np.array_equal(np.asarray(made), np.asarray(expected, np.asarray(made).dtype))
+    assert made.shape == np.shape(expected)
+
+
+def test_ufuncs_of_pythons_functions_with_two_results_and_on_a_device() -> None:
+    both = np.frompyfunc(lambda a: (a + 1, a > 1), 1, 2)
+    more, large = both(mb.HostArray(X))
+    assert more.tolist() == [4.0, 2.0, 3.0] and large.dtype == bool
+    with pytest.raises(TypeError, match=r"mb\.adapt\(mb\.HostArray, x\)"):
+        both(mb.RefArray(X))
+
+
+def test_derivatives_by_numpys_arrays_are_numpys() -> None:
+    def f(x: Any) -> Any:
+        return mb.sum((x - 1.0) ** 4)
+
+    x = np.array(X)
+    expected = 4 * (x - 1) ** 3
+    slope = mb.autodiff.gradient(f, x)
+    assert type(slope) is np.ndarray and np.allclose(slope, expected) and x.tolist() == X
+    value, slope = mb.autodiff.value_and_gradient(f, x)
+    assert type(value) is float and type(slope) is np.ndarray and np.allclose(slope, expected)
+    assert type(mb.autodiff.jacobian(lambda v: v * v, x)) is np.ndarray
+    assert np.allclose(mb.autodiff.hessian(f, x), np.diag(12 * (x - 1) ** 2))
+    assert type(mb.autodiff.gradient(f, x.astype("f4"))) is np.ndarray
+    with pytest.raises(TypeError):
+        mb.autodiff.gradient(f, np.array([1, 2]))
+
+
+@pytest.mark.parametrize("method", ["L-BFGS-B", "SLSQP", "BFGS", "trust-constr"])
+@pytest.mark.filterwarnings("ignore")
+def test_optimisers_of_scipy_take_our_gradients(method: str) -> None:
+    optimize = pytest.importorskip("scipy.optimize")
+
+    def f(x: Any) -> Any:
+        return mb.sum((x - 1.0) ** 2) + x[0] ** 2
+
+    start = np.array(X)
+    found = optimize.minimize(lambda v: mb.autodiff.value_and_gradient(f, v), start, jac=True, method=method)
+    assert np.allclose(found.x, [0.5, 1.0, 1.0], atol=1e-4)
+    found = optimize.minimize(
+        lambda v: float(f(mb.HostArray(v))), start, jac=lambda v: mb.autodiff.gradient(f, v)
+    )
+    assert np.allclose(found.x, [0.5, 1.0, 1.0], atol=1e-4)
+
+
+def test_a_function_of_numbas_that_writes_is_refused_with_the_cure() -> None:
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def first(a: Any) -> None:
+        a[0] = 5.0
+
+    x = mb.HostArray(X)
+    with pytest.raises(numba.core.errors.TypingError, match=r"Compile the function with `@mb\.jit`"):
+        first(x)
+    assert x.tolist() == X

@@ -86,12 +86,15 @@ def is_raw(error: Exception) -> bool:
     """
     if isinstance(error, (MirabelleError, np.linalg.LinAlgError, np.exceptions.AxisError)):
         return False
-    if isinstance(error, (RecursionError, AttributeError, KeyError, AssertionError, NameError)):
+    if isinstance(error, RecursionError):
         return True
-    if not isinstance(error, (TypeError, ValueError, IndexError, OverflowError)):
+    crash = isinstance(error, (AttributeError, KeyError, AssertionError, NameError))
+    if not crash and not isinstance(error, (TypeError, ValueError, IndexError, OverflowError)):
         return False
-    text = str(error).strip()
-    return not text.endswith((".", ".)", "`", "?")) and not NUMPYS.search(text)
+    text = str(error.args[0] if error.args else "").strip()  # (a KeyError's text is in quotes)
+    if text.endswith((".", ".)", "`", "?")):
+        return False
+    return crash or not NUMPYS.search(text)
 
 
 def _kind(error: Exception) -> Any:
@@ -296,7 +299,9 @@ EXPECTED: list[tuple[Callable[[Any], Any], str, str, str]] = [
     (callable, "no function", "Give one: `lambda x: x`.",
      "f func func1d function body predicate if_true if_false mask_func"),
 ]  # fmt: skip
-ACCEPTS = {name: tuple(expected) for *expected, names in EXPECTED for name in names.split()}
+ACCEPTS: dict[str, tuple[Any, ...]] = {
+    name: tuple(expected) for *expected, names in EXPECTED for name in names.split()
+}
 # Parameters for which None stands for nothing.
 REQUIRED = {name for i in (0, 2, 13, 14) for name in EXPECTED[i][-1].split()}
 

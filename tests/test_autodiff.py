@@ -614,7 +614,7 @@ BAD = {
     "an integer": (lambda x: ad.derivative(lambda t: t, 3), TypeError, r"float\(x\)"),
     "booleans": (lambda x: ad.gradient(mb.sum, mb.HostArray([True])), TypeError, "real numbers"),
     "complex numbers": (lambda x: ad.gradient(mb.sum, mb.HostArray([1j])), TypeError, "imaginary part"),
-    "NumPy's array": (lambda x: ad.gradient(mb.sum, np.ones(2)), TypeError, "HostArray"),
+    "NumPy's integers": (lambda x: ad.gradient(mb.sum, np.ones(2, int)), TypeError, r"float"),
     "a number": (lambda x: ad.gradient(mb.sum, 1.0), TypeError, "derivative"),
     "an array for a number": (lambda x: ad.derivative(mb.sum, x), ValueError, "jvp"),
     "float()": (lambda x: ad.gradient(lambda x: float(mb.sum(x)), x), ad.DualError, "lose its derivative"),

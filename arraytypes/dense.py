@@ -117,6 +117,10 @@ class DenseArray(AbstractArray):
     # A quicker way for small trees and reductions, if the backend has one: node → leaf, or None.
     _direct: Any = None
 
+    # Are trees of what fits a cache computed before they reach over more than two names? (Where looking at
+    # a tree costs more than what it saves.)
+    _brief_trees = False
+
     # Told of each reduction that is written, if the family wants to know.
     _reduction_made: Any = None
 
@@ -418,6 +422,7 @@ def evaluated(x: DenseArray) -> Leaf:
 
 
 verbs.leaf_of.method(evaluated)
+native.tell(evaluated=evaluated)
 
 
 @verbs.materialize.method

@@ -234,7 +234,9 @@ def in_c(op: Op, types: Any, family: Any) -> Callable[..., Any]:
         if dtype.kind in "iu":
             low, high = int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), (1 << 63) - 1)
         operands.append((kind, read, low, high))
-    return native.module().Builder(sig, cls, op.name, general(op), tuple(operands))  # type: ignore[no-any-return]
+    return native.module().Builder(  # type: ignore[no-any-return]
+        sig, cls, op.name, general(op), tuple(operands), family._brief_trees
+    )
 
 
 def _ndim(t: type) -> int:

@@ -31,6 +31,7 @@ class HostArray(DenseArray):
     __slots__ = ()
 
     home = HOST
+    _brief_trees = True
 
     @classmethod
     def _upload(cls, data: np.ndarray) -> np.ndarray:

@@ -72,12 +72,12 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
     computes what.
 
     >>> import mirabelle as mb
-    >>> a = mb.HostArray([1.0, 2.0])
+    >>> a = mb.ones(10_000)
     >>> e = mb.explain(a * 2 + 1)
     >>> print(e.tree)
-    v1 = add: float64[2]
-      v2 = multiply: float64[2]
-        x1: float64[2]
+    v1 = add: float64[10000]
+      v2 = multiply: float64[10000]
+        x1: float64[10000]
         2
       1
     >>> e.facts["launches"]
@@ -99,6 +99,11 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
     facts = {"result": f"{type(x).__name__} of shape {x.shape} on {x.place}"}
     if isinstance(version, Leaf):
         facts["state"] = "evaluated: in memory already"
+        if 0 < version.view.size <= settings.immediate_size and family is leaf_family(type(x)) is HostArray:
+            facts["few elements"] = (
+                f"results of up to {settings.immediate_size} are computed where they are written (within "
+                "`with mb.settings.changed(immediate_size=0):` they wait in trees, as larger ones do)"
+            )
         if version.foreign:
             facts["memory"] = (
                 "shared with NumPy, which may write to it: expressions over it are evaluated at once "
@@ -213,7 +218,8 @@ def broadcasted(f: Any, *operands: Any) -> Broadcasted | Leaf:
     """
     from mirabelle.arraytypes.userbroadcast import broadcast
 
-    result = broadcast(f, *operands)
+    with settings.changed(immediate_size=0):  # (a tree, however few its elements)
+        result = broadcast(f, *operands)
     if isinstance(result, tuple):
         raise ValueError("broadcasted takes an operation of one result; use mb.broadcast for several.")
     tree: Broadcasted | Leaf = verbs.tree(result)

@@ -11,6 +11,7 @@ import tempfile
 NAMES = {
     "dispatch": "a generic call beside a bare dictionary look-up and plum",
     "overhead": "small arrays: microseconds beside NumPy",
+    "loops": "loops as they are written first, names bound anew at each turn, beside NumPy",
     "sharing": "statements on memory of NumPy's: copied, taken over, shared",
     "fusion": "large expressions beside NumPy, numexpr and JAX on two threads",
     "first_use": "an expression nobody has compiled yet, and the import",
@@ -72,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="dg, functions, fusion, linalg, npkernels, paper_julia, programs, sparse, structured, "
+        help="dg, functions, fusion, linalg, loops, npkernels, paper_julia, programs, sparse, structured, "
         "verification: only what has this in its name",
     )
     parser.add_argument(
@@ -99,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--peers", default="compiled,numba,jax", help="npkernels: whom to run beside us, and whether compiled"
     )
-    parser.add_argument("--array", default="", help="verification: the type of arrays, as CuArray")
+    parser.add_argument("--array", default="", help="loops, verification: the type of arrays, as CuArray")
     options = parser.parse_args(arguments)
     if not options.names:
         for name, meaning in NAMES.items():
@@ -133,6 +134,8 @@ def main(arguments: list[str] | None = None) -> int:
                 module.run(only=options.only)
             elif name == "npkernels":
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)
+            elif name == "loops":
+                module.run(only=options.only, array=options.array)
             elif name == "dg":
                 module.run(parts, options.only, options.tiny, options.out)
             elif name == "verification":

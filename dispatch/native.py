@@ -13,7 +13,7 @@ as long. `python -m mirabelle info` says whether they are there.
 - `reducing.c`: how a reduction makes a node (backends/host/vectors.py);
 - `computing.c`: small trees by NumPy's functions, products of matrices and vectors (backends/host/direct.py,
   backends/host/vectors.py);
-- `loops.c`: of these, what takes NumPy longer to find than to do: the four operations on few doubles, copies of
+- `loops.c`: of these, what takes NumPy longer to find than to do: common operations on few doubles, copies of
   few, and a matrix times a vector by the BLAS that NumPy came with;
 - `picking.c`: what masks pick, and writes to it (backends/host/picking.py);
 - `sorting.c`: the order of elements (backends/host/sorting.py);
@@ -61,9 +61,12 @@ def _found() -> tuple[Any, str]:
         )
     if getattr(module, "VERSION", None) != _VERSION:
         return None, "not used: built for another version of mirabelle; `pip install` builds it anew"
-    operations = (np.add, np.subtract, np.multiply, np.divide)
+    operations = (
+        np.add, np.subtract, np.multiply, np.divide, np.negative, np.absolute, np.square, np.sqrt,
+        np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal,
+    )  # fmt: skip
     module.tell(array=np.ndarray, asarray=np.asarray)
-    module.tell(float64=np.dtype(np.float64), fresh=np.empty, operations=operations)
+    module.tell(float64=np.dtype(np.float64), boolean=np.dtype(np.bool_), fresh=np.empty, operations=operations)
     samples: list[Any] = [
         np.zeros(3),
         np.zeros((4, 5), np.float32)[1:, ::-2],
@@ -121,6 +124,23 @@ def operator(table: Any, function: Any, arity: int, swapped: bool = False) -> An
     return function if _module is None or arity > 3 else _module.Operator(table, function, arity, swapped)
 
 
+# (What is measured at import is measured of trees.)
+_computes_at_once = False
+
+
+def _limits(s: Any) -> None:
+    immediate = s.immediate_size if _computes_at_once else 0
+    _module.limits(s.node_limit, s.small_size, DIRECT_TREE, immediate, s.brief_size)
+
+
+def compute_at_once() -> None:
+    """From now on results of few elements are computed at once."""
+    global _computes_at_once
+    _computes_at_once = True
+    if _module is not None:
+        _limits(settings)
+
+
 if _module is not None:
-    settings.watch(lambda s: _module.limits(s.node_limit, s.small_size, DIRECT_TREE))
+    settings.watch(_limits)
     _module.tell(counters=counters.__dict__)

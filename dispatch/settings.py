@@ -114,6 +114,18 @@ TABLE: tuple[Setting, ...] = (
         1 << 16,
         "Results from this many elements on are computed by several threads.",
     ),
+    Setting(
+        "immediate_size",
+        _count,
+        1 << 11,
+        "Results up to this many elements are computed where they are written, without a tree (host).",
+    ),
+    Setting(
+        "brief_size",
+        _count,
+        1 << 16,
+        "Trees of results up to this many elements reach over two names at most (host).",
+    ),
     Setting("tree_limit", _count, 64, "An expression of more operations than this is evaluated at once."),
     Setting("pool_bytes", _count, 1 << 29, "Freed large host buffers kept for reuse, at most."),
     Setting("allow_scalar", _flag, None, "Element access on device arrays (default: only at a prompt)."),
@@ -207,6 +219,8 @@ class Settings:
     small_size: int
     compile_after: int
     thread_size: int
+    immediate_size: int
+    brief_size: int
     tree_limit: int
     pool_bytes: int
     allow_scalar: bool | None

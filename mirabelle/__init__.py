@@ -2,8 +2,8 @@
 
 >>> import mirabelle as mb
 >>> x = mb.HostArray([1.0, 2.0, 3.0])
->>> y = mb.exp(-x) * x          # a tree: nothing is computed yet
->>> print(mb.sum(y > 0.2))      # one kernel
+>>> y = mb.exp(-x) * x          # of many elements a tree: nothing is computed yet
+>>> print(mb.sum(y > 0.2))      # then one kernel
 2
 """
 

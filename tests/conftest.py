@@ -28,6 +28,8 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from ways import WAYS, running
 
+import mirabelle as mb
+
 hypothesis_settings.register_profile(
     "mirabelle",
     derandomize=True,
@@ -94,6 +96,13 @@ def pytest_collection_finish():
     # Tens of thousands of tests stay as they are: tests that collect garbage need not look through them.
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def trees():
+    """Few elements wait in trees, as many do: for tests of what is done with trees."""
+    with mb.settings.changed(immediate_size=0, brief_size=0):
+        yield
 
 
 @pytest.fixture(params=WAYS)

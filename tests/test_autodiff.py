@@ -560,6 +560,7 @@ def test_how_dual_numbers_are_shown():
     assert issubclass(type(x), mb.Dual[mb.HostArray]) and issubclass(type(x), mb.Dual)
 
 
+@pytest.mark.usefixtures("trees")
 def test_explaining_dual_numbers():
     x = mb.Dual(mb.HostArray([1.0, 2.0]), mb.HostArray([[1.0, 0.0]]))
     found = mb.explain(mb.exp(x) * 2)

@@ -10,6 +10,8 @@ from compare import assert_same
 import mirabelle as mb
 from mirabelle.dispatch import verbs
 
+pytestmark = pytest.mark.usefixtures("trees")
+
 SIZED = [
     *((mb.HostArray, n) for n in (5, 1000, 100_000)),
     (mb.RefArray, 5),

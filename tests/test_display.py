@@ -133,6 +133,7 @@ def test_a_card_is_well_formed(kind, shape):
 
 @pytest.mark.parametrize("make", [host, ref], ids=["host", "ref"])
 @pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.usefixtures("trees")
 def test_everything_has_a_well_formed_card(name, make):
     x = OTHERS[name](make)
     html = x._repr_html_()
@@ -175,6 +176,7 @@ def test_a_large_pending_array_stays_pending(kind):
 
 
 @plain
+@pytest.mark.usefixtures("trees")
 def test_notebooks_ask_for_a_text_too_and_nothing_large_is_computed(kind):
     y = mb.sin(kind.make(np.ones((300, 200)))) * 2
     with mb.count() as seen:
@@ -203,6 +205,7 @@ def test_in_ipythons_terminal(monkeypatch):
 
 
 @plain
+@pytest.mark.usefixtures("trees")
 def test_a_small_pending_array_shows_how_it_comes_about_and_its_values(kind):
     y = mb.sum(kind.make(np.ones((300, 200))) * 2, axis=0)[:3] + 1
     said = words(y._repr_html_())

@@ -7,6 +7,8 @@ from kinds import SINGLE
 
 import mirabelle as mb
 
+pytestmark = pytest.mark.usefixtures("trees")
+
 
 def test_it_shows_tree_source_bytes_launches_and_method():
     a = mb.HostArray(np.ones(100))

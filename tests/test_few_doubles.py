@@ -13,7 +13,16 @@ import mirabelle as mb
 from tests.compare import assert_same
 from tests.special_values import EVERY
 
-OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
+OPERATORS = [
+    operator.add, operator.sub, operator.mul, operator.truediv,
+    operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne,
+]  # fmt: skip
+OF_ONE = {
+    "negative": (mb.negative, np.negative),
+    "absolute": (mb.abs, np.abs),
+    "square": (mb.square, np.square),
+    "sqrt": (mb.sqrt, np.sqrt),
+}
 NUMBERS = [
     2.5, -0.0, 0.0, float("inf"), float("nan"), 3, 0, -7, 2**53, 2**53 + 1, 2**63, True,
     np.float64(1.5), np.float32(1.5), np.int64(4), np.float16(2.0), np.bool_(True), 1j,
@@ -54,6 +63,19 @@ def test_operations_of_vectors(f, n):
         agree(f(x, y), expected(f, a, b))
         assert_same(x, a)  # (nothing was computed in its memory)
         assert_same(y, b)
+
+
+@pytest.mark.parametrize("ours, numpys", OF_ONE.values(), ids=OF_ONE)
+@pytest.mark.parametrize("n", [1, 3, 64, 2048, 2049])
+def test_operations_of_one_vector(ours, numpys, n):
+    a = with_specials(n)
+    x = mb.HostArray(a)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for part in (lambda u: u, lambda u: u[::-1], lambda u: u[1::2], lambda u: u[:1]):
+            agree(ours(part(x)), numpys(part(a)))
+            agree(ours(part(x).astype("f4")), numpys(part(a).astype("f4")))
+        assert_same(x, a)
 
 
 @pytest.mark.parametrize("f", OPERATORS)

@@ -7,6 +7,8 @@ import mirabelle as mb
 from mirabelle.arraytypes.programs.graph import Update
 from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, ProductStep
 
+pytestmark = pytest.mark.usefixtures("trees")
+
 CELLS, NODES, FACES, POINTS, FIELDS = 600, 4, 4, 3, 5
 rng = np.random.default_rng(8)
 

@@ -146,6 +146,7 @@ def test_in_place_where_nobody_reads():
     assert_same(x, np.full(4, 2.0))
 
 
+@pytest.mark.usefixtures("trees")
 def test_a_pending_expression_keeps_the_old_values():
     x = mb.HostArray(np.zeros(4))
     y, before = x + 1, address(x)

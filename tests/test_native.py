@@ -206,6 +206,7 @@ def test_deep_trees_end():
     assert mb.to_numpy(x).sum() == 0
 
 
+@pytest.mark.usefixtures("trees")
 def test_nodes_say_what_they_are():
     x = mb.HostArray(np.zeros(3)) + 1.0
     node = x._node

@@ -241,6 +241,7 @@ def test_orders_are_those_of_the_memory(kind):
 # What is fused stays fused
 
 
+@pytest.mark.usefixtures("trees")
 def test_forms_are_single_kernels():
     x, out = mb.HostArray(np.linspace(0, 1, 4000)), mb.zeros(4000)
     for launches, form in (

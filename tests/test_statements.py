@@ -177,6 +177,7 @@ def test_values_of_other_shapes_and_dtypes_in_small_parts():
     assert y.tolist() == [5.0, 5.0]
 
 
+@pytest.mark.usefixtures("trees")
 def test_parts_of_pending_arrays():
     n = np.arange(12.0).reshape(3, 4)
     y = mb.HostArray(n) * 2

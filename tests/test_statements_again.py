@@ -12,6 +12,8 @@ from mirabelle.backends.host import direct, kernels, shortcuts
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.tree import Broadcasted
 
+pytestmark = pytest.mark.usefixtures("trees")
+
 N = 40
 
 

@@ -17,6 +17,8 @@ from mirabelle.backends.host.tasks import TaskList
 from mirabelle.dispatch.schedule import schedule, schedule_reduction
 from mirabelle.dispatch.tree import Leaf
 
+pytestmark = pytest.mark.usefixtures("trees")
+
 rng = np.random.default_rng(7)
 THREADS = (1, 2, 4)
 

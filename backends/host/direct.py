@@ -258,6 +258,7 @@ def install() -> None:
     _calibrate()
     _calibrate_writes()
     HostArray._direct = staticmethod(evaluate)  # type: ignore[assignment]
+    native.compute_at_once()
 
 
 # Statements on small arrays: the general methods do the same, but ask more.

@@ -11,26 +11,60 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *sig, *name, *careful;
+    /* What computes it of memory: a function of NumPy's, or None. */
+    PyObject *function;
     PyTypeObject *result;
-    int arity;
+    /* Do trees of what fits a cache reach over a few names only? */
+    int arity, brief;
     int kinds[MOST];
     PyObject *readers[MOST];
     /* What Python's integers must lie between; others are for `careful`. */
     long long low[MOST], high[MOST];
 } Builder;
 
+/* Of values of up to `state.brief` elements that somebody had named, at most so many read each other in a tree. */
+#define NAMES 1
+
+/* Have what a handle stands for computed: a new reference to its leaf, or NULL. */
 static PyObject *
-operand(Builder *self, int i, PyObject *x)
+computed_first(PyObject *x)
 {
-    PyObject *version;
+    PyObject *version = Py_NewRef(SLOT(x, state.handle_node));
+    PyObject *value = state.known == NULL ? NULL : evaluated_again(state.known, version, 0);
+    if (value == NULL && left_to_python())
+        value = PyObject_CallOneArg(state.evaluated, x);
+    Py_DECREF(version);
+    return value;
+}
+
+/* An operand's version: a new reference, or NULL. `references`: how many there are to one that has no name. */
+static PyObject *
+version_of(Builder *self, PyObject *x, Py_ssize_t references, Py_ssize_t *names)
+{
+    PyObject *version = SLOT(x, state.handle_node);
+    if (version == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "_node");
+        return NULL;
+    }
+    if (!IS_NODE(version) || has_value((Node *)version))
+        return Py_NewRef(version);
+    Py_ssize_t named = ((Node *)version)->names + (Py_REFCNT(x) > references);
+    if (named > NAMES && self->brief && !recorded()) {
+        double n = shape_size(((Node *)version)->shape);
+        if (state.immediate < n && n <= state.brief)
+            return computed_first(x);
+    }
+    if (named > *names)
+        *names = named;
+    return Py_NewRef(version);
+}
+
+static PyObject *
+operand(Builder *self, int i, PyObject *x, Py_ssize_t references, Py_ssize_t *names)
+{
     switch (self->kinds[i]) {
     case VERSION:
-        version = SLOT(x, state.handle_node);
-        if (version == NULL) {
-            PyErr_SetString(PyExc_AttributeError, "_node");
-            return NULL;
-        }
-        return Py_NewRef(version);
+        return version_of(self, x, references, names);
     case SHOWN:
         return shown_part(x);
     case READ:
@@ -52,6 +86,11 @@ measure(PyObject *version, PyObject **shape, Py_ssize_t *size)
     if (IS_NODE(version)) {
         *shape = Py_NewRef(((Node *)version)->shape);
         *size += ((Node *)version)->size;
+        return 0;
+    }
+    if (IS_REDUCED(version)) {
+        *shape = Py_NewRef(((Reduced *)version)->shape);
+        *size += ((Reduced *)version)->value == Py_None;
         return 0;
     }
     *shape = PyObject_GetAttrString(version, "shape");
@@ -92,27 +131,27 @@ joined(Builder *self, PyObject *a, PyObject *b)
     return both;
 }
 
-static PyObject *
-builder_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+PyObject *
+built(PyObject *callable, PyObject *const *args, Py_ssize_t n, Py_ssize_t references)
 {
     Builder *self = (Builder *)callable;
-    if (names != NULL || PyVectorcall_NARGS(flags) != self->arity)
-        return PyObject_Vectorcall(self->careful, args, flags, names);
+    if (n != self->arity)
+        return PyObject_Vectorcall(self->careful, args, (size_t)n, NULL);
     for (int i = 0; i < self->arity; i++)
         if (self->kinds[i] == NUMBER && PyLong_CheckExact(args[i])) {
             int overflow;
             long long n = PyLong_AsLongLongAndOverflow(args[i], &overflow);
             if (overflow || n < self->low[i] || n > self->high[i])
-                return PyObject_Vectorcall(self->careful, args, flags, NULL);
+                return PyObject_Vectorcall(self->careful, args, (size_t)self->arity, NULL);
         }
     PyObject *shape = NULL, *handle = NULL;
-    Py_ssize_t size = 1;
+    Py_ssize_t size = 1, names = 0;
     PyObject *operands = PyTuple_New(self->arity);
     Node *node = NULL;
     if (operands == NULL)
         return NULL;
     for (int i = 0; i < self->arity; i++) {
-        PyObject *version = operand(self, i, args[i]);
+        PyObject *version = operand(self, i, args[i], references, &names);
         if (version == NULL)
             goto failed;
         PyTuple_SET_ITEM(operands, i, version);
@@ -130,6 +169,21 @@ builder_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
                 goto failed;
         }
     }
+    if (size % foreign_size == 1 && self->function != Py_None) {
+        Leaf *value = computed_now(self->function, operands, shape);
+        if (value != NULL) {
+            Py_DECREF(operands);
+            Py_DECREF(shape);
+            handle = self->result->tp_alloc(self->result, 0);
+            if (handle == NULL)
+                Py_DECREF(value);
+            else
+                SLOT(handle, state.handle_node) = (PyObject *)value;
+            return handle;
+        }
+        if (PyErr_Occurred()) /* (somebody interrupts) */
+            goto failed;
+    }
     node = (Node *)state.node->tp_new(state.node, NULL, NULL);
     if (node == NULL)
         goto failed;
@@ -139,6 +193,7 @@ builder_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     node->shape = shape;
     shape = NULL;
     node->size = size;
+    node->names = names;
     handle = self->result->tp_alloc(self->result, 0);
     if (handle == NULL)
         goto failed;
@@ -157,12 +212,24 @@ failed:
     return NULL;
 }
 
-/* Builder(sig, type of the result, name, careful, ((kind, reader, low, high), ...)) */
+/* As a function of Python calls it: that holds its arguments, too. */
+static PyObject *
+builder_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Builder *self = (Builder *)callable;
+    if (names != NULL)
+        return PyObject_Vectorcall(self->careful, args, flags, names);
+    return built(callable, args, PyVectorcall_NARGS(flags), 2);
+}
+
+/* Builder(sig, type of the result, name, careful, ((kind, reader, low, high), ...), brief) */
 static PyObject *
 builder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *sig, *result, *name, *careful, *operands;
-    if (!PyArg_ParseTuple(args, "OO!OOO!", &sig, &PyType_Type, &result, &name, &careful, &PyTuple_Type, &operands))
+    int brief;
+    if (!PyArg_ParseTuple(args, "OO!OOO!p", &sig, &PyType_Type, &result, &name, &careful, &PyTuple_Type, &operands,
+                          &brief))
         return NULL;
     if (PyTuple_GET_SIZE(operands) < 1 || PyTuple_GET_SIZE(operands) > MOST) {
         PyErr_SetString(PyExc_ValueError, "An operation has one to three operands.");
@@ -173,9 +240,15 @@ builder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     self->vectorcall = builder_vectorcall;
     self->sig = Py_NewRef(sig);
+    self->function = PyObject_GetAttr(sig, state.direct);
+    if (self->function == NULL) {
+        Py_DECREF(self);
+        return NULL;
+    }
     self->name = Py_NewRef(name);
     self->careful = Py_NewRef(careful);
     self->result = (PyTypeObject *)Py_NewRef(result);
+    self->brief = brief;
     self->arity = (int)PyTuple_GET_SIZE(operands);
     for (int i = 0; i < self->arity; i++) {
         PyObject *reader;
@@ -194,6 +267,7 @@ builder_dealloc(Builder *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     Py_CLEAR(self->sig);
+    Py_CLEAR(self->function);
     Py_CLEAR(self->name);
     Py_CLEAR(self->careful);
     Py_CLEAR(self->result);

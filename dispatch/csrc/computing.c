@@ -59,6 +59,15 @@ typedef struct {
     PyObject *context;
 } Quiet;
 
+double
+shape_size(PyObject *shape)
+{
+    double n = 1; /* (a product of lengths may be more than an integer holds) */
+    for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(shape); d++)
+        n *= (double)PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
+    return n;
+}
+
 static PyObject *value_of(Node *node, int depth, Quiet *quiet);
 
 /* An operand as NumPy takes it: a new reference, or NULL. */
@@ -79,30 +88,24 @@ operand_value(PyObject *a, int depth, Quiet *quiet)
     return IS_ARRAY(view) ? Py_NewRef(view) : NULL;
 }
 
-/* The value of an operation: a new reference; NULL, perhaps with an error, where Python is to say. */
+/* What a function of NumPy's gives of operands: a new reference; NULL, perhaps with an error, where Python is to say. */
 static PyObject *
-value_of(Node *node, int depth, Quiet *quiet)
+applied(PyObject *function, PyObject *operands, PyObject *shape, int depth, Quiet *quiet)
 {
-    PyObject *args = node->args, *values[OPERANDS], *out = NULL;
-    if (depth > DEPTH || args == NULL || !PyTuple_CheckExact(args) || PyTuple_GET_SIZE(args) > OPERANDS)
+    PyObject *values[OPERANDS] = {NULL}, *out = NULL;
+    int n = (int)PyTuple_GET_SIZE(operands), known = 0, mine = 0;
+    if (n < 1 || n > OPERANDS)
         return NULL;
-    PyObject *function = PyObject_GetAttr(node->sig, state.direct);
-    if (function == NULL || function == Py_None) {
-        Py_XDECREF(function);
-        return NULL;
-    }
-    int n = (int)PyTuple_GET_SIZE(args), known = 0, mine = 0;
-    Py_INCREF(args);
-    while (known < n && (values[known] = operand_value(PyTuple_GET_ITEM(args, known), depth, quiet)) != NULL) {
+    while (known < n && (values[known] = operand_value(PyTuple_GET_ITEM(operands, known), depth, quiet)) != NULL) {
         /* (What was computed on the way is nobody else's.) */
-        PyObject *a = PyTuple_GET_ITEM(args, known);
+        PyObject *a = PyTuple_GET_ITEM(operands, known);
         if (IS_NODE(a) && !has_value((Node *)a) && IS_ARRAY(values[known]) && Py_REFCNT(values[known]) == 1 &&
             ((Array *)values[known])->base == NULL && ((Array *)values[known])->flags & WRITEABLE)
             mine |= 1 << known;
         known++;
     }
     if (known == n)
-        out = operated(function, values, n, node->shape, mine);
+        out = operated(function, values, n, shape, mine);
     if (known == n && out == NULL) {
         if (!quiet->asked) {
             quiet->asked = 1;
@@ -112,13 +115,41 @@ value_of(Node *node, int depth, Quiet *quiet)
     }
     while (known--)
         Py_DECREF(values[known]);
-    Py_DECREF(args);
-    Py_DECREF(function);
     /* (A copy, or a cast, may be of a larger shape than what it is of.) */
-    if (out != NULL && n == 1 &&
-        !(IS_ARRAY(out) && is_shape(node->shape, ((Array *)out)->nd, ((Array *)out)->dims)))
+    if (out != NULL && n == 1 && IS_ARRAY(out) && !is_shape(shape, ((Array *)out)->nd, ((Array *)out)->dims))
         Py_CLEAR(out);
     return out;
+}
+
+/* The value of an operation: likewise. */
+static PyObject *
+value_of(Node *node, int depth, Quiet *quiet)
+{
+    PyObject *args = node->args;
+    if (depth > DEPTH || args == NULL || !PyTuple_CheckExact(args))
+        return NULL;
+    PyObject *function = PyObject_GetAttr(node->sig, state.direct), *out = NULL;
+    Py_INCREF(args);
+    if (function != NULL && function != Py_None)
+        out = applied(function, args, node->shape, depth, quiet);
+    Py_DECREF(args);
+    Py_XDECREF(function);
+    return out;
+}
+
+/* What was computed, as a leaf: NULL, perhaps with an error, if it is no array of the shape. */
+static Leaf *
+as_leaf(PyObject *value, PyObject *shape)
+{
+    if (value == NULL)
+        return NULL;
+    Leaf *leaf = NULL;
+    PyObject *array = IS_ARRAY(value) || PyTuple_GET_SIZE(shape) ? Py_NewRef(value)
+                                                                 : PyObject_CallOneArg(state.asarray, value);
+    if (array != NULL && IS_ARRAY(array) && is_shape(shape, ((Array *)array)->nd, ((Array *)array)->dims))
+        leaf = new_leaf(array, shape, ((Array *)array)->descr);
+    Py_XDECREF(array);
+    return leaf;
 }
 
 PyObject *
@@ -131,26 +162,20 @@ computed(PyObject *tree)
     if (!unobserved() || !unchanged() || node->args == NULL || node->args == Py_None ||
         operations(node) > state.tree_limit || !PyTuple_CheckExact(node->shape))
         return NULL;
-    double n = 1; /* (a product of lengths may be more than an integer holds) */
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(node->shape); i++)
-        n *= (double)PyLong_AsSsize_t(PyTuple_GET_ITEM(node->shape, i));
+    double n = shape_size(node->shape);
     if (n > state.few && n * operations(node) > 32 * state.few)
         return NULL;
     Py_INCREF(node);
     Quiet quiet = {0, NULL};
     PyObject *value = value_of(node, 0, &quiet), *found = NULL;
     speak(quiet.context);
-    if (value != NULL && !IS_ARRAY(value) && PyTuple_GET_SIZE(node->shape) == 0) /* (a single element) */
-        Py_SETREF(value, PyObject_CallOneArg(state.asarray, value));
-    if (value != NULL && IS_ARRAY(value) && is_shape(node->shape, ((Array *)value)->nd, ((Array *)value)->dims)) {
-        if (node->args != Py_None) { /* (others may have run) */
-            Leaf *leaf = new_leaf(value, node->shape, ((Array *)value)->descr);
-            if (leaf != NULL)
-                settle(node, leaf);
-        }
-        if (has_value(node))
-            found = Py_NewRef(node->value);
+    if (node->args != Py_None) { /* (others may have run) */
+        Leaf *leaf = as_leaf(value, node->shape);
+        if (leaf != NULL)
+            settle(node, leaf);
     }
+    if (value != NULL && has_value(node))
+        found = Py_NewRef(node->value);
     Py_XDECREF(value);
     Py_DECREF(node);
     if (!left_to_python())
@@ -158,10 +183,25 @@ computed(PyObject *tree)
     return found;
 }
 
+Leaf *
+computed_now(PyObject *function, PyObject *operands, PyObject *shape)
+{
+    if (shape_size(shape) > state.immediate || !unobserved() || !unchanged())
+        return NULL;
+    Quiet quiet = {0, NULL};
+    PyObject *value = applied(function, operands, shape, 0, &quiet);
+    speak(quiet.context);
+    Leaf *leaf = as_leaf(value, shape);
+    Py_XDECREF(value);
+    if (!left_to_python())
+        Py_CLEAR(leaf);
+    return leaf;
+}
+
 PyObject *
 computed_reduction(PyObject *known, PyObject *x)
 {
-    if (!IS_REDUCED(x) || known == NULL)
+    if (!IS_REDUCED(x))
         return NULL;
     Reduced *reduced = (Reduced *)x;
     /* (To ask Python whether methods changed lets others run: what it waits for is looked at afterwards.) */
@@ -169,17 +209,14 @@ computed_reduction(PyObject *known, PyObject *x)
         return NULL;
     PyObject *operand = reduced->operand, *leaf = NULL, *found = NULL;
     PyObject *shape = IS_LEAF(operand) ? ((Leaf *)operand)->shape : ((Node *)operand)->shape;
-    double n = 1;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++)
-        n *= (double)PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
-    if (n > 4 * state.few)
+    if (shape_size(shape) > 4 * state.few)
         return NULL;
     Py_INCREF(x);
     Py_INCREF(operand);
     if (IS_LEAF(operand))
         leaf = Py_NewRef(operand);
     else {
-        leaf = evaluated_again(known, operand, 1);
+        leaf = known == NULL ? NULL : evaluated_again(known, operand, 1);
         if (leaf == NULL && !PyErr_Occurred())
             leaf = computed(operand);
     }

@@ -1,14 +1,18 @@
-/* What NumPy takes longer to find than to do: the four operations on few doubles that lie side by side, copies of
+/* What NumPy takes longer to find than to do: the common operations on few doubles that lie side by side, copies of
    few, and a matrix times a vector. Each gives what NumPy gives, to the last bit, or is left to it. */
 
 #include "native.h"
+
+#include <math.h>
 
 /* Of more, NumPy's loops, which are made for the processor, make up for what it takes to find them. */
 #define FEW_DOUBLES 2048
 /* Products of so many multiplications let other threads run. */
 #define LONG 8192
 
-enum { ADD, SUBTRACT, MULTIPLY, DIVIDE };
+/* In the order of `state.operations`: of two operands, of one, and what compares two. */
+enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATIVE, ABSOLUTE, SQUARE, SQRT, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
+       EQUAL, NOT_EQUAL, OPERATIONS };
 
 #if defined(__GNUC__) && defined(__x86_64__)
 #define FOR_AVX2 __attribute__((target("avx2"), optimize("O3")))
@@ -49,23 +53,74 @@ enum { ADD, SUBTRACT, MULTIPLY, DIVIDE };
     }
 
 LOOPS(anywhere, )
+#define LOOPS_OF_ONE(name, attribute) \
+    attribute static void name(int op, double *out, const double *a, Py_ssize_t n) \
+    { \
+        switch (op) { \
+        case NEGATIVE: OPERATION(-a[i]); \
+        case ABSOLUTE: OPERATION(fabs(a[i])); \
+        case SQUARE: OPERATION(a[i] * a[i]); \
+        case SQRT: OPERATION(sqrt(a[i])); \
+        } \
+    }
+
+#define COMPARISONS(name, attribute) \
+    attribute static void name(int op, char *out, const double *a, int da, const double *b, int db, Py_ssize_t n) \
+    { \
+        const double x = *a, y = *b; \
+        switch ((op - LESS) * 3 + (da == 0 ? 1 : db == 0 ? 2 : 0)) { \
+        case 0: OPERATION(a[i] < b[i]); \
+        case 1: OPERATION(x < b[i]); \
+        case 2: OPERATION(a[i] < y); \
+        case 3: OPERATION(a[i] <= b[i]); \
+        case 4: OPERATION(x <= b[i]); \
+        case 5: OPERATION(a[i] <= y); \
+        case 6: OPERATION(a[i] > b[i]); \
+        case 7: OPERATION(x > b[i]); \
+        case 8: OPERATION(a[i] > y); \
+        case 9: OPERATION(a[i] >= b[i]); \
+        case 10: OPERATION(x >= b[i]); \
+        case 11: OPERATION(a[i] >= y); \
+        case 12: OPERATION(a[i] == b[i]); \
+        case 13: OPERATION(x == b[i]); \
+        case 14: OPERATION(a[i] == y); \
+        case 15: OPERATION(a[i] != b[i]); \
+        case 16: OPERATION(x != b[i]); \
+        case 17: OPERATION(a[i] != y); \
+        } \
+    }
+
+LOOPS_OF_ONE(of_one_anywhere, )
+COMPARISONS(compare_anywhere, )
 #if CAN_AVX2
 LOOPS(with_avx2, FOR_AVX2)
+LOOPS_OF_ONE(of_one_with_avx2, FOR_AVX2)
+COMPARISONS(compare_with_avx2, FOR_AVX2)
 #endif
 
 static void
-operate(int op, double *out, const double *a, int da, const double *b, int db, Py_ssize_t n)
+operate(int op, void *out, const double *a, int da, const double *b, int db, Py_ssize_t n)
 {
 #if CAN_AVX2
     static int can = -1;
     if (can < 0)
         can = __builtin_cpu_supports("avx2");
     if (can) {
-        with_avx2(op, out, a, da, b, db, n);
+        if (op >= LESS)
+            compare_with_avx2(op, out, a, da, b, db, n);
+        else if (op >= NEGATIVE)
+            of_one_with_avx2(op, out, a, n);
+        else
+            with_avx2(op, out, a, da, b, db, n);
         return;
     }
 #endif
-    anywhere(op, out, a, da, b, db, n);
+    if (op >= LESS)
+        compare_anywhere(op, out, a, da, b, db, n);
+    else if (op >= NEGATIVE)
+        of_one_anywhere(op, out, a, n);
+    else
+        anywhere(op, out, a, da, b, db, n);
 }
 
 /* A number as a double: 1, or 0 if it is none that NumPy would take as one here. */
@@ -84,11 +139,11 @@ as_double(PyObject *x, double *value)
     return !overflow && n >= -(1LL << 53) && n <= 1LL << 53;
 }
 
-/* New memory for doubles of a shape: NULL, without an error, where there is none. */
+/* New memory of a shape: NULL, without an error, where there is none. */
 static Array *
-doubles(PyObject *shape)
+fresh(PyObject *shape, PyObject *dtype)
 {
-    PyObject *of[] = {shape, state.float64}, *array = PyObject_Vectorcall(state.fresh, of, 2, NULL);
+    PyObject *of[] = {shape, dtype}, *array = PyObject_Vectorcall(state.fresh, of, 2, NULL);
     if (array == NULL || !IS_ARRAY(array)) {
         Py_XDECREF(array);
         PyErr_Clear();
@@ -100,21 +155,21 @@ doubles(PyObject *shape)
 PyObject *
 operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, int mine)
 {
-    if (n != 2 || state.operations == NULL || !PyTuple_CheckExact(state.operations))
+    if (state.operations == NULL || PyTuple_GET_SIZE(state.operations) != OPERATIONS)
         return NULL;
     int op = 0;
-    while (op < 4 && PyTuple_GET_ITEM(state.operations, op) != function)
+    while (op < OPERATIONS && PyTuple_GET_ITEM(state.operations, op) != function)
         op++;
-    if (op == 4)
+    if (op == OPERATIONS || n != (op >= NEGATIVE && op < LESS ? 1 : 2))
         return NULL;
     const double *from[2];
-    double numbers[2];
-    int steps[2];
+    double numbers[2] = {0, 0};
+    int steps[2] = {0, 0};
+    from[1] = &numbers[1];
     Py_ssize_t size = -1;
     Array *out = NULL; /* borrowed, until all operands are known to fit */
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < n; i++) {
         Array *a = (Array *)values[i];
-        steps[i] = 0;
         from[i] = &numbers[i];
         if (!IS_ARRAY(a)) {
             if (!as_double(values[i], &numbers[i]))
@@ -136,9 +191,12 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
     }
     if (size < 1 || PyTuple_GET_SIZE(shape) == 0)
         return NULL;
-    out = out == NULL ? doubles(shape) : (Array *)Py_NewRef(out);
+    if (op >= LESS)
+        out = fresh(shape, state.boolean);
+    else
+        out = out == NULL ? fresh(shape, state.float64) : (Array *)Py_NewRef(out);
     if (out != NULL)
-        operate(op, (double *)out->data, from[0], steps[0], from[1], steps[1], size);
+        operate(op, out->data, from[0], steps[0], from[1], steps[1], size);
     return (PyObject *)out;
 }
 
@@ -228,7 +286,7 @@ times_vector(Array *a, Array *b)
         return NULL;
     }
     PyTuple_SET_ITEM(shape, 0, n);
-    Array *out = doubles(shape);
+    Array *out = fresh(shape, state.float64);
     Py_DECREF(shape);
     if (out == NULL)
         return NULL;

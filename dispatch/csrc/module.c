@@ -41,6 +41,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"divided", (PyObject **)&state.divided},
         {"capture", &state.capture},
         {"at_once", &state.at_once},
+        {"evaluated", &state.evaluated},
         {"waited", &state.waited},
         {"quiet", &state.quiet},
         {"asarray", &state.asarray},
@@ -49,6 +50,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"scalar_words", &state.scalar_words},
         {"empty", &state.empty},
         {"float64", &state.float64},
+        {"boolean", &state.boolean},
         {"fresh", &state.fresh},
         {"operations", &state.operations},
         {"unchanged", &state.unchanged},
@@ -115,11 +117,13 @@ distrust(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-/* limits(operations of a tree that need no looking at, elements that are few, operations of a small tree) */
+/* limits(operations of a tree that need no looking at, elements that are few, operations of a small tree, elements of
+   what is computed at once, elements of what is computed soon) */
 static PyObject *
 limits(PyObject *module, PyObject *args)
 {
-    if (!PyArg_ParseTuple(args, "nnn", &state.node_limit, &state.few, &state.tree_limit))
+    if (!PyArg_ParseTuple(args, "nnnnn", &state.node_limit, &state.few, &state.tree_limit, &state.immediate,
+                          &state.brief))
         return NULL;
     Py_RETURN_NONE;
 }

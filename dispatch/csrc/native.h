@@ -40,6 +40,8 @@ typedef struct {
     PyObject_HEAD
     PyObject *sig, *args, *shape, *value, *reducers, *layout;
     Py_ssize_t size, evaluations;
+    /* Of the pending values in it that had a name when they were read: how many read each other. */
+    Py_ssize_t names;
 } Node;
 
 typedef struct {
@@ -59,7 +61,7 @@ typedef struct {
     /* Of views of distributed memory: of which buffer, all of it?, and which part; what a buffer is of. */
     Py_ssize_t divided_buffer, divided_whole, divided_map, buffer_comm, buffer_partition, buffer_local;
     /* Functions of Python for what is not done here. */
-    PyObject *capture, *at_once, *waited, *quiet, *asarray, *known, *broadcast_shapes, *scalar_words, *empty, *show;
+    PyObject *capture, *at_once, *evaluated, *waited, *quiet, *asarray, *known, *broadcast_shapes, *scalar_words, *empty, *show;
     /* Is `copyto` of host arrays what it is by default? And the generation for which it was asked. */
     PyObject *unchanged;
     uint64_t asked;
@@ -70,14 +72,19 @@ typedef struct {
     PyObject *axis, *dtype, *keepdims, *direct, *reduce;
     /* What kernels return through; the BLAS of NumPy's that multiplies a matrix of doubles by a vector, or NULL. */
     void *nowhere, *gemv;
-    /* NumPy's dtype of doubles, its functions that make an array and that are the four operations. */
-    PyObject *float64, *fresh, *operations;
+    /* NumPy's dtypes of doubles and of truth values, its functions that make an array and that are the operations of
+       loops.c. */
+    PyObject *float64, *boolean, *fresh, *operations;
     /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
     uint64_t generation;
     /* Do reference counts not say who holds a version? */
     int uncertain;
     /* Trees of more operations are looked at as they are made; writes of so few elements are NumPy's. */
     Py_ssize_t node_limit, few, tree_limit;
+    /* Results of so many elements are computed at once: no tree is made for them. */
+    Py_ssize_t immediate;
+    /* Of values of so many elements, trees do not reach over more than a few names. */
+    Py_ssize_t brief;
 } State;
 
 extern State state;
@@ -134,6 +141,12 @@ typedef struct {
 /* The part of an array that an index of integers, slices, None and ... shows: 1, or 0 where Python is to say. */
 int resolve_index(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, char *data,
                   Part *part);
+/* The number of elements of a shape. */
+double shape_size(PyObject *shape);
+/* What an operation on arrays makes; one that nothing else holds has so many `references`. */
+PyObject *built(PyObject *builder, PyObject *const *args, Py_ssize_t n, Py_ssize_t references);
+/* Are operations written down, for a program? */
+int recorded(void);
 /* The index as a tuple with an ellipsis. */
 PyObject *whole_index(PyObject *index);
 int is_shape(PyObject *shape, int nd, const Py_ssize_t *dims);
@@ -142,6 +155,9 @@ void settle(Node *node, Leaf *value);
 /* The value of a small tree, by NumPy's functions: NULL where Python is to say (with an error only if somebody
    interrupts). */
 PyObject *computed(PyObject *tree);
+/* The value of an operation of few elements, all of whose operands are in memory: NULL if it waits (with an error
+   only if somebody interrupts). */
+Leaf *computed_now(PyObject *function, PyObject *operands, PyObject *shape);
 /* That of a small reduction of what nobody else holds; NULL likewise. */
 PyObject *computed_reduction(PyObject *known, PyObject *reduced);
 void settle_reduced(Reduced *reduced, Leaf *value);

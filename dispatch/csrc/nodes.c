@@ -308,7 +308,7 @@ node_dtype(Node *self, void *closure)
 
 static PyMemberDef node_members[] = {
     FIELD(Node, sig), FIELD(Node, args), FIELD(Node, shape), FIELD(Node, value), FIELD(Node, reducers),
-    FIELD(Node, layout), NUMBER(Node, size), NUMBER(Node, evaluations),
+    FIELD(Node, layout), NUMBER(Node, size), NUMBER(Node, evaluations), NUMBER(Node, names),
     {NULL},
 };
 

@@ -94,7 +94,9 @@ operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyO
     if (!same || entry->call == NULL)
         return PyObject_Vectorcall(self->function, args, flags, NULL);
     PyObject *call = Py_NewRef(entry->call);
-    PyObject *result = PyObject_Vectorcall(call, operands, (size_t)self->arity, NULL);
+    PyObject *result = Py_TYPE(call) == builder_type
+                           ? built(call, operands, self->arity, 1)
+                           : PyObject_Vectorcall(call, operands, (size_t)self->arity, NULL);
     Py_DECREF(call);
     return result;
 }

@@ -71,8 +71,10 @@ operand_of(PyObject *x, int every_axis)
     }
     if (node == NULL)
         return NULL;
-    if (IS_LEAF(node)) /* (all that is in memory is reduced at once) */
-        return !every_axis && adopted((Leaf *)node) ? Py_NewRef(node) : NULL;
+    if (IS_LEAF(node)) /* (all of many that are in memory is reduced at once, in blocks) */
+        return (!every_axis || shape_size(((Leaf *)node)->shape) <= state.immediate) && adopted((Leaf *)node)
+                   ? Py_NewRef(node)
+                   : NULL;
     return IS_NODE(node) && ((Node *)node)->size <= FEW && is_plain(node, &looked) ? Py_NewRef(node) : NULL;
 }
 
@@ -165,12 +167,15 @@ reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
     if (node != NULL) {
         ((Reduced *)node)->plain = 1;
         PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(self->results, PyTuple_GET_SIZE(kept));
-        handle = type->tp_alloc(type, 0);
+        /* (Few elements are reduced at once, as they are computed at once.) */
+        PyObject *value = size <= state.immediate && IS_LEAF(operand) ? computed_reduction(NULL, node) : NULL;
+        handle = value == NULL && PyErr_Occurred() ? NULL : type->tp_alloc(type, 0);
         if (handle != NULL) {
-            SLOT(handle, state.handle_node) = Py_NewRef(node);
-            if (let_wait(node, size > LARGE) < 0)
+            SLOT(handle, state.handle_node) = Py_NewRef(value != NULL ? value : node);
+            if (value == NULL && let_wait(node, size > LARGE) < 0)
                 Py_CLEAR(handle);
         }
+        Py_XDECREF(value);
     }
 done:
     Py_XDECREF(node);

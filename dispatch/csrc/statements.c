@@ -448,6 +448,12 @@ run(Match *m, char *target)
 }
 
 int
+recorded(void)
+{
+    return PyList_GET_SIZE(state.recordings) > 0;
+}
+
+int
 unobserved(void)
 {
     PyObject *counting = PyDict_GetItemWithError(state.counters, state.active);

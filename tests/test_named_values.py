@@ -1,0 +1,112 @@
+"""When a value is computed: few elements at once, and of more no tree reaches over many names."""
+
+import numpy as np
+import pytest
+from compare import assert_same
+
+import mirabelle as mb
+from mirabelle.dispatch import native
+
+N = 10_000
+needs_c = pytest.mark.skipif(not native.used(), reason="the pieces in C decide it")
+
+
+def relaxation(a, b):
+    return a + 0.01 * (b - a)
+
+
+def two_names(a, b):
+    c = a * b + 1.5
+    return c / (c + 1.0)
+
+
+def through_functions(a, b):
+    return mb.sin(mb.sqrt(mb.exp(-mb.abs(a)) + 1.0)) * b
+
+
+STEPS = [relaxation, two_names, through_functions]
+
+
+@needs_c
+@pytest.mark.parametrize("n", [1, 10, 2048])
+def test_few_elements_are_computed_where_they_are_written(n):
+    a, b = mb.HostArray(np.linspace(0, 1, n)), mb.HostArray(np.linspace(1, 2, n))
+    for x in (
+        a + b,
+        -a,
+        mb.sin(a),
+        a < b,
+        mb.where(a < b, a, 1.0),
+        a * mb.float32(2),
+        mb.sum(a),
+        a - mb.max(b),
+    ):
+        assert x.evaluated
+    assert not (mb.HostArray(np.ones(2049)) + 1.0).evaluated
+
+
+@needs_c
+@pytest.mark.parametrize("step", STEPS)
+def test_each_turn_of_a_loop_is_one_of_few_trees(step):
+    """A tree that went on growing would be another structure, a kernel of its own, at each turn."""
+    a, b = mb.HostArray(np.linspace(0, 1, N)), mb.HostArray(np.linspace(1, 2, N))
+    x, y = mb.to_numpy(a), mb.to_numpy(b)
+    sizes = set()
+    for _ in range(40):
+        a = step(a, b)
+        x = step_of_numpy(step, x, y)
+        if not a.evaluated:
+            sizes.add(a._node.size)
+    assert len(sizes) <= 4 and max(sizes) <= 16
+    np.testing.assert_allclose(mb.to_numpy(a), x, rtol=1e-12)
+
+
+def step_of_numpy(step, x, y):
+    if step is through_functions:
+        return np.sin(np.sqrt(np.exp(-np.abs(x)) + 1.0)) * y
+    return step(x, y)
+
+
+@needs_c
+def test_counting_does_not_change_when_values_of_many_elements_are_computed():
+    def run():
+        a, b = mb.HostArray(np.linspace(0, 1, N)), mb.HostArray(np.linspace(1, 2, N))
+        evaluated = []
+        for _ in range(12):
+            a = relaxation(a, b)
+            evaluated.append(a.evaluated)
+        return evaluated
+
+    plain = run()
+    with mb.count():
+        assert run() == plain
+
+
+@needs_c
+def test_operations_within_one_statement_are_one_kernel_whatever_calls_it_is_written_with():
+    a = mb.HostArray(np.linspace(0, 1, N))
+    with mb.count() as c:
+        mb.materialize(through_functions(a, a))
+    assert c.launches == 1
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 2048, 2049, N, 70_000])
+def test_names_keep_their_values_whatever_is_written_afterwards(n):
+    rng = np.random.default_rng(0)
+    a, b = rng.random(n), rng.random(n)
+    x, y = mb.HostArray(a), mb.HostArray(b)
+    kept, wanted = [], []
+    for k in range(9):
+        c, z = a * b + k, x * y + k
+        kept += [z, z[1:], z + x]
+        wanted += [c.copy(), c[1:].copy(), c + a]
+        a[:] = c - a
+        x[:] = z - x
+        b = b * 0.5 + a
+        y = y * 0.5 + x
+        z += 1.0
+        c += 1.0
+        wanted[-3] += 1.0
+        wanted[-2] += 1.0
+    for found, value in zip(kept, wanted, strict=True):
+        assert_same(found, value)

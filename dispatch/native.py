@@ -20,6 +20,7 @@ as long. `python -m mirabelle info` says whether they are there.
 - `sparse.c`: sparse matrices of entries in any order, and parts of them (backends/host/sparse.py);
 - `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
 - `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py);
+- `tasks.c`: task lists and the threads that run them (backends/host/runner.py, tasks.py);
 - `halos.c`: those of distributed arrays whose messages travel meanwhile (backends/host/halos.py).
 
 >>> from mirabelle.dispatch import native
@@ -41,7 +42,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-_VERSION = 10
+_VERSION = 11
 
 
 def _found() -> tuple[Any, str]:

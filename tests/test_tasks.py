@@ -11,7 +11,7 @@ from children import answer
 import mirabelle as mb
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.backends.codegen.program import program_for
-from mirabelle.backends.host import layout, run, runner, threads
+from mirabelle.backends.host import layout, run, tasks, threads
 from mirabelle.backends.host.reduce import ReductionPlan
 from mirabelle.backends.host.tasks import TaskList
 from mirabelle.dispatch.schedule import schedule, schedule_reduction
@@ -398,9 +398,9 @@ def test_helpers_stand_by_for_the_next_list_and_go():
             assert np.array_equal(mb.to_numpy(mb.HostArray(x) * 2.0), x * 2.0)
     assert np.allclose(y, 200 * np.sin(x))
     deadline = time.monotonic() + 30
-    while threads.standing(1, threads.MOST_POSTS) and time.monotonic() < deadline:
+    while threads.standing() and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert not threads.standing(1, threads.MOST_POSTS)
+    assert not threads.standing()
 
 
 AT_THE_END = """
@@ -419,7 +419,7 @@ AT_THE_END = """
     x = mb.HostArray(np.arange(1 << 18, dtype=float))
     for _ in range(9):
         y = f(x)
-    started = threads._started
+    started = threads.started()
 """
 
 
@@ -456,8 +456,8 @@ def eager_statements():
     return [(np.asarray(ours), theirs) for ours, theirs in pairs]
 
 
+@pytest.mark.skipif(not threads.native(), reason="the pieces in C were not built, or are switched off")
 def test_pieces_of_a_statement_run_natively(monkeypatch):
-    runner.native()
     by_python = []
     monkeypatch.setattr(threads, "run_all", lambda pieces: by_python.append(pieces))
     with mb.settings.changed(thread_size=1 << 10):
@@ -488,9 +488,10 @@ def test_statements_of_several_callers_at_once(natively, monkeypatch):
 
 
 def test_nobody_is_woken_up_for_little(monkeypatch):
-    runner.native()
     asked = []
-    monkeypatch.setattr(threads.Helpers, "ask", lambda *_: asked.append(1))
+    shared, several = tasks.Pieces.run, threads.run_all
+    monkeypatch.setattr(tasks.Pieces, "run", lambda *a: asked.append(1) or shared(*a))
+    monkeypatch.setattr(threads, "run_all", lambda *a: asked.append(1) or several(*a))
     monkeypatch.setattr(threads, "standing", lambda *_: 0)
     x = mb.HostArray(np.ones(1 << 17))
     with mb.settings.changed(thread_size=1 << 16, num_threads=2, compile_after=1):
@@ -534,19 +535,6 @@ def test_threads_that_are_woken_up_keep_off_the_callers_processor(monkeypatch):
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be told where to run")
-def test_who_shares_the_callers_processor_goes_to_another(monkeypatch):
-    moved = []
-    monkeypatch.setattr(os, "sched_setaffinity", lambda thread, where: moved.append((thread, where)))
-    monkeypatch.setattr(threads, "processor", lambda: 1)
-    for processors, expected in (({0, 1, 2}, [(0, {0, 2}), (0, {0, 1, 2})]), ({1}, [])):
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _, p=processors: set(p))
-        moved.clear()
-        threads._elsewhere()
-        # Away, and then as free as before.
-        assert moved == expected
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be told where to run")
 def test_where_threads_may_not_be_told_statements_run_all_the_same(monkeypatch):
     def forbidden(*_):
         raise PermissionError("not here")
@@ -557,7 +545,6 @@ def test_where_threads_may_not_be_told_statements_run_all_the_same(monkeypatch):
     threads._kept_off.clear()
     done = []
     threads.run_all([lambda: done.append(1)] * 4)
-    threads._elsewhere()
     assert len(done) == 4
 
 

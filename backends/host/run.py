@@ -318,7 +318,7 @@ class InPieces:
         alone = (
             self.work < _WAKING * settings.thread_size
             and time.perf_counter() - _last > _SOON
-            and not threads.standing(1, threads.MOST_POSTS)
+            and not threads.standing()
         )
         if self.pieces is not None and not alone:
             self.pieces.run(words)

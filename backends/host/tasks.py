@@ -8,7 +8,6 @@ another. Memory is known by the numbers of slots, whose addresses are given when
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ import numpy as np
 from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.codegen.reduceframe import reduction_sig
 from mirabelle.backends.codegen.source import BLOCK
-from mirabelle.backends.host import run, runner, threads
+from mirabelle.backends.host import run, runner
 from mirabelle.backends.host.loops import loop_address
 from mirabelle.backends.host.reduce import ReductionPlan
 from mirabelle.backends.host.slabs import Chain
@@ -521,9 +520,7 @@ class _Laid:
         self.threads = settings.num_threads
         self.size = settings.thread_size
         self.slots = tasks.slots
-        native = runner.native()
-        self.native_run = native.run
-        self.native = native
+        self.native_run = runner.native().run
         self.kernels = list(tasks._kernels)
         self.words = np.array(tasks._words or [0], np.int64)
         self.scratch = np.empty(tasks._scratch + 64, np.uint8)
@@ -544,7 +541,6 @@ class _Laid:
         self.calls = np.array(calls or [(0,) * runner.CALL_WORDS], np.int64)
         most = max([b - a for a, b in itertools.pairwise(stages)], default=0)
         self.helpers = min(self.threads, most) - 1
-        self.asked = threads.Helpers()
         # The block begins a cache line.
         room = np.zeros(runner.BLOCK_WORDS + 8, np.int64)
         self.room = room
@@ -557,12 +553,9 @@ class _Laid:
         block[runner.PATCHES] = self.patches.ctypes.data
         block[runner.N_PATCHES] = len(patches)
         block[runner.THREADS] = max(self.threads, 1)
-        block[runner.POSTS] = threads.POSTS
-        block[runner.N_POSTS] = min(self.threads - 1, threads.MOST_POSTS)
-        block[runner.HELPERS] = self.helpers
+        block[runner.HELPERS] = max(self.helpers, 0)
         self.address = block.ctypes.data
         self.addresses: tuple[int, ...] | None = None
-        self.array = ctypes.c_int64 * max(self.slots, 1)
 
     def run(self, addresses: tuple[int, ...], times: int) -> int:
         """Run the list; the number of the statement that failed, plus one, or 0."""
@@ -571,18 +564,14 @@ class _Laid:
             if len(addresses) != self.slots:
                 raise ValueError(f"The list has {self.slots} slots, and {len(addresses)} addresses are given.")
             self.addresses = None  # should a fork find us half-way
-            given = self.array(*addresses)
-        if self.helpers > 0:
-            there = threads.standing(self.helpers, self.threads - 1)
-            if there < self.helpers:
-                self.asked.ask(self.help, self.helpers - there, there)
-        failed: int = self.native_run(self.address, times, 0, given)
+            given = addresses
+        failed: int
+        if self.native_run is not None:
+            failed = self.native_run(self.address, times, given)
+        else:
+            failed = runner.by_python(self.calls, self.stages, self.tickets, self.patches, given, times)
         self.addresses = addresses
         return failed
-
-    def help(self) -> None:
-        """Work on the list, as long as there is work for more than one thread."""
-        self.native_run(self.address, 0, 1 + threads.number() % (self.threads - 1), None)
 
 
 def _stages(levels: list[list[Numbered]], at: int) -> tuple[list[int], list[int], list[tuple[int, ...]]]:

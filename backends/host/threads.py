@@ -1,107 +1,66 @@
-"""The threads kernels run on.
+"""Threads that run functions of Python: NumPy on blocks, and kernels where the threads in C are not there.
 
-Kernels release the GIL, so ordinary threads do. The caller works too; the others wait on a
-queue. A forked child starts its own. When the interpreter ends they are waited for: what a thread
-still runs or stands by in would be taken away under it.
+NumPy and kernels release the GIL, so ordinary threads do. The caller works too; the others wait on a queue. A
+forked child starts its own. When the interpreter ends they are waited for, before anything is taken down.
+Task lists have threads of their own, in C, which are of no concern to the interpreter (see `runner`).
 """
 
 from __future__ import annotations
 
-import atexit
-import collections
 import contextlib
 import ctypes
 import itertools
 import os
 import queue
-import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+from mirabelle.backends.host import background
+from mirabelle.dispatch import native as pieces_in_c
 from mirabelle.dispatch.settings import settings
 
-# A task that returns true is one of those after which a thread stands by for the next; None ends the thread.
-_tasks: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+# None ends the thread that takes it.
+_tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
 _threads: list[threading.Thread] = []
 _started = 0
 # Nobody is started any more; whoever computes does so alone.
 _over = False
-# So long threads are waited for at the end, in seconds.
-_PATIENCE = 1.0
 _lock = threading.Lock()
 
-# Where threads that have just finished a task list stand by for another (see `runner`): a cache line each.
-POST_WORDS, MOST_POSTS = 8, 62
-_room = (ctypes.c_int64 * ((MOST_POSTS + 1) * POST_WORDS))()
-# (For good: on a loaded machine a thread may stand by there, and write, while the interpreter is taken down.)
-ctypes.pythonapi.Py_IncRef(ctypes.py_object(_room))
-POSTS = -(-ctypes.addressof(_room) // 64) * 64
-_posts = (ctypes.c_int64 * (MOST_POSTS * POST_WORDS)).from_address(POSTS)
-_stand: Any = None
-_dismiss: Any = None
-
-
-def standing(wanted: int, posts: int) -> int:
-    """How many threads stand by at the first posts, counted up to so many."""
-    count = 0
-    for i in range(min(_started, posts)):
-        if _posts[i * POST_WORDS] == 1:
-            count += 1
-            if count == wanted:
-                break
-    return count
-
-
-def natively(stand: Any, dismiss: Any) -> None:
-    """Say how a thread stands by: `stand(post, number)`, true if it shall do so on another processor; and what
-    lets those go who do, so that they take what is in the queue: `dismiss(posts, how many)`."""
-    global _stand, _dismiss
-    _stand, _dismiss = stand, dismiss
-
-
-def dismiss() -> None:
-    """Let those who stand by go: something else is about to use the processors, or the queue."""
-    if _dismiss is not None and standing(1, MOST_POSTS):
-        _dismiss(POSTS, min(_started, MOST_POSTS))
-
-
-_here = threading.local()
-
-
-def number() -> int:
-    """Which of the threads of this module the calling one is; 0 for those of others."""
-    return getattr(_here, "number", 0)
+# The threads in C (dispatch/csrc/tasks.c), which run task lists; None where there are none.
+_in_c: Any = pieces_in_c.module()
+if _in_c is not None and _in_c.task_functions() is None:
+    _in_c = None
 
 
 def native() -> bool:
     """Is the code there that runs pieces of kernels without Python (see `tasks.Pieces`)?"""
-    return _stand is not None
+    return _in_c is not None
 
 
-def _natively() -> None:
-    """Make it. (Here, where nobody waits for it: it takes as long as some kernels.)"""
-    if "llvmlite" in sys.modules and not _over:
-        from mirabelle.backends.host import runner
+def standing() -> int:
+    """How many threads have just finished a task list and stand by for another."""
+    return 0 if _in_c is None else _in_c.helpers_standing()
 
-        runner.native()
+
+def started() -> int:
+    """How many threads there are, beside those of others."""
+    return _started + (0 if _in_c is None else _in_c.helpers_started())
+
+
+def dismiss() -> None:
+    """Let those who stand by sleep: something else is about to use the processors."""
+    if _in_c is not None:
+        _in_c.helpers_dismiss()
 
 
 def _work(number: int) -> None:
-    _here.number = number
-    while True:
-        task = _tasks.get()
-        if task is None:
-            return
+    while (task := _tasks.get()) is not None:
         _anywhere(number)
-        again = task()
+        task()
         del task
-        if again and _stand is None:
-            _natively()
-        if again and _stand is not None and number < MOST_POSTS:
-            while _stand(POSTS + 8 * POST_WORDS * number, number):
-                _elsewhere()
 
 
 # When a thread that could not be started is tried again: until then, whoever computes does so alone.
@@ -114,7 +73,8 @@ def _ensure(n: int) -> None:
         with _lock:
             while _started < n and not _over:
                 name = f"mirabelle-{_started}"
-                thread = threading.Thread(target=_work, args=(_started,), daemon=True, name=name)
+                thread = threading.Thread(target=_work, args=(_started,), name=name)
+                thread.daemon = False  # the interpreter waits for it before it takes anything down
                 try:
                     thread.start()
                 except (RuntimeError, MemoryError):
@@ -164,29 +124,21 @@ def _anywhere(number: int) -> None:
             os.sched_setaffinity(0, os.sched_getaffinity(os.getpid()))
 
 
-def _elsewhere() -> None:
-    """Have the calling thread, which shares a processor with who needs it, go to another."""
-    with contextlib.suppress(OSError):
-        processors = os.sched_getaffinity(os.getpid())
-        others = processors - {processor()}
-        if others:
-            os.sched_setaffinity(0, others)
-            os.sched_setaffinity(0, processors)
-
-
-def _at_exit() -> None:
+def _end() -> None:
+    """Have those go that are there, after what they do."""
     global _over
     with _lock:
         _over = True
-    dismiss()
     for _ in _threads:
         _tasks.put(None)
-    until = time.monotonic() + _PATIENCE
+
+
+def _wait() -> None:
     for thread in _threads:
-        thread.join(max(0.0, until - time.monotonic()))
+        background.ended(thread)
 
 
-atexit.register(_at_exit)
+background.at_end(_end, _wait)
 
 
 def _after_fork() -> None:
@@ -194,42 +146,10 @@ def _after_fork() -> None:
     _tasks, _started, _lock = queue.SimpleQueue(), 0, threading.Lock()
     _threads.clear()
     _kept_off.clear()
-    ctypes.memset(POSTS, 0, ctypes.sizeof(_posts))
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-class Helpers:
-    """Threads asked to help with one thing over and over: no more at once than wanted.
-
-    Nobody waits for them. One that comes late finds out by itself what is left to do.
-    """
-
-    __slots__ = ("asked", "tasks")
-
-    def __init__(self) -> None:
-        self.tasks = _tasks
-        self.asked: collections.deque[None] = collections.deque()
-
-    def ask(self, helper: Callable[[], None], count: int, beside: int = 0) -> None:
-        """Have `count` threads call `helper`, together with those that were asked and have not come, and
-        beside so many others."""
-        if self.tasks is not _tasks:  # a forked child: nobody will come
-            self.tasks, self.asked = _tasks, collections.deque()
-        asked = self.asked
-
-        def come() -> bool:
-            asked.pop()
-            helper()
-            return True
-
-        _ensure(count + beside)
-        _make_way()
-        for _ in range(min(count, _started) - len(asked)):
-            asked.append(None)
-            _tasks.put(come)
 
 
 def run_all(pieces: list[Callable[[], object]]) -> None:
@@ -241,8 +161,7 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
         return
     _ensure(helpers)
     helpers = min(helpers, _started)
-    if standing(helpers, MOST_POSTS) < helpers:
-        _make_way()
+    _make_way()
     counter = itertools.count()
     errors: list[BaseException] = []
     done = threading.Semaphore(0)
@@ -259,15 +178,14 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
         except BaseException as e:  # handed to the caller
             errors.append(e)
 
-    def help_out() -> bool:
+    def help_out() -> None:
         nonlocal came
         with gate:
             if over:
-                return True
+                return
             came += 1
         share()
         done.release()
-        return True
 
     for _ in range(helpers):
         _tasks.put(help_out)

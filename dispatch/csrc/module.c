@@ -269,6 +269,11 @@ static PyMethodDef methods[] = {
     {"csr_ordered", (PyCFunction)(void (*)(void))csr_ordered, METH_FASTCALL, "The entries of rows by columns."},
     {"csr_merged", (PyCFunction)(void (*)(void))csr_merged, METH_FASTCALL, "Entries of one place are added up."},
     {"csr_taken", (PyCFunction)(void (*)(void))csr_taken, METH_FASTCALL, "Some rows and columns."},
+    {"task_functions", task_functions, METH_NOARGS, "Addresses: what copies, what folds, what fills by item size."},
+    {"run_tasks", (PyCFunction)(void (*)(void))run_tasks, METH_FASTCALL, "Run a task list, on all its threads."},
+    {"helpers_standing", helpers_standing, METH_NOARGS, "How many threads stand by for the next list."},
+    {"helpers_started", helpers_started, METH_NOARGS, "How many threads there are."},
+    {"helpers_dismiss", helpers_dismiss, METH_NOARGS, "Let those sleep who stand by."},
     {NULL},
 };
 
@@ -305,7 +310,7 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 10) < 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 11) < 0 || begin_tasks() != 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -215,4 +215,12 @@ extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_
     product_spec, halo_spec, getter_spec, setter_spec, statement_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
 
+/* Task lists (tasks.c). */
+int begin_tasks(void);
+PyObject *task_functions(PyObject *module, PyObject *unused);
+PyObject *run_tasks(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *helpers_standing(PyObject *module, PyObject *unused);
+PyObject *helpers_started(PyObject *module, PyObject *unused);
+PyObject *helpers_dismiss(PyObject *module, PyObject *unused);
+
 #endif

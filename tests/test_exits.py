@@ -1,0 +1,62 @@
+"""Processes end cleanly, whatever they are doing: a handful of the runs of `python -m tests.exits`."""
+
+import os
+
+import exits
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    not os.path.exists("/proc/self/stat"), reason="what is left is looked up in /proc"
+)
+
+# With and without C; sys.exit, exceptions, statements at exit, daemons.
+RUNS = (3, 7, 9, 14, 20)
+
+
+@pytest.mark.parametrize("number", RUNS)
+def test_a_process_ends_cleanly(number):
+    assert exits.run(number) is None
+
+
+STANDING = """
+    import json
+    import numpy as np
+    import mirabelle as mb
+    from mirabelle.backends.host import threads
+    x = mb.HostArray(np.arange(1 << 18, dtype=float))
+    f = mb.compile(lambda x: mb.sin(x) * 2.0)
+    for _ in range(9):
+        y = f(x)
+    assert threads.started() > 0
+    print(json.dumps(True))
+"""
+
+
+@pytest.mark.parametrize("native", [0, 1])
+def test_helpers_are_of_no_concern_to_an_interpreter_that_ends(native):
+    """They stand by, or sleep, in memory that nobody frees; those in Python are waited for."""
+    from children import answer
+
+    assert answer(STANDING, compiler="inline", num_threads=3, native=native)
+
+
+def test_the_worker_that_compiles_is_waited_for():
+    """Also if somebody interrupts who waits: nothing is taken down under it."""
+    from children import finish, start
+
+    code = """
+        import atexit, json, os, signal, threading, time
+        from mirabelle.backends.host import background
+        worker, done = background.Worker(), []
+        atexit.register(lambda: print(json.dumps(done)))
+        background.at_end(worker.end, worker.wait)
+        def compile_slowly():
+            time.sleep(0.5)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+            done.append(1)
+        worker.submit(compile_slowly)
+        worker.submit(lambda: done.append("not begun any more"))
+        time.sleep(0.1)
+        """
+    assert finish(start(code)) == [1]

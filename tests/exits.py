@@ -52,8 +52,8 @@ for f in (mb.sin, mb.cos, mb.exp, mb.log, mb.sqrt, mb.tanh):
         float(mb.sum(f(x) * x))
 """,
     "gradient": """
-ws = [mb.HostArray(rng.normal(size=(16, 16)) / 4) for _ in range(10)]
-v = mb.HostArray(rng.random((4000, 16)))
+ws = [mb.HostArray(rng.normal(size=(3, 3)) / 4) for _ in range(10)]
+v = mb.HostArray(rng.random((500, 3)))
 def loss(ws):
     h = v
     for k, w in enumerate(ws):
@@ -183,8 +183,8 @@ def run(number: int, show: bool = False) -> dict[str, object] | None:
 
 
 def survivors(session: int) -> int:
-    """How many processes of a session are left, a second after its leader ended; they are killed."""
-    until = time.monotonic() + 10
+    """How many processes of a session are left, some time after its leader ended; they are killed."""
+    until = time.monotonic() + 30
     while (left := members(session)) and time.monotonic() < until:
         time.sleep(0.05)
     for pid in left:

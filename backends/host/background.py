@@ -29,6 +29,17 @@ RETRY = 1.0
 _ENOUGH = 3
 # Pipes that can be asked whether there is something in them are what helpers need.
 _PIPES = hasattr(select, "poll")
+# What a helper does first, before it imports anything large: have itself killed when its parent dies (by
+# PR_SET_PDEATHSIG), unless that happened before.
+_HELPER = """
+import ctypes, os, sys
+if {own} and sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+if os.getppid() != {parent}:
+    os._exit(0)
+from mirabelle.backends.host import server
+server.main({parent})
+"""
 
 
 class Job(NamedTuple):
@@ -66,14 +77,7 @@ class Helper:
         """Start it; false if the system refuses."""
         # The system's message that a parent died comes when the thread ends that started its child.
         own = threading.current_thread() is threading.main_thread()
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "mirabelle.backends.host.server",
-            str(os.getpid()),
-            str(int(own)),
-        ]
+        command = [sys.executable, "-P", "-c", _HELPER.format(parent=os.getpid(), own=own)]
         # The helper must find what this process found, wherever it was started. It multiplies no matrices.
         path = os.pathsep.join(p for p in sys.path if p)
         environment = {**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"}

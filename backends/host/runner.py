@@ -62,7 +62,8 @@ def by_python(
     """Run a list: the number of the statement that failed, plus one, or 0."""
     if addresses is not None:
         for word, slot, offset in patches.tolist():
-            ctypes.c_int64.from_address(word).value = addresses[slot] + offset
+            if word:
+                ctypes.c_int64.from_address(word).value = addresses[slot] + offset
     failed: list[int] = []
 
     def ticket(k: int) -> None:

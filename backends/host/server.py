@@ -34,19 +34,8 @@ def _mask_tails(text: str) -> None:
         llvm.set_option("mirabelle", f"-prefer-predicate-over-epilogue={how}")
 
 
-def _die_with(parent: int, told: bool) -> None:
-    """End when the process that started this one does.
-
-    `told`: may the system be asked to say so? It does when the *thread* ends that started this process.
-    """
-    if told and sys.platform == "linux":
-        import ctypes
-        import signal
-
-        death_signal = 1  # PR_SET_PDEATHSIG
-        ctypes.CDLL(None).prctl(death_signal, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # (it ended before)
-        os._exit(0)
+def _die_with(parent: int) -> None:
+    """End when the process that started this one does, should nothing else tell (`background._HELPER`)."""
 
     def look() -> None:
         while os.getppid() == parent:
@@ -81,8 +70,9 @@ def _requests(stream: Any) -> Any:
     return found.get
 
 
-def main() -> None:
-    _die_with(int(sys.argv[1]), sys.argv[2] == "1")
+def main(parent: int) -> None:
+    """Compile what is asked for, until the process ends that asks."""
+    _die_with(parent)
     answers = os.fdopen(os.dup(1), "wb")
     # Whatever Numba prints must not mix with the answers.
     os.dup2(2, 1)
@@ -108,7 +98,3 @@ def main() -> None:
             answers.flush()
         except OSError:
             os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -9,6 +9,7 @@ thread compiles, and where no thread can be started either, nobody does, until i
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 import time
@@ -113,7 +114,7 @@ def _find(key: Any, source: Source, wait: bool, functions: dict[str, Any] | None
     job = background.Job(key, source, dict(builtins), entry, None if where is None else str(where))
     if mode == "process" and _helpers.submit(job):
         return PENDING
-    if _worker.submit(lambda: _compile_or_fail(job)):
+    if _worker.submit(functools.partial(_compile_or_fail, job)):
         return PENDING
     # No process and no thread can be started now: it is tried again when somebody asks next.
     _kernels.pop(key, None)
@@ -163,7 +164,7 @@ def _poll(seconds: float = 0.0) -> None:
         _keep(job.key, FAILED if code is None else _Code(code, symbol, job.source.text))
     # A helper died: what it had not answered is compiled in a thread.
     for job in lost:
-        if not _worker.submit(lambda job=job: _compile_or_fail(job)):
+        if not _worker.submit(functools.partial(_compile_or_fail, job)):
             _kernels.pop(job.key, None)
 
 

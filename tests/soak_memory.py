@@ -19,6 +19,7 @@ import gc
 import itertools
 import os
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -251,7 +252,9 @@ def main() -> int:
         return subprocess.call(words, env=environment(given.ranks))
     import conftest  # noqa: F401 - (what simulates cards)
 
-    grown = soak(given.ways, given.kinds, given.repeats, given.programs, given.only)
+    # (Some of what is called writes files.)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        grown = soak(given.ways, given.kinds, given.repeats, given.programs, given.only)
     print(f"{len(grown)} of them grow." if grown else "Nothing grows.")
     return bool(grown)
 

@@ -240,10 +240,17 @@ class Jitted:
 
     def _refuse_place(self, name: str, x: Any) -> Any:
         f = self.__name__
-        raise PlaceError(
+        here = (
             f"{f}() loops over single elements on the host, and {name} is a {type(x).__name__} on {x.place}. "
-            f"Move it there and back, `{f}(mb.adapt(mb.HostArray, {name}))`, or write the loop as an "
-            "index-space kernel with `@mb.kernel`, which runs on every place."
+        )
+        if x.place.kind == "distributed":
+            raise PlaceError(
+                f"{here}Loop over each process's part, `{f}({name}.local)`, where elements of others are not "
+                f"needed; else move all of it, `{f}(mb.adapt(mb.HostArray, {name}))`."
+            )
+        raise PlaceError(
+            f"{here}Move it there and back, `{f}(mb.adapt(mb.HostArray, {name}))`, or write the loop as an "
+            "index-space kernel with `@mb.kernel`, which runs on the host and on cards."
         )
 
     def _run(self, views: list[Any]) -> Any:

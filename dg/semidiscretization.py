@@ -40,6 +40,7 @@ class Semidiscretization:
 
     `boundary_conditions` are given by the names of the mesh's boundaries, `source(u, x, t, equations)` returns
     one array a field. `array` makes arrays: `mb.HostArray`, `mb.RefArray`, `mb.CuArray`, `mb.CuArray.on(1)`.
+    (Arrays over processes, `mb.DArray`, are refused: a mesh is not divided yet.)
 
     >>> import mirabelle as mb
     >>> from mirabelle import dg
@@ -78,6 +79,13 @@ class Semidiscretization:
             raise ValueError(
                 f"There are no arrays of floating-point numbers by array={array!r} and dtype={dtype!r}. Give "
                 "both as objects: `array=mb.CuArray, dtype=mb.float32`."
+            )
+        if isinstance(array(np.zeros(0, dtype)), mb.DArray):
+            raise ValueError(
+                f"array={getattr(array, '__name__', array)} makes arrays that are divided over processes along "
+                "their first axis, which here is that of the fields: a mesh is not divided yet. Solve on one "
+                "process, `array=mb.HostArray` or `array=mb.CuArray`; several processes may each solve a "
+                "problem of their own."
             )
         if source is not None and not callable(source):
             raise ValueError(

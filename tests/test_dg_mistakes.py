@@ -301,3 +301,11 @@ def test_numbers_and_stacked_arrays_serve_for_fields() -> None:
     u = semi.state(lambda x, t: (1.0, 0.0, 0.0, 2.5))
     assert float(mb.max(mb.abs(semi.rhs(u, 0.0)))) < 1e-12
     assert (mb.to_numpy(semi.state(lambda x, t: np.array([1.0, 0.0, 0.0, 2.5]))) == mb.to_numpy(u)).all()
+
+
+def test_arrays_over_processes_are_refused():
+    for array in (mb.DArray[mb.HostArray], mb.DArray[mb.RefArray], lambda x: mb.DArray[mb.HostArray](x)):
+        with pytest.raises(ValueError, match=r"divided over processes .* `array=mb.HostArray`"):
+            dg.Semidiscretization(
+                dg.box(4, periodic=True), dg.Advection((1.0,)), dg.Solver(order=2), array=array
+            )

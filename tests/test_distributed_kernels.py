@@ -9,7 +9,10 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import mirabelle as mb
 
 pytest.importorskip("mpi4py")
 
@@ -89,3 +92,26 @@ def nothing_is_sent_that_need_not_be(found, ranks):
     # The norms of the factors are all there is to a Kronecker product's.
     assert counted("norm_by_factors", "messages") == [0] * ranks
     assert counted("norm_by_factors", "collectives") == [2 * (ranks > 1)] * ranks
+
+
+def test_kernels_and_loops_take_the_parts_and_say_so():
+    @mb.kernel
+    def doubled(k, y, x):
+        y[k.index(0)] = 2.0 * x[k.index(0)]
+
+    @mb.jit
+    def running(x):
+        for i in range(1, len(x)):
+            x[i] += x[i - 1]
+
+    D = mb.DArray[mb.HostArray]
+    x, y = D([1.0, 2.0, 3.0]), D([0.0, 0.0, 0.0])
+    with pytest.raises(mb.PlaceError, match=r"doubled\[x.local.shape\]\(x.local"):
+        doubled[3](y, x)
+    with pytest.raises(mb.PlaceError, match=r"running\(x.local\)"):
+        running(x)
+    doubled[y.local.shape](y.local, x.local)
+    running(y.local)
+    np.testing.assert_array_equal(mb.to_numpy(y), [2.0, 6.0, 12.0])
+    with pytest.raises(mb.PlaceError, match="which runs on the host and on cards"):
+        running(mb.RefArray([1.0]))

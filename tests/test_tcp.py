@@ -13,8 +13,9 @@ import pytest
 from children import finish, start
 
 from mirabelle.arraytypes.distributed.communicators import Communicator
-from mirabelle.backends.tcp import Listener, connect, local_group
+from mirabelle.backends.tcp import Listener, connect, local_group, rendezvous
 from mirabelle.backends.tcp.collectives import tree
+from mirabelle.backends.tcp.rendezvous import DIGEST, GREETING, HELLO
 from mirabelle.dispatch.errors import CommunicationError, RemoteError
 
 
@@ -222,7 +223,7 @@ def test_different_statements_are_an_error():
 
     for found in on_ranks(2, program):
         assert isinstance(found, CommunicationError)
-        assert "where" in str(found) and "the same" in str(found)
+        assert "bytes expected" in str(found) and str(found).count("test_tcp.py:") == 2
 
 
 def test_a_lost_rank_is_noticed_by_all():
@@ -301,6 +302,47 @@ def test_strangers_are_sent_away():
     assert each([lambda c=c: c.allgather_object(c.rank) for c in group]) == [[0, 1, 2]] * 3
     for comm in group:
         comm.close()
+
+
+STRANGERS = {
+    "silent": lambda s: None,
+    "slow": lambda s: s.sendall(b"m"),
+    "garbage": lambda s: s.sendall(secrets.token_bytes(300)),
+    "half a greeting": lambda s: s.sendall(HELLO.pack(GREETING, 1, 3, b"x" * 16)[:-1]),
+    "a greeting without a proof": lambda s: s.sendall(HELLO.pack(GREETING, 1, 3, b"x" * 16)),
+    "a wrong proof": lambda s: s.sendall(HELLO.pack(GREETING, 1, 3, b"x" * 16) + b"y" * DIGEST),
+    "a rank that is none": lambda s: s.sendall(HELLO.pack(GREETING, 7, 3, b"x" * 16)),
+    "gone": lambda s: s.close(),
+}
+
+
+@pytest.mark.parametrize("what", STRANGERS)
+def test_strangers_keep_nobody_waiting(what):
+    """However many call and whatever they say: partners do not wait for them."""
+    token = secrets.token_bytes()
+    listeners = [Listener("127.0.0.1") for _ in range(3)]
+    addresses = [x.address for x in listeners]
+    strangers = [socket.create_connection(addresses[i % 2]) for i in range(40)]
+    for stranger in strangers:
+        STRANGERS[what](stranger)
+    began = time.monotonic()
+    group = none_failed(each([lambda r=r: connect(r, 3, addresses, token, listeners[r]) for r in range(3)]))
+    assert time.monotonic() - began < 4  # (one silent stranger used to take 5 s)
+    assert each([lambda c=c: c.allgather_object(c.rank) for c in group]) == [[0, 1, 2]] * 3
+    for end in (*group, *strangers):
+        end.close()
+
+
+def test_more_strangers_than_are_heard_at_once(monkeypatch):
+    monkeypatch.setattr(rendezvous, "CALLERS", 8)
+    token = secrets.token_bytes()
+    listeners = [Listener("127.0.0.1") for _ in range(2)]
+    addresses = [x.address for x in listeners]
+    strangers = [socket.create_connection(addresses[0]) for _ in range(100)]
+    group = none_failed(each([lambda r=r: connect(r, 2, addresses, token, listeners[r]) for r in range(2)]))
+    assert each([lambda c=c: c.allgather_object(c.rank) for c in group]) == [[0, 1]] * 2
+    for end in (*group, *strangers):
+        end.close()
 
 
 def test_another_token_is_not_joined():

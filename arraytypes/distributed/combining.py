@@ -18,6 +18,7 @@ from mirabelle.arraytypes.dense import force, settle
 from mirabelle.arraytypes.distributed import execution, gathering
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, everywhere, partition
+from mirabelle.arraytypes.distributed.marks import Unsaid, marked, mixed
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, in_order, whole_leaf
 from mirabelle.arraytypes.reductions import REDUCTIONS
@@ -64,7 +65,7 @@ def note(node: Reduced) -> None:
 class Term:
     """A reduction's term on this process, and between whom the terms are to be combined."""
 
-    __slots__ = ("comm", "family", "group", "local", "node", "partition", "reduction")
+    __slots__ = ("comm", "family", "group", "local", "mark", "node", "partition", "reduction")
 
     def __init__(
         self,
@@ -75,6 +76,7 @@ class Term:
         result: Partition,
         group: tuple[int, ...],
         reduction: Any,
+        mark: int = 0,
     ) -> None:
         self.node = node
         self.family = family
@@ -83,6 +85,8 @@ class Term:
         self.partition = result
         self.group = group
         self.reduction = reduction
+        # What all have to do alike (see marks.py). Compiled programs were compared before.
+        self.mark = mark or marked("reduction", reduction.name)
 
 
 def reduce(family: Any, node: Reduced) -> Leaf:
@@ -136,11 +140,11 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
             return None
         local = buffer.leaf
     comm = buffer.comm
-    key = "reduced", node.axes, node.keepdims, comm.rank
+    key = "reduced", node.axes, node.keepdims, comm.rank, node.reduction.name, node.dtype
     plan = part.cache.get(key)
     if plan is None:
-        plan = part.cache[key] = reduced_partition(part, node, comm.rank)
-    result, group, shape, regular = plan
+        plan = part.cache[key] = *reduced_partition(part, node, comm.rank), _marked(part, node)
+    result, group, shape, regular, mark = plan
     if not regular:
         return None
     made = Reduced(node.reduction, local, node.axes, node.keepdims, shape, node.dtype)
@@ -149,7 +153,7 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
     if group:
         if counters.active:
             counters.add(collectives=1)
-        value = combined(grouped(comm, group), family.inner, value, node.reduction)
+        value = combined(grouped(comm, group), family.inner, value, node.reduction, mark)
     return settle(node, whole_leaf(family, comm, result, value))
 
 
@@ -178,6 +182,15 @@ def reduced_partition(
     )
     made = partition(node.shape, part.mesh, tuple(splits))
     return made, _group(part, rank, divided), shape, not _has_empty(part)
+
+
+def _marked(part: Partition, node: Reduced) -> int:
+    """The mark of a reduction of something that is divided so."""
+    along = f"along {node.axes}" if len(node.axes) < len(part.shape) else "of all"
+    return marked(
+        "reduction", node.reduction.name, "to", node.dtype, along, "of an array of shape", part.shape,
+        Unsaid(repr((part.mesh, part.splits, node.keepdims))),
+    )  # fmt: skip
 
 
 # The references to an operand in `_alone` that only its reduction holds: that, the variable, the question.
@@ -245,7 +258,7 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
         values = [force(family.inner, r).view for r in made]
     frame.settle()
     return [
-        Term(n, family, comm, value, result, group, n.reduction)
+        Term(n, family, comm, value, result, group, n.reduction, _marked(target, n))
         for n, value, (result, group, _, _) in zip(nodes, values, plans, strict=True)
     ]
 
@@ -286,7 +299,7 @@ def combine(terms: list[Term]) -> None:
         if counters.active:
             counters.add(collectives=1)
         if len(bundle) == 1:
-            first.local = combined(comm, first.family.inner, first.local, first.reduction)
+            first.local = combined(comm, first.family.inner, first.local, first.reduction, first.mark)
         else:
             _together(comm, bundle)
 
@@ -307,7 +320,7 @@ def grouped(comm: Communicator, group: tuple[int, ...]) -> Communicator:
 SMALL_TERM = 1 << 14
 
 
-def combined(comm: Communicator, inner: Any, local: Any, reduction: Any) -> Any:
+def combined(comm: Communicator, inner: Any, local: Any, reduction: Any, mark: int) -> Any:
     """What the terms of all processes combine to, on each of them."""
     if comm.size == 1:
         return local
@@ -316,17 +329,17 @@ def combined(comm: Communicator, inner: Any, local: Any, reduction: Any) -> Any:
     carrier = comm.carrier(inner) if known and neutral is not None else None
     if not local.flags.c_contiguous:
         local = in_order(inner, local)
-    if carrier is not None and carrier.allreduce(local, reduction.name):
+    if carrier is not None and carrier.allreduce(local, reduction.name, mark):
         return local
-    return _gathered(comm, inner, local, reduction)
+    return _gathered(comm, inner, local, reduction, mark)
 
 
-def _gathered(comm: Communicator, inner: Any, local: Any, reduction: Any) -> Any:
+def _gathered(comm: Communicator, inner: Any, local: Any, reduction: Any, mark: int) -> Any:
     """The same by way of all terms on all processes, reduced by the local type in the order of ranks."""
     n = comm.size
     terms = inner._empty((n, *local.shape), local.dtype)
     inner._copy_into(terms[comm.rank, ...], local)
-    messages = Messages(comm, inner)
+    messages = Messages(comm, inner, mark)
     others = [q for q in range(n) if q != comm.rank]
     if local.size:
         messages.begin(dict.fromkeys(others, terms[comm.rank, ...]), {q: terms[q, ...] for q in others})
@@ -344,7 +357,8 @@ def _together(comm: Communicator, bundle: list[Term]) -> None:
     sizes = [m.nbytes for m in mine]
     parts = [np.empty(sum(sizes), np.uint8) for _ in range(comm.size)]
     parts[comm.rank] = np.concatenate([m.reshape(-1).view(np.uint8) for m in mine])
-    comm.allgather(parts[comm.rank], parts)
+    first, *others = [t.mark for t in bundle]
+    comm.allgather(parts[comm.rank], parts, mixed(first, *others))
     at = 0
     for t, m in zip(bundle, mine, strict=True):
         rows = np.stack([p[at : at + m.nbytes].view(m.dtype).reshape(m.shape) for p in parts])
@@ -364,7 +378,8 @@ def resolve(buffer: DBuffer) -> None:
         )
         if counters.active:
             counters.add(collectives=1)
-        local = combined(grouped(buffer.comm, group), buffer.inner, local, REDUCTIONS[op])
+        mark = marked("reduction", op, "of terms of shape", part.shape, Unsaid(repr((part.mesh, part.splits))))
+        local = combined(grouped(buffer.comm, group), buffer.inner, local, REDUCTIONS[op], mark)
     buffer.local = local
     buffer._leaf = None
     buffer.partition = partition(part.shape, part.mesh, part.splits)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.dispatch.errors import CommunicationError
 
 # How elements combine, by the name of the reduction.
@@ -27,6 +28,25 @@ UFUNCS: dict[str, np.ufunc] = {
     "any": np.logical_or,
     "all": np.logical_and,
 }
+
+
+# What operations are called that say no more of themselves.
+MESSAGES, GATHERING = marked("exchange of messages"), marked("gathering of parts")
+OBJECTS, BARRIER = marked("gathering of objects"), marked("barrier")
+
+
+def mark_of_reduction(op: str, data: Any) -> int:
+    """The mark of a reduction of views."""
+    key = op, data.dtype, data.shape
+    found = _reductions.get(key)
+    if found is None:
+        if len(_reductions) > 4096:
+            _reductions.clear()
+        found = _reductions[key] = marked("reduction", op, "of", data.dtype, "of shape", data.shape)
+    return found
+
+
+_reductions: dict[Any, int] = {}
 
 
 class Exchange:
@@ -48,18 +68,24 @@ class Repeated:
     They are the messages that `start` sends, whatever the other ends call.
     """
 
-    __slots__ = ("_comm", "_exchanges", "_under_way")
+    __slots__ = ("_comm", "_exchanges", "_marks", "_under_way")
 
     def __init__(
-        self, comm: Communicator, exchanges: Sequence[tuple[Mapping[int, Any], Mapping[int, Any]]]
+        self,
+        comm: Communicator,
+        exchanges: Sequence[tuple[Mapping[int, Any], Mapping[int, Any]]],
+        marks: Sequence[int],
     ) -> None:
         self._comm = comm
         self._exchanges = exchanges
+        self._marks = marks
         self._under_way: list[Exchange] = []
 
     def start(self) -> None:
         """Send what is in the memory now."""
-        self._under_way = [self._comm.start(*e) for e in self._exchanges]
+        self._under_way = [
+            self._comm.start(*e, mark) for e, mark in zip(self._exchanges, self._marks, strict=True)
+        ]
 
     def wait(self) -> None:
         """Wait until all messages have arrived."""
@@ -95,10 +121,11 @@ class Communicator:
         """Can views of this type be sent and received as they are? (Others go by way of the host.)"""
         return issubclass(kind, np.ndarray)
 
-    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int = MESSAGES) -> Exchange:
         """Send contiguous views to ranks, and have others filled from ranks: {rank: view} each.
 
-        Both ends know the sizes. A rank may appear on both sides; messages to oneself are not allowed.
+        Both ends know the sizes. A rank may appear on both sides; messages to oneself are not allowed. What is
+        sent with another mark (see marks.py), or of another size, raises a CommunicationError on both ends.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement start.")
 
@@ -108,13 +135,15 @@ class Communicator:
 
     # What follows from it
 
-    def repeated(self, exchanges: Sequence[tuple[Mapping[int, Any], Mapping[int, Any]]]) -> Repeated:
+    def repeated(
+        self, exchanges: Sequence[tuple[Mapping[int, Any], Mapping[int, Any]]], marks: Sequence[int] = ()
+    ) -> Repeated:
         """Exchanges, each as `start` takes it, that are to be started together again and again."""
-        return Repeated(self, exchanges)
+        return Repeated(self, exchanges, marks or [MESSAGES] * len(exchanges))
 
-    def exchange(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> None:
+    def exchange(self, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int = MESSAGES) -> None:
         """`start`, and wait."""
-        self.start(sends, receives).wait()
+        self.start(sends, receives, mark).wait()
 
     def bcast_object(self, x: Any, root: int = 0) -> Any:
         """A small Python object of one member, on all of them."""
@@ -124,28 +153,30 @@ class Communicator:
         """Wait until all members are here."""
         self.allgather_object(None)
 
-    def allgather(self, mine: Any, parts: Sequence[Any]) -> None:
+    def allgather(self, mine: Any, parts: Sequence[Any], mark: int = GATHERING) -> None:
         """Fill `parts[r]` with what rank r gives as `mine`; parts[rank] is filled by the caller."""
         others = [r for r in range(self.size) if r != self.rank]
-        self.exchange(dict.fromkeys(others, mine), {r: parts[r] for r in others})
+        self.exchange(dict.fromkeys(others, mine), {r: parts[r] for r in others}, mark)
 
     def broadcast(self, data: Any, root: int) -> None:
         """Fill a view with that of the same shape on `root`."""
+        mark = marked("broadcast from rank", root)
         if self.rank == root:
-            self.exchange({r: data for r in range(self.size) if r != root}, {})
+            self.exchange({r: data for r in range(self.size) if r != root}, {}, mark)
         else:
-            self.exchange({}, {root: data})
+            self.exchange({}, {root: data}, mark)
 
-    def allreduce(self, data: Any, op: str) -> bool:
+    def allreduce(self, data: Any, op: str, mark: int = 0) -> bool:
         """Replace the elements of a view by those of all members combined. All members get the same bits.
 
-        False where the engine cannot: nothing has happened then, on any member.
+        False where the engine cannot: nothing has happened then, on any member. `mark` says more of what is
+        reduced than the operation and the view do.
         """
         ufunc = UFUNCS.get(op)
         if ufunc is None or not isinstance(data, np.ndarray):
             return False
         parts = [data if r == self.rank else np.empty_like(data) for r in range(self.size)]
-        self.allgather(data, parts)
+        self.allgather(data, parts, mark or mark_of_reduction(op, data))
         total = parts[0].copy() if self.rank == 0 else parts[0]
         for part in parts[1:]:
             ufunc(total, part, out=total, casting="unsafe")
@@ -231,14 +262,14 @@ class Alone(Communicator):
     def takes(self, kind: type) -> bool:
         return True
 
-    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int = MESSAGES) -> Exchange:
         assert not sends and not receives
         return Exchange()
 
     def allgather_object(self, x: Any) -> list[Any]:
         return [x]
 
-    def allreduce(self, data: Any, op: str) -> bool:
+    def allreduce(self, data: Any, op: str, mark: int = 0) -> bool:
         return True
 
 
@@ -255,10 +286,12 @@ class Part(Communicator):
     def takes(self, kind: type) -> bool:
         return self.whole.takes(kind)
 
-    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int = MESSAGES) -> Exchange:
         ranks = self.ranks
         return self.whole.start(
-            {ranks[r]: view for r, view in sends.items()}, {ranks[r]: view for r, view in receives.items()}
+            {ranks[r]: view for r, view in sends.items()},
+            {ranks[r]: view for r, view in receives.items()},
+            mark,
         )
 
     def allgather_object(self, x: Any) -> list[Any]:

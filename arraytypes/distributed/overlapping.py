@@ -309,7 +309,7 @@ def _begin(transfer: Transfer, view: DView) -> tuple[Messages, list[Any]]:
     """Start the messages of a transfer; the views where its boxes will be, in the order they come."""
     buffer = view.buffer
     inner = buffer.inner
-    messages = Messages(buffer.comm, inner)
+    messages = Messages(buffer.comm, inner, transfer.marked(view.dtype))
     outgoing = {q: transfer._packed(buffer, inner, b, view.dtype) for q, b in transfer.sends.items()}
     incoming: dict[int, Any] = {}
     landed: list[Any] = []

@@ -27,6 +27,7 @@ from mirabelle.arraytypes.distributed.layouts import (
     partition,
     runs,
 )
+from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.arraytypes.distributed.moving import in_partition
 from mirabelle.arraytypes.distributed.routines import gathering_routine
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer, boxes, volume
@@ -178,7 +179,8 @@ def _terms(
     if counters.active:
         counters.add(collectives=1)
     if free is None or term.nbytes <= SMALL_RESULT:
-        local = combined(grouped(comm, group), inner, term, REDUCTIONS["sum"])
+        mark = marked("sum of the terms of a product, of shape", term.shape)
+        local = combined(grouped(comm, group), inner, term, REDUCTIONS["sum"], mark)
         return family._of_local(comm, whole, local)  # type: ignore[no-any-return]
     pieces = runs([whole.shape[free] * i // mesh[axis] for i in range(mesh[axis] + 1)])
     splits = list(whole.splits)

@@ -21,6 +21,7 @@ from mirabelle.arraytypes.distributed.lines import (
     regular,
     replicated,
 )
+from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.arraytypes.distributed.routines import together
 from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.reductions import REDUCTIONS
@@ -53,7 +54,7 @@ def summed(view: DView, local: Any, op: str = "sum") -> Any:
     """The local arrays of all processes combined, on each of them."""
     comm = view.buffer.comm
     group = grouped(comm, tuple(range(comm.size)))
-    return combined(group, view.family.inner, local, REDUCTIONS[op])
+    return combined(group, view.family.inner, local, REDUCTIONS[op], marked("search:", op, "of", view.shape))
 
 
 @distributed_routine("around")

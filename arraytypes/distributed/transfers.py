@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.distributed.communicators import Communicator, Exchange
+from mirabelle.arraytypes.distributed import marks
+from mirabelle.arraytypes.distributed.communicators import MESSAGES, Communicator, Exchange
 from mirabelle.arraytypes.distributed.layouts import Pieces, intersected
 from mirabelle.arraytypes.distributed.views import DBuffer, Map
 from mirabelle.dispatch import counters
+from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.settings import settings
 
 Box = tuple[tuple[int, int], ...]
@@ -29,7 +31,7 @@ class Transfer:
     `needs[q]` is what process q needs, for each dimension of the view; None for nothing.
     """
 
-    __slots__ = ("_needs", "map", "own", "rank", "receives", "sends", "shape", "size")
+    __slots__ = ("_marks", "_needs", "_words", "map", "own", "rank", "receives", "sends", "shape", "size")
 
     def __init__(
         self, source: Map, needs: list[tuple[Pieces, ...] | None], rank: int, missing: bool = False
@@ -37,6 +39,12 @@ class Transfer:
         base = source.base
         size = base.size
         self.map, self.rank, self.size = source, rank, size
+        # What is moved from where to where, as all processes have to see it alike.
+        self._words = (
+            f"an array of shape {base.shape}" + (f" as {source.shape}" if source.shape != base.shape else ""),
+            marks.Unsaid(repr((base.mesh, base.splits, source.axes, source.starts, source.steps, needs))),
+        )
+        self._marks: dict[np.dtype, int] = {}
         mine = self._needs = needs[rank]
         # The shape of what this process is given.
         self.shape = tuple(sum(b - a for a, b in held) for held in mine) if mine is not None else None
@@ -99,7 +107,7 @@ class Transfer:
         sends = {q: b for q, b in self.sends.items() if to is None or q in to}
         receives = {q: b for q, b in self.receives.items() if of is None or q in of}
         outgoing = {q: self._packed(buffer, inner, b, dtype) for q, b in sends.items()}
-        messages = Messages(buffer.comm, inner)
+        messages = Messages(buffer.comm, inner, self.marked(dtype))
         incoming: dict[int, Any] = {}
         for q, found in receives.items():
             part = self._target(out, found[0]) if len(found) == 1 else None
@@ -114,6 +122,13 @@ class Transfer:
             for box in self.own:
                 inner._copy_into(self._target(out, box), self.map.shows(buffer.local, self.rank, box))
         return messages
+
+    def marked(self, dtype: np.dtype) -> int:
+        """The mark of moving elements of a dtype."""
+        found = self._marks.get(dtype)
+        if found is None:
+            found = self._marks[dtype] = marks.marked("moving of elements", dtype, "of", *self._words)
+        return found
 
     def _packed(self, buffer: DBuffer, inner: Any, found: list[Box], dtype: np.dtype) -> Any:
         """What goes to one process, one place after the other."""
@@ -170,26 +185,29 @@ def volume(box: Box) -> int:
     return math.prod(b - a for a, b in box)
 
 
-def agreed(comm: Communicator, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> None:
+def agreed(
+    comm: Communicator, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int = MESSAGES
+) -> None:
     """Compare on all processes what each sends and what the others expect of it."""
-    said = comm.allgather_object(tuple({q: v.nbytes for q, v in s.items()} for s in (sends, receives)))
-    for p, (sent, _) in enumerate(said):
-        for q, (_, expected) in enumerate(said):
+    mine = tuple({q: v.nbytes for q, v in s.items()} for s in (sends, receives))
+    said = comm.allgather_object((*mine, marks.doing(mark)))
+    for p, (sent, _, here) in enumerate(said):
+        for q, (_, expected, there) in enumerate(said):
             if sent.get(q, 0) != expected.get(p, 0):
-                raise AssertionError(
-                    f"Rank {p} sends {sent.get(q, 0)} bytes to rank {q}, which expects {expected.get(p, 0)}. "
-                    "The processes have come to different plans: this is a mistake in mirabelle. Please "
-                    "report it with the program."
+                sizes = f"{sent.get(q, 0)} bytes for rank {q}", f"it expects {expected.get(p, 0)} of rank {p}"
+                raise CommunicationError(
+                    marks.difference(p, f"{here} ({sizes[0]})", q, f"{there} ({sizes[1]})")
                 )
 
 
 class Messages:
     """Views on their way between processes: through the host where the engine does not take their type."""
 
-    __slots__ = ("_exchange", "_staged", "after", "comm", "inner")
+    __slots__ = ("_exchange", "_staged", "after", "comm", "inner", "mark")
 
-    def __init__(self, comm: Communicator, inner: Any) -> None:
+    def __init__(self, comm: Communicator, inner: Any, mark: int = MESSAGES) -> None:
         self.comm = comm
+        self.mark = mark
         self.inner = inner
         self.after: list[tuple[Transfer, Any, Any, list[Box]]] = []
         self._staged: list[tuple[Any, np.ndarray]] = []
@@ -197,7 +215,7 @@ class Messages:
 
     def begin(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> None:
         if settings.check_collectives:
-            agreed(self.comm, sends, receives)
+            agreed(self.comm, sends, receives, self.mark)
         if counters.active and sends:
             counters.add(messages=len(sends), bytes_sent=sum(v.nbytes for v in sends.values()))
         if not sends and not receives:
@@ -210,7 +228,7 @@ class Messages:
             self._staged = [(receives[q], landed[q]) for q in receives]
             receives = landed
             carrier = comm
-        self._exchange = carrier.start(sends, receives)
+        self._exchange = carrier.start(sends, receives, self.mark)
 
     def finish(self) -> None:
         """Wait for what comes, and put it where it belongs."""

@@ -106,6 +106,7 @@ class _Halo(shortcuts.Statement):
         # What comes from others, in the order in which `overlapped` has it sent.
         arrived: dict[Any, list[np.ndarray]] = {}
         exchanges: list[Any] = []
+        marks: list[int] = []
         sent: list[Any] = []
         for key, view in views.items():
             transfer = plan.transfers.get(key[1])
@@ -131,10 +132,11 @@ class _Halo(shortcuts.Statement):
                     at += n
             if sends or receives:
                 exchanges.append((sends, receives))
+                marks.append(transfer.marked(view.dtype))
         large = any(v.nbytes > EAGER_BYTES for parts in arrived.values() for v in parts)
         inner = plan.slabs if large else [plan.inner_box]
         boxes = [self._box(box, arrived) for box in [*inner, *plan.edges]]
-        messages = comm.repeated(exchanges)
+        messages = comm.repeated(exchanges, marks)
         pattern = _in_c.Statement(
             0, 0, 0, 1, [0], 0, target.shape, target.strides, target.dtype, "C",
             [item.said() for item in self.items], None, None, False,

@@ -6,13 +6,12 @@ on each side, and not by a later one that hangs or receives what was meant for a
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.distributed.marks import call_site
 from mirabelle.backends.mpi.devices import count_bytes
 from mirabelle.backends.mpi.waiting import wait_until
 from mirabelle.backends.mpi.watch import TAGS
@@ -21,8 +20,6 @@ from mirabelle.dispatch.settings import settings
 
 # Bytes of what is compared: the number, the operation and the place, one a line.
 RECORD = 1024
-# Modules between the user's line and ours.
-_BETWEEN = ("mirabelle", "plum", "contextlib", "functools", "threading", "concurrent")
 
 
 def compare(
@@ -98,19 +95,6 @@ def compare(
     )
 
 
-def call_site() -> str:
-    """The line of the program from which mirabelle was entered."""
-    frame: FrameType | None = sys._getframe(1)
-    last = frame
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        file = frame.f_code.co_filename
-        if module.partition(".")[0] not in _BETWEEN and not file.startswith("<mirabelle "):
-            return f"{file}:{frame.f_lineno}"
-        last, frame = frame, frame.f_back
-    return f"{last.f_code.co_filename}:{last.f_lineno}" if last else "an unknown place"
-
-
 def _size(side: Mapping[int, Any], rank: int) -> int:
     return count_bytes(side[rank]) if rank in side else 0
 
@@ -132,9 +116,10 @@ def _difference(
     if here[:3] == there[:3]:
         sent, expected = sizes[rank]
         return (
-            f"Ranks {comm.rank} and {rank} disagree about their messages in {_shown(here)}: rank {comm.rank} "
-            f"sends {sent} bytes where {there[4]} are expected, and expects {expected} where {there[3]} are "
-            "sent. Both must be worked out from what all ranks know alike: layouts, shapes and dtypes."
+            f"Ranks disagree about their messages. Rank {comm.rank}: {_shown(here)}. Rank {rank}: "
+            f"{_shown(there)}. Rank {comm.rank} sends {sent} bytes where {there[4]} are expected, and expects "
+            f"{expected} where {there[3]} are sent. Both must be worked out from what all ranks know alike: "
+            "layouts, shapes and dtypes."
         )
     return (
         f"Ranks are about to do different things. Rank {comm.rank}: {_shown(here)}. Rank {rank}: "

@@ -20,13 +20,24 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.distributed.communicators import UFUNCS, Communicator, Exchange, Repeated
+from mirabelle.arraytypes.distributed.communicators import (
+    BARRIER,
+    GATHERING,
+    MESSAGES,
+    OBJECTS,
+    UFUNCS,
+    Communicator,
+    Exchange,
+    Repeated,
+    mark_of_reduction,
+)
+from mirabelle.arraytypes.distributed.marks import marked, named
 from mirabelle.backends.mpi import devices
 from mirabelle.backends.mpi.checking import compare
 from mirabelle.backends.mpi.environment import library
 from mirabelle.backends.mpi.slots import Kept, Slots
 from mirabelle.backends.mpi.waiting import MPIExchange
-from mirabelle.backends.mpi.watch import Watch
+from mirabelle.backends.mpi.watch import MARKS, Watch
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.settings import settings
 
@@ -75,46 +86,57 @@ class MPICommunicator(Communicator):
     def takes(self, kind: type) -> bool:
         return issubclass(kind, np.ndarray) or devices.takes(kind)
 
-    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int = MESSAGES) -> Exchange:
         if settings.check_collectives:
-            compare(self, "exchange of messages", sends, receives)
-        return self._start(sends, receives)
+            compare(self, named(mark), sends, receives)
+        return self._start(sends, receives, mark)
 
-    def _start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+    def _start(self, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int) -> Exchange:
         watch = self.watch
         if watch.trouble is not None:
             raise watch.refusal()
         watch.threads.add(get_ident())
+        watch.doing = mark
         members, tags, byte = self.members, watch.tags, self._byte
         requests: list[Any] = []
+        came: list[tuple[int, Any, int, int]] = []
         nbytes = 0
         for call, side in ((self._irecv, receives), (self._isend, sends)):
             for r, view in side.items():
                 to = members[r]
-                if type(view) is np.ndarray:
-                    size = view.nbytes
-                    if 0 < size <= PIECE:
-                        nbytes += size
-                        try:
-                            requests.append(call((view, byte), to, tags[to]))
-                            continue
-                        except ValueError:  # NumPy does not show all dtypes as memory: datetime64, say
-                            pass
+                size = view.nbytes if type(view) is np.ndarray else devices.count_bytes(view)
+                if not size:
+                    continue
+                said = memoryview(bytearray(16)).cast("q")
+                if side is receives:
+                    came.append((to, said, mark, size))
                 else:
-                    size = devices.count_bytes(view)
-                if size:
-                    requests.extend(call((piece, byte), to, tags[to]) for piece in _pieces(view, size))
+                    said[0], said[1] = mark, size
+                requests.append(call((said, byte), to, tags[to] + MARKS))
+                if type(view) is np.ndarray and size <= PIECE:
+                    nbytes += size
+                    try:
+                        requests.append(call((view, byte), to, tags[to]))
+                        continue
+                    except ValueError:  # NumPy does not show all dtypes as memory: datetime64, say
+                        pass
+                requests.extend(call((piece, byte), to, tags[to]) for piece in _pieces(view, size))
         if not requests:
             return _NOTHING
-        return MPIExchange(requests, watch, _Partners(members, sends, receives), nbytes)
+        exchange = MPIExchange(requests, watch, _Partners(members, sends, receives), nbytes)
+        exchange.came = came
+        return exchange
 
-    def repeated(self, exchanges: Sequence[tuple[Mapping[int, Any], Mapping[int, Any]]]) -> Repeated:
+    def repeated(
+        self, exchanges: Sequence[tuple[Mapping[int, Any], Mapping[int, Any]]], marks: Sequence[int] = ()
+    ) -> Repeated:
+        marks = marks or [MESSAGES] * len(exchanges)
         views = [view for e in exchanges for side in e for view in side.values()]
         if settings.check_collectives or not all(
             type(v) is np.ndarray and v.flags.c_contiguous and v.ndim and 0 < v.nbytes <= PIECE for v in views
         ):
-            return Repeated(self, exchanges)
-        return Kept(self, exchanges)
+            return Repeated(self, exchanges, marks)
+        return Kept(self, exchanges, marks)
 
     def hurry(self) -> None:
         self.mpi.Iprobe()
@@ -131,17 +153,17 @@ class MPICommunicator(Communicator):
             slots = self._slots(SLOT, _BYTES)
             rows = slots.rows
             _fill(rows[self.rank], text)
-            slots.swap()
+            slots.swap(OBJECTS)
         else:
             rows = list(np.zeros((self.size, SLOT), np.uint8))
             _fill(rows[self.rank], text)
-            self._allgather(rows[self.rank], rows)
+            self._allgather(rows[self.rank], rows, OBJECTS)
         # What did not fit into a slot.
         beyond = [_LENGTH.unpack_from(row.data)[0] - ROOM for row in rows]
         rests = {r: np.empty(beyond[r], np.uint8) for r in self._others if beyond[r] > 0}
         mine = np.frombuffer(text, np.uint8)[ROOM:]
         if rests or len(mine):
-            self._start(dict.fromkeys(self._others, mine), rests).wait()
+            self._start(dict.fromkeys(self._others, mine), rests, OBJECTS).wait()
         return [x if r == self.rank else _read(rows[r], rests.get(r)) for r in range(self.size)]
 
     def bcast_object(self, x: Any, root: int = 0) -> Any:
@@ -155,12 +177,13 @@ class MPICommunicator(Communicator):
             text = pickle.dumps(x)
             _fill(slot, text)
             rest = np.frombuffer(text, np.uint8)[ROOM:]
-        self._broadcast(slot, root)
+        mark = marked("sharing of an object of rank", root)
+        self._broadcast(slot, root, mark)
         beyond = _LENGTH.unpack_from(slot.data)[0] - ROOM
         if beyond > 0:
             if rest is None:
                 rest = np.empty(beyond, np.uint8)
-            self._broadcast(rest, root)
+            self._broadcast(rest, root, mark)
         return x if self.rank == root else _read(slot, rest)
 
     def _slots(self, nbytes: int, dtype: np.dtype) -> Slots:
@@ -180,42 +203,44 @@ class MPICommunicator(Communicator):
             compare(self, "barrier")
         if self.size < MANY:
             if self.size > 1:
-                self._slots(1, _BYTES).swap()
+                self._slots(1, _BYTES).swap(BARRIER)
             return
-        if self._run("Ibarrier"):
+        if self._run("Ibarrier", BARRIER):
             return
         # After k steps each has heard, by way of others, from the 2**k ranks before it.
         token, step = np.zeros(1, np.uint8), 1
         while step < self.size:
             after, before = (self.rank + step) % self.size, (self.rank - step) % self.size
-            self._start({after: token}, {before: np.empty(1, np.uint8)}).wait()
+            self._start({after: token}, {before: np.empty(1, np.uint8)}, BARRIER).wait()
             step *= 2
 
-    def allgather(self, mine: Any, parts: Sequence[Any]) -> None:
+    def allgather(self, mine: Any, parts: Sequence[Any], mark: int = GATHERING) -> None:
         if settings.check_collectives:
-            compare(self, "gathering of parts")
-        self._allgather(mine, parts)
+            compare(self, named(mark))
+        self._allgather(mine, parts, mark)
 
-    def _allgather(self, mine: Any, parts: Sequence[Any]) -> None:
+    def _allgather(self, mine: Any, parts: Sequence[Any], mark: int) -> None:
         sizes = [devices.count_bytes(p) for p in parts] if self.size >= MANY else []
         if sizes and sum(sizes) <= SLOT * self.size and type(mine) is np.ndarray:
             # Of small ones the number of steps counts, and copying does not.
             places = np.cumsum([0, *sizes])
             whole = np.empty(places[-1], np.uint8)
-            if self._run("Iallgatherv", [_bytes_of(mine), self._byte], [whole, sizes, places[:-1], self._byte]):
+            sent = [_bytes_of(mine), self._byte]
+            if self._run("Iallgatherv", mark, sent, [whole, sizes, places[:-1], self._byte]):
                 for r in self._others:
                     _bytes_of(parts[r])[...] = whole[places[r] : places[r + 1]]
                 return
-        self._start(dict.fromkeys(self._others, mine), {r: parts[r] for r in self._others}).wait()
+        self._start(dict.fromkeys(self._others, mine), {r: parts[r] for r in self._others}, mark).wait()
 
     def broadcast(self, data: Any, root: int) -> None:
+        mark = marked("broadcast of", devices.count_bytes(data), "bytes from rank", root)
         if settings.check_collectives:
-            compare(self, f"broadcast from rank {root}, {devices.count_bytes(data)} bytes")
-        self._broadcast(data, root)
+            compare(self, named(mark))
+        self._broadcast(data, root, mark)
 
-    def _broadcast(self, data: Any, root: int) -> None:
+    def _broadcast(self, data: Any, root: int, mark: int) -> None:
         small = type(data) is np.ndarray and 0 < data.nbytes <= PIECE
-        if small and self._run("Ibcast", [_bytes_of(data), self._byte], root):
+        if small and self._run("Ibcast", mark, [_bytes_of(data), self._byte], root):
             return
         # A tree: who has it gives it to the rank half as far away as the last time.
         place = (self.rank - root) % self.size
@@ -223,40 +248,42 @@ class MPICommunicator(Communicator):
         while step < self.size and not place & step:
             step *= 2
         if place:
-            self._start({}, {(self.rank - step) % self.size: data}).wait()
+            self._start({}, {(self.rank - step) % self.size: data}, mark).wait()
         steps = [1 << k for k in range(step.bit_length() - 1) if place + (1 << k) < self.size]
-        self._start({(self.rank + k) % self.size: data for k in reversed(steps)}, {}).wait()
+        self._start({(self.rank + k) % self.size: data for k in reversed(steps)}, {}, mark).wait()
 
-    def allreduce(self, data: Any, op: str) -> bool:
+    def allreduce(self, data: Any, op: str, mark: int = 0) -> bool:
         if type(data) is not np.ndarray or not _combines(op, data.dtype):
             return False
+        mark = mark or mark_of_reduction(op, data)
         if settings.check_collectives:
-            compare(self, f"reduction {op!r} of {data.nbytes} bytes of {data.dtype}")
+            compare(self, named(mark))
         if self.size == 1 or data.size == 0:
             return True
         if data.nbytes <= SMALL and self.size < MANY:
             slots = self._slots(data.nbytes, data.dtype)
             slots.rows[self.rank].reshape(data.shape)[...] = data
-            slots.swap()
+            slots.swap(mark)
             _combine(UFUNCS[op], [row.reshape(data.shape) for row in slots.rows], data)
             return True
         flat = data.reshape(-1) if data.flags.c_contiguous else data.T.reshape(-1)
         how = _mpi_operation(op, flat.dtype) if self.size >= MANY and flat.size < 1 << 31 else None
-        if how is None or not self._run("Iallreduce", library().IN_PLACE, flat, how):
-            self._reduce_in_parts(flat, UFUNCS[op])
+        if how is None or not self._run("Iallreduce", mark, library().IN_PLACE, flat, how):
+            self._reduce_in_parts(flat, UFUNCS[op], mark)
         return True
 
-    def _reduce_in_parts(self, flat: np.ndarray, ufunc: np.ufunc) -> None:
+    def _reduce_in_parts(self, flat: np.ndarray, ufunc: np.ufunc, mark: int) -> None:
         """Each member combines one part of all, and gives it to the others."""
         n, rank = flat.size, self.rank
         parts = [flat[n * r // self.size : n * (r + 1) // self.size] for r in range(self.size)]
         gathered = np.empty((self.size, parts[rank].size), flat.dtype)
         gathered[rank] = parts[rank]
-        self._start({r: parts[r] for r in self._others}, {r: gathered[r] for r in self._others}).wait()
+        incoming = {r: gathered[r] for r in self._others}
+        self._start({r: parts[r] for r in self._others}, incoming, mark).wait()
         _combine(ufunc, list(gathered), parts[rank])
-        self._allgather(parts[rank], parts)
+        self._allgather(parts[rank], parts, mark)
 
-    def _run(self, name: str, *arguments: Any) -> bool:
+    def _run(self, name: str, mark: int, *arguments: Any) -> bool:
         """Run one of MPI's collective operations, where they are used."""
         if self.size < MANY:
             return False
@@ -268,6 +295,14 @@ class MPICommunicator(Communicator):
         comm = watch.collectives[self.members]
         if comm is None:
             return False
+        # MPI's own operations cannot tell whether all mean the same: that is asked before.
+        watch.doing = mark
+        both = np.array([mark, ~mark])
+        request = comm.Iallreduce(library().IN_PLACE, both, library().MAX)
+        MPIExchange([request], watch, self.members).wait()
+        if both[0] != mark or both[1] != ~mark:
+            other = int(both[0]) if both[0] != mark else ~int(both[1])
+            raise watch.differing(next(m for m in self.members if m != watch.rank), other)
         MPIExchange([getattr(comm, name)(*arguments)], watch, self.members).wait()
         return True
 
@@ -276,7 +311,9 @@ class MPICommunicator(Communicator):
         # Making one waits without looking at failures: so first see that all are here, and unharmed.
         harmed = np.zeros((self.size, 1), np.uint8)
         harmed[self.rank] = any(self.watch.tags[m] for m in self.members)
-        self._start(dict.fromkeys(self._others, harmed[self.rank]), {r: harmed[r] for r in self._others}).wait()
+        self._start(
+            dict.fromkeys(self._others, harmed[self.rank]), {r: harmed[r] for r in self._others}, GATHERING
+        ).wait()
         if harmed.any():
             return None
         whole = self.mpi.Get_group()

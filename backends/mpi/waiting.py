@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.distributed.communicators import Exchange
@@ -71,7 +71,7 @@ def wait_until(
 class MPIExchange(Exchange):
     """Messages on their way, by their requests. (A request keeps the memory that it reads or fills.)"""
 
-    __slots__ = ("nbytes", "partners", "requests", "watch")
+    __slots__ = ("came", "nbytes", "partners", "requests", "watch")
 
     def __init__(self, requests: list[Any], watch: Any, partners: Iterable[int], nbytes: int = 0) -> None:
         self.requests = requests
@@ -79,6 +79,8 @@ class MPIExchange(Exchange):
         # Who is waited for.
         self.partners = partners
         self.nbytes = nbytes
+        # Marks that come beside the messages: from whom, where they will be, and what they and sizes should be.
+        self.came: Sequence[tuple[int, Any, int, int]] = ()
 
     def done(self) -> bool:
         if self.requests:
@@ -88,6 +90,7 @@ class MPIExchange(Exchange):
             except self.watch.MPIError as e:
                 raise self._explained(e) from e
             self.requests = []
+            self._compare()
         return True
 
     def wait(self) -> None:
@@ -107,6 +110,13 @@ class MPIExchange(Exchange):
             self.abandon()
             raise
         self.requests = []
+        self._compare()
+
+    def _compare(self) -> None:
+        """Was what came meant for this?"""
+        for member, said, mark, nbytes in self.came:
+            if said[0] != mark or said[1] != nbytes:
+                raise self.watch.differing(member, said[0], mark, said[1], nbytes)
 
     def _look(self) -> None:
         self.watch.look(tuple(self.partners))
@@ -123,11 +133,11 @@ class MPIExchange(Exchange):
         for _ in range(20):
             self._look()
             time.sleep(LOOK)
-        return CommunicationError(
-            f"MPI could not deliver messages between this rank and ranks {list(self.partners)}: {error}. If "
-            "they were cut off, the two ends disagree about what is sent, as after a collective operation that "
-            "not all ranks took part in: MIRABELLE_CHECK_COLLECTIVES=1 finds it."
-        )
+        # Else they were cut off: the two ends disagree about what is sent.
+        others = [m for m in self.partners if m != self.watch.rank]
+        if others:
+            return self.watch.differing(others[0], 0)
+        return CommunicationError(f"MPI could not deliver messages of this rank: {error}.")
 
     def __del__(self) -> None:
         if self.requests and not sys.is_finalizing():

@@ -16,18 +16,22 @@ import time
 import traceback
 from typing import Any
 
+from mirabelle.arraytypes.distributed import marks
 from mirabelle.backends.mpi.environment import library
 from mirabelle.backends.mpi.waiting import wait_until
 from mirabelle.dispatch.errors import CommunicationError, RemoteError
 
-# What messages of the channel are: a failure, the end of a program, a word of `settle`.
-FAILED, ENDED, WORD = 1, 2, 3
+# What messages of the channel are: a failure, the end of a program, a word of `settle`,
+# and what a rank does, where programs differ.
+FAILED, ENDED, WORD, DIFFERS = 1, 2, 3, 4
 # Characters of a traceback that are sent: its end says what happened.
 LONGEST = 12_000
 # Seconds in which messages of a process that has ended may still arrive.
 LAST_MESSAGES = 1.0
-# Tags of messages are below this; as many again are for comparing operations. Every MPI offers 32767.
-TAGS = 16_000
+# Tags of messages are below this; as many again are for comparing operations, and for the marks of messages.
+# Every MPI offers 32767.
+TAGS = 10_000
+MARKS = 2 * TAGS
 
 # One for each communicator that was made from one of mpi4py's, in the order in which they were made.
 watches: list[Watch] = []
@@ -61,6 +65,9 @@ class Watch:
         # By the rank: what it failed at, each with its number; when it was heard to end; the words it said
         # in `settle`; and how many failures were heard from and told to it.
         self._failures: dict[int, list[tuple[int, str]]] = {}
+        # What others said that they do, where programs differ; the mark of what was begun here last.
+        self._differences: dict[int, list[tuple[int, tuple[int, str]]]] = {}
+        self.doing = marks.marked("exchange of messages")
         self._ended: dict[int, float] = {}
         self._words: dict[int, list[Any]] = {}
         self._heard = [0] * self.size
@@ -111,6 +118,9 @@ class Watch:
                 if kind == FAILED:
                     self._heard[rank] += 1
                     self._failures.setdefault(rank, []).append((self._heard[rank], said))
+                elif kind == DIFFERS:
+                    self._heard[rank] += 1
+                    self._differences.setdefault(rank, []).append((self._heard[rank], said))
                 elif kind == ENDED:
                     self._ended.setdefault(rank, time.perf_counter())
                 else:
@@ -128,7 +138,52 @@ class Watch:
                 text,
             )
             raise self.refusal()
+        if self._differences:
+            raise self.differing(next(iter(self._differences)))
         self.look_for_ends(members)
+
+    def differing(
+        self, member: int, theirs: int = 0, mark: int = 0, sent: int = 0, expected: int = 0
+    ) -> CommunicationError:
+        """What to raise where another rank does something else: all are told, and it says what it does.
+
+        `theirs` is the mark that came, if one did, where `mark` was expected; or else so many bytes.
+        """
+        mine = mark or self.doing
+        here = marks.doing(mine)
+        there = f"{marks.named(theirs)}, and {marks.UNHEARD}" if theirs else marks.UNHEARD
+        if theirs and theirs == mark:
+            here, there = f"{here} ({expected} bytes expected)", f"it sent {sent} bytes, and {marks.UNHEARD}"
+        for r in range(self.size):
+            if r != self.rank:
+                self._told[r] += 1
+                self._sending.append(self.channel.isend((mine, here), r, DIFFERS))
+        until = time.perf_counter() + marks.ANSWER
+        while (
+            other := self._who_differs(member, mine if theirs != mine else 0)
+        ) is None and member not in self._failures:
+            self.listen()
+            if member in self._ended or time.perf_counter() > until:
+                break
+            time.sleep(1e-3)
+        if other is not None:
+            member, there = other
+        elif member in self._failures:
+            there = f"it failed:\n\n{self._failures[member][0][1]}"
+        elif member in self._differences:
+            there = self._differences[member][0][1][1]
+        elif member in self._ended:
+            there = f"{there}; it has ended its program"
+        self.trouble = CommunicationError(marks.difference(self.rank, here, member, there))
+        return self.refusal()
+
+    def _who_differs(self, first: int, mine: int) -> tuple[int, str] | None:
+        """A rank that has said that it does something else; of those who hear of it, some do the same."""
+        for rank in (first, *self._differences):
+            for _, (mark, said) in self._differences.get(rank, ()):
+                if mark != mine:
+                    return rank, said
+        return None
 
     def look_for_ends(self, members: tuple[int, ...]) -> None:
         """Raise if one of these members has ended, and nothing more can come from it."""
@@ -181,9 +236,10 @@ class Watch:
             # way; later ones to what the rank has gone on to, while this one waits for others.
             told = words[r][2]
             self._wait(lambda r=r, told=told: self._heard[r] >= told, r)
-            self._failures[r] = [f for f in self._failures.get(r, ()) if f[0] > told]
-            if not self._failures[r]:
-                del self._failures[r]
+            for said in (self._failures, self._differences):
+                said[r] = [f for f in said.get(r, ()) if f[0] > told]
+                if not said[r]:
+                    del said[r]
         if self.trouble is not None or any(word[1] for word in words.values()):
             self.trouble = None
             for r in others:

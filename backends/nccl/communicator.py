@@ -19,13 +19,23 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from mirabelle.arraytypes.distributed.communicators import Communicator, Exchange
+import numpy as np
+
+from mirabelle.arraytypes.distributed.communicators import (
+    GATHERING,
+    MESSAGES,
+    Communicator,
+    Exchange,
+    mark_of_reduction,
+)
+from mirabelle.arraytypes.distributed.marks import difference, doing, marked
 from mirabelle.arraytypes.gpu import GPUView
 from mirabelle.backends.gpu.recording import recording
 from mirabelle.backends.mpi.waiting import wait_until
 from mirabelle.backends.nccl import binding
 from mirabelle.backends.nccl.streams import Marks
 from mirabelle.dispatch.errors import CommunicationError
+from mirabelle.dispatch.settings import settings
 
 # Bytes up to which a reduction among some of the members gathers all terms: each group that uses NCCL's own
 # has a communicator of NCCL, which takes a quarter of a second and memory of the card.
@@ -194,6 +204,32 @@ class Both(Exchange):
             part.wait()
 
 
+class Comparison(Exchange):
+    """Marks of messages that go by NCCL, on their way through the host, with the sizes of the messages."""
+
+    __slots__ = ("expected", "mark", "marks", "rank", "said")
+
+    def __init__(
+        self, marks: Exchange, expected: dict[int, int], said: dict[int, np.ndarray], rank: int, mark: int
+    ) -> None:
+        self.marks = marks
+        self.expected = expected
+        self.said = said
+        self.rank = rank
+        self.mark = mark
+
+    def done(self) -> bool:
+        return self.marks.done()
+
+    def wait(self) -> None:
+        self.marks.wait()
+        for r, nbytes in self.expected.items():
+            if self.said[r] != nbytes:
+                here = f"{doing(self.mark)} ({nbytes} bytes expected)"
+                there = f"the same, with {int(self.said[r])} bytes"
+                raise CommunicationError(difference(self.rank, here, r, there))
+
+
 class NCCLCommunicator(Communicator):
     """The members of another communicator, `host`, of which each has a card: see `nccl_communicator`.
 
@@ -217,23 +253,30 @@ class NCCLCommunicator(Communicator):
         else:
             self.link = of.link
         self._known: dict[tuple[int, ...], NCCLCommunicator] = {}
+        # Marks under way: NCCL does not tell whether two ranks mean the same, so the host's engine does.
+        self._comparing: Exchange | None = None
 
     # Messages
 
     def takes(self, kind: type) -> bool:
         return issubclass(kind, self.inner.view_type) or self.host.takes(kind)
 
-    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int = MESSAGES) -> Exchange:
         if all(isinstance(v, GPUView) for side in (sends, receives) for v in side.values()):
-            return self._start(sends, receives)
+            return self._start(sends, receives, mark)
         ours, theirs = zip(_sorted(sends), _sorted(receives), strict=True)
-        return Both(self._start(*ours), self.host.start(*theirs))
+        return Both(self._start(*ours, mark), self.host.start(*theirs, mark))
 
-    def _start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+    def _start(self, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int) -> Exchange:
         outgoing = [(self.members[r], _checked(v), v.nbytes) for r, v in sends.items() if v.size]
         incoming = [(self.members[r], _checked(v), v.nbytes) for r, v in receives.items() if v.size]
         if not outgoing and not incoming:
             return Exchange()
+        self._compare(
+            {r: np.array(v.nbytes) for r, v in sends.items() if v.size},
+            {r: v.nbytes for r, v in receives.items() if v.size},
+            mark,
+        )
         library, link = binding.library(), self.link
         nccl, byte = link.nccl, library.NCCL_INT8
 
@@ -250,37 +293,62 @@ class NCCLCommunicator(Communicator):
         views = [view for _, view, _ in (*outgoing, *incoming)]
         return NCCLExchange(link, link.beside(views, give), views)
 
+    def _compare(self, sends: dict[int, np.ndarray], receives: dict[int, int], mark: int) -> None:
+        """Tell partners the mark and the sizes of what goes by NCCL; theirs are looked at before what follows.
+
+        (Waiting for them at once would keep the hosts in step, with the cards idle meanwhile.)
+        """
+        self._compared()
+        sizes = {r: np.empty((), np.int64) for r in receives}
+        self._comparing = Comparison(self.host.start(sends, sizes, mark), receives, sizes, self.rank, mark)
+        if settings.check_collectives:
+            self._compared()
+
+    def _compared(self) -> None:
+        comparing, self._comparing = self._comparing, None
+        if comparing is not None:
+            comparing.wait()
+
+    def _compare_in_ring(self, nbytes: int, mark: int) -> None:
+        """The same for an operation of all: what neighbours do alike, all do alike."""
+        n = self.size
+        if n > 1:
+            self._compare({(self.rank + 1) % n: np.array(nbytes)}, {(self.rank - 1) % n: nbytes}, mark)
+
     # Collective operations
 
-    def allgather(self, mine: Any, parts: Sequence[Any]) -> None:
+    def allgather(self, mine: Any, parts: Sequence[Any], mark: int = GATHERING) -> None:
         first = parts[0]
         if not all(isinstance(p, GPUView) for p in (mine, *parts)):
-            self.host.allgather(mine, parts)
+            self.host.allgather(mine, parts, mark)
         elif mine.nbytes and all(p.ptr == first.ptr + r * mine.nbytes for r, p in enumerate(parts)):
+            self._compare_in_ring(mine.nbytes, mark)
             nccl, byte, target = self._collectives(), binding.library().NCCL_INT8, first.ptr
             self.link.here(
                 [mine, *parts],
                 lambda stream: nccl.allGather(_checked(mine).ptr, target, mine.nbytes, byte, stream),
             )
         else:
-            Communicator.allgather(self, mine, parts)
+            Communicator.allgather(self, mine, parts, mark)
 
     def broadcast(self, data: Any, root: int) -> None:
         if not isinstance(data, GPUView):
             self.host.broadcast(data, root)
         elif data.size:
+            self._compare_in_ring(data.nbytes, marked("broadcast from rank", root))
             nccl, byte = self._collectives(), binding.library().NCCL_INT8
             self.link.here(
                 [data], lambda stream: nccl.bcast(_checked(data).ptr, data.nbytes, byte, root, stream)
             )
 
-    def allreduce(self, data: Any, op: str) -> bool:
+    def allreduce(self, data: Any, op: str, mark: int = 0) -> bool:
         if not isinstance(data, GPUView):
-            return self.host.allreduce(data, op)
+            return self.host.allreduce(data, op, mark)
         how = binding.reduction(op, data.dtype)
         if how is None or not data.contiguous or (self._collective is None and data.nbytes < SMALL):
             return False
         if data.size:
+            self._compare_in_ring(data.nbytes, mark or mark_of_reduction(op, data))
             operation, elements, each = how
             nccl = self._collectives()
             self.link.here(
@@ -324,6 +392,7 @@ class NCCLCommunicator(Communicator):
         self.host.look()
 
     def reach(self) -> None:
+        self._compared()
         self.link.wait(self.host.look)
 
     def close(self) -> None:

@@ -12,7 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.distributed.communicators import UFUNCS, Communicator, Part
+from mirabelle.arraytypes.distributed.communicators import (
+    BARRIER,
+    GATHERING,
+    OBJECTS,
+    UFUNCS,
+    Communicator,
+    Part,
+    mark_of_reduction,
+)
+from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.dispatch.errors import CommunicationError
 
 # In a group of up to so many, all write to all at once: one round.
@@ -24,74 +33,80 @@ SMALL = 1 << 15
 class Collectives(Communicator):
     """A communicator whose collectives are the ones below."""
 
-    def swap(self, sends: Mapping[int, bytes], receives: Iterable[int]) -> dict[int, Any]:
+    def swap(self, sends: Mapping[int, bytes], receives: Iterable[int], mark: int) -> dict[int, Any]:
         """Send bytes to ranks, and return what others sent: the ends that receive do not know how much."""
         raise NotImplementedError
 
     def allgather_object(self, x: Any) -> list[Any]:
-        return [pickle.loads(text) for text in allgather_bytes(self, pickle.dumps(x))]
+        return [pickle.loads(text) for text in allgather_bytes(self, pickle.dumps(x), OBJECTS)]
 
     def bcast_object(self, x: Any, root: int = 0) -> Any:
         text = pickle.dumps(x) if self.rank == root else b""
+        mark = marked("sharing of an object of rank", root)
         parent, children = tree(self.rank, self.size, root)
         if parent is not None:
-            text = self.swap({}, [parent])[parent]
-        self.swap(dict.fromkeys(children, text), ())
+            text = self.swap({}, [parent], mark)[parent]
+        self.swap(dict.fromkeys(children, text), (), mark)
         return x if self.rank == root else pickle.loads(text)
 
     def barrier(self) -> None:
         distance = 1
         while distance < self.size:
-            self.swap({(self.rank + distance) % self.size: b""}, [(self.rank - distance) % self.size])
+            ahead, behind = (self.rank + distance) % self.size, (self.rank - distance) % self.size
+            self.swap({ahead: b""}, [behind], BARRIER)
             distance *= 2
 
-    def allgather(self, mine: Any, parts: Sequence[Any]) -> None:
+    def allgather(self, mine: Any, parts: Sequence[Any], mark: int = GATHERING) -> None:
         if self.size <= FEW:
-            super().allgather(mine, parts)
+            super().allgather(mine, parts, mark)
         elif sum(part.nbytes for part in parts) <= SMALL:
-            for part, text in zip(parts, allgather_bytes(self, bytes(as_bytes(mine))), strict=True):
+            for part, text in zip(parts, allgather_bytes(self, bytes(as_bytes(mine)), mark), strict=True):
                 as_bytes(part, write=True)[:] = text
         else:
-            _ring(self, mine, parts)
+            _ring(self, mine, parts, mark)
 
     def broadcast(self, data: Any, root: int) -> None:
         parent, children = tree(self.rank, self.size, root)
+        mark = marked("broadcast of", data.nbytes, "bytes from rank", root)
         if data.nbytes > SMALL and self.size > 2:
             # Each rank hears one piece from the root, and all tell each other.
             pieces = split(np.frombuffer(as_bytes(data, write=self.rank != root), np.uint8), self.size)
             if self.rank == root:
-                self.exchange({r: pieces[r] for r in range(self.size) if r != root}, {})
+                self.exchange({r: pieces[r] for r in range(self.size) if r != root}, {}, mark)
             else:
-                self.exchange({}, {root: pieces[self.rank]})
+                self.exchange({}, {root: pieces[self.rank]}, mark)
             self.allgather(
-                pieces[self.rank], pieces if self.rank != root else [np.empty_like(p) for p in pieces]
+                pieces[self.rank],
+                pieces if self.rank != root else [np.empty_like(p) for p in pieces],
+                mark,
             )
             return
         if parent is not None:
-            self.exchange({}, {parent: data})
+            self.exchange({}, {parent: data}, mark)
         if children:
-            self.exchange(dict.fromkeys(children, data), {})
+            self.exchange(dict.fromkeys(children, data), {}, mark)
 
-    def allreduce(self, data: Any, op: str) -> bool:
+    def allreduce(self, data: Any, op: str, mark: int = 0) -> bool:
         """In the order of ranks, however it is sent: the result does not depend on sizes or timing."""
         ufunc = UFUNCS.get(op)
         if ufunc is None or not isinstance(data, np.ndarray):
             return False
         n = self.size
         if n <= 2 or data.nbytes * (n - 1) <= SMALL * 2:
-            return super().allreduce(data, op)
+            return super().allreduce(data, op, mark)
+        mark = mark or mark_of_reduction(op, data)
         # Each rank combines one piece of all, and all tell each other what came out.
         whole = flat(data)
         pieces = split(whole, n)
         mine = pieces[self.rank]
         parts = [mine if r == self.rank else np.empty_like(mine) for r in range(n)]
         others = [r for r in range(n) if r != self.rank]
-        self.exchange({r: pieces[r] for r in others}, {r: parts[r] for r in others})
+        self.exchange({r: pieces[r] for r in others}, {r: parts[r] for r in others}, mark)
         total = parts[0].copy()
         for part in parts[1:]:
             ufunc(total, part, out=total, casting="unsafe")
         mine[...] = total
-        self.allgather(mine, pieces)
+        self.allgather(mine, pieces, mark)
         return True
 
     def part(self, ranks: Sequence[int]) -> Communicator:
@@ -103,10 +118,10 @@ class CollectivePart(Collectives, Part):
 
     whole: Collectives
 
-    def swap(self, sends: Mapping[int, bytes], receives: Iterable[int]) -> dict[int, Any]:
+    def swap(self, sends: Mapping[int, bytes], receives: Iterable[int], mark: int) -> dict[int, Any]:
         ranks = self.ranks
         of_whole = {ranks[r]: r for r in receives}
-        got = self.whole.swap({ranks[r]: text for r, text in sends.items()}, of_whole)
+        got = self.whole.swap({ranks[r]: text for r, text in sends.items()}, of_whole, mark)
         return {of_whole[r]: text for r, text in got.items()}
 
     def hurry(self) -> None:
@@ -164,7 +179,7 @@ def tree(rank: int, size: int, root: int) -> tuple[int | None, list[int]]:
     return parent, children
 
 
-def allgather_bytes(comm: Collectives, mine: bytes) -> list[bytes]:
+def allgather_bytes(comm: Collectives, mine: bytes, mark: int) -> list[bytes]:
     """What each rank says, by rank: what is known doubles in each round."""
     rank, n = comm.rank, comm.size
     known = [mine]  # of rank, rank + 1, ...
@@ -172,16 +187,16 @@ def allgather_bytes(comm: Collectives, mine: bytes) -> list[bytes]:
         distance = len(known)
         to, source = (rank - distance) % n, (rank + distance) % n
         told = pickle.dumps(known[: n - distance])
-        known += pickle.loads(comm.swap({to: told}, [source])[source])
+        known += pickle.loads(comm.swap({to: told}, [source], mark)[source])
     return known[n - rank :] + known[: n - rank]
 
 
-def _ring(comm: Communicator, mine: Any, parts: Sequence[Any]) -> None:
+def _ring(comm: Communicator, mine: Any, parts: Sequence[Any], mark: int) -> None:
     """Each passes on what it heard last: every connection carries every part once."""
     n, rank = comm.size, comm.rank
     ahead, behind = (rank + 1) % n, (rank - 1) % n
     passed = mine
     for i in range(1, n):
         source = (rank - i) % n
-        comm.exchange({ahead: passed}, {behind: parts[source]})
+        comm.exchange({ahead: passed}, {behind: parts[source]}, mark)
         passed = parts[source]

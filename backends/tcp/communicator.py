@@ -6,6 +6,7 @@ queued, so large messages that cross do not block each other, and a process that
 
 from __future__ import annotations
 
+import contextlib
 import selectors
 import socket
 import threading
@@ -14,10 +15,12 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mirabelle.arraytypes.distributed.communicators import Exchange
+from mirabelle.arraytypes.distributed import marks
+from mirabelle.arraytypes.distributed.communicators import MESSAGES, Exchange
 from mirabelle.backends.tcp.collectives import Collectives, as_bytes
-from mirabelle.backends.tcp.link import BYE, DATA, FAILED, Incoming, Link, Messages
+from mirabelle.backends.tcp.link import BYE, DATA, DIFFERS, FAILED, Incoming, Link, Messages
 from mirabelle.dispatch.errors import CommunicationError, RemoteError
+from mirabelle.dispatch.settings import settings
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 
@@ -49,6 +52,9 @@ class TCPCommunicator(Collectives):
         self._links = dict(links)
         self._lock = threading.RLock()
         self._trouble: CommunicationError | None = None
+        # The mark of what was begun last; was it told to all that programs differ?
+        self._doing = MESSAGES
+        self._told = False
         self._lost: dict[int, str] = {}
         self._stopped: BaseException | None = None
         # Is somebody in the middle of reading or writing? If that was cut short, the messages no longer join.
@@ -62,31 +68,37 @@ class TCPCommunicator(Collectives):
 
     # Messages
 
-    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Exchange:
+    def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any], mark: int = MESSAGES) -> Exchange:
         return self._start(
             {r: as_bytes(view) for r, view in sends.items()},
             {r: as_bytes(view, write=True) for r, view in receives.items()},
+            mark,
         )
 
-    def swap(self, sends: Mapping[int, bytes], receives: Iterable[int]) -> dict[int, Any]:
+    def swap(self, sends: Mapping[int, bytes], receives: Iterable[int], mark: int) -> dict[int, Any]:
         messages = self._start(
-            {r: memoryview(text) for r, text in sends.items()}, dict.fromkeys(receives, None)
+            {r: memoryview(text) for r, text in sends.items()}, dict.fromkeys(receives, None), mark
         )
         messages.wait()
         return messages.received
 
-    def _start(self, sends: Mapping[int, memoryview], receives: Mapping[int, memoryview | None]) -> Messages:
+    def _start(
+        self, sends: Mapping[int, memoryview], receives: Mapping[int, memoryview | None], mark: int
+    ) -> Messages:
+        if settings.check_collectives:
+            mark = marks.mixed(mark, marks.marked(marks.call_site()))
         for r in (*sends, *receives):
             if r not in self._links:
                 raise CommunicationError(self._no_such(r))
-        messages = Messages(self._step, len(sends) + len(receives))
+        messages = Messages(self._step, len(sends) + len(receives), mark, self._overdue)
+        self._doing = mark
         with self._lock:
             self._check()
             self._inside = True
             for r, view in receives.items():
-                self._links[r].post(Incoming(view, messages))
+                self._links[r].post(Incoming(view, messages, mark))
             for r, view in sends.items():
-                self._send(self._links[r], DATA, view, messages)
+                self._send(self._links[r], DATA, view, messages, mark)
             self._inside = False
             for r in (*receives, *sends):
                 self._look(self._links[r])
@@ -100,10 +112,12 @@ class TCPCommunicator(Collectives):
             finally:
                 self._lock.release()
 
-    def _send(self, link: Link, kind: int, view: memoryview, messages: Messages | None = None) -> None:
+    def _send(
+        self, link: Link, kind: int, view: memoryview, messages: Messages | None = None, mark: int = 0
+    ) -> None:
         was = link.sending
         try:
-            if not link.send(kind, view, messages) and not was:
+            if not link.send(kind, view, messages, mark) and not was:
                 self._selector.modify(link.socket, READ | WRITE, link)
         except OSError as error:
             self._lose(link, error)
@@ -145,16 +159,76 @@ class TCPCommunicator(Collectives):
                 )
                 return
         if link.refused is not None:
-            self._trouble = CommunicationError(link.refused)
+            self._trouble = self._differing(link, link.refused)
+        elif any(program == self.program for program, _ in link.differences):
+            self._trouble = self._differing(link, None)
         elif link.left and (link.awaited or link.sending):
             self._trouble = CommunicationError(
                 f"{self._name(link)} has closed its communicator while this one still exchanges messages "
-                "with it: the processes do not run the same statements."
+                f"with it: {marks.doing(self._doing)}. The processes do not run the same statements: usual "
+                "causes are a return on some ranks only, or a loop that takes more steps on some."
             )
+
+    def _differing(self, link: Link, refused: tuple[int, int, int, int] | None) -> CommunicationError:
+        """What to raise where another rank does something else; the others are told, and say what they do."""
+        theirs = marks.UNHEARD
+        mine = self._doing if refused is None else refused[0]
+        here = marks.doing(mine)
+        if refused is not None:
+            mark, expected, sent, length = refused
+            theirs = f"{marks.named(sent)}, and {marks.UNHEARD}"
+            if mark == sent:
+                here = f"{here} ({expected} bytes expected)"
+                theirs = f"it sent {length} bytes, and {marks.UNHEARD}"
+        if not self._told:
+            self._told = True
+            for other in self._links.values():
+                if not other.closed and not other.left:
+                    self._send(other, DIFFERS, memoryview(f"{mine}\n{here}".encode()))
+        self._trouble = CommunicationError(here)  # (nobody looks again while the other answers)
+        until = time.monotonic() + marks.ANSWER
+        while (other := self._who_differs(link, mine)) is None and time.monotonic() < until:
+            if all(x.closed or x.left for x in self._links.values()):
+                break
+            self._turn(0.05)
+        rank, said = other or (link.rank, self._said(link)[1] or theirs)
+        return CommunicationError(marks.difference(self.rank, here, rank, said))
+
+    def _who_differs(self, first: Link, mine: int) -> tuple[int, str] | None:
+        """A rank that has said that it does something else; of those who hear of it, some do the same."""
+        for link in (first, *self._links.values()):
+            mark, said = self._said(link)
+            if said and (mark != mine or link.refused is not None):
+                return link.rank, said
+        return None
+
+    def _said(self, link: Link) -> tuple[int, str]:
+        said = next((text for program, text in link.differences if program == self.program), "0\n")
+        mark, _, text = said.partition("\n")
+        return int(mark) if mark.lstrip("-").isdecimal() else 0, text
+
+    def _overdue(self, mark: int) -> None:
+        """With collective checks: who does not come in time does not come."""
+        with self._lock:
+            missing = [link.rank for link in self._links.values() if link.awaited]
+            self._trouble = CommunicationError(
+                f"Ranks {missing} did not come within {settings.check_timeout:g} s to {marks.doing(mark)}, "
+                f"where rank {self.rank} waits. Usual causes: it stands under `if comm.rank == ...`, "
+                "or the loop around it takes fewer steps there. For work that takes longer set "
+                "MIRABELLE_CHECK_TIMEOUT."
+            )
+            for other in self._links.values():
+                if not other.closed and not other.left:
+                    self._send(other, DIFFERS, memoryview(f"0\n{marks.doing(mark)}, in vain".encode()))
+            self._told = True
+        self._check()
 
     def _lose(self, link: Link, error: OSError | None) -> None:
         if link.closed:
             return
+        if error is not None:
+            with contextlib.suppress(OSError):
+                link.pull()  # (perhaps it took leave before)
         self._selector.unregister(link.socket)
         link.close()
         if not link.left:
@@ -217,6 +291,7 @@ class TCPCommunicator(Collectives):
                 )
             self.program = program
             self._trouble = None
+            self._told = False
             self._stopped = None
             for link in self._links.values():
                 link.begin(program)

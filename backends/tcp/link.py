@@ -6,31 +6,44 @@ calls them when the system says that there is something to do.
 
 from __future__ import annotations
 
+import math
 import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from mirabelle.arraytypes.distributed.communicators import Exchange
+from mirabelle.dispatch.settings import settings
 
-# What kind of message it is, the number of the program it belongs to, and how many bytes follow.
-HEADER = struct.Struct("<BxxxIQ")
-DATA, FAILED, BYE = 1, 2, 3
+# What kind of message it is, the number of the program it belongs to, how many bytes follow, and its mark.
+HEADER = struct.Struct("<BxxxIQq")
+DATA, FAILED, BYE, DIFFERS = 1, 2, 3, 4
+# Words are of this length at most: who says more is out of step.
+LONGEST_WORD = 1 << 24
 
 # Small messages are read together with their headers into this much memory, and copied from there. What
 # is longer goes straight to where it belongs.
 STAGING = 1 << 16
 
 
+class Garbled(OSError):
+    """What came is no message."""
+
+    def __str__(self) -> str:
+        return "what came from it is no message"
+
+
 class Incoming:
     """A receive that was posted: where to, and whom it is counted for. No view: whatever comes, as bytes."""
 
-    __slots__ = ("exchange", "view")
+    __slots__ = ("exchange", "mark", "view")
 
-    def __init__(self, view: memoryview | None, exchange: Messages) -> None:
+    def __init__(self, view: memoryview | None, exchange: Messages, mark: int) -> None:
         self.view = view
         self.exchange = exchange
+        self.mark = mark
 
 
 class Outgoing:
@@ -48,11 +61,15 @@ class Outgoing:
 class Messages(Exchange):
     """Messages on their way over sockets. `left` counts those that are not through yet."""
 
-    __slots__ = ("left", "received", "step")
+    __slots__ = ("left", "mark", "overdue", "received", "step")
 
-    def __init__(self, step: Callable[[float], None], left: int) -> None:
+    def __init__(
+        self, step: Callable[[float], None], left: int, mark: int, overdue: Callable[[int], None]
+    ) -> None:
         self.step = step
         self.left = left
+        self.mark = mark
+        self.overdue = overdue
         self.received: dict[int, Any] = {}
 
     def done(self) -> bool:
@@ -61,8 +78,11 @@ class Messages(Exchange):
         return not self.left
 
     def wait(self) -> None:
+        began = time.monotonic() if settings.check_collectives else math.inf
         while self.left:
             self.step(0.5)
+            if self.left and time.monotonic() - began > settings.check_timeout:
+                self.overdue(self.mark)
 
 
 class Link:
@@ -81,25 +101,28 @@ class Link:
         self.left = False
         self.closed = False
         self.failures: list[tuple[int, str]] = []
-        self.refused: str | None = None
+        # What it said of itself when it found that programs differ; and the message that does not belong
+        # where one was awaited: what was awaited, and what came.
+        self.differences: list[tuple[int, str]] = []
+        self.refused: tuple[int, int, int, int] | None = None
 
         self._outgoing: deque[Outgoing] = deque()
         self._posted: deque[Incoming] = deque()
-        self._arrived: deque[tuple[int, bytearray]] = deque()
+        self._arrived: deque[tuple[int, int, bytearray]] = deque()
 
         self._staging = memoryview(bytearray(STAGING))
         self._start = self._end = 0
         # The message that is coming in: its header, where it goes, what of that is not there yet.
-        self._header = (0, 0, 0)
+        self._header = (0, 0, 0, 0)
         self._whole: Any = None
         self._incoming: Incoming | None = None
         self._rest: memoryview | None = None
 
     # Sending
 
-    def send(self, kind: int, view: memoryview, exchange: Messages | None = None) -> bool:
+    def send(self, kind: int, view: memoryview, exchange: Messages | None = None, mark: int = 0) -> bool:
         """Send, now or when there is room: is everything out?"""
-        header = memoryview(HEADER.pack(kind, self.program, view.nbytes))
+        header = memoryview(HEADER.pack(kind, self.program, view.nbytes, mark))
         self._outgoing.append(Outgoing([header, view] if view.nbytes else [header], exchange, kind))
         return self.push()
 
@@ -139,7 +162,7 @@ class Link:
         """Say where the next message goes that nobody waits for yet."""
         arrived = self._arrived
         if arrived and arrived[0][0] == self.program:
-            self._deliver(incoming, arrived.popleft()[1])
+            self._deliver(incoming, *arrived.popleft()[1:])
         else:
             self._posted.append(incoming)
 
@@ -193,21 +216,33 @@ class Link:
                 self._start = self._end = 0
                 return
 
-    def _open(self, kind: int, program: int, length: int) -> None:
+    def _open(self, kind: int, program: int, length: int, mark: int) -> None:
         """A header has come: find where the message goes."""
-        self._header = kind, program, length
+        self._header = kind, program, length, mark
         self._incoming = None
         if kind == DATA and self._posted and program == self.program:
             incoming = self._posted[0]
-            if incoming.view is not None and incoming.view.nbytes == length:
+            if incoming.mark != mark or (incoming.view is not None and incoming.view.nbytes != length):
+                self._refuse(incoming, mark, length)  # (said at once, however long the message is)
+            elif incoming.view is not None:
                 self._incoming = self._posted.popleft()
                 self._whole = self._rest = incoming.view
                 return
-        self._whole = bytearray(length)
+        if not DATA <= kind <= DIFFERS or (kind != DATA and length > LONGEST_WORD):
+            raise Garbled
+        try:
+            self._whole = bytearray(length)
+        except (MemoryError, OverflowError):
+            raise Garbled from None
         self._rest = memoryview(self._whole)
 
+    def _refuse(self, incoming: Incoming, mark: int, length: int) -> None:
+        if self.refused is None:
+            expected = -1 if incoming.view is None else incoming.view.nbytes
+            self.refused = incoming.mark, expected, mark, length
+
     def _complete(self) -> None:
-        kind, program, _ = self._header
+        kind, program, _, mark = self._header
         whole, incoming = self._whole, self._incoming
         self._whole = self._rest = self._incoming = None
         if incoming is not None:
@@ -216,26 +251,24 @@ class Link:
             self.left = True
         elif kind == FAILED:
             self.failures.append((program, bytes(whole).decode("utf-8", "replace")))
+        elif kind == DIFFERS:
+            self.differences.append((program, bytes(whole).decode("utf-8", "replace")))
         elif program < self.program:
             pass  # of a program that failed
         elif self._posted and program == self.program:
-            self._deliver(self._posted.popleft(), whole)
+            self._deliver(self._posted.popleft(), mark, whole)
         else:
-            self._arrived.append((program, whole))
+            self._arrived.append((program, mark, whole))
 
-    def _deliver(self, incoming: Incoming, whole: bytearray) -> None:
+    def _deliver(self, incoming: Incoming, mark: int, whole: bytearray) -> None:
         """A message that came before somebody asked for it."""
+        if incoming.mark != mark or (incoming.view is not None and incoming.view.nbytes != len(whole)):
+            self._refuse(incoming, mark, len(whole))
+            return
         if incoming.view is None:
             incoming.exchange.received[self.rank] = whole
-        elif incoming.view.nbytes == len(whole):
-            incoming.view[:] = whole
         else:
-            self.refused = (
-                f"Rank {self.rank} sent {len(whole)} bytes where {incoming.view.nbytes} were expected: the "
-                "processes do not run the same statements. Every rank does the same operations on distributed "
-                "arrays in the same order: look for an `if` that depends on the rank, or on data of one rank."
-            )
-            return
+            incoming.view[:] = whole
         incoming.exchange.left -= 1
 
     # From program to program
@@ -252,6 +285,7 @@ class Link:
         while self._arrived and self._arrived[0][0] < program:
             self._arrived.popleft()
         self.failures = [(p, text) for p, text in self.failures if p >= program]
+        self.differences = [(p, text) for p, text in self.differences if p >= program]
         self.refused = None
         # A message that is partly out must be finished, or the other end could not read the next one.
         kept = [message for message in self._outgoing if message.begun or message.kind != DATA]

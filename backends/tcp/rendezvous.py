@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import selectors
 import socket
 import struct
 import time
@@ -18,12 +19,16 @@ from mirabelle.backends.tcp.communicator import TCPCommunicator
 from mirabelle.backends.tcp.link import Link
 from mirabelle.dispatch.errors import CommunicationError
 
-GREETING = b"mirabelle tcp 1\n"
+GREETING = b"mirabelle tcp 2\n"
 # What who connects says first: the greeting, its rank, the size of the group, a number drawn for the other.
 HELLO = struct.Struct(f"!{len(GREETING)}sII16s")
 DIGEST = 32
-# So long may a stranger keep us from the next one.
+# Seconds in which a caller has to show that it knows the token, and how many are heard side by side: callers
+# of this machine or of the network may be strangers, and some of them say nothing.
 PATIENCE = 5.0
+CALLERS = 256
+# Seconds after which who was sent away calls again.
+AGAIN = 0.1
 
 
 class Listener:
@@ -41,9 +46,17 @@ class Listener:
         bound = self._socket.getsockname()
         self.address: tuple[str, int] = (bound[0], bound[1])
 
-    def accept(self, deadline: float) -> socket.socket:
-        self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-        return self._socket.accept()[0]
+    def open(self, selector: selectors.BaseSelector) -> None:
+        """Have a selector say when somebody calls."""
+        self._socket.setblocking(False)
+        selector.register(self._socket, selectors.EVENT_READ, None)
+
+    def take(self) -> socket.socket | None:
+        """The connection of the next caller; None where it is gone already."""
+        try:
+            return self._socket.accept()[0]
+        except OSError:
+            return None
 
     def close(self) -> None:
         self._socket.close()
@@ -85,11 +98,12 @@ def connect(
         raise CommunicationError("The token is empty. Draw one, secrets.token_bytes(), for all ranks.")
     deadline = time.monotonic() + timeout
     joined: dict[int, socket.socket] = {}
+    door = _Door(rank, size, token, listener)
     try:
         for other in range(rank):
             joined[other] = _call(rank, size, other, addresses[other], token, deadline)
         while len(joined) < size - 1:
-            found = _receive_call(rank, size, token, listener, deadline)
+            found = door.next(deadline)
             if found is None:
                 missing = [r for r in range(size) if r != rank and r not in joined]
                 raise CommunicationError(
@@ -108,10 +122,28 @@ def connect(
     finally:
         for connection in joined.values():
             connection.close()
+        door.close()
         listener.close()
 
 
 def _call(
+    rank: int, size: int, other: int, address: tuple[str, int], token: bytes, deadline: float
+) -> socket.socket:
+    """Call a rank. Where so many strangers call that it sends us away, call again."""
+    where = f"rank {other} at {address[0]}:{address[1]}"
+    while True:
+        try:
+            return _called(rank, size, other, address, token, deadline)
+        except OSError as error:
+            if isinstance(error, TimeoutError) or time.monotonic() + AGAIN > deadline:
+                raise CommunicationError(
+                    f"Rank {rank} was sent away by {where} ({error or type(error).__name__}): "
+                    "is it of the same group, with the same token?"
+                ) from error
+            time.sleep(AGAIN)
+
+
+def _called(
     rank: int, size: int, other: int, address: tuple[str, int], token: bytes, deadline: float
 ) -> socket.socket:
     where = f"rank {other} at {address[0]}:{address[1]}"
@@ -135,40 +167,105 @@ def _call(
                 "token."
             )
         connection.sendall(_digest(token, b"calls", hello, theirs))
-    except OSError as error:
-        connection.close()
-        raise CommunicationError(
-            f"Rank {rank} was sent away by {where} ({error or type(error).__name__}): "
-            "is it of the same group, with the same token?"
-        ) from error
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _receive_call(
-    rank: int, size: int, token: bytes, listener: Listener, deadline: float
-) -> tuple[int, socket.socket] | None:
-    """The next one that knows the token; None where nobody came in time."""
-    while time.monotonic() < deadline:
+class _Caller:
+    """Who has connected and has not shown yet that it knows the token."""
+
+    __slots__ = ("connection", "drawn", "got", "hello", "until")
+
+    def __init__(self, connection: socket.socket, until: float) -> None:
+        self.connection = connection
+        self.until = until
+        self.got = b""
+        # What it said first, and the number drawn for it, once it has said that.
+        self.hello = self.drawn = b""
+
+
+class _Door:
+    """Those who call, heard side by side: who is silent or slow keeps nobody waiting but himself."""
+
+    def __init__(self, rank: int, size: int, token: bytes, listener: Listener) -> None:
+        self.rank, self.size, self.token = rank, size, token
+        self.listener = listener
+        self.callers: dict[socket.socket, _Caller] = {}
+        self.selector = selectors.DefaultSelector()
+        listener.open(self.selector)
+
+    def next(self, deadline: float) -> tuple[int, socket.socket] | None:
+        """The next one that knows the token; None where nobody came in time."""
+        while (now := time.monotonic()) < deadline:
+            for caller in [c for c in self.callers.values() if c.until < now]:
+                self._send_away(caller)
+            patience = min((c.until for c in self.callers.values()), default=deadline)
+            for key, _ in self.selector.select(max(min(patience, deadline) - now, 0.001)):
+                if key.data is None:
+                    self._welcome()
+                elif key.fileobj in self.callers:
+                    found = self._hear(key.data)
+                    if found is not None:
+                        return found, self._let_in(key.data)
+        return None
+
+    def _welcome(self) -> None:
+        connection = self.listener.take()
+        if connection is None:
+            return
+        if len(self.callers) >= CALLERS:
+            # One who has said nothing yet goes, the first to come: a partner speaks at once, and calls again.
+            silent = (c for c in self.callers.values() if not c.hello)
+            self._send_away(next(silent, next(iter(self.callers.values()))))
+        connection.setblocking(False)
+        caller = self.callers[connection] = _Caller(connection, time.monotonic() + PATIENCE)
+        self.selector.register(connection, selectors.EVENT_READ, caller)
+
+    def _hear(self, caller: _Caller) -> int | None:
+        """Read what a caller says: its rank, once it has shown that it knows the token."""
+        wanted = DIGEST if caller.hello else HELLO.size
         try:
-            connection = listener.accept(deadline)
-        except TimeoutError:
-            return None
-        try:
-            connection.settimeout(min(PATIENCE, max(deadline - time.monotonic(), 0.001)))
-            hello = _read(connection, HELLO.size)
-            greeting, other, of, _ = HELLO.unpack(hello)
-            if greeting == GREETING and of == size and rank < other < size:
-                mine = secrets.token_bytes(16)
-                connection.sendall(mine + _digest(token, b"listens", hello, mine))
-                if hmac.compare_digest(_read(connection, DIGEST), _digest(token, b"calls", hello, mine)):
-                    return other, connection
+            more = caller.connection.recv(wanted - len(caller.got))
+            if not more:
+                raise ConnectionError
+            caller.got += more
+            if len(caller.got) < wanted:
+                return None
+            said, caller.got = caller.got, b""
+            if caller.hello:
+                if hmac.compare_digest(said, _digest(self.token, b"calls", caller.hello, caller.drawn)):
+                    return int(HELLO.unpack(caller.hello)[1])
+                raise ConnectionError
+            greeting, other, of, _ = HELLO.unpack(said)
+            if greeting != GREETING or of != self.size or not self.rank < other < self.size:
+                raise ConnectionError
+            caller.hello, caller.drawn = said, secrets.token_bytes(16)
+            # (So little fits into the memory of any new connection.)
+            caller.connection.sendall(caller.drawn + _digest(self.token, b"listens", said, caller.drawn))
+        except BlockingIOError:
+            pass
         except OSError:
-            pass  # a stranger
-        connection.close()
-    return None
+            self._send_away(caller)
+        return None
+
+    def _forget(self, caller: _Caller) -> None:
+        del self.callers[caller.connection]
+        self.selector.unregister(caller.connection)
+
+    def _send_away(self, caller: _Caller) -> None:
+        self._forget(caller)
+        caller.connection.close()
+
+    def _let_in(self, caller: _Caller) -> socket.socket:
+        self._forget(caller)
+        return caller.connection
+
+    def close(self) -> None:
+        for caller in list(self.callers.values()):
+            self._send_away(caller)
+        self.selector.close()
 
 
 def _digest(token: bytes, role: bytes, hello: bytes, drawn: bytes) -> bytes:

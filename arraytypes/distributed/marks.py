@@ -1,0 +1,107 @@
+"""Marks: what a process believes that it is doing, as a number that travels with each message.
+
+Processes find out by themselves what they send and what they expect. If their programs differ (a sum here, a
+greatest there; six elements here, eight there), messages would meet that have nothing to do with each other.
+So each carries a mark: of the operation, the shapes, the layout. Where marks differ nothing is computed;
+instead the two tell each other what they do and on what line, and both raise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from types import FrameType
+from typing import Any
+
+# Marks of what was done here, and what they stand for. (As many as are kept before all are forgotten.)
+_known: dict[Any, int] = {}
+_names: dict[int, str] = {}
+_MOST = 1 << 14
+# Modules between the user's line and ours.
+_BETWEEN = ("mirabelle", "plum", "contextlib", "functools", "threading", "concurrent")
+# Seconds in which another process says on what line it is.
+ANSWER = 3.0
+
+
+def marked(*words: Any) -> int:
+    """The mark of what these words say: the same number in every process, never 0.
+
+    >>> from mirabelle.arraytypes.distributed.marks import marked, named
+    >>> named(marked("sum of", "float64"))
+    'sum of float64'
+    """
+    found = _known.get(words)
+    if found is None:
+        if len(_known) > _MOST:
+            _known.clear()
+            _names.clear()
+        text = " ".join(str(w) for w in words if type(w) is not Unsaid)
+        whole = "\n".join(w.word if type(w) is Unsaid else str(w) for w in words)
+        digest = hashlib.blake2b(whole.encode(), digest_size=8).digest()
+        found = _known[words] = int.from_bytes(digest, sys.byteorder, signed=True) or 1
+        _names[found] = text
+    return found
+
+
+class Unsaid:
+    """A word that belongs to a mark and not to its name."""
+
+    __slots__ = ("word",)
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def __hash__(self) -> int:
+        return hash(self.word)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Unsaid and other.word == self.word
+
+
+def mixed(mark: int, *others: int) -> int:
+    """The mark of several marks in this order; it is called what the first is called."""
+    found = hash((mark, *others)) or 1
+    if found not in _names:
+        if len(_names) > 2 * _MOST:
+            _known.clear()
+            _names.clear()
+        _names[found] = named(mark)
+    return found
+
+
+def named(mark: int) -> str:
+    """What a mark stands for, as far as this process has done the like of it."""
+    return _names.get(mark, "something that this process has never done")
+
+
+def call_site() -> str:
+    """The line of the program from which mirabelle was entered."""
+    frame: FrameType | None = sys._getframe(1)
+    last = frame
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        file = frame.f_code.co_filename
+        if module.partition(".")[0] not in _BETWEEN and not file.startswith("<mirabelle "):
+            return f"{file}:{frame.f_lineno}"
+        last, frame = frame, frame.f_back
+    return f"{last.f_code.co_filename}:{last.f_lineno}" if last else "an unknown place"
+
+
+def doing(mark: int) -> str:
+    """What this process is about, and on what line of the program."""
+    return f"{named(mark)} at {call_site()}"
+
+
+def difference(rank: int, here: str, other: int, there: str) -> str:
+    """The sentence for two ranks whose marks differ."""
+    return (
+        f"Ranks do different things. Rank {rank}: {here}. Rank {other}: {there}. All ranks must take part in "
+        "every operation on what they share, in the same order, with the same shapes, dtypes and layouts. "
+        "Usual causes: it stands under `if comm.rank == ...`, or a shape or a condition depends on values that "
+        "differ between ranks. Move it out of there, or work on `comm.part(ranks)`; "
+        "MIRABELLE_CHECK_COLLECTIVES=1 compares the lines before each operation."
+    )
+
+
+# What stands for the line of one who does not say it.
+UNHEARD = "it did not say in time on what line it is"

@@ -1,0 +1,129 @@
+"""Programs that differ between ranks end in an error on all of them, which names both lines."""
+
+import re
+import time
+
+import numpy as np
+import pytest
+from mismatches import PROGRAMS, right
+from test_mpi import run  # noqa: F401 (a fixture)
+
+import mirabelle as mb
+from mirabelle.arraytypes.distributed.marks import marked, mixed, named
+from mirabelle.dispatch.errors import CommunicationError
+from tests.fakenccl import Threads, installed
+from tests.threadranks import fails_on_ranks, on_ranks, outcomes
+
+LINES = re.compile(r"mismatches\.py:\d+")
+
+
+def ended(program):
+    """The program on a rank; who ends, ends the communicator, as a process that ends does."""
+
+    def rank(comm):
+        try:
+            return program(comm)
+        except CommunicationError:
+            raise
+        except BaseException as e:
+            comm.failed(e)
+            raise
+
+    return rank
+
+
+@pytest.mark.parametrize("checks", [False, True])
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_programs_that_differ_are_an_error_on_all_ranks(program, ranks, checks):
+    began = time.monotonic()
+    with mb.settings.changed(check_collectives=checks, check_timeout=2.0):
+        errors = fails_on_ranks(ranks, ended(program))
+    assert time.monotonic() - began < 8
+    for e in errors:
+        assert isinstance(e, CommunicationError), repr(e)
+        assert "mistake in mirabelle" not in str(e)
+        assert len(LINES.findall(str(e))) == 2, str(e)
+        # (There, each does another thing, or several exchanges belong to one statement.)
+        if program.__name__ not in (
+            "other_message",
+            "other_length_under_a_sum",
+            "other_shift",
+            "other_stencil",
+        ):
+            assert "Rank 0: " in str(e), str(e)
+
+
+@pytest.mark.parametrize("checks", [False, True])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_programs_that_do_not_differ_are_none(ranks, checks):
+    with mb.settings.changed(check_collectives=checks):
+        values = on_ranks(ranks, right)
+    assert values == [(66.0, np.roll(np.arange(12.0) * 2, 1).tolist(), list(range(ranks)))] * ranks
+
+
+@pytest.mark.parametrize("checks", [False, True])
+def test_who_ends_early_is_named_by_those_who_wait(checks):
+    def program(comm):
+        if comm.rank == 1:
+            comm.close()
+            return None
+        return right(comm)
+
+    found = outcomes(3, program)
+    for r in (0, 2):
+        error = found[r][1]
+        assert isinstance(error, CommunicationError) and LINES.search(str(error)), error
+
+
+def test_who_fails_is_heard_of():
+    def program(comm):
+        if comm.rank == 1:
+            raise ValueError("no such file")
+        return right(comm)
+
+    errors = fails_on_ranks(3, ended(program))
+    assert [type(e) for e in errors] == [mb.RemoteError, ValueError, mb.RemoteError]
+    assert all("no such file" in str(e) for e in errors)
+
+
+def test_with_checks_who_does_not_come_is_an_error_in_time():
+    def program(comm):
+        if comm.rank == 1:
+            time.sleep(1.0)
+        comm.barrier()
+
+    with mb.settings.changed(check_collectives=True, check_timeout=0.2):
+        errors = fails_on_ranks(2, program)
+    assert "did not come within 0.2 s" in str(errors[0])
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_messages_between_cards_are_compared_by_the_host(ranks):
+    def program(comm):
+        G = mb.DArray[mb.CuArray]
+        x = G(np.arange(12.0 if comm.rank == 0 else 14.0))
+        return mb.to_numpy(x)
+
+    # (Without checks they are compared when the next ones go, and the simulated NCCL waits for the first.)
+    with mb.settings.changed(cuda="simulated", check_collectives=True), installed(Threads()):
+        for e in fails_on_ranks(ranks, program):
+            assert str(e).count("test_mismatches.py:") == 2, str(e)
+
+
+@pytest.mark.parametrize(("ranks", "checks"), [(3, 0), (2, 1)])
+def test_the_same_by_mpi(run, ranks, checks):  # noqa: F811
+    status, said, _ = run(ranks, "differing.py", check_collectives=checks, check_timeout=3)
+    assert status == 0, said
+    assert said.count("fine") == ranks * (len(PROGRAMS) + 1), said
+
+
+def test_marks_are_the_same_in_every_process():
+    assert marked("sum of", np.dtype("f8"), (3, 4)) == marked("sum of", np.dtype("f8"), (3, 4))
+    assert marked("sum of", "f8") != marked("max of", "f8")
+    assert mixed(1, 2) != mixed(2, 1)
+    assert marked("a mark") == MARK and named(MARK) == "a mark"
+
+
+# (As it was in another process.)
+MARK = -5685273894476198604

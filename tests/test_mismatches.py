@@ -9,9 +9,11 @@ from mismatches import PROGRAMS, right
 from test_mpi import run  # noqa: F401 (a fixture)
 
 import mirabelle as mb
+from mirabelle.arraytypes.distributed import marks
 from mirabelle.arraytypes.distributed.marks import marked, mixed, named
 from mirabelle.dispatch.errors import CommunicationError
 from tests.fakenccl import Threads, installed
+from tests.fuzzmessages import fuzz
 from tests.threadranks import fails_on_ranks, on_ranks, outcomes
 
 LINES = re.compile(r"mismatches\.py:\d+")
@@ -116,6 +118,13 @@ def test_the_same_by_mpi(run, ranks, checks):  # noqa: F811
     status, said, _ = run(ranks, "differing.py", check_collectives=checks, check_timeout=3)
     assert status == 0, said
     assert said.count("fine") == ranks * (len(PROGRAMS) + 1), said
+
+
+def test_spoilt_messages_are_an_error_and_never_a_number(monkeypatch):
+    """A slice of `python -m tests.fuzzmessages`."""
+    monkeypatch.setattr(marks, "ANSWER", 0.02)
+    said = {fuzz(number) for number in range(200)}
+    assert {s for s in said if s.endswith("right")} == {"none: right"}
 
 
 def test_marks_are_the_same_in_every_process():

@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mirabelle.arraytypes.distributed.communicators import Exchange
 from mirabelle.dispatch.settings import settings
 
@@ -108,7 +110,7 @@ class Link:
 
         self._outgoing: deque[Outgoing] = deque()
         self._posted: deque[Incoming] = deque()
-        self._arrived: deque[tuple[int, int, bytearray]] = deque()
+        self._arrived: deque[tuple[int, int, memoryview]] = deque()
 
         self._staging = memoryview(bytearray(STAGING))
         self._start = self._end = 0
@@ -231,10 +233,10 @@ class Link:
         if not DATA <= kind <= DIFFERS or (kind != DATA and length > LONGEST_WORD):
             raise Garbled
         try:
-            self._whole = bytearray(length)
-        except (MemoryError, OverflowError):
+            # (Not touched before something comes: the length may be wrong.)
+            self._whole = self._rest = memoryview(np.empty(length, np.uint8))
+        except (MemoryError, ValueError, OverflowError):
             raise Garbled from None
-        self._rest = memoryview(self._whole)
 
     def _refuse(self, incoming: Incoming, mark: int, length: int) -> None:
         if self.refused is None:
@@ -260,7 +262,7 @@ class Link:
         else:
             self._arrived.append((program, mark, whole))
 
-    def _deliver(self, incoming: Incoming, mark: int, whole: bytearray) -> None:
+    def _deliver(self, incoming: Incoming, mark: int, whole: memoryview) -> None:
         """A message that came before somebody asked for it."""
         if incoming.mark != mark or (incoming.view is not None and incoming.view.nbytes != len(whole)):
             self._refuse(incoming, mark, len(whole))
@@ -280,8 +282,8 @@ class Link:
         if self._incoming is not None:
             # The rest of a message of a failed program: its array is no longer ours to write to.
             assert self._rest is not None
-            self._incoming, self._whole = None, bytearray(self._rest.nbytes)
-            self._rest = memoryview(self._whole)
+            self._incoming = None
+            self._whole = self._rest = memoryview(np.empty(self._rest.nbytes, np.uint8))
         while self._arrived and self._arrived[0][0] < program:
             self._arrived.popleft()
         self.failures = [(p, text) for p, text in self.failures if p >= program]

@@ -301,6 +301,21 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         except PlaceError as e:  # who asks for a buffer expects this kind of error
             raise NoBufferError(str(e)) from None
 
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """What Pillow and others read memory by: a snapshot, held by the buffer in it.
+
+        (NumPy asks for a buffer first.)
+        """
+        try:
+            shown = verbs.numpy_view(self)
+        except PlaceError as e:  # who asks for an attribute tries another way then
+            raise AttributeError(str(e)) from None
+        lies = shown if shown.flags.c_contiguous else np.array(shown, order="C")
+        found = {"shape": shown.shape, "typestr": shown.dtype.str, "version": 3, "data": memoryview(lies)}
+        # (Of what lies otherwise here, which who takes our buffer would see, it is to ask for the bytes.)
+        return found if lies is shown else found | {"strides": lies.strides}
+
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:

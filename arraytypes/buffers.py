@@ -5,8 +5,8 @@ From Python 3.12 on, a class offers it by a method, `__buffer__` (PEP 688). Befo
 written in C can: there a base type with nothing but that one slot is made through Python's
 stable C interface. The slot's few lines are LLVM's, because a Python callback in it could not raise.
 
-`__array_interface__` is not offered: who reads memory through it holds the array and not its
-version, and would see later writes.
+`__array_interface__` (`AbstractArray`) says the same: its data is such a buffer and no address. Who reads an
+address holds the array and not its version, and would see later writes.
 """
 
 from __future__ import annotations

@@ -75,7 +75,29 @@ move(const Vector *to, Py_ssize_t k, const Vector *from, Py_ssize_t m)
         memcpy(to->data + to->size * k, from->data + to->size * m, to->size);
 }
 
-/* csr_dealt(i, j, data, indptr, indices, values): entries to their rows, each row's as they come. */
+/* Entries to their rows, each row's as they come. (Somebody may write to the rows meanwhile: there are no more entries
+   than were counted.) */
+static Py_ALWAYS_INLINE inline void
+deal(Vector i, Vector j, Vector data, Vector indices, Vector values, int64_t *next, Py_ssize_t rows)
+{
+    for (Py_ssize_t k = 0; k < i.count; k++) {
+        uint64_t row = (uint64_t)get(&i, k);
+        if (row >= (uint64_t)rows || next[row] >= i.count)
+            continue;
+        Py_ssize_t at = next[row]++;
+        set(&indices, at, get(&j, k));
+        move(&values, at, &data, k);
+    }
+}
+
+static Py_ALWAYS_INLINE inline Vector
+sized(Vector x, const int size)
+{
+    x.size = size;
+    return x;
+}
+
+/* csr_dealt(i, j, data, indptr, indices, values): entries to their rows. */
 PyObject *
 csr_dealt(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
@@ -110,15 +132,13 @@ csr_dealt(PyObject *module, PyObject *const *args, Py_ssize_t n)
             before += count;
         }
         set(&indptr, rows, before);
-        /* (Somebody may write to the rows meanwhile: there are no more entries of a row than were counted.) */
-        for (Py_ssize_t k = 0; k < i.count; k++) {
-            uint64_t row = (uint64_t)get(&i, k);
-            if (row >= (uint64_t)rows || next[row] >= i.count)
-                continue;
-            Py_ssize_t at = next[row]++;
-            set(&indices, at, get(&j, k));
-            move(&values, at, &data, k);
-        }
+        /* (The commonest sizes are known to the compiler.) */
+        if (i.size == 8 && j.size == 8 && indices.size == 4 && data.size == 8)
+            deal(sized(i, 8), sized(j, 8), sized(data, 8), sized(indices, 4), sized(values, 8), next, rows);
+        else if (i.size == 4 && j.size == 4 && indices.size == 4 && data.size == 8)
+            deal(sized(i, 4), sized(j, 4), sized(data, 8), sized(indices, 4), sized(values, 8), next, rows);
+        else
+            deal(i, j, data, indices, values, next, rows);
     }
     Py_END_ALLOW_THREADS
     PyMem_RawFree(next);
@@ -127,8 +147,8 @@ csr_dealt(PyObject *module, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
-static void
-order_short(const Vector *indices, const Vector *values, Py_ssize_t start, Py_ssize_t stop)
+static Py_ALWAYS_INLINE inline void
+order_entries(const Vector *indices, const Vector *values, Py_ssize_t start, Py_ssize_t stop)
 {
     char entry[16];
     Vector one = {entry, 1, values->size};
@@ -145,6 +165,17 @@ order_short(const Vector *indices, const Vector *values, Py_ssize_t start, Py_ss
         set(indices, m, column);
         move(values, m, &one, 0);
     }
+}
+
+static void
+order_short(const Vector *indices, const Vector *values, Py_ssize_t start, Py_ssize_t stop)
+{
+    if (indices->size == 4 && values->size == 8) {
+        const Vector four = sized(*indices, 4), eight = sized(*values, 8);
+        order_entries(&four, &eight, start, stop);
+    }
+    else
+        order_entries(indices, values, start, stop);
 }
 
 static int

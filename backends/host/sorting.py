@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def _together(pieces: list[Callable[[], object]]) -> None:
 
 
 @library.routine(HostArray, "argsort")
-def argsort(x: np.ndarray, *, axis: int | None = -1, kind: str | None = None) -> np.ndarray:
+def argsort(x: np.ndarray, *, axis: int | None = -1, kind: Any = None) -> np.ndarray:
     """Where the elements of each line along an axis are in order, equal ones as they come."""
     if axis is None:
         x, axis = x.reshape(-1), -1

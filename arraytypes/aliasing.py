@@ -68,10 +68,10 @@ STATEMENTS: tuple[Callable[[Any], tuple[Any, list[float]]], ...] = (
 
 def holds(make: Callable[[Any], Any] | None = None) -> bool:
     """Are they all right, on arrays that `make` makes (on the host, if it is not given)?"""
-    if make is None:
-        from mirabelle.arraytypes.host import HostArray as make
+    from mirabelle.arraytypes.host import HostArray
+
     for statement in STATEMENTS:
-        found, expected = statement(make(np.array([1.0, 2.0, 3.0, 4.0])))
+        found, expected = statement((make or HostArray)(np.array([1.0, 2.0, 3.0, 4.0])))
         if verbs.to_numpy(found).tolist() != expected:
             return False
     return True

@@ -78,7 +78,7 @@ def _let_go() -> None:
     fft = _scipy_fft()
     for dtype in (np.float64, np.float32):
         for n in range(2, 2 + _KEPT):
-            x = np.zeros(n, dtype)
+            x: Any = np.zeros(n, dtype)
             fft.rfft(x)
             fft.fft(x + 0j)
             for kind in range(1, 5):

@@ -90,6 +90,7 @@ def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
         )
     if sum(e is Ellipsis for e in entries) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
+    front = _apart(entries)
     if not any(e is Ellipsis for e in entries):
         entries.append(Ellipsis)
     at = next(k for k, e in enumerate(entries) if e is Ellipsis)
@@ -132,8 +133,13 @@ def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
     if all(a is None or a.size for a in arrays):  # (else they name nothing together, wherever they point)
         for at, d in bounded:
             arrays[at] = within(arrays[at], d, x.shape[d])
-    front = any(b - a != 1 for a, b in itertools.pairwise(advanced_at))
     return Advanced(tuple(basic), arrays, front, len(advanced_at) == 1 and _names_once(entries[advanced_at[0]]))
+
+
+def _apart(entries: list[Any]) -> bool:
+    """Does anything stand between the arrays and integers of an index, be it a `...` for no dimension?"""
+    at = [k for k, e in enumerate(entries) if not (e is None or e is Ellipsis or isinstance(e, slice))]
+    return any(b - a != 1 for a, b in itertools.pairwise(at))
 
 
 def _consumes(e: Any) -> int:

@@ -38,6 +38,8 @@ def _inplace(verb: Any) -> Any:
     assign = verbs.assign.core.table
 
     def inplace(self: Any, other: Any, /) -> Any:
+        if not self.ndim and self._is_number():
+            return NotImplemented  # Python rebinds the name: who else holds the result keeps it as it is
         leaf = self._shared()
         if leaf is None:
             result = method(self, other)
@@ -49,8 +51,11 @@ def _inplace(verb: Any) -> Any:
                 writing.leaf = None
         if result is NotImplemented:
             return result
-        if not self.ndim and not np.can_cast(result.dtype, self.dtype, "same_kind"):
-            return result  # `x[i] += 1.5`: an element is a number, and x[i] = ... casts it back
+        if result.ndim != self.ndim:  # (an assignment would leave axes of 1 in front away)
+            raise ValueError(
+                f"non-broadcastable output operand with shape {self.shape} doesn't match the broadcast shape "
+                f"{result.shape}. Write `x = x + y` for a new array, or reshape what is added."
+            )
         return assign[type(self), type(result)](self, result, casting="same_kind")
 
     inplace.__name__ = f"i{verb.__name__}"
@@ -103,6 +108,13 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     def _shared(self) -> Any:
         """The leaf of its memory, if others can write there too; else None."""
         return None
+
+    def _is_number(self) -> bool:
+        """Of an array without axes: is it the result of an operation, as NumPy's scalars are?
+
+        `t += 1` gives such a name another array. What a constructor made, and views, are written to.
+        """
+        return False
 
     # What it is
 

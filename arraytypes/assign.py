@@ -17,7 +17,7 @@ import numpy as np
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.define import as_array, as_selection
 from mirabelle.arraytypes.dense import (
     DenseArray,
     as_numpy,
@@ -91,6 +91,7 @@ def _(dest: AbstractArray, value: Any, casting: Any = "unsafe") -> Any:
 
 @verbs.copyto.method
 def _(dest: AbstractArray, src: AbstractArray) -> Any:
+    check_cast(src, dest.dtype, "same_kind")
     return verbs.assign(dest, src)
 
 
@@ -111,6 +112,7 @@ def write_safely(dest: Any, src: Broadcasted | Reduced) -> Any:
 
 @verbs.copyto.method
 def _(dest: AbstractArray, src: Scalar | np.ndarray | list | tuple) -> Any:
+    check_cast(src, dest.dtype, "same_kind")
     return verbs.assign(dest, src)
 
 
@@ -136,7 +138,12 @@ def source_version(dest: Any, value: Any) -> Any:
     """What is written, as a version: a leaf, a tree, or a tree over one scalar."""
     family = leaf_family(type(dest))
     if isinstance(value, (list, tuple)):
-        # A list has no place: it goes where it is needed, as in `x + [1, 2]`.
+        # A list has no place: it goes where it is needed, as in `x + [1, 2]`. Its numbers are asked one by one
+        # whether they fit, as NumPy does.
+        if not _holds_arrays(value):
+            data = as_numpy(value, None)
+            data = data if data.dtype == dest.dtype or not data.size else as_numpy(value, dest.dtype)
+            value = data if family.home.rank < 2 else data.tolist()
         value = as_array(value, dest) if family.home.rank >= 2 else as_numpy(value, None)
     other = leaf_family(type(value)) if isinstance(value, AbstractArray) else None
     if other is not None and other.home.kind == "traced" and other is not family:
@@ -176,6 +183,24 @@ def source_version(dest: Any, value: Any) -> Any:
             "part, or make the array complex: `x.astype(mb.complex128)`."
         )
     return Broadcasted(promotion.intern(TABLE["copy"], (dtype,), (dtype,)), (version,), ())
+
+
+def _holds_arrays(nest: Any) -> bool:
+    return any(
+        isinstance(x, AbstractArray) or (isinstance(x, (list, tuple)) and _holds_arrays(x)) for x in nest
+    )
+
+
+def check_cast(source: Any, dest: np.dtype, casting: Any) -> None:
+    """May a number or an array become `dest` by a casting rule? Else NumPy's TypeError."""
+    if isinstance(source, (bool, int)):
+        return  # (Python's integers take any dtype of numbers that holds them)
+    dtype = source.dtype if hasattr(source, "dtype") else np.asarray(source).dtype
+    if not np.can_cast(dtype, dest, casting):
+        raise TypeError(
+            f"Cannot cast array data from {dtype!r} to {dest!r} according to the rule {casting!r}. Convert it "
+            f"first: `y.astype(mb.{dest.name})`."
+        )
 
 
 def check_fits(source: tuple[int, ...], dest: tuple[int, ...]) -> None:
@@ -288,6 +313,18 @@ def assigned_value(dest: Any, value: Any) -> Any:
     source = source_version(dest, value)
     warn_if_discarding(source.dtype, dest.dtype)
     return cast_to(wrap(family, source), dest.dtype)
+
+
+def fitting(dest: Any, values: Any, casting: str = "unsafe") -> Any:
+    """What a function writes to parts of an array, in its dtype: arrays by a casting rule, numbers if they fit.
+
+    Arrays of NumPy's are sent to where `dest` is.
+    """
+    if isinstance(values, np.ndarray):
+        values = as_selection(values, dest)
+    if isinstance(values, AbstractArray):
+        check_cast(values, dest.dtype, casting)
+    return assigned_value(dest, values)
 
 
 def scatter_into(dest: Any, how: Any, value: Any, op: str) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 
 from mirabelle.arraytypes import library, pool
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, as_numpy, as_shape, as_size, is_small, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_numpy, as_shape, as_size, constructed, is_small, wrap
 from mirabelle.arraytypes.elementwise import Scalar
 from mirabelle.arraytypes.gpu_interop import on_card, shared
-from mirabelle.arraytypes.host import HostArray, share
+from mirabelle.arraytypes.host import HostArray, readable, share
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import verbs
@@ -25,7 +25,7 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     leaf = Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype)))
     x = wrap(maker.family, leaf)
     del leaf  # a second holder would be taken for a reader, and the write would go to other memory
-    return maker(x if _filled_at_once(x, value) else verbs.assign(x, value))
+    return constructed(maker(x if _filled_at_once(x, value) else verbs.assign(x, value)))
 
 
 def _filled_at_once(x: Any, value: Any) -> bool:
@@ -50,7 +50,7 @@ def _in_order(x: Any, order: str) -> Any:
 
 def _from_numpy(data: np.ndarray, device: Any) -> Any:
     maker = maker_of(device)
-    return maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(data, None)))))
+    return constructed(maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(data, None))))))
 
 
 @keyword_only("dtype", "order")
@@ -69,7 +69,7 @@ def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
     made = maker(
         wrap(maker.family, Leaf(maker.family._empty(as_shape(shape), checked_dtype(dtype or np.float64))))
     )
-    return made if order == "C" else _in_order(made, order)
+    return constructed(made) if order == "C" else _in_order(made, order)
 
 
 @keyword_only("dtype", "order")
@@ -296,7 +296,12 @@ def asarray(
     data = obj if isinstance(obj, np.ndarray) else _as_shared(obj, copy)
     if data is not None and maker.family is HostArray and maker.show is None and not copy:
         if wanted is None or wanted == data.dtype:
-            return share(data)
+            if copy is False and not readable(data):
+                raise ValueError(
+                    "Memory that is not aligned, or in another byte order than the processor's, needs a copy. "
+                    "Leave copy=False away."
+                )
+            return constructed(share(data))
         if copy is False:
             raise ValueError("A change of dtype needs a copy. Leave copy=False away.")
     if copy is False:
@@ -307,7 +312,7 @@ def asarray(
         made = _joined(obj, None if device is None else maker)
         return made if wanted is None else verbs.astype(made, wanted, copy=False)
     source = obj if data is None else data
-    return maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(source, wanted)))))
+    return constructed(maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(source, wanted))))))
 
 
 def _as_it_lies(x: Any, order: str) -> Any:
@@ -330,7 +335,7 @@ def _from_array(x: Any, dtype: Any, device: Any, copy: bool | None) -> Any:
         return verbs.astype(made, dtype)
     if copy is False and made is not x:
         raise ValueError("A change of place needs a copy. Leave copy=False away.")
-    return verbs.copy(made) if copy and made is x else made
+    return constructed(verbs.copy(made)) if copy and made is x else made
 
 
 def _as_shared(obj: Any, copy: bool | None) -> np.ndarray | None:

@@ -35,9 +35,11 @@ class DenseArray(AbstractArray):
     """
 
     __module__ = "mirabelle"
-    __slots__ = ("__weakref__", "_node")
+    __slots__ = ("__weakref__", "_constructed", "_node")
 
     _node: Version
+    # Set, of an array without axes, where a constructor made it (`constructed`).
+    _constructed: bool
     # The type without parameters, and where its data is: set by each subclass.
     family: type[DenseArray]
     home: Place
@@ -72,7 +74,7 @@ class DenseArray(AbstractArray):
                 f"{cls.__name__} holds arrays of {cls.parameters[1]} dimension(s); the data has "
                 f"{x.ndim}: shape {x.shape}. Reshape it, or write {family.__name__}(data)."
             )
-        return x
+        return x if x.ndim else constructed(x)
 
     # Parameters: dtype, then ndim.
 
@@ -99,6 +101,9 @@ class DenseArray(AbstractArray):
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return self._node.shape
+
+    def _is_number(self) -> bool:
+        return not hasattr(self, "_constructed")
 
     def _shared(self) -> Any:
         node = self._node
@@ -272,6 +277,18 @@ def wrap(family: type[DenseArray], version: Version) -> Any:
     x = _new(_handle_class(family, version.dtype, len(version.shape)))
     x._node = version
     return x
+
+
+def constructed(x: Any) -> Any:
+    """The same array; without axes it is marked as one that augmented assignment writes to."""
+    if not x.ndim and isinstance(x, DenseArray):
+        x._constructed = True
+    return x
+
+
+def constructed_as(x: Any, source: Any) -> Any:
+    """A copy of `source`, which is a number or an array as that is."""
+    return x if x.ndim or x is source or source._is_number() else constructed(x)
 
 
 _handle_classes: dict[tuple[Any, ...], Any] = {}
@@ -499,7 +516,7 @@ def _(x: DenseArray) -> Any:
 def _(x: DenseArray, dtype: Any = None, shape: Any = None) -> Any:
     family = type(x).family
     d = x.dtype if dtype is None else checked_dtype(dtype)
-    return wrap(family, Leaf(family._empty(as_shape(x.shape if shape is None else shape), d)))
+    return constructed(wrap(family, Leaf(family._empty(as_shape(x.shape if shape is None else shape), d))))
 
 
 @verbs.fetch.method
@@ -513,7 +530,9 @@ def _(to: ArrayMeta, x: AbstractArray) -> Any:
     moved = _adapt(family, x)
     if to.parameters and to.parameters[0] != moved.dtype:
         moved = verbs.astype(moved, to.parameters[0])
-    return moved
+    if exchange.get() is not None:
+        return constructed(moved)  # (an argument of a program, which goes by its type)
+    return constructed_as(moved, x)
 
 
 @verbs.adapt.method

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, _handle_class, computed, is_small, wrap
+from mirabelle.arraytypes.dense import DenseArray, _handle_class, computed, constructed_as, is_small, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, native, policy, promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
@@ -604,15 +604,15 @@ def _(x: AbstractArray) -> Any:
     # In C order whatever the order of `x` is, as NumPy's copies are.
     family = leaf_family(type(x))
     if family.home.rank > 2:  # divided as `x` is
-        return computed(copied(x, hold=True))
+        return constructed_as(computed(copied(x, hold=True)), x)
     dest = destination(family._empty(x.shape, x.dtype))
     if isinstance(x, DenseArray) and type(x._node) is Leaf and is_small(dest.shape, 1) and not counters.active:
         family._copy_into(dest.view, x._node.view)
         dest.checked = False
-        return wrap(family, dest)
+        return constructed_as(wrap(family, dest), x)
     verbs.copyto(wrap(family, dest), copied(x, hold=True)._node)
     dest.checked = False
-    return wrap(family, dest)
+    return constructed_as(wrap(family, dest), x)
 
 
 def _register() -> None:

@@ -169,6 +169,17 @@ def read_npz(file: Any, name: str | None) -> Any:
     return found
 
 
+def inside(file: Any, dataset: Any) -> Any:
+    """A data set of an HDF5 file whose numbers lie in that file: what names other files is refused."""
+    if dataset.external or dataset.is_virtual:
+        raise ValueError(
+            f"{opening(file)} has an array {dataset.name!r} whose numbers lie in other files, and one from "
+            "elsewhere could name any file. If you trust it, read it with h5py: "
+            f"`mb.HostArray(h5py.File(path)[{dataset.name!r}][()])`."
+        )
+    return dataset
+
+
 def read_hdf5(file: Any, name: str | None) -> Any:
     import h5py
 
@@ -176,7 +187,7 @@ def read_hdf5(file: Any, name: str | None) -> Any:
         opened: Any = root
         names: list[str] = []
         opened.visititems(lambda key, item: names.append(key) if isinstance(item, h5py.Dataset) else None)
-        return chosen(file, names, name, lambda key: opened[key][()])
+        return chosen(file, names, name, lambda key: inside(file, opened[key])[()])
 
 
 def read_zarr(file: Path, name: str | None) -> Any:

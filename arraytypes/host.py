@@ -78,14 +78,16 @@ def _fortran(x: np.ndarray) -> bool:
     return x.flags.f_contiguous and not x.flags.c_contiguous
 
 
+def readable(x: np.ndarray) -> bool:
+    """Can kernels read it where it lies? (Native byte order, aligned.)"""
+    return x.dtype == checked_dtype(x.dtype) and x.dtype.isnative and x.flags.aligned
+
+
 def _native(x: np.ndarray) -> np.ndarray:
     """`x` as kernels can read it: native byte order and aligned (a copy where it is not)."""
-    dtype = checked_dtype(x.dtype)
     if type(x) is not np.ndarray:
         x = np.asarray(x)
-    if x.dtype != dtype or not x.dtype.isnative or not x.flags.aligned:
-        return x.astype(dtype)
-    return x
+    return x if readable(x) else x.astype(checked_dtype(x.dtype))
 
 
 def share(x: np.ndarray) -> Any:

@@ -60,12 +60,26 @@ _SPECIAL = {
 }  # fmt: skip
 
 
+@functools.cache
+def _overrides(kind: type) -> bool:
+    """Has a type an `__array_ufunc__` of its own, which leaves ufuncs to us where we are among the operands?"""
+    if issubclass(kind, (AbstractArray, np.ndarray, np.generic)):
+        return False
+    return getattr(kind, "__array_ufunc__", None) is not None
+
+
 def numpy_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """What a ufunc, or a method of one, is when one of the operands is ours."""
     if method == "__call__" and not kwargs:  # a NumPy number as first operand of an operator comes by here
         operator = _OPERATORS.get(ufunc)
         if operator is not None and list not in map(type, inputs) and tuple not in map(type, inputs):
-            return operator(*inputs)
+            result = operator(*inputs)
+            if result is not NotImplemented:
+                return result
+    if any(_overrides(type(x)) for x in inputs):
+        # Containers of other libraries (a table of pandas') compute with NumPy's arrays.
+        given = [verbs.numpy_view(x) if isinstance(x, AbstractArray) else x for x in inputs]
+        return getattr(ufunc, method)(*given, **kwargs)
     run = _METHODS.get(method)
     return NotImplemented if run is None else run(ufunc, inputs, kwargs)
 
@@ -169,7 +183,8 @@ def _operation(ufunc: np.ufunc) -> Op:
 
 
 def _refuse_options(name: str, options: dict[str, Any]) -> None:
-    left = {k: v for k, v in options.items() if v is not None and v is not np._NoValue}
+    known = ("signature", "sig")  # which may be None
+    left = {k: v for k, v in options.items() if v is not np._NoValue and not (k in known and v is None)}
     if left:
         raise TypeError(
             f"{name} on mirabelle's arrays takes out=, where=, dtype= and casting=; not "

@@ -55,7 +55,11 @@ class NumpyMethods:
                 f"{casting!r}. Leave casting= away to convert anyway."
             )
         made = verbs.astype(self, dtype, copy=copy)
-        return made if order in ("K", "A", "C") else _numpys().in_memory_order(made, order)
+        if order in ("K", "A"):
+            return made
+        from mirabelle.arraytypes.functions.memory import in_memory_order
+
+        return in_memory_order(made, order)
 
     def view(self, dtype: Any = None) -> Any:
         """The same memory, its bytes read as elements of another dtype."""
@@ -83,10 +87,10 @@ class NumpyMethods:
         return _numpys().reshape(self, shape, order, copy=copy)
 
     def ravel(self, order: str = "C") -> Any:
-        return verbs.reshape(self, (-1,)) if order == "C" else _ours().ravel(self, order)
+        return _ours().ravel(self, order)
 
     def flatten(self, order: str = "C") -> Any:
-        return verbs.copy(self.ravel(order))
+        return verbs.copy(_ours().reshape(self, (-1,)) if order == "C" else self.ravel(order))
 
     def transpose(self, *axes: Any) -> Any:
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):

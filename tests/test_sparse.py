@@ -196,6 +196,7 @@ def test_indexing(kind, shape):
         [],
         [i % 2 == 0 for i in range(m)],
         ([0, 0], slice(1, None)),
+        (slice(None), [0, 1]),
         ...,
     ]:
         check(x[index], n[index], kind, kept="CSR")
@@ -207,7 +208,6 @@ def test_indexing(kind, shape):
         -1,
         (0, slice(1, None)),
         (slice(None), -1),
-        (slice(None), [0, 1]),
         ([0, -1], [1, 0]),
         (None, 0),
         (slice(None), None, 0),

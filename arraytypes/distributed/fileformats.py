@@ -299,6 +299,7 @@ def open_hdf5(path: Path) -> Iterator[dict[str, Stored]]:
 
         def visit(name: str, item: Any) -> None:
             if isinstance(item, h5py.Dataset):
+                formats.inside(path, item)
                 # Of a dataset with nothing in it h5py says None for the shape.
                 dtype = item.dtype if item.shape is not None else np.dtype(object)
                 found[name] = Stored(item.shape or (), dtype, item.__getitem__)

@@ -205,6 +205,9 @@ class Dual(AbstractArray):
         """How many partials an element has."""
         return self._n
 
+    def _is_number(self) -> bool:
+        return True
+
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         value = self._value

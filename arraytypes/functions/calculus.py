@@ -137,17 +137,17 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """
     if not y.ndim:
         raise np.exceptions.AxisError(axis, y.ndim)
-    (axis,) = normal_axes(axis, y.ndim)
+    given, (axis,) = axis, normal_axes(axis, y.ndim)
     if x is not None:
         x = as_array(x, y)
         if x.ndim == 1:
             dx = _differences(x, 0)
             dx = verbs.reshape(dx, tuple(-1 if d == axis else 1 for d in range(y.ndim)))
         else:
-            dx = _differences(x, axis + x.ndim - y.ndim)
+            dx = _differences(x, given % x.ndim)  # (an axis of `x`, which may have others)
     upper = verbs.getitem(y, _at(y.ndim, axis, slice(1, None)))
     lower = verbs.getitem(y, _at(y.ndim, axis, slice(None, -1)))
-    return verbs.sum(verbs.divide(verbs.multiply(dx, verbs.add(upper, lower)), 2.0), axis=axis)
+    return verbs.sum(verbs.divide(verbs.multiply(dx, verbs.add(upper, lower)), 2.0), axis=given)
 
 
 def _differences(x: Any, axis: int) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.assign import check_cast, fitting
 from mirabelle.arraytypes.define import array_function, as_array, as_selection
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.outputs import into
@@ -185,7 +186,10 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     >>> print(x)
     [1 7 8 7]
     """
-    mask, values = cast_to(as_selection(mask, arr), np.dtype(bool)), verbs.reshape(as_array(vals, arr), (-1,))
+    mask, values = (
+        cast_to(as_selection(mask, arr), np.dtype(bool)),
+        verbs.reshape(fitting(arr, vals, "safe"), (-1,)),
+    )
     if mask.size != arr.size:
         raise ValueError(
             f"place: mask and data must be the same size, and have {mask.size} and {arr.size} elements"
@@ -218,11 +222,9 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     >>> print(x)
     [ 1  2 30 40]
     """
-    mask, values = cast_to(as_selection(mask, a), np.dtype(bool)), as_array(values, a)
+    mask, values = cast_to(as_selection(mask, a), np.dtype(bool)), fitting(a, values, "safe")
     if mask.size != a.size:
         raise ValueError("putmask: mask and data must be the same size")
-    if not np.can_cast(values.dtype, a.dtype, "same_kind") and not isinstance(values, AbstractArray):
-        raise TypeError(f"Cannot cast array data from {values.dtype!r} to {a.dtype!r}")
     if not a.size or not values.size:
         return
     if values.size > 1 and values.shape != a.shape:
@@ -234,16 +236,13 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
 
 def write_where(dest: Any, source: Any, where: Any, casting: Any = "same_kind") -> None:
     """Write `source` into `dest` where a mask holds, as np.copyto does: one kernel."""
-    source, mask = as_array(source, dest), as_selection(where, dest)
-    if not np.can_cast(source.dtype, dest.dtype, casting):
-        raise TypeError(
-            f"Cannot cast array data from {source.dtype!r} to {dest.dtype!r} according to the rule {casting!r}"
-        )
+    check_cast(source, dest.dtype, casting)
+    source, mask = fitting(dest, source), as_selection(where, dest)
     if mask.dtype != np.bool_:
         raise TypeError(
             f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'"
         )
-    verbs.assign(dest, verbs.where(mask, cast_to(source, dest.dtype), dest))
+    verbs.assign(dest, verbs.where(mask, source, dest))
 
 
 @array_function
@@ -259,7 +258,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     [[10  2]
      [ 3 40]]
     """
-    index, values = verbs.reshape(as_selection(ind, a), (-1,)), verbs.reshape(as_array(v, a), (-1,))
+    index, values = verbs.reshape(as_selection(ind, a), (-1,)), verbs.reshape(fitting(a, v), (-1,))
     if not index.size or not values.size:
         return
     if index.dtype.kind not in "iub":

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.assign import check_cast
 from mirabelle.arraytypes.define import as_array, as_selection
 from mirabelle.arraytypes.functions import (
     picking,
@@ -88,7 +89,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
 
 def clip(
     a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None, max: Any = None,
-    **options: Any,
+    casting: Any = "same_kind",
 ) -> Any:  # fmt: skip
     low, high = (
         short if _given(short) else long if _given(long) else None
@@ -96,7 +97,7 @@ def clip(
     )
     x = as_array(a)
     low, high = (as_array(v, x) if isinstance(v, (list, tuple)) else v for v in (low, high))
-    return into(out, verbs.clip(x, low, high), options.get("casting", "same_kind"))
+    return into(out, verbs.clip(x, low, high), casting)
 
 
 def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None) -> Any:
@@ -128,7 +129,8 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         given, mask = (verbs.numpy_view(v) if isinstance(v, AbstractArray) else v for v in (src, where))
         np.copyto(dst, given, casting, mask)
     elif where is True:
-        verbs.assign(dst, src, casting=casting)
+        check_cast(src, dst.dtype, casting)
+        verbs.assign(dst, src)
     else:
         write_where(dst, src, where, casting)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.outputs import into
@@ -191,10 +192,7 @@ def float_power(x1: Any, x2: Any) -> Any:
     """
     kinds = [x.dtype if hasattr(x, "dtype") else np.result_type(x) for x in (x1, x2)]
     dtype = np.result_type(_FLOAT64, *kinds)
-    wide = [cast_to(x, dtype) if hasattr(x, "shape") and x.shape else x for x in (x1, x2)]
-    wide = [
-        x if hasattr(x, "shape") and x.shape else dtype.type(x) if not hasattr(x, "dtype") else x for x in wide
-    ]
+    wide = [cast_to(x, dtype) if isinstance(x, AbstractArray) else np.asarray(x, dtype)[()] for x in (x1, x2)]
     return verbs.pow(*wide)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.assign import fitting
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.functions.contraction import standing_alone
@@ -359,7 +361,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     if wrong.size:
         raise IndexError(f"index {int(wrong.flat[0])} is out of bounds for axis {axis} with size {n}")
     index = np.where(index < 0, index + n, index)
-    values = as_array(values, x)
+    values = fitting(x, values)
     if values.ndim > x.ndim:
         raise ValueError(f"could not broadcast input array from shape {values.shape} into shape {x.shape}")
     if index.size == 1:
@@ -410,14 +412,20 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return [_slab(ary, axis, start, stop) for start, stop in itertools.pairwise(cuts)]
 
 
+# More parts than this fill memory with views of nothing.
+_MOST_PARTS = 1 << 30
+
+
 def _cuts(sections: Any, n: int) -> list[Any]:
     """Where parts start and stop."""
     if np.ndim(sections) if not isinstance(sections, AbstractArray) else sections.ndim:
         sections = verbs.to_numpy(sections).tolist() if isinstance(sections, AbstractArray) else list(sections)
         return [0, *sections, n]
-    k = int(sections)
+    k = operator.index(sections)
     if k <= 0:
         raise ValueError("number sections must be larger than 0.")
+    if k > _MOST_PARTS:
+        raise ValueError(f"{k} parts are more than a list may hold here: {_MOST_PARTS}. Give fewer sections.")
     each, more = divmod(n, k)
     return [i * each + min(i, more) for i in range(k + 1)]
 

@@ -19,11 +19,29 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.misuse import explained
 
 dtype = np.dtype
-errstate, printoptions, set_printoptions, get_printoptions = (
-    np.errstate, np.printoptions, np.set_printoptions, np.get_printoptions,
-)  # fmt: skip
+printoptions, set_printoptions, get_printoptions = np.printoptions, np.set_printoptions, np.get_printoptions
 index_exp, s_ = np.index_exp, np.s_
 issubdtype, iterable = np.issubdtype, np.iterable
+
+
+def errstate(**options: Any) -> np.errstate:
+    """np.errstate, for programs that silence NumPy's floating point warnings.
+
+    Kernels give none: NaN and infinity are values. So nothing can be raised, called or printed for them either,
+    and what asks for it is refused.
+
+    >>> import mirabelle as mb
+    >>> with mb.errstate(divide="ignore"):
+    ...     print(mb.HostArray([1.0]) / 0)
+    [inf]
+    """
+    for name, what in options.items():
+        if name != "call" and what not in ("ignore", "warn", None):
+            raise ValueError(
+                f"errstate({name}={what!r}): mirabelle's kernels do not look at the processor's flags, so "
+                "nothing can be done where one is set. Look at the result: `mb.all(mb.isfinite(x))`."
+            )
+    return np.errstate(**options)
 
 
 def isscalar(element: Any) -> bool:

@@ -47,6 +47,7 @@ def take(x: Any, indices: Any, /, axis: Any = None, *, mode: str = "raise") -> A
         x = verbs.reshape(x, (1,))  # (NumPy takes a number for an array of one dimension here)
     axis = _axis(axis, x.ndim)
     n = x.shape[axis]
+    indices = _numbers(indices)
     if mode == "wrap":
         indices = verbs.remainder(_indices(x, indices), n)
     elif mode == "clip":
@@ -56,6 +57,17 @@ def take(x: Any, indices: Any, /, axis: Any = None, *, mode: str = "raise") -> A
     found = verbs.getitem(x, (*[slice(None)] * axis, indices))
     # (One index says a view. What is taken is a copy.)
     return verbs.copy(found) if np.ndim(indices) == 0 else found
+
+
+def _numbers(indices: Any) -> Any:
+    """Indices as they are; but truth values are the numbers 0 and 1, and no mask."""
+    if isinstance(indices, AbstractArray):
+        return verbs.astype(indices, _INT64) if indices.dtype.kind == "b" else indices
+    if isinstance(indices, (bool, np.bool_)):
+        return int(indices)
+    if isinstance(indices, (list, tuple)) and all(isinstance(i, (bool, np.bool_)) for i in indices):
+        return [int(i) for i in indices]
+    return indices.astype(_INT64) if isinstance(indices, np.ndarray) and indices.dtype.kind == "b" else indices
 
 
 def _indices(x: Any, indices: Any) -> Any:

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.assign import fitting
 from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.functions import reducing
+from mirabelle.arraytypes.indexing import valued_leaf
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.reductions import normal_axes
+from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.misuse import explained
 
@@ -131,13 +135,23 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 @array_function
 def ravel(a: Any, order: str = "C") -> Any:
-    """All elements in one row: a view where strides can say it, a copy where not.
+    """All elements in one row: a view where they lie so in memory, a copy where not.
 
     >>> import mirabelle as mb
     >>> print(mb.ravel(mb.HostArray([[1, 2], [3, 4]]), order="F"))
     [1 3 2 4]
     """
-    return in_order(a, order, lambda x: verbs.reshape(x, (-1,)))
+    return in_order(a, order, _row)
+
+
+def _row(x: Any) -> Any:
+    """All elements in C's order: a view only where they lie one after another, as NumPy has it."""
+    made = verbs.reshape(x, (-1,))
+    if isinstance(x, Wrapper):
+        leaf = verbs.leaf_of(made)
+    else:
+        leaf = valued_leaf(x._node) if isinstance(x, DenseArray) else None
+    return made if leaf is None or leaf.view.flags.c_contiguous else verbs.copy(made)
 
 
 def in_order(x: Any, order: Any, do: Any) -> Any:
@@ -269,7 +283,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
-    values = as_array(val, a)
+    values = fitting(a, val)
     rows, columns = a.shape[:2]
     done = 0
     for start in range(0, rows, columns + 1) if wrap and a.ndim == 2 and columns else (0,):

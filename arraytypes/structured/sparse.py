@@ -33,6 +33,7 @@ from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Advanced, parsed
 from mirabelle.arraytypes.makers import maker_of
+from mirabelle.arraytypes.methods import TURNED
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.structured.banded import Banded, Diagonal, Identity
 from mirabelle.arraytypes.structured.base import Implicit, Structured, indices
@@ -205,6 +206,9 @@ class CSR(Structured):
                 element._node.element = True
             return element
         full = _expanded(index)
+        if full is not None and isinstance(full[0], slice) and _is_rows(full[1]):  # columns are rows, turned
+            turned = verbs.permute_dims(self, TURNED)
+            return verbs.permute_dims(verbs.getitem(turned, full[::-1]), TURNED)
         if full is None or not isinstance(full[1], slice):
             return NotImplemented
         first, along = full[0], range(columns)[full[1]]

@@ -315,7 +315,7 @@ def _(array: Any) -> Any:
         made._node = leaf
         return made
 
-    return copy if len(array.parameters) > 1 else general
+    return copy if len(array.parameters) > 1 and array.ndim else general
 
 
 @verbs.getitem.generated(signature=(HostArray, int | np.integer | slice | tuple))

@@ -206,7 +206,10 @@ overrides_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, Py
     Py_INCREF(found);
     PyObject *result = operator_vectorcall(found, args + 3, (size_t)(n - 3), NULL);
     Py_DECREF(found);
-    return result;
+    if (result != Py_NotImplemented)
+        return result;
+    Py_DECREF(result); /* (an operand is another library's) */
+    return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
 /* Overrides(operators by ufuncs, what answers all else) */

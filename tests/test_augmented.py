@@ -1,0 +1,85 @@
+"""Augmented assignment: numbers are bound anew, arrays are written to."""
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+
+
+def numbers():
+    x, m = mb.HostArray(np.arange(6.0)), mb.HostArray(np.eye(3))
+    return {
+        "sum": mb.sum(x), "method": x.max(), "element": x[2], "elementwise": mb.sum(x) * 2, "dot": x @ x,
+        "evaluated": mb.materialize(mb.sum(x)), "norm": mb.linalg.norm(m), "median": mb.median(x),
+        "where": mb.where(mb.sum(x) > 1, 2.0, 3.0), "shared": mb.asarray(np.arange(3.0)).sum(),
+        "array plus number": mb.zeros(()) + 1, "reference": mb.sum(mb.RefArray(np.arange(3.0))),
+        "program": mb.compile(lambda v: mb.sum(v))(x), "cast": mb.sum(x).astype("f4"),
+        "gradient": mb.autodiff.gradient(lambda v: v * v, mb.asarray(2.0)), "empty index": mb.zeros(())[()],
+    }  # fmt: skip
+
+
+def written():
+    x = mb.zeros(())
+    x[...] = mb.sum(mb.ones(3)) * 2
+    return x
+
+
+def arrays():
+    return {
+        "zeros": mb.zeros(()), "full": mb.full((), 2.0), "empty": mb.empty(()), "asarray": mb.asarray(2.0),
+        "array": mb.array(2.0), "type": mb.HostArray(2.0), "reference": mb.RefArray(2.0),
+        "shared": mb.asarray(np.array(2.0)), "zeros_like": mb.zeros_like(mb.sum(mb.ones(2))),
+        "copy": mb.copy(mb.zeros(())), "view": mb.ones(3)[1, ...], "reshaped": mb.reshape(mb.zeros(1), ()),
+        "moved": mb.adapt(mb.RefArray, mb.zeros(())), "written": written(),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", list(numbers()))
+def test_a_result_without_axes_is_bound_anew_as_numpys_numbers(kind):
+    t = numbers()[kind]
+    before, held = float(t), t
+    t += 1
+    assert t is not held and float(held) == before and float(t) == before + 1
+
+
+@pytest.mark.parametrize("kind", list(arrays()))
+def test_an_array_without_axes_that_a_constructor_made_is_written_to(kind):
+    t = arrays()[kind]
+    t[...] = 4.0
+    held = t
+    t += 1
+    t *= 2
+    assert t is held and float(held) == 10.0
+
+
+def test_the_rule_holds_inside_of_programs():
+    @mb.compile
+    def f(x):
+        t = mb.sum(x)
+        u = t
+        t += 1
+        a = mb.zeros(())
+        b = a
+        a += 1
+        return t, u, b
+
+    assert [float(v) for v in f(mb.ones(3))] == [4.0, 3.0, 1.0]
+
+
+def test_an_augmented_element_is_cast_back_and_an_augmented_array_is_not():
+    x = mb.HostArray([1, 2])
+    x[0] += 1.5
+    assert x.tolist() == [2, 2]
+    t = mb.asarray(1)
+    with pytest.raises(TypeError, match="Cannot cast"):
+        t += 1.5
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+def test_augmented_assignment_gives_an_array_no_further_axes(array):
+    x = array(np.ones(5))
+    with pytest.raises(ValueError, match="non-broadcastable output operand with shape"):
+        x += array(np.ones((1, 5)))
+    with pytest.raises(ValueError, match=r"could not broadcast|non-broadcastable"):
+        x += array(np.ones((2, 5)))
+    assert x.tolist() == [1.0] * 5

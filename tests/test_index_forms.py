@@ -1,0 +1,83 @@
+"""Index tuples of all forms up to four entries, for reads, writes and augmented writes: NumPy's meaning."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+
+SHAPE = (2, 3, 2)
+FORMS = ("slice", "int", "array", "list", "mask", "none", "dots", "bool")
+
+
+def entry(form, n, ours, rng):
+    """One entry of an index, for an axis of `n` elements."""
+    if form == "slice":
+        return rng.choice([slice(None), slice(1, None), slice(None, None, -1)])
+    if form == "int":
+        return rng.choice([0, -1, np.int64(1)])
+    if form == "list":
+        return rng.choice([[0, 1], [1, 0], [[0, 1]]])
+    if form == "array":
+        data = np.array(rng.choice([[0, 1], [1, -1], [[0], [1]], [1]]))
+        return mb.HostArray(data) if ours else data
+    if form == "mask":
+        data = np.array([rng.random() < 0.5 for _ in range(n)])
+        return mb.HostArray(data) if ours else data
+    return {"none": None, "dots": Ellipsis, "bool": rng.random() < 0.5}[form]
+
+
+def index_of(forms, ours, rng):
+    named = [f not in ("none", "dots", "bool") for f in forms]
+    axis, made = 0, []
+    for k, form in enumerate(forms):
+        made.append(entry(form, SHAPE[axis] if axis < len(SHAPE) else 2, ours, rng))
+        if form == "dots" and "dots" not in forms[:k]:
+            axis += max(len(SHAPE) - sum(named), 0)
+        elif named[k]:
+            axis += 1
+    return tuple(made)
+
+
+def outcome(act):
+    try:
+        return act()
+    except Exception as e:
+        return type(e)
+
+
+def written(x, index, values):
+    x[index] = values
+    return x
+
+
+def added(x, index):
+    x[index] += 2.0
+    return x
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["numpy", "ours"])
+@pytest.mark.parametrize("length", [1, 2, 3, 4])
+def test_an_index_tuple_means_what_it_means_to_numpy(length, ours):
+    """Any order of arrays, masks, integers, slices, None and `...`, also a `...` that stands for no axis."""
+    rng = random.Random(length)
+    data = np.arange(float(np.prod(SHAPE))).reshape(SHAPE)
+    combinations = list(itertools.product(FORMS, repeat=length))
+    if length == 4:
+        combinations = rng.sample(combinations, 800)
+    for forms in combinations:
+        index = index_of(forms, ours, rng)
+        plain = tuple(mb.to_numpy(i) if isinstance(i, mb.HostArray) else i for i in index)
+        picked = outcome(lambda plain=plain: data[plain])
+        shape = () if isinstance(picked, type) else picked.shape
+        values = 100.0 + np.arange(float(np.prod(shape))).reshape(shape)
+        for act in (lambda x, i: x[i], lambda x, i, v=values: written(x, i, v), added):
+            wanted = outcome(lambda act=act, plain=plain: act(data.copy(), plain))
+            found = outcome(lambda act=act, index=index: mb.to_numpy(act(mb.HostArray(data), index)))
+            if isinstance(wanted, type) or isinstance(found, type):
+                assert found is wanted, index
+            else:
+                assert found.shape == np.shape(wanted), index
+                np.testing.assert_array_equal(found, wanted, err_msg=repr(index))

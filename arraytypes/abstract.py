@@ -8,6 +8,7 @@ what a NumPy user types on an array.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -295,15 +296,12 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
 
     def __arrow_array__(self, type: Any = None) -> Any:
         """What pyarrow makes a column of."""
-        import pyarrow
-
-        return pyarrow.array(np.asarray(self), type=type)
+        # (Who asks has imported it.)
+        return sys.modules["pyarrow"].array(np.asarray(self), type=type)
 
     def __jax_array__(self) -> Any:
         """What JAX's functions, and operators beside JAX's arrays, take for this array."""
-        import jax.numpy
-
-        return jax.numpy.asarray(np.array(self))
+        return sys.modules["jax"].numpy.asarray(np.array(self))
 
     @property
     def _exported(self) -> np.ndarray:

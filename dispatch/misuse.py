@@ -48,7 +48,8 @@ LIBRARIES = {
 }
 # What NumPy says of sizes and places, which its users know.
 NUMPYS = re.compile(
-    "^operands could not be broadcast|out of bounds|^cannot reshape|dimension mismatch|^shapes? "
+    "^operands could not be broadcast|out of bounds|^cannot reshape|dimension mismatch|^shapes? |"
+    "^int too large to convert|^Python int"
 )
 
 

@@ -110,6 +110,8 @@ ENDS = {
 
 # What a library of C or the interpreter says of a process that they end.
 FATAL = ("Fatal Python", "corrupted", "Segmentation", "double free", "malloc(", "free(): ")
+# What Python says that is interrupted while it starts, before the first line of the program (it imports `site`).
+STARTING = "Fatal Python error: init_"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -168,18 +170,26 @@ def run(number: int, show: bool = False) -> dict[str, object] | None:
             error = process.communicate()[1]
         left = survivors(process.pid)
     status = process.returncode
-    expected = ENDS[end][1]
-    # (An interrupt may come before Python looks at signals, or after the program.)
-    fine = status == expected if expected is not None else status in (0, 1, 130, -signal.SIGINT)
-    said = any(
-        w in error for w in ("Fatal Python", "corrupted", "Segmentation", "double free", "malloc()", "free()")
-    )
-    if fine and not said and not hung and not left:
+    if clean(end, status, error) and not hung and not left:
         return None
     return {
         "run": number, "work": work, "end": end, **settings, "status": status, "hung": hung, "left": left,
         "error": error[-4000:],
     }  # fmt: skip
+
+
+def clean(end: str, status: int, error: str) -> bool:
+    """Are the exit status and what was said on the way those of a process that was to end so?"""
+    expected = ENDS[end][1]
+    if expected is None:
+        # (An interrupt may come before Python looks at signals, or after the program.)
+        if status not in (0, 1, 130, -signal.SIGINT):
+            return False
+        if "KeyboardInterrupt" in error:
+            error = error.replace(STARTING, "")
+    elif status != expected:
+        return False
+    return not any(w in error for w in FATAL)
 
 
 def survivors(session: int) -> int:

@@ -1,6 +1,8 @@
 """Processes end cleanly, whatever they are doing: a handful of the runs of `python -m tests.exits`."""
 
 import os
+import subprocess
+import sys
 
 import exits
 import pytest
@@ -16,6 +18,25 @@ RUNS = (3, 7, 9, 14, 20)
 @pytest.mark.parametrize("number", RUNS)
 def test_a_process_ends_cleanly(number):
     assert exits.run(number) is None
+
+
+def test_an_interrupt_while_python_starts_is_a_clean_end(tmp_path):
+    """Python calls it a fatal error; nothing of ours was there yet. Of every other end it is one."""
+    customize = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    (tmp_path / "sitecustomize.py").write_text(customize)
+    started = subprocess.run(
+        [sys.executable, "-c", "print('begun')"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    status, error = started.returncode, started.stderr
+    assert not started.stdout and exits.STARTING in error
+    assert exits.clean("interrupt", status, error)
+    assert not exits.clean("interrupt", status, error + "Fatal Python error: Segmentation fault")
+    assert not exits.clean("interrupt", status, error.replace("KeyboardInterrupt", "ImportError"))
+    assert not exits.clean("exception", status, error)
 
 
 STANDING = """

@@ -110,7 +110,7 @@ ENDS = {
 
 # What a library of C or the interpreter says of a process that they end.
 FATAL = ("Fatal Python", "corrupted", "Segmentation", "double free", "malloc(", "free(): ")
-# What Python says that is interrupted while it starts, before the first line of the program (it imports `site`).
+# What Python says that is interrupted while it starts, before a line of the program (it imports `site`).
 STARTING = "Fatal Python error: init_"
 
 

@@ -548,6 +548,73 @@ def test_where_threads_may_not_be_told_statements_run_all_the_same(monkeypatch):
     assert len(done) == 4
 
 
+def test_who_is_asked_for_help_is_asked_once_however_long_it_does_not_come():
+    """Callers take back what nobody came to: never more tasks wait than helpers are wanted."""
+    began, go = [threading.Semaphore(0) for _ in range(2)]
+    most = []
+
+    def busy():
+        began.release()
+        go.acquire()
+
+    def piece():
+        most.append(len(threads._tasks))
+
+    with mb.settings.changed(num_threads=3):
+        helpers = 2
+        callers = [threading.Thread(target=threads.run_all, args=([busy] * 3,)) for _ in range(4)]
+        for c in callers:
+            c.start()
+        for _ in range(len(callers) + helpers):  # until all are in a piece
+            assert began.acquire(timeout=30)
+        waiting = len(threads._tasks)
+        for _ in range(50):
+            threads.run_all([piece] * 8)
+            assert len(threads._tasks) == waiting
+            assert threads._wake.qsize() <= len(threads._threads)
+        assert len(most) == 400 and max(most) <= waiting + helpers
+        for _ in range(3 * len(callers)):
+            go.release()
+        for c in callers:
+            c.join()
+    assert not threads._tasks
+
+
+INTERRUPTED = """
+    import json, os, signal, threading, time
+    import mirabelle as mb
+    from mirabelle.backends.host import threads
+
+    def piece():
+        if threading.current_thread() is not threading.main_thread():
+            working.append(1)
+            here.set()
+            for _ in range(20):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0.005)
+            working.pop()
+        elif WHERE == "waits":
+            here.wait()
+        else:
+            while not here.is_set() or working:
+                time.sleep(0.001)
+
+    seen = []
+    for WHERE in ("waits", "works"):
+        working, here = [], threading.Event()
+        try:
+            threads.run_all([piece] * 2)
+        except KeyboardInterrupt:
+            seen.append(len(working) + len(threads._tasks))
+    threads.run_all([lambda: seen.append("again")] * 2)
+    print(json.dumps(seen))
+"""
+
+
+def test_an_interrupted_caller_waits_for_those_who_work_on_its_memory():
+    assert answer(INTERRUPTED, num_threads=2) == [0, 0, "again", "again"]
+
+
 def test_lists_of_several_callers_share_who_stands_by():
     lists = []
     for k in range(3):

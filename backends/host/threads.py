@@ -1,8 +1,9 @@
 """Threads that run functions of Python: NumPy on blocks, and kernels where the threads in C are not there.
 
-NumPy and kernels release the GIL, so ordinary threads do. The caller works too; the others wait on a queue. A
-forked child starts its own. When the interpreter ends they are waited for, before anything is taken down.
-Task lists have threads of their own, in C, which are of no concern to the interpreter (see `runner`).
+NumPy and kernels release the GIL, so ordinary threads do. The caller works too; the others wait to be woken up,
+and what they were asked for and did not come to is taken back. A forked child starts its own. When the
+interpreter ends they are waited for, before anything is taken down. Task lists have threads of their own, in C,
+which are of no concern to the interpreter (see `runner`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +23,11 @@ from mirabelle.backends.host import background
 from mirabelle.dispatch import native as pieces_in_c
 from mirabelle.dispatch.settings import settings
 
-# None ends the thread that takes it.
-_tasks: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
+# What helpers are asked for, by callers that are in `run_all`. (Callers can be interrupted wherever they are in
+# Python: what they share with helpers is only touched by single calls into C.)
+_tasks: deque[Callable[[], object]] = deque()
+# Who takes something out of here is awake, and does tasks until there are none; one that takes a False ends.
+_wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
 _threads: list[threading.Thread] = []
 _started = 0
 # Nobody is started any more; whoever computes does so alone.
@@ -57,10 +62,33 @@ def dismiss() -> None:
 
 
 def _work(number: int) -> None:
-    while (task := _tasks.get()) is not None:
+    while _wake.get():
         _anywhere(number)
-        task()
-        del task
+        while not _over and (task := _next()) is not None:
+            task()
+            del task
+
+
+def _next() -> Callable[[], object] | None:
+    try:
+        return _tasks.popleft()
+    except IndexError:
+        return None
+
+
+def _ask(task: Callable[[], object], helpers: int) -> None:
+    """Have so many helpers do a task, as soon as they can."""
+    _tasks.extend([task] * helpers)
+    # Those who have not yet woken up find this one as well: nobody needs to be woken up twice.
+    for _ in range(min(helpers, _started - _wake.qsize())):
+        _wake.put(True)
+
+
+def _take_back(task: Callable[[], object]) -> None:
+    """Nobody needs to come any more."""
+    with contextlib.suppress(ValueError):
+        while True:
+            _tasks.remove(task)
 
 
 # When a thread that could not be started is tried again: until then, whoever computes does so alone.
@@ -130,7 +158,7 @@ def _end() -> None:
     with _lock:
         _over = True
     for _ in _threads:
-        _tasks.put(None)
+        _wake.put(False)
 
 
 def _wait() -> None:
@@ -142,8 +170,9 @@ background.at_end(_end, _wait)
 
 
 def _after_fork() -> None:
-    global _tasks, _started, _lock
-    _tasks, _started, _lock = queue.SimpleQueue(), 0, threading.Lock()
+    global _wake, _started, _lock
+    _wake, _started, _lock = queue.SimpleQueue(), 0, threading.Lock()
+    _tasks.clear()
     _threads.clear()
     _kept_off.clear()
 
@@ -164,9 +193,9 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
     _make_way()
     counter = itertools.count()
     errors: list[BaseException] = []
-    done = threading.Semaphore(0)
+    done: queue.SimpleQueue[None] = queue.SimpleQueue()
     gate = threading.Lock()
-    came, over = 0, False
+    came, gone, over = 0, 0, False
 
     def share() -> None:
         try:
@@ -179,23 +208,44 @@ def run_all(pieces: list[Callable[[], object]]) -> None:
             errors.append(e)
 
     def help_out() -> None:
-        nonlocal came
+        nonlocal came, gone
         with gate:
             if over:
                 return
             came += 1
         share()
-        done.release()
+        with gate:
+            gone += 1
+        done.put(None)
 
-    for _ in range(helpers):
-        _tasks.put(help_out)
-    dismiss()
-    share()
-    # Those that have not come, which another thread's task list may keep busy, are not waited for.
-    with gate:
-        over = True
-    for _ in range(came):
-        done.acquire()
-    pieces = []  # nor do they keep anything alive
+    def finish() -> None:
+        nonlocal over
+        # Those that have not come, which another thread's task list may keep busy, are not waited for.
+        with gate:
+            over = True
+        _take_back(help_out)
+        while gone < came:
+            done.get()
+
+    try:
+        _ask(help_out, helpers)
+        dismiss()
+        share()
+    except BaseException as e:
+        errors.append(e)
+    # Whoever interrupts, and however often: pieces may know of memory by its address alone, and its owner may
+    # free it when this returns.
+    while not _succeeds(finish, errors):
+        pass
+    pieces = []  # nor do helpers keep anything alive
     if errors:
         raise errors[0]
+
+
+def _succeeds(step: Callable[[], object], errors: list[BaseException]) -> bool:
+    try:
+        step()
+    except BaseException as e:
+        errors.append(e)
+        return False
+    return True

@@ -257,7 +257,9 @@ def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
 
 @verbs.count_nonzero.method
 def _(x: AbstractArray, *, axis: Any = None, keepdims: bool = False) -> Any:
-    return verbs.sum(cast_to(verbs.not_equal(x, 0), np.dtype(bool)), axis=axis, keepdims=keepdims)
+    if x.dtype != np.bool_:
+        x = cast_to(verbs.not_equal(x, 0), np.dtype(bool))
+    return verbs.sum(x, axis=axis, keepdims=keepdims)
 
 
 def _count(x: AbstractArray, axis: Any) -> int:

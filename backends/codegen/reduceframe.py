@@ -16,11 +16,14 @@ from mirabelle.backends.codegen.rangeframe import PARAMETERS, RangeFrame
 from mirabelle.backends.codegen.source import BLOCK, Layout, Source, inline, zero_cast
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import Sig, code, signature
+from mirabelle.dispatch.schedule import SCALAR
 
 # Rows added one after the other before their sum goes up a level.
 GROUP = 64
 # Up to so many elements NumPy adds up eight by eight; of more, the sums of halves.
 PAIRWISE = 128
+# What is counted, and what counts.
+TRUTH, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
 
 class ReductionFrame(RangeFrame):
@@ -32,6 +35,18 @@ class ReductionFrame(RangeFrame):
             # Rows are combined element by element, which needs no loop of NumPy's where it has a form.
             sigs = [reduction_sig(u, dtype) for u, (_, dtype) in zip(layout.reduce, self.combined, strict=True)]
             self.inlined = [inline(sig) if sig.op.scalar is None else None for sig in sigs]
+        else:
+            self.combined = [self.counted(u, *of) for u, of in zip(layout.reduce, self.combined, strict=True)]
+
+    def counted(self, ufunc: str, ref: int, dtype: np.dtype) -> tuple[int, np.dtype]:
+        """What is combined: of a sum of truth values these, not the numbers that they become, which take eight
+        times the memory.
+        """
+        if ufunc == "add" and dtype == COUNT and 0 <= ref < SCALAR:
+            sig, refs = self.program.steps[ref]
+            if sig.op.name == "cast" and sig.ins[0] == TRUTH and refs[0] < SCALAR:
+                return refs[0], TRUTH
+        return ref, dtype
 
     def source(self) -> Source:
         w, layout = self.w, self.layout
@@ -63,8 +78,11 @@ class ReductionFrame(RangeFrame):
 
     def after_block(self) -> None:
         for j, (address, step) in enumerate(self.value_addresses()):
-            ufunc, dtype = self.layout.reduce[j], self.combined[j][1]
+            ufunc, dtype = self.layout.reduce[j], self.program.out_dtypes[j]
             target = f"py{j} + (b // {BLOCK}) * {dtype.itemsize}"
+            if dtype != self.combined[j][1]:
+                self.w(f"store_i8({target}, 0, load_i8({target}, 0) + count_b1({address}, m))")
+                continue
             if dtype.char not in "fd" or ufunc not in ("add", "maximum", "minimum"):
                 self.combine(j, target, "0", address, step)
                 continue

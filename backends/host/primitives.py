@@ -5,12 +5,14 @@ Imported only where kernels are compiled (usually a helper process), never on th
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 _WORD = ir.IntType(64)
@@ -280,6 +282,45 @@ def _fold(tp: Any, op: str) -> Any:
     return fold
 
 
+def _count() -> Any:
+    """How many of up to 1024 truth values hold, as bytes that lie at an address: 64 at a time, each lane of
+    which counts in a byte."""
+    byte, n_lanes = ir.IntType(8), 64
+    lanes = ir.VectorType(byte, n_lanes)
+    words = ir.VectorType(_WORD, n_lanes // 8)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        address, count = args
+
+        def held(kind: Any, at: Any, counted: Any) -> Any:
+            loaded = builder.load(builder.inttoptr(builder.add(address, at), kind.as_pointer()))
+            loaded.align = 1
+            return builder.zext(builder.icmp_unsigned("!=", loaded, ir.Constant(kind, None)), counted)
+
+        sums, total = _stack(builder, lanes), _stack(builder, _WORD)
+        builder.store(ir.Constant(lanes, None), sums)
+        whole = builder.and_(count, ir.Constant(_WORD, -n_lanes))
+        with cgutils.for_range_slice(builder, _WORD(0), whole, _WORD(n_lanes)) as (at, _):
+            builder.store(builder.add(builder.load(sums), held(lanes, at, lanes)), sums)
+        # Neighbouring bytes together, in 16 bits; then the words; then the four numbers of the last word.
+        w, mask = builder.bitcast(builder.load(sums), words), 0x00FF00FF00FF00FF
+        every = ir.Constant(words, [mask] * words.count)
+        odd = builder.and_(builder.lshr(w, ir.Constant(words, [8] * words.count)), every)
+        w = builder.add(builder.and_(w, every), odd)
+        parts = [builder.extract_element(w, ir.Constant(ir.IntType(32), i)) for i in range(words.count)]
+        word = functools.reduce(builder.add, parts)
+        builder.store(builder.lshr(builder.mul(word, _WORD(0x0001000100010001)), _WORD(48)), total)
+        with cgutils.for_range_slice(builder, whole, count, _WORD(1)) as (at, _):
+            builder.store(builder.add(builder.load(total), held(byte, at, _WORD)), total)
+        return builder.load(total)
+
+    @intrinsic
+    def count(typingctx: Any, address: Any, count: Any) -> Any:
+        return types.int64(types.int64, types.int64), generate
+
+    return count
+
+
 def _float_test(tp: Any, what: str) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.get_value_type(tp)
@@ -389,6 +430,7 @@ def namespace() -> dict[str, Any]:
             ns[f"multiply_{c}"] = _product(tp, False)
             ns[f"square_{c}"] = _product(tp, True)
             ns[f"abs_{c}"] = _modulus(tp)
+    ns["count_b1"] = _count()
     ns["scratch_8"] = _make_scratch(8)
     ns["scratch_16"] = _make_scratch(16)
     for n in range(2, 8):

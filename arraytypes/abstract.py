@@ -322,7 +322,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         except PlaceError as e:  # who asks for an attribute tries another way then
             raise AttributeError(str(e)) from None
         lies = shown if shown.flags.c_contiguous else np.array(shown, order="C")
-        found = {"shape": shown.shape, "typestr": shown.dtype.str, "version": 3, "data": memoryview(lies)}
+        found = {"shape": shown.shape, "typestr": shown.dtype.str, "version": 3, "data": lies.data}
         # (Of what lies otherwise here, which who takes our buffer would see, it is to ask for the bytes.)
         return found if lies is shown else found | {"strides": lies.strides}
 

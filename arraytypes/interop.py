@@ -76,7 +76,7 @@ def numpy_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
             result = operator(*inputs)
             if result is not NotImplemented:
                 return result
-    if any(_overrides(type(x)) for x in inputs):
+    if any(_overrides(x.__class__) for x in inputs):
         # Containers of other libraries (a table of pandas') compute with NumPy's arrays.
         given = [verbs.numpy_view(x) if isinstance(x, AbstractArray) else x for x in inputs]
         return getattr(ufunc, method)(*given, **kwargs)

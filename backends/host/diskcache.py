@@ -194,6 +194,7 @@ def _lock_file(path: Path) -> int | None:
 
 def _lock(handle: int) -> bool:
     """Have it, or learn that nobody can; false if somebody else has it."""
+    assert fcntl is not None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -35,7 +35,7 @@ class Runner:
     elements; and what runs a list in C, or None."""
 
     def __init__(self) -> None:
-        module = pieces_in_c.module()
+        module: Any = pieces_in_c.module()
         found = module.task_functions() if module is not None else None
         self.run: Any = None
         self.copy: int = _COPY

@@ -95,9 +95,9 @@ class Slots:
         whole = np.zeros((comm.size, HEAD + -(-nbytes // HEAD) * HEAD), np.uint8)[:, : HEAD + nbytes]
         self.rows = [row[HEAD:].view(dtype) for row in whole]
         mine = whole[comm.rank]
-        self._mine = memoryview(mine[:8]).cast("q")
+        self._mine = mine[:8].data.cast("q")
         self._theirs = [
-            (comm.members[r], memoryview(row[:8]).cast("q")) for r, row in enumerate(whole) if r != comm.rank
+            (comm.members[r], row[:8].data.cast("q")) for r, row in enumerate(whole) if r != comm.rank
         ]
         self._requests: list[Any] = []
         others = [r for r in range(comm.size) if r != comm.rank]

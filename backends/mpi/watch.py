@@ -236,7 +236,8 @@ class Watch:
             # way; later ones to what the rank has gone on to, while this one waits for others.
             told = words[r][2]
             self._wait(lambda r=r, told=told: self._heard[r] >= told, r)
-            for said in (self._failures, self._differences):
+            both: tuple[Any, ...] = (self._failures, self._differences)
+            for said in both:
                 said[r] = [f for f in said.get(r, ()) if f[0] > told]
                 if not said[r]:
                     del said[r]

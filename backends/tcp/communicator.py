@@ -187,11 +187,11 @@ class TCPCommunicator(Collectives):
                     self._send(other, DIFFERS, memoryview(f"{mine}\n{here}".encode()))
         self._trouble = CommunicationError(here)  # (nobody looks again while the other answers)
         until = time.monotonic() + marks.ANSWER
-        while (other := self._who_differs(link, mine)) is None and time.monotonic() < until:
+        while (found := self._who_differs(link, mine)) is None and time.monotonic() < until:
             if all(x.closed or x.left for x in self._links.values()):
                 break
             self._turn(0.05)
-        rank, said = other or (link.rank, self._said(link)[1] or theirs)
+        rank, said = found or (link.rank, self._said(link)[1] or theirs)
         return CommunicationError(marks.difference(self.rank, here, rank, said))
 
     def _who_differs(self, first: Link, mine: int) -> tuple[int, str] | None:

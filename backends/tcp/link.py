@@ -234,7 +234,7 @@ class Link:
             raise Garbled
         try:
             # (Not touched before something comes: the length may be wrong.)
-            self._whole = self._rest = memoryview(np.empty(length, np.uint8))
+            self._whole = self._rest = np.empty(length, np.uint8).data
         except (MemoryError, ValueError, OverflowError):
             raise Garbled from None
 
@@ -283,7 +283,7 @@ class Link:
             # The rest of a message of a failed program: its array is no longer ours to write to.
             assert self._rest is not None
             self._incoming = None
-            self._whole = self._rest = memoryview(np.empty(self._rest.nbytes, np.uint8))
+            self._whole = self._rest = np.empty(self._rest.nbytes, np.uint8).data
         while self._arrived and self._arrived[0][0] < program:
             self._arrived.popleft()
         self.failures = [(p, text) for p, text in self.failures if p >= program]

@@ -34,6 +34,14 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 _DIRECT: dict[str, Callable[..., Any]] = {"where": _where}
 
 
+def through_int64(source: np.dtype, target: np.dtype) -> bool:
+    """Are numbers converted by way of int64?
+
+    (NumPy's vector code has other numbers than its own plain code for reals outside of uint32's range.)
+    """
+    return target == np.uint32 and source.kind in "fc"
+
+
 class Sig:
     """An operation at definite dtypes: what its operands are cast to and what comes out."""
 
@@ -49,6 +57,8 @@ class Sig:
         self.direct = (op.ufunc or _DIRECT.get(op.name)) if op.nout == 1 else None
         if op.name == "copy" or (op.name == "cast" and (ins[0].kind != "c" or self.out.kind in "cb")):
             self.direct = functools.partial(np.array, dtype=self.out)
+            if ins[0].kind == "f" and through_int64(ins[0], self.out):
+                self.direct = lambda x: np.array(np.asarray(x).astype(np.int64), dtype=np.uint32)
         self.id = next(_ids)
 
     def __repr__(self) -> str:

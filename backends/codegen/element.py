@@ -46,29 +46,12 @@ class KernelText:
     inferred: ClassVar[bool] = False
 
 
-def card_cast(value: str, source: np.dtype, target: np.dtype) -> str:
-    """Reals become integers as on processors: int64 first, whose least one stands for all that is none.
-
-    (Of shorter ones the low bits are kept; cards by themselves would take the nearest.)
-    """
-    if target.kind not in "iu" or source.kind not in "fc":
-        return zero_cast(value, source, target)
-    if source.kind == "c":
-        return card_cast(f"{value}.real", np.dtype(f"f{source.itemsize // 2}"), target)
-    s = code(source)
-    if s == "f2":  # (which cannot tell the bounds from infinity)
-        value, s = f"f4({value})", "f4"
-    none = f"i8({s}({-(2.0**63)!r}))"
-    held = f"where_i8({value} >= {s}({-(2.0**63)!r}), i8({value}), {none})"
-    return zero_cast(f"where_i8({value} < {s}({2.0**63!r}), {held}, {none})", np.dtype(np.int64), target)
-
-
 def element_source(w: Writer, program: Program, results: tuple[int, ...] | None = None) -> list[Op]:
     """Write the function `element`; returns the users' functions that it calls.
 
     `results` are the numbers of the outputs it returns (all of them, unless said).
     """
-    body = Body(program, card_cast)
+    body = Body(program)
     gathered, known = gathered_leaves(program), tables(program)
     value: dict[int, str] = {}
     parameters = []
@@ -85,7 +68,7 @@ def element_source(w: Writer, program: Program, results: tuple[int, ...] | None 
     for k, (sig, refs) in enumerate(program.steps):
         if inline(sig) is None and not sig.op.name.startswith("pick"):
             names = [
-                body.scalar_name(r, t) if r >= SCALAR else card_cast(value[r], program.dtype_of(r), t)
+                body.scalar_name(r, t) if r >= SCALAR else zero_cast(value[r], program.dtype_of(r), t)
                 for r, t in zip(refs, sig.ins, strict=True)
             ]
             w(f"v{k} = {sig.op.name}_{code(sig.ins[0])}({', '.join(names)})")
@@ -94,7 +77,7 @@ def element_source(w: Writer, program: Program, results: tuple[int, ...] | None 
         value[k] = f"v{k}"
     chosen = range(len(program.outs)) if results is None else results
     made = [
-        card_cast(value[program.outs[j]], program.dtype_of(program.outs[j]), program.out_dtypes[j])
+        zero_cast(value[program.outs[j]], program.dtype_of(program.outs[j]), program.out_dtypes[j])
         for j in chosen
     ]
     w(f"return {made[0]}" if len(made) == 1 else f"return ({', '.join(made)})")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mirabelle.backends.codegen.element import KernelText, card_cast
+from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.gridframe import coordinates
 from mirabelle.backends.codegen.source import Writer, zero_cast
 from mirabelle.dispatch.promotion import code
@@ -94,7 +94,7 @@ def _zero(dtype: np.dtype) -> str:
 
 
 def _loaded(how: ScanLayout, place: str) -> str:
-    return card_cast(f"load_{code(how.source)}({place}, 0)", how.source, how.working)
+    return zero_cast(f"load_{code(how.source)}({place}, 0)", how.source, how.working)
 
 
 def _stored(how: ScanLayout, place: str, value: str) -> str:

@@ -12,7 +12,6 @@ these names mean.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -230,15 +229,42 @@ def zero_cast(value: str, source: np.dtype, target: np.dtype) -> str:
         return f"({value} != {s}(0))"
     if source.kind == "c" and target.kind != "c":
         return zero_cast(f"{value}.real", np.dtype(f"f{source.itemsize // 2}"), target)
+    if source.kind == "f" and target.kind in "iu":
+        return _integer_of(value, s, target)
     return f"{t}({value})"
+
+
+def _integer_of(value: str, s: str, target: np.dtype) -> str:
+    """A real number as an integer, as C does on x86-64: compilers leave open what is out of the range.
+
+    Towards zero into int32 (for uint32 and 64 bits into int64), whose least number stands for NaN and for what
+    it cannot hold; of shorter integers the low bits. From 2**63 on uint64 is counted from there.
+    """
+    if s == "f2":  # (which cannot tell the bounds from infinity)
+        value, s = f"f4({value})", "f4"
+    t = code(target)
+    if t == "u8":
+        high = f"u8({_held(f'({value} - {s}({2.0**63!r}))', s, 64)}) ^ u8(i8({s}({-(2.0**63)!r})))"
+        return f"where_u8({value} >= {s}({2.0**63!r}), {high}, u8({_held(value, s, 64)}))"
+    bits = 64 if t in ("i8", "u4") else 32
+    held = _held(value, s, bits)
+    return held if t == f"i{bits // 8}" else f"{t}({held})"
+
+
+def _held(value: str, s: str, bits: int) -> str:
+    """A real number as a signed integer of so many bits: its least one for what it cannot hold."""
+    i, bound = f"i{bits // 8}", 2.0 ** (bits - 1)
+    none = f"{i}({s}({-bound!r}))"
+    # (What is less than one below the least number becomes that.)
+    least = f"{value} > {s}({-bound - 1!r})" if (s, bits) == ("f8", 32) else f"{value} >= {s}({-bound!r})"
+    return f"where_{i}({value} < {s}({bound!r}), where_{i}({least}, {i}({value}), {none}), {none})"
 
 
 class Body:
     """The statements of a program, for a frame that says how leaves and results are named."""
 
-    def __init__(self, program: Program, cast: Callable[[str, np.dtype, np.dtype], str] = zero_cast) -> None:
+    def __init__(self, program: Program) -> None:
         self.program = program
-        self.cast = cast
         self.functions: list[Op] = []
 
     def scalar_name(self, ref: int, dtype: np.dtype) -> str:
@@ -260,9 +286,9 @@ class Body:
             if ref >= SCALAR:
                 names.append(self.scalar_name(ref, wanted))
             else:
-                names.append(self.cast(value[ref], self.program.dtype_of(ref), wanted))
+                names.append(zero_cast(value[ref], self.program.dtype_of(ref), wanted))
         if sig.op.name == "cast":
-            return self.cast(names[0], sig.ins[0], sig.out)
+            return zero_cast(names[0], sig.ins[0], sig.out)
         if sig.op.name.startswith("pick"):
             return f"{value[refs[0]]}[{int(sig.op.name[4:])}]"
         form = inline(sig)

@@ -17,7 +17,7 @@ import numpy as np
 
 from mirabelle.backends.codegen.program import Program
 from mirabelle.dispatch import native
-from mirabelle.dispatch.promotion import Sig
+from mirabelle.dispatch.promotion import Sig, through_int64
 from mirabelle.dispatch.schedule import SCALAR
 
 # Elements of a block: small enough for the second-level cache, large enough that Python's
@@ -72,7 +72,7 @@ def interpreted_blocks(program: Program) -> Callable[..., Any]:
 
 
 def _generate(program: Program, reuse: bool) -> Callable[..., Any]:
-    scope: dict[str, Any] = {"copyto": np.copyto, "where": np.where}
+    scope: dict[str, Any] = {"copyto": np.copyto, "where": np.where, "asarray": np.asarray}
     lines = ["def run(leaves, scalars, outs):"]
     n_leaf = len(program.leaf_dtypes)
     n_scalar = len({j for j, _ in program.scalar_slots})
@@ -131,6 +131,8 @@ def _generate(program: Program, reuse: bool) -> Callable[..., Any]:
         value = f"x{-1 - r}" if r < 0 else f"v{r}"
         if program.dtype_of(r).kind == "c" and program.out_dtypes[j].kind not in "cb":
             value += ".real"  # whoever asked for it has been warned
+        if through_int64(program.dtype_of(r), program.out_dtypes[j]):
+            value = f"asarray({value}).astype('i8')"
         lines.append(f"    copyto(y{j}, {value}, 'unsafe')")
     exec("\n".join(lines), scope)
     return scope["run"]  # type: ignore[no-any-return]
@@ -144,6 +146,8 @@ def numpy_callable(sig: Sig) -> tuple[Callable[..., Any], bool]:
     if op.name == "where":
         return (lambda c, x, y: np.asarray(np.where(c, x, y)).astype(out, copy=False)), False
     if op.name == "cast":
+        if through_int64(sig.ins[0], out):
+            return (lambda x: np.asarray(x).real.astype(np.int64).astype(out)), False
         if sig.ins[0].kind == "c" and out.kind not in "cb":
             return (lambda x: np.asarray(x).real.astype(out)), False
         return (lambda x: np.asarray(x).astype(out)), False

@@ -41,7 +41,7 @@ class Runner:
         self.copy: int = _COPY
         self.fold: int = _FOLD
         self.fill: dict[int, int] = {n: n for n in FILLS}
-        if found is not None:
+        if module is not None and found is not None:
             self.copy, self.fold, self.fill = found
             self.run = module.run_tasks
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.define import as_array, as_selection
+from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import (
     DenseArray,
     as_numpy,
@@ -316,14 +316,11 @@ def assigned_value(dest: Any, value: Any) -> Any:
 
 
 def fitting(dest: Any, values: Any, casting: str = "unsafe") -> Any:
-    """What a function writes to parts of an array, in its dtype: arrays by a casting rule, numbers if they fit.
-
-    Arrays of NumPy's are sent to where `dest` is.
-    """
-    if isinstance(values, np.ndarray):
-        values = as_selection(values, dest)
-    if isinstance(values, AbstractArray):
+    """What a function writes to parts of an array, in its dtype: arrays by a casting rule, numbers if they fit."""
+    if isinstance(values, (AbstractArray, np.ndarray)):
+        values = as_array(values, dest)
         check_cast(values, dest.dtype, casting)
+        return cast_to(values, dest.dtype)
     return assigned_value(dest, values)
 
 

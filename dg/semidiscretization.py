@@ -80,7 +80,7 @@ class Semidiscretization:
                 f"There are no arrays of floating-point numbers by array={array!r} and dtype={dtype!r}. Give "
                 "both as objects: `array=mb.CuArray, dtype=mb.float32`."
             )
-        if isinstance(array(np.zeros(0, dtype)), mb.DArray):
+        if mb.place(array(np.zeros(0, dtype))).kind == "distributed":
             raise ValueError(
                 f"array={getattr(array, '__name__', array)} makes arrays that are divided over processes along "
                 "their first axis, which here is that of the fields: a mesh is not divided yet. Solve on one "

@@ -288,7 +288,7 @@ EXPECTED: list[tuple[Callable[[Any], Any], str, str, str]] = [
     (_sizes, "no size", "Give a whole number that is not negative: `3`.",
      "dims dimensions n_rows n_cols num minlength N count"),
     (_lengths, "no row of lengths", "Give a tuple of them: `(8, 8)`.", "s"),
-    (_counts, "no whole number", "Give one: `1`.", "k n offset decimals ndmin deg ndim edge_order"),
+    (_counts, "no integer", "Give one: `1`.", "k n offset decimals ndmin deg ndim edge_order"),
     (_number, "no number", "Give one: `1.0`.",
      "ddof correction tol rcond rtol atol dx period start stop step base M beta d left right"),
     (_dtype, "no dtype of numbers", "Give one: `dtype=mb.float64`.", "dtype"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, exchange, wrap
+from mirabelle.arraytypes.dense import DenseArray, constructed, exchange, wrap
 from mirabelle.arraytypes.elementwise import default_family
 from mirabelle.arraytypes.makers import made_instead
 from mirabelle.arraytypes.programs import graph
@@ -113,7 +113,7 @@ def captured(
         for i, x in enumerate(arrays):
             node = input_node(i, x.shape, x.dtype, called.get(id(x), f"input{i}"))
             inputs.append(node)
-            placeholders[id(x)] = handle(family, node)
+            placeholders[id(x)] = constructed(handle(family, node))
 
         def stand_in(wanted: Any, x: Any) -> Any:
             return placeholders.get(id(x)) if wanted is family else None

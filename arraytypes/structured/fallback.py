@@ -30,7 +30,7 @@ from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.dense import _storing, computed, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.structured.base import Implicit, Structured, duals_in, zeros_for
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import misuse, verbs
 from mirabelle.dispatch.errors import DenseFallbackError, DenseFallbackWarning
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
@@ -109,7 +109,8 @@ def called_from_outside() -> str:
     frame: FrameType | None = sys._getframe(1)
     name = ""
     while frame is not None and _ours(frame):
-        name = frame.f_code.co_name
+        if frame.f_globals.get("__name__") != misuse.__name__:  # (which looks at errors of functions)
+            name = frame.f_code.co_name
         frame = frame.f_back
     return name
 

@@ -312,6 +312,7 @@ INTEGERS_ONLY = {
     "bitwise_right_shift", "bitwise_xor", "gcd", "invert", "lcm", "left_shift", "right_shift",
 }  # fmt: skip
 NOT_OF_ARRAYS = {
+    "errstate",
     "False_", "True_", "get_printoptions", "index_exp", "mask_indices", "printoptions", "s_",
     "set_printoptions",
     "__array_api_version__", "__array_namespace_info__", "__version__", "allow_scalar", "allow_transfer",

@@ -316,7 +316,7 @@ def assigned_value(dest: Any, value: Any) -> Any:
 
 
 def fitting(dest: Any, values: Any, casting: str = "unsafe") -> Any:
-    """What a function writes to parts of an array, in its dtype: arrays by a casting rule, numbers if they fit."""
+    """What a function writes to parts of an array, in its dtype: arrays by a casting rule, numbers that fit."""
     if isinstance(values, (AbstractArray, np.ndarray)):
         values = as_array(values, dest)
         check_cast(values, dest.dtype, casting)

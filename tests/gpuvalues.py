@@ -601,10 +601,13 @@ ONE_NAN = ("unique", "union1d", "setdiff1d", "setxor1d", "intersect1d", "sort(un
 
 
 def integers_of(x: np.ndarray, dtype: Any) -> np.ndarray:
-    """What floats are as integers (docs/design.md): towards zero to int64, of which the low bits are kept."""
-    x = np.asarray(x.real, np.float64)
-    held = np.isfinite(x) & (x >= -(2.0**63)) & (x < 2.0**63)
-    return np.where(held, np.where(held, x, 0).astype(np.int64), np.iinfo(np.int64).min).astype(dtype)
+    """What floats are as integers (docs/design.md): towards zero to int32 or int64, of these the low bits."""
+    x, dtype = np.asarray(x.real, np.float64), np.dtype(dtype)
+    least = -(2.0**31) if dtype.itemsize < 4 or dtype == np.int32 else -(2.0**63)
+    above = (x >= 2.0**63) & (dtype == np.uint64)  # counted from 2**63
+    x = np.trunc(np.where(above, x - 2.0**63, x))
+    whole = np.where((x >= least) & (x < -least), x, least).astype(np.int64)
+    return np.where(above, whole ^ np.int64(-(2**63)), whole).astype(dtype)
 
 
 def data(dtype: str, seed: int, linear: bool = False) -> dict[str, np.ndarray]:

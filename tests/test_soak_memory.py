@@ -62,7 +62,7 @@ def test_what_grows_is_found(what, tmp_path):
 
     def leak():
         if what == "resident":
-            held.append(np.ones(500))
+            held.append(np.ones(50_000))  # (what is small finds room in memory that was freed)
         elif what == "objects":
             held.append([1])
         elif what == "threads":

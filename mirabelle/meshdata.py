@@ -1,0 +1,10 @@
+"""Data on meshes: axis trees, arrays over them, maps, loops with access descriptors, star forests.
+
+>>> from mirabelle import meshdata as md
+>>> md.Points("mesh", "cell", 2)
+Points(axis='mesh', component='cell', size=2)
+"""
+
+from mirabelle.arraytypes.meshdata.points import Points, Subset
+
+__all__ = ["Points", "Subset"]

@@ -24,12 +24,11 @@ class Points:
     component: Any
     size: int
 
-    __module__ = "mirabelle.meshdata"
-
     def __post_init__(self) -> None:
         if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)) or self.size < 0:
             raise ValueError(
-                f"There are {self.size!r} points of {self.axis!r}, and their number is an integer that is not negative."
+                f"There are {self.size!r} points of {self.axis!r}, and a number of points is an integer that "
+                "is not negative."
             )
         object.__setattr__(self, "size", int(self.size))
 
@@ -44,6 +43,9 @@ class Points:
     def subset(self, indices: Any) -> Subset:
         """Some of these points, in the order given."""
         return Subset(self, indices)
+
+
+Points.__module__ = "mirabelle.meshdata"
 
 
 class Subset:
@@ -62,8 +64,8 @@ class Subset:
         if given.dtype == bool:
             if given.shape != (points.size,):
                 raise ValueError(
-                    f"A mask of the {points.size} points {points.name!r} has one truth value for each, and this one "
-                    f"has shape {given.shape}."
+                    f"A mask of the {points.size} points {points.name!r} has one truth value for each, and "
+                    f"this one has shape {given.shape}."
                 )
             given = np.flatnonzero(given)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):

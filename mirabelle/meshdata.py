@@ -5,6 +5,8 @@
 Points(axis='mesh', component='cell', size=2)
 """
 
+from mirabelle.arraytypes.meshdata.elements import Element, element
 from mirabelle.arraytypes.meshdata.points import Points, Subset
+from mirabelle.arraytypes.meshdata.quadrature import quadrature
 
-__all__ = ["Points", "Subset"]
+__all__ = ["Element", "Points", "Subset", "element", "quadrature"]

@@ -73,3 +73,7 @@ class LayoutError(MirabelleError, ValueError):
 
 class GatheringWarning(UserWarning):
     """An operation brought a large distributed array together on each process."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iterative solver gave up before the residual was as small as was asked for."""

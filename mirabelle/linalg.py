@@ -38,6 +38,7 @@ from mirabelle.arraytypes.functions.factorizations import (
     Triangular,
     factorize,
 )
+from mirabelle.arraytypes.functions.krylov import SolverInfo, cg, gmres, minres
 from mirabelle.arraytypes.functions.lapack import LinAlgError
 from mirabelle.arraytypes.functions.matrices import cross, diagonal, outer, trace
 from mirabelle.arraytypes.functions.matrixfunctions import block_diag, expm, logm, sqrtm
@@ -60,6 +61,7 @@ from mirabelle.arraytypes.functions.solving import (
     tensorinv,
     tensorsolve,
 )
+from mirabelle.dispatch.errors import ConvergenceWarning
 from mirabelle.dispatch.verbs import matmul
 
 matrix_exp = expm
@@ -70,11 +72,14 @@ __all__ = [
     "QR",
     "SVD",
     "Cholesky",
+    "ConvergenceWarning",
     "Eigen",
     "Factorization",
     "LinAlgError",
+    "SolverInfo",
     "Triangular",
     "block_diag",
+    "cg",
     "cho_factor",
     "cho_solve",
     "cholesky",
@@ -89,6 +94,7 @@ __all__ = [
     "expm",
     "factorize",
     "gemm",
+    "gmres",
     "hessenberg",
     "inv",
     "khatri_rao",
@@ -104,6 +110,7 @@ __all__ = [
     "matrix_power",
     "matrix_rank",
     "matrix_transpose",
+    "minres",
     "multi_dot",
     "norm",
     "null_space",

@@ -101,6 +101,16 @@ left_to_python(void)
     return 1;
 }
 
+/* How many elements an array has. */
+static inline Py_ssize_t
+elements(const Array *a)
+{
+    Py_ssize_t n = 1;
+    for (int d = 0; d < a->nd; d++)
+        n *= a->dims[d];
+    return n;
+}
+
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 #define IS_LEAF(x) (Py_TYPE(x) == state.leaf)
 #define IS_NODE(x) (Py_TYPE(x) == state.node)

@@ -9,8 +9,6 @@
 /* Others may run meanwhile if so many bytes are looked at. */
 #define LONG (1 << 17)
 #define LANES 64
-#define CONTIGUOUS 0x0001
-#define WRITEABLE 0x0400
 
 /* What a mask is of: elements of so many bytes, side by side, as many as the mask has. */
 typedef struct {
@@ -18,16 +16,6 @@ typedef struct {
     char *data;
     Py_ssize_t count, size;
 } Masked;
-
-/* Is it an array of bytes that say true or false? (Others are not called with.) */
-static Py_ssize_t
-elements(const Array *a)
-{
-    Py_ssize_t n = 1;
-    for (int d = 0; d < a->nd; d++)
-        n *= a->dims[d];
-    return n;
-}
 
 static Py_ssize_t
 itemsize(const Array *a)
@@ -45,7 +33,7 @@ masked(PyObject *x, PyObject *y, Masked *found)
     if (!IS_ARRAY(x) || !IS_ARRAY(y))
         return 0;
     const Array *a = (Array *)x, *mask = (Array *)y;
-    if (!(a->flags & mask->flags & CONTIGUOUS) || mask->nd > a->nd || mask->nd < 1 || itemsize(mask) != 1)
+    if (!(a->flags & mask->flags & C_ORDER) || mask->nd > a->nd || mask->nd < 1 || itemsize(mask) != 1)
         return PyErr_Occurred() ? -1 : 0;
     for (int d = 0; d < mask->nd; d++)
         if (a->dims[d] != mask->dims[d])
@@ -278,7 +266,7 @@ mask_pick(PyObject *module, PyObject *const *args, Py_ssize_t n)
     Masked whole = {NULL, out->data, m.size ? elements(out) * itemsize(out) / m.size : 0, m.size};
     if (!within(&m, args[3], args[4], &start, &stop) || !within(&whole, args[5], args[6], &first, &last))
         return NULL;
-    if (!(out->flags & CONTIGUOUS) || out->descr != ((Array *)args[0])->descr) {
+    if (!(out->flags & C_ORDER) || out->descr != ((Array *)args[0])->descr) {
         PyErr_SetString(PyExc_ValueError, "The values lie elsewhere.");
         return NULL;
     }
@@ -345,7 +333,7 @@ mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n)
         return fits < 0 ? NULL : Py_NewRef(Py_False);
     const Array *a = (Array *)args[0], *mask = (Array *)args[1], *values = (Array *)args[2];
     Masked over = {NULL, mask->data, m.count, 1};
-    if (values->descr != a->descr || !(values->flags & CONTIGUOUS) || !(a->flags & WRITEABLE) ||
+    if (values->descr != a->descr || !(values->flags & C_ORDER) || !(a->flags & WRITEABLE) ||
         !apart(&m, values) || !apart(&over, a) || (values->nd && values->nd != a->nd - mask->nd + 1))
         Py_RETURN_FALSE;
     if (values->nd == 0 && a->nd > mask->nd) /* (one element of many) */

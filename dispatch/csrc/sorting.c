@@ -6,8 +6,6 @@
 
 #include "native.h"
 
-#define CONTIGUOUS 0x0001
-#define WRITEABLE 0x0400
 #define BYTES 8
 #define VALUES 256
 /* Records so few are put in order by moving each to its place; of these runs, fewer than so many are merged. */
@@ -160,19 +158,10 @@ typedef struct {
     int kind, size;
 } Lines;
 
-static Py_ssize_t
-elements(const Array *a)
-{
-    Py_ssize_t n = 1;
-    for (int d = 0; d < a->nd; d++)
-        n *= a->dims[d];
-    return n;
-}
-
 static int
 lines_of(PyObject *x, PyObject *kind, Lines *found)
 {
-    if (!IS_ARRAY(x) || !(((Array *)x)->flags & CONTIGUOUS) || ((Array *)x)->nd < 1) {
+    if (!IS_ARRAY(x) || !(((Array *)x)->flags & C_ORDER) || ((Array *)x)->nd < 1) {
         PyErr_SetString(PyExc_TypeError, "An array of NumPy without gaps is expected.");
         return 0;
     }
@@ -199,7 +188,7 @@ static void *
 room(PyObject *x, Py_ssize_t numbers)
 {
     const Array *a = (Array *)x;
-    if (!IS_ARRAY(x) || !(a->flags & CONTIGUOUS) || !(a->flags & WRITEABLE) || elements(a) != numbers) {
+    if (!IS_ARRAY(x) || !(a->flags & C_ORDER) || !(a->flags & WRITEABLE) || elements(a) != numbers) {
         PyErr_SetString(PyExc_TypeError, "Memory for the result is expected.");
         return NULL;
     }

@@ -5,8 +5,6 @@
 
 #include "native.h"
 
-#define CONTIGUOUS 0x0001
-#define WRITEABLE 0x0400
 /* Rows so short are put in order by moving each entry to its place. */
 #define SHORT_ROW 48
 
@@ -20,7 +18,7 @@ static int
 vector(PyObject *x, Vector *found, int written, int index)
 {
     const Array *a = (Array *)x;
-    if (!IS_ARRAY(x) || a->nd != 1 || !(a->flags & CONTIGUOUS) || (written && !(a->flags & WRITEABLE))) {
+    if (!IS_ARRAY(x) || a->nd != 1 || !(a->flags & C_ORDER) || (written && !(a->flags & WRITEABLE))) {
         PyErr_SetString(PyExc_TypeError, "A vector of NumPy without gaps is expected.");
         return 0;
     }

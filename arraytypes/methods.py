@@ -141,7 +141,7 @@ class NumpyMethods:
 
     @property
     def imag(self) -> Any:
-        """The imaginary parts: a view that can be written to; zeros, of an array of real numbers."""
+        """The imaginary parts: a view that can be written to; of real numbers, zeros that cannot."""
         from mirabelle.arraytypes.parts import imag_part
 
         return imag_part(self)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
-from mirabelle.arraytypes.wrappers import Wrapper, root_of, shown_leaf
+from mirabelle.arraytypes.wrappers import BroadcastTo, Wrapper, root_of, shown_leaf
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.ops import TABLE
@@ -141,8 +141,10 @@ def real_part(x: AbstractArray) -> Any:
 
 
 def imag_part(x: AbstractArray) -> Any:
-    """x.imag as NumPy has it: zeros, or a view of the imaginary parts that can be written to."""
-    return ImagPart._of(x, None, x.shape) if x.dtype.kind == "c" else verbs.imag(x)
+    """x.imag as NumPy has it: a view of the imaginary parts; of real numbers, zeros that nobody writes to."""
+    if x.dtype.kind == "c":
+        return ImagPart._of(x, None, x.shape)
+    return BroadcastTo._of(as_array(x.dtype.type(0), x), None, x.shape)
 
 
 def set_part(x: AbstractArray, name: str, value: Any) -> None:

@@ -461,6 +461,38 @@ def test_every_read_only_kind_refuses(kind):
     assert_same(x, values)
 
 
+def _write_to_imaginary_parts(xp, x):
+    part = x.imag
+    for target in (part, part.T, part[1:] if part.ndim else part[...]):
+        with pytest.raises(ValueError, match="read-only"):
+            target[...] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        part += 1
+    return x + part
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4", "?"])
+@pytest.mark.parametrize("kind", SINGLE, ids=repr)
+def test_imaginary_parts_of_real_numbers_are_zeros_that_nobody_writes_to(kind, dtype):
+    for shape in ((3, 4), (5,), (0, 2), ()):
+        values = kind.sample(ordinary(dtype, shape))
+        x = kind.make(values)
+        assert_same(_write_to_imaginary_parts(mb, x), values + np.zeros((), dtype))
+        assert_same(x.imag, values.imag)
+
+
+def test_imaginary_parts_of_real_numbers_in_programs_gradients_and_structured_matrices():
+    x = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
+    assert_same(mb.compile(lambda v: _write_to_imaginary_parts(mb, v))(x), mb.to_numpy(x))
+    slope = mb.autodiff.gradient(lambda v: mb.sum(_write_to_imaginary_parts(mb, v * v)), x)
+    assert_same(slope, 2 * mb.to_numpy(x))
+    for matrix in (mb.Diagonal(x[0]), mb.Symmetric(x), mb.CSR(x)):
+        assert_same(matrix.imag, np.zeros((2, 2)))
+        with pytest.raises(ValueError, match="read-only"):
+            matrix.imag[...] = 1.0
+    assert mb.Diagonal(mb.ones(1 << 20)).imag.shape == (1 << 20, 1 << 20)  # (which takes no memory)
+
+
 def test_a_read_only_numpy_array_is_a_read_only_destination():
     n = np.ones((2, 3))
     n.flags.writeable = False

@@ -16,7 +16,7 @@ help:
 	@echo "make types    mypy and pyright"
 	@echo "make format   let ruff put the code in order"
 	@echo "make bench    run the benchmarks beside their peers"
-	@echo "make docs     write docs/settings.md and execute the notebooks"
+	@echo "make docs     write docs/settings.md, the README's picture and figures, and execute the notebooks"
 	@echo "make clean    remove everything that can be made again"
 
 demo: .venv-demo/.made
@@ -51,6 +51,8 @@ bench: .venv-bench/.made
 docs: .venv-docs/.made
 	.venv-docs/bin/python -m mirabelle settings --markdown > docs/settings.md.new
 	mv docs/settings.md.new docs/settings.md
+	.venv-docs/bin/python -m docs.picture
+	.venv-docs/bin/python -m docs.figures
 	.venv-docs/bin/python -m notebooks
 
 clean:

@@ -250,7 +250,7 @@ class ReferenceElement:
         >>> element("triangle", 2).equispaced()[element("triangle", 2).vtk_order()].tolist()
         [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [0.0, -1.0], [0.0, 0.0], [-1.0, 0.0]]
         """
-        return lattice.vtk_order(self.dims, self.order, self.is_tensor)
+        return lattice.vtk_order(self.cell, self.order)
 
 
 _made = cache(ReferenceElement)

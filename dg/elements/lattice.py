@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import permutations, product
 
 import numpy as np
+
+from mirabelle import meshdata as md
 
 
 def lattice(dims: int, order: int, is_tensor: bool) -> np.ndarray:
@@ -55,46 +56,11 @@ def subcells(dims: int, order: int, is_tensor: bool) -> np.ndarray:
     return numbers(np.array(found), order, False)
 
 
-def vtk_simplex(corners: list[np.ndarray], n: int) -> Iterator[np.ndarray]:
-    """The points of a triangle or tetrahedron of n steps as VTK counts: vertices, edges, faces, the inside.
-
-    >>> a, b, c = np.array([[0, 0], [2, 0], [0, 2]])
-    >>> [p.tolist() for p in vtk_simplex([a, b, c], 2)]
-    [[0, 0], [2, 0], [0, 2], [1, 0], [1, 1], [0, 1]]
-    """
-    if n < 1:
-        yield from corners[: n + 1 if n == 0 else 0]
-        return
-    yield from corners
-    solid = len(corners) == 4
-    for a, b in ("01", "12", "20", "03", "13", "23") if solid else ("01", "12", "20"):
-        start, end = corners[int(a)], corners[int(b)]
-        yield from (start + (end - start) * k // n for k in range(1, n))
-    faces = [[corners[int(k)] for k in face] for face in ("013", "231", "032", "021")] if solid else []
-    for part in [*faces, corners]:
-        # What is left inside has its corners a step towards all the others.
-        yield from vtk_simplex([a + (np.sum(part, 0) - len(part) * a) // n for a in part], n - len(part))
-
-
-# Vertices, edges, faces and inside of boxes as VTK counts: on each axis its start (0), end (n) or inside (i).
-VTK_BOX = {
-    1: "0 n i",
-    2: "00 n0 nn 0n i0 ni in 0i ii",
-    3: "000 n00 nn0 0n0 00n n0n nnn 0nn i00 ni0 in0 0i0 i0n nin inn 0in 00i n0i nni 0ni "
-    "0ii nii i0i ini ii0 iin iii",
-}
-
-
-def vtk_order(dims: int, order: int, is_tensor: bool) -> np.ndarray:
+def vtk_order(cell: str, order: int) -> np.ndarray:
     """The numbers of nodes in the order in which VTK counts the points of a Lagrange cell.
 
-    >>> vtk_order(2, 1, True)
+    >>> vtk_order("quadrilateral", 1)
     array([0, 2, 3, 1])
     """
-    ranges = {"0": range(1), "n": range(order, order + 1), "i": range(1, order)}
-    if is_tensor:
-        parts = VTK_BOX[dims].split()
-        points = [p[::-1] for part in parts for p in product(*(ranges[at] for at in reversed(part)))]
-        return numbers(np.array(points), order, True)
-    corners = list(order * lattice(dims, 1, False))
-    return numbers(np.array(list(vtk_simplex(corners, order))), order, False)
+    points = md.vtk_nodes("interval" if cell == "line" else cell, order)
+    return numbers(points, order, cell not in ("triangle", "tetrahedron"))

@@ -6,8 +6,29 @@ Points(axis='mesh', component='cell', size=2)
 """
 
 from mirabelle.arraytypes.meshdata.elements import Element, element
+from mirabelle.arraytypes.meshdata.generators import interval, unit_cube, unit_square
+from mirabelle.arraytypes.meshdata.maps import Map, Target, ragged_rows
+from mirabelle.arraytypes.meshdata.meshes import Mesh
+from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthill_mckee
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells
 
-__all__ = ["Element", "Points", "Subset", "element", "quadrature", "vtk_nodes", "write_vtk_cells"]
+__all__ = [
+    "Element",
+    "Map",
+    "Mesh",
+    "Points",
+    "Subset",
+    "Target",
+    "element",
+    "hilbert_order",
+    "interval",
+    "quadrature",
+    "ragged_rows",
+    "reverse_cuthill_mckee",
+    "unit_cube",
+    "unit_square",
+    "vtk_nodes",
+    "write_vtk_cells",
+]

@@ -1,0 +1,151 @@
+"""What can be wrong with a mesh: cells that are flat, inverted, given twice or do not meet at whole facets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mirabelle.arraytypes.meshdata.maps import Table
+from mirabelle.arraytypes.meshdata.shapes import Shape, corner_volumes
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.meshes import Mesh
+
+CHUNK = 2**17  # cells at once: their edges as vectors are larger than the table
+FLAT = 1e-13  # of a cell's longest edge to the power of the dimension, rounding included
+
+
+def inverted_cells(shape: Shape, x: Table, cells: Table, flip: bool) -> Table:
+    """The cells, with those turned that are inverted; a sentence where they are not to be, or are flat."""
+    wrong, flat = [], []
+    for start in range(0, len(cells), CHUNK):
+        part = cells[start : start + CHUNK]
+        size = np.zeros(len(part))
+        for v in range(1, shape.vertices):
+            size = np.maximum(size, np.abs(x[part[:, v]] - x[part[:, 0]]).max(axis=1))
+        at = _corners(shape, x, part)
+        negative, zero = (
+            at < -FLAT * (size**shape.dim)[:, None],
+            np.abs(at) <= FLAT * (size**shape.dim)[:, None],
+        )
+        flat.append(start + np.flatnonzero(zero.any(axis=1) | (negative.any(axis=1) & ~negative.all(axis=1))))
+        wrong.append(start + np.flatnonzero(negative.all(axis=1)))
+    turn, none = np.concatenate(wrong or [[]]).astype(int), np.concatenate(flat or [[]]).astype(int)
+    if none.size:
+        raise ValueError(
+            f"{none.size} of {len(cells)} cells of the shape {shape.name} are flat or folded at a corner; "
+            f"the first "
+            f"is number {none[0]}, of the vertices {cells[none[0]].tolist()} at {x[cells[none[0]]].tolist()}. "
+            "Vertices are listed as in gmsh and VTK: around a quadrilateral."
+        )
+    if turn.size and not flip:
+        raise ValueError(
+            f"{turn.size} of {len(cells)} cells of the shape {shape.name} are inverted; the first is number "
+            f"{turn[0]},"
+            f" of the vertices {cells[turn[0]].tolist()}. Turn them, "
+            '`md.Mesh(coordinates, cells, inverted="flip")`, or keep them as they are, `inverted="keep"`.'
+        )
+    if turn.size:
+        cells = cells.copy()
+        cells[turn] = cells[turn][:, list(shape.mirrored)]
+    return cells
+
+
+def _corners(shape: Shape, x: Table, cells: Table) -> Table:
+    """The volumes spanned at the corners; on a surface or curve in space, where no side is the right one, their
+    sizes."""
+    if shape.dim == x.shape[1]:
+        return corner_volumes(shape, x, cells)
+    out = np.empty((len(cells), len(shape.corners)))
+    for k, (at, *ends) in enumerate(shape.corners):
+        edges = np.stack([x[cells[:, e]] - x[cells[:, at]] for e in ends], axis=1)
+        out[:, k] = np.sqrt(np.maximum(np.linalg.det(edges @ edges.swapaxes(1, 2)), 0.0))
+    return out
+
+
+def check_twice(mesh: Mesh) -> None:
+    """No cell is given twice."""
+    for name, table in mesh.cells.items():
+        twice = mesh.topology.duplicates(name)
+        if twice.size:
+            raise ValueError(
+                f"{twice.size} cells of the shape {name} have the same vertices as another; the first is "
+                f"number "
+                f"{twice[0]}, of the vertices {table[twice[0]].tolist()}. Keep one of each: "
+                "`cells[np.unique(np.sort(cells), axis=0, return_index=True)[1]]`."
+            )
+
+
+def check_facets(mesh: Mesh) -> None:
+    """No facet has more than two cells."""
+    for name, count in mesh.topology.facet_cells.items():
+        many = np.flatnonzero(count > 2)
+        if many.size and mesh.dim == mesh.coordinates.shape[1]:
+            vertices = mesh.closure(name, "vertex").target().row(int(many[0])).tolist()
+            raise ValueError(
+                f"{many.size} facets have more than two cells, so that cells overlap; the first is {name} "
+                f"{many[0]}, "
+                f"of the vertices {vertices}, with {count[many[0]]}. `mesh.support({name!r})({many[0]})` "
+                f"names them."
+            )
+
+
+def check_hanging(mesh: Mesh) -> None:
+    """No vertex lies inside an edge of the boundary.
+
+    There an edge and a part of it start from one vertex in one direction, and both seem to be on the boundary.
+    (The two sides of a crack do that too, and there have the same length.)
+    """
+    if mesh.dim < 2 or mesh.coordinates.shape[1] != mesh.dim:
+        return
+    edges = mesh.topology.entity_vertices(1, "interval")[
+        mesh.topology.exterior("edge" if mesh.dim > 1 else "cell")
+    ]
+    start = np.concatenate([edges[:, 0], edges[:, 1]])
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.concatenate([edges[:, 1], edges[:, 0]])[order]
+    along = mesh.coordinates[end] - mesh.coordinates[start]
+    length = np.sqrt((along * along).sum(axis=1))
+    along /= length[:, None]
+    for step in range(1, len(start)):
+        same = np.flatnonzero(start[step:] == start[:-step])
+        if not same.size:
+            return
+        a, b = same, same + step
+        apart = np.abs(length[a] - length[b]) > 1e-9 * np.maximum(length[a], length[b])
+        hit = apart & (np.abs(along[a] - along[b]).max(axis=1) < 1e-9)
+        if hit.any():
+            i, j = int(a[hit][0]), int(b[hit][0])
+            i, j = (i, j) if length[i] < length[j] else (j, i)
+            raise ValueError(
+                f"The mesh has hanging vertices: vertex {end[i]} lies inside the edge between the vertices "
+                f"{start[j]} and {end[j]}. Cells have to meet at whole facets; divide the larger cell."
+            )
+
+
+def volumes(shape: Shape, x: Table, cells: Table) -> Table:
+    """The volumes of cells with bilinear faces; of a quadrilateral in space, half its diagonals' product."""
+    if shape.name in ("interval", "triangle", "tetrahedron"):
+        return np.asarray(_corners(shape, x, cells)[:, 0] / (1, 1, 2, 6)[shape.dim])
+    if shape.dim == 2:
+        a, b = x[cells[:, 2]] - x[cells[:, 0]], x[cells[:, 3]] - x[cells[:, 1]]
+        if x.shape[1] == 2:
+            return np.asarray(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]) / 2
+        return np.asarray(np.linalg.norm(np.cross(a, b), axis=1) / 2)
+    out = np.empty(len(cells))
+    for start in range(0, len(cells), CHUNK):
+        part = slice(start, start + CHUNK)
+        out[part] = _volumes_within(shape, x[cells[part]] - x[cells[part, :1]])
+    return out
+
+
+def _volumes_within(shape: Shape, corners: Table) -> Table:
+    """By the divergence theorem; a bilinear face has the mean of both ways to cut it into two triangles."""
+    out = np.zeros(len(corners))
+    for face, outward in zip(shape.faces, shape.outward, strict=True):
+        pieces = [(0, 1, 2)] if len(face) == 3 else [(0, 1, 2), (0, 2, 3), (0, 1, 3), (1, 2, 3)]
+        for piece in pieces:
+            a, b, c = (corners[:, face[v]] for v in piece)
+            out += outward * (1.0 if len(face) == 3 else 0.5) * np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
+    return out

@@ -1,0 +1,386 @@
+"""Meshes as values: where the vertices are, which of them make up the cells, and all that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.meshdata.maps import Map, Table, index_type
+from mirabelle.arraytypes.meshdata.points import Points, Subset
+from mirabelle.arraytypes.meshdata.shapes import Shape, named, shape_of
+from mirabelle.arraytypes.meshdata.topology import Topology
+
+
+class Mesh:
+    """Cells of one shape or of several, their vertices' coordinates, and who touches whom.
+
+    `cells` is a table of the vertices of each cell, or a dictionary of tables by shape; `shapes.py` says in
+    which order the vertices of a cell are: as in gmsh, VTK and meshio. Components are "cell", "face", "edge"
+    and "vertex"; where cells (or faces) have several shapes, each shape is a component by its own name. Edges
+    and faces are numbered in the order of their vertices' numbers, and found when they are first asked for.
+
+    Cells whose volume is negative are an error (`inverted="error"`), are turned (`"flip"`) or stay (`"keep"`).
+
+    >>> from mirabelle import meshdata as md
+    >>> mesh = md.Mesh([[0, 0], [1, 0], [0, 1], [1, 1]], [[0, 1, 2], [1, 3, 2]])
+    >>> mesh
+    Mesh(2 triangles, 5 edges, 4 vertices in 2 dimensions)
+    >>> mesh.closure("cell")
+    Map(2 cell -> 1 cell, 3 edge, 3 vertex)
+    >>> mesh.closure("cell", "edge")(1).tolist(), mesh.closure("cell", "vertex")(1).tolist()
+    ([4, 2, 3], [1, 3, 2])
+    >>> md.Mesh([[0, 0], [1, 0], [0, 1]], [[0, 2, 1]])
+    Traceback (most recent call last):
+        ...
+    ValueError: 1 of 1 cells of the shape triangle are inverted; the first is number 0, of the vertices [0, 2, \
+1]. Turn them, `md.Mesh(coordinates, cells, inverted="flip")`, or keep them as they are, `inverted="keep"`.
+    """
+
+    __module__ = "mirabelle.meshdata"
+
+    coordinates: Table
+    cells: dict[str, Table]
+    markers: dict[str, Subset]
+
+    def __init__(
+        self,
+        coordinates: Any,
+        cells: Any,
+        *,
+        inverted: str = "error",
+        markers: Mapping[str, Subset] | None = None,
+    ) -> None:
+        x = np.array(coordinates)
+        x = x[:, None] if x.ndim == 1 else x
+        if x.ndim != 2 or x.shape[1] not in (1, 2, 3) or x.dtype.kind not in "iuf":
+            raise ValueError(
+                "The coordinates of a mesh are a table of real numbers with a row of 1, 2 or 3 for each "
+                "vertex, and "
+                f"these have the shape {np.shape(coordinates)} and the dtype {x.dtype}."
+            )
+        self.coordinates = x if x.dtype.kind == "f" else x.astype(float)
+        if not np.isfinite(self.coordinates).all():
+            wrong = int(np.argwhere(~np.isfinite(self.coordinates))[0, 0])
+            raise ValueError(f"Vertex {wrong} has the coordinates {x[wrong].tolist()}: all have to be finite.")
+        given = cells if isinstance(cells, Mapping) else {None: cells}
+        tables = dict(_table(shape, table, self.coordinates) for shape, table in given.items())
+        if not tables or len({named(s).dim for s in tables}) > 1:
+            raise ValueError(
+                f"The cells of a mesh are of one dimension, and these have the shapes {list(tables)}. Edges "
+                f"and "
+                "faces are found from the cells; those of a boundary are named by `markers`."
+            )
+        if inverted not in ("error", "flip", "keep"):
+            raise ValueError(
+                f'What is inverted is an "error", or you "flip" or "keep" it, and not {inverted!r}.'
+            )
+        if inverted != "keep":
+            tables = {s: _turned(named(s), self.coordinates, t, inverted) for s, t in tables.items()}
+        for array in (self.coordinates, *tables.values()):
+            array.setflags(write=False)
+        self.cells = tables
+        self.topology = Topology(tables, len(x))
+        self.markers = dict(markers or {})
+
+    # Components
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the cells."""
+        return self.topology.dim
+
+    @property
+    def shapes(self) -> dict[str, str]:
+        """The shape of each component, cells first.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_cube(1, shape="prism").shapes
+        {'cell': 'prism', 'triangle': 'triangle', 'quadrilateral': 'quadrilateral', 'edge': 'interval', \
+'vertex': 'vertex'}
+        """
+        return {c: s.name if s else "vertex" for c, s in self.topology.shapes.items()}
+
+    def components(self, dim: int) -> tuple[str, ...]:
+        """The names of the components of a dimension.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(2).components(2), md.unit_square(2).components(1)
+        (('cell',), ('edge',))
+        """
+        return self.topology.components(dim)
+
+    @property
+    def facets(self) -> tuple[str, ...]:
+        """The names of the components of one dimension less than cells."""
+        return self.topology.components(self.dim - 1)
+
+    def points(self, component: str) -> Points:
+        """The points of a component: what loops run over.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(2).points("edge")
+        Points(axis='mesh', component='edge', size=16)
+        """
+        return self.topology.points(self._known(component))
+
+    @cached_property
+    def axis(self) -> Any:
+        """The axis of the mesh, whose components have as many entries as there are cells, faces, edges,
+        vertices.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.tree(md.unit_square(1).axis).size  # doctest: +SKIP
+        11
+        """
+        from mirabelle.arraytypes.meshdata.axes import Axis
+
+        return Axis("mesh", {c: self.topology.size(c) for c in self.topology.shapes})
+
+    def _known(self, component: Any) -> str:
+        known = self.topology.shapes
+        if component not in known:
+            dim = {"cell": self.dim, "face": 2, "edge": 1}.get(component)
+            names = self.topology.components(dim) if dim is not None and 0 < dim <= self.dim else ()
+            more = f" Its {component}s have several shapes: they are {list(names)}." if len(names) > 1 else ""
+            raise KeyError(f"The mesh has no component {component!r}; it has {list(known)}.{more}")
+        return str(component)
+
+    # Who touches whom
+
+    def closure(self, source: str, *targets: str) -> Map:
+        """From each point to itself and the faces, edges and vertices that it consists of, or only to
+        `targets`.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).closure("cell", "vertex").target().table.tolist()
+        [[0, 1, 2], [1, 3, 2]]
+        """
+        return self._chosen(self.topology.closure(self._known(source)), targets)
+
+    def support(self, source: str, *targets: str) -> Map:
+        """From each point to those of one dimension more that it bounds.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).support("vertex")(0).tolist()
+        [0, 1]
+        """
+        if self.topology.dim_of(self._known(source)) == self.dim:
+            raise ValueError(
+                f"Cells bound nothing, so that there is no support of {source!r}. The cells next to a cell are "
+                f'`mesh.support("{self.facets[0]}")(mesh.closure("{source}", "{self.facets[0]}"))`.'
+            )
+        return self._chosen(self.topology.support(source), targets)
+
+    def star(self, source: str, *targets: str) -> Map:
+        """From each point to itself and all points that it is a part of, by rising dimension.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).star("vertex", "cell").target().sizes.tolist()
+        [1, 2, 2, 1]
+        """
+        return self._chosen(self.topology.star(self._known(source)), targets)
+
+    def _chosen(self, made: Map, targets: tuple[str, ...]) -> Map:
+        return made.restrict(*(self._known(t) for t in targets)) if targets else made
+
+    def orientations(self, source: str, target: str) -> Table:
+        """How each cell (or face) sees its edges or faces, int8, in the order of its closure.
+
+        Of an edge: 1 where it is reversed, as its first vertex in the cell has the higher number. Of a face:
+        2 r + m; r steps around the face, in the order of the cell, lead from its first vertex to that with the
+        lowest number; m is 1 where it is mirrored: where the next vertex has a higher number than the one
+        before. So 0 is a face that the cell sees as all do: from the lowest vertex to its lower neighbour and
+        on.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).orientations("cell", "edge").tolist()
+        [[0, 0, 0], [1, 0, 0]]
+        """
+        return self.topology.orientations(self._known(source), self._known(target))
+
+    def exterior(self, component: str | None = None) -> Subset:
+        """The facets that have only one cell, or the points of another component that lie on those.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).exterior().indices.tolist(), md.unit_square(2).exterior("vertex")
+        ([0, 1, 3, 4], <8 of the 9 points 'vertex'>)
+        """
+        if component is None and len(self.facets) > 1:
+            raise ValueError(
+                f"The facets of the mesh are of several components, {list(self.facets)}: name one, such as "
+                f'`mesh.exterior("{self.facets[0]}")`.'
+            )
+        name = self._known(component or self.facets[0])
+        self._check_hanging()
+        return self.points(name).subset(self.topology.exterior(name))
+
+    # Checks
+
+    def check(self) -> Mesh:
+        """The mesh itself, or an error if cells are given twice, overlap at a facet, or have hanging vertices.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(3).check()
+        Mesh(18 triangles, 33 edges, 16 vertices in 2 dimensions)
+        """
+        from mirabelle.arraytypes.meshdata import checking
+
+        checking.check_twice(self)
+        checking.check_facets(self)
+        self._check_hanging()
+        return self
+
+    def _check_hanging(self) -> None:
+        if not self.__dict__.get("_not_hanging"):
+            from mirabelle.arraytypes.meshdata import checking
+
+            checking.check_hanging(self)
+            self.__dict__["_not_hanging"] = True
+
+    # Other meshes
+
+    def with_coordinates(self, coordinates: Any, *, inverted: str = "error") -> Mesh:
+        """The same cells with vertices elsewhere; what is known of who touches whom is shared.
+
+        >>> from mirabelle import meshdata as md
+        >>> mesh = md.unit_square(2)
+        >>> md.Mesh.with_coordinates(mesh, 2 * mesh.coordinates).volumes().sum().item()
+        4.0
+        """
+        if len(coordinates) != len(self.coordinates):
+            raise ValueError(
+                f"The mesh has {len(self.coordinates)} vertices, and there are {len(coordinates)} new "
+                f"coordinates."
+            )
+        if inverted == "flip":
+            return Mesh(coordinates, self.cells, inverted=inverted, markers=self.markers)
+        made = Mesh(coordinates, self.cells, inverted=inverted, markers=self.markers)
+        made.cells, made.topology = self.cells, self.topology
+        return made
+
+    def renumbered(self, cells: Any = None, vertices: Any = None) -> Mesh:
+        """The same mesh with its cells and vertices in new orders, for locality; edges and faces follow.
+
+        An order is the old number of each new cell (vertex), or "rcm" or "hilbert": reverse Cuthill-McKee, or
+        along Hilbert's curve. Without `vertices` these come as the cells first meet them.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).renumbered(cells=[1, 0]).cells["triangle"].tolist()
+        [[0, 1, 2], [3, 0, 2]]
+        """
+        from mirabelle.arraytypes.meshdata.numbering import renumbered
+
+        return renumbered(self, cells, vertices)
+
+    # Geometry
+
+    def midpoints(self, component: str = "cell") -> Table:
+        """The mean of the vertices of each point of a component.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).midpoints("edge")[0].tolist()
+        [0.5, 0.0]
+        """
+        if self._known(component) == "vertex":
+            return self.coordinates
+        table = self.closure(component, "vertex").target().table
+        assert table is not None
+        out = self.coordinates[table[:, 0]]
+        for column in table.T[1:]:
+            out = out + self.coordinates[column]
+        return np.asarray(out / table.shape[1])
+
+    def volumes(self, component: str = "cell") -> Table:
+        """The volume (length, area) of each cell; where it is no simplex, that of the cell with straight edges
+        and bilinear faces.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(2, shape="quadrilateral").volumes().tolist()
+        [0.25, 0.25, 0.25, 0.25]
+        """
+        from mirabelle.arraytypes.meshdata.checking import volumes
+
+        shape = named(self.shapes[self._known(component)])
+        return volumes(shape, self.coordinates, self.topology.entity_vertices(shape.dim, shape.name))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mesh):
+            return NotImplemented
+        return self is other or (
+            list(self.cells) == list(other.cells)
+            and np.array_equal(self.coordinates, other.coordinates)
+            and all(np.array_equal(t, other.cells[s]) for s, t in self.cells.items())
+        )
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        known = [(len(t), s, s) for s, t in self.cells.items()]
+        for dim in reversed(range(1, self.dim)):
+            for name in self.components(dim):
+                what = f"{name} faces" if len(self.components(dim)) > 1 else f"{name}s"
+                known.append((self.topology.size(name), what, name))
+        parts = [_many(n, what) for n, what, _ in known] + [_many(len(self.coordinates), "vertex")]
+        where = self.coordinates.shape[1]
+        return f"Mesh({', '.join(parts)} in {where} dimension{'s' if where > 1 else ''})"
+
+    def _repr_html_(self) -> str:
+        from mirabelle.arraytypes.meshdata.meshpictures import html
+
+        return html(self)
+
+
+def _many(count: int, what: str) -> str:
+    """One cell, two cells.
+
+    >>> _many(1, "vertex"), _many(2, "vertex"), _many(0, "prism"), _many(1, "edges"), _many(4, "triangle faces")
+    ('1 vertex', '2 vertices', '0 prisms', '1 edge', '4 triangle faces')
+    """
+    one = what.removesuffix("s")
+    plural = {"vertex": "vertices", "hexahedron": "hexahedra", "tetrahedron": "tetrahedra"}.get(one, one + "s")
+    return f"{count} {one if count == 1 else plural}"
+
+
+def _table(shape: Any, given: Any, x: Table) -> tuple[str, Table]:
+    """The shape and the checked table of some cells."""
+    what = "cells" if shape is None else f"{shape}s"
+    table = np.asarray(given)
+    if table.ndim != 2 or (table.size and table.dtype.kind not in "iu"):
+        raise ValueError(
+            f"The {what} of a mesh are a table of integers, a row of vertices for each, and these have the "
+            f"shape "
+            f"{table.shape} and the dtype {table.dtype}. Cells of several shapes are a dictionary: "
+            '`{"triangle": table, "quadrilateral": table}`.'
+        )
+    known = shape_of(x.shape[1], table.shape[1]) if shape is None else named(shape)
+    if table.shape[1] != known.vertices or known.dim > x.shape[1]:
+        raise ValueError(
+            f"A {known.name} has {known.vertices} vertices in {known.dim} or more dimensions, and these "
+            f"cells have "
+            f"{table.shape[1]}, of {x.shape[1]} coordinates each."
+        )
+    if table.size and (table.min() < 0 or table.max() >= len(x)):
+        row, column = np.argwhere((table < 0) | (table >= len(x)))[0]
+        raise IndexError(
+            f"Cell {row} of the shape {known.name} has a vertex {table[row, column]}, and there are {len(x)} "
+            "vertices, numbered from 0. (Some files number them from 1.)"
+        )
+    ordered = np.sort(table, axis=1)
+    twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    if twice.size:
+        raise ValueError(
+            f"{twice.size} cells of the shape {known.name} have a vertex twice and so no volume; the first is "
+            f"number {twice[0]}, of the vertices {table[twice[0]].tolist()}. Leave them out: "
+            "`cells[np.all(np.diff(np.sort(cells)), axis=1)]`."
+        )
+    return known.name, np.array(table, dtype=index_type(len(x)), order="C")
+
+
+def _turned(shape: Shape, x: Table, cells: Table, inverted: str) -> Table:
+    """Cells none of which is inverted or flat."""
+    from mirabelle.arraytypes.meshdata.checking import inverted_cells
+
+    return inverted_cells(shape, x, cells, inverted == "flip")

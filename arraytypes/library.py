@@ -45,7 +45,7 @@ def call(routine: str, *operands: Any, **options: Any) -> Any:
         elif type(x) not in _PLAIN:
             break
     else:
-        if family is not None and (not options or _PLAIN.issuperset(map(type, options.values()))):
+        if family is not None and all(map(_is_plain, options.values())):
             views = [x if type(x) in _PLAIN else view(family, x) for x in operands]
             return _wrapped(family, family._routine(routine)(*views, **options))
     return _call(routine, operands, options)
@@ -53,6 +53,11 @@ def call(routine: str, *operands: Any, **options: Any) -> Any:
 
 # What holds no arrays.
 _PLAIN = frozenset((int, float, complex, bool, str, type(None)))
+
+
+def _is_plain(option: Any) -> bool:
+    """Does an option hold no arrays? Shapes do not."""
+    return type(option) in _PLAIN or (type(option) is tuple and _PLAIN.issuperset(map(type, option)))
 
 
 def _call(routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:

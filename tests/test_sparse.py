@@ -564,7 +564,7 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch):
     assert_same(mb.sum(x, axis=1), n.sum(axis=1), rtol=1e-14)
     calls = (
         lambda: x @ x,
-        lambda: x @ mb.ones(6),
+        lambda: x @ mb.ones((6, 2)),
         lambda: la.solve(x, mb.ones(6)),
         lambda: x.T.data,
         x.to_scipy,
@@ -659,3 +659,20 @@ def test_a_transpose_of_memory_of_numpys_does_not_see_what_numpy_writes():
     t = x.T
     data[...] = 5
     assert_same(t @ mb.ones(2), np.array([2.0, 1.0]))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i4"])
+def test_products_with_vectors_have_scipys_bits(dtype):
+    """In C, on one thread and on several; other dtypes and indices, vectors with gaps, empty rows."""
+    rng = np.random.default_rng(4)
+    for rows, columns, density in ((0, 3, 0.5), (5, 0, 0.5), (1, 1, 1.0), (300, 200, 0.02), (2000, 900, 0.2)):
+        s = scipy.sparse.random_array((rows, columns), density=density, rng=rng, format="csr")
+        s.data = np.round(s.data * 99) / (7 if dtype != "i4" else 1)
+        s = s.astype(dtype)
+        x = (rng.standard_normal(2 * columns) * 9).astype(dtype)
+        wide = mb.CSR((s.data, s.indices.astype(np.int64), s.indptr.astype(np.int64)), shape=s.shape)
+        with mb.settings.changed(thread_size=1000):
+            for ours in (mb.CSR(s), wide):
+                for v in (x[:columns], x[::2], x[::-2], x.real[:columns].astype("f8")):
+                    got = mb.to_numpy(ours @ mb.asarray(v))
+                    assert got.dtype == (s @ v).dtype and np.array_equal(got, s @ v)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -253,17 +254,23 @@ def _operator(name: str, letter: str, A: Any, b: Any) -> Operator:
             f"{name}: {letter} has shape {shape}, and for b of shape {b.shape} it is a square matrix of "
             f"{b.shape[0]} rows. For least squares there is mb.linalg.lstsq."
         )
-    if not hasattr(type(A), "__matmul__") and not callable(A):
+    product = A
+    if hasattr(type(A), "__matmul__"):
+        product = functools.partial(operator.matmul, A)
+    elif not callable(A):
         raise TypeError(f"{name}: {letter} is a matrix or a function that multiplies by one, not {A!r}.")
+    like_a_tree = isinstance(b, Structured)
 
     def apply(v: Any) -> Any:
-        w = as_array(A @ v if hasattr(type(A), "__matmul__") else A(v), like=v)
-        if w.shape != v.shape or np.result_type(w.dtype, v.dtype) != v.dtype:
+        w = product(v)
+        if not isinstance(w, AbstractArray):
+            w = as_array(w, like=v)
+        if w.shape != v.shape or (w.dtype != v.dtype and np.result_type(w.dtype, v.dtype) != v.dtype):
             raise LinAlgError(
                 f"{name}: of {v.dtype} of shape {v.shape} {letter} makes {w.dtype} of shape {w.shape}. "
                 f"It must keep the shape; give b in the dtype it needs: b.astype({w.dtype.name!r})."
             )
-        if isinstance(b, Structured) and not isinstance(w, Structured):  # over a tree: so are its likes
+        if like_a_tree and not isinstance(w, Structured):
             made = verbs.similar(b, dtype=w.dtype)
             verbs.assign(made, w)
             return made
@@ -277,7 +284,7 @@ def _norm(r: Any) -> float:
 
 
 def _warn(name: str, b: Any, info: SolverInfo) -> None:
-    from mirabelle.arraytypes.structured.fallback import operation
+    from mirabelle.arraytypes.structured.fallback import operation  # which stands on all functions
 
     warnings.warn(
         f"{name} did not converge: the residual is {info.residual:.3g} after {info.iterations} turns, and was "

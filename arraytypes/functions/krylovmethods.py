@@ -17,6 +17,7 @@ from mirabelle.arraytypes.distributed.combining import batch
 from mirabelle.arraytypes.functions.manipulation import stack
 from mirabelle.arraytypes.functions.products import vdot
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.settings import settings
 
 Operator = Callable[[Any], Any]
 Stop = Callable[[float], bool]
@@ -28,7 +29,7 @@ NOT_FINITE = (
 
 def inner(x: Any, y: Any) -> Any:
     """The inner product of two arrays of one shape, the first conjugated: an array of no dimensions."""
-    if x.ndim != 1:
+    if x.ndim != 1 or x.size > settings.brief_size:  # (whose kernel reads a pending operand by the way)
         return vdot(x, y)
     return verbs.dot(verbs.conj(x) if x.dtype.kind == "c" else x, y)
 

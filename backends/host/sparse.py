@@ -417,6 +417,8 @@ def _(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray, *, shape: Any, left: bool
 ) -> Any:
     """S @ b, or b @ S."""
+    if left and b.ndim == 1 and _in_c is not None and _known(data, indices, indptr, b):
+        return _times(data, indices, indptr, b)
     dtype = np.result_type(data, b)
     s, b = _matrix(_wide(data), indices, indptr, shape), _wide(b)
     if b.ndim <= 2:
@@ -427,6 +429,34 @@ def _(
     else:
         found = (b.reshape(-1, shape[0]) @ s).reshape(*b.shape[:-1], shape[1])
     return np.asarray(found).astype(dtype, copy=False)
+
+
+def _known(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> bool:
+    """Is this a product of singles or doubles, without gaps in memory?"""
+    return (
+        data.dtype == b.dtype
+        and data.dtype.char in "fd"
+        and data.dtype.isnative
+        and indices.dtype == indptr.dtype
+        and indices.dtype.char in "ilq"
+        and all(x.flags.c_contiguous for x in (data, indices, indptr, b))
+    )
+
+
+def _times(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """A product with a vector, in C, with the bits of SciPy's: large ones on several threads."""
+    rows = indptr.size - 1
+    y = pool.empty((rows,), data.dtype)
+    parts = max(1, min(settings.num_threads, data.size // settings.thread_size))
+    shares = np.arange(1, parts, dtype=indptr.dtype) * (data.size // parts)
+    ends = [0, *np.searchsorted(indptr, shares).tolist(), rows]
+    threads.run_all(
+        [
+            functools.partial(_in_c.csr_times, data, indices, indptr, b, y, *piece)
+            for piece in itertools.pairwise(ends)
+        ]
+    )
+    return y
 
 
 @routine("times_csr")

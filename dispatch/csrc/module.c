@@ -269,6 +269,8 @@ static PyMethodDef methods[] = {
     {"csr_ordered", (PyCFunction)(void (*)(void))csr_ordered, METH_FASTCALL, "The entries of rows by columns."},
     {"csr_merged", (PyCFunction)(void (*)(void))csr_merged, METH_FASTCALL, "Entries of one place are added up."},
     {"csr_taken", (PyCFunction)(void (*)(void))csr_taken, METH_FASTCALL, "Some rows and columns."},
+    {"csr_pattern", (PyCFunction)(void (*)(void))csr_pattern, METH_FASTCALL, "Which entries cells add to."},
+    {"csr_times", (PyCFunction)(void (*)(void))csr_times, METH_FASTCALL, "Rows of a sparse matrix times a vector."},
     {"task_functions", task_functions, METH_NOARGS, "Addresses: what copies, what folds, what fills by item size."},
     {"run_tasks", (PyCFunction)(void (*)(void))run_tasks, METH_FASTCALL, "Run a task list, on all its threads."},
     {"helpers_standing", helpers_standing, METH_NOARGS, "How many threads stand by for the next list."},

@@ -220,6 +220,8 @@ PyObject *csr_dealt(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_ordered(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_merged(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_taken(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *csr_pattern(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *csr_times(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec, reducer_spec,
     product_spec, halo_spec, getter_spec, setter_spec, statement_spec;

@@ -407,3 +407,231 @@ csr_taken(PyObject *module, PyObject *const *args, Py_ssize_t n)
         return NULL;
     Py_RETURN_NONE;
 }
+
+/* A row's sum, added up in the order of its entries. */
+#define TIMES(name, real, whole)                                                                                       \
+    static void name(const real *data, const whole *indices, const whole *indptr, const real *x, real *y,              \
+                     Py_ssize_t first, Py_ssize_t last)                                                                \
+    {                                                                                                                  \
+        for (Py_ssize_t row = first; row < last; row++) {                                                              \
+            real sum = 0;                                                                                              \
+            for (whole k = indptr[row]; k < indptr[row + 1]; k++)                                                      \
+                sum += data[k] * x[indices[k]];                                                                        \
+            y[row] = sum;                                                                                              \
+        }                                                                                                              \
+    }
+TIMES(times_d4, double, int32_t)
+TIMES(times_d8, double, int64_t)
+TIMES(times_f4, float, int32_t)
+TIMES(times_f8, float, int64_t)
+
+/* csr_times(data, indices, indptr, x, y, first, last): some rows of a product with a vector of doubles or singles. */
+PyObject *
+csr_times(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Vector data, indices, indptr, x, y;
+    if (n != 7) {
+        PyErr_SetString(PyExc_TypeError, "csr_times(data, indices, indptr, x, y, first, last)");
+        return NULL;
+    }
+    Py_ssize_t first = PyLong_AsSsize_t(args[5]), last = PyLong_AsSsize_t(args[6]);
+    if (PyErr_Occurred() || !vector(args[0], &data, 0, 0) || !vector(args[1], &indices, 0, 1) ||
+        !vector(args[2], &indptr, 0, 1) || !vector(args[3], &x, 0, 0) || !vector(args[4], &y, 1, 0) ||
+        unfit(first < 0 || last < first || last > y.count || indptr.count != y.count + 1 || x.size != data.size ||
+              y.size != data.size || indices.size != indptr.size || data.count != indices.count ||
+              (data.size != 4 && data.size != 8) || get(&indptr, y.count) > data.count))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    if (data.size == 8 && indices.size == 4)
+        times_d4((double *)data.data, (int32_t *)indices.data, (int32_t *)indptr.data, (double *)x.data,
+                 (double *)y.data, first, last);
+    else if (data.size == 8)
+        times_d8((double *)data.data, (int64_t *)indices.data, (int64_t *)indptr.data, (double *)x.data,
+                 (double *)y.data, first, last);
+    else if (indices.size == 4)
+        times_f4((float *)data.data, (int32_t *)indices.data, (int32_t *)indptr.data, (float *)x.data,
+                 (float *)y.data, first, last);
+    else
+        times_f8((float *)data.data, (int64_t *)indices.data, (int64_t *)indptr.data, (float *)x.data,
+                 (float *)y.data, first, last);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+/* Elements that reach rows and columns: a cell adds to every pair of a row and a column of its own. */
+typedef struct {
+    Vector rows, columns, slots;
+    Py_ssize_t across, down; /* columns and rows of a cell */
+    int64_t *starts, *sources;
+} Elements;
+
+/* Where in the table of rows each row is reached from. */
+static int
+reached_from(Elements *e, Py_ssize_t rows)
+{
+    int64_t *starts = e->starts, before = 0;
+    for (Py_ssize_t k = 0; k < e->rows.count; k++) {
+        int64_t row = get(&e->rows, k);
+        if (row < -1 || row >= rows)
+            return 0;
+        if (row >= 0)
+            starts[row + 1]++;
+    }
+    for (Py_ssize_t row = 0; row <= rows; row++) { /* (one place further on: filling moves them back) */
+        int64_t count = starts[row];
+        starts[row] = before;
+        before += count;
+    }
+    for (Py_ssize_t k = 0; k < e->rows.count; k++) {
+        int64_t row = get(&e->rows, k);
+        if (row >= 0)
+            e->sources[starts[row + 1]++] = k;
+    }
+    return 1;
+}
+
+static int
+by_size(const void *x, const void *y)
+{
+    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+    return (a > b) - (a < b);
+}
+
+static void
+order_columns(int64_t *found, Py_ssize_t count)
+{
+    if (count > SHORT_ROW) {
+        qsort(found, count, sizeof(int64_t), by_size);
+        return;
+    }
+    for (Py_ssize_t k = 1; k < count; k++) {
+        int64_t column = found[k];
+        Py_ssize_t m = k;
+        for (; m > 0 && found[m - 1] > column; m--)
+            found[m] = found[m - 1];
+        found[m] = column;
+    }
+}
+
+/* One row's columns to `found`: those whose place is before the row's start were not met in it yet. */
+static Py_ALWAYS_INLINE inline Py_ssize_t
+columns_of(const Elements *e, Py_ssize_t row, int64_t start, int64_t *place, Py_ssize_t columns, int64_t *found,
+           Py_ssize_t count, const int size)
+{
+    const Vector table = sized(e->columns, size);
+    for (int64_t s = e->starts[row]; s < e->starts[row + 1]; s++) {
+        int64_t cell = e->sources[s] / e->down;
+        for (Py_ssize_t j = 0; j < e->across; j++) {
+            int64_t column = get(&table, cell * e->across + j);
+            if (column == -1)
+                continue;
+            if (column < 0 || column >= columns)
+                return -1;
+            if (place[column] < start) {
+                place[column] = start;
+                found[count++] = column;
+            }
+        }
+    }
+    return count;
+}
+
+static Py_ALWAYS_INLINE inline void
+slots_of(const Elements *e, Py_ssize_t row, const int64_t *place, const int size, const int slot)
+{
+    const Vector table = sized(e->columns, size), slots = sized(e->slots, slot);
+    for (int64_t s = e->starts[row]; s < e->starts[row + 1]; s++) {
+        int64_t source = e->sources[s], cell = source / e->down;
+        for (Py_ssize_t j = 0; j < e->across; j++) {
+            int64_t column = get(&table, cell * e->across + j);
+            set(&slots, source * e->across + j, column < 0 ? -1 : place[column]);
+        }
+    }
+}
+
+/* csr_pattern(columns, indptr, indices or None, (rows, columns, of a cell, and across, slots or None), ...): which entries
+   cells add to, and which of them each cell does. Without indices the entries of rows are only counted. */
+PyObject *
+csr_pattern(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Vector indptr, indices = {0};
+    if (n < 3) {
+        PyErr_SetString(PyExc_TypeError, "csr_pattern(columns, indptr, indices, ...)");
+        return NULL;
+    }
+    Py_ssize_t columns = PyLong_AsSsize_t(args[0]), sets = n - 3;
+    int counted = args[2] == Py_None;
+    if ((columns < 0 && PyErr_Occurred()) || !vector(args[1], &indptr, 1, 1) ||
+        (!counted && !vector(args[2], &indices, 1, 1)) || unfit(columns < 0 || indptr.count < 1))
+        return NULL;
+    Py_ssize_t rows = indptr.count - 1;
+    Elements *elements = PyMem_RawCalloc(sets + 1, sizeof(Elements));
+    int64_t *place = PyMem_RawMalloc((columns + 1) * sizeof(int64_t));
+    int64_t *found = PyMem_RawMalloc((columns + 1) * sizeof(int64_t));
+    int fits = 1, memory = elements != NULL && place != NULL && found != NULL;
+    for (Py_ssize_t k = 0; k < sets && memory && fits; k++) {
+        Elements *e = &elements[k];
+        PyObject *tables[2], *slots;
+        fits = PyArg_ParseTuple(args[3 + k], "OOnnO", &tables[0], &tables[1], &e->down, &e->across, &slots) &&
+               vector(tables[0], &e->rows, 0, 1) && vector(tables[1], &e->columns, 0, 1) &&
+               (counted || vector(slots, &e->slots, 1, 1));
+        if (!fits)
+            break;
+        fits = !unfit(e->down < 1 || e->across < 1 || e->rows.count % e->down || e->columns.count % e->across ||
+                      e->rows.count / e->down != e->columns.count / e->across ||
+                      (!counted && e->slots.count != e->rows.count * e->across));
+        e->starts = PyMem_RawCalloc(rows + 2, sizeof(int64_t));
+        e->sources = PyMem_RawMalloc((e->rows.count + 1) * sizeof(int64_t));
+        memory = e->starts != NULL && e->sources != NULL;
+    }
+    if (fits && memory) {
+        Py_BEGIN_ALLOW_THREADS
+        for (Py_ssize_t k = 0; k < sets && fits; k++)
+            fits = reached_from(&elements[k], rows);
+        for (Py_ssize_t c = 0; c < columns; c++)
+            place[c] = -1;
+        int64_t start = 0;
+        for (Py_ssize_t row = 0; row < rows && fits; row++) {
+            Py_ssize_t count = 0;
+            for (Py_ssize_t k = 0; k < sets && count >= 0; k++)
+                count = elements[k].columns.size == 4
+                            ? columns_of(&elements[k], row, start, place, columns, found, count, 4)
+                            : columns_of(&elements[k], row, start, place, columns, found, count, 8);
+            if (count < 0 || (!counted && start + count > indices.count)) {
+                fits = 0;
+                break;
+            }
+            if (!counted) {
+                order_columns(found, count);
+                for (Py_ssize_t m = 0; m < count; m++) {
+                    place[found[m]] = start + m;
+                    set(&indices, start + m, found[m]);
+                }
+                for (Py_ssize_t k = 0; k < sets; k++) {
+                    const Elements *e = &elements[k];
+                    if (e->columns.size == 4 && e->slots.size == 4)
+                        slots_of(e, row, place, 4, 4);
+                    else
+                        slots_of(e, row, place, e->columns.size, e->slots.size);
+                }
+            }
+            set(&indptr, row, start);
+            start += count;
+        }
+        set(&indptr, rows, start);
+        Py_END_ALLOW_THREADS
+        unfit(!fits);
+    }
+    for (Py_ssize_t k = 0; k < sets && elements != NULL; k++) {
+        PyMem_RawFree(elements[k].starts);
+        PyMem_RawFree(elements[k].sources);
+    }
+    PyMem_RawFree(elements);
+    PyMem_RawFree(place);
+    PyMem_RawFree(found);
+    if (!memory)
+        return PyErr_NoMemory();
+    if (!fits)
+        return NULL;
+    Py_RETURN_NONE;
+}

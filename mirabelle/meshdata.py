@@ -5,25 +5,43 @@
 Points(axis='mesh', component='cell', size=2)
 """
 
+from mirabelle.arraytypes.meshdata.access import INC, MAX_RW, MAX_WRITE, MIN_RW, MIN_WRITE, READ, RW, WRITE
+from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
 from mirabelle.arraytypes.meshdata.generators import interval, unit_cube, unit_square
+from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, local_kernel
+from mirabelle.arraytypes.meshdata.loops import loop
 from mirabelle.arraytypes.meshdata.maps import Map, Target, ragged_rows
 from mirabelle.arraytypes.meshdata.meshes import Mesh
 from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthill_mckee
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells
+from mirabelle.backends.host import meshloops  # noqa: F401 - how the host runs loops
 
 __all__ = [
+    "INC",
+    "MAX_RW",
+    "MAX_WRITE",
+    "MIN_RW",
+    "MIN_WRITE",
+    "READ",
+    "RW",
+    "WRITE",
+    "Dofs",
     "Element",
+    "LocalKernel",
     "Map",
     "Mesh",
     "Points",
     "Subset",
     "Target",
+    "dofs",
     "element",
     "hilbert_order",
     "interval",
+    "local_kernel",
+    "loop",
     "quadrature",
     "ragged_rows",
     "reverse_cuthill_mckee",

@@ -18,10 +18,7 @@ from mirabelle.dispatch.settings import settings
 @launcher(HostArray)
 def launch(kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], arguments: list[Any]) -> None:
     """Run a kernel over an index space: its groups on several threads, a group's threads in turn."""
-    key = (len(shape), *map(_kind, arguments))
-    run = kernel.compiled.get(key)
-    if run is None:
-        run = kernel.compiled.setdefault(key, _Compiled(kernel, len(shape), arguments))
+    run = compiled(kernel, len(shape), arguments)
     if not kernel.source.grouped:
         group = _rows(shape)
     count = math.prod([-(-n // g) for n, g in zip(shape, group, strict=True)])
@@ -35,6 +32,15 @@ def launch(kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], argum
     threads.run_all(
         [functools.partial(run, a, b, *shape, *group, *arguments) for a, b in itertools.pairwise(edges)]
     )
+
+
+def compiled(kernel: Kernel, ndim: int, arguments: list[Any]) -> _Compiled:
+    """A kernel as a function of ranges of groups, for arguments of these kinds."""
+    key = (ndim, *map(_kind, arguments))
+    run: _Compiled | None = kernel.compiled.get(key)
+    if run is None:
+        run = kernel.compiled.setdefault(key, _Compiled(kernel, ndim, arguments))
+    return run
 
 
 def _kind(x: Any) -> Any:

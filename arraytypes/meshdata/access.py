@@ -1,0 +1,148 @@
+"""How a loop's kernel uses an array: access descriptors.
+
+>>> import mirabelle as mb
+>>> from mirabelle import meshdata as md
+>>> md.READ(mb.ones(3))
+READ(HostArray[float64, 1] of shape (3,))
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.meshdata.dofs import Dofs
+
+
+class Intent(enum.Enum):
+    """What a kernel does with an argument's entries.
+
+    Of the MIN and MAX forms those with RW let the old value take part, those with WRITE do not.
+    """
+
+    READ = "READ"
+    WRITE = "WRITE"
+    RW = "RW"
+    INC = "INC"
+    MIN_RW = "MIN_RW"
+    MAX_RW = "MAX_RW"
+    MIN_WRITE = "MIN_WRITE"
+    MAX_WRITE = "MAX_WRITE"
+
+    @property
+    def writes(self) -> bool:
+        return self is not Intent.READ
+
+    @property
+    def gathers(self) -> bool:
+        """Is the kernel given what stands in the array?"""
+        return self in (Intent.READ, Intent.RW)
+
+    @property
+    def combines(self) -> str | None:
+        """The operation that joins what several points contribute to one entry."""
+        return _COMBINES.get(self)
+
+    @property
+    def fresh(self) -> bool:
+        """Does the old value not take part, although contributions are combined?"""
+        return self in (Intent.MIN_WRITE, Intent.MAX_WRITE)
+
+    def neutral(self, dtype: Any) -> Any:
+        """What contributes nothing."""
+        if self is Intent.INC:
+            return 0
+        if dtype.kind == "f":
+            return np.inf if self.combines == "minimum" else -np.inf
+        if dtype.kind == "b":
+            return self.combines == "minimum"
+        info = np.iinfo(dtype)
+        return int(info.max if self.combines == "minimum" else info.min)
+
+
+_COMBINES = {
+    Intent.INC: "add",
+    Intent.MIN_RW: "minimum",
+    Intent.MIN_WRITE: "minimum",
+    Intent.MAX_RW: "maximum",
+    Intent.MAX_WRITE: "maximum",
+}
+
+
+class Access:
+    """An array, how it is reached from the points of a loop, and what is done to it. Made by READ, INC, ..."""
+
+    __module__ = "mirabelle.meshdata"
+    __slots__ = ("array", "intent", "through", "whole")
+
+    def __init__(self, intent: Intent, array: Any, through: Any, whole: bool) -> None:
+        if through is not None and whole:
+            raise TypeError(
+                f"{intent.value}(..., whole=True) gives every point the same whole array, and a map says which part "
+                "each reaches: give one of them."
+            )
+        if through is not None and not isinstance(through, Dofs) and not hasattr(through, "targets"):
+            raise TypeError(
+                f"{intent.value}(array, map) takes a map from the points of the loop, like mesh.closure('cell'), or "
+                f"what md.dofs(map, tree) made, and not a {type(through).__name__}."
+            )
+        self.intent = intent
+        self.array = array
+        self.through = through
+        self.whole = whole
+
+    def __repr__(self) -> str:
+        shape = getattr(self.array, "shape", None)
+        shown = repr(self.array) if shape is None else f"{type(self.array).__name__} of shape {tuple(shape)}"
+        through = "" if self.through is None else f", {self.through!r}"
+        return f"{self.intent.value}({shown}{through}{', whole=True' if self.whole else ''})"
+
+
+def READ(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+    """The kernel reads entries of an array, and writes none.
+
+    Without a map each point has the part of its own number: the first axis of a plain array counts the
+    points. With a map it has the parts that the map leads to. `whole=True` gives the whole (small) array
+    to every point, as numbers are given.
+    """
+    return Access(Intent.READ, array, through, whole)
+
+
+def WRITE(array: Any, through: Any = None) -> Access:
+    """The kernel writes entries without reading them. Of several points that write one entry the last holds."""
+    return Access(Intent.WRITE, array, through, False)
+
+
+def RW(array: Any, through: Any = None) -> Access:
+    """The kernel reads entries and writes them. No two points may reach one entry."""
+    return Access(Intent.RW, array, through, False)
+
+
+def INC(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+    """What the kernel puts into its local array is added: for one entry in the order of the points.
+
+    With `whole=True` contributions of all points are added to one small array (a sum over the mesh).
+    """
+    return Access(Intent.INC, array, through, whole)
+
+
+def MIN_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+    """The least of what stands in the array and what points contribute."""
+    return Access(Intent.MIN_RW, array, through, whole)
+
+
+def MAX_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+    """The largest of what stands in the array and what points contribute."""
+    return Access(Intent.MAX_RW, array, through, whole)
+
+
+def MIN_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+    """The least of what points contribute, whatever stood in the array. What no point reaches gets +infinity."""
+    return Access(Intent.MIN_WRITE, array, through, whole)
+
+
+def MAX_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
+    """The largest of what points contribute, whatever stood in the array. What no point reaches gets -infinity."""
+    return Access(Intent.MAX_WRITE, array, through, whole)

@@ -1,0 +1,136 @@
+"""Which entries of an array each point of a loop reaches."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.meshdata.points import Points
+
+
+class Dofs:
+    """A table of positions: point p reaches the entries `table[p, k]`, each of them a block of `block` numbers.
+
+    In a flat array of `size` blocks entry (t, b) stands at `t * prod(block) + b`; a plain array may have the
+    block as its further axes. A position of -1 is nothing: it is read as zero, and nothing is written there.
+
+    >>> from mirabelle import meshdata as md
+    >>> cells = md.Points("mesh", "cell", 2)
+    >>> md.Dofs(cells, [[0, 1, 2], [1, 3, 2]], size=4)
+    Dofs(2 'cell' -> 3 each of 4)
+    """
+
+    __module__ = "mirabelle.meshdata"
+    __slots__ = ("__weakref__", "_facts", "_placed", "block", "size", "source", "table", "tree")
+
+    def __init__(
+        self, source: Points, table: Any, size: int, *, block: tuple[int, ...] = (), tree: Any = None
+    ) -> None:
+        given = np.asarray(table)
+        if given.ndim != 2 or len(given) != len(source) or (given.size and given.dtype.kind not in "iu"):
+            raise ValueError(
+                f"The table of {len(source)} points {source.name!r} has a row of integers for each, and this one has "
+                f"shape {given.shape} and dtype {given.dtype}."
+            )
+        if given.size and (int(given.min()) < -1 or int(given.max()) >= size):
+            p, k = np.argwhere((given < -1) | (given >= size))[0]
+            raise IndexError(
+                f"The table leads outside: row {p} has {given[p, k]} in column {k}, and there are {size} entries, "
+                "numbered from 0 (-1 stands for nothing)."
+            )
+        large = size * max(1, math.prod(block)) >= 2**31 or given.size >= 2**31
+        made = np.ascontiguousarray(given, np.int64 if large else np.int32)
+        if made is given:
+            made = given.view()
+        made.setflags(write=False)
+        self.source = source
+        self.table = made
+        self.size = int(size)
+        self.block = tuple(int(b) for b in block)
+        self.tree = tree
+        self._placed: dict[Any, Any] = {}
+        self._facts: dict[str, Any] = {}
+
+    @property
+    def arity(self) -> int:
+        """How many entries each point reaches."""
+        return int(self.table.shape[1])
+
+    def __repr__(self) -> str:
+        block = f" blocks of {self.block}" if self.block else ""
+        return f"Dofs({self.source.size} {self.source.name!r} -> {self.arity} each of {self.size}{block})"
+
+    def known(self, fact: str, find: Any) -> Any:
+        """Something about the table that is looked up once."""
+        if fact not in self._facts:
+            self._facts[fact] = find(self.table)
+        return self._facts[fact]
+
+    @property
+    def partial(self) -> bool:
+        """Does some point reach nothing somewhere?"""
+        return bool(self.known("partial", lambda t: t.size > 0 and int(t.min()) < 0))
+
+    @property
+    def injective(self) -> bool:
+        """Is every entry reached at most once?"""
+        return bool(self.known("injective", _injective))
+
+    def inverse(self) -> tuple[Any, Any, Any]:
+        """For each entry that is reached: `reached`, and from where, `sources[starts[i]:starts[i + 1]]`.
+
+        A source is `k * len(points) + p`; they are ordered by points.
+        """
+        found: tuple[Any, Any, Any] = self.known("inverse", _inverse)
+        return found
+
+    def on(self, family: Any, what: str = "table") -> Any:
+        """A table (or a part of the inverse) in the memory of an array type's place."""
+        key = family, what
+        if key not in self._placed:
+            values = self.table if what == "table" else self.inverse()[_INVERSE.index(what)]
+            self._placed[key] = placed(family, values)
+        return self._placed[key]
+
+
+_INVERSE = ("reached", "starts", "sources")
+
+
+def placed(family: Any, values: Any) -> Any:
+    """A table as an array of a type. (On the host its own memory.)"""
+    from mirabelle.arraytypes.creation import asarray
+    from mirabelle.arraytypes.host import HostArray
+
+    if family is HostArray:
+        return asarray(values)
+    return family(values)
+
+
+def _injective(table: Any) -> bool:
+    flat = table[table >= 0]
+    return flat.size == 0 or int(np.bincount(flat).max()) <= 1
+
+
+def _inverse(table: Any) -> tuple[Any, Any, Any]:
+    n, k = table.shape
+    flat = table.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    order = order[np.searchsorted(flat[order], 0) :]  # without those that are nothing
+    targets = flat[order]
+    first = np.flatnonzero(np.concatenate([[True], targets[1:] != targets[:-1]])) if targets.size else targets
+    starts = np.append(first, targets.size).astype(table.dtype)
+    points, column = np.divmod(order, max(k, 1))
+    return targets[first].astype(table.dtype), starts, (column * n + points).astype(table.dtype)
+
+
+def dofs(through: Any, tree: Any) -> Dofs:
+    """The entries of an array over an axis tree that a map leads to, in the map's order.
+
+    For a point the targets of the map's components come one after the other, and of each the entries of the
+    tree under it. Inner axes of one constant extent behind all of them are the block.
+    """
+    from mirabelle.arraytypes.meshdata.treedofs import tree_dofs
+
+    return tree_dofs(through, tree)

@@ -1,0 +1,396 @@
+"""Loops over mesh points: at each point a kernel reads and writes what maps lead to.
+
+>>> import mirabelle as mb
+>>> from mirabelle import meshdata as md
+>>> cells = md.Points("mesh", "cell", 2)
+>>> corners = md.Dofs(cells, [[0, 1, 2], [1, 3, 2]], size=4)
+>>> def spread(amount, y):
+...     for i in range(3):
+...         y[i] += amount / 3
+>>> y = mb.zeros(4)
+>>> md.loop(cells, spread, md.READ(mb.HostArray([3.0, 6.0])), md.INC(y, corners))
+>>> print(y)
+[1. 3. 3. 2.]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.kernels import Kernel
+from mirabelle.arraytypes.lending import family_in_memory
+from mirabelle.arraytypes.meshdata.access import Access, Intent
+from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
+from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, LocalProgram, local_kernel
+from mirabelle.arraytypes.meshdata.points import Points, Subset
+from mirabelle.arraytypes.wrappers import root_of
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.errors import DeviceError
+from mirabelle.dispatch.generic import generic
+
+_kernels: WeakKeyDictionary[Any, LocalKernel] = WeakKeyDictionary()
+
+
+def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> None:
+    """Run a kernel at each of some points.
+
+    `points` are those of a mesh (`mesh.points("cell")`), or a subset of them. The kernel is a plain Python
+    function of small arrays and numbers, one parameter for each access: `md.READ(u, map)`, `md.INC(y, map)`
+    and so on. It is read once for arguments of its shapes and compiled: constant loops are written out,
+    `np.sqrt`, `@` of small matrices, `np.linalg.inv` and helper functions may be used, and where it branches
+    on a value both ways are computed.
+
+    What several points add to one entry is added in the order of the points, on one thread and on many, on
+    the host and on cards. `atomics=True` lets a card add in any order, which may be faster.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> edges = md.Points("mesh", "edge", 3)
+    >>> ends = md.Dofs(edges, [[0, 1], [1, 2], [2, 3]], size=4)
+    >>> def difference(x, d):
+    ...     d[0] = x[1] - x[0]
+    >>> x, d = mb.HostArray([0.0, 1.0, 4.0, 9.0]), mb.zeros(3)
+    >>> md.loop(edges, difference, md.READ(x, ends), md.WRITE(d))
+    >>> print(d)
+    [1. 3. 5.]
+    """
+    local = _kernel_of(kernel)
+    if len(accesses) != len(local.parameters):
+        raise TypeError(
+            f"{local.name}() has the parameters {', '.join(local.parameters) or 'none'}, and the loop gives it "
+            f"{len(accesses)}: one access for each, like md.READ(u, map)."
+        )
+    bound = [Bound(local, points, name, a) for name, a in zip(local.parameters, accesses, strict=True)]
+    _check_apart(local, bound)
+    lead = _lead(local, bound)
+    if lead is None:
+        raise TypeError(
+            f"The loop of {local.name}() writes nothing: give it arrays to write to, like md.INC(y, map)."
+        )
+    if len(points):
+        run_loop(lead, local, len(points), bound, atomics)
+
+
+def _kernel_of(kernel: Any) -> LocalKernel:
+    if isinstance(kernel, LocalKernel):
+        return kernel
+    try:
+        found = _kernels.get(kernel)
+    except TypeError:
+        found = None
+    if found is None:
+        found = local_kernel(kernel)
+        # (The kernel holds its function: kept by the function itself it lives as long as that.)
+        try:
+            kernel.__dict__["__local_kernel__"] = found
+            _kernels[kernel] = found
+        except AttributeError:
+            pass
+    return found
+
+
+class Bound:
+    """An argument of a loop: its array, and how the points of the loop reach it."""
+
+    __slots__ = ("array", "dofs", "flat", "intent", "name", "row_shape", "whole")
+
+    def __init__(self, kernel: LocalKernel, points: Any, name: str, access: Any) -> None:
+        if not isinstance(access, Access):
+            access = (
+                Access(Intent.READ, access, None, True)
+                if np.ndim(access) == 0
+                else _no_access(kernel, name, access)
+            )
+        self.name = name
+        self.intent: Intent = access.intent
+        self.whole: bool = access.whole
+        self.dofs: Dofs | None = None
+        array = access.array
+        tree = getattr(array, "tree", None)
+        self.flat = tree is not None
+        through = access.through
+        if isinstance(array, (bool, int, float, complex, np.generic)) or (
+            np.ndim(array) == 0 and self.intent is Intent.READ
+        ):
+            self.whole = True
+        if through is None and not self.whole and (self.flat or isinstance(points, Subset)):
+            through = _own_entries(points, tree, array)
+        if through is not None:
+            self.dofs = _rows(kernel, name, points, through, tree)
+        self.array = array.parent if self.flat else array
+        self.row_shape = self._shape_of_rows(kernel, points, name)
+
+    def _shape_of_rows(self, kernel: LocalKernel, points: Any, name: str) -> tuple[int, ...]:
+        """The block that each row reaches; and does the array fit?"""
+        array, table = self.array, self.dofs
+        if self.whole:
+            return tuple(np.shape(array))
+        shape = tuple(np.shape(array))
+        if table is None:
+            if not shape or shape[0] != len(points):
+                raise ValueError(
+                    f"{kernel.name}(): {name} has shape {shape}, and the loop runs over {len(points)} points. Without "
+                    "a map the first axis counts the points; give a map, md.READ(a, map), or whole=True."
+                )
+            return shape[1:]
+        size = math.prod(table.block)
+        if self.flat or (table.block and shape == (table.size * size,)):
+            self.flat = True
+            if shape != (table.size * size,):
+                raise ValueError(
+                    f"{kernel.name}(): {name} has {math.prod(shape)} entries, and the table leads into "
+                    f"{table.size * size}: it was made for another tree."
+                )
+            return table.block
+        if not shape or shape[0] != table.size or (table.block and shape[1:] != table.block):
+            raise ValueError(
+                f"{kernel.name}(): {name} has shape {shape}, and its map leads to {table.size} entries"
+                f"{f' of shape {table.block}' if table.block else ''}: the first axis of a plain array counts these."
+            )
+        return shape[1:]
+
+    @property
+    def how(self) -> str:
+        if self.dofs is not None:
+            return "table"
+        if self.whole:
+            return "number" if np.ndim(self.array) == 0 and self.intent is Intent.READ else "whole"
+        return "direct"
+
+    @property
+    def dtype(self) -> np.dtype:
+        found = getattr(self.array, "dtype", None)
+        return found if isinstance(found, np.dtype) else np.result_type(self.array)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the kernel's local array."""
+        return (self.dofs.arity, *self.row_shape) if self.dofs is not None else self.row_shape
+
+    def kind(self) -> tuple[Any, ...]:
+        """All that the source depends on: no sizes."""
+        table = self.dofs
+        arity, partial = (table.arity, table.partial) if table is not None else (0, False)
+        return self.intent, self.how, arity, self.row_shape, self.flat, partial, self.dtype
+
+
+def _no_access(kernel: LocalKernel, name: str, given: Any) -> Any:
+    raise TypeError(
+        f"{kernel.name}(): {name} is given a {type(given).__name__}, and a loop needs to know what happens to it: "
+        f"md.READ({name}), md.INC({name}, map)."
+    )
+
+
+def _own_entries(points: Any, tree: Any, array: Any) -> Any:
+    """What a point's own entries are: of a tree what stands under it, of a plain array its row."""
+    if tree is not None:
+        from mirabelle.arraytypes.meshdata.maps import Map
+
+        base = points.points if isinstance(points, Subset) else points
+        return Map(base, {base: np.arange(base.size)[:, None]})
+    return Dofs(points.points, np.arange(points.points.size)[:, None], len(array), block=())
+
+
+def _rows(kernel: LocalKernel, name: str, points: Any, through: Any, tree: Any) -> Dofs:
+    """The table of an argument, for the points of the loop."""
+    if not isinstance(through, Dofs):
+        through = dofs(through, tree) if tree is not None else _map_rows(kernel, name, through)
+    base = points.points if isinstance(points, Subset) else points
+    if through.source != base:
+        raise ValueError(
+            f"{kernel.name}(): the map of {name} leads from {through.source!r}, and the loop runs over {base!r}."
+        )
+    if tree is not None and through.tree is not None and through.tree != tree:
+        raise ValueError(
+            f"{kernel.name}(): the table of {name} was made for another axis tree than the array's."
+        )
+    if isinstance(points, Subset):
+        return through.known(("subset", id(points)), lambda t: _part(through, points))[1]  # type: ignore[no-any-return]
+    return through
+
+
+def _part(whole: Dofs, points: Subset) -> tuple[Subset, Dofs]:
+    """The rows of a subset. (It is kept with what it is a part of, and keeps the subset that names it.)"""
+    rows = Dofs(
+        Points(whole.source.axis, whole.source.component, len(points)),
+        whole.table[points.indices],
+        whole.size,
+        block=whole.block,
+        tree=whole.tree,
+    )
+    return points, rows
+
+
+def _map_rows(kernel: LocalKernel, name: str, through: Any) -> Dofs:
+    """A map to one kind of points, as a table of rows of a plain array."""
+    if len(through.targets) != 1:
+        shown = ", ".join(p.name for p in through.targets)
+        raise ValueError(
+            f"{kernel.name}(): the map of {name} leads to {shown}, and a plain array has rows for one kind of points. "
+            "Give an array over an axis tree, md.zeros(tree), or restrict the map: `map.restrict(points)`."
+        )
+    from mirabelle.arraytypes.meshdata.treedofs import map_rows
+
+    return map_rows(through)
+
+
+def _check_apart(kernel: LocalKernel, bound: Sequence[Bound]) -> None:
+    """An array that is written comes once."""
+    roots = [root_of(b.array) if isinstance(b.array, AbstractArray) else b.array for b in bound]
+    for i, b in enumerate(bound):
+        if not b.intent.writes:
+            continue
+        for j, other in enumerate(bound):
+            if i != j and (roots[i] is roots[j] or _same_memory(roots[i], roots[j])):
+                raise ValueError(
+                    f"{kernel.name}(): {b.name} and {other.name} are one array, with {b.intent.value} and "
+                    f"{other.intent.value}: what a point reads would depend on which came before. Read from a copy, "
+                    f"mb.copy({other.name}), or use two loops."
+                )
+        if b.intent is Intent.RW and b.dofs is not None and not b.dofs.injective:
+            raise ValueError(
+                f"{kernel.name}(): several points reach one entry of {b.name} with RW: what they read would depend on "
+                "which came before. Use INC, or MIN_RW and MAX_RW, or WRITE to another array."
+            )
+
+
+def _same_memory(a: Any, b: Any) -> bool:
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
+
+
+def _lead(kernel: LocalKernel, bound: Sequence[Bound]) -> Any:
+    """An array that is written: its type says how the loop is run."""
+    for b in bound:
+        if b.intent.writes:
+            if not isinstance(b.array, (AbstractArray, np.ndarray)):
+                raise TypeError(
+                    f"{kernel.name}(): {b.name} is a {type(b.array).__name__}, and {b.intent.value} needs an array."
+                )
+            root = root_of(b.array) if isinstance(b.array, AbstractArray) else b.array
+            return root if isinstance(root, AbstractArray) else HostArray(0.0)
+    return None
+
+
+# How a loop is run
+
+
+@generic
+def run_loop(lead: Any, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
+    """Run a loop over n points where an array is. A backend that knows a better way gives a method."""
+
+
+class Compiled:
+    """The kernels of a loop for arguments of certain kinds."""
+
+    def __init__(self, kernel: LocalKernel, bound: Sequence[Bound]) -> None:
+        from mirabelle.backends.codegen.meshkernels import Argument, Source
+
+        given = [(b.intent, b.shape, b.dtype) for b in bound]
+        names: dict[int, str] = {}
+        for b in bound:
+            names.setdefault(id(b.dofs), f"{b.name}_rows")
+        self.program: LocalProgram = kernel.program(given)
+        self.arguments = [
+            Argument(b.name, b.intent, b.how, 0 if b.dofs is None else b.dofs.arity, b.row_shape, b.flat,
+                     b.dofs is not None and b.dofs.partial, b.dtype, names[id(b.dofs)])
+            for b in bound
+        ]  # fmt: skip
+        self.source = Source(kernel.name, self.program, self.arguments)
+        self.made: dict[Any, Kernel] = {}
+
+    def kernel(self, form: str, *options: Any) -> Kernel:
+        """One of the forms, as a kernel."""
+        key = form, *options
+        found = self.made.get(key)
+        if found is None:
+            from mirabelle.backends.codegen.meshkernels import made
+
+            text, scope = getattr(self.source, form)(*options)
+            name = text[4 : text.index("(")]
+            found = self.made[key] = Kernel(made(name, text, scope))
+        return found
+
+
+def compiled(kernel: LocalKernel, bound: Sequence[Bound]) -> Compiled:
+    """The kernels of a loop, made once for arguments of these kinds."""
+    key = (*[b.kind() for b in bound], tuple(_first(bound)))
+    found = kernel.compiled.get(key)
+    if found is None:
+        found = kernel.compiled[key] = Compiled(kernel, bound)
+    return found  # type: ignore[no-any-return]
+
+
+def _first(bound: Sequence[Bound]) -> list[int]:
+    """For each argument the first that has the same table."""
+    tables = [id(b.dofs) for b in bound]
+    return [tables.index(t) for t in tables]
+
+
+def tables_of(bound: Sequence[Bound]) -> list[Dofs]:
+    """The tables of a loop, each once."""
+    return list({id(b.dofs): b.dofs for b in bound if b.dofs is not None}.values())
+
+
+@run_loop.method
+def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
+    family = family_in_memory(type(lead))
+    if family is None:
+        raise DeviceError(
+            f"Loops do not run on {type(lead).__name__}. Give the arrays it is made of, or a dense copy, mb.HostArray(x)."
+        )
+    plan = compiled(kernel, bound)
+    start(bound)
+    values, parts = [], []
+    for b, a in zip(bound, plan.arguments, strict=True):
+        free = atomics and a.scattered and a.intent.combines is not None
+        if a.buffered and not free:
+            parts.append(_buffer(family, n, a))
+        if not (a.buffered and not a.intent.gathers) or free:
+            values.append(b.array)
+    rows = [table.on(family) for table in tables_of(bound)]
+    plan.kernel("elements", bool(atomics))[n](*values, *rows, *parts)
+    waiting = iter(parts)
+    for i, (b, a) in enumerate(zip(bound, plan.arguments, strict=True)):
+        if not a.buffered or (atomics and a.scattered and a.intent.combines is not None):
+            continue
+        part = next(waiting)
+        if a.how == "whole":
+            join_whole(b, part.reshape((math.prod(a.shape), n)))
+        else:
+            assert b.dofs is not None
+            table = b.dofs
+            inverse = [table.on(family, what) for what in ("reached", "starts", "sources")]
+            size = math.prod(a.block)
+            if len(inverse[0]):
+                plan.kernel("gathered", i)[len(inverse[0]), size](b.array, part, n * a.arity, *inverse)
+
+
+def _buffer(family: Any, n: int, a: Any) -> Any:
+    from mirabelle.arraytypes.creation import empty
+
+    return empty((n * math.prod(a.shape),), dtype=a.dtype, device=family)
+
+
+def start(bound: Sequence[Bound]) -> None:
+    """What is not to take part in a minimum or maximum is taken away first."""
+    for b in bound:
+        if b.intent.fresh:
+            b.array[...] = b.intent.neutral(b.dtype)
+
+
+_JOINED: dict[str, Callable[..., Any]] = {"add": verbs.sum, "minimum": verbs.min, "maximum": verbs.max}
+
+
+def join_whole(b: Bound, parts: Any) -> None:
+    """Join the contributions of all points to a whole array, which stand in rows."""
+    combine = b.intent.combines
+    assert combine is not None
+    total = verbs.reshape(_JOINED[combine](parts, axis=1), np.shape(b.array))
+    b.array[...] = getattr(verbs, combine)(b.array, total)

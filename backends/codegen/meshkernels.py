@@ -1,0 +1,391 @@
+"""The source of a loop over mesh points: functions in `@mb.kernel`'s subset, for every backend.
+
+Three forms. `lanes`: an index is a range of points, which a thread runs through in blocks: what a block's
+points read is gathered first, then all are computed next to each other (processors do several at a time),
+then written in the order of the points. `elements`: an index is a point; what it contributes to entries
+that others reach, too, goes into a buffer. `gathered`: an index is an entry, which takes its contributions
+from the buffer, in the order of the points: the same sums as those of `lanes`, without atomics.
+"""
+
+from __future__ import annotations
+
+import linecache
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha1
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.meshdata.access import Intent
+from mirabelle.arraytypes.meshdata.localgraph import OPERATORS
+from mirabelle.arraytypes.meshdata.localkernels import LocalProgram
+
+# How the entries of an argument are reached.
+DIRECT, TABLE, WHOLE, NUMBER = "direct", "table", "whole", "number"
+# What a block's points keep between gathering and writing fits into the first cache.
+LANE_BYTES = 16384
+_SCOPE: dict[str, Any] = {"np": np, "math": math, "__name__": __name__}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What the source needs to know of an argument: never how many points there are."""
+
+    name: str
+    intent: Intent
+    how: str
+    arity: int
+    block: tuple[int, ...]
+    flat: bool
+    partial: bool
+    dtype: np.dtype
+    # The name of its table: arguments that share one read it once.
+    rows: str = ""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of its local array."""
+        return (self.arity, *self.block) if self.how == TABLE else self.block
+
+    @property
+    def scattered(self) -> bool:
+        """Is it written where other points may write?"""
+        return self.intent.writes and self.how == TABLE
+
+    @property
+    def buffered(self) -> bool:
+        """Do contributions wait in a buffer, where each thread runs one point?"""
+        return self.scattered or (self.intent.writes and self.how == WHOLE)
+
+    def entry(self, j: int) -> tuple[int, tuple[int, ...]]:
+        """The column of its table and the place in its block of a local entry."""
+        size = math.prod(self.block)
+        return j // size, tuple(int(i) for i in np.unravel_index(j % size, self.block)) if self.block else ()
+
+    def at(self, row: str, place: tuple[int, ...]) -> str:
+        """The element of a row's block."""
+        if self.flat and self.how != WHOLE:
+            size = math.prod(self.block)
+            inner = int(np.ravel_multi_index(place, self.block)) if self.block else 0
+            return f"{self.name}[{_sum(_product(row, size), inner)}]"
+        index = ", ".join(([row] if self.how != WHOLE else []) + [str(i) for i in place])
+        return f"{self.name}[{index or '0'}]"
+
+
+def _product(row: str, size: int) -> str:
+    return row if size == 1 else f"{row} * {size}"
+
+
+def _sum(a: str, b: int) -> str:
+    return f"{a} + {b}" if b else a
+
+
+class Source:
+    """The sources of a loop for arguments of certain kinds."""
+
+    def __init__(self, name: str, program: LocalProgram, arguments: Sequence[Argument]) -> None:
+        self.name = name
+        self.program = program
+        self.arguments = arguments
+        self.read = program.read()
+        self.variables: dict[int, str] = {}
+
+    # The pieces
+
+    def table_parameters(self) -> list[str]:
+        return list(dict.fromkeys(a.rows for a in self.arguments if a.how == TABLE))
+
+    def loads(self, point: str, into: str) -> list[str]:
+        """What a point reads: `into` names the statement for an entry."""
+        lines = []
+        looked_up: set[str] = set()
+        for i, a in enumerate(self.arguments):
+            if a.how in (WHOLE, NUMBER):
+                continue
+            for j in self.read[i]:
+                k, place = a.entry(j)
+                row = point
+                if a.how == TABLE:
+                    row = f"_{a.rows}{k}"
+                    if row not in looked_up:
+                        looked_up.add(row)
+                        lines.append(f"{row} = {a.rows}[{point}, {k}]")
+                value = a.at(row, place)
+                if a.partial:
+                    zero = "False" if a.dtype.kind == "b" else "0"
+                    value = f"{value} if {row} >= 0 else {zero}"
+                lines.append(into.format(i=i, j=j, value=value))
+        return lines
+
+    def uniform(self) -> list[str]:
+        """What is the same for all points."""
+        lines = []
+        for i, a in enumerate(self.arguments):
+            if a.how == NUMBER:
+                lines += [f"_v{i}_{j} = {a.name}" for j in self.read[i]]
+            elif a.how == WHOLE and a.intent is Intent.READ:
+                lines += [f"_v{i}_{j} = {a.at('', a.entry(j)[1])}" for j in self.read[i]]
+        return lines
+
+    def computed(self, inputs: str) -> tuple[list[str], dict[int, str]]:
+        """Statements that compute all that is written, and the expression of each node."""
+        graph = self.program.graph
+        written = self.program.written
+        reached = graph.reached(written)
+        uses: dict[int, int] = dict.fromkeys(written, 2)
+        for n in reached:
+            for a in graph.operands(n):
+                uses[a] = uses.get(a, 0) + 1
+        text: dict[int, str] = {}
+        depth: dict[int, int] = {}
+        lines: list[str] = []
+        for n in reached:
+            what = graph.nodes[n]
+            depth[n] = 0
+            if what[0] == "constant":
+                text[n] = _constant(what[1])
+            elif what[0] == "input":
+                a = self.arguments[what[1]]
+                form = (
+                    "_v{i}_{j}" if a.how == NUMBER or (a.how == WHOLE and a.intent is Intent.READ) else inputs
+                )
+                text[n] = form.format(i=what[1], j=what[2])
+            else:
+                made = _operation(what[0], [text[a] for a in what[1]])
+                depth[n] = 1 + max(depth[a] for a in what[1])
+                if uses[n] > 1 or depth[n] > 8:
+                    lines.append(f"_t{n} = {made}")
+                    made, depth[n] = f"_t{n}", 0
+                text[n] = made
+        return lines, text
+
+    # The forms
+
+    def lanes(self, deferred: frozenset[str]) -> tuple[str, dict[str, Any]]:
+        """A thread takes a range of points. What it writes to entries of other ranges, too, it leaves in `_later`."""
+        slots = _Slots()
+        gathers = self.loads("_p", "{i}|{j}|{value}")
+        inputs: dict[tuple[int, int], str] = {}
+        gather = []
+        for line in gathers:
+            if "|" not in line:
+                gather.append(line)
+                continue
+            i, j, value = line.split("|", 2)
+            array, slot = slots.taken(self.arguments[int(i)].dtype)
+            inputs[int(i), int(j)] = f"{array}[{slot} * {{w}} + _lane]"
+            gather.append(f"{array}[{slot} * {{w}} + _lane] = {value}")
+        statements, text = self.computed("_v{i}_{j}")
+        store, scatter = [], []
+        rows: set[str] = set()
+        for i, a in enumerate(self.arguments):
+            for j, n in enumerate(self.program.outputs[i] or ()):
+                if n is None:
+                    continue
+                array, slot = slots.taken(a.dtype)
+                element = f"{array}[{slot} * {{w}} + _lane]"
+                store.append(f"{element} = {text[n]}")
+                scatter += self._scattered(a, i, j, element, rows, a.name in deferred)
+        loads = [f"_v{i}_{j} = {element}" for (i, j), element in inputs.items()]
+        width = slots.width()
+        body = [
+            *(f"{array} = _k.private({count * width}, _{array})" for array, count in slots.counts.items()),
+            "_chunk = _k.index(0)",
+            *self.uniform(),
+            f"for _base in range(_bounds[_chunk], _bounds[_chunk + 1], {width}):",
+            f"    _n = min({width}, _bounds[_chunk + 1] - _base)",
+            "    for _lane in range(_n):",
+            "        _p = _base + _lane",
+            *(f"        {line}" for line in gather),
+            f"    for _lane in range({width}):",
+            *(f"        {line}" for line in [*loads, *statements, *store] or ["pass"]),
+            "    for _lane in range(_n):",
+            "        _p = _base + _lane",
+            *(f"        {line}" for line in scatter),
+        ]
+        later = [f"{a.name}_later" for a in self.arguments if a.name in deferred]
+        buffers = [f"{a.name}_parts" for a in self.arguments if a.intent.writes and a.how == WHOLE]
+        written = [f"{a.name}_goal" for a in self.arguments if a.name in deferred]
+        given = [
+            "_bounds",
+            *(a.name for a in self.arguments),
+            *self.table_parameters(),
+            *written,
+            *later,
+            *buffers,
+        ]
+        lines = [line.replace("{w}", str(width)) for line in body]
+        return _function(f"{self.name}", given, lines), {f"_{x}": d for x, d in slots.dtypes.items()}
+
+    def _scattered(
+        self, a: Argument, i: int, j: int, element: str, rows: set[str], deferred: bool
+    ) -> list[str]:
+        """How an entry of a block's point is written."""
+        k, place = a.entry(j)
+        if a.how == WHOLE:
+            return [f"{a.name}_parts[{j}, _p] = {element}"]
+        if a.how == DIRECT:
+            return [_combined(a, a.at("_p", place), element)]
+        lines = []
+        table = f"{a.name}_goal" if deferred else a.rows
+        row = f"_{table}{k}"
+        if row not in rows:
+            rows.add(row)
+            lines.append(f"{row} = {table}[_p, {k}]")
+        inside = _combined(a, a.at(row, place), element)
+        if deferred:
+            size = math.prod(a.block)
+            flat = int(np.ravel_multi_index(place, a.block)) if a.block else 0
+            lines += [f"if {row} >= 0:", f"    {inside}", f"elif {row} < -1:"]
+            lines.append(f"    {a.name}_later[{_sum(_product(f'(-2 - {row})', size), flat)}] = {element}")
+        elif a.partial:
+            lines += [f"if {row} >= 0:", f"    {inside}"]
+        else:
+            lines.append(inside)
+        return lines
+
+    def elements(self, atomics: bool) -> tuple[str, dict[str, Any]]:
+        """A thread takes one point."""
+        statements, text = self.computed("_v{i}_{j}")
+        body = [
+            "_p = _k.index(0)",
+            "_n = _k.size(0)",
+            *self.uniform(),
+            *self.loads("_p", "_v{i}_{j} = {value}"),
+        ]
+        body += statements
+        rows = {line.split(" = ")[0] for line in body}
+        for i, a in enumerate(self.arguments):
+            for j, n in enumerate(self.program.outputs[i] or ()):
+                if n is None:
+                    continue
+                k, place = a.entry(j)
+                if a.how == DIRECT:
+                    body.append(_combined(a, a.at("_p", place), text[n]))
+                elif a.scattered and atomics:
+                    row = f"_{a.rows}{k}"
+                    if row not in rows:
+                        rows.add(row)
+                        body.append(f"{row} = {a.rows}[_p, {k}]")
+                    body += _atomically(a, row, place, text[n])
+                else:
+                    size = math.prod(a.block)
+                    column = j if a.how == WHOLE else (j % size) * a.arity + k
+                    body.append(f"{a.name}_parts[{column} * _n + _p] = {text[n]}")
+        parts = [f"{a.name}_parts" for a in self.arguments if a.buffered and not (atomics and a.scattered)]
+        plain = [
+            a.name
+            for a in self.arguments
+            if not (a.buffered and not a.intent.gathers) or (atomics and a.scattered)
+        ]
+        given = [*plain, *self.table_parameters(), *parts]
+        return _function(self.name, given, body), {}
+
+    def gathered(self, i: int) -> tuple[str, dict[str, Any]]:
+        """A thread takes one entry of a block that is reached, and joins its contributions."""
+        a = self.arguments[i]
+        size = math.prod(a.block)
+        body = ["_r, _b = _k.index(0), _k.index(1)", "_e = reached[_r]"]
+        places = [f"_e * {size} + _b" if size > 1 else "_e"] if a.flat or not a.block else None
+        if places is None:
+            inner, rest = [], "_b"
+            for d in reversed(a.block[1:]):
+                inner.append(f"({rest}) % {d}")
+                rest = f"({rest}) // {d}"
+            places = ["_e", rest, *reversed(inner)]
+        element = f"{a.name}[{', '.join(places)}]"
+        source = "parts[_b * stride + sources[_q]]" if size > 1 else "parts[sources[_q]]"
+        if a.intent in (Intent.WRITE, Intent.RW):
+            body += ["_q = starts[_r + 1] - 1", f"{element} = {source}"]
+        else:
+            combine = {"add": "_s + {0}", "minimum": "np.minimum(_s, {0})", "maximum": "np.maximum(_s, {0})"}
+            body += [f"_s = {element}", "for _q in range(starts[_r], starts[_r + 1]):"]
+            body += [f"    _s = {combine[str(a.intent.combines)].format(source)}", f"{element} = _s"]
+        return _function(
+            f"{self.name}_{a.name}", [a.name, "parts", "stride", "reached", "starts", "sources"], body
+        ), {}
+
+
+class _Slots:
+    """Where the lanes of a block keep each number: one array for each dtype."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.dtypes: dict[str, np.dtype] = {}
+
+    def taken(self, dtype: np.dtype) -> tuple[str, int]:
+        name = f"_lanes_{dtype.name}"
+        self.dtypes[name] = dtype
+        slot = self.counts.get(name, 0)
+        self.counts[name] = slot + 1
+        return name, slot
+
+    def width(self) -> int:
+        size = sum(n * self.dtypes[name].itemsize for name, n in self.counts.items())
+        width = 32
+        while width > 8 and width * size > LANE_BYTES:
+            width //= 2
+        return width
+
+
+def _combined(a: Argument, element: str, value: str) -> str:
+    """The statement that gives an element what a point contributes."""
+    if a.intent is Intent.INC:
+        return f"{element} += {value}"
+    if a.intent.combines:
+        return f"{element} = np.{a.intent.combines}({element}, {value})"
+    return f"{element} = {value}"
+
+
+def _atomically(a: Argument, row: str, place: tuple[int, ...], value: str) -> list[str]:
+    method = {"add": "atomic_add", "minimum": "atomic_min", "maximum": "atomic_max"}[str(a.intent.combines)]
+    name, _, index = a.at(row, place).partition("[")
+    index = index[:-1]
+    statement = f"_k.{method}({name}, {f'({index})' if ',' in index else index}, {value})"
+    return [f"if {row} >= 0:", f"    {statement}"] if a.partial else [statement]
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "np.nan" if value != value else ("np.inf" if value > 0 else "(-np.inf)")
+    if isinstance(value, complex) and not isinstance(value, (int, float)):
+        return f"({value!r})"
+    return f"({value!r})" if isinstance(value, (int, float)) and value < 0 else repr(value)
+
+
+_WRITTEN = {
+    "absolute": "abs({0})",
+    "negative": "(-{0})",
+    "logical_not": "(not {0})",
+    "where": "({1} if {0} else {2})",
+}
+_WRITTEN |= {
+    "logical_and": "({0} & {1})",
+    "logical_or": "({0} | {1})",
+    "real": "({0}).real",
+    "imag": "({0}).imag",
+}
+_WRITTEN |= {"conjugate": "np.conj({0})"}
+
+
+def _operation(op: str, args: list[str]) -> str:
+    if op in OPERATORS:
+        return f"({args[0]} {OPERATORS[op]} {args[1]})"
+    form = _WRITTEN.get(op)
+    return form.format(*args) if form else f"np.{op}({', '.join(args)})"
+
+
+def _function(name: str, parameters: Sequence[str], body: Sequence[str]) -> str:
+    lines = [f"def {name}(_k, {', '.join(parameters)}):", *(f"    {line}" for line in body)]
+    return "\n".join(lines) + "\n"
+
+
+def made(name: str, text: str, scope: dict[str, Any]) -> Any:
+    """The function of a source text, whose text tracebacks and compilers find."""
+    file = f"<mirabelle loop {sha1(text.encode()).hexdigest()[:12]}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    names: dict[str, Any] = {**_SCOPE, **scope}
+    exec(compile(text, file, "exec"), names)
+    return names[name]

@@ -1,0 +1,122 @@
+"""Loops over mesh points on the host: ranges of points on several threads, a block of points at a time.
+
+A thread writes where only its own range reaches. What several ranges reach (few entries, where the points'
+numbers have locality) is left in a list, and added at the end, in the order of the points: so the sums are
+the same with any number of threads.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.creation import asarray
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.meshdata.loops import (
+    Bound,
+    Compiled,
+    compiled,
+    join_whole,
+    run_loop,
+    start,
+    tables_of,
+)
+from mirabelle.backends.host import indexkernels, threads
+from mirabelle.dispatch import counters
+from mirabelle.dispatch.settings import settings
+
+# A range of fewer points is not worth a thread.
+LEAST_POINTS = 4096
+# Ranges for each thread: one that is late is helped out with the next.
+RANGES = 4
+
+
+@run_loop.method
+def _(lead: HostArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
+    plan = compiled(kernel, bound)
+    start(bound)
+    ranges = max(1, min(settings.num_threads * RANGES, n // LEAST_POINTS)) if settings.num_threads > 1 else 1
+    waiting = {
+        b.name: b.dofs.known(("goals", ranges, n), functools.partial(_goals, ranges))
+        for b, a in zip(bound, plan.arguments, strict=True)
+        if a.scattered and ranges > 1 and not b.dofs.injective
+    }
+    _run(plan, n, ranges, bound, {name: found for name, found in waiting.items() if len(found[1])})
+
+
+def _run(plan: Compiled, n: int, ranges: int, bound: Sequence[Bound], waiting: dict[str, Any]) -> None:
+    kernel = plan.kernel("lanes", frozenset(waiting))
+    pairs = list(zip(bound, plan.arguments, strict=True))
+    later = {
+        a.name: np.empty(len(waiting[a.name][1]) * math.prod(a.block), a.dtype)
+        for _, a in pairs
+        if a.name in waiting
+    }
+    parts = {
+        a.name: np.empty((math.prod(a.shape), n), a.dtype)
+        for _, a in pairs
+        if a.intent.writes and a.how == "whole"
+    }
+    edges = np.array([n * i // ranges for i in range(ranges + 1)])
+    given = [
+        edges,
+        *(b.array for b in bound),
+        *(table.table for table in tables_of(bound)),
+        *(waiting[a.name][0] for _, a in pairs if a.name in waiting),
+        *later.values(),
+        *parts.values(),
+    ]
+    _, arguments = kernel.lent(tuple(given))
+    if counters.active:
+        counters.add(launches=1)
+    run = indexkernels.compiled(kernel, 1, arguments)
+    if ranges == 1:
+        run(0, 1, 1, 1, *arguments)
+    else:
+        run(0, 0, ranges, 1, *arguments)  # compiled once, not by each thread
+        threads.run_all([functools.partial(run, i, i + 1, ranges, 1, *arguments) for i in range(ranges)])
+    memory = dict(zip(kernel.source.parameters, arguments, strict=True))
+    for b, a in pairs:
+        if a.name in later:
+            _settle(a, memory[a.name], waiting[a.name][1], later[a.name])
+        elif a.name in parts:
+            join_whole(b, asarray(parts[a.name]))
+
+
+def _goals(ranges: int, table: Any) -> tuple[Any, Any]:
+    """Where the points of each range write: the table, and in place of what other ranges reach, too, a place in a
+    list (-2 and below). With it what these places belong to."""
+    n, k = table.shape
+    edges = [n * i // ranges for i in range(ranges + 1)]
+    size = int(table.max(initial=-1)) + 1
+    first, last = np.full(size + 1, -1, np.int16), np.full(size + 1, -1, np.int16)
+    for i in range(ranges):
+        last[table[edges[i] : edges[i + 1]]] = i
+    for i in reversed(range(ranges)):
+        first[table[edges[i] : edges[i + 1]]] = i
+    shared = first != last
+    shared[-1] = False  # (where a table has -1)
+    goals = table.copy()
+    mask = shared[table]
+    targets = table[mask]
+    goals[mask] = -2 - np.arange(len(targets), dtype=table.dtype)
+    return goals, targets
+
+
+def _settle(a: Any, memory: Any, targets: Any, later: Any) -> None:
+    """Write what was left: in the order of the points."""
+    size = math.prod(a.block)
+    if a.flat:
+        targets = (
+            (targets[:, None].astype(np.int64) * size + np.arange(size)).reshape(-1) if size > 1 else targets
+        )
+    elif a.block:
+        later = later.reshape(len(targets), *a.block)
+    if a.intent.combines:
+        getattr(np, a.intent.combines).at(memory, targets, later)
+    else:
+        memory[targets] = later

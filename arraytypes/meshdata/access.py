@@ -80,12 +80,13 @@ class Access:
     def __init__(self, intent: Intent, array: Any, through: Any, whole: bool) -> None:
         if through is not None and whole:
             raise TypeError(
-                f"{intent.value}(..., whole=True) gives every point the same whole array, and a map says which part "
-                "each reaches: give one of them."
+                f"{intent.value}(..., whole=True) gives every point the same whole array, and a map says "
+                "which part each reaches: give one of them."
             )
         if through is not None and not isinstance(through, Dofs) and not hasattr(through, "targets"):
             raise TypeError(
-                f"{intent.value}(array, map) takes a map from the points of the loop, like mesh.closure('cell'), or "
+                f"{intent.value}(array, map) takes a map from the points of the loop, like "
+                "mesh.closure('cell'), or "
                 f"what md.dofs(map, tree) made, and not a {type(through).__name__}."
             )
         self.intent = intent
@@ -139,10 +140,10 @@ def MAX_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
 
 
 def MIN_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
-    """The least of what points contribute, whatever stood in the array. What no point reaches gets +infinity."""
+    """The least of what points contribute, whatever stood there. What no point reaches gets +infinity."""
     return Access(Intent.MIN_WRITE, array, through, whole)
 
 
 def MAX_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
-    """The largest of what points contribute, whatever stood in the array. What no point reaches gets -infinity."""
+    """The largest of what points contribute, whatever stood there. What no point reaches gets -infinity."""
     return Access(Intent.MAX_WRITE, array, through, whole)

@@ -31,14 +31,14 @@ class Dofs:
         given = np.asarray(table)
         if given.ndim != 2 or len(given) != len(source) or (given.size and given.dtype.kind not in "iu"):
             raise ValueError(
-                f"The table of {len(source)} points {source.name!r} has a row of integers for each, and this one has "
-                f"shape {given.shape} and dtype {given.dtype}."
+                f"The table of {len(source)} points {source.name!r} has a row of integers for each, and this "
+                f"one has shape {given.shape} and dtype {given.dtype}."
             )
         if given.size and (int(given.min()) < -1 or int(given.max()) >= size):
             p, k = np.argwhere((given < -1) | (given >= size))[0]
             raise IndexError(
-                f"The table leads outside: row {p} has {given[p, k]} in column {k}, and there are {size} entries, "
-                "numbered from 0 (-1 stands for nothing)."
+                f"The table leads outside: row {p} has {given[p, k]} in column {k}, and there are {size} "
+                "entries, numbered from 0 (-1 stands for nothing)."
             )
         large = size * max(1, math.prod(block)) >= 2**31 or given.size >= 2**31
         made = np.ascontiguousarray(given, np.int64 if large else np.int32)

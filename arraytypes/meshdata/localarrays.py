@@ -155,8 +155,8 @@ class Unset(Scalar):
 
     def _known(self) -> NoReturn:
         self._recorder.fail(
-            f"it reads {self._where} before it has written it, and what stood there is not given. Say RW in place "
-            "of WRITE, or write first."
+            f"it reads {self._where} before it has written it, and what stood there is not given. Say RW in "
+            "place of WRITE, or write first."
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -36,9 +37,12 @@ OPERATORS = {
     "right_shift": ">>",
 }
 FUNCTIONS = frozenset(
-    """sqrt exp expm1 log log1p log2 log10 sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh
-    arctan2 hypot floor ceil trunc absolute sign minimum maximum fmin fmax copysign isnan isinf isfinite
-    conjugate real imag logical_not logical_and logical_or""".split()
+    re.findall(
+        r"\w+",
+        "sqrt exp expm1 log log1p log2 log10 sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh "
+        "arccosh arctanh arctan2 hypot floor ceil trunc absolute sign minimum maximum fmin fmax copysign "
+        "isnan isinf isfinite conjugate real imag logical_not logical_and logical_or",
+    )
 )
 _FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add,
@@ -216,8 +220,8 @@ class Graph:
         partials = _PARTIALS.get(op)
         if partials is None:
             raise NotImplementedError(
-                f"The local kernel uses {op}, and there is no rule for its derivative. Write it with others, or add "
-                f"`mirabelle.arraytypes.meshdata.localgraph._PARTIALS[{op!r}]`."
+                f"The local kernel uses {op}, and there is no rule for its derivative. Write it with others, "
+                f"or add `mirabelle.arraytypes.meshdata.localgraph._PARTIALS[{op!r}]`."
             )
         total = c(0.0)
         for a, partial in zip(args, partials, strict=True):
@@ -236,8 +240,12 @@ def _replaced(args: Sequence[int], i: int, by: int) -> tuple[int, ...]:
 
 # Operations whose derivative is zero where it exists.
 _FLAT = frozenset(
-    """floor ceil trunc sign isnan isinf isfinite floor_divide less less_equal greater greater_equal equal not_equal
-    logical_not logical_and logical_or bitwise_and bitwise_or bitwise_xor left_shift right_shift""".split()
+    re.findall(
+        r"\w+",
+        "floor ceil trunc sign isnan isinf isfinite floor_divide less less_equal greater greater_equal "
+        "equal not_equal logical_not logical_and logical_or bitwise_and bitwise_or bitwise_xor left_shift "
+        "right_shift",
+    )
 )
 # Derivatives by each operand: functions of (apply, constant, the result, the operands).
 _PARTIALS: dict[str, tuple[Callable[..., int], ...]] = {

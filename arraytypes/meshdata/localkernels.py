@@ -26,7 +26,7 @@ Given = tuple[Intent, tuple[int, ...], Any]
 
 
 class LocalProgram:
-    """What a kernel does for arguments of certain shapes: a graph, and for each argument the nodes of its entries.
+    """What a kernel does for arguments of certain shapes: a graph, and the nodes of each argument's entries.
 
     `outputs[i]` is None where argument i is only read; an entry of it is None where the kernel leaves it alone.
     """
@@ -117,8 +117,8 @@ def _read(kernel: LocalKernel, given: Sequence[Given]) -> LocalProgram:
             waiting.append([*recorder.answers[:i], False])
         if len(outcomes) + len(waiting) > MOST_PATHS:
             recorder.fail(
-                f"it branches on values in more than {MOST_PATHS} ways (a `while` on a value has no end here). Choose "
-                "with np.where, np.minimum, np.maximum; loops are over constant ranges."
+                f"it branches on values in more than {MOST_PATHS} ways (a `while` on a value has no end "
+                "here). Choose with np.where, np.minimum, np.maximum; loops are over constant ranges."
             )
     outputs: list[list[int | None] | None] = []
     for i, (g, entries) in enumerate(zip(given, _chosen(graph, outcomes, 0), strict=True)):
@@ -130,8 +130,10 @@ def _read(kernel: LocalKernel, given: Sequence[Given]) -> LocalProgram:
     program = LocalProgram(given, graph, outputs)
     if program.operations > MOST_OPERATIONS:
         raise UserFunctionError(
-            f"{kernel.name}() takes {program.operations} operations at each point when its loops are written out, and "
-            f"at most {MOST_OPERATIONS} are compiled. Use sums of products (sum factorisation), or several loops."
+            f"{kernel.name}() takes {program.operations} operations at each point when its loops are written "
+            "out, and "
+            f"at most {MOST_OPERATIONS} are compiled. Use sums of products (sum factorisation), or several "
+            "loops."
         )
     return program
 
@@ -181,8 +183,8 @@ def _once(kernel: LocalKernel, recorder: Recorder, given: Sequence[Given]) -> li
             raise
         shown = ", ".join(f"{p}: {g[1]}" for p, g in zip(kernel.parameters, given, strict=True))
         raise UserFunctionError(
-            f"{kernel.name}() fails on local arrays of the shapes {shown}: {type(e).__name__}: {e}. A kernel sees, "
-            "of each argument, what its map reaches from one point."
+            f"{kernel.name}() fails on local arrays of the shapes {shown}: {type(e).__name__}: {e}. A kernel "
+            "sees, of each argument, what its map reaches from one point."
         ) from e
     if returned is not None:
         recorder.fail("it returns something. Write results into its arguments: `y[i] += value`.")
@@ -209,8 +211,8 @@ def _written(recorder: Recorder, name: str, given: Given, start: list[Any], argu
     for j, value in enumerate(np.asarray(argument).reshape(-1)):
         if isinstance(value, Unset):
             recorder.fail(
-                f"it does not write {name}[{j}], and promised to: WRITE({name}). Write all of it on every way, or "
-                "say RW."
+                f"it does not write {name}[{j}], and promised to: WRITE({name}). Write all of it on every "
+                "way, or say RW."
             )
         nodes.append(recorder.node_of(value))
     return nodes

@@ -74,6 +74,9 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
         raise TypeError(
             f"The loop of {local.name}() writes nothing: give it arrays to write to, like md.INC(y, map)."
         )
+    for b in bound:  # what is not to take part in a minimum or maximum is taken away
+        if b.intent.fresh:
+            b.array[...] = b.intent.neutral(b.dtype)
     if len(points):
         run_loop(lead, local, len(points), bound, atomics)
 
@@ -136,7 +139,8 @@ class Bound:
         if table is None:
             if not shape or shape[0] != len(points):
                 raise ValueError(
-                    f"{kernel.name}(): {name} has shape {shape}, and the loop runs over {len(points)} points. Without "
+                    f"{kernel.name}(): {name} has shape {shape}, and the loop runs over {len(points)} "
+                    "points. Without "
                     "a map the first axis counts the points; give a map, md.READ(a, map), or whole=True."
                 )
             return shape[1:]
@@ -152,7 +156,8 @@ class Bound:
         if not shape or shape[0] != table.size or (table.block and shape[1:] != table.block):
             raise ValueError(
                 f"{kernel.name}(): {name} has shape {shape}, and its map leads to {table.size} entries"
-                f"{f' of shape {table.block}' if table.block else ''}: the first axis of a plain array counts these."
+                f"{f' of shape {table.block}' if table.block else ''}: the first axis of a plain array "
+                "counts these."
             )
         return shape[1:]
 
@@ -183,8 +188,8 @@ class Bound:
 
 def _no_access(kernel: LocalKernel, name: str, given: Any) -> Any:
     raise TypeError(
-        f"{kernel.name}(): {name} is given a {type(given).__name__}, and a loop needs to know what happens to it: "
-        f"md.READ({name}), md.INC({name}, map)."
+        f"{kernel.name}(): {name} is given a {type(given).__name__}, and a loop needs to know what happens "
+        f"to it: md.READ({name}), md.INC({name}, map)."
     )
 
 
@@ -205,7 +210,8 @@ def _rows(kernel: LocalKernel, name: str, points: Any, through: Any, tree: Any) 
     base = points.points if isinstance(points, Subset) else points
     if through.source != base:
         raise ValueError(
-            f"{kernel.name}(): the map of {name} leads from {through.source!r}, and the loop runs over {base!r}."
+            f"{kernel.name}(): the map of {name} leads from {through.source!r}, and the loop runs over "
+            f"{base!r}."
         )
     if tree is not None and through.tree is not None and through.tree != tree:
         raise ValueError(
@@ -233,7 +239,8 @@ def _map_rows(kernel: LocalKernel, name: str, through: Any) -> Dofs:
     if len(through.targets) != 1:
         shown = ", ".join(p.name for p in through.targets)
         raise ValueError(
-            f"{kernel.name}(): the map of {name} leads to {shown}, and a plain array has rows for one kind of points. "
+            f"{kernel.name}(): the map of {name} leads to {shown}, and a plain array has rows for one kind "
+            "of points. "
             "Give an array over an axis tree, md.zeros(tree), or restrict the map: `map.restrict(points)`."
         )
     from mirabelle.arraytypes.meshdata.treedofs import map_rows
@@ -251,13 +258,13 @@ def _check_apart(kernel: LocalKernel, bound: Sequence[Bound]) -> None:
             if i != j and (roots[i] is roots[j] or _same_memory(roots[i], roots[j])):
                 raise ValueError(
                     f"{kernel.name}(): {b.name} and {other.name} are one array, with {b.intent.value} and "
-                    f"{other.intent.value}: what a point reads would depend on which came before. Read from a copy, "
-                    f"mb.copy({other.name}), or use two loops."
+                    f"{other.intent.value}: what a point reads would depend on which came before. Read from "
+                    f"a copy, mb.copy({other.name}), or use two loops."
                 )
         if b.intent is Intent.RW and b.dofs is not None and not b.dofs.injective:
             raise ValueError(
-                f"{kernel.name}(): several points reach one entry of {b.name} with RW: what they read would depend on "
-                "which came before. Use INC, or MIN_RW and MAX_RW, or WRITE to another array."
+                f"{kernel.name}(): several points reach one entry of {b.name} with RW: what they read would "
+                "depend on which came before. Use INC, or MIN_RW and MAX_RW, or WRITE to another array."
             )
 
 
@@ -271,7 +278,8 @@ def _lead(kernel: LocalKernel, bound: Sequence[Bound]) -> Any:
         if b.intent.writes:
             if not isinstance(b.array, (AbstractArray, np.ndarray)):
                 raise TypeError(
-                    f"{kernel.name}(): {b.name} is a {type(b.array).__name__}, and {b.intent.value} needs an array."
+                    f"{kernel.name}(): {b.name} is a {type(b.array).__name__}, and {b.intent.value} needs an "
+                    "array."
                 )
             root = root_of(b.array) if isinstance(b.array, AbstractArray) else b.array
             return root if isinstance(root, AbstractArray) else HostArray(0.0)
@@ -343,10 +351,10 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
     family = family_in_memory(type(lead))
     if family is None:
         raise DeviceError(
-            f"Loops do not run on {type(lead).__name__}. Give the arrays it is made of, or a dense copy, mb.HostArray(x)."
+            f"Loops do not run on {type(lead).__name__}. Give the arrays it is made of, or a dense copy, "
+            "mb.HostArray(x)."
         )
     plan = compiled(kernel, bound)
-    start(bound)
     values, parts = [], []
     for b, a in zip(bound, plan.arguments, strict=True):
         free = atomics and a.scattered and a.intent.combines is not None
@@ -376,13 +384,6 @@ def _buffer(family: Any, n: int, a: Any) -> Any:
     from mirabelle.arraytypes.creation import empty
 
     return empty((n * math.prod(a.shape),), dtype=a.dtype, device=family)
-
-
-def start(bound: Sequence[Bound]) -> None:
-    """What is not to take part in a minimum or maximum is taken away first."""
-    for b in bound:
-        if b.intent.fresh:
-            b.array[...] = b.intent.neutral(b.dtype)
 
 
 _JOINED: dict[str, Callable[..., Any]] = {"add": verbs.sum, "minimum": verbs.min, "maximum": verbs.max}

@@ -164,7 +164,7 @@ class Source:
     # The forms
 
     def lanes(self, deferred: frozenset[str]) -> tuple[str, dict[str, Any]]:
-        """A thread takes a range of points. What it writes to entries of other ranges, too, it leaves in `_later`."""
+        """A thread takes a range of points. What other ranges write to, too, it leaves in `_later`."""
         slots = _Slots()
         gathers = self.loads("_p", "{i}|{j}|{value}")
         inputs: dict[tuple[int, int], str] = {}

@@ -22,7 +22,6 @@ from mirabelle.arraytypes.meshdata.loops import (
     compiled,
     join_whole,
     run_loop,
-    start,
     tables_of,
 )
 from mirabelle.backends.host import indexkernels, threads
@@ -38,7 +37,6 @@ RANGES = 4
 @run_loop.method
 def _(lead: HostArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
     plan = compiled(kernel, bound)
-    start(bound)
     ranges = max(1, min(settings.num_threads * RANGES, n // LEAST_POINTS)) if settings.num_threads > 1 else 1
     waiting = {
         b.name: b.dofs.known(("goals", ranges, n), functools.partial(_goals, ranges))
@@ -88,9 +86,11 @@ def _run(plan: Compiled, n: int, ranges: int, bound: Sequence[Bound], waiting: d
 
 
 def _goals(ranges: int, table: Any) -> tuple[Any, Any]:
-    """Where the points of each range write: the table, and in place of what other ranges reach, too, a place in a
-    list (-2 and below). With it what these places belong to."""
-    n, k = table.shape
+    """Where the points of each range write, and what is left for later.
+
+    It is the table, with a place in a list (-2 and below) for what other ranges reach, too.
+    """
+    n = len(table)
     edges = [n * i // ranges for i in range(ranges + 1)]
     size = int(table.max(initial=-1)) + 1
     first, last = np.full(size + 1, -1, np.int16), np.full(size + 1, -1, np.int16)

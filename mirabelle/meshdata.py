@@ -8,6 +8,7 @@ Points(axis='mesh', component='cell', size=2)
 from mirabelle.arraytypes.meshdata.access import INC, MAX_RW, MAX_WRITE, MIN_RW, MIN_WRITE, READ, RW, WRITE
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
+from mirabelle.arraytypes.meshdata.forests import StarForest, UnderWay
 from mirabelle.arraytypes.meshdata.generators import interval, unit_cube, unit_square
 from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, local_kernel
 from mirabelle.arraytypes.meshdata.loops import loop
@@ -34,8 +35,10 @@ __all__ = [
     "Map",
     "Mesh",
     "Points",
+    "StarForest",
     "Subset",
     "Target",
+    "UnderWay",
     "dofs",
     "element",
     "hilbert_order",

@@ -6,6 +6,7 @@ Points(axis='mesh', component='cell', size=2)
 """
 
 from mirabelle.arraytypes.meshdata.access import INC, MAX_RW, MAX_WRITE, MIN_RW, MIN_WRITE, READ, RW, WRITE
+from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
 from mirabelle.arraytypes.meshdata.forests import StarForest, UnderWay
@@ -17,6 +18,9 @@ from mirabelle.arraytypes.meshdata.meshes import Mesh
 from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthill_mckee
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
+from mirabelle.arraytypes.meshdata.treearray import TreeArray, full, ones, wrap, zeros
+from mirabelle.arraytypes.meshdata.treebuilding import tree
+from mirabelle.arraytypes.meshdata.trees import AxisTree
 from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells
 from mirabelle.backends.host import meshloops  # noqa: F401 - how the host runs loops
 
@@ -29,27 +33,36 @@ __all__ = [
     "READ",
     "RW",
     "WRITE",
+    "Axis",
+    "AxisTree",
     "Dofs",
     "Element",
     "LocalKernel",
     "Map",
     "Mesh",
     "Points",
+    "Ragged",
     "StarForest",
     "Subset",
     "Target",
+    "TreeArray",
     "UnderWay",
     "dofs",
     "element",
+    "full",
     "hilbert_order",
     "interval",
     "local_kernel",
     "loop",
+    "ones",
     "quadrature",
     "ragged_rows",
     "reverse_cuthill_mckee",
+    "tree",
     "unit_cube",
     "unit_square",
     "vtk_nodes",
+    "wrap",
     "write_vtk_cells",
+    "zeros",
 ]

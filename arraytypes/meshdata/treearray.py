@@ -1,0 +1,154 @@
+"""Arrays over axis trees: one flat array of any place, and the tree that says what each of its entries is.
+
+>>> import mirabelle as mb
+>>> from mirabelle import meshdata as md
+>>> tree = md.tree(md.Axis("mesh", {"edge": 3, "vertex": 2}), {"edge": md.Axis("dof", 2)})
+>>> x = md.ones(tree)
+>>> y = x * 2 + x
+>>> type(y).__name__, mb.sum(y).item(), y.tree is tree
+('TreeArray[HostArray[float64, 1]]', 24.0, True)
+>>> y[y.offset({"mesh": "vertex"}, {"mesh": [0, 1]})] = 7.0
+>>> print(y.parent)
+[3. 3. 3. 3. 3. 3. 7. 7.]
+
+`TreeArray` is a `Structured` type of one part, the flat array, and not a `Wrapper`. A wrapper shows its
+parent's memory in another way, and what comes out of an operation on it is a plain array; an array over a tree
+shows its part as it is, and what comes out is to be over the tree again, also where the part is a dual number,
+divided over processes or in a card's memory. That is what structured types with equal layouts do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mirabelle.arraytypes import creation
+from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.meshdata.trees import AxisTree
+from mirabelle.arraytypes.structured.base import Structured
+from mirabelle.dispatch import verbs
+
+
+class TreeArray(Structured):
+    """A vector whose entries are those of an axis tree, in the order in which the tree stores them.
+
+    Operations with arrays over an equal tree, and with numbers, give arrays over the tree. With a plain vector
+    of as many entries they give a plain vector; with an array over another tree they are refused, since its
+    entries stand in another order.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> tree = md.tree(md.Axis("a", 2), md.Axis("b", 2))
+    >>> md.TreeArray(tree, [1.0, 2.0, 3.0, 4.0])
+    TreeArray[HostArray[float64, 1]]([1., 2., 3., 4.])
+    >>> x = md.TreeArray(tree, mb.arange(4.0))
+    >>> type(x + x).__name__, type(x + mb.ones(4)).__name__
+    ('TreeArray[HostArray[float64, 1]]', 'HostArray[float64, 1]')
+    """
+
+    __module__ = "mirabelle.meshdata"
+    __slots__ = ()
+    ndim = 1
+    fuses = True
+    entrywise = True
+    _how: AxisTree
+
+    def __new__(cls, tree: AxisTree, flat: Any) -> Any:
+        if not isinstance(tree, AxisTree):
+            raise TypeError(
+                f"md.TreeArray(tree, flat) takes a tree, as `md.tree` makes them, and {tree!r} is none."
+            )
+        (flat,) = cls._checked((as_array(flat),))
+        if flat.shape != (tree.size,):
+            raise ValueError(
+                f"This tree has {tree.size} entries, and the flat array has shape {flat.shape}; it is a "
+                "vector with one number for each: `md.zeros(tree)` makes one."
+            )
+        return over(tree, flat)
+
+    @property
+    def tree(self) -> AxisTree:
+        """What its entries are."""
+        return self._how
+
+    @property
+    def parent(self) -> Any:
+        """The plain vector it stores. What is written to it is written to `self`."""
+        return self._parts[0]
+
+    @property
+    def layout(self) -> Any:
+        return self._how
+
+    def _dense(self) -> Any:
+        return self._parts[0]
+
+    def _mapped(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        for x in operands:
+            if isinstance(x, TreeArray) and x._how != self._how:
+                raise ValueError(
+                    f"{op.name}: the arrays are over different trees, so their entries do not match one by "
+                    "one. Put one in the other's order, `y.arranged(x.tree)`, or take vectors: `y.parent`."
+                )
+        return NotImplemented
+
+    def _index(self, index: tuple[Any, ...]) -> Any:
+        return verbs.getitem(self._parts[0], index)
+
+    def _write(self, index: Any, value: Any) -> None:
+        if isinstance(value, TreeArray) and value._how != self._how and index is None:
+            raise ValueError(
+                "The value is over another tree, so its entries do not match one by one. Put it in this order: "
+                "`x[...] = y.arranged(x.tree)`."
+            )
+        if index is None:
+            verbs.assign(self._parts[0], value)
+        else:
+            verbs.setitem(self._parts[0], index, value)
+
+    def _facts(self) -> list[str]:
+        return [f"shape={self._shape}", f"{len(self._how.leaves)} leaves"]
+
+    def offset(self, path: Mapping[Any, Any] | None, indices: Mapping[Any, Any]) -> Any:
+        """Where entries of a leaf lie: `tree.offset`."""
+        return self._how.offset(path, indices)
+
+
+def over(tree: AxisTree, flat: Any) -> Any:
+    """An array over a tree, of a flat one that is known to fit."""
+    return TreeArray._of((flat,), (tree.size,), tree)
+
+
+@verbs.similar.method
+def _(x: TreeArray, dtype: Any = None, shape: Any = None) -> Any:
+    if shape is not None and tuple(shape) != x.shape:
+        return verbs.similar(x._parts[0], dtype=dtype, shape=shape)
+    return over(x._how, verbs.similar(x._parts[0], dtype=dtype))
+
+
+# Making them
+
+
+def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
+    """Zeros over a tree; `array` is the type of the flat array, HostArray if not given.
+
+    >>> from mirabelle import meshdata as md
+    >>> md.zeros(md.tree(md.Axis("a", 2), md.Axis("b", [1, 2])))
+    TreeArray[HostArray[float64, 1]]([0., 0., 0.])
+    """
+    return over(tree, creation.zeros(tree.size, dtype, device=array))
+
+
+def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
+    """Ones over a tree; `array` is the type of the flat array, HostArray if not given."""
+    return over(tree, creation.ones(tree.size, dtype, device=array))
+
+
+def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> Any:
+    """One number over a tree; `array` is the type of the flat array, HostArray if not given."""
+    return over(tree, creation.full(tree.size, value, dtype, device=array))
+
+
+def wrap(tree: AxisTree, flat: Any) -> Any:
+    """A flat array of any kind as one over a tree: its memory is shared."""
+    return TreeArray(tree, flat)

@@ -7,13 +7,14 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --no-input
 SOURCES = mirabelle dispatch arraytypes backends dg
 
-.PHONY: help demo test lint types format bench docs clean
+.PHONY: help demo test lint types dev links format bench docs clean
 
 help:
 	@echo "make demo     run the tour: one program, several arrays, a picture"
 	@echo "make test     run the tests"
 	@echo "make lint     ruff check and ruff format --check"
 	@echo "make types    mypy and pyright"
+	@echo "make dev      what an editor needs: environments, and a tree in which definitions are found"
 	@echo "make format   let ruff put the code in order"
 	@echo "make bench    run the benchmarks beside their peers"
 	@echo "make docs     write docs/settings.md, the README's picture and figures, and execute the notebooks"
@@ -36,14 +37,20 @@ format: .venv-lint/.made
 # The type checkers see the package as it is installed: a tree of links, because no checker reads
 # setuptools' package-dir. Files are linked one by one, because pyright follows no linked folder.
 # (A strict editable install is such a tree too, but lacks files made after it.)
-types: .venv-lint/.made
+links:
 	@rm -rf build/types
 	@for f in $$(find $(SOURCES) -name '*.py' -o -name py.typed); do \
 		to=build/types/mirabelle/$${f#mirabelle/}; mkdir -p $$(dirname $$to); ln -s "$(CURDIR)/$$f" $$to; done
+
+types: .venv-lint/.made links
 	@failed=0; \
 	(cd build/types && ../../.venv-lint/bin/mypy --config-file ../../pyproject.toml -p mirabelle) || failed=1; \
 	.venv-lint/bin/pyright --pythonpath .venv-lint/bin/python || failed=1; \
 	exit $$failed
+
+# Editors look in the same tree ([tool.pyright] in pyproject.toml); a language server is asked whether it finds its way.
+dev: .venv-lint/.made .venv-test/.made links
+	.venv-lint/bin/python -m docs.definitions .venv-lint/bin/pyright-langserver .venv-test/bin/python
 
 bench: .venv-bench/.made
 	.venv-bench/bin/python -m benchmarks

@@ -2,10 +2,15 @@
 
 import collections
 import doctest
+import functools
+import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from docs import definitions
 
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs" / "guide"
@@ -20,12 +25,12 @@ def named(paths):
     return [str(path.relative_to(ROOT)) for path in paths]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_of_the_guide_is_true(page):
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
+def test_the_examples_of_a_page_are_true(page):
     if page.stem in NEEDS:
         pytest.importorskip(NEEDS[page.stem])
     result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.REPORT_NDIFF)
-    assert (result.attempted > 3) is (page.stem not in PROSE)
+    assert (result.attempted > 2) is (page.stem not in PROSE)
     assert result.failed == 0
 
 
@@ -100,3 +105,105 @@ def test_nothing_is_said_twice():
             if len(sentence) > 50:
                 said[sentence].append(page.name)
     assert {s: pages for s, pages in said.items() if len(pages) > 1} == {}
+
+
+# What CONTRIBUTING and the design say of the sources
+
+SOURCES = [
+    path.relative_to(ROOT)
+    for folder in ("mirabelle", "dispatch", "arraytypes", "backends", "dg", "benchmarks", "tests", "docs")
+    for path in sorted((ROOT / folder).rglob("*.*"))
+    if "__pycache__" not in path.parts
+]
+ENDINGS = collections.defaultdict(list)  # every way to name a file: by its name, with a folder, with two, ...
+for source in SOURCES:
+    for length in range(1, len(source.parts) + 1):
+        ENDINGS["/".join(source.parts[-length:])].append(source)
+# Files that the texts make up, as a reader's own.
+MADE_UP = {"program.py", "script.py", "heat.py"}
+
+
+def defined(path):
+    """The names that a file defines, at any depth."""
+    if path.suffix != ".py":
+        return set(re.findall(r"\w+", path.read_text()))
+    return set(re.findall(r"^\s*(?:async )?(?:def|class) (\w+)", path.read_text(), flags=re.MULTILINE))
+
+
+def missing(text):
+    """Files, and names in files (`path.py::name`), that a text mentions and that are not there."""
+    found = []
+    for path, name in re.findall(r"(?<![\w/.{*-])((?:\w+/)*\w+\.(?:py|c))\b(?:::(\w+))?", text):
+        there = ENDINGS.get(path, [])
+        if path in MADE_UP or any(not name or name in defined(ROOT / p) for p in there):
+            continue
+        found.append(f"{path}::{name}" if name else path)
+    return found
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=named(TEXTS))
+def test_files_that_are_named_are_there(page):
+    assert missing(page.read_text()) == []
+
+
+def test_files_and_names_that_are_not_there_are_found():
+    text = "`gone.py`, `dispatch/gone.py::f`, `assign.py::gone`, `assign.py::write`, `csrc/gone.c`, `test_*.py`"
+    assert missing(text) == ["gone.py", "dispatch/gone.py::f", "assign.py::gone", "csrc/gone.c"]
+
+
+def questions():
+    """The rows of the table in CONTRIBUTING: a question, what to search for, where it leads."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    section = text[text.index("## Where is what?") :].split("\n## ")[0]
+    rows = [line.split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
+    return {question.strip("| "): (re.findall(r"`([^`]+)`", words), place) for question, words, place in rows}
+
+
+QUESTIONS = questions()
+
+
+def test_there_are_twelve_questions():
+    assert len(QUESTIONS) >= 12
+
+
+@functools.cache
+def code():
+    return {
+        str(p): (ROOT / p).read_text() for p in SOURCES if p.suffix in (".py", ".c") and p.parts[0] != "tests"
+    }
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_questions_are_answered_by_a_search(question):
+    """The words are in few files, one of which is named as the answer."""
+    words, place = QUESTIONS[question]
+    named_files = set(re.findall(r"[\w/]+\.(?:py|c)", place))
+    for word in words:
+        if word.startswith("mb."):
+            continue
+        hits = {path for path, text in code().items() if word in text}
+        assert hits & named_files, word
+        assert len(hits) <= 10, f"{word} is in too many files to look through: {hits}"
+
+
+# What editors are told
+
+
+def test_editors_look_where_the_links_are():
+    """`make links` makes a tree of all folders of the package, and pyright's and VS Code's settings know it."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    makefile = (ROOT / "Makefile").read_text()
+    folders = re.search(r"^SOURCES = (.*)$", makefile, flags=re.MULTILINE)[1].split()
+    assert set(folders) == {path.split("/")[0] for path in project["setuptools"]["package-dir"].values()}
+    (tree,) = project["pyright"]["extraPaths"]
+    assert f"to={tree}/mirabelle/" in makefile
+    settings = json.loads((ROOT / ".vscode" / "settings.json").read_text())
+    assert settings["python.defaultInterpreterPath"].endswith(".venv-test/bin/python")
+
+
+@pytest.mark.parametrize("asked", definitions.ASKED, ids=lambda asked: f"{asked[2]}-{asked[0]}")
+def test_what_the_language_server_is_asked_is_there(asked):
+    """(`make dev` asks it.)"""
+    path, text, name, wanted = asked
+    definitions.position(path, text, name)
+    assert wanted is None or (ROOT / wanted).is_file()

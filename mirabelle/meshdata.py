@@ -15,9 +15,12 @@ from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, local_kernel
 from mirabelle.arraytypes.meshdata.loops import loop
 from mirabelle.arraytypes.meshdata.maps import Map, Target, ragged_rows
 from mirabelle.arraytypes.meshdata.meshes import Mesh
+from mirabelle.arraytypes.meshdata.mixedspaces import MixedSpace, mixed
 from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthill_mckee
+from mirabelle.arraytypes.meshdata.output import write_vtk
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
+from mirabelle.arraytypes.meshdata.spaces import Space, space
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, full, ones, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 from mirabelle.arraytypes.meshdata.trees import AxisTree
@@ -40,8 +43,10 @@ __all__ = [
     "LocalKernel",
     "Map",
     "Mesh",
+    "MixedSpace",
     "Points",
     "Ragged",
+    "Space",
     "StarForest",
     "Subset",
     "Target",
@@ -54,15 +59,18 @@ __all__ = [
     "interval",
     "local_kernel",
     "loop",
+    "mixed",
     "ones",
     "quadrature",
     "ragged_rows",
     "reverse_cuthill_mckee",
+    "space",
     "tree",
     "unit_cube",
     "unit_square",
     "vtk_nodes",
     "wrap",
+    "write_vtk",
     "write_vtk_cells",
     "zeros",
 ]

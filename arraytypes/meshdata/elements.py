@@ -89,6 +89,9 @@ class Element:
                 f"Elements tabulate values (`derivatives=0`) and gradients (`derivatives=1`), "
                 f"not {derivatives!r}."
             )
+        return self._table(x, derivatives)
+
+    def _table(self, x: np.ndarray, derivatives: int) -> np.ndarray:
         if self.points is None:
             return whitney(self.cell, "face" if self._on_faces else "edge", x, derivatives, self.family == "RT")
         return lagrange(self.cell, self._exponents, x, self.degree, derivatives)
@@ -121,8 +124,8 @@ class Element:
         )
         return np.abs(here[:, None] - there).max(axis=2).argmin(axis=1)
 
-    def sign(self, kind: str, seen: tuple[int, ...]) -> int:
-        """The sign of the basis functions of an entity that the mesh sees so: -1 where `seen` is odd."""
+    def sign(self, kind: str, seen: tuple[int, ...]) -> Any:
+        """The sign (or signs) of an entity's functions that the mesh sees so: -1 where `seen` is odd."""
         if self.mapping == "identity" or len(seen) < 2:
             return 1
         return (-1) ** sum(a > b for i, a in enumerate(seen) for b in seen[i + 1 :])

@@ -1,0 +1,350 @@
+"""Function spaces: elements on the cells of a mesh, with their degrees of freedom stored on an axis tree."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.meshdata.axes import Axis
+from mirabelle.arraytypes.meshdata.basixelements import BasixElement, from_basix
+from mirabelle.arraytypes.meshdata.boundary import boundary_numbers, chosen_by
+from mirabelle.arraytypes.meshdata.dofs import Dofs, placed
+from mirabelle.arraytypes.meshdata.elements import Element, element
+from mirabelle.arraytypes.meshdata.evaluation import CellGeometry, PointLocator, transformed
+from mirabelle.arraytypes.meshdata.meshes import Mesh
+from mirabelle.arraytypes.meshdata.spacegeometry import cellwise, entity_geometry, moments, nodes, values_at
+from mirabelle.arraytypes.meshdata.spacetables import Positions, cell_tables
+from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap, zeros
+from mirabelle.arraytypes.meshdata.treebuilding import tree
+from mirabelle.dispatch import verbs
+
+PLURALS = {"hexahedron": "hexahedra", "tetrahedron": "tetrahedra"}
+
+
+class Space:
+    """Functions that are an element's on every cell of a mesh. `md.space` makes them.
+
+    `tree` says how the degrees of freedom are stored, `dofs` which ones each cell has, and `signs` those of its
+    basis functions where they point somewhere (RT and N; None elsewhere).
+
+    >>> from mirabelle import meshdata as md
+    >>> V = md.space(md.unit_square(1, 1), "P", 3)
+    >>> V
+    <space of P3 on 2 triangles: 16 degrees of freedom>
+    >>> V.dofs.table[0].tolist()
+    [0, 6, 7, 4, 5, 2, 3, 12, 13, 14]
+    """
+
+    __module__ = "mirabelle.meshdata"
+
+    def __init__(self, mesh: Any, of: Element, components: tuple[int, ...] = ()) -> None:
+        self.mesh = mesh
+        self.element = of
+        self.components = components
+        self.block = tuple(c for c in components)
+
+    @property
+    def dim(self) -> int:
+        """The dimension of the mesh's space."""
+        return int(self.mesh.coordinates.shape[1])
+
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """The shape of a value: () of a scalar function, (2,) of a field in the plane."""
+        return (self.dim,) if self.element.mapping != "identity" else self.components
+
+    @cached_property
+    def tree(self) -> Any:
+        """The axis tree: under each kind of entity its degrees of freedom, and of each the components.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.space(md.unit_square(1, 1), "P", 2, components=2).tree.size
+        18
+        """
+        kinds = list(self.element.entity_dofs)
+        return tree(self.mesh_axis(kinds), {kind: self.below(kind) for kind in kinds})
+
+    def mesh_axis(self, kinds: list[str]) -> Axis:
+        """The mesh's axis with these components only."""
+        return restricted(self.mesh.axis, kinds)
+
+    def below(self, kind: str) -> Any:
+        """The tree under one entity of a kind."""
+        axes = [Axis("dof", self.element.entity_dofs[kind])]
+        axes += [Axis(label, n) for label, n in zip(self._labels, self.components, strict=True)]
+        return tree(*axes)
+
+    @property
+    def _labels(self) -> list[str]:
+        return ["dim"] if len(self.components) == 1 else [f"dim{i}" for i in range(len(self.components))]
+
+    def positions(self, of: Any, path: dict[str, Any], at: dict[str, int]) -> Positions:
+        """Where a tree has the first component of each degree of freedom, by the kinds of entities.
+
+        `path` and `at` say what leads to this space within a tree of several.
+        """
+        found = {}
+        for kind, n in self.element.entity_dofs.items():
+            indices: dict[str, Any] = {
+                **at,
+                "mesh": np.arange(self.mesh.points(kind).size)[:, None],
+                "dof": np.arange(n),
+                **dict.fromkeys(self._labels, 0),
+            }
+            whole = {**path, "mesh": kind, "dof": None, **dict.fromkeys(self._labels)}
+            found[kind] = np.asarray(of.offset(whole, indices))
+        return found
+
+    @cached_property
+    def _numbers(self) -> Positions:
+        """The number of the block of each degree of freedom."""
+        return {kind: at // math.prod(self.block) for kind, at in self.positions(self.tree, {}, {}).items()}
+
+    @cached_property
+    def _tables(self) -> tuple[np.ndarray, np.ndarray | None]:
+        return cell_tables(self.mesh, self.element, self._numbers)
+
+    @cached_property
+    def dofs(self) -> Dofs:
+        """Of each cell its degrees of freedom, in the element's order, however the cell sees its entities."""
+        size = self.tree.size // math.prod(self.block)
+        return Dofs(self.mesh.points("cell"), self._tables[0], size, block=self.block, tree=self.tree)
+
+    @property
+    def signs(self) -> np.ndarray | None:
+        """By what a cell's basis functions are multiplied (cells, K), so that both sides of a facet agree."""
+        return self._tables[1]
+
+    @cached_property
+    def points(self) -> np.ndarray:
+        """Where the degrees of freedom are, (number of blocks, dim): for RT and N the middle of the entity.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.space(md.interval(2), "P", 1).points.ravel().tolist()
+        [0.0, 0.5, 1.0]
+        """
+        found = np.empty((self.tree.size // math.prod(self.block), self.dim))
+        for kind, at in self._numbers.items():
+            found[at] = nodes(self.mesh, self.element, kind)
+        return found
+
+    def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> TreeArray:
+        """The function zero, with its degrees of freedom in an array of the type given.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> md.space(md.interval(2), "P", 1).zeros(mb.RefArray).shape
+        (3,)
+        """
+        return zeros(self.tree, array=array, dtype=dtype)
+
+    def interpolate(self, f: Any, array: Any = HostArray, dtype: Any = np.float64) -> TreeArray:
+        """The function of the space that agrees with f: at the nodes; in its fluxes (RT) or circulations (N).
+
+        `f` takes points (n, dim) and gives values (n,), or (n, components) of vectors. A number stands for a
+        constant.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> V = md.space(md.interval(2), "P", 2)
+        >>> V.evaluate(V.interpolate(lambda x: x[..., 0] ** 2), [[0.25], [0.9]]).round(12).tolist()
+        [0.0625, 0.81]
+        """
+        flat = np.zeros((self.tree.size // math.prod(self.block), *self.components), dtype)
+        if isinstance(self.element, BasixElement):
+            cellwise(self, f, flat)
+        elif self.element.mapping == "identity":
+            flat[...] = values_at(f, self.points, self.components)
+        else:
+            for kind, at in self._numbers.items():
+                x, vectors = moments(self.mesh, self.element, kind)
+                values = values_at(f, x.reshape(-1, self.dim), (self.dim,)).reshape(x.shape)
+                flat[at] = np.einsum("nqd,nqd->n", values, vectors)[:, None]
+        return wrap(self.tree, array(flat.reshape(-1)))
+
+    def boundary_dofs(self, where: Any = None) -> np.ndarray:
+        """The positions in the flat array of what stands on the boundary, ascending.
+
+        `where` chooses: a function of points (n, dim) that says which count, the name of one of the mesh's
+        markers, or a subset of its facets.
+
+        >>> from mirabelle import meshdata as md
+        >>> V = md.space(md.unit_square(1, 1), "P", 1)
+        >>> V.boundary_dofs(lambda x: x[..., 0] < 0.5).tolist()
+        [0, 2]
+        """
+        return self.components_at(self.boundary_blocks(where) * math.prod(self.block)).reshape(-1)
+
+    def components_at(self, first: np.ndarray) -> np.ndarray:
+        """The positions of all components (..., components) by those of the first ones."""
+        return first[..., None] + np.arange(math.prod(self.block))
+
+    def boundary_blocks(self, where: Any = None) -> np.ndarray:
+        """The same of blocks: each stands for all components at a node."""
+        blocks = boundary_numbers(self.mesh, self.element, self._numbers, where)
+        return blocks[chosen_by(where, self.points[blocks])] if callable(where) else blocks
+
+    @cached_property
+    def cells(self) -> CellGeometry:
+        """Where the cells are."""
+        return entity_geometry(self.mesh, self.element, "cell")
+
+    @cached_property
+    def _locator(self) -> PointLocator:
+        return PointLocator(self.cells)
+
+    def evaluate(self, u: Any, points: Any, outside: str = "nan") -> Any:
+        """The values of a function at points (..., dim), in an array of its own type; vectors in a last axis.
+
+        Outside of all cells values are NaN, or with `outside="raise"` an error. On a facet the cell of the
+        lower number counts.
+
+        >>> from mirabelle import meshdata as md
+        >>> V = md.space(md.unit_square(2, 2), "P", 1)
+        >>> V.evaluate(V.interpolate(lambda x: x[..., 0] + 2 * x[..., 1]), [[0.25, 0.5], [3.0, 0.0]]).tolist()
+        [1.25, nan]
+        """
+        x = np.asarray(points, dtype=float)
+        if x.ndim < 1 or x.shape[-1] != self.dim:
+            raise ValueError(
+                f"Points of this mesh have {self.dim} coordinates in their last axis, and these have the shape "
+                f"{x.shape}: `V.evaluate(u, {[0.5] * self.dim})`."
+            )
+        if outside not in ("nan", "raise"):
+            raise ValueError(
+                f'What lies outside is "nan" or "raise", not {outside!r}: `V.evaluate(u, points)`.'
+            )
+        check(u, self)
+        cells, at = self._locator.find(x.reshape(-1, self.dim))
+        missed = np.flatnonzero(cells < 0)
+        if len(missed) and outside == "raise":
+            raise ValueError(
+                f"The point {x.reshape(-1, self.dim)[missed[0]].tolist()} lies in no cell of the mesh"
+                + (f", like {len(missed) - 1} others" if len(missed) > 1 else "")
+                + '. With `outside="nan"` its value is NaN.'
+            )
+        return self._combined(u, np.maximum(cells, 0), at, x.shape[:-1])
+
+    def _combined(self, u: Any, cells: np.ndarray, at: np.ndarray, shape: tuple[int, ...]) -> Any:
+        """Sums over the cells' degrees of freedom at points (n, dim) that form a shape, gathered where u is."""
+        weights = transformed(self.element, self.cells, cells, at)  # (n, K) or (n, K, space)
+        weights[np.isnan(at[:, 0])] = np.nan  # (constants know no points)
+        weights = weights if self.signs is None else weights * self.signs[cells][..., None]
+        weights = weights[..., None] if weights.ndim == 2 else weights
+        family, flat = leaf_family(type(u.parent)), u.parent
+        entries = self.components_at(self.dofs.table[cells] * math.prod(self.block))  # (n, K, components)
+        whole = (*shape, self.element.size, *self.value_shape)
+        each = *self.dofs.table[cells].shape, math.prod(self.value_shape)
+        weights = np.broadcast_to(weights, each).reshape(whole)
+        entries = np.broadcast_to(entries, each).reshape(whole)
+        products = flat[placed(family, entries)] * placed(family, weights.astype(flat.dtype))
+        return verbs.materialize(verbs.sum(products, axis=len(shape)))
+
+    def sample(self, u: Any, points: Any = None) -> np.ndarray:
+        """The values at points (q, dim) of each reference cell, its vertices if none: (cells, q, ...).
+
+        This is what pictures and files show: where a function jumps, each cell has its own values.
+
+        >>> from mirabelle import meshdata as md
+        >>> V = md.space(md.interval(2), "DP", 0)
+        >>> V.sample(V.interpolate(lambda x: x[..., 0])).tolist()
+        [[0.25, 0.25], [0.75, 0.75]]
+        """
+        check(u, self)
+        at = self.element.cell.vertices if points is None else np.asarray(points, dtype=float)
+        n, q = self.mesh.points("cell").size, len(at)
+        return verbs.to_numpy(self._combined(u, np.repeat(np.arange(n), q), np.tile(at, (n, 1)), (n, q)))
+
+    def __repr__(self) -> str:
+        name = f"{self.element.family}{self.element.degree}"
+        of = f" of {' x '.join(map(str, self.components))} components" if self.components else ""
+        n = self.mesh.points("cell").size
+        shape = self.element.shape if n == 1 else PLURALS.get(self.element.shape, self.element.shape + "s")
+        return f"<space of {name}{of} on {n} {shape}: {self.tree.size} degrees of freedom>"
+
+
+def check(u: Any, V: Any) -> None:
+    """Refuse what is no function of a space."""
+    if not isinstance(u, TreeArray):
+        raise TypeError(
+            f"A function of a space is an array over its tree, and this is a {type(u).__name__}: make one by "
+            "`V.zeros()` or `V.interpolate(f)`, or of a flat array by `md.wrap(V.tree, flat)`."
+        )
+    if u.tree != V.tree:
+        raise ValueError(
+            f"This array is over another tree, of {u.tree.size} entries, than that of the {V!r}: another mesh "
+            "or another element. Interpolate it there: `W.interpolate(lambda x: V.evaluate(u, x))`."
+        )
+
+
+def restricted(axis: Axis, kinds: list[str]) -> Axis:
+    """An axis with some of its components only, in their order; numbering and regions stay.
+
+    >>> from mirabelle import meshdata as md
+    >>> axis = md.Axis("mesh", {"cell": 1, "edge": 2, "vertex": 1}, numbering=[2, 0, 3, 1])
+    >>> restricted(axis, ["edge", "vertex"])
+    Axis('mesh', {'edge': 2, 'vertex': 1}, numbering=[1, 2, 0])
+    """
+    extents = {key: n for key, n in axis.extents.items() if key in kinds}
+    regions = {key: of for key, of in axis.regions.items() if key in kinds}
+    numbering = axis.numbering
+    if numbering is not None:
+        kept = np.concatenate([np.full(n, key in kinds) for key, n in axis.extents.items()])
+        numbering = (np.cumsum(kept) - 1)[numbering[kept[numbering]]]
+    return Axis(axis.label, extents, numbering=numbering, regions=regions or None)
+
+
+def mesh_shape(mesh: Any) -> str:
+    """The shape of all cells of a mesh."""
+    shapes = [mesh.shapes[c] for c in mesh.components(mesh.dim)]
+    if len(shapes) > 1:
+        raise ValueError(
+            f"The cells of this mesh have several shapes, {', '.join(shapes)}, and a space has one element. "
+            "Make a mesh of each, `md.Mesh(mesh.coordinates, {shape: mesh.cells[shape]})`, or divide its cells."
+        )
+    return shapes[0]
+
+
+def space(mesh: Any, family: Any, degree: int | None = None, *, components: Any = None) -> Space:
+    """The functions that are on each cell of a mesh of a family and degree: "P", "Q", "DP", "RT" or "N".
+
+    With `components=2` they are vectors of two such functions, with `components=(2, 2)` matrices. `md.element`
+    says which families there are. Instead of a family and a degree an element will do, also one of basix
+    (`pip install fenics-basix`): `basix.create_element(basix.ElementFamily.RT, basix.CellType.triangle, 2)`.
+
+    >>> from mirabelle import meshdata as md
+    >>> md.space(md.unit_square(2, 2), "P", 2, components=2)
+    <space of P2 of 2 components on 8 triangles: 50 degrees of freedom>
+    """
+    if not isinstance(mesh, Mesh):
+        raise TypeError(
+            f'A space is one on a mesh, not on a {type(mesh).__name__}: `md.space(md.unit_square(8), "P", 2)`.'
+        )
+    if isinstance(family, Element):
+        of = family
+    elif hasattr(family, "entity_transformations"):  # basix's
+        of = from_basix(family)
+    else:
+        of = element(family, mesh_shape(mesh), degree)  # type: ignore[arg-type]
+    if of.shape != mesh_shape(mesh):
+        raise ValueError(
+            f"The element {of!r} is one on a {of.shape}, and the cells of this mesh are of the shape "
+            f'{mesh_shape(mesh)}: `md.space(mesh, "{of.family}", {of.degree})`.'
+        )
+    given = () if components is None else components if isinstance(components, tuple) else (components,)
+    if not all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) and c > 0 for c in given):
+        raise ValueError(
+            f"A space has a positive number of components, or a tuple of such, not {components!r}: "
+            '`md.space(mesh, "P", 1, components=2)`.'
+        )
+    if given and of.mapping != "identity":
+        raise ValueError(
+            f"Functions of {of.family} are vectors already. Leave `components` out: "
+            f'`md.space(mesh, "{of.family}", {of.degree})`.'
+        )
+    return Space(mesh, of, tuple(int(c) for c in given))

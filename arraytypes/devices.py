@@ -22,7 +22,7 @@ from mirabelle.arraytypes.elementwise import default_family
 from mirabelle.arraytypes.gpu import GPUArray, GPUView, piece_of
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.makers import maker_of
-from mirabelle.arraytypes.pool import clear, held, kept
+from mirabelle.arraytypes.pool import clear, held, kept, letting_go, never_given_back
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Leaf
 
@@ -51,7 +51,8 @@ class Memory:
     `used` is what arrays lie in, `held` what is kept to be used again, `limit` the most that both may
     come to, `total` what the device has, and `free` what of that nobody has, other programs included.
     `arrays` says which arrays hold the most, the largest first, and `kept` what of `held` is no memory for
-    arrays: the plans of Fourier transforms.
+    arrays: the plans of Fourier transforms. `taken` is what nobody can give back before the process ends: by how
+    much it grew while Numba compiled functions in it.
     """
 
     place: Place
@@ -62,6 +63,7 @@ class Memory:
     free: int | None
     arrays: tuple[Holding, ...]
     kept: dict[str, int] = field(default_factory=dict)
+    taken: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, family: Any) -> Memory:
@@ -87,7 +89,7 @@ class Memory:
             value = getattr(self, name)
             if value is not None:
                 said[name] = shown_bytes(value)
-        said |= {name: shown_bytes(nbytes) for name, nbytes in self.kept.items() if nbytes}
+        said |= {name: shown_bytes(nbytes) for name, nbytes in (self.kept | self.taken).items() if nbytes}
         return said
 
     def _listed(self) -> list[str]:
@@ -167,8 +169,7 @@ def free_memory(device: Any = None) -> None:
     """
     family = _family(device)
     if family is HostArray:
-        clear()
-        for _, let_go in kept.values():
+        for let_go in (*letting_go, clear, *[let_go for _, let_go in kept.values()]):
             let_go()
     elif issubclass(family, GPUArray):
         family.driver().release()
@@ -214,6 +215,7 @@ def _figures(family: Any) -> dict[str, Any]:
     return {
         "held": held() + sum(more.values()),
         "kept": more,
+        "taken": {name: nbytes() for name, nbytes in never_given_back.items()},
         "total": _pages("SC_PHYS_PAGES"),
         "free": _pages("SC_AVPHYS_PAGES"),
     }

@@ -35,6 +35,10 @@ _free: dict[int, deque[np.ndarray]] = {}
 
 # What else is kept on the host to be used again: what it is, how many bytes, and what gives it back.
 kept: dict[str, tuple[Callable[[], int], Callable[[], None]]] = {}
+# What is taken until the process ends, and how many bytes.
+never_given_back: dict[str, Callable[[], int]] = {}
+# Called before all else when memory is given back: what lets go of things that hold some.
+letting_go: list[Callable[[], None]] = []
 
 
 class _Keeper:

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 
 _ids = itertools.count()
+# Called when operations of users' functions were forgotten: who keeps things by operation drops what is theirs.
+forgetting: list[Callable[[], None]] = []
 
 
 class Op:
@@ -24,7 +26,7 @@ class Op:
     hoisted or recomputed. Only a `pure` operation may be hoisted.
     """
 
-    __slots__ = ("cost", "id", "name", "nin", "nout", "pure", "scalar", "ufunc")
+    __slots__ = ("cost", "forgotten", "id", "name", "nin", "nout", "pure", "scalar", "ufunc")
 
     def __init__(
         self,
@@ -45,6 +47,8 @@ class Op:
         self.cost = cost
         self.pure = pure
         self.id = next(_ids)
+        # Was it one of a user's function, and is nothing kept for it any more?
+        self.forgotten = False
 
     def of_numbers(self, *values: Any) -> Any:
         """The result for numbers, in NumPy's or Python's types; a tuple where there are several."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.dispatch.ops import TABLE, Op
+from mirabelle.dispatch.ops import TABLE, Op, forgetting
 
 # What a Python scalar is to the rules: weak, so that float32 + 1.0 stays float32.
 WEAK: dict[type, Any] = {int: int, float: float, complex: complex, bool: np.dtype(bool)}
@@ -75,7 +75,15 @@ _interned: dict[tuple[Any, ...], Sig] = {}
 # Result dtypes of a scalar Python function: set by the code generator, which asks Numba.
 infer: Callable[[Op, tuple[np.dtype, ...]], tuple[np.dtype, ...]] | None = None
 
-BY_ID: dict[int, Sig] = {}
+
+def _forget() -> None:
+    """Drop the signatures of operations that were forgotten. (Trees that wait hold theirs.)"""
+    for table in (_cache, _interned):
+        for key in [k for k in list(table) if k[0].forgotten]:
+            table.pop(key, None)
+
+
+forgetting.append(_forget)
 
 
 def intern(op: Op, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ...]) -> Sig:
@@ -85,7 +93,6 @@ def intern(op: Op, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ...]) -> Sig
     if sig is None:
         # NumPy's one object for each dtype, so that equal dtypes mostly are the same.
         sig = _interned.setdefault(key, Sig(op, _single(ins), _single(outs)))
-        BY_ID[sig.id] = sig
     return sig
 
 

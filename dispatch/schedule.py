@@ -97,7 +97,7 @@ class _Builder:
             assert value is not None
             return self.leaf(value)
         shape = self.shape
-        refs = [node.sig.id]
+        refs = [node.sig]
         for a in args:
             kind = type(a)
             if kind is Leaf:

@@ -34,12 +34,15 @@ from mirabelle.arraytypes.duals.traced import straight
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.arraytypes.userbroadcast import broadcast, built, evaluated
+from mirabelle.dispatch import ops
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.tree import broadcast_shapes
 
 # What was worked out about a function is kept with its operation, which functions of one code share.
 _known: dict[Any, Any] = {}
+_UNKNOWN: Any = object()
 forgetting.append(_known.clear)
+ops.forgetting.append(_known.clear)
 
 
 def of_duals(f: Callable[..., Any], op: Op, operands: tuple[Any, ...], given: int) -> Any:
@@ -119,13 +122,13 @@ def _by_rule(
 def _traced(f: Any, op: Op, operands: tuple[Any, ...], given: int) -> Any:
     """What `f` makes of the operands themselves; None where that is not the same."""
     key = (op, "straight")
-    if key not in _known:
+    function = _known.get(key, _UNKNOWN)
+    if function is _UNKNOWN:
         inner = callees.python_function(f)
-        made = None
+        function = None
         if inner is not None and callees.takes(inner, given):
-            made = straight(inner, lifted_names(inner, op, given))
-        _remember(key, made)
-    function = _known[key]
+            function = straight(inner, lifted_names(inner, op, given))
+        _remember(key, function)
     if function is None or not all(map(_is_double, operands)) or not any(map(_is_array, operands)):
         return None
     parameters = [p.name for p in function.parameters[:given]]
@@ -176,11 +179,11 @@ def _slope(f: Any, op: Op, values: tuple[Any, ...], given: int, i: int, y: Any) 
     elif np.dtype(np.float64) not in results and np.dtype(np.float32) in results:
         numbers = "single"
     key = (op, i, numbers)
-    if key not in _known:
+    slope = _known.get(key, _UNKNOWN)
+    if slope is _UNKNOWN:
         names = lifted_names(inner, op, given)
-        made = tangent_function(inner, (i,), given=given, lifted=names, unit=True, numbers=numbers)
-        _remember(key, made)
-    slope = _known[key]
+        slope = tangent_function(inner, (i,), given=given, lifted=names, unit=True, numbers=numbers)
+        _remember(key, slope)
     return None if slope is None else broadcast(slope, *values)
 
 

@@ -28,6 +28,7 @@ from mirabelle.arraytypes.duals.activity import Activity
 from mirabelle.arraytypes.duals.functionsource import body_of, made, tree_of
 from mirabelle.arraytypes.duals.rules import forgetting
 from mirabelle.arraytypes.duals.tangentexpressions import Expressions, Tangent, item, zero
+from mirabelle.dispatch import ops
 
 
 def tangent_function(
@@ -51,6 +52,7 @@ def tangent_function(
 # The tangents of functions that others call: by the function, what varies, and the numbers.
 _helpers: dict[tuple[types.FunctionType, tuple[int, ...], str], Any] = {}
 forgetting.append(_helpers.clear)
+ops.forgetting.append(_helpers.clear)
 
 
 class _Writer(Expressions):

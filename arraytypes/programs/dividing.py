@@ -38,7 +38,6 @@ from mirabelle.arraytypes.programs.steps import (
     Storage,
     whole,
 )
-from mirabelle.dispatch.promotion import BY_ID
 from mirabelle.dispatch.schedule import Request
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf
@@ -457,7 +456,7 @@ def _in_runs(part: Partition) -> Partition:
 
 def _checked(request: Request) -> None:
     """Where a user's function fails on one process, the others must not be left with messages under way."""
-    if not all(BY_ID[step[0]].op.pure for step in request.key[0]):
+    if not all(step[0].op.pure for step in request.key[0]):
         raise Unfit
 
 

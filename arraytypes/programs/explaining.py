@@ -33,7 +33,6 @@ from mirabelle.arraytypes.programs.steps import (
     Step,
     Storage,
 )
-from mirabelle.dispatch.promotion import BY_ID
 
 # A file and a number, or None where nobody knows.
 Line = Any
@@ -150,7 +149,7 @@ def label_of(step: Step, longest: int = 40) -> str:
         return step.name
     names: dict[str, int] = {}
     for refs in request.key[0]:
-        name = BY_ID[refs[0]].op.name
+        name = refs[0].op.name
         names[name] = names.get(name, 0) + 1
     if isinstance(step, FoldStep):
         for node in step.nodes:

@@ -775,7 +775,7 @@ class KernelBuilder:
             return found
         if is_barrier(node):  # (the kernel that stores it computes what it is of)
             return self.operand(node.args[0])
-        refs = [node.sig.id]
+        refs = [node.sig]
         for a in node.args:
             refs.append(self.operand(a) if isinstance(a, Node) else self.scalar(a))
         step = tuple(refs)

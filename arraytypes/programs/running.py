@@ -31,7 +31,7 @@ from mirabelle.arraytypes.programs.steps import (
 )
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import TABLE
-from mirabelle.dispatch.promotion import BY_ID, intern
+from mirabelle.dispatch.promotion import intern
 from mirabelle.dispatch.schedule import SCALAR, Request
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
 
@@ -90,7 +90,7 @@ def tree_of(request: Request, out: int, leaves: Sequence[Leaf]) -> Broadcasted:
     for step in steps:
         args = tuple([operand(r) for r in step[1:]])
         shapes = [a.shape for a in args if isinstance(a, (Leaf, Broadcasted))]
-        made.append(Broadcasted(BY_ID[step[0]], args, np.broadcast_shapes(*shapes) if shapes else ()))
+        made.append(Broadcasted(step[0], args, np.broadcast_shapes(*shapes) if shapes else ()))
     top = operand(outs[out])
     if isinstance(top, Leaf) or top.shape != shape:
         top = Broadcasted(intern(TABLE["copy"], (top.dtype,), (top.dtype,)), (top,), shape)

@@ -220,9 +220,7 @@ class KernelStep(Step):
 
     @property
     def name(self) -> str:
-        from mirabelle.dispatch.promotion import BY_ID
-
-        return "_".join(BY_ID[step[0]].op.name for step in self.request.key[0])[:48] or "copy"
+        return "_".join(step[0].op.name for step in self.request.key[0])[:48] or "copy"
 
 
 class FoldStep(Step):

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.dispatch.promotion import BY_ID, Sig
+from mirabelle.dispatch.ops import forgetting
+from mirabelle.dispatch.promotion import Sig
 from mirabelle.dispatch.schedule import SCALAR, Request
 
 
@@ -41,7 +42,7 @@ class Program:
         leaf_dtypes: tuple[np.dtype, ...],
         out_dtypes: tuple[np.dtype, ...],
     ) -> None:
-        self.steps: list[tuple[Sig, tuple[int, ...]]] = [(BY_ID[step[0]], tuple(step[1:])) for step in steps]
+        self.steps: list[tuple[Sig, tuple[int, ...]]] = [(step[0], tuple(step[1:])) for step in steps]
         self.outs = outs
         self.leaf_dtypes = leaf_dtypes
         self.out_dtypes = out_dtypes
@@ -97,6 +98,16 @@ def is_user_function(op: Any) -> bool:
 
 
 _programs: dict[Any, Program] = {}
+
+
+def _forget() -> None:
+    """Drop the programs of operations that were forgotten."""
+    for key, program in list(_programs.items()):
+        if any(sig.op.forgotten for sig, _ in program.steps):
+            _programs.pop(key, None)
+
+
+forgetting.append(_forget)
 
 
 def program_for(request: Request, out_dtypes: tuple[np.dtype, ...]) -> Program:

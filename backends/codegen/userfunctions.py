@@ -7,16 +7,20 @@ needs no new kernel.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import types
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import pool
+from mirabelle.backends.codegen.codememory import watch
 from mirabelle.dispatch import promotion
 from mirabelle.dispatch.errors import UserFunctionError
-from mirabelle.dispatch.ops import Op
+from mirabelle.dispatch.ops import Op, forgetting
 
 
 def infer(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
@@ -67,11 +71,47 @@ def infer(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
 promotion.infer = infer
 
 
-@functools.lru_cache(maxsize=1024)
+# For so many functions, those that were used last, is kept what was made of them: operations, signatures, Numba's
+# dispatchers. A function that comes back after that is compiled again.
+KEPT = 128
+
+
+class Recent(OrderedDict[Any, Any]):
+    """What was made lately, that used last at the end."""
+
+    def used(self, key: Any) -> Any:
+        """What is kept by this key, which is used now; None where there is nothing."""
+        found = self.get(key)
+        if found is not None:
+            with contextlib.suppress(KeyError):  # (another thread may just have dropped it)
+                self.move_to_end(key)
+        return found
+
+    def dropped(self, keep: int) -> list[Any]:
+        """All but so many, which are dropped."""
+        out = []
+        while len(self) > keep:
+            with contextlib.suppress(KeyError):
+                out.append(self.popitem(last=False)[1])
+        return out
+
+
+_dispatchers = Recent()
+
+
 def jitted(f: Callable[..., Any]) -> Any:
     """A function as Numba's dispatcher, one for each function."""
+    found = _dispatchers.used(f)
+    if found is None:
+        found = _dispatchers.setdefault(f, _dispatcher(f))
+        _dispatchers.dropped(KEPT)
+    return found
+
+
+def _dispatcher(f: Callable[..., Any]) -> Any:
     import numba
 
+    watch()
     if hasattr(f, "_numba_type_"):  # compiled already, by Numba or `mb.jit`
         return f._numba_type_.dispatcher
     return numba.njit(nogil=True, error_model="numpy")(_compilable(f))
@@ -113,7 +153,22 @@ def compiled_functions(ops: list[Op]) -> dict[str, Any]:
 
 # Operations of user functions, one for each code, so that a lambda made anew in a loop finds
 # the kernel of the one before.
-_ops: dict[Any, Op] = {}
+_ops = Recent()
+
+
+def forget(keep: int = 0) -> None:
+    """Drop all but so many operations, those used last, with all that was made of them.
+
+    Trees that wait hold what they need.
+    """
+    for op in _ops.dropped(keep):
+        op.forgotten = True
+    for told in forgetting:
+        told()
+    _dispatchers.dropped(keep)
+
+
+pool.letting_go.append(forget)
 
 
 def operation(f: Callable[..., Any], nin: int) -> tuple[Op, tuple[Any, ...]]:
@@ -151,7 +206,7 @@ def operation(f: Callable[..., Any], nin: int) -> tuple[Op, tuple[Any, ...]]:
         key: Any = (*base, fixed, tuple(map(_token, lifted.values())))
         return _operation(key, f if hasattr(f, "py_func") else _without_defaults(function, nin), nin), ()
     key = (*base, fixed, tuple(lifted))
-    op = _ops.get(key) or _operation(key, rewritten, nin + len(lifted))
+    op = _operation(key, rewritten, nin + len(lifted))
     return op, tuple(lifted.values())
 
 
@@ -193,7 +248,7 @@ def refuse_captured_arrays(f: types.FunctionType) -> None:
 def _flip(f: Callable[..., Any], bound: int, nin: int) -> Op:
     """The operation whose last operands are the function's first."""
     key = ("partial", getattr(f, "__code__", id(f)), bound, nin)
-    op = _ops.get(key)
+    op: Op | None = _ops.used(key)
     if op is not None:
         return op
     inner = jitted(f)
@@ -216,15 +271,14 @@ def liftable(value: Any) -> bool:
 
 
 def _operation(key: Any, f: Callable[..., Any], nin: int) -> Op:
-    op = _ops.get(key)
+    op: Op | None = _ops.used(key)
     if op is None:
         name = getattr(f, "__name__", "function")
         name = "function" if name == "<lambda>" else name
         # Whether it is pure nobody can tell: it is never hoisted, and evaluated once an element.
         op = _ops[key] = Op(f"{name}", nin, scalar=f, cost=10, pure=False)
-        if len(_ops) > 4096:
-            for old in list(_ops)[:1024]:
-                del _ops[old]
+        if len(_ops) > KEPT:  # (some at once: whoever keeps things is asked to look through them)
+            forget(KEPT - KEPT // 4)
     return op
 
 

@@ -28,7 +28,7 @@ from mirabelle.backends.gpu.reduce import planned
 from mirabelle.backends.gpu.run import make_plan
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
-from mirabelle.dispatch.ops import TABLE
+from mirabelle.dispatch.ops import TABLE, forgetting
 from mirabelle.dispatch.promotion import intern, signature
 from mirabelle.dispatch.references import SHARED, least, when_uncertain
 from mirabelle.dispatch.schedule import SCALAR, Request, dag_cost, worth_storing
@@ -148,6 +148,8 @@ class _Plan:
 
 _plans: dict[Any, Any] = {}
 _known = shortcuts.known
+forgetting.append(_plans.clear)
+forgetting.append(_known.clear)
 
 
 def _plan(root: Any, key: list[Any], leaves: list[Leaf], scalars: list[Any], out: Any) -> Any:
@@ -193,7 +195,7 @@ def _step(node: Any, leaves: list[Any], steps: list[tuple[int, ...]], numbers: I
     """The number of the step that computes a node, written down after those it needs."""
     if node.sig.op.nout != 1 or node.sig.op.name.startswith("pick"):
         raise NotDirect
-    refs = [node.sig.id]
+    refs = [node.sig]
     a: Any
     for a in node.args:
         if type(a) is Broadcasted and a.value is None:

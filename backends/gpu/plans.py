@@ -181,7 +181,7 @@ class CardPlan(StepByStep):
     def _copy(self, dest: Ref, source: Ref) -> Launch:
         sig = promotion.intern(TABLE["copy"], (source.dtype,), (source.dtype,))
         leaf: Any = source
-        return self._kernel(Request((((sig.id, -1),), (0,)), [leaf], [], dest.shape, []), [dest])
+        return self._kernel(Request((((sig, -1),), (0,)), [leaf], [], dest.shape, []), [dest])
 
     def _fold(
         self, step: FoldStep, request: Request | None = None, stored: Sequence[Ref] = ()
@@ -539,7 +539,7 @@ def joined(kernel: KernelStep, fold: FoldStep) -> Request | None:
     steps, (out,) = kernel.request.key
     later, tops = fold.request.key
     leaves: Any = fold.request.leaves
-    if not dest.is_whole or not 0 <= out < SCALAR or promotion.BY_ID[steps[out][0]].out != dest.dtype:
+    if not dest.is_whole or not 0 <= out < SCALAR or steps[out][0].out != dest.dtype:
         return None
     if not any(r.key == dest.key for r in leaves):
         return None

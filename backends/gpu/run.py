@@ -200,5 +200,5 @@ def _geometry(
 def copy_strided(family: Any, dest: Any, source: Any) -> None:
     """Copy between two views of a card."""
     sig = promotion.intern(TABLE["copy"], (source.dtype,), (source.dtype,))
-    request = Request((((sig.id, -1),), (0,)), [Leaf(source)], [], dest.shape, [])
+    request = Request((((sig, -1),), (0,)), [Leaf(source)], [], dest.shape, [])
     launch(family, program_for(request, (dest.dtype,)), [source], [], [dest])

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mirabelle.dispatch.errors import UserFunctionError
+from mirabelle.dispatch.ops import forgetting
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _compiled(op: Callable[..., Any], scan: bool) -> Any:
     import numba
 
@@ -40,6 +41,9 @@ def _compiled(op: Callable[..., Any], scan: bool) -> Any:
             out[i] = total
 
     return fold_rows
+
+
+forgetting.append(_compiled.cache_clear)
 
 
 def _run(op: Callable[..., Any], kernel: Any, *args: Any) -> None:

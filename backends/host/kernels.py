@@ -37,10 +37,12 @@ def get(
     functions: dict[str, Any] | None = None,
 ) -> Any:
     """The kernel of a source, or None while it is being compiled (or cannot be)."""
-    key = source.text if functions is None else (source.text, *functions.values())
+    if functions is not None:
+        return _of_users(source, functions)
+    key = source.text
     found = _kernels.get(key)
     if found is None:
-        found = _find(key, source, wait, functions)
+        found = _find(key, source, wait)
     if found is PENDING:
         found = _await(key) if wait else _polled(key)
     if type(found) is _Code:
@@ -82,15 +84,22 @@ def _report(key: Any, source: Source) -> None:
         )
 
 
-def _find(key: Any, source: Source, wait: bool, functions: dict[str, Any] | None) -> Any:
-    if settings.compiler == "off" and functions is None:
+def _of_users(source: Source, functions: dict[str, Any]) -> Any:
+    """A kernel that calls users' functions. They live in this process, and so it is compiled here; who asks keeps
+    it, since the functions may be let go."""
+    if counters.active:
+        counters.add(compilations=1)
+    return _compile_here(source, {**_builtins(source), **functions}, None)
+
+
+def _builtins(source: Source) -> dict[str, str]:
+    return {label(op): op.name for op in source.functions if _is_builtin(op)}
+
+
+def _find(key: Any, source: Source, wait: bool) -> Any:
+    if settings.compiler == "off":
         return None
-    builtins = {label(op): op.name for op in source.functions if _is_builtin(op)}
-    if functions is not None:
-        if counters.active:
-            counters.add(compilations=1)
-        # User functions live in this process: they are compiled here, and only kept in memory.
-        return _keep(key, _compile_here(source, {**builtins, **functions}, None))
+    builtins = _builtins(source)
     entry = diskcache.entry_key([compiler.target_tag(), source.text])
     stored = diskcache.read(entry)
     if stored is not None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.backends.codegen.codememory import watch
 from mirabelle.backends.codegen.userfunctions import refuse_captured_arrays
 from mirabelle.backends.host import diskcache
 from mirabelle.backends.host.overloads import ContentCache, entry_key
@@ -26,6 +27,7 @@ def engine(function: Any, options: dict[str, bool]) -> Any:
     """Numba's dispatcher of a Python function."""
     import numba
 
+    watch()
     refuse_captured_arrays(function)
     know_our_functions()
     make: Any = numba.njit

@@ -26,6 +26,7 @@ from mirabelle.backends.host.reduce import ReductionPlan, waiting
 from mirabelle.backends.host.run import LaunchPlan
 from mirabelle.dispatch import native
 from mirabelle.dispatch.addresses import address_of
+from mirabelle.dispatch.ops import forgetting
 from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
@@ -39,6 +40,8 @@ _met: dict[Any, int] = {}
 EACH, KINDS = 6, 1 << 12
 # Of one kind, statements are written down for so many, one of so many.
 _MOST, _EACH = 64, 8
+forgetting.append(_met.clear)
+forgetting.append(known.clear)
 # What a statement can say: dimensions, things in the tree, words of the argument block.
 _DIMENSIONS, _ITEMS, WORDS = 16, 64, 380
 # The kinds of items in dispatch/csrc/statements.c.

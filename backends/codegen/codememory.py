@@ -1,0 +1,63 @@
+"""What compiling in this process takes of its memory.
+
+Numba hands the machine code of a function to an LLVM engine that lives as long as the process and gives nothing
+back (it leaves `removeModule` alone, which crashed), and LLVM's passes leave about half a megabyte behind for each
+function, whatever its size. What of ours hangs on a function goes with it (`forgetting` in `dispatch/ops.py`); of
+the rest we only say how much it is, in `mb.memory()`. Kernels of expressions are compiled by helper processes.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+from mirabelle.arraytypes import pool
+
+_taken = 0
+_inside = threading.local()
+
+
+def taken() -> int:
+    """By how many bytes this process grew while functions were compiled in it."""
+    return _taken
+
+
+pool.never_given_back["code"] = taken
+
+
+@functools.cache
+def watch() -> None:
+    """Measure what Numba's compilations take, from now on."""
+    from numba.core import event
+
+    class Listener(event.Listener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            # (The compilation of one function may start that of another.)
+            depth = _inside.depth = getattr(_inside, "depth", 0) + 1
+            if depth == 1:
+                _inside.before = _resident()
+
+        def on_end(self, event: Any) -> None:
+            global _taken
+            _inside.depth = depth = getattr(_inside, "depth", 1) - 1
+            if depth == 0:
+                _taken += max(0, _resident() - _inside.before)
+
+    event.register("numba:compile", Listener())
+
+
+def _resident() -> int:
+    """Bytes of memory of this process; 0 where the system does not say so."""
+    try:
+        with open("/proc/self/statm", "rb") as f:
+            return int(f.read().split()[1]) * _page()
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+@functools.cache
+def _page() -> int:
+    import os
+
+    return os.sysconf("SC_PAGE_SIZE")

@@ -51,7 +51,7 @@ class Memory:
     `used` is what arrays lie in, `held` what is kept to be used again, `limit` the most that both may
     come to, `total` what the device has, and `free` what of that nobody has, other programs included.
     `arrays` says which arrays hold the most, the largest first, and `kept` what of `held` is no memory for
-    arrays: the plans of Fourier transforms. `taken` is what nobody can give back before the process ends: by how
+    arrays: the plans of Fourier transforms. `taken` is what nobody gives back before the process ends: by how
     much it grew while Numba compiled functions in it.
     """
 

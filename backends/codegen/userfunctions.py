@@ -71,8 +71,8 @@ def infer(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
 promotion.infer = infer
 
 
-# For so many functions, those that were used last, is kept what was made of them: operations, signatures, Numba's
-# dispatchers. A function that comes back after that is compiled again.
+# For so many functions, those used last, is kept what was made of them: operations, signatures, dispatchers of
+# Numba. A function that comes back after that is compiled again.
 KEPT = 128
 
 

@@ -85,8 +85,10 @@ def _report(key: Any, source: Source) -> None:
 
 
 def _of_users(source: Source, functions: dict[str, Any]) -> Any:
-    """A kernel that calls users' functions. They live in this process, and so it is compiled here; who asks keeps
-    it, since the functions may be let go."""
+    """A kernel that calls users' functions, which live in this process: so it is compiled here.
+
+    Who asks keeps it, since the functions may be let go.
+    """
     if counters.active:
         counters.add(compilations=1)
     return _compile_here(source, {**_builtins(source), **functions}, None)

@@ -23,6 +23,7 @@ from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.spaces import Space, space
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, full, ones, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
+from mirabelle.arraytypes.meshdata.treeindex import Region, Selection
 from mirabelle.arraytypes.meshdata.trees import AxisTree
 from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells
 from mirabelle.backends.host import meshloops  # noqa: F401 - how the host runs loops
@@ -46,6 +47,8 @@ __all__ = [
     "MixedSpace",
     "Points",
     "Ragged",
+    "Region",
+    "Selection",
     "Space",
     "StarForest",
     "Subset",

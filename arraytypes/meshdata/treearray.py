@@ -24,6 +24,8 @@ from typing import Any
 
 from mirabelle.arraytypes import creation
 from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.meshdata.treeblocks import view_of_leaf
+from mirabelle.arraytypes.meshdata.treeindex import Selection
 from mirabelle.arraytypes.meshdata.trees import AxisTree
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.dispatch import verbs
@@ -93,7 +95,23 @@ class TreeArray(Structured):
         return NotImplemented
 
     def _index(self, index: tuple[Any, ...]) -> Any:
-        return verbs.getitem(self._parts[0], index)
+        chosen = self._selection(index)
+        if chosen is None:
+            return verbs.getitem(self._parts[0], index)
+        part = verbs.getitem(self._parts[0], chosen.index_for(self.family))
+        return over(chosen.axes, part) if chosen.axes.axis is not None else verbs.reshape(part, ())
+
+    def _selection(self, index: tuple[Any, ...]) -> Selection | None:
+        """The part of the tree that an index by labels means."""
+        if len(index) != 1 or not isinstance(index[0], (Mapping, Selection)):
+            return None
+        chosen = index[0] if isinstance(index[0], Selection) else self._how.select(index[0])
+        if chosen.tree is not self._how and chosen.tree != self._how:
+            raise ValueError(
+                "The selection is a part of another tree than this array's. Make it of this one: "
+                "`x.tree.select({label: index})`."
+            )
+        return chosen
 
     def _write(self, index: Any, value: Any) -> None:
         if isinstance(value, TreeArray) and value._how != self._how and index is None:
@@ -103,11 +121,50 @@ class TreeArray(Structured):
             )
         if index is None:
             verbs.assign(self._parts[0], value)
+            return
+        chosen = self._selection(index)
+        if chosen is not None:
+            if isinstance(value, TreeArray) and value._how != chosen.axes:
+                raise ValueError(
+                    "The value is over another tree than the part that is written to, so their entries do not "
+                    "match one by one. The part is over `x.tree.select(index).axes`."
+                )
+            value = value._parts[0] if isinstance(value, TreeArray) else value
+            verbs.setitem(self._parts[0], chosen.index_for(self.family), value)
         else:
             verbs.setitem(self._parts[0], index, value)
 
     def _facts(self) -> list[str]:
         return [f"shape={self._shape}", f"{len(self._how.leaves)} leaves"]
+
+    def block(self, path: Mapping[Any, Any] | None = None) -> Any:
+        """The entries of a leaf as an array shaped by its axes: a view where the layout is affine, else a copy.
+
+        `path` may also say more of an axis than its component, as an index does.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> mesh = md.Axis("mesh", {"edge": 3, "vertex": 2})
+        >>> x = md.wrap(md.tree(mesh, md.Axis("dim", 2)), mb.arange(10))
+        >>> x.block({"mesh": "edge"})[:, 1] = 0
+        >>> print(x.block({"mesh": "edge"}), x.block({"mesh": "vertex", "dim": 0}))
+        [[0 0]
+         [2 0]
+         [4 0]] [6 8]
+        """
+        chosen = self._how.select(path or {})
+        if len(chosen.axes.leaves) != 1:
+            self._how.path(path)  # says what is left open
+            raise KeyError(f"A block is one leaf, and {dict(path or {})} leaves {len(chosen.axes.leaves)}.")
+        shape, layout = chosen.axes.shape(), chosen.layout()
+        shown = view_of_leaf(self._parts[0], layout, shape, [label for label, _ in chosen.axes.path()])
+        if shown is not None:
+            return shown
+        return verbs.reshape(verbs.getitem(self._parts[0], chosen.index_for(self.family)), shape)
+
+    def arranged(self, tree: AxisTree) -> Any:
+        """The same numbers over a tree with the same leaves, whose entries are stored in another order."""
+        return self if tree == self._how else self[self._how.arrangement(tree)]
 
     def offset(self, path: Mapping[Any, Any] | None, indices: Mapping[Any, Any]) -> Any:
         """Where entries of a leaf lie: `tree.offset`."""

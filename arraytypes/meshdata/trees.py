@@ -256,6 +256,26 @@ class AxisTree:
         sizes = np.broadcast_to(np.asarray(evaluate(c.step, at), self.index_dtype), (points.size,))
         return np.broadcast_to(np.asarray(start, self.index_dtype), (points.size,)).copy(), sizes.copy()
 
+    # Parts
+
+    def select(self, index: Mapping[Any, Any]) -> Any:
+        """A part: by component, slice, subset, integer and region along labelled axes. See `md.Selection`.
+
+        >>> from mirabelle import meshdata as md
+        >>> tree = md.tree(md.Axis("mesh", {"edge": 3, "vertex": 4}), md.Axis("dim", 2))
+        >>> tree.select({"mesh": ("vertex", [3, 0, 1]), "dim": 1})
+        (mesh: vertex) mesh = [3, 0, 1][mesh], dim = 1: 3 of 14 entries
+        """
+        from mirabelle.arraytypes.meshdata.treeindex import select
+
+        return select(self, index)
+
+    def arrangement(self, order: AxisTree) -> Any:
+        """All entries in the order of another tree with the same leaves, as a selection."""
+        from mirabelle.arraytypes.meshdata.treeindex import arrangement
+
+        return arrangement(self, order)
+
     # Regions
 
     @property

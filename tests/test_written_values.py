@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from compare import assert_same
 
 import mirabelle as mb
 
@@ -156,6 +157,26 @@ def test_an_hdf5_file_whose_numbers_lie_elsewhere_is_refused(tmp_path):
         f["link"] = h5py.ExternalLink(str(tmp_path / "other.h5"), "x")
         f["soft"] = h5py.SoftLink("/mine")
     assert list(mb.load(tmp_path / "links.h5")) == ["mine"]
+
+
+def test_where_of_numpys_arrays_and_a_number_of_ours_is_numpys():
+    n, x = np.array([1.0, 5.0, 9.0]), mb.HostArray([2.0, 3.0, 6.0])
+    for number in (x[0], x.max(), mb.sum(x) * 2):
+        for found in (np.where(n > 2, n, number), np.where(n > 2, number, n), np.where(n > 2, number, 1)):
+            assert type(found) is np.ndarray
+        assert_same(np.where(n > 2, n, number), np.where(n > 2, n, float(number)))
+    assert isinstance(np.where(n > 2, x, x[0]), mb.HostArray)
+    assert isinstance(np.where(x > 2, n, x[0]), mb.HostArray)
+    slope = mb.autodiff.gradient(lambda v: mb.sum(mb.asarray(np.where(n > 2, n, v[0]))), x)
+    assert_same(slope, [1.0, 0.0, 0.0])
+
+
+def test_columns_of_pandas_are_clipped_by_numbers_of_ours():
+    pd = pytest.importorskip("pandas")
+    s, x = pd.Series([1.0, 5.0, 9.0]), mb.HostArray([2.0, 3.0, 6.0])
+    assert s.clip(x[0], x[2]).tolist() == s.clip(x.min(), x.max()).tolist() == [2.0, 5.0, 6.0]
+    assert pd.DataFrame({"a": s}).clip(x[0], x[2])["a"].tolist() == [2.0, 5.0, 6.0]
+    assert s.where(s > 2, x[0]).tolist() == [2.0, 5.0, 9.0]
 
 
 def test_tables_of_pandas_compute_with_our_arrays():

@@ -7,6 +7,7 @@ Functions whose arguments are the same by name go to ours directly (see `arrayty
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from mirabelle.arraytypes.functions.reducing import (
     sum,
     var,
 )
+from mirabelle.arraytypes.host import HostArray
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.signatures import with_options
 
@@ -135,6 +137,18 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
         write_where(dst, src, where, casting)
 
 
+def _numbers_beside_numpy(given: tuple[Any, ...]) -> bool:
+    """Are NumPy's arrays given, and of ours only such as would be numbers with NumPy?
+
+    Other libraries that choose between an array of theirs and a number go on with an array of NumPy's (pandas'
+    `clip`): ours have not all of its methods.
+    """
+    ours = [v for v in given if isinstance(v, AbstractArray)]
+    return builtins.all(isinstance(v, HostArray) and not v.ndim for v in ours) and builtins.any(
+        isinstance(v, np.ndarray) and v.ndim for v in given
+    )
+
+
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     if (x is None) != (y is None):
         raise ValueError(
@@ -143,8 +157,11 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
         )
     if x is None:
         return picking.nonzero(condition)
-    first = next((v for v in (condition, x, y) if isinstance(v, AbstractArray)), None)
-    return verbs.where(*(as_array(v, first) if isinstance(v, (list, tuple)) else v for v in (condition, x, y)))
+    given = condition, x, y
+    if _numbers_beside_numpy(given):
+        return np.where(*[verbs.numpy_view(v)[()] if isinstance(v, AbstractArray) else v for v in given])
+    first = next((v for v in given if isinstance(v, AbstractArray)), None)
+    return verbs.where(*(as_array(v, first) if isinstance(v, (list, tuple)) else v for v in given))
 
 
 def real(val: Any) -> Any:

@@ -18,6 +18,8 @@ from mirabelle.arraytypes.meshdata.meshes import Mesh
 from mirabelle.arraytypes.meshdata.mixedspaces import MixedSpace, mixed
 from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthill_mckee
 from mirabelle.arraytypes.meshdata.output import write_vtk
+from mirabelle.arraytypes.meshdata.parting import Part
+from mirabelle.arraytypes.meshdata.partition import partition
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.spaces import Space, space
@@ -45,6 +47,7 @@ __all__ = [
     "Map",
     "Mesh",
     "MixedSpace",
+    "Part",
     "Points",
     "Ragged",
     "Region",
@@ -64,6 +67,7 @@ __all__ = [
     "loop",
     "mixed",
     "ones",
+    "partition",
     "quadrature",
     "ragged_rows",
     "reverse_cuthill_mckee",

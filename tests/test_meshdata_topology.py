@@ -353,3 +353,13 @@ def test_numbering_bad_input():
         M.renumbered(cells="best")
     with pytest.raises(ValueError, match="dictionary of the shapes"):
         mixed_square().renumbered(cells=[0])
+
+
+def test_meshes_without_cells():
+    none = md.Mesh(SQUARE, {"triangle": np.zeros((0, 3), int), "quadrilateral": [[0, 1, 3, 2]]}).check()
+    assert none.points("triangle").size == 0 and none.exterior().indices.tolist() == [0, 1, 2, 3]
+    assert none.support("edge", "triangle").target().values.size == 0
+    assert none.part({"triangle": [], "quadrilateral": [0]}, 0).owned("vertex") == 4
+    empty = md.Mesh(np.zeros((0, 3)), np.zeros((0, 4), int)).check()
+    assert repr(empty) == "Mesh(0 tetrahedra, 0 faces, 0 edges, 0 vertices in 3 dimensions)"
+    assert empty.renumbered("hilbert") == empty and empty.volumes().size == 0

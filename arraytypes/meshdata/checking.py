@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mirabelle.arraytypes.meshdata.meshes import Mesh
 
 CHUNK = 2**17  # cells at once: their edges as vectors are larger than the table
-FLAT = 1e-13  # of a cell's longest edge to the power of the dimension, rounding included
+FLAT = 1e-14  # of a cell's longest edge to the power of the dimension, rounding included
 
 
 def inverted_cells(shape: Shape, x: Table, cells: Table, flip: bool) -> Table:
@@ -31,7 +31,7 @@ def inverted_cells(shape: Shape, x: Table, cells: Table, flip: bool) -> Table:
         )
         flat.append(start + np.flatnonzero(zero.any(axis=1) | (negative.any(axis=1) & ~negative.all(axis=1))))
         wrong.append(start + np.flatnonzero(negative.all(axis=1)))
-    turn, none = np.concatenate(wrong or [[]]).astype(int), np.concatenate(flat or [[]]).astype(int)
+    turn, none = (np.concatenate([np.zeros(0, dtype=int), *found]) for found in (wrong, flat))
     if none.size:
         raise ValueError(
             f"{none.size} of {len(cells)} cells of the shape {shape.name} are flat or folded at a corner; "

@@ -71,10 +71,12 @@ def seen_as(columns: Sequence[Table]) -> Table:
     return (2 * steps + (after > before)).astype(np.int8)
 
 
-def entities(cells: Mapping[str, Table], dim: int, vertices: int) -> dict[str, tuple[Table, dict[str, Table]]]:
+def find_entities(
+    cells: Mapping[str, Table], dim: int, vertices: int
+) -> dict[str, tuple[Table, dict[str, Table]]]:
     """The entities of a dimension by shape: their vertices, and for each shape of cells which of them it has.
 
-    >>> found = entities({"triangle": np.array([[0, 1, 2], [1, 3, 2]])}, 1, 4)
+    >>> found = find_entities({"triangle": np.array([[0, 1, 2], [1, 3, 2]])}, 1, 4)
     >>> edges, of = found["interval"]
     >>> edges.tolist(), of["triangle"].tolist()
     ([[0, 1], [0, 2], [1, 2], [1, 3], [2, 3]], [[2, 1, 0], [4, 2, 3]])

@@ -92,14 +92,14 @@ def _box(counts: tuple[int, ...], shape: str, patterns: dict[str, list[list[int]
     for axis, n in enumerate(counts):
         index = (np.arange(n) * strides[axis]).astype(kind)
         corner = corner + index.reshape([-1 if a == dims - 1 - axis else 1 for a in range(dims)])
-    corner = corner.ravel()
+    corner = np.asarray(corner.ravel())
     pattern = np.array(patterns[shape])
-    offsets = sum(((pattern >> a) & 1) * int(strides[a]) for a in range(dims))
+    offsets: Any = sum(((pattern >> a) & 1) * int(strides[a]) for a in range(dims))
     cells = corner[:, None, None] + np.asarray(offsets, dtype=kind)
     if (pattern == 8).any():
         middles = len(x) + np.arange(corner.size, dtype=kind)
         cells[:, pattern == 8] = middles[:, None]
-        x = np.concatenate([x, x[corner] + 0.5 / np.array(counts)])
+        x = np.concatenate([x, x[corner] + 0.5 / np.asarray(counts, dtype=float)])
     return _known(x, shape, cells.reshape(-1, pattern.shape[1]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from mirabelle.arraytypes.meshdata.maps import Map, Table, index_type
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.shapes import Shape, named, shape_of
 from mirabelle.arraytypes.meshdata.topology import Topology
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.parting import Part
 
 
 class Mesh:
@@ -137,7 +140,12 @@ class Mesh:
         """
         from mirabelle.arraytypes.meshdata.axes import Axis
 
-        return Axis("mesh", {c: self.topology.size(c) for c in self.topology.shapes})
+        sizes, owned = {c: self.topology.size(c) for c in self.topology.shapes}, self.topology.owned
+        if owned is None:
+            return Axis("mesh", sizes)
+        return Axis(
+            "mesh", sizes, regions={c: {"owned": owned[c], "ghost": n - owned[c]} for c, n in sizes.items()}
+        )
 
     def _known(self, component: Any) -> str:
         known = self.topology.shapes
@@ -213,7 +221,7 @@ class Mesh:
                 f"The facets of the mesh are of several components, {list(self.facets)}: name one, such as "
                 f'`mesh.exterior("{self.facets[0]}")`.'
             )
-        name = self._known(component or self.facets[0])
+        name = self._known(component or next(iter(self.facets)))
         self._check_hanging()
         return self.points(name).subset(self.topology.exterior(name))
 
@@ -274,6 +282,25 @@ class Mesh:
         from mirabelle.arraytypes.meshdata.numbering import renumbered
 
         return renumbered(self, cells, vertices)
+
+    def part(self, owner: Any, rank: int, overlap: int = 1) -> Part:
+        """What one process has of the mesh: its own cells, `overlap` layers of those around them, and their
+        points.
+
+        `owner` has the rank of each cell, as `md.partition` gives it. A point belongs to the lowest rank that
+        has a cell at it. Own points come first, by their numbers in the whole mesh, then the others' (the
+        ghosts).
+
+        >>> from mirabelle import meshdata as md
+        >>> part = md.interval(6).part([0, 0, 0, 1, 1, 1], rank=1)
+        >>> part.numbers("vertex").tolist(), part.owned("vertex")
+        ([4, 5, 6, 3, 2], 3)
+        >>> [a.tolist() for a in part.ghosts("vertex")]  # their ranks, and their numbers there
+        [[0, 0], [3, 2]]
+        """
+        from mirabelle.arraytypes.meshdata.parting import part
+
+        return part(self, owner, rank, overlap)
 
     # Geometry
 

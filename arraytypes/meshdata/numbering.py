@@ -178,6 +178,10 @@ def renumbered(mesh: Mesh, cells: Any, vertices: Any) -> Mesh:
 
     if cells is None and vertices is None:
         raise TypeError('Say in which order: `mesh.renumbered(cells="hilbert")`.')
+    if mesh.topology.owned is not None:
+        raise ValueError(
+            "The part of a mesh that a process has keeps its numbers; renumber the whole mesh first."
+        )
     orders = _cell_orders(mesh, cells)
     old, new = inverse_order(_vertex_order(mesh, vertices, orders), len(mesh.coordinates), "vertex")
     tables = {s: new[mesh.cells[s][order]] for s, order in orders.items()}

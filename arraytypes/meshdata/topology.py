@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.meshdata.composing import transposed
-from mirabelle.arraytypes.meshdata.entities import canonical, distinct, entities, seen_as
+from mirabelle.arraytypes.meshdata.entities import canonical, distinct, find_entities, seen_as
 from mirabelle.arraytypes.meshdata.maps import Map, Table, Target, index_type
 from mirabelle.arraytypes.meshdata.points import Points
 from mirabelle.arraytypes.meshdata.shapes import Shape, named
@@ -20,7 +20,8 @@ NAMES = ("vertex", "edge", "face", "cell")
 class Topology:
     """Cells by shape, as tables of vertices, and what follows from them. `Mesh` shows it, with names for users.
 
-    Edges and faces are found when they are first asked for, and tables are kept.
+    Edges and faces are found when they are first asked for, and tables are kept. The topology of a part of a
+    mesh (`parting.py`) is given them, and knows the numbers that vertices have in the whole.
     """
 
     def __init__(self, cells: Mapping[str, Table], vertices: int, axis: str = "mesh") -> None:
@@ -29,6 +30,24 @@ class Topology:
         self.axis = axis
         self.dim = named(next(iter(cells))).dim
         self._maps: dict[tuple[str, str], Map] = {}
+        self._exterior: dict[str, Table] = {}
+        self._found: dict[int, dict[str, tuple[Table, dict[str, Table]]]] = {}
+        self.whole: Table | None = None  # of a part: the numbers of its vertices in the whole mesh
+        self.owned: dict[str, int] | None = None  # of a part: how many points of each component are its own
+
+    @classmethod
+    def of_part(
+        cls,
+        cells: Mapping[str, Table],
+        found: dict[int, dict[str, tuple[Table, dict[str, Table]]]],
+        whole: Table,
+        owned: dict[str, int],
+        exterior: dict[str, Table],
+    ) -> Topology:
+        """The topology of a part of a mesh, whose edges and faces are known, and which are on the boundary."""
+        made = cls(cells, len(whole))
+        made._found, made._exterior, made.whole, made.owned = found, exterior, whole, owned
+        return made
 
     # Which components there are
 
@@ -76,18 +95,15 @@ class Topology:
 
     # Tables
 
-    @cached_property
-    def _found(self) -> dict[int, dict[str, tuple[Table, dict[str, Table]]]]:
-        return {}
-
-    def _entities(self, dim: int) -> dict[str, tuple[Table, dict[str, Table]]]:
+    def entities(self, dim: int) -> dict[str, tuple[Table, dict[str, Table]]]:
+        """Of each shape of a dimension between vertices and cells: the vertices, and which ones cells have."""
         if dim not in self._found:
-            self._found[dim] = entities(self.cells, dim, self.vertices)
+            self._found[dim] = find_entities(self.cells, dim, self.vertices)
         return self._found[dim]
 
     def entity_vertices(self, dim: int, shape: str) -> Table:
         """The vertices of the entities of a shape."""
-        return self.cells[shape] if dim == self.dim else self._entities(dim)[shape][0]
+        return self.cells[shape] if dim == self.dim else self.entities(dim)[shape][0]
 
     def _down(self, above: Shape, below: Shape | None) -> Table | None:
         """Which entities of a shape lie in the boundary of each of another, None where there are none."""
@@ -97,16 +113,20 @@ class Topology:
         if not numbers:
             return None
         if above.dim == self.dim:
-            return self._entities(below.dim)[below.name][1].get(above.name)
+            return self.entities(below.dim)[below.name][1].get(above.name)
         return self._edges_of_faces(above)
 
-    def _edges_of_faces(self, shape: Shape) -> Table:
-        edges, faces = self.entity_vertices(1, "interval"), self.entity_vertices(2, shape.name)
-        known = edges[:, 0] * np.int64(self.vertices) + edges[:, 1]
+    def _edges_of_faces(self, shape: Shape, some: Any = slice(None)) -> Table:
+        edges, faces = self.entity_vertices(1, "interval"), self.entity_vertices(2, shape.name)[some]
+        low, high = canonical([edges[:, 0], edges[:, 1]])
+        known = low * np.int64(self.vertices) + high
+        order = None if self.whole is None else np.argsort(known)  # Those of a whole mesh are sorted.
+        known = known if order is None else known[order]
         out = np.empty((len(faces), len(shape.edges)), dtype=index_type(len(edges)))
         for j, (a, b) in enumerate(shape.edges):
             low, high = canonical([faces[:, a], faces[:, b]])
-            out[:, j] = np.searchsorted(known, low * np.int64(self.vertices) + high)
+            at = np.searchsorted(known, low * np.int64(self.vertices) + high)
+            out[:, j] = at if order is None else order[at]
         return out
 
     # Maps
@@ -167,6 +187,7 @@ class Topology:
                 f'{source!r} sees it: `mesh.orientations("cell", "edge")`.'
             )
         table = self.entity_vertices(above.dim, above.name)
+        table = table if self.whole is None else self.whole[table]
         rows = [above.entities(below.dim)[j] for j in above.numbers(below.dim, below.name)]
         out = np.empty((len(table), len(rows)), dtype=np.int8)
         for j, row in enumerate(rows):
@@ -203,12 +224,20 @@ class Topology:
 
     def exterior(self, component: str) -> Table:
         """Which points of a component lie on facets that have only one cell, as a mask."""
-        out = np.zeros(self.size(component), dtype=bool)
+        if component not in self._exterior:
+            self._exterior[component] = self._found_exterior(component)
+        return self._exterior[component]
+
+    def _found_exterior(self, component: str) -> Table:
+        out, below = np.zeros(self.size(component), dtype=bool), self.shapes[component]
         for facet, count in self.facet_cells.items():
-            on = np.flatnonzero(count == 1)
-            down = self.incidence(facet, component)
-            if down is not None and self.dim_of(component) < self.dim:
-                out[down.target().table[on].ravel()] = True  # type: ignore[index]
+            on, shape = np.flatnonzero(count == 1), self.shapes[facet]
+            if component == facet:
+                out[on] = True
+            elif shape is not None and below is None:
+                out[self.entity_vertices(shape.dim, shape.name)[on].ravel()] = True
+            elif shape is not None and below is not None and below.dim < shape.dim:
+                out[self._edges_of_faces(shape, on).ravel()] = True
         return out
 
     def duplicates(self, shape: str) -> Table:

@@ -9,8 +9,11 @@ from mirabelle.arraytypes.meshdata.access import INC, MAX_RW, MAX_WRITE, MIN_RW,
 from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
+from mirabelle.arraytypes.meshdata.entityclasses import EntityClasses, classify
 from mirabelle.arraytypes.meshdata.forests import StarForest, UnderWay
 from mirabelle.arraytypes.meshdata.generators import interval, unit_cube, unit_square
+from mirabelle.arraytypes.meshdata.ghosts import GhostAccess, Ghosted, begin_access
+from mirabelle.arraytypes.meshdata.ghoststates import Action, State, transition
 from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, local_kernel
 from mirabelle.arraytypes.meshdata.loops import loop
 from mirabelle.arraytypes.meshdata.maps import Map, Target, ragged_rows
@@ -39,10 +42,14 @@ __all__ = [
     "READ",
     "RW",
     "WRITE",
+    "Action",
     "Axis",
     "AxisTree",
     "Dofs",
     "Element",
+    "EntityClasses",
+    "GhostAccess",
+    "Ghosted",
     "LocalKernel",
     "Map",
     "Mesh",
@@ -54,10 +61,13 @@ __all__ = [
     "Selection",
     "Space",
     "StarForest",
+    "State",
     "Subset",
     "Target",
     "TreeArray",
     "UnderWay",
+    "begin_access",
+    "classify",
     "dofs",
     "element",
     "full",
@@ -72,6 +82,7 @@ __all__ = [
     "ragged_rows",
     "reverse_cuthill_mckee",
     "space",
+    "transition",
     "tree",
     "unit_cube",
     "unit_square",

@@ -8,6 +8,7 @@ import numpy as np
 
 import mirabelle as mb
 from mirabelle import meshdata as md
+from mirabelle.arraytypes.meshdata.ghoststates import ACCESSES
 from mirabelle.dispatch.errors import CommunicationError
 
 DTYPES = ("f8", "f4", "i4", "i8", "u1", "c16", "?", "f2", "i2")
@@ -114,11 +115,11 @@ def random_forests(comm):
 
 def sums_are_in_the_order_of_ranks(comm):
     n = 0 if comm.rank == 0 else 3
-    forest = md.StarForest(4, [0] * n, [0] * n, comm=comm)
-    x = np.array([1e16, 1.0, -1e16, 1.0]) * (1 + comm.rank)
+    forest = md.StarForest(4, [0] * n, [0] * n, [3, 1, 2][:n], comm=comm)
+    x = np.array([1e16, 1.0, -1e16, 3.0]) * (1 + comm.rank)
     expected = 1e16
     for r in range(1, comm.size):
-        for v in (1.0, -1e16, 1.0):
+        for v in (1.0, -1e16, 3.0):
             expected += v * (1 + r)
     for A in places(comm):
         a = A(x)
@@ -238,6 +239,274 @@ def other_forests(comm):
         )
 
 
+# Ghosts
+
+
+def chain(comm):
+    """X20 for any number of ranks: a row of vertices, of which each rank but the first has the last one "
+    "before."""
+    n = 4 if comm.rank == 0 else 3
+    ghosts = [] if comm.rank == 0 else [0]
+    owner, root = ([], []) if comm.rank == 0 else ([comm.rank - 1], [3 if comm.rank == 1 else 2])
+    forest = md.StarForest(n + len(ghosts), owner, root, comm=comm)
+    cells = [[0, 1], [1, 2], [2, 3]] if comm.rank == 0 else [[3, 0], [0, 1], [1, 2]]
+    return forest, np.array(cells)
+
+
+def counted(comm, work, reduces, bcasts):
+    """Is as much sent as so many reductions and broadcasts along a chain send?"""
+    with mb.count() as c:
+        result = work()
+    assert c.messages == reduces * (comm.rank > 0) + bcasts * (comm.rank < comm.size - 1), c
+    assert c.bytes_sent == 8 * c.messages
+    return result
+
+
+def example_20(comm):
+    forest, cells = chain(comm)
+    found = md.classify(cells, forest)
+    last = comm.rank == comm.size - 1
+    shared = [] if last else [2]
+    leaf = [] if comm.rank == 0 else [0]
+    assert (found.root.tolist(), found.leaf.tolist()) == ([c for c in shared if c not in leaf], leaf)
+    assert found.touched == ("ghosts" if comm.size > 1 else "core")
+    assert sorted([*found.core, *found.root, *found.leaf]) == [0, 1, 2]
+    for A in places(comm):
+        y = md.Ghosted(A(np.zeros(4)), forest)
+
+        def add(y=y):
+            with y.begin(md.INC):
+                for row in cells:
+                    mb.add_at(y.array, row, 1.0) if not isinstance(y.array, np.ndarray) else np.add.at(
+                        y.array, row, 1.0
+                    )
+
+        counted(comm, add, 0, 0)
+        assert y.state == md.State("sum", False)
+        one = {0: [1, 2, 2, 1], 1: [2, 2, 1, 1]}[min(comm.rank, 1)]
+        same(y.array, np.array(one, float))
+        counted(comm, add, 0, 0)
+        same(y.array, 2 * np.array(one, float))
+
+        def read(y=y):
+            return y.data_ro()
+
+        counted(comm, read, 1, 1)
+        end = 2.0 if last else 4.0
+        same(y.array, np.array([2, 4, 4, end] if comm.rank == 0 else [4, 4, end, 4]))
+        counted(comm, read, 0, 0)
+
+
+def example_21(comm):
+    """Two ranks with ghosts of each other, and others that have nothing."""
+    inf = np.inf
+    local = {0: (5, [1], [0]), 1: (5, [0, 0], [3, 2])}.get(comm.rank, (0, [], []))
+    if comm.size == 1:
+        return
+    forest = md.StarForest(*local, comm=comm)
+    cells = {0: [[0, 1], [1, 2], [2, 3], [3, 4]], 1: [[3, 0], [0, 1], [1, 2], [4, 3]]}.get(comm.rank)
+    cells = np.array(cells if cells else np.zeros((0, 2), int))
+    found = md.classify(cells, forest)
+    classes = {0: ([0], [1, 2], [3]), 1: ([2], [1], [0, 3])}.get(comm.rank, ([], [], []))
+    assert (found.core.tolist(), found.root.tolist(), found.leaf.tolist()) == classes
+    me = min(comm.rank, 2)
+
+    def expect(x, *wanted):
+        same(x, np.array((*wanted, [])[me], float))
+
+    def message_of(work):
+        with mb.count() as c:
+            work()
+        assert (c.messages, c.bytes_sent) == ((1, 16), (1, 8), (0, 0))[me] or work is reduce, c
+        return c.messages
+
+    x = np.array(([10, 11, 12, 13, 0], [14, 15, 16, 0, 0], [])[me], float)
+    u = md.Ghosted(mb.HostArray(x), forest, valid=False)
+    message_of(u.data_ro)
+    expect(u.array, [10, 11, 12, 13, 14], [14, 15, 16, 13, 12])
+
+    y = md.Ghosted(np.zeros(forest.size), forest)
+    with y.begin("INC"):
+        for row in cells[:3]:
+            y.array[row] += comm.rank + 1
+    expect(y.array, [1, 2, 2, 1, 0], [4, 4, 2, 2, 0])
+
+    def reduce():
+        forest.reduce(y.array)
+
+    assert message_of(reduce) == (1, 1, 0)[me]
+    expect(y.array, [1, 2, 2, 3, 0], [4, 4, 2, 2, 0])
+    forest.bcast(y.array)
+    expect(y.array, [1, 2, 2, 3, 4], [4, 4, 2, 3, 2])
+
+    z = md.Ghosted(np.full(forest.size, 99.0), forest)
+    with z.begin("MIN_RW"):
+        for c, row in enumerate(cells[:3]):
+            z.array[row] = np.minimum(z.array[row], 10 * comm.rank + c)
+    expect(z.array, [0, 0, 1, 2, inf], [10, 11, 12, 10, inf])
+    expect(z.data_ro(), [0, 0, 1, 2, 10], [10, 11, 12, 2, 1])
+
+
+def example_22(comm):
+    """Numbers that all ranks share."""
+    star = md.StarForest.star(comm=comm)
+    total = md.Ghosted(mb.HostArray([5.0]), star)
+    with total.begin("INC") as access:
+        total.array[0] += 3.0 + comm.rank
+        assert access.pieces == ["INC"]
+    assert total.array.tolist() == [8.0 if comm.rank == 0 else 3.0 + comm.rank]
+    with mb.count() as c:
+        total.data_ro()
+    assert c.messages == (comm.size - 1 if comm.rank == 0 else 1)
+    assert total.array.tolist() == [5.0 + sum(3.0 + r for r in range(comm.size))]
+    three = md.StarForest.star(3, comm=comm)
+    mine = np.full((3, 2), comm.rank + 1.0)
+    for op, wanted in (("replace", comm.size), ("sum", sum(range(comm.size + 1)))):
+        x = md.Ghosted(mine.copy(), three, pending=op)
+        assert (x.data_ro() == wanted).all()
+
+
+def example_23(comm):
+    forest, _ = chain(comm)
+    for words, reduces, bcasts in (
+        ("READ INC INC INC READ READ WRITE READ", 1, 2),
+        ("INC MIN_RW READ", 2, 1),
+        ("INC MIN_WRITE READ", 1, 1),
+        ("INC WRITE READ", 0, 1),
+        ("RW RW READ", 0, 2),
+        ("INC RW", 1, 1),
+        ("ASSIGN READ INC INC INC ASSIGN READ", 0, 0),
+    ):
+        for A in places(comm)[:1]:
+            x = md.Ghosted(A(np.zeros(4)), forest)
+            counted(comm, lambda x=x, words=words: [x.begin(w).end() for w in words.split()], reduces, bcasts)
+
+
+def accesses_at_random(comm):
+    """Whatever is done to an array with ghosts, what is read is what one process would read."""
+    rng = np.random.default_rng(11 + comm.size)
+    me = comm.rank
+    for trial in range(25):
+        world = World(rng, comm.size, int(rng.integers(1, 12)))
+        forest = md.StarForest.from_owners(world.numbers[me], world.owners[me], comm=comm)
+        wide = trial % 3 == 2
+        A = places(comm)[:3][trial % 3 if trial < 6 else trial % 2]
+        truth = rng.integers(0, 9, (len(world.owner), *((2,) if wide else ()))).astype("f8")
+        x = md.Ghosted(A(truth[world.held[me]]), forest)
+        labels = forest.labels
+        for _ in range(30):
+            access = str(rng.choice([a for a in ACCESSES if a != "ASSIGN" or rng.random() < 0.3]))
+            touched = str(rng.choice(["core", "owned", "ghosts", "ghosts"]))
+            levels = [world_labels(world, r) for r in range(comm.size)]
+            reach = ["core", "owned", "ghosts"].index(touched)
+            # Which entries each rank reaches, and with which numbers.
+            hit = [(lab <= reach) & (rng.random(len(lab)) < 0.6) for lab in levels]
+            new = [rng.integers(-9, 9, (len(lab), *truth.shape[1:])).astype("f8") for lab in levels]
+            subset = access == "WRITE" and bool(rng.random() < 0.5)
+            if access == "WRITE" and not subset:
+                hit = [lab <= 1 for lab in levels]
+                touched = "ghosts" if touched == "core" else touched
+            flow = x.begin(access, touched, subset=subset)
+            if rng.random() < 0.5:
+                flow.roots()
+            flow.end()
+            (piece,) = flow.pieces
+            now = mb.to_numpy(x.array).copy() if not isinstance(x.array, np.ndarray) else x.array.copy()
+            expected = truth[world.held[me]]
+            if access in ("READ", "RW"):
+                assert np.array_equal(now[labels <= reach], expected[labels <= reach]), (trial, access, touched)
+            mine = hit[me] if access not in ("RW", "WRITE") else hit[me] & (labels < 2)
+            if piece == "INC":
+                now[mine] += new[me][mine]
+            elif piece in ("MIN_RW", "MAX_RW"):
+                combined = (np.minimum if piece == "MIN_RW" else np.maximum)(now, new[me])
+                now[mine] = combined[mine]
+            elif piece in ("RW", "WRITE"):
+                now[mine] = new[me][mine]
+            if access == "ASSIGN":
+                x.fill(float(new[0].flat[0]) if new[0].size else 1.0)
+            elif access != "READ":
+                x.array[...] = now if isinstance(x.array, np.ndarray) else A(now)
+            # The same for all, on one process.
+            if access in ("MIN_WRITE", "MAX_WRITE"):
+                truth[...] = np.inf if access == "MIN_WRITE" else -np.inf
+            if access == "ASSIGN":
+                truth[...] = float(new[0].flat[0]) if new[0].size else 1.0
+            for r, h in enumerate(world.held):
+                for i, g in enumerate(h):
+                    if not hit[r][i] or access in ("READ", "ASSIGN"):
+                        continue
+                    if access == "INC":
+                        truth[g] += new[r][i]
+                    elif access.startswith("MIN"):
+                        truth[g] = np.minimum(truth[g], new[r][i])
+                    elif access.startswith("MAX"):
+                        truth[g] = np.maximum(truth[g], new[r][i])
+                    elif levels[r][i] < 2:
+                        truth[g] = new[r][i]
+        same(x.data_ro(), truth[world.held[me]])
+
+
+def world_labels(world, r):
+    """Of each entry of a rank: 0 core, 1 root, 2 leaf."""
+    shared = {int(g) for other, h in enumerate(world.held) for g in h if other != world.owner[g]}
+    return np.array([2 if world.owner[g] != r else int(int(g) in shared) for g in world.held[r]], np.int8)
+
+
+def loops_overlap(comm):
+    """Core entities are computed before anything has come; arrays of one forest travel together."""
+    forest, cells = chain(comm)
+    classes = md.classify([cells, cells[:, :1]], forest)
+    for A in places(comm):
+        u = md.Ghosted(A(np.arange(4.0) + 10 * comm.rank), forest, valid=False)
+        v = md.Ghosted(A(np.ones((4, 2), "i4")), forest, pending="sum")
+        w = md.Ghosted(A(np.ones(4)), forest, pending="max")
+        y = md.Ghosted(A(np.full(4, 5.0)), forest)
+        before = mb.to_numpy(u.array)[3] if A is not np.array else u.array[3]
+        with (
+            mb.count() as c,
+            md.begin_access(
+                [(u, md.READ, classes.touched), (v, md.READ), (w, md.RW), (y, md.INC), (u, md.READ)]
+            ) as access,
+        ):
+            now = u.array if A is np.array else mb.to_numpy(u.array)
+            assert comm.rank == 0 or now[3] == before
+            try:
+                u.begin("READ")
+            except RuntimeError as e:
+                assert "while an earlier access is under way" in str(e)
+            else:
+                raise AssertionError("an array was accessed twice at once")
+            access.roots()
+            access.end()
+            access.end()
+        # One reduction of v and w; u goes at once, v and w after it.
+        first, lasts = comm.rank > 0, comm.rank < comm.size - 1
+        assert c.messages == first + 2 * lasts, c
+        assert c.bytes_sent == first * (8 + 8) + lasts * (8 + 8 + 8)
+        if comm.rank:
+            now = u.array if A is np.array else mb.to_numpy(u.array)
+            assert now[3] == (3.0 if comm.rank == 1 else 2.0 + 10 * (comm.rank - 1))
+        assert [x.state for x in (u, v, w, y)] == [
+            md.State(None, True), md.State(None, True), md.State(None, False), md.State("sum", False),
+        ]  # fmt: skip
+    for access, kept in (("READ", md.State(None, True)), ("INC", md.State("sum", False))):
+        x = md.Ghosted(np.zeros(4), forest)
+        try:
+            with x.begin(access):
+                raise KeyError("a kernel failed")
+        except KeyError:
+            assert x.state == kept
+        x.begin("READ").end()
+    x = md.Ghosted(np.zeros(4), forest, valid=False)
+    try:
+        with x.begin("READ"):
+            raise KeyError("a kernel failed")
+    except KeyError:
+        assert x.state == md.State(None, False)
+    assert (x.data_ro() == 0).all()
+
+
 # Bad input
 
 
@@ -318,7 +587,8 @@ def refused(comm):
 
 
 CHECKS = {f.__name__: f for f in (
-    random_forests, sums_are_in_the_order_of_ranks, several_under_way, other_forests, refused,
+    random_forests, sums_are_in_the_order_of_ranks, several_under_way, other_forests, refused, example_20,
+    example_21, example_22, example_23, accesses_at_random, loops_overlap,
 )}  # fmt: skip
 
 if __name__ == "__main__":

@@ -1,0 +1,269 @@
+"""Lazy communication: arrays with ghosts that are exchanged when somebody reads them, and not before.
+
+A loop says what it does to which arrays and how far it reaches; what has to travel then travels while it runs
+over those entities that need nothing of it:
+
+    access = md.begin_access([(u, "READ", cells.touched), (y, "INC", cells.touched)])
+    ...run over cells.core
+    access.roots()      # what others contributed to our entries is there
+    ...run over cells.root
+    access.end()        # ghosts hold
+    ...run over cells.leaf
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.meshdata.forestchecks import check_array
+from mirabelle.arraytypes.meshdata.forests import StarForest, UnderWay
+from mirabelle.arraytypes.meshdata.ghoststates import (
+    PIECES,
+    STALE,
+    TOUCHED,
+    State,
+    access_name,
+    transition,
+)
+from mirabelle.arraytypes.meshdata.rootsums import NAMES, put
+
+
+class Ghosted:
+    """A process' array of owned entries and ghosts, which knows what the ghosts are worth.
+
+    `forest` says which entries are ghosts and of what. In a new one they hold, unless `valid=False`, or
+    `pending` names the operation by which what stands in them is still to join the owners' entries.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> u = md.Ghosted(mb.HostArray([1.0, 2.0, 0.0]), md.StarForest(3, owners=[0], roots=[0]), valid=False)
+    >>> print(u.data_ro())
+    [1. 2. 1.]
+    >>> u.state
+    State(pending=None, valid=True)
+    """
+
+    __module__ = "mirabelle.meshdata"
+    __slots__ = ("_access", "array", "forest", "state")
+
+    def __init__(
+        self, array: Any, forest: StarForest, *, valid: bool = True, pending: str | None = None
+    ) -> None:
+        check_array(array, forest.size)
+        if pending is not None and pending not in NAMES:
+            raise ValueError(f"{pending!r} is no reduction: there are {', '.join(NAMES)}.")
+        if not forest.same_space:
+            raise ValueError(
+                "The ghosts of an array are copies of entries of the same array on other processes."
+            )
+        self.array = array
+        self.forest = forest
+        self.state = State(pending, valid and pending is None)
+        self._access: GhostAccess | None = None
+
+    def begin(self, access: Any, touched: str = "ghosts", *, subset: bool = False) -> GhostAccess:
+        """Prepare for an access: what has to travel is on its way until `end()` of what is returned."""
+        return GhostAccess([(self, access, touched, subset)])
+
+    def data_ro(self) -> Any:
+        """The array, to be read: ghosts hold."""
+        self.begin("READ").end()
+        return self.array
+
+    def data_rw(self) -> Any:
+        """The array, to be read and written: ghosts hold now. Write owned entries only."""
+        self.begin("RW").end()
+        return self.array
+
+    def data_wo(self, subset: bool = False) -> Any:
+        """The array, whose owned entries are all going to be written (or some of them)."""
+        self.begin("WRITE", subset=subset).end()
+        return self.array
+
+    def fill(self, value: Any) -> None:
+        """Give all entries one value, ghosts included: nothing has to travel for it.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> u = md.Ghosted(mb.HostArray([1.0, 2.0]), md.StarForest(2, [0], [0]), pending="sum")
+        >>> u.fill(0)
+        >>> u.state, u.array.tolist()
+        (State(pending=None, valid=True), [0.0, 0.0])
+        """
+        self.begin("ASSIGN").end()
+        self.array[...] = value
+
+    @property
+    def owned(self) -> Any:
+        """The owned entries, where ghosts are the last: a view. (Read them after an access that brings "
+        "them up.)"""
+        if not self.forest.ghosts_last:
+            raise ValueError(
+                "Ghosts are not the last entries here, so owned ones are no range: take `x[indices]`."
+            )
+        return self.array[: self.forest.size - len(self.forest.leaves)]
+
+    def __repr__(self) -> str:
+        if self.state.pending is not None:
+            said = f"what ghosts hold is to be joined by {self.state.pending!r}"
+        else:
+            said = "ghosts hold" if self.state.valid else "ghosts do not hold"
+        name, ghosts = type(self.array).__name__, len(self.forest.leaves)
+        return f"<{name} of shape {self.array.shape} with {ghosts} ghosts: {said}>"
+
+
+class GhostAccess:
+    """Arrays prepared for a loop. `roots()`: owned entries are complete; `end()`: ghosts hold, too.
+
+    Entities that reach neither ghosts nor entries of which others have copies may be computed at once; those
+    that reach no ghosts after `roots()`. As a context manager it ends with the block. What travels together
+    goes in one message for each neighbour: all arrays of one forest.
+    """
+
+    __module__ = "mirabelle.meshdata"
+    __slots__ = ("_arrived", "_later", "_reduces", "_travels", "_using", "pieces")
+
+    def __init__(self, accesses: Iterable[Sequence[Any]]) -> None:
+        wanted = _merged(accesses)
+        for x, (access, _, _) in wanted.items():
+            if x._access is not None:
+                raise RuntimeError(
+                    f"An array of shape {x.array.shape} is accessed ({access}) while an earlier access is "
+                    f"under way: "
+                    "call `end()` of that first."
+                )
+        # With which access each array is reached by pieces of the loop, in the order given.
+        self.pieces = [PIECES.get(access, access) for access, _, _ in wanted.values()]
+        self._using = list(wanted)
+        plans = [(x, *transition(x.state, *how)) for x, how in wanted.items()]
+        reduces = [(x, a.op) for x, actions, _ in plans for a in actions if a.what == "reduce"]
+        bcasts = [x for x, actions, _ in plans if any(a.what == "bcast" for a in actions)]
+        flushed = {x for x, _ in reduces}
+        self._travels = {*flushed, *bcasts}
+        self._reduces: list[UnderWay] = []
+        for forest, group in _by_forest(reduces):
+            self._reduces.append(forest.begin_reduce([x.array for x, _ in group], [op for _, op in group]))
+        # Those whose roots are complete go at once, the others when they are.
+        self._arrived = _sent([x for x in bcasts if x not in flushed])
+        self._later: list[Ghosted] | None = [x for x in bcasts if x in flushed]
+        for x, actions, state in plans:
+            for action in actions:
+                if action.what.startswith("fill"):
+                    _fill(x, action.op, everything=action.what == "fill")
+            x.state = state
+            x._access = self
+
+    def roots(self) -> None:
+        """Wait until owned entries are complete. (What ghosts are to hold is on its way from here on.)"""
+        later, self._later = self._later, None
+        if later is None:
+            return
+        for u in self._reduces:
+            u.end()
+        self._arrived += _sent(later)
+
+    def end(self) -> None:
+        """Wait until ghosts hold. (A second time it does nothing.)"""
+        self.roots()
+        arrived, self._arrived = self._arrived, []
+        for u in arrived:
+            u.end()
+        for x in self._using:
+            x._access = None
+        self._using = []
+
+    def __enter__(self) -> GhostAccess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.end()
+            return
+        # Others may never send what is missing: nobody waits for it, and what it was for does not hold.
+        for x in self._using:
+            x._access = None
+            if x in self._travels:
+                x.state = STALE
+
+
+def begin_access(accesses: Iterable[Sequence[Any]]) -> GhostAccess:
+    """Prepare arrays for one loop: of each `(ghosted, access)`, `(..., touched)` or `(..., touched, subset)`.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> forest = md.StarForest(3, owners=[0], roots=[1])
+    >>> u, y = (md.Ghosted(mb.HostArray([1.0, 2.0, 2.0]), forest) for _ in range(2))
+    >>> with md.begin_access([(u, md.READ), (y, md.INC)]) as access:
+    ...     access.roots()
+    >>> y
+    <HostArray[float64, 1] of shape (3,) with 1 ghosts: what ghosts hold is to be joined by 'sum'>
+    >>> print(y.array)
+    [1. 2. 0.]
+    """
+    return GhostAccess(accesses)
+
+
+def neutral(op: str | None, dtype: np.dtype) -> Any:
+    """What contributes nothing to an operation."""
+    if op == "sum":
+        return dtype.type(0)
+    low = op == "max"
+    if dtype.kind == "f":
+        return dtype.type(-np.inf if low else np.inf)
+    if dtype.kind == "b":
+        return dtype.type(not low)
+    if dtype.kind not in "iu":
+        raise TypeError(f"Entries of dtype {dtype} have no least and no greatest.")
+    return dtype.type(np.iinfo(dtype).min if low else np.iinfo(dtype).max)
+
+
+def _fill(x: Ghosted, op: str | None, everything: bool) -> None:
+    """Have entries contribute nothing."""
+    value = neutral(op, x.array.dtype).item()
+    if everything:
+        x.array[...] = value
+    else:
+        put(x.forest._down, x.array, "leaves", x.forest.leaves, value)
+
+
+def _sent(arrays: list[Ghosted]) -> list[UnderWay]:
+    """What roots are, on its way to ghosts."""
+    groups = _by_forest([(x, None) for x in arrays])
+    return [forest.begin_bcast([x.array for x, _ in group]) for forest, group in groups]
+
+
+def _by_forest(found: list[tuple[Ghosted, Any]]) -> list[tuple[StarForest, list[tuple[Ghosted, Any]]]]:
+    """Arrays that travel together: of one forest, and in one place."""
+    groups: dict[Any, list[tuple[Ghosted, Any]]] = {}
+    for x, how in found:
+        family = None if isinstance(x.array, np.ndarray) else leaf_family(type(x.array))
+        place = None if family is None or family.home.rank < 2 else family
+        groups.setdefault((id(x.forest), place), []).append((x, how))
+    return [(group[0][0].forest, group) for group in groups.values()]
+
+
+def _merged(accesses: Iterable[Sequence[Any]]) -> dict[Ghosted, tuple[str, str, bool]]:
+    """Of each array how it is accessed: several arguments of a loop may be of one array, to read it."""
+    found: dict[Ghosted, tuple[str, str, bool]] = {}
+    for x, given, *more in accesses:
+        access = access_name(given)
+        touched, subset = (*more, *("ghosts", False)[len(more) :])
+        before = found.get(x)
+        if before is not None:
+            if before[0] != access:
+                raise ValueError(
+                    f"One loop accesses an array of shape {x.array.shape} by {before[0]} and by {access}: "
+                    f"what one "
+                    "reads, the other changes. Give it a copy, `mb.copy(x)`, or make two loops."
+                )
+            touched = max(touched, before[1], key=TOUCHED.index)
+            subset = subset and before[2]
+        found[x] = access, touched, subset
+    return found

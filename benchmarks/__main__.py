@@ -85,8 +85,12 @@ def main(arguments: list[str] | None = None) -> int:
         help="fusion, linalg, npkernels, paper_julia, structured: rounds of each case",
     )
     parser.add_argument(
-        "--seconds", type=float, default=0.0, help="programs: how long the contenders of a kernel take turns"
+        "--seconds",
+        type=float,
+        default=0.0,
+        help="programs: how long the contenders of a kernel take turns; loops: about how long a row takes",
     )
+    parser.add_argument("--sizes", default="", help="loops: numbers of elements, with commas")
     parser.add_argument(
         "--out",
         default="",
@@ -136,7 +140,7 @@ def main(arguments: list[str] | None = None) -> int:
             elif name == "npkernels":
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)
             elif name == "loops":
-                module.run(only=options.only, array=options.array)
+                module.run(only=options.only, array=options.array, sizes=options.sizes, seconds=options.seconds)
             elif name == "dg":
                 module.run(parts, options.only, options.tiny, options.out)
             elif name == "verification":

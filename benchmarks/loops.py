@@ -2,11 +2,15 @@
 
 Each program runs as it stands on NumPy's arrays and on ours: none is written for either. With `--array CuArray`
 on a card's, beside CuPy: seconds by the clock, until the card is done.
+
+Rows are printed as they are measured. `--sizes 20000,2000000` takes those sizes, and `--seconds 10` about so
+long for a row, with fewer turns (on a card 8 seconds, if nothing is said; compiling comes on top).
 """
 
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +27,10 @@ WANTED = dict(zip(SIZES, (0.7, 0.9, 1.2, 1.5, 2.0), strict=True))
 # Elements that a measurement goes through at most, and its turns at most.
 WORK, TURNS = 4_000_000, 2_000
 ROUNDS = 5
+# Turns of the calls that compile, and at least; calls of either contender in a measurement, about.
+LEAST, CALLS = 10, 8
+# Seconds of a row on a card, where turns cost tens of microseconds whatever the size.
+ON_CARD = 8.0
 
 
 def two_names(xp: Any, a: Any, b: Any, turns: int) -> Any:
@@ -208,7 +216,25 @@ def on_card(f: Callable[[], object]) -> float:
     return time.perf_counter() - begun
 
 
-def measured(loop: Callable[..., Any], size: int, turns: int, family: Any) -> tuple[float, float]:
+def wanted(size: int) -> float:
+    """How much faster than NumPy a turn is to be: what is wanted of the nearest of our sizes below."""
+    return WANTED[max([n for n in SIZES if n <= size], default=SIZES[0])]
+
+
+def affordable(turns: int, budget: float, call: Callable[[int], object]) -> int:
+    """So many turns that all calls of a measurement take about `budget` seconds; without one, all of them."""
+    if not budget:
+        return turns
+    call(LEAST)  # (which compiles)
+    begun = time.perf_counter()
+    call(LEAST)
+    each = (time.perf_counter() - begun) / LEAST
+    return max(LEAST, min(turns, int(budget / (CALLS * each))))
+
+
+def measured(
+    loop: Callable[..., Any], size: int, turns: int, family: Any, budget: float = 0.0
+) -> tuple[float, float]:
     """The seconds of a turn: NumPy's (CuPy's) and ours, the best of some rounds taken in turns."""
     rng = np.random.default_rng(0)
     a, b = rng.random(size), rng.random(size)
@@ -221,43 +247,52 @@ def measured(loop: Callable[..., Any], size: int, turns: int, family: Any) -> tu
         a, b = xp.asarray(a), xp.asarray(b)
         taken = on_card
 
+    def both(n: int) -> None:
+        taken(lambda: (loop(xp, a, b, n), mb.materialize(loop(mb, x, y, n))))
+
     def theirs() -> Any:
         return loop(xp, a, b, turns)
 
     def ours() -> Any:
         return mb.materialize(loop(mb, x, y, turns))
 
-    wanted = theirs()
-    check(loop.__name__, mb.to_numpy(ours()), wanted if xp is np else xp.asnumpy(wanted), rtol=1e-7)
+    turns = affordable(turns, budget, both)
+    expected = theirs()
+    check(loop.__name__, mb.to_numpy(ours()), expected if xp is np else xp.asnumpy(expected), rtol=1e-7)
     warm_up(ours)
     rounds = [(taken(theirs), taken(ours)) for _ in range(ROUNDS)]
     return min(r[0] for r in rounds) / turns, min(r[1] for r in rounds) / turns
 
 
-def run(only: str = "", array: str = "", out: str = "") -> None:
+def run(only: str = "", array: str = "", out: str = "", sizes: str = "", seconds: float = 0.0) -> None:
     family = getattr(mb, array or "HostArray")
+    chosen = tuple(map(int, sizes.split(","))) if sizes else SIZES
     if family is not mb.HostArray:
+        seconds = seconds or ON_CARD
         WANTED.update(dict.fromkeys(SIZES, 1.5) | {SIZES[-1]: 2.0})
-    rows, record, ratios = [], [], {n: [] for n in SIZES}  # type: ignore[var-annotated]
+    rows, record, ratios = [], [], {n: [] for n in chosen}  # type: ignore[var-annotated]
     with mb.settings.changed(num_threads=1):
         for text, loop in LOOPS.items():
             if only not in text:
                 continue
             cells = []
-            for size in SIZES:
-                theirs, ours = measured(loop, size, max(10, min(TURNS, WORK // size)), family)
+            for size in chosen:
+                turns = max(LEAST, min(TURNS, WORK // size))
+                theirs, ours = measured(loop, size, turns, family, seconds / len(chosen))
                 ratios[size].append(theirs / ours)
                 cells.append(f"{theirs / ours:.2f} ({ours * 1e6:,.1f})")
                 record.append({"loop": text, "elements": size, "numpy_s": theirs, "mirabelle_s": ours})
             rows.append([text, *cells])
-    rows.append(["geometric mean", *[f"{geometric_mean(ratios[n]):.2f}" for n in SIZES]])
-    rows.append(["rows below what is wanted", *[sum(r < WANTED[n] for r in ratios[n]) for n in SIZES]])
+            print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
+    rows.append(["geometric mean", *[f"{geometric_mean(ratios[n]):.2f}" for n in chosen]])
+    below = [sum(r < wanted(n) for r in ratios[n]) for n in chosen]
+    rows.append(["rows below what is wanted", *map(str, below)])
     show(
         "Loops as they are written first: NumPy's CPU time over ours (our µs a turn), one thread"
         if family is mb.HostArray
         else f"Loops as they are written first: CuPy's time over that of {array} (our µs a turn)",
-        ["loop", *[f"{n:,} (≥ {WANTED[n]})" for n in SIZES]],
+        ["loop", *[f"{n:,} (≥ {wanted(n)})" for n in chosen]],
         rows,
     )
-    if not only:
+    if not only and not sizes:
         store(out or ("loops" if family is mb.HostArray else "gpu_loops"), {"cases": record})

@@ -17,6 +17,7 @@ from mirabelle.arraytypes.meshdata.ghoststates import Action, State, transition
 from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, local_kernel
 from mirabelle.arraytypes.meshdata.loops import loop
 from mirabelle.arraytypes.meshdata.maps import Map, Target, ragged_rows
+from mirabelle.arraytypes.meshdata.matrices import Matrix, Pattern, dirichlet, pattern
 from mirabelle.arraytypes.meshdata.meshes import Mesh
 from mirabelle.arraytypes.meshdata.mixedspaces import MixedSpace, mixed
 from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthill_mckee
@@ -52,9 +53,11 @@ __all__ = [
     "Ghosted",
     "LocalKernel",
     "Map",
+    "Matrix",
     "Mesh",
     "MixedSpace",
     "Part",
+    "Pattern",
     "Points",
     "Ragged",
     "Region",
@@ -68,6 +71,7 @@ __all__ = [
     "UnderWay",
     "begin_access",
     "classify",
+    "dirichlet",
     "dofs",
     "element",
     "full",
@@ -78,6 +82,7 @@ __all__ = [
     "mixed",
     "ones",
     "partition",
+    "pattern",
     "quadrature",
     "ragged_rows",
     "reverse_cuthill_mckee",

@@ -75,6 +75,11 @@ def matrix(xp: Any, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
     return made
 
 
+@routine("of_the_library")
+def _(xp: Any, data: Any, indices: Any, indptr: Any, *, shape: Any) -> Any:
+    return matrix(xp, data, indices, indptr, shape)
+
+
 def _worked_in(dtype: np.dtype) -> np.dtype:
     """What cuSPARSE multiplies in."""
     return np.dtype(np.float32) if dtype.char == "e" else dtype

@@ -1,0 +1,327 @@
+"""Sparse matrices that loops add to: the pattern is found once, and for each cell where its entries are in it.
+
+>>> import mirabelle as mb
+>>> from mirabelle import meshdata as md
+>>> pattern = md.pattern(md.unit_square(1).closure("cell", "vertex"))
+>>> pattern
+Pattern(4 x 4, 14 entries)
+>>> A = pattern.matrix()
+>>> mb.add_at(A.data, pattern.slot, 1.0)
+>>> print(A @ mb.HostArray([1.0, 1.0, 1.0, 1.0]))
+[3. 6. 6. 3.]
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mirabelle.arraytypes.creation import asarray, zeros
+from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.meshdata.maps import Map
+from mirabelle.arraytypes.meshdata.patterns import found, of_blocks
+from mirabelle.arraytypes.structured.sparse import CSR
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.errors import PlaceError
+
+
+class Pattern:
+    """Which entries of a matrix are stored, in compressed rows, and which of them each cell adds to.
+
+    `slots` has for each set of cells an int table [cells, rows of a cell, columns of a cell] of places in the
+    matrix's `data`; -1 where row or column is nothing. Where columns come in blocks a slot is the place of one,
+    in blocks, and where rows do, cells have a row for each of a block's.
+
+    >>> from mirabelle import meshdata as md
+    >>> pattern = md.pattern(md.unit_square(1).closure("cell", "vertex"))
+    >>> pattern.shape, pattern.nnz, pattern.slot.tolist()[0]
+    ((4, 4), 14, [[0, 1, 2], [3, 4, 5], [7, 8, 9]])
+    """
+
+    __module__ = "mirabelle.meshdata"
+    __slots__ = ("__weakref__", "_placed", "block", "columns", "indices", "indptr", "rows", "shape", "slots")
+
+    def __init__(self, rows: tuple[Any, ...], columns: tuple[Any, ...]) -> None:
+        down, across = math.prod(rows[0].block), math.prod(columns[0].block)
+        tables = [(np.asarray(r.table), np.asarray(c.table)) for r, c in zip(rows, columns, strict=True)]
+        made = found(tables, int(rows[0].size), int(columns[0].size))
+        if down * across > 1:
+            made = of_blocks(made, [r for r, _ in tables], down, across)
+        for table in (made[0], made[1], *made[2]):
+            table.setflags(write=False)
+        self.rows, self.columns = rows, columns
+        self.shape = (int(rows[0].size) * down, int(columns[0].size) * across)
+        self.block = across
+        self.indptr, self.indices = made[:2]
+        self.slots = tuple(made[2])
+        self._placed: dict[Any, tuple[Any, Any]] = {}
+
+    @property
+    def nnz(self) -> int:
+        """The number of entries that are stored."""
+        return int(self.indices.size)
+
+    @property
+    def slot(self) -> np.ndarray:
+        """The slots of the only set of cells."""
+        if len(self.slots) != 1:
+            raise ValueError(f"There are {len(self.slots)} sets of cells: say which, `pattern.slots[0]`.")
+        return self.slots[0]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all its tables."""
+        return int(sum(x.nbytes for x in (self.indptr, self.indices, *self.slots)))
+
+    def matrix(self, dtype: Any = np.float64, *, array: Any = None) -> Matrix:
+        """A matrix of zeros with this pattern, in arrays of a type.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> md.pattern(md.interval(1).closure("cell", "vertex")).matrix(array=mb.RefArray)
+        Matrix(2 x 2, 4 entries, RefArray[float64, 1])
+        """
+        return Matrix(self, zeros(self.nnz, dtype=dtype, device=array))
+
+    def on(self, family: Any) -> tuple[Any, Any]:
+        """The columns, and where rows begin, in the memory of an array type's place: sent once."""
+        if family not in self._placed:
+            self._placed[family] = tuple(asarray(x, device=family) for x in (self.indices, self.indptr))
+        return self._placed[family]
+
+    def diagonal(self, at: np.ndarray) -> np.ndarray:
+        """Where in `data` the diagonal entries of some rows are."""
+        starts, stops = self.indptr[at].astype(np.int64), self.indptr[at + 1].astype(np.int64)
+        entries, owner = _ranges(starts, stops)
+        hit = self.indices[entries] == at[owner]
+        places = np.full(at.size, -1)
+        places[owner[hit]] = entries[hit]
+        if at.size and int(places.min()) < 0:
+            raise ValueError(
+                f"Row {at[places < 0][0]} stores no entry on the diagonal: no cell reaches it as row and as "
+                "column. Leave it out of the rows that are set."
+            )
+        return places
+
+    def __repr__(self) -> str:
+        return f"Pattern({self.shape[0]} x {self.shape[1]}, {self.nnz} entries)"
+
+
+def _ranges(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All of several ranges, one after the other, and of which range each is."""
+    counts = stops - starts
+    owner = np.repeat(np.arange(starts.size), counts)
+    return np.arange(owner.size) + (starts - (np.cumsum(counts) - counts))[owner], owner
+
+
+def pattern(rows: Any, columns: Any = None) -> Pattern:
+    """The pattern of the matrix that cells add to, of the rows and the columns that each of them reaches.
+
+    `rows` and `columns` (the same, if left out) are `Dofs` of the same points, or maps from them to points that
+    have one entry each; lists are several sets of cells, triangles and quadrilaterals, say, that add to one
+    matrix.
+
+    >>> from mirabelle import meshdata as md
+    >>> md.pattern(md.unit_square(1).closure("cell", "vertex")).indptr
+    array([ 0,  3,  7, 11, 14], dtype=int32)
+    """
+    down = _reached(rows)
+    across = down if columns is None else _reached(columns)
+    if not down or len(down) != len(across):
+        raise ValueError(
+            f"There are {len(down)} tables of rows and {len(across)} of columns; they go in pairs."
+        )
+    for of in (down, across):
+        if any((d.size, tuple(d.block)) != (of[0].size, tuple(of[0].block)) for d in of):
+            raise ValueError(
+                "Sets of cells that add to one matrix reach entries of the same arrays; these have "
+                + " and ".join(f"{d.size} blocks of {tuple(d.block)}" for d in of)
+                + "."
+            )
+    for r, c in zip(down, across, strict=True):
+        if len(r.table) != len(c.table):
+            raise ValueError(
+                f"Rows are given for {len(r.table)} points and columns for {len(c.table)}; they must be the "
+                "same points."
+            )
+    return Pattern(down, across)
+
+
+class _Reached(NamedTuple):
+    """What a map to points of one component says of the entries that cells reach, one for each point."""
+
+    source: Any
+    table: np.ndarray
+    size: int
+    block: tuple[int, ...] = ()
+
+
+def _reached(given: Any) -> tuple[Any, ...]:
+    made = []
+    for d in given if isinstance(given, (list, tuple)) else (given,):
+        if isinstance(d, Map) and len(d.targets) == 1 and not d.ragged:
+            [(points, target)] = d.targets.items()
+            made.append(_Reached(d.source, np.asarray(target.table), points.size))
+        elif all(hasattr(d, name) for name in ("table", "size", "block", "source")):
+            made.append(d)
+        else:
+            raise TypeError(
+                f"A pattern is made of the Dofs that cells reach, md.pattern(md.dofs(closure, tree)), or of a "
+                f"map to as many points of one component for each; not of {d!r}."
+            )
+    return tuple(made)
+
+
+class Matrix:
+    """A sparse matrix of a fixed pattern: `data`, a flat array that loops add to, and what is made of it.
+
+    `A.dofs` are the entries of `data` that each cell reaches, row by row of its rows and columns: a loop's
+    argument is `INC(A.data, A.dofs)`. `A.csr` is a `mb.CSR` of the same memory.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> A = md.pattern(md.interval(1).closure("cell", "vertex")).matrix()
+    >>> A.data[...] = [2.0, -1.0, -1.0, 2.0]
+    >>> x, info = mb.linalg.cg(A, mb.HostArray([1.0, 1.0]))
+    >>> print(x)
+    [1. 1.]
+    """
+
+    __module__ = "mirabelle.meshdata"
+    __slots__ = ("__weakref__", "_dofs", "data", "pattern")
+
+    def __init__(self, pattern: Pattern, data: Any) -> None:
+        if data.shape != (pattern.nnz,):
+            raise ValueError(f"The pattern has {pattern.nnz} entries, and these are of shape {data.shape}.")
+        self.pattern, self.data = pattern, data
+        self._dofs: Any = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pattern.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        found: np.dtype = self.data.dtype
+        return found
+
+    @property
+    def dofs(self) -> Any:
+        """Which entries of `data` each cell reaches; of several sets of cells, a tuple."""
+        if self._dofs is None:
+            from mirabelle.arraytypes.meshdata.dofs import Dofs
+
+            block = (self.pattern.block,) if self.pattern.block > 1 else ()
+            size = self.pattern.nnz // self.pattern.block
+            self._dofs = tuple(
+                Dofs(r.source, slot.reshape(len(slot), math.prod(slot.shape[1:])), size, block=block)
+                for r, slot in zip(self.pattern.rows, self.pattern.slots, strict=True)
+            )
+        return self._dofs[0] if len(self._dofs) == 1 else self._dofs
+
+    @property
+    def csr(self) -> CSR:
+        """The same matrix as an array: what is written to one is seen in the other."""
+        made: CSR = CSR._of((self.data, *self.pattern.on(leaf_family(type(self.data)))), self.shape)
+        return made
+
+    def zero(self) -> None:
+        """Set all entries to zero, to be added to again."""
+        verbs.assign(self.data, 0)
+
+    def __matmul__(self, other: Any) -> Any:
+        return verbs.matmul(self.csr, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return verbs.matmul(other, self.csr)
+
+    def to_scipy(self) -> Any:
+        """SciPy's csr_array over the same memory, for reading: without a copy. (Of a card, see `to_cupy`.)"""
+        family = leaf_family(type(self.data))
+        if family.home.rank != 1:
+            raise PlaceError(
+                f"SciPy reads the host's memory, and this matrix is in that of {self.data.place}. Copy it "
+                "there: `A.csr.to_scipy()`."
+            )
+        parts = np.asarray(self.data), self.pattern.indices, self.pattern.indptr
+        return family._routine("csr_scipy")(*parts, shape=self.shape)
+
+    def to_cupy(self) -> Any:
+        """CuPy's csr_matrix over the same memory, for a matrix on a card: without a copy."""
+        family = leaf_family(type(self.data))
+        if not issubclass(family, GPUArray):
+            raise PlaceError(
+                f"CuPy reads a card's memory, and this matrix is in that of {self.data.place}. Make it there: "
+                "`pattern.matrix(array=mb.CuArray)`."
+            )
+        views = [verbs.leaf_of(x).view for x in (self.data, *self.pattern.on(family))]
+        return family._routine("csr_of_the_library")(*views, shape=self.shape)
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"Matrix({rows} x {columns}, {self.pattern.nnz} entries, {type(self.data).__name__})"
+
+
+def dirichlet(A: Matrix, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool = True) -> None:
+    """Set rows of A x = b so that x has given values there: rows of the identity, and the values in `b`.
+
+    `rows` are indices or a mask of the unknowns, `values` one number or one for each. Columns are set to zero
+    as well, and `b` corrected for what they held, so that a symmetric matrix stays so; `symmetric=False`
+    leaves them. `b` may be None.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> A = md.pattern(md.interval(1).closure("cell", "vertex")).matrix()
+    >>> A.data[...], b = [2.0, -1.0, -1.0, 2.0], mb.HostArray([1.0, 1.0])
+    >>> md.dirichlet(A, b, [0], 3.0)
+    >>> print(A.data, b)
+    [1. 0. 0. 2.] [3. 4.]
+    """
+    pattern = A.pattern
+    n = pattern.shape[0]
+    if pattern.shape[1] != n:
+        raise ValueError(f"Dirichlet rows are set in square matrices; this one has shape {pattern.shape}.")
+    at = _rows(rows, n)
+    given = np.asarray(verbs.to_numpy(values) if hasattr(values, "place") else values)
+    if given.shape not in ((), at.shape):
+        raise ValueError(
+            f"There are {at.size} Dirichlet rows and values of shape {given.shape}: one for each, or one."
+        )
+    if b is not None and b.shape != (n,):
+        raise ValueError(f"The matrix has {n} rows and b shape {b.shape}.")
+    diagonal = pattern.diagonal(at)
+    family = leaf_family(type(A.data))
+    own, _ = _ranges(pattern.indptr[at].astype(np.int64), pattern.indptr[at + 1].astype(np.int64))
+    if symmetric:
+        chosen = np.zeros(n, bool)
+        chosen[at] = True
+        own = np.union1d(own, np.flatnonzero(chosen[pattern.indices]))
+    if b is not None:
+        at_place = asarray(at, device=family)
+        known = asarray(np.broadcast_to(given, at.shape).astype(b.dtype), device=family)
+        if symmetric and given.any():
+            lifted = zeros(n, dtype=b.dtype, device=family)
+            lifted[at_place] = known
+            b -= A @ lifted
+        b[at_place] = known
+    A.data[asarray(own, device=family)] = 0
+    A.data[asarray(diagonal, device=family)] = 1
+
+
+def _rows(rows: Any, n: int) -> np.ndarray:
+    at = np.asarray(verbs.to_numpy(rows) if hasattr(rows, "place") else rows)
+    if at.dtype == bool:
+        if at.shape != (n,):
+            raise ValueError(f"A mask of {n} rows has one truth value for each; this one has shape {at.shape}.")
+        at = np.flatnonzero(at)
+    if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
+        raise TypeError(f"Dirichlet rows are a list of indices or a mask, not {rows!r}.")
+    at = at.astype(np.int64)
+    if at.size and (int(at.min()) < 0 or int(at.max()) >= n):
+        raise IndexError(f"{at[(at < 0) | (at >= n)][0]} is none of the {n} rows, which are numbered from 0.")
+    if np.unique(at).size != at.size:
+        raise ValueError("A row is given twice among the Dirichlet rows: it can have but one value.")
+    return at

@@ -1,0 +1,113 @@
+"""Which entries of a sparse matrix cells add to: the pattern, found once from tables of rows and columns.
+
+>>> import numpy as np
+>>> from mirabelle.arraytypes.meshdata.patterns import found
+>>> table = np.array([[0, 1, 2], [1, 3, 2]])
+>>> indptr, indices, slots = found([(table, table)], 4, 4)
+>>> np.diff(indptr), slots[0][1, 0]
+(array([3, 4, 4, 3], dtype=int32), array([4, 6, 5], dtype=int32))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mirabelle.dispatch import native
+
+Tables = Sequence[tuple[np.ndarray, np.ndarray]]
+Found = tuple[np.ndarray, np.ndarray, list[np.ndarray]]
+
+
+def found(tables: Tables, rows: int, columns: int) -> Found:
+    """Where rows begin, their columns, and for each pair of tables where the pairs of row and column are."""
+    for down, across in tables:
+        for table, size in ((down, rows), (across, columns)):
+            if table.size and (int(table.min()) < -1 or int(table.max()) >= size):
+                raise IndexError(
+                    f"A table of a pattern leads outside: it holds {int(table.min())} to {int(table.max())}, "
+                    f"and there are {size} to reach, numbered from 0 (-1 stands for nothing)."
+                )
+    tables = [tuple(np.ascontiguousarray(t, _indices(t)) for t in pair) for pair in tables]  # type: ignore[misc]
+    in_c = native.module()
+    return _sorted(tables, rows, columns) if in_c is None else _marked(in_c, tables, rows, columns)
+
+
+def index_dtype(*sizes: int) -> np.dtype:
+    """32 bits wherever they do."""
+    return np.dtype(np.int32 if max(sizes, default=0) < 2**31 else np.int64)
+
+
+def _indices(table: np.ndarray) -> np.dtype:
+    return np.dtype(np.int64 if table.dtype == np.int64 else np.int32)
+
+
+def _marked(in_c: object, tables: Tables, rows: int, columns: int) -> Found:
+    """In C: each row's cells are looked through, and columns marked that were met. Twice, first to count."""
+    counted = np.empty(rows + 1, np.int64)
+    sets = [(down.reshape(-1), across.reshape(-1), down.shape[1], across.shape[1]) for down, across in tables]
+    kept = [(k, *s) for k, s in enumerate(sets) if s[0].size and s[1].size]
+    in_c.csr_pattern(columns, counted, None, *[(*s, None) for _, *s in kept])  # type: ignore[attr-defined]
+    kind = index_dtype(columns, int(counted[-1]))
+    indices = np.empty(int(counted[-1]), kind)
+    slots = [np.full((*down.shape, across.shape[1]), -1, kind) for down, across in tables]
+    indptr = counted.astype(kind, copy=False)
+    if kept:
+        flat = [(*s, slots[k].reshape(-1)) for k, *s in kept]
+        in_c.csr_pattern(columns, indptr, indices, *flat)  # type: ignore[attr-defined]
+    return indptr, indices, slots
+
+
+def _sorted(tables: Tables, rows: int, columns: int) -> Found:
+    """Without C: all pairs are sorted."""
+    keys, masks = [], []
+    for down, across in tables:
+        mask = (down >= 0)[:, :, None] & (across >= 0)[:, None, :]
+        masks.append(mask)
+        keys.append((down[:, :, None].astype(np.int64) * max(columns, 1) + across[:, None, :])[mask])
+    every = np.concatenate(keys) if keys else np.zeros(0, np.int64)
+    entries, places = np.unique(every, return_inverse=True)
+    kind = index_dtype(columns, entries.size)
+    i, j = np.divmod(entries, max(columns, 1))
+    indptr = np.zeros(rows + 1, kind)
+    np.cumsum(np.bincount(i, minlength=rows), out=indptr[1:])
+    slots, at = [], 0
+    for mask in masks:
+        slot = np.full(mask.shape, -1, kind)
+        count = int(np.count_nonzero(mask))
+        slot[mask] = places[at : at + count]
+        slots.append(slot)
+        at += count
+    return indptr, j.astype(kind), slots
+
+
+def of_blocks(pattern: Found, rows: Sequence[np.ndarray], down: int, across: int) -> Found:
+    """The pattern of numbers, of one whose entries are blocks of `down` rows and `across` columns.
+
+    A slot stands for one row of a block: cells reach `down` slots for each block, one in each of its rows.
+    """
+    indptr, indices, slots = pattern
+    counts = np.diff(indptr).astype(np.int64)
+    kind = index_dtype(indices.size * down * across, (indptr.size - 1) * down)
+    made_indptr = np.zeros((indptr.size - 1) * down + 1, kind)
+    np.cumsum(np.repeat(counts * across, down), out=made_indptr[1:])
+    # The entries of a row of blocks, once for each of its rows.
+    order = np.repeat(indptr[:-1].astype(np.int64), down)
+    of_row = np.repeat(np.arange(order.size), np.repeat(counts, down))
+    within = np.arange(of_row.size) - (made_indptr[:-1] // across)[of_row]
+    blocks = indices[order[of_row] + within].astype(kind)
+    made_indices = (blocks[:, None] * kind.type(across) + np.arange(across, dtype=kind)).reshape(-1)
+    made = []
+    for table, slot in zip(rows, slots, strict=True):
+        if down == 1:
+            made.append(slot)
+            continue
+        # The k-th block of row t begins, in row a of that, at down * indptr[t] + a * counts[t] + k.
+        row = np.maximum(table, 0)
+        first, step = indptr[row].astype(np.int64), counts[row] if counts.size else row
+        a = np.arange(down)[None, None, :, None]
+        place = slot[:, :, None, :] + ((down - 1) * first)[:, :, None, None] + a * step[:, :, None, None]
+        place[np.broadcast_to(slot[:, :, None, :] < 0, place.shape)] = -1
+        made.append(place.reshape(len(slot), table.shape[1] * down, slot.shape[2]).astype(kind))
+    return made_indptr, made_indices, made

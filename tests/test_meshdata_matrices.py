@@ -1,0 +1,238 @@
+"""Sparse matrices of a pattern: found once from tables, filled, handed to SciPy, with Dirichlet rows."""
+
+import doctest
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mirabelle as mb
+from mirabelle import meshdata as md
+from mirabelle.arraytypes.meshdata import patterns
+from mirabelle.dispatch import native
+
+FAMILIES = [mb.HostArray, mb.RefArray, mb.CuArray]
+# The unit square of two triangles.
+TRIANGLES = np.array([[0, 1, 2], [1, 3, 2]])
+VERTICES = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+
+
+@dataclass
+class Reached:
+    """What a pattern asks of Dofs, until they are here."""
+
+    source: md.Points
+    table: np.ndarray
+    size: int
+    block: tuple = ()
+
+
+def dofs(table, size, block=()):
+    return getattr(md, "Dofs", Reached)(md.Points("mesh", "cell", len(table)), table, size, block=block)
+
+
+def stiffness(x):
+    """Of the linear functions on a triangle."""
+    g = np.linalg.inv(np.hstack([np.ones((3, 1)), x]))[1:]
+    return g.T @ g * abs(np.linalg.det(np.hstack([np.ones((3, 1)), x]))) / 2
+
+
+@pytest.fixture(params=["c", "numpy"])
+def way(request, monkeypatch):
+    if request.param == "numpy":
+        monkeypatch.setattr(native, "_module", None)
+    elif native.module() is None:
+        pytest.skip("the pieces in C are not here")
+    return request.param
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
+def test_stiffness_of_two_triangles(family, way):
+    """X18: rows of 3, 4, 4 and 3 entries; the one between the ends of the diagonal is zero, and stored."""
+    pattern = md.pattern(dofs(TRIANGLES, 4))
+    assert np.diff(pattern.indptr).tolist() == [3, 4, 4, 3]
+    assert pattern.indices.dtype == pattern.indptr.dtype == pattern.slot.dtype == np.int32
+    A = pattern.matrix(array=family)
+    local = np.stack([stiffness(VERTICES[t]) for t in TRIANGLES])
+    mb.add_at(A.data, family(pattern.slot), family(local))
+    h = 0.5
+    dense = np.array([[1, -h, -h, 0], [-h, 1, 0, -h], [-h, 0, 1, -h], [0, -h, -h, 1]])
+    np.testing.assert_allclose(mb.to_numpy(mb.dense(A.csr)), dense, atol=1e-15)
+    assert (A.csr.nnz, A.shape, A.dtype) == (14, (4, 4), np.float64)
+    u = family([0.0, 1.0, 2.0, 3.0])
+    assert type(A @ u) is type(u)
+    np.testing.assert_allclose(mb.to_numpy(A @ u), [-1.5, -0.5, 0.5, 1.5])
+    np.testing.assert_allclose(mb.to_numpy(u @ A), [-1.5, -0.5, 0.5, 1.5])
+    A.zero()
+    assert not mb.to_numpy(A @ u).any()
+
+
+def dense_sum(tables, shape, blocks, values):
+    """What cells add up to, one number after the other."""
+    made = np.zeros(shape)
+    stored = np.zeros(shape, bool)
+    (p, q) = blocks
+    for (rows, columns), local in zip(tables, values, strict=True):
+        for c in range(len(rows)):
+            for i, r in enumerate(rows[c]):
+                for j, s in enumerate(columns[c]):
+                    if r >= 0 and s >= 0:
+                        for a in range(p):
+                            for b in range(q):
+                                made[r * p + a, s * q + b] += local[c, i, a, j, b]
+                                stored[r * p + a, s * q + b] = True
+    return made, stored
+
+
+def test_random_patterns(way):
+    """Sets of cells with nothing in places, repeated dofs, empty tables, rows nobody reaches, blocks."""
+    rng = np.random.default_rng(5)
+    for turn in range(60):
+        n, m = rng.integers(1, 12, 2)
+        p, q = rng.choice([1, 1, 2, 3], 2)
+        tables, values = [], []
+        for _ in range(rng.integers(1, 4)):
+            cells, down, across = (
+                rng.integers(0, 6),
+                rng.integers(1, 5),
+                rng.integers(1, 60 if turn % 7 == 0 else 5),
+            )
+            kinds = rng.choice(["i4", "i8", "i2"], 2)
+            rows = rng.integers(-1 if turn % 2 else 0, n, (cells, down)).astype(kinds[0])
+            columns = rng.integers(-1 if turn % 3 else 0, m, (cells, across)).astype(kinds[1])
+            tables.append((rows, columns))
+            values.append(rng.integers(-5, 6, (cells, down, p, across, q)).astype(float))
+        of_rows = [dofs(r, n, (p,) if p > 1 else ()) for r, _ in tables]
+        of_columns = [dofs(c, m, (q,) if q > 1 else ()) for _, c in tables]
+        pattern = md.pattern(of_rows, of_columns)
+        made, stored = dense_sum(tables, pattern.shape, (p, q), values)
+        A = pattern.matrix()
+        flat = np.zeros(pattern.nnz)
+        for slot, (r, c), local in zip(pattern.slots, tables, values, strict=True):
+            assert slot.shape == (len(r), r.shape[1] * p, c.shape[1])
+            hit = slot >= 0
+            blocks = local.reshape(len(r), r.shape[1] * p, c.shape[1], q)
+            np.add.at(flat.reshape(-1, q), slot[hit], blocks[hit])
+        A.data[...] = flat
+        assert np.array_equal(mb.to_numpy(mb.dense(A.csr)), made)
+        known = sp.csr_array((np.ones(pattern.nnz), pattern.indices, pattern.indptr), shape=pattern.shape)
+        known.check_format()
+        assert known.has_canonical_format and np.array_equal(known.toarray() > 0, stored)
+
+
+def test_shared_memory():
+    """CSR and SciPy's matrix are views; a write to the data shows in the first, and in what SciPy gets next."""
+    pattern = md.pattern(dofs(TRIANGLES, 4))
+    A = pattern.matrix()
+    A.data[...] = np.arange(14.0)
+    theirs = A.to_scipy()
+    assert np.shares_memory(theirs.data, np.asarray(A.data))
+    assert np.shares_memory(theirs.indices, pattern.indices) and np.shares_memory(theirs.indptr, pattern.indptr)
+    assert np.array_equal(theirs.toarray(), mb.to_numpy(mb.dense(A.csr)))
+    before, csr = theirs.toarray(), A.csr
+    A.data[0] = 50.0
+    assert csr[0, 0] == 50 and A.to_scipy()[0, 0] == 50 and np.array_equal(theirs.toarray(), before)
+    csr.data[1] = 60.0
+    assert float(A.data[1]) == 60
+    with pytest.raises(mb.PlaceError, match=r"A\.csr\.to_scipy"):
+        pattern.matrix(array=mb.RefArray).to_scipy()
+    with pytest.raises(mb.PlaceError, match=r"mb\.CuArray"):
+        A.to_cupy()
+
+
+def test_shared_on_cards():
+    """CuPy's matrix is of the same memory, and holds it. (Of a simulated card it is SciPy's, of a copy.)"""
+    A = md.pattern(dofs(TRIANGLES, 4)).matrix(array=mb.CuArray)
+    A.data[...] = mb.CuArray(np.arange(14.0))
+    theirs, dense = A.to_cupy(), mb.to_numpy(mb.dense(A.csr))
+    on_card = hasattr(theirs.data, "__cuda_array_interface__")
+    assert not on_card or theirs.data.data.ptr == A.data.__cuda_array_interface__["data"][0]
+    del A
+    full = theirs.toarray()
+    np.testing.assert_array_equal(full.get() if hasattr(full, "get") else full, dense)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_dirichlet(family, symmetric):
+    rng = np.random.default_rng(2)
+    for rows, values in (
+        ([], 0.0),
+        ([0], 3.0),
+        ([3, 1], [1.0, -2.0]),
+        (np.array([True, False, True, False]), 0.5),
+        (range(4), 1.0),
+    ):
+        A = md.pattern(dofs(TRIANGLES, 4)).matrix(array=family)
+        local = np.stack([stiffness(VERTICES[t]) + np.eye(3) for t in TRIANGLES])
+        mb.add_at(A.data, family(A.pattern.slot), family(local))
+        dense, rhs = mb.to_numpy(mb.dense(A.csr)), rng.standard_normal(4)
+        at = np.flatnonzero(rows) if isinstance(rows, np.ndarray) else np.array(rows, int)
+        g = np.zeros(4)
+        g[at] = values
+        true, known = dense.copy(), rhs.copy()
+        if symmetric:
+            known -= dense @ g
+            true[:, at] = 0
+        true[at], known[at] = np.eye(4)[at], g[at]
+        b = family(rhs)
+        md.dirichlet(
+            A, b, family(rows) if isinstance(rows, np.ndarray) else list(rows), values, symmetric=symmetric
+        )
+        np.testing.assert_allclose(mb.to_numpy(mb.dense(A.csr)), true, atol=1e-15)
+        np.testing.assert_allclose(mb.to_numpy(b), known, atol=1e-14)
+        if symmetric:
+            x, info = mb.linalg.cg(A, b, rtol=1e-12)
+            assert info.converged
+            np.testing.assert_allclose(mb.to_numpy(x), np.linalg.solve(true, known), atol=1e-10)
+            np.testing.assert_allclose(mb.to_numpy(x)[at], g[at], atol=1e-10)
+
+
+def test_mistakes():
+    d = dofs(TRIANGLES, 4)
+    A = md.pattern(d).matrix()
+    b = mb.HostArray(np.ones(4))
+    for error, text, call in (
+        (TypeError, "md.dofs", lambda: md.pattern(TRIANGLES)),
+        (TypeError, "as many points", lambda: md.pattern(md.unit_square(1).closure("cell"))),
+        (TypeError, "as many points", lambda: md.pattern(md.unit_square(1).support("edge"))),
+        (ValueError, "in pairs", lambda: md.pattern([d, d], [d])),
+        (ValueError, "in pairs", lambda: md.pattern([])),
+        (ValueError, "same points", lambda: md.pattern(d, dofs(TRIANGLES[:1], 4))),
+        (ValueError, "4 blocks of .* and 5 blocks", lambda: md.pattern([d, dofs(TRIANGLES, 5)])),
+        (IndexError, "leads outside", lambda: patterns.found([(TRIANGLES, TRIANGLES)], 3, 4)),
+        (ValueError, "2 sets of cells", lambda: md.pattern([d, d]).slot),
+        (ValueError, "14 entries", lambda: md.Matrix(A.pattern, mb.HostArray(np.zeros(3)))),
+        (IndexError, "none of the 4 rows", lambda: md.dirichlet(A, b, [4])),
+        (TypeError, "indices or a mask", lambda: md.dirichlet(A, b, [0.5])),
+        (ValueError, "one truth value", lambda: md.dirichlet(A, b, np.array([True]))),
+        (ValueError, "given twice", lambda: md.dirichlet(A, b, [1, 1])),
+        (ValueError, "one for each", lambda: md.dirichlet(A, b, [1, 2], [1.0, 2.0, 3.0])),
+        (ValueError, "b shape", lambda: md.dirichlet(A, b[:2], [1])),
+        (ValueError, "square", lambda: md.dirichlet(md.pattern(d, dofs(TRIANGLES, 9)).matrix(), b, [1])),
+        (
+            ValueError,
+            "on the diagonal",
+            lambda: md.dirichlet(md.pattern(dofs(TRIANGLES, 5)).matrix(), None, [4]),
+        ),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    assert not mb.to_numpy(A.data).any() and (mb.to_numpy(b) == 1).all(), "nothing is written"
+
+
+@pytest.mark.skipif(not hasattr(md, "Dofs"), reason="Dofs are not here yet")
+def test_positions_of_a_loop():
+    for block in ((), (3,)):
+        d = dofs(TRIANGLES, 4, block)
+        A = md.pattern([d, d], [d, d]).matrix()
+        for found, slot in zip(A.dofs, A.pattern.slots, strict=True):
+            assert found.block == block and found.size * max(1, *block, 1) == A.pattern.nnz
+            assert np.array_equal(found.table.ravel(), slot.ravel())
+
+
+@pytest.mark.parametrize("name", ["Matrix", "Pattern", "dirichlet", "pattern"])
+def test_examples(name):
+    for test in doctest.DocTestFinder().find(getattr(md, name), name, globs={}):
+        assert not doctest.DocTestRunner().run(test).failed

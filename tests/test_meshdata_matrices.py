@@ -1,7 +1,6 @@
 """Sparse matrices of a pattern: found once from tables, filled, handed to SciPy, with Dirichlet rows."""
 
 import doctest
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -18,18 +17,8 @@ TRIANGLES = np.array([[0, 1, 2], [1, 3, 2]])
 VERTICES = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
 
 
-@dataclass
-class Reached:
-    """What a pattern asks of Dofs, until they are here."""
-
-    source: md.Points
-    table: np.ndarray
-    size: int
-    block: tuple = ()
-
-
 def dofs(table, size, block=()):
-    return getattr(md, "Dofs", Reached)(md.Points("mesh", "cell", len(table)), table, size, block=block)
+    return md.Dofs(md.Points("mesh", "cell", len(table)), table, size, block=block)
 
 
 def stiffness(x):
@@ -68,57 +57,67 @@ def test_stiffness_of_two_triangles(family, way):
     assert not mb.to_numpy(A @ u).any()
 
 
-def dense_sum(tables, shape, blocks, values):
-    """What cells add up to, one number after the other."""
-    made = np.zeros(shape)
-    stored = np.zeros(shape, bool)
-    (p, q) = blocks
-    for (rows, columns), local in zip(tables, values, strict=True):
-        for c in range(len(rows)):
-            for i, r in enumerate(rows[c]):
-                for j, s in enumerate(columns[c]):
-                    if r >= 0 and s >= 0:
-                        for a in range(p):
-                            for b in range(q):
-                                made[r * p + a, s * q + b] += local[c, i, a, j, b]
-                                stored[r * p + a, s * q + b] = True
-    return made, stored
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
+def test_assembly_by_a_loop(family):
+    """X18, of numbers and of vectors: a loop adds each cell's matrix, and the product is that of the sum."""
+
+    def laplace(x, K):
+        J = np.array([[x[1, 0] - x[0, 0], x[2, 0] - x[0, 0]], [x[1, 1] - x[0, 1], x[2, 1] - x[0, 1]]])
+        g = np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]]) @ np.linalg.inv(J)
+        L = g @ g.T
+        for i in range(3):
+            for j in range(3):
+                K[3 * i + j] += 0.5 * abs(np.linalg.det(J)) * L[i, j]
+
+    corners = dofs(TRIANGLES, 4)
+    A = md.pattern(corners).matrix(array=family)
+    for _ in range(2):
+        A.zero()
+        md.loop(corners.source, laplace, md.READ(family(VERTICES), corners), md.INC(A.data, A.dofs))
+    np.testing.assert_allclose(mb.to_numpy(A @ family(np.arange(4.0))), [-1.5, -0.5, 0.5, 1.5])
+
+    def counted(K):  # entry (i, a), (j, b) of a cell is 8 i + 4 a + 2 j + b
+        for r in range(8):
+            for b in range(2):
+                K[r, b] += 2 * r + b
+
+    lines = np.array([[0, 1], [1, 2]])
+    vectors = dofs(lines, 3, (2,))
+    B = md.pattern(vectors).matrix(array=family)
+    md.loop(vectors.source, counted, md.INC(B.data, B.dofs))
+    local = np.broadcast_to(np.arange(16.0).reshape(2, 2, 2, 2), (2, 2, 2, 2, 2))
+    made, _ = dense_sum([(lines, lines)], (6, 6), (2, 2), [local])
+    np.testing.assert_array_equal(mb.to_numpy(mb.dense(B.csr)), made)
 
 
-def test_random_patterns(way):
-    """Sets of cells with nothing in places, repeated dofs, empty tables, rows nobody reaches, blocks."""
-    rng = np.random.default_rng(5)
-    for turn in range(60):
-        n, m = rng.integers(1, 12, 2)
-        p, q = rng.choice([1, 1, 2, 3], 2)
-        tables, values = [], []
-        for _ in range(rng.integers(1, 4)):
-            cells, down, across = (
-                rng.integers(0, 6),
-                rng.integers(1, 5),
-                rng.integers(1, 60 if turn % 7 == 0 else 5),
-            )
-            kinds = rng.choice(["i4", "i8", "i2"], 2)
-            rows = rng.integers(-1 if turn % 2 else 0, n, (cells, down)).astype(kinds[0])
-            columns = rng.integers(-1 if turn % 3 else 0, m, (cells, across)).astype(kinds[1])
-            tables.append((rows, columns))
-            values.append(rng.integers(-5, 6, (cells, down, p, across, q)).astype(float))
-        of_rows = [dofs(r, n, (p,) if p > 1 else ()) for r, _ in tables]
-        of_columns = [dofs(c, m, (q,) if q > 1 else ()) for _, c in tables]
-        pattern = md.pattern(of_rows, of_columns)
-        made, stored = dense_sum(tables, pattern.shape, (p, q), values)
-        A = pattern.matrix()
-        flat = np.zeros(pattern.nnz)
-        for slot, (r, c), local in zip(pattern.slots, tables, values, strict=True):
-            assert slot.shape == (len(r), r.shape[1] * p, c.shape[1])
-            hit = slot >= 0
-            blocks = local.reshape(len(r), r.shape[1] * p, c.shape[1], q)
-            np.add.at(flat.reshape(-1, q), slot[hit], blocks[hit])
-        A.data[...] = flat
-        assert np.array_equal(mb.to_numpy(mb.dense(A.csr)), made)
-        known = sp.csr_array((np.ones(pattern.nnz), pattern.indices, pattern.indptr), shape=pattern.shape)
-        known.check_format()
-        assert known.has_canonical_format and np.array_equal(known.toarray() > 0, stored)
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("access", ["INC", "MIN_RW"])
+def test_entries_that_a_kernel_leaves_alone(family, access):
+    """Nothing is added to them, whatever was in the memory where contributions wait to be joined."""
+
+    def some(y):
+        if access == "INC":
+            y[0] += 0
+            y[1] += 1
+        else:
+            y[1] = min(y[1], -1)
+
+    n = 9000 if family is mb.HostArray else 7
+    table = np.stack([np.arange(n), np.arange(n) + 1, (np.arange(n) * 7) % (n + 1)], 1)
+    reached = dofs(table, n + 1)
+    for whole in (False, True):
+        start = np.arange(3.0 if whole else n + 1.0)
+        true = start.copy()
+        at = np.array([1]) if whole else table[:, 1]
+        if access == "INC":
+            np.add.at(true, np.ones(n, int) if whole else at, 1)
+        else:
+            true[at] = np.minimum(true[at], -1)
+        y = family(start)
+        np.full(4 * n, 7.5)  # (memory that is used again)
+        options = {"whole": True} if whole else {"through": reached}
+        md.loop(reached.source, some, getattr(md, access)(y, **options))
+        np.testing.assert_array_equal(mb.to_numpy(y), true)
 
 
 def test_shared_memory():
@@ -222,7 +221,6 @@ def test_mistakes():
     assert not mb.to_numpy(A.data).any() and (mb.to_numpy(b) == 1).all(), "nothing is written"
 
 
-@pytest.mark.skipif(not hasattr(md, "Dofs"), reason="Dofs are not here yet")
 def test_positions_of_a_loop():
     for block in ((), (3,)):
         d = dofs(TRIANGLES, 4, block)

@@ -313,6 +313,10 @@ class Compiled:
         self.source = Source(kernel.name, self.program, self.arguments)
         self.made: dict[Any, Kernel] = {}
 
+    def leaves_some(self, i: int) -> bool:
+        """Does the kernel leave entries of an argument alone, so that it writes nothing of them to a buffer?"""
+        return None in (self.program.outputs[i] or ())
+
     def kernel(self, form: str, *options: Any) -> Kernel:
         """One of the forms, as a kernel."""
         key = form, *options
@@ -356,10 +360,10 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
         )
     plan = compiled(kernel, bound)
     values, parts = [], []
-    for b, a in zip(bound, plan.arguments, strict=True):
+    for i, (b, a) in enumerate(zip(bound, plan.arguments, strict=True)):
         free = atomics and a.scattered and a.intent.combines is not None
         if a.buffered and not free:
-            parts.append(_buffer(family, n, a))
+            parts.append(_buffer(family, n, a, plan.leaves_some(i)))
         if not (a.buffered and not a.intent.gathers) or free:
             values.append(b.array)
     rows = [table.on(family) for table in tables_of(bound)]
@@ -380,10 +384,13 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
                 plan.kernel("gathered", i)[len(inverse[0]), size](b.array, part, n * a.arity, *inverse)
 
 
-def _buffer(family: Any, n: int, a: Any) -> Any:
-    from mirabelle.arraytypes.creation import empty
+def _buffer(family: Any, n: int, a: Any, leaves_some: bool) -> Any:
+    from mirabelle.arraytypes.creation import empty, full
 
-    return empty((n * math.prod(a.shape),), dtype=a.dtype, device=family)
+    shape = (n * math.prod(a.shape),)
+    if leaves_some:
+        return full(shape, a.intent.neutral(a.dtype), dtype=a.dtype, device=family)
+    return empty(shape, dtype=a.dtype, device=family)
 
 
 _JOINED: dict[str, Callable[..., Any]] = {"add": verbs.sum, "minimum": verbs.min, "maximum": verbs.max}

@@ -6,7 +6,9 @@
 >>> pattern
 Pattern(4 x 4, 14 entries)
 >>> A = pattern.matrix()
->>> mb.add_at(A.data, pattern.slot, 1.0)
+>>> def ones(K):
+...     K += 1
+>>> md.loop(md.unit_square(1).points("cell"), ones, md.INC(A.data, A.dofs))
 >>> print(A @ mb.HostArray([1.0, 1.0, 1.0, 1.0]))
 [3. 6. 6. 3.]
 """

@@ -50,13 +50,13 @@ def _run(plan: Compiled, n: int, ranges: int, bound: Sequence[Bound], waiting: d
     kernel = plan.kernel("lanes", frozenset(waiting))
     pairs = list(zip(bound, plan.arguments, strict=True))
     later = {
-        a.name: np.empty(len(waiting[a.name][1]) * math.prod(a.block), a.dtype)
-        for _, a in pairs
+        a.name: _buffer(plan, i, a, (len(waiting[a.name][1]) * math.prod(a.block),))
+        for i, (_, a) in enumerate(pairs)
         if a.name in waiting
     }
     parts = {
-        a.name: np.empty((math.prod(a.shape), n), a.dtype)
-        for _, a in pairs
+        a.name: _buffer(plan, i, a, (math.prod(a.shape), n))
+        for i, (_, a) in enumerate(pairs)
         if a.intent.writes and a.how == "whole"
     }
     edges = np.array([n * i // ranges for i in range(ranges + 1)])
@@ -83,6 +83,13 @@ def _run(plan: Compiled, n: int, ranges: int, bound: Sequence[Bound], waiting: d
             _settle(a, memory[a.name], waiting[a.name][1], later[a.name])
         elif a.name in parts:
             join_whole(b, asarray(parts[a.name]))
+
+
+def _buffer(plan: Compiled, i: int, a: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Memory for contributions: of entries that the kernel leaves alone it has what contributes nothing."""
+    return (
+        np.full(shape, a.intent.neutral(a.dtype), a.dtype) if plan.leaves_some(i) else np.empty(shape, a.dtype)
+    )
 
 
 def _goals(ranges: int, table: Any) -> tuple[Any, Any]:

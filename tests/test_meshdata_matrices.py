@@ -90,6 +90,59 @@ def test_assembly_by_a_loop(family):
     np.testing.assert_array_equal(mb.to_numpy(mb.dense(B.csr)), made)
 
 
+def dense_sum(tables, shape, blocks, values):
+    """What cells add up to, one number after the other."""
+    made = np.zeros(shape)
+    stored = np.zeros(shape, bool)
+    (p, q) = blocks
+    for (rows, columns), local in zip(tables, values, strict=True):
+        for c in range(len(rows)):
+            for i, r in enumerate(rows[c]):
+                for j, s in enumerate(columns[c]):
+                    if r >= 0 and s >= 0:
+                        for a in range(p):
+                            for b in range(q):
+                                made[r * p + a, s * q + b] += local[c, i, a, j, b]
+                                stored[r * p + a, s * q + b] = True
+    return made, stored
+
+
+def test_random_patterns(way):
+    """Sets of cells with nothing in places, repeated dofs, empty tables, rows nobody reaches, blocks."""
+    rng = np.random.default_rng(5)
+    for turn in range(60):
+        n, m = rng.integers(1, 12, 2)
+        p, q = rng.choice([1, 1, 2, 3], 2)
+        tables, values = [], []
+        for _ in range(rng.integers(1, 4)):
+            cells, down, across = (
+                rng.integers(0, 6),
+                rng.integers(1, 5),
+                rng.integers(1, 60 if turn % 7 == 0 else 5),
+            )
+            kinds = rng.choice(["i4", "i8", "i2"], 2)
+            rows = rng.integers(-1 if turn % 2 else 0, n, (cells, down)).astype(kinds[0])
+            columns = rng.integers(-1 if turn % 3 else 0, m, (cells, across)).astype(kinds[1])
+            tables.append((rows, columns))
+            values.append(rng.integers(-5, 6, (cells, down, p, across, q)).astype(float))
+        of_rows = [dofs(r, n, (p,) if p > 1 else ()) for r, _ in tables]
+        of_columns = [dofs(c, m, (q,) if q > 1 else ()) for _, c in tables]
+        pattern = md.pattern(of_rows, of_columns)
+        made, stored = dense_sum(tables, pattern.shape, (p, q), values)
+        A = pattern.matrix()
+        flat = np.zeros(pattern.nnz)
+        for slot, (r, c), local in zip(pattern.slots, tables, values, strict=True):
+            assert slot.shape == (len(r), r.shape[1] * p, c.shape[1])
+            hit = slot >= 0
+            blocks = local.reshape(len(r), r.shape[1] * p, c.shape[1], q)
+            np.add.at(flat.reshape(-1, q), slot[hit], blocks[hit])
+        A.data[...] = flat
+        assert np.array_equal(mb.to_numpy(mb.dense(A.csr)), made)
+        known = sp.csr_array((np.ones(pattern.nnz), pattern.indices, pattern.indptr), shape=pattern.shape)
+        known.check_format()
+        assert known.has_canonical_format and np.array_equal(known.toarray() > 0, stored)
+
+
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("access", ["INC", "MIN_RW"])
 def test_entries_that_a_kernel_leaves_alone(family, access):

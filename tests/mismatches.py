@@ -105,6 +105,16 @@ def barrier_and_object(comm: Any) -> Any:
     return comm.barrier() if comm.rank == 0 else comm.allgather_object(1)
 
 
+def equal_sums_in_other_order(comm: Any) -> Any:
+    """(Only lines tell these apart.)"""
+    x, y = D(np.arange(12.0)), D(np.ones(12))
+    if comm.rank == 0:
+        first = float(mb.sum(x))
+        return first, float(mb.sum(y))
+    second = float(mb.sum(y))
+    return float(mb.sum(x)), second
+
+
 PROGRAMS = [
     other_shape, other_shape_of_as_many, other_dtype, other_dtype_of_one_size, other_reduction,
     other_length_under_a_sum, other_axis, reading_and_reducing, reduction_missing, other_order, other_shift,

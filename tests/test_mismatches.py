@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from mismatches import PROGRAMS, right
+from mismatches import PROGRAMS, equal_sums_in_other_order, right
 from test_mpi import run  # noqa: F401 (a fixture)
 
 import mirabelle as mb
@@ -54,6 +54,13 @@ def test_programs_that_differ_are_an_error_on_all_ranks(program, ranks, checks):
             "other_stencil",
         ):
             assert "Rank 0: " in str(e), str(e)
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_sums_that_only_their_lines_tell_apart_are_found_with_checks(ranks):
+    with mb.settings.changed(check_collectives=True, check_timeout=2.0):
+        for e in fails_on_ranks(ranks, ended(equal_sums_in_other_order)):
+            assert isinstance(e, CommunicationError) and len(LINES.findall(str(e))) == 2, repr(e)
 
 
 @pytest.mark.parametrize("checks", [False, True])

@@ -428,3 +428,11 @@ def test_what_is_refused_is_said_in_a_sentence():
     _bad(TypeError, "varies in extent", lambda: ragged[{"B": [0]}])
     _bad(IndexError, "out of range", lambda: ragged[{"B": 1}])
     assert mb.to_numpy(ragged[{"A": 1}]).shape == (2,) and ragged[{"B": 0}].tree == md.tree(md.Axis("A", 2))
+
+
+def test_cards_show_the_storage_and_the_first_values():
+    shown = md.wrap(P3, mb.arange(16.0))._repr_html_()
+    assert shown.count("<polygon") == 16 and "edge / dof" in shown and "[2. 3. 4. 5. 6. 7. ...]" in shown
+    assert md.wrap(P3, mb.DArray[mb.HostArray](np.arange(16.0)))._repr_html_()
+    large = md.ones(md.tree(md.Axis("a", 30_000))) + 1
+    assert "pending" in large._repr_html_()

@@ -290,3 +290,28 @@ def test_what_is_not_there_is_said_in_a_sentence():
     _bad(ValueError, "no rectangle", lambda: ragged.shape())
     inner = md.tree(md.Axis("a", 2), md.Axis("v", regions={"own": 2, "ghost": 1}))
     _bad(ValueError, "no section", lambda: inner.section())
+
+
+def test_trees_are_printed_with_their_layouts():
+    tree = md.tree(md.Axis("A", 4), md.Axis("B", md.Ragged(["A"], [2, 0, 3, 1])))
+    assert repr(tree).split("\n") == [
+        "AxisTree of 6 entries",
+        "A [4]",
+        "  B [2, 0, 3, 1 over A]  at [0, 2, 2, 5][A] + B",
+    ]
+    assert "numbered" in repr(p3(numbering=NUMBERING)) and repr(md.tree()).startswith("AxisTree of one")
+    assert "stands under A" in repr(md.tree(md.Axis("B", md.Ragged(["A"], [1, 2]))))
+    axis = md.Axis("v", {"x": 40, "<y>": 30}, regions={"x": {"owned": 30, "ghost": 10}})
+    shown = md.tree(axis)._repr_html_()
+    assert shown.count("<polygon") == 70 and "ghost" in shown and "&lt;y&gt;" in shown and "<y>" not in shown
+    many = md.tree(md.Axis("v", 3000), md.Axis("f", {"u": 2, "p": 1}))._repr_html_()
+    assert many.count("<polygon") < 1000 and "9000" in many
+    assert md.tree(md.Axis("v", 0))._repr_html_() and md.tree()._repr_html_()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_trees_are_shown(seed):
+    tree, _ = random_tree(np.random.default_rng(seed), 1 + seed % 4)
+    assert len(repr(tree).split("\n")) > len(tree.leaves) and tree._repr_html_().count("<svg") == (
+        tree.size > 0
+    )

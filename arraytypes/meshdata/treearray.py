@@ -24,11 +24,14 @@ from typing import Any
 
 from mirabelle.arraytypes import creation
 from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.elementwise import build
 from mirabelle.arraytypes.meshdata.treeblocks import view_of_leaf
 from mirabelle.arraytypes.meshdata.treeindex import Selection
 from mirabelle.arraytypes.meshdata.trees import AxisTree
 from mirabelle.arraytypes.structured.base import Structured
+from mirabelle.arraytypes.structured.broadcasting import elementwise
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.ops import Op
 
 
 class TreeArray(Structured):
@@ -84,6 +87,16 @@ class TreeArray(Structured):
 
     def _dense(self) -> Any:
         return self._parts[0]
+
+    @staticmethod
+    def _elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
+        # The rule of equal layouts, at once where there is nothing else to consider.
+        trees = [x._how for x in operands if isinstance(x, TreeArray)]
+        if op.nout == 1 and trees.count(trees[0]) + sum(type(x) in _NUMBERS for x in operands) == len(operands):
+            return over(
+                trees[0], build(op, tuple(x._parts[0] if isinstance(x, TreeArray) else x for x in operands))
+            )
+        return elementwise(op, operands)
 
     def _mapped(self, op: Any, operands: tuple[Any, ...]) -> Any:
         for x in operands:
@@ -169,6 +182,9 @@ class TreeArray(Structured):
     def offset(self, path: Mapping[Any, Any] | None, indices: Mapping[Any, Any]) -> Any:
         """Where entries of a leaf lie: `tree.offset`."""
         return self._how.offset(path, indices)
+
+
+_NUMBERS = frozenset((bool, int, float, complex))
 
 
 def over(tree: AxisTree, flat: Any) -> Any:

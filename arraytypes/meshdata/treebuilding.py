@@ -26,10 +26,11 @@ def tree(*axes: Any) -> AxisTree:
     6*a + 2*b + c
     >>> a = md.Axis("a", {"x": 2, "y": 3})
     >>> print(md.tree(a, {"x": md.Axis("b", 3), "y": md.Axis("c", 2)}))
+    AxisTree of 12 entries
     a: x [2]
-      b [3]
+      b [3]  at 3*a + b
     a: y [3]
-      c [2]
+      c [2]  at 2*a + c + 6
     """
     if len(axes) == 1 and isinstance(axes[0], (list, tuple)):
         axes = tuple(axes[0])

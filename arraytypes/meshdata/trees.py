@@ -320,7 +320,14 @@ class AxisTree:
         return AxisTree, (self.axis, self.children)
 
     def __repr__(self) -> str:
-        return "\n".join(_lines(self)) if self.axis is not None else "(no axis: one entry)"
+        from mirabelle.arraytypes.meshdata.treepictures import text_of
+
+        return text_of(self)
+
+    def _repr_html_(self) -> str:
+        from mirabelle.arraytypes.meshdata.treepictures import html_of
+
+        return html_of(self)
 
 
 UNIT = AxisTree(None)
@@ -371,17 +378,3 @@ def _check_range(c: LaidComponent, at: Mapping[Any, Any]) -> None:
         raise IndexError(
             f"index {wrong} is out of range along {name!r}, which has {end} entries there, from 0."
         )
-
-
-def _lines(tree: AxisTree, indent: str = "") -> Iterator[str]:
-    assert tree.axis is not None
-    axis = tree.axis
-    for c in axis.components:
-        said = str(c.extent) if isinstance(c.extent, int) else repr(c.extent)
-        name = f"{axis.label}" if c.key is None else f"{axis.label}: {c.key}"
-        notes = "".join(f", {r} {n}" for r, n in c.regions)
-        notes += " (numbered)" if axis.numbering is not None else ""
-        yield f"{indent}{name} [{said}{notes}]"
-        child = tree.children.get(c.key)
-        if child is not None:
-            yield from _lines(child, indent + "  ")

@@ -20,6 +20,7 @@ from mirabelle.arraytypes.meshdata.loops import loop
 from mirabelle.arraytypes.meshdata.maps import Map, Target, ragged_rows
 from mirabelle.arraytypes.meshdata.matrices import Matrix, Pattern, dirichlet, pattern
 from mirabelle.arraytypes.meshdata.meshes import Mesh
+from mirabelle.arraytypes.meshdata.meshfiles import physical_groups, read_mesh, read_meshio
 from mirabelle.arraytypes.meshdata.mixedspaces import MixedSpace, mixed
 from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthill_mckee
 from mirabelle.arraytypes.meshdata.output import write_vtk
@@ -84,8 +85,11 @@ __all__ = [
     "ones",
     "partition",
     "pattern",
+    "physical_groups",
     "quadrature",
     "ragged_rows",
+    "read_mesh",
+    "read_meshio",
     "reverse_cuthill_mckee",
     "space",
     "transition",

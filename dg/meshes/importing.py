@@ -1,4 +1,4 @@
-"""Mesh files: what meshio reads, and what gmsh makes of a description of a geometry.
+"""Mesh files: cells of any order from what `mirabelle.meshdata` reads.
 
 Files list the nodes of a cell of high order by its corners, edges, faces and inside, at equal distances; the
 inside of a face or a cell is in turn listed like a smaller one.
@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from functools import cache
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mirabelle import meshdata
 from mirabelle.dg.elements import element
 from mirabelle.dg.meshes.connectivity import DIMS, face_keys, order_of, place_labels
 from mirabelle.dg.meshes.mesh import Mesh
-from mirabelle.dg.optional import optional
 
 CELLS: dict[str, str] = dict(
     zip(("vertex", "line", "triangle", "quad", "tetra", "hexahedron"), DIMS, strict=True)
@@ -45,7 +42,6 @@ FACES = {"tetrahedron": "021 013 032 312", "hexahedron": "0321 0154 0473 1265 23
 # meshio lists cells of order two as VTK does, and higher ones as gmsh does.
 EDGES_2 = EDGES | {"tetrahedron": "01 12 20 03 13 23", "hexahedron": "01 12 23 30 45 56 67 74 04 15 26 37"}
 FACES_2 = FACES | {"hexahedron": "0473 1265 0154 2376 0321 4567"}
-GEOMETRIES = ".geo", ".geo_unrolled", ".step", ".stp", ".brep", ".iges", ".igs"
 
 
 def read_mesh(
@@ -62,47 +58,9 @@ def read_mesh(
     Traceback (most recent call last):
         ...
     FileNotFoundError: There is no mesh file 'wing.msh'. A path begins in the folder that Python was started \
-in, or at the root: `dg.read_mesh("meshes/wing.msh")`.
+in, as "meshes/wing.msh", or at the root.
     """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(
-            f"There is no mesh file {str(path)!r}. A path begins in the folder that Python was started in, or "
-            'at the root: `dg.read_mesh("meshes/wing.msh")`.'
-        )
-    with tempfile.TemporaryDirectory() as folder:
-        file = _make(path, f"{folder}/made.msh", order) if path.suffix.lower() in GEOMETRIES else path
-        meshio = optional("meshio", "Mesh files are read by")
-        try:
-            with redirect_stdout(StringIO()):  # meshio prints empty lines.
-                read = meshio.read(file)
-        except (meshio.ReadError, SystemExit) as error:  # meshio ends the program where no reader fits.
-            raise ValueError(
-                f"meshio cannot read {path.name!r} ({error}). Let gmsh save it as MSH 4.1: "
-                f"`gmsh {path.name} -save -format msh41 -o mesh.msh`."
-            ) from error
-    return _converted(read, path.name, periodic)
-
-
-def _make(path: Path, made: str, order: int | None) -> str:
-    """Let gmsh make the mesh of a geometry."""
-    gmsh = optional("gmsh", f"Meshes of geometries such as {path.name!r} are made by")
-    gmsh.initialize(interruptible=False)
-    try:
-        gmsh.option.setNumber("General.Terminal", 0)
-        gmsh.open(str(path))
-        gmsh.model.mesh.generate(gmsh.model.getDimension())
-        if order is not None:
-            gmsh.model.mesh.setOrder(order)
-        gmsh.model.mesh.renumberNodes()
-        gmsh.write(made)
-    except Exception as error:
-        raise ValueError(
-            f"gmsh cannot make a mesh of {path.name!r}: {error}. Look at it there: `gmsh {path.name}`."
-        ) from error
-    finally:
-        gmsh.finalize()
-    return made
+    return _converted(meshdata.read_meshio(path, order), Path(path).name, periodic)
 
 
 def _converted(file: Any, name: str, periodic: Sequence[tuple[str, str]]) -> Mesh:
@@ -137,7 +95,9 @@ def _converted(file: Any, name: str, periodic: Sequence[tuple[str, str]]) -> Mes
     if (np.linalg.det(slopes) < 0).all():  # All are numbered against our sense of rotation: seen in a mirror.
         listed = listed[:, ::-1] if dims > 1 else -listed
     corners = np.abs(listed[:, None] - element(cell, 1).vertices).max(2).argmin(0)
-    parts = _boundaries(file, blocks, dims)
+    groups = meshdata.physical_groups(file).items()
+    faces = {group: [nodes.T for dim, nodes in found if dim == dims - 1] for group, found in groups}
+    parts = {group: np.concatenate(found, axis=1) for group, found in faces.items() if found}
     if unknown := {side for pair in periodic for side in pair} - set(parts):
         raise ValueError(
             f"{name!r} has no boundaries {sorted(unknown)} that could be periodic; it has {sorted(parts)}. "
@@ -188,24 +148,6 @@ def listed_nodes(cell: str, order: int) -> np.ndarray:
         return nodes(cell, less, middle + (corners - middle) * less / order)
 
     return nodes(cell, order, np.array(CORNERS[cell], dtype=float))
-
-
-def _boundaries(file: Any, blocks: list[tuple[int, str, np.ndarray]], dims: int) -> dict[str, np.ndarray]:
-    """The vertices of the faces of each named part of the boundary, (vertices of a face, n)."""
-    names = {(int(tag), int(dim)): name for name, (tag, dim) in file.field_data.items()}
-    parts: dict[str, list[np.ndarray]] = {}
-    for number, (d, cell, data) in enumerate(blocks):
-        if d != dims - 1:
-            continue
-        sets = {name: found[number] for name, found in file.cell_sets.items() if not name.startswith("gmsh:")}
-        if (tags := file.cell_data.get("gmsh:physical")) is not None:
-            for tag in set(tags[number].tolist()) - {0}:
-                sets[names.get((tag, dims - 1), str(tag))] = np.flatnonzero(tags[number] == tag)
-        for name, members in sets.items():
-            if members is not None and len(members):
-                faces = data[np.asarray(members, dtype=np.int64), : len(CORNERS[cell])]
-                parts.setdefault(name, []).append(faces.T)
-    return {name: np.concatenate(found, axis=1) for name, found in parts.items()}
 
 
 def _link(points: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:

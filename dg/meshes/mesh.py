@@ -14,8 +14,8 @@ import numpy as np
 from mirabelle.dg.elements import element
 from mirabelle.dg.meshes import connectivity, drawing
 from mirabelle.dg.meshes.connectivity import DIMS, face_vertices
-from mirabelle.dg.meshes.ordering import hilbert_order
 from mirabelle.dg.meshes.quality import Quality, determinant, quality
+from mirabelle.meshdata import hilbert_order
 
 CHUNK = 2**15  # cells at once, where intermediate results are larger than the mesh
 ARRAYS = "cells", "coordinates", "neighbour_cells", "neighbour_faces", "orientations"
@@ -273,7 +273,7 @@ them, e.g. boundary_conditions={"x_pos": dg.SlipWall()}.
         >>> bool(near(mesh.reordered()) < 10 < 1000 < near(mesh))
         True
         """
-        return self.renumbered(hilbert_order(self.vertices.mean(1)))
+        return self.renumbered(hilbert_order(self.vertices.mean(1).T))
 
     def quality(self) -> Quality:
         """Volumes, aspect ratios, skewness and the Jacobians' ratios of the cells, as a report; see `Quality`.

@@ -31,6 +31,7 @@ from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.spaces import Space, space
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, full, ones, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
+from mirabelle.arraytypes.meshdata.treeforests import part_forest, tree_forest
 from mirabelle.arraytypes.meshdata.treeindex import Region, Selection
 from mirabelle.arraytypes.meshdata.trees import AxisTree
 from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells
@@ -83,6 +84,7 @@ __all__ = [
     "loop",
     "mixed",
     "ones",
+    "part_forest",
     "partition",
     "pattern",
     "physical_groups",
@@ -94,6 +96,7 @@ __all__ = [
     "space",
     "transition",
     "tree",
+    "tree_forest",
     "unit_cube",
     "unit_square",
     "vtk_nodes",

@@ -26,15 +26,26 @@ def test_on_threads(check, ranks):
 
 @pytest.mark.skipif("MIRABELLE_TEST_RANKS" in os.environ, reason="has ranks of its own")
 @pytest.mark.skipif(missing() is not None, reason=f"needs MPI: {missing()}")
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_on_processes(ranks):
-    ended = run(ranks, str(PROGRAM), cuda="simulated")
+@pytest.mark.parametrize(("ranks", "cards"), [(2, "simulated"), (3, "auto")])
+def test_on_processes(ranks, cards):
+    ended = run(ranks, str(PROGRAM), cuda=cards)
     assert ended.returncode == 0, ended.stdout
     assert ended.stdout.count(f"fine: {len(CHECKS)} checks") == ranks, ended.stdout
 
 
 @pytest.mark.parametrize(
-    "name", ["StarForest", "UnderWay", "Ghosted", "GhostAccess", "begin_access", "transition", "classify"]
+    "name",
+    [
+        "StarForest",
+        "UnderWay",
+        "Ghosted",
+        "GhostAccess",
+        "begin_access",
+        "transition",
+        "classify",
+        "tree_forest",
+        "part_forest",
+    ],
 )
 def test_examples(name):
     for test in doctest.DocTestFinder().find(getattr(md, name), name, globs={}):

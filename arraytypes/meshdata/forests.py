@@ -106,8 +106,8 @@ class StarForest:
         self.leaves, self.owners, self.roots = (
             _frozen(x[order]) for x in (found.leaves, found.owners, found.roots)
         )
-        mine = _by_rank(self.owners, self.leaves)
-        wanted = swapped(comm, _by_rank(self.owners, np.stack([self.roots, self.leaves], axis=1)), 2)
+        mine = by_rank(self.owners, self.leaves)
+        wanted = swapped(comm, by_rank(self.owners, np.stack([self.roots, self.leaves], axis=1)), 2)
         on_all(comm, lambda: checked_roots(self, wanted))
         asked = {r: links[:, 0].astype(np.intp) for r, links in wanted.items()}
         name = comm.bcast_object(_new_name() if comm.rank == 0 else None)
@@ -133,7 +133,7 @@ class StarForest:
         order = np.argsort(found, kind="stable")
         away = np.flatnonzero(ranks != comm.rank)
         away = away[np.argsort(ranks[away], kind="stable")]
-        asked = swapped(comm, _by_rank(ranks[away], found[away][:, None]), 1)
+        asked = swapped(comm, by_rank(ranks[away], found[away][:, None]), 1)
         on_all(comm, lambda: check_held(comm, found, ranks, order, asked))
         _check_owners(comm, found[ranks == comm.rank])
         answers = {}
@@ -389,7 +389,7 @@ def swapped(comm: Communicator, rows: Mapping[int, np.ndarray], columns: int) ->
     return came
 
 
-def _by_rank(ranks: np.ndarray, values: np.ndarray) -> dict[int, np.ndarray]:
+def by_rank(ranks: np.ndarray, values: np.ndarray) -> dict[int, np.ndarray]:
     """Values by rank, where those of one rank stand together."""
     found, starts = np.unique(ranks, return_index=True)
     ends = [*starts[1:], len(ranks)][: len(found)]
@@ -405,7 +405,7 @@ def _check_owners(comm: Communicator, owned: np.ndarray) -> None:
     # Else each number is shown to the rank that it belongs to by its remainder.
     by = owned % comm.size
     order = np.argsort(by, kind="stable")
-    shown = swapped(comm, _by_rank(by[order], owned[order][:, None]), 1)
+    shown = swapped(comm, by_rank(by[order], owned[order][:, None]), 1)
     on_all(comm, lambda: check_single({r: rows[:, 0] for r, rows in shown.items()}))
 
 

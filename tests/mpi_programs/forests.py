@@ -75,7 +75,7 @@ def places(comm):
 
 def random_forests(comm):
     rng = np.random.default_rng(comm.size)
-    for trial in range(12):
+    for trial in range(8):
         world = World(rng, comm.size, (9, 4, 0, 1, 60)[trial % 5])
         forest = md.StarForest.from_owners(world.numbers[comm.rank], world.owners[comm.rank], comm=comm)
         wanted = [(i, o, root) for r, i, o, root in world.links() if r == comm.rank]
@@ -386,7 +386,7 @@ def accesses_at_random(comm):
     """Whatever is done to an array with ghosts, what is read is what one process would read."""
     rng = np.random.default_rng(11 + comm.size)
     me = comm.rank
-    for trial in range(25):
+    for trial in range(12):
         world = World(rng, comm.size, int(rng.integers(1, 12)))
         forest = md.StarForest.from_owners(world.numbers[me], world.owners[me], comm=comm)
         wide = trial % 3 == 2
@@ -507,6 +507,97 @@ def loops_overlap(comm):
     assert (x.data_ro() == 0).all()
 
 
+# Meshes
+
+
+def act(u, y):
+    for i in range(6):
+        for j in range(6):
+            y[i] += (1.5 + i) * (j - 2.25) * u[j]
+
+
+def loops_over_parts(comm):
+    """A loop of all processes over their cells gives what it gives on one."""
+    whole = md.unit_square(4)
+    owner = md.partition(whole, comm.size, method="hilbert")
+    V = md.space(whole, "P", 2)
+
+    def f(x):
+        return np.sin(3 * x[..., 0]) + x[..., 1]
+
+    u, y = V.interpolate(f), V.zeros()
+    md.loop(whole.points("cell"), act, md.READ(u, V.dofs), md.INC(y, V.dofs))
+    md.loop(whole.points("cell"), act, md.READ(u, V.dofs), md.INC(y, V.dofs))
+    wanted = mb.to_numpy(y.parent)
+    for overlap in (0, 1):
+        part = whole.part(owner, comm.rank, overlap=overlap)
+        cells = part.owned_points()
+        W = md.space(part.mesh, "P", 2)
+        forest = md.part_forest(part, W.tree, comm=comm)
+        classes = md.classify(W.dofs.table[cells.indices], forest)
+        assert sum(map(len, (classes.core, classes.root, classes.leaf))) == len(cells)
+        u, y = md.Ghosted(W.interpolate(f), forest, valid=False), md.Ghosted(W.zeros(), forest)
+        u.array[forest.leaves] = 1e9  # (what stands in ghosts before they hold)
+        for _ in range(2):
+            with md.begin_access([(u, md.READ, classes.touched), (y, md.INC, classes.touched)]) as access:
+                for arrived, which in (
+                    (None, classes.core),
+                    (access.roots, classes.root),
+                    (access.end, classes.leaf),
+                ):
+                    if arrived is not None:
+                        arrived()
+                    some = part.mesh.points("cell").subset(cells.indices[which])
+                    md.loop(some, act, md.READ(u.array, W.dofs), md.INC(y.array, W.dofs))
+        with mb.count() as c:
+            found = mb.to_numpy(y.data_ro().parent)
+        up, down = forest._up, forest._down
+        sent = [r for route in (up, down) for r in route.outgoing]
+        assert (c.messages, c.bytes_sent) == (len(sent), 8 * (len(up.index) + len(down.index)))
+        there = V.positions(V.tree, {}, {})
+        for kind, at in W.positions(W.tree, {}, {}).items():
+            numbers = part.numbers(kind)
+            np.testing.assert_allclose(found[at], wanted[there[kind][numbers]], rtol=1e-12, atol=1e-12)
+
+
+def trees_over_parts(comm):
+    """Entries of any tree over a mesh: ragged, under fields, interleaved, with regions, in each rank's "
+    "own layout."""
+    whole = md.unit_square(3)
+    owner = md.partition(whole, comm.size, method="hilbert")
+    for overlap in (0, 1, 2):
+        part = whole.part(owner, comm.rank, overlap=overlap)
+        m = part.mesh.axis
+        vertices = part.numbers("vertex")
+        field = md.Axis("field", {"u": 1, "p": 1})
+        trees = [
+            md.tree(m, {"edge": md.Axis("dof", 2), "vertex": md.Axis("dof", 1)}),
+            md.tree(field, {"u": md.tree(m, {"vertex": md.Axis("dim", 2)}), "p": m}),
+            md.tree(m, {"vertex": md.tree(field, {"u": md.Axis("dim", 2)}), "edge": md.tree(field)}),
+            md.tree(md.Axis("dim", 2), m),
+            md.tree(md.Axis("mesh", len(vertices)), md.Axis("own", (vertices % 3).tolist())),
+        ]
+        for k, tree in enumerate(trees):
+            if k < 4:
+                forest = md.part_forest(part, tree, comm=comm)
+            else:
+                forest = md.tree_forest(tree, {None: md.part_forest(part, "vertex", comm=comm)}, "mesh")
+            # What each entry is, told by numbers of the whole mesh.
+            x = np.zeros(tree.size)
+            is_copy = np.zeros(tree.size, bool)
+            for n, path in enumerate(tree.leaves):
+                at = tree.domain(path).indices
+                kind = path["mesh"] or "vertex"
+                number = part.numbers(kind)[at["mesh"]]
+                rest = sum(7 * (1 + i) for name, i in at.items() if name != "mesh")
+                x[tree.offsets(path)] = 1000 * n + 20 * number + rest / 100
+                is_copy[tree.offsets(path)] = at["mesh"] >= part.owned(kind)
+            assert np.array_equal(np.sort(forest.leaves), np.flatnonzero(is_copy))
+            got = np.where(is_copy, -1.0, x)
+            forest.bcast(got)
+            assert np.array_equal(got, x), k
+
+
 # Bad input
 
 
@@ -589,6 +680,7 @@ def refused(comm):
 CHECKS = {f.__name__: f for f in (
     random_forests, sums_are_in_the_order_of_ranks, several_under_way, other_forests, refused, example_20,
     example_21, example_22, example_23, accesses_at_random, loops_overlap,
+    loops_over_parts, trees_over_parts,
 )}  # fmt: skip
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
 from mirabelle.arraytypes.meshdata.entityclasses import EntityClasses, classify
+from mirabelle.arraytypes.meshdata.extrusion import extruded
 from mirabelle.arraytypes.meshdata.forests import StarForest, UnderWay
 from mirabelle.arraytypes.meshdata.generators import interval, unit_cube, unit_square
 from mirabelle.arraytypes.meshdata.ghosts import GhostAccess, Ghosted, begin_access
@@ -77,6 +78,7 @@ __all__ = [
     "dirichlet",
     "dofs",
     "element",
+    "extruded",
     "full",
     "hilbert_order",
     "interval",

@@ -363,3 +363,34 @@ def test_meshes_without_cells():
     empty = md.Mesh(np.zeros((0, 3)), np.zeros((0, 4), int)).check()
     assert repr(empty) == "Mesh(0 tetrahedra, 0 faces, 0 edges, 0 vertices in 3 dimensions)"
     assert empty.renumbered("hilbert") == empty and empty.volumes().size == 0
+
+
+@pytest.mark.parametrize("name", ["interval", "triangle", "quadrilateral", "mixed square"])
+def test_extruded(name):
+    base = MESHES[name]()
+    for c in (*base.components(base.dim), *base.facets):
+        base.markers[f"some {c}"] = base.points(c).subset([1] if base.points(c).size > 1 else [0])
+    z = [0.0, 0.5, 2.0]
+    mesh = md.extruded(base, z).check()
+    flat = sum(base.volumes(c).sum() for c in base.components(base.dim))
+    assert abs(sum(mesh.volumes(c).sum() for c in mesh.components(mesh.dim)) - 2 * flat) < 1e-12
+    n = len(base.coordinates)
+    for table in mesh.cells.values():
+        assert np.array_equal(table[: len(table) // 2] + n, table[len(table) // 2 :])
+    for marker, height in (("bottom", 0), ("top", 2)):
+        found = {k: v for k, v in mesh.markers.items() if k.startswith(marker)}
+        assert sum(map(len, found.values())) == sum(map(len, base.cells.values()))
+        assert all((mesh.midpoints(s.points.name)[s.indices, -1] == height).all() for s in found.values())
+    for marker, subset in base.markers.items():
+        middle, high = base.midpoints(subset.points.name)[subset.indices], mesh.markers[marker]
+        at = mesh.midpoints(high.points.name)[high.indices]
+        assert (
+            len(at) == 2 * len(subset) and np.allclose(at[:, :-1], middle) and sorted(at[:, -1]) == [0.25, 1.25]
+        )
+
+
+def test_extruded_bad_input():
+    with pytest.raises(ValueError, match="rising heights"):
+        md.extruded(M, [1.0, 0.0])
+    with pytest.raises(ValueError, match="on a line or in a plane"):
+        md.extruded(md.unit_cube(1), [0.0, 1.0])

@@ -11,6 +11,7 @@ import pytest
 from children import answer
 
 import mirabelle as mb
+from mirabelle import meshdata as md
 from mirabelle.arraytypes.structured import fallback
 from mirabelle.backends.partners import PARTNERS
 
@@ -25,7 +26,7 @@ ALLOWED = {
 }
 OPTIONAL = {
     "autoray", "cloudpickle", "cupy", "dask", "einops", "gmsh", "h5py", "jax", "matplotlib", "meshio", "mpi4py",
-    "rich", "scipy", "xarray", "zarr",
+    "pymetis", "rich", "scipy", "xarray", "zarr",
 }  # fmt: skip
 FORMATS = {"h5py", "zarr"}  # what files are written with, from any place
 
@@ -149,6 +150,7 @@ def public():
 
 
 PUBLIC = dict(public())
+MESHDATA = {f"md.{name}": getattr(md, name) for name in md.__all__}
 
 
 def modules():
@@ -170,9 +172,9 @@ def modules():
 MODULES = {m.__name__: m for m in [mb, *modules()]}
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", [*PUBLIC, *MESHDATA])
 def test_everything_public_has_a_docstring(name):
-    doc = inspect.getdoc(PUBLIC[name])
+    doc = inspect.getdoc({**PUBLIC, **MESHDATA}[name])
     assert doc and len(doc) > 2, name
 
 
@@ -203,6 +205,9 @@ def examples():
                 found[test.name] = test
         elif thing.__doc__:
             found[f"mb.{name}"] = parser.get_doctest(thing.__doc__, {"mb": mb}, f"mb.{name}", None, 0)
+    for name, thing in MESHDATA.items():  # (Classes say that their module is `mirabelle.meshdata`.)
+        if inspect.isclass(thing):
+            found.update((test.name, test) for test in finder.find(thing, name, globs={}))
     for name, module in MODULES.items():
         for test in finder.find(module, name, module):
             found.setdefault(test.name, test)

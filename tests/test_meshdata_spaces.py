@@ -283,6 +283,70 @@ def test_poisson_on_the_unit_square(degree):
     assert float(middle) == pytest.approx(0.0736713, abs=[2e-3, 2e-5, 2e-6, 2e-7][degree - 1])
 
 
+def laplacian(V):
+    """The local action of -Δ, written for any element of triangles, and its matrices."""
+    at, w = md.quadrature("triangle", 2 * V.element.degree - 2)
+    slopes = V.element.tabulate(at, derivatives=1)
+
+    def action(u, x, y):
+        J = np.array([[x[1, 0] - x[0, 0], x[2, 0] - x[0, 0]], [x[1, 1] - x[0, 1], x[2, 1] - x[0, 1]]])
+        inverse, size = np.linalg.inv(J), np.abs(np.linalg.det(J))
+        for q in range(len(w)):
+            g = slopes[q] @ inverse
+            y += g @ (w[q] * size * (u @ g))
+
+    J = V.cells.jacobians(np.arange(len(V.dofs.table)), np.zeros((len(V.dofs.table), 2)))
+    G = np.einsum("nri,qkr->nqki", np.linalg.inv(J), slopes)
+    return action, np.einsum("q,n,nqki,nqli->nkl", w, np.abs(np.linalg.det(J)), G, G)
+
+
+@pytest.mark.parametrize("array", [mb.HostArray, mb.RefArray])
+def test_loops_run_over_the_degrees_of_freedom(array):
+    mesh = scrambled("triangle", n=3)
+    V = md.space(mesh, "P", 2)
+    action, K = laplacian(V)
+    u, y = V.interpolate(lambda x: np.sin(3 * x[..., 0]) * x[..., 1], array=array), V.zeros(array)
+    cells = mesh.points("cell")
+    corners = md.Dofs(cells, mesh.closure("cell", "vertex").target().table, len(mesh.coordinates), block=(2,))
+    md.loop(cells, action, md.READ(u, V.dofs), md.READ(array(mesh.coordinates), corners), md.INC(y, V.dofs))
+    local = np.einsum("nkl,nl->nk", K, mb.to_numpy(u.parent)[V.dofs.table])
+    wanted = np.bincount(V.dofs.table.ravel(), local.ravel(), V.tree.size)
+    assert np.abs(mb.to_numpy(y.parent) - wanted).max() < 1e-12
+
+
+def test_a_loop_sees_no_difference_between_interleaved_and_concatenated():
+    """Divergence and gradient of Taylor-Hood elements: the same bits, whatever the storage."""
+    mesh = scrambled("triangle", n=2, seed=5)
+    V, Q = md.space(mesh, "P", 2, components=2), md.space(mesh, "P", 1)
+    at, (w,) = md.quadrature("triangle", 1)
+    slopes, phi = V.element.tabulate(at, derivatives=1)[0], Q.element.tabulate(at)[0]
+
+    def action(u, x, y):
+        J = np.array([[x[1, 0] - x[0, 0], x[2, 0] - x[0, 0]], [x[1, 1] - x[0, 1], x[2, 1] - x[0, 1]]])
+        g, size = slopes @ np.linalg.inv(J), w * np.abs(np.linalg.det(J))
+        p = size * (phi @ u[12:])
+        for k in range(6):
+            for d in range(2):
+                y[2 * k + d] -= g[k, d] * p
+                y[12] -= size * phi[0] * g[k, d] * u[2 * k + d]
+
+    cells, found = mesh.points("cell"), []
+    corners = md.Dofs(cells, mesh.closure("cell", "vertex").target().table, len(mesh.coordinates), block=(2,))
+    for interleaved in (False, True):
+        W = md.mixed(V, Q, interleaved=interleaved)
+        v, y = W.interpolate(lambda x: np.cos(x), lambda x: x[..., 0] ** 2), W.zeros()
+        md.loop(
+            cells,
+            action,
+            md.READ(v, W.dofs),
+            md.READ(mb.HostArray(mesh.coordinates), corners),
+            md.INC(y, W.dofs),
+        )
+        found.append([mb.to_numpy(part.parent) for part in W.split(y)])
+    for one, other in zip(*found):
+        assert np.abs(one).max() > 0.01 and np.array_equal(one, other)
+
+
 def test_files(tmp_path):
     from test_meshdata_vtk import arrays
 

@@ -60,7 +60,7 @@ class CellGeometry:
         """Do points of the reference cell lie in it?"""
         A, b = self.element.cell.barycentric()
         within = (at @ A.T + b >= -SLACK) & (at @ A.T + b <= 1 + SLACK)
-        return within.all(axis=-1)
+        return np.asarray(within.all(axis=-1))
 
 
 class PointLocator:
@@ -87,15 +87,17 @@ class PointLocator:
         side = (extent.prod() / max(n, 1)) ** (1 / space)
         self.shape = np.clip(np.ceil(extent / side), 1, 4096).astype(np.int64)
         self.width = extent / self.shape
-        first, last = self._bucket(lows), self._bucket(highs)
+        first: np.ndarray = self._bucket(lows)
+        last: np.ndarray = self._bucket(highs)
         spans = last - first + 1
         pairs = spans.prod(axis=1)
         owner = np.repeat(np.arange(n), pairs)
         within = np.arange(pairs.sum()) - np.repeat(np.cumsum(pairs) - pairs, pairs)
         at = np.empty((len(owner), space), dtype=np.int64)
         for axis in reversed(range(space)):
-            within, at[:, axis] = np.divmod(within, spans[owner, axis])
-        buckets = np.ravel_multi_index(tuple((first[owner] + at).T), tuple(self.shape))
+            at[:, axis] = within % spans[owner, axis]
+            within = within // spans[owner, axis]
+        buckets: np.ndarray = np.ravel_multi_index(tuple((first[owner] + at).T), tuple(self.shape))
         order = np.argsort(buckets, kind="stable")  # within a bucket, cells ascend
         self.cells = owner[order]
         self.starts = np.searchsorted(buckets[order], np.arange(int(self.shape.prod()) + 1))

@@ -85,7 +85,7 @@ def reference_cell(shape: str) -> ReferenceCell:
             f"There is no reference cell {shape!r}. Cells are {', '.join(list(FACTORS)[1:-1])} or prism."
         )
     n, dim = len(CORNERS[shape]), sum(map(len, FACTORS[shape]))
-    entities = {"vertex": tuple((v,) for v in range(n))}
+    entities: dict[str, tuple[Vertices, ...]] = {"vertex": tuple((v,) for v in range(n))}
     for name, table in (("edge", EDGES), ("face", FACES)):
         if shape in table:
             entities[name] = table[shape]

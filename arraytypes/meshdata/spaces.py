@@ -294,7 +294,7 @@ def restricted(axis: Axis, kinds: list[str]) -> Axis:
     regions = {key: of for key, of in axis.regions.items() if key in kinds}
     numbering = axis.numbering
     if numbering is not None:
-        kept = np.concatenate([np.full(n, key in kinds) for key, n in axis.extents.items()])
+        kept = np.repeat([key in kinds for key in axis.extents], [int(n) for n in axis.extents.values()])  # type: ignore[arg-type]
         numbering = (np.cumsum(kept) - 1)[numbering[kept[numbering]]]
     return Axis(axis.label, extents, numbering=numbering, regions=regions or None)
 

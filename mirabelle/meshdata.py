@@ -27,6 +27,7 @@ from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthi
 from mirabelle.arraytypes.meshdata.output import write_vtk
 from mirabelle.arraytypes.meshdata.parting import Part
 from mirabelle.arraytypes.meshdata.partition import partition
+from mirabelle.arraytypes.meshdata.petsc import from_petsc, read_petsc, to_petsc, write_petsc
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.spaces import Space, space
@@ -79,6 +80,7 @@ __all__ = [
     "dofs",
     "element",
     "extruded",
+    "from_petsc",
     "full",
     "hilbert_order",
     "interval",
@@ -94,8 +96,10 @@ __all__ = [
     "ragged_rows",
     "read_mesh",
     "read_meshio",
+    "read_petsc",
     "reverse_cuthill_mckee",
     "space",
+    "to_petsc",
     "transition",
     "tree",
     "tree_forest",
@@ -103,6 +107,7 @@ __all__ = [
     "unit_square",
     "vtk_nodes",
     "wrap",
+    "write_petsc",
     "write_vtk",
     "write_vtk_cells",
     "zeros",

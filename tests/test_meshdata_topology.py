@@ -394,3 +394,27 @@ def test_extruded_bad_input():
         md.extruded(M, [1.0, 0.0])
     with pytest.raises(ValueError, match="on a line or in a plane"):
         md.extruded(md.unit_cube(1), [0.0, 1.0])
+
+
+def test_to_show_a_large_mesh_nothing_is_sought():
+    mesh = md.unit_square(300)
+    assert repr(mesh) == "Mesh(180000 triangles, 90601 vertices in 2 dimensions)"
+    assert "not counted yet" in mesh._repr_html_() and not mesh.topology._found
+    assert mesh.axis_of("vertex", "cell").extents == {"cell": 180000, "vertex": 90601}
+    assert not mesh.topology._found and mesh.points("edge").size == 270600 and "270600 edges" in repr(mesh)
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_random_triangulations(dim):
+    spatial = pytest.importorskip("scipy.spatial")
+    for seed in range(3):
+        x = np.random.default_rng(seed).random((12 * dim, dim))
+        cells = spatial.Delaunay(x).simplices
+        mesh = md.Mesh(x, cells, inverted="flip").check()
+        hull = spatial.ConvexHull(x)
+        assert {frozenset(f) for f in hull.simplices.tolist()} == {
+            s for i, s in enumerate(sets(mesh, mesh.facets[0])) if i in set(mesh.exterior().indices.tolist())
+        }
+        assert abs(mesh.volumes().sum() - hull.volume) < 1e-12
+        counts = [mesh.points(mesh.components(d)[0]).size for d in range(dim + 1)]
+        assert sum((-1) ** d * n for d, n in enumerate(counts)) == 1

@@ -135,12 +135,22 @@ class Mesh:
         vertices.
 
         >>> from mirabelle import meshdata as md
-        >>> md.tree(md.unit_square(1).axis).size  # doctest: +SKIP
+        >>> md.tree(md.unit_square(1).axis).size
         11
+        """
+        return self.axis_of(*self.topology.shapes)
+
+    def axis_of(self, *components: str) -> Any:
+        """The axis of some components, in the order of the mesh; others are not even counted.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).axis_of("vertex", "edge")
+        Axis('mesh', {'edge': 5, 'vertex': 4})
         """
         from mirabelle.arraytypes.meshdata.axes import Axis
 
-        sizes, owned = {c: self.topology.size(c) for c in self.topology.shapes}, self.topology.owned
+        wanted, owned = {self._known(c) for c in components}, self.topology.owned
+        sizes = {c: self.topology.size(c) for c in self.topology.shapes if c in wanted}
         if owned is None:
             return Axis("mesh", sizes)
         return Axis(
@@ -345,12 +355,13 @@ class Mesh:
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        known = [(len(t), s, s) for s, t in self.cells.items()]
+        known = [(len(t), s) for s, t in self.cells.items()]
         for dim in reversed(range(1, self.dim)):
             for name in self.components(dim):
                 what = f"{name} faces" if len(self.components(dim)) > 1 else f"{name}s"
-                known.append((self.topology.size(name), what, name))
-        parts = [_many(n, what) for n, what, _ in known] + [_many(len(self.coordinates), "vertex")]
+                if self.topology.known(name):
+                    known.append((self.topology.size(name), what))
+        parts = [_many(n, what) for n, what in known] + [_many(len(self.coordinates), "vertex")]
         where = self.coordinates.shape[1]
         return f"Mesh({', '.join(parts)} in {where} dimension{'s' if where > 1 else ''})"
 

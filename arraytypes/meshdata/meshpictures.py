@@ -22,7 +22,7 @@ def html(mesh: Mesh) -> str:
     """
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{escape(shape) if shape != name else ''}</td>"
-        f"<td style='text-align:right'>{mesh.points(name).size:,}</td></tr>"
+        f"<td style='text-align:right'>{_count(mesh, name)}</td></tr>"
         for name, shape in mesh.shapes.items()
     )
     more = "".join(
@@ -34,9 +34,15 @@ def html(mesh: Mesh) -> str:
     return f"<div>Mesh in {mesh.coordinates.shape[1]}D{table}{picture(mesh)}</div>"
 
 
+def _count(mesh: Mesh, name: str) -> str:
+    return f"{mesh.points(name).size:,}" if mesh.topology.known(name) else "not counted yet"
+
+
 def picture(mesh: Mesh) -> str:
     """The edges of a small mesh in the plane, as SVG; nothing of others."""
-    if mesh.coordinates.shape[1] != 2 or mesh.dim != 2 or not 0 < mesh.points("edge").size <= SHOWN:
+    if mesh.coordinates.shape[1] != 2 or mesh.dim != 2 or not mesh.topology.known("edge"):
+        return ""
+    if not 0 < mesh.points("edge").size <= SHOWN:
         return ""
     x = mesh.coordinates - mesh.coordinates.min(axis=0)
     size = max(float(x.max()), 1e-300)

@@ -15,6 +15,7 @@ from mirabelle.arraytypes.meshdata.points import Points
 from mirabelle.arraytypes.meshdata.shapes import Shape, named
 
 NAMES = ("vertex", "edge", "face", "cell")
+SMALL = 100_000  # cells: to show a mesh of more, no edges and faces are found
 
 
 class Topology:
@@ -88,6 +89,11 @@ class Topology:
         """How many points a component has."""
         shape = self.shapes[component]
         return self.vertices if shape is None else len(self.entity_vertices(shape.dim, shape.name))
+
+    def known(self, component: str) -> bool:
+        """Whether the number of points of a component is known, or found at once as the mesh is small."""
+        few = sum(map(len, self.cells.values())) <= SMALL
+        return few or self.dim_of(component) in (0, self.dim, *self._found)
 
     def points(self, component: str) -> Points:
         """The points of a component."""

@@ -50,6 +50,7 @@ def test_elementwise_operations_stay_over_the_tree(kind):
     assert isinstance(x.astype(np.float32), md.TreeArray) and x.astype("f4").dtype == np.float32
     assert isinstance(mb.zeros_like(x), md.TreeArray) and isinstance(mb.copy(x), md.TreeArray)
     quotient, rest = mb.divmod(x, y)
+    assert isinstance(quotient, md.TreeArray) and isinstance(rest, md.TreeArray)
     np.testing.assert_array_equal(mb.to_numpy(quotient * y + rest), a)
 
 

@@ -169,7 +169,7 @@ class Axis:
                 f"The axis {self.label!r} has a numbering and entries whose number varies; a numbering needs "
                 "numbers of entries that are the same everywhere."
             )
-        n = sum(int(c.extent) for c in self.components)  # type: ignore[arg-type]
+        n = sum(c.extent for c in self.components if isinstance(c.extent, int))
         given = np.asarray(numbering)
         order = given.astype(np.int64) if given.dtype.kind in "iu" or not given.size else None
         if order is None or order.ndim != 1 or order.size != n or (np.sort(order) != np.arange(n)).any():
@@ -275,7 +275,7 @@ def _regions_by_component(label: Any, keys: tuple[Any, ...], regions: Any) -> di
             f"The axis {label!r} has several components, so say which of them is divided: "
             f"regions={{{keys[0]!r}: {{'owned': ..., 'ghost': ...}}}}."
         )
-    return {keys[0]: dict(regions)}
+    return {k: dict(regions) for k in keys}
 
 
 def _sum_of_regions(label: Any, regions: Any) -> Any:

@@ -40,7 +40,9 @@ class Domain:
 
     @cached_property
     def axes(self) -> tuple[tuple[Any, Expression], ...]:
-        return () if self.outer is None else (*self.outer.axes, (self.label, self.extent))
+        if self.outer is None or self.extent is None:
+            return ()
+        return (*self.outer.axes, (self.label, self.extent))
 
     @cached_property
     def counts(self) -> np.ndarray:

@@ -143,7 +143,8 @@ def narrow(values: Any) -> np.ndarray:
 
 def plus(*given: Expression | int) -> Expression:
     """The sum, with equal terms taken together."""
-    constant, found = 0, {}
+    constant = 0
+    found: dict[Expression, int] = {}
     for e in given:
         for factor, rest in _parts(e):
             if rest is None:

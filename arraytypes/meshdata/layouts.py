@@ -111,7 +111,7 @@ def extent_of(label: Any, extent: int | Ragged, above: Above) -> Expression:
 
 
 def _check_nesting(label: Any, extent: Ragged, domain: Domain) -> None:
-    levels = []
+    levels: list[Domain] = []
     while domain.outer is not None:
         levels.insert(0, domain)
         domain = domain.outer
@@ -132,7 +132,7 @@ def _check_varied_regions(label: Any, extent: Expression, regions: Any, above: A
         return
     domain = domain_over(labels_in(total) | labels_in(extent), above)
     said, there = evaluate(total, domain.indices), evaluate(extent, domain.indices)
-    if not np.array_equal(*np.broadcast_arrays(said, there)):
+    if not np.broadcast_to(np.equal(said, there), (domain.size,)).all():
         raise ValueError(
             f"The regions of the axis {label!r} do not have as many entries together as there are to be "
             "divided: each entry is in one region."

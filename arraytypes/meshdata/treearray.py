@@ -92,10 +92,10 @@ class TreeArray(Structured):
     def _elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
         # The rule of equal layouts, at once where there is nothing else to consider.
         trees = [x._how for x in operands if isinstance(x, TreeArray)]
-        if op.nout == 1 and trees.count(trees[0]) + sum(type(x) in _NUMBERS for x in operands) == len(operands):
-            return over(
-                trees[0], build(op, tuple(x._parts[0] if isinstance(x, TreeArray) else x for x in operands))
-            )
+        tree = trees[0]
+        if trees.count(tree) + sum(type(x) in _NUMBERS for x in operands) == len(operands):
+            made = build(op, tuple(x._parts[0] if isinstance(x, TreeArray) else x for x in operands))
+            return over(tree, made) if op.nout == 1 else tuple(over(tree, m) for m in made)
         return elementwise(op, operands)
 
     def _mapped(self, op: Any, operands: tuple[Any, ...]) -> Any:

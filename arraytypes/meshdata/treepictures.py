@@ -144,7 +144,7 @@ def _ribbon(tree: AxisTree, leaf: np.ndarray) -> str:
         first = low * tree.size // columns
         strength = next((s for span, s, _ in reversed(spans) if first >= span.start), 0.5)
         top = 0.0
-        for k in np.flatnonzero(shares[low]):
+        for k in np.flatnonzero(shares[low]).tolist():
             tall = HIGH * 1.4 * shares[low, k]
             colour, along = colour_of(k), (high - low) * wide
             parts.append(pictures.rectangle(low * wide, top, along, tall, colour, strength, 0))

@@ -495,3 +495,43 @@ def test_other_elements_of_basix_are_refused():
         md.space(two(), basix.create_element(P, basix.CellType.quadrilateral, 1))
     with pytest.raises(ValueError, match="on a tetrahedron, and the cells"):
         md.space(two(), basix.create_element(P, basix.CellType.tetrahedron, 1))
+
+
+@pytest.mark.parametrize(
+    "shape, family, degree", [("triangle", "P", 4), ("tetrahedron", "P", 4), ("triangle", "RT", 1)]
+)
+def test_on_a_part_of_a_mesh_ghosts_come_last_and_orientations_are_those_of_the_whole(shape, family, degree):
+    mesh = scrambled(shape, n=3, seed=7)
+    whole = md.space(mesh, family, degree)
+    components = None if family == "RT" else 2
+    owner = md.partition(mesh, 3, method="hilbert")
+    values = np.random.default_rng(8).normal(size=whole.dofs.size)
+    at, _ = md.quadrature(shape, 2)
+    inside = whole.sample(md.wrap(whole.tree, mb.HostArray(values)), at)
+    for rank in range(3):
+        part = mesh.part(owner, rank=rank)
+        V = md.space(part.mesh, family, degree)
+        local = np.empty(V.dofs.size)
+        for kind, numbers in V._numbers.items():
+            local[numbers] = values[whole._numbers[kind][part.numbers(kind)]]
+        here = V.sample(md.wrap(V.tree, mb.HostArray(local)), at)
+        assert np.abs(here - inside[part.numbers("cell")]).max() < 1e-13
+        # The process's own entries are the first ones, of vectors and of mixed spaces as well.
+        W = md.space(part.mesh, family, degree, components=components)
+        Q = md.space(part.mesh, "P", 1)
+        for X in (W, md.mixed(W, Q), md.mixed(W, Q, interleaved=True)):
+            fields = X.spaces if isinstance(X, md.MixedSpace) else (X,)
+            owned = sum(
+                part.owned(kind) * n * int(np.prod(Y.components))
+                for Y in fields
+                for kind, n in Y.element.entity_dofs.items()
+            )
+            first = X._from_fields if isinstance(X, md.MixedSpace) else [np.arange(X.tree.size)]
+            mine = [
+                there[Y.components_at(numbers[: part.owned(kind)] * int(np.prod(Y.components)))].ravel()
+                for Y, there in zip(fields, first)
+                for kind, numbers in Y._numbers.items()
+            ]
+            assert sorted(np.concatenate(mine).tolist()) == list(range(owned))
+            u = X.interpolate(*[0.0 if len(Y.value_shape) == 0 else np.zeros(Y.value_shape) for Y in fields])
+            assert u.shape == (X.tree.size,)

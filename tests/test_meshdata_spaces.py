@@ -5,6 +5,7 @@ in which two cells can see the edge or face between them occurs.
 """
 
 import doctest
+import pickle
 import re
 from functools import cache
 from itertools import permutations, product
@@ -373,8 +374,27 @@ def test_an_array_of_no_lagrange_element_is_not_written_without_its_space(tmp_pa
     with pytest.raises(ValueError, match="4 vertices and 2 cells: it is of neither"):
         md.write_vtk(tmp_path / "a.vtu", R.mesh, {"u": np.zeros(3)})
     with pytest.raises(ValueError, match="another mesh"):
-        md.write_vtk(tmp_path / "a.vtu", two(), {"u": (R, R.zeros())})
+        md.write_vtk(tmp_path / "a.vtu", md.unit_square(2, 1), {"u": (R, R.zeros())})
     assert not list(tmp_path.iterdir())
+
+
+def test_spaces_are_values():
+    V, Q = md.space(two(), "P", 2, components=2), md.space(two(), "RT", 1)
+    W = md.mixed(V, Q, interleaved=True)
+    for X in (V, Q, W, md.element("N", "tetrahedron", 1)):
+        again = pickle.loads(pickle.dumps(X))
+        assert again == X and hash(again) == hash(X) and repr(again) == repr(X)
+    assert md.space(two(), "P", 2, components=2) == V and md.space(two(), "P", 2) != V and V != 3
+    assert md.space(md.unit_square(2, 1), "P", 2, components=2) != V and md.mixed(V, Q) != W
+    assert np.array_equal(pickle.loads(pickle.dumps(W)).dofs.table, W.dofs.table)
+
+
+def test_what_is_evaluated_may_be_compiled_and_differentiated():
+    V = md.space(md.unit_square(3, 3), "P", 2)
+    u, at = V.interpolate(lambda x: x[..., 0], array=mb.RefArray), [[0.5, 0.5], [0.2, 0.3]]
+    assert np.allclose(mb.to_numpy(mb.compile(lambda u: V.evaluate(2 * u, at))(u)), [1.0, 0.4])
+    value, tangent = mb.autodiff.jvp(lambda u: V.evaluate(u * u, at), (u,), (u,))
+    assert np.allclose(mb.to_numpy(value), [0.25, 0.04]) and np.allclose(mb.to_numpy(tangent), [0.5, 0.08])
 
 
 BAD = [
@@ -401,7 +421,7 @@ BAD = [
     (lambda V: V.boundary_dofs([1, 2]), re.escape("not [1, 2]")),
     (lambda V: V.boundary_dofs(V.mesh.points("cell").subset([0])), "a subset of the facets"),
     (lambda V: md.mixed(V), "two spaces or more"),
-    (lambda V: md.mixed(V, md.space(two(), "P", 1)), "on one mesh"),
+    (lambda V: md.mixed(V, md.space(md.unit_square(2, 1), "P", 1)), "on one mesh"),
     (lambda V: md.mixed(V, V, names=("u", "u")), "different names"),
     (lambda V: md.mixed(V, V).split(V.zeros()), "another tree, of 4"),
     (lambda V: md.mixed(V, V).dofs_of("p"), "no field 'p'"),

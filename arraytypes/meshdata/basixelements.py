@@ -45,6 +45,11 @@ class BasixElement(Element):
         turned: np.ndarray = self.of.entity_transformations()["interval" if kind == "edge" else "triangle"][-1]
         return turned
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            f"{self!r} is basix's, whose elements are not pickled. Send what makes it, and make it there."
+        )
+
     def interpolation(self) -> tuple[np.ndarray, np.ndarray]:
         """Points of the reference cell, and the matrix (K, components, points) that determines a function."""
         points = self.of.points

@@ -130,6 +130,9 @@ class Element:
             return 1
         return (-1) ** sum(a > b for i, a in enumerate(seen) for b in seen[i + 1 :])
 
+    def __reduce__(self) -> Any:
+        return element, (self.family, self.shape, self.degree)
+
     def __repr__(self) -> str:
         return f"<{self.family}{self.degree} on a {self.shape}>"
 

@@ -180,6 +180,18 @@ class MixedSpace:
         number = self._number(name)
         return self.spaces[number].evaluate(self.split(w)[number], points, outside)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MixedSpace) and other._key() == self._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.spaces, self.names, self.interleaved
+
+    def __reduce__(self) -> Any:
+        return MixedSpace, self._key()
+
     def __repr__(self) -> str:
         how = "interleaved" if self.interleaved else "one after the other"
         fields = ", ".join(f"{name}: {V!r}" for name, V in zip(self.names, self.spaces, strict=True))
@@ -197,7 +209,7 @@ def mixed(*spaces: Space, names: Any = None, interleaved: bool = False) -> Mixed
     """
     if len(spaces) < 2 or not all(isinstance(V, Space) for V in spaces):
         raise TypeError("A mixed space is made of two spaces or more: `md.mixed(V, Q)`.")
-    if any(V.mesh is not spaces[0].mesh for V in spaces):
+    if any(V.mesh != spaces[0].mesh for V in spaces):
         raise ValueError(
             "The spaces of a mixed space are on one mesh, and these are on several. Make them of the same: "
             '`md.mixed(md.space(mesh, "P", 2, components=2), md.space(mesh, "P", 1))`.'

@@ -55,7 +55,7 @@ def _function(mesh: Any, name: str, given: Any) -> tuple[Any, Any]:
     """A space and its function; or "vertex" or "cell" and the values there."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], Space):
         V, u = given
-        if V.mesh is not mesh:
+        if V.mesh != mesh:
             raise ValueError(
                 f"The field {name!r} is a function on another mesh than the one that is written. Interpolate "
                 "it there: `W.interpolate(lambda x: V.evaluate(u, x))`."

@@ -260,6 +260,18 @@ class Space:
         n, q = self.mesh.points("cell").size, len(at)
         return verbs.to_numpy(self._combined(u, np.repeat(np.arange(n), q), np.tile(at, (n, 1)), (n, q)))
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Space):
+            return NotImplemented
+        same = self.element is other.element and self.components == other.components
+        return same and (self.mesh is other.mesh or bool(self.mesh == other.mesh))
+
+    def __hash__(self) -> int:
+        return hash((Space, self.element, self.components))
+
+    def __reduce__(self) -> Any:
+        return Space, (self.mesh, self.element, self.components)
+
     def __repr__(self) -> str:
         name = f"{self.element.family}{self.element.degree}"
         of = f" of {' x '.join(map(str, self.components))} components" if self.components else ""

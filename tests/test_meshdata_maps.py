@@ -113,6 +113,19 @@ def test_transposed_and_renumbered_against_lists(form, n):
         assert new.renumbered({p: np.argsort(a), q: np.argsort(b)}) == m
 
 
+@pytest.mark.parametrize("form", ["fixed", "ragged"])
+@pytest.mark.parametrize("n", [0, 1, 9])
+def test_padded_against_lists(form, n):
+    for more in (0, 2):
+        p, q = md.Points("p", None, n), md.Points("q", None, 5)
+        m = random_map(p, [q], form)
+        given = rows(m.target())
+        most = max([*map(len, given), m.arity or 0]) + more
+        made = m.padded(most).target()
+        assert not made.ragged and rows(made) == [row + [-1] * (most - len(row)) for row in given]
+        assert made.table.shape == (n, most)
+
+
 def test_x12_rows_and_targets_of_a_renumbered_map():
     points = md.Points("path", None, 6)
     edges = [(3, 0), (0, 4), (4, 1), (1, 5), (5, 2)]
@@ -177,6 +190,8 @@ A, B = md.Points("a", None, 2), md.Points("b", None, 3)
         (lambda: M.closure("cell").target(), KeyError, "has to be named"),
         (lambda: md.Map(A, {B: [0, 1]}).renumbered({B: [0, 0, 1]}), ValueError, "leaves some out"),
         (lambda: md.Map(A, {B: [0, 1]}).renumbered({B: [0, 1]}), ValueError, "lists the old number"),
+        (lambda: M.support("edge").padded(1), ValueError, "up to 2 entries"),
+        (lambda: M.support("edge").padded("two"), ValueError, "no table of 'two' columns"),
         (lambda: list(md.Map(A, {B: [0, 1]})), TypeError, "point by point"),
     ],
 )

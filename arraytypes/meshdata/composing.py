@@ -116,6 +116,25 @@ def transposed(given: Map, to: Points) -> Map:
     return Map.of(to, {given.source: Target(sources, rowptr)})
 
 
+def padded(given: Map, arity: int | None) -> Map:
+    """The map with tables for all targets, of `arity` columns or as many as are needed."""
+    targets: dict[Points, Target] = {}
+    for to, target in given.targets.items():
+        sizes = target.sizes
+        most = int(sizes.max(initial=0))
+        wanted = most if arity is None else arity
+        if isinstance(wanted, bool) or not isinstance(wanted, (int, np.integer)) or wanted < most:
+            raise ValueError(
+                f"The map from {given.source.name!r} to {to.name!r} has up to {most} entries for a point, "
+                f"and so no "
+                f"table of {wanted!r} columns: `m.padded()` takes as many as are needed."
+            )
+        table = np.full((len(target), int(wanted)), -1, dtype=target.values.dtype)
+        table[np.arange(int(wanted)) < sizes[:, None]] = target.values
+        targets[to] = Target(table, None)
+    return Map.of(given.source, targets)
+
+
 def inverse_order(order: Any, size: int, what: str) -> tuple[Table, Table]:
     """An order (the old number of each new one) and its inverse, or an error."""
     array = np.asarray(order)

@@ -210,6 +210,17 @@ class Map:
 
         return transposed(self, self._find(target))
 
+    def padded(self, arity: int | None = None) -> Map:
+        """The same map with as many entries for each point: -1 follows where there are less.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).support("edge").padded().target().table.tolist()  # both sides, for finite volumes
+        [[0, -1], [0, -1], [0, 1], [1, -1], [1, -1]]
+        """
+        from mirabelle.arraytypes.meshdata.composing import padded
+
+        return padded(self, arity)
+
     def renumbered(self, orders: Mapping[Points, Any]) -> Map:
         """The same map after points got new numbers: `orders` gives for points the old number of each new one.
 

@@ -1,7 +1,10 @@
 """The driver of NVIDIA's cards over a CuPy that notes what it is asked: memory, streams, graphs, sharing."""
 
+import concurrent.futures
 import gc
+import importlib
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -191,3 +194,17 @@ def test_stray_addresses(card):
     card.made.clear()
     with pytest.raises(mb.DeviceError, match="no memory of a card that lives"):
         mb.asarray(theirs)
+
+
+@pytest.mark.parametrize(("family", "backend"), [(mb.CuArray, "cuda"), (mb.ROCArray, "hip")])
+def test_threads_that_begin_at_once_have_one_driver(monkeypatch, family, backend):
+    module = importlib.import_module(f"mirabelle.backends.{backend}")
+
+    def slowly(index, simulated):
+        time.sleep(0.02)
+        return object()
+
+    monkeypatch.setattr(module, "_driver", slowly)
+    monkeypatch.setattr(family, "_made_driver", None, raising=False)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda _: family.driver(), range(4)))) == 1

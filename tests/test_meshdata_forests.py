@@ -13,6 +13,7 @@ from threadranks import on_ranks
 import mirabelle as mb
 from mirabelle import meshdata as md
 from mirabelle.arraytypes.meshdata.ghoststates import COMBINES
+from tests.fakenccl import Threads, installed
 
 PROGRAM = pathlib.Path(__file__).parent / "mpi_programs" / "forests.py"
 CHECKS = runpy.run_path(str(PROGRAM))["CHECKS"]
@@ -22,6 +23,14 @@ CHECKS = runpy.run_path(str(PROGRAM))["CHECKS"]
 @pytest.mark.parametrize("check", CHECKS)
 def test_on_threads(check, ranks):
     on_ranks(ranks, CHECKS[check])
+
+
+@pytest.mark.parametrize("check", ["random_forests", "several_under_way", "loops_overlap"])
+def test_from_card_to_card(check):
+    """By NCCL (one for simulated cards): nothing goes by way of the host."""
+    with mb.settings.changed(cuda="simulated"), installed(Threads()) as nccl:
+        on_ranks(2, CHECKS[check])
+    assert {"send", "recv"} <= {call[0] for call in nccl.calls}
 
 
 @pytest.mark.skipif("MIRABELLE_TEST_RANKS" in os.environ, reason="has ranks of its own")

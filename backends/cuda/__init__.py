@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import threading
 from typing import Any
 
 from mirabelle.arraytypes.gpu import CuArray
@@ -22,11 +23,17 @@ def _driver(index: int, simulated: bool) -> Any:
     return driver_of(index)
 
 
+_making = threading.Lock()
+
+
 def _driver_of(cls: Any) -> Any:
     family = cls.family
     made = family.__dict__.get("_made_driver")
     if made is None:
-        made = family._made_driver = _driver(family.home.index, settings.cuda == "simulated")
+        with _making:  # (threads that begin at once have one driver, and one memory)
+            made = family.__dict__.get("_made_driver")
+            if made is None:
+                made = family._made_driver = _driver(family.home.index, settings.cuda == "simulated")
     return made
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.metadata
+import threading
 from typing import Any
 
 from mirabelle.arraytypes.gpu import ROCArray
@@ -26,11 +27,17 @@ def _driver(index: int, simulated: bool) -> Any:
     return HipDriver(index)
 
 
+_making = threading.Lock()
+
+
 def _driver_of(cls: Any) -> Any:
     family = cls.family
     made = family.__dict__.get("_made_driver")
     if made is None:
-        made = family._made_driver = _driver(family.home.index, settings.hip == "simulated")
+        with _making:  # (threads that begin at once have one driver, and one memory)
+            made = family.__dict__.get("_made_driver")
+            if made is None:
+                made = family._made_driver = _driver(family.home.index, settings.hip == "simulated")
     return made
 
 

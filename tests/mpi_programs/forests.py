@@ -65,9 +65,9 @@ def same(x, wanted):
 
 
 def places(comm):
-    """Constructors of local arrays. (A simulated card serves one thread.)"""
+    """Constructors of local arrays."""
     found = [mb.HostArray, np.array, mb.RefArray]
-    return [*found, mb.CuArray] if comm.engine != "tcp" and mb.settings.cuda == "simulated" else found
+    return [*found, mb.CuArray] if mb.settings.cuda == "simulated" else found
 
 
 # Values

@@ -23,6 +23,7 @@ from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.naming import named, of_types
 from mirabelle.dispatch.tree import Leaf
 
 
@@ -141,7 +142,7 @@ def routine(family: Any, name: str) -> Callable[[Any], Any]:
         global additions
         if "_routines" not in family.__dict__:
             family._routines = {}
-        family._routines[name] = f
+        family._routines[name] = named(f, of_types(name, [family.__name__]))
         additions += 1
         return f
 

@@ -48,6 +48,7 @@ from mirabelle.dispatch.errors import (
 from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.methods import Method, MethodTable, type_name
 from mirabelle.dispatch.misuse import explain
+from mirabelle.dispatch.naming import named, of_types
 
 _lock = ForkLock()
 _registry: list[GenericFunction] = []
@@ -184,6 +185,7 @@ class GenericFunction:
     ) -> Callable[..., Any]:
         """Add a method for good. The signature comes from the annotations unless given."""
         checked = self._signature(implementation, signature)
+        named(implementation, of_types(self.__name__, map(type_name, checked)))
         runs = implementation if generated else self._tolerant(implementation)
         method = Method(self, checked, runs, generated=generated)
         with _lock:

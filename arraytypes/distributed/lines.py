@@ -32,6 +32,7 @@ from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.naming import named, of_types
 from mirabelle.dispatch.tree import Leaf
 
 
@@ -49,6 +50,7 @@ def distributed_routine(name: str) -> Callable[[Any], Any]:
             return f(view, *operands, **options)
 
         run.__name__ = name
+        named(f, of_types(name, ["DArray"]))
         DArray._routines[name] = run
         return f
 

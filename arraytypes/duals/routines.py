@@ -16,6 +16,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.duals.base import Dual, no_rule, outermost, partials_of, value_in
 from mirabelle.arraytypes.duals.special import bessel_i1
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.naming import named, of_routines
 
 # A rule: (name of the routine, dual number of the innermost differentiation, operands, options) → result.
 Rule = Callable[[str, Any, Any, Any], Any]
@@ -38,7 +39,7 @@ def rule_of(*names: str) -> Callable[[Rule], Rule]:
     """The decorated function is the rule for these routines."""
 
     def register(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, rule))
+        RULES.update(dict.fromkeys(names, named(rule, of_routines(names, "Dual"))))
         return rule
 
     return register
@@ -95,6 +96,8 @@ def linear(*names: str) -> Callable[[Further], Rule]:
     """The decorated function makes of (x, its partials, other operands, options) the last three of the call."""
 
     def register(further: Further) -> Rule:
+        named(further, of_routines(names, "Dual"))
+
         def rule(routine: str, top: Any, operands: Any, options: Any) -> Any:
             x = only_first(top, operands, options)
             value = on_values(routine, top, operands, options)

@@ -110,7 +110,7 @@ def called_from_outside() -> str:
     name = ""
     while frame is not None and _ours(frame):
         if frame.f_globals.get("__name__") != misuse.__name__:  # (which looks at errors of functions)
-            name = frame.f_code.co_name
+            name = frame.f_code.co_name.partition("[")[0]  # (of a method the function)
         frame = frame.f_back
     return name
 

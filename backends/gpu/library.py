@@ -24,6 +24,7 @@ from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
 from mirabelle.arraytypes.library import arrays_in
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.naming import named, of_routines
 from mirabelle.dispatch.tree import Leaf
 
 # Routines of the library's arrays, by name: `run(module, *arrays, **options)`.
@@ -43,6 +44,7 @@ def routine(*names: str) -> Callable[[Any], Any]:
     """Give the cards a routine: a function of the array module and of its arrays."""
 
     def register(f: Any) -> Any:
+        named(f, of_routines(names, "GPUArray"))
         for name in names:
             ROUTINES[name] = f
         return f

@@ -25,6 +25,7 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.arraytypes.meshdata.maps import Map
 from mirabelle.arraytypes.meshdata.patterns import found, of_blocks
+from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError
@@ -282,7 +283,7 @@ def dirichlet(A: Matrix, b: Any, rows: Any, values: Any = 0.0, *, symmetric: boo
     >>> print(A.data, b)
     [1. 0. 0. 2.] [3. 4.]
     """
-    pattern = A.pattern
+    pattern, b = A.pattern, b.parent if isinstance(b, TreeArray) else b
     n = pattern.shape[0]
     if pattern.shape[1] != n:
         raise ValueError(f"Dirichlet rows are set in square matrices; this one has shape {pattern.shape}.")

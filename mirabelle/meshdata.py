@@ -8,6 +8,8 @@ Points(axis='mesh', component='cell', size=2)
 from mirabelle.arraytypes.meshdata import treepictures  # noqa: F401 - how arrays over trees are shown
 from mirabelle.arraytypes.meshdata.access import INC, MAX_RW, MAX_WRITE, MIN_RW, MIN_WRITE, READ, RW, WRITE
 from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
+from mirabelle.arraytypes.meshdata.dirichletrows import dirichlet
+from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
 from mirabelle.arraytypes.meshdata.entityclasses import EntityClasses, classify
@@ -19,7 +21,7 @@ from mirabelle.arraytypes.meshdata.ghoststates import Action, State, transition
 from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, local_kernel
 from mirabelle.arraytypes.meshdata.loops import loop
 from mirabelle.arraytypes.meshdata.maps import Map, Target, ragged_rows
-from mirabelle.arraytypes.meshdata.matrices import Matrix, Pattern, dirichlet, pattern
+from mirabelle.arraytypes.meshdata.matrices import Matrix, Pattern, pattern
 from mirabelle.arraytypes.meshdata.meshes import Mesh
 from mirabelle.arraytypes.meshdata.meshfiles import physical_groups, read_mesh, read_meshio
 from mirabelle.arraytypes.meshdata.mixedspaces import MixedSpace, mixed
@@ -51,6 +53,7 @@ __all__ = [
     "Action",
     "Axis",
     "AxisTree",
+    "DividedMatrix",
     "Dofs",
     "Element",
     "EntityClasses",

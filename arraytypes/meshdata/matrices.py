@@ -25,7 +25,6 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.arraytypes.meshdata.maps import Map
 from mirabelle.arraytypes.meshdata.patterns import found, of_blocks
-from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError
@@ -98,7 +97,7 @@ class Pattern:
     def diagonal(self, at: np.ndarray) -> np.ndarray:
         """Where in `data` the diagonal entries of some rows are."""
         starts, stops = self.indptr[at].astype(np.int64), self.indptr[at + 1].astype(np.int64)
-        entries, owner = _ranges(starts, stops)
+        entries, owner = ranges(starts, stops)
         hit = self.indices[entries] == at[owner]
         places = np.full(at.size, -1)
         places[owner[hit]] = entries[hit]
@@ -113,7 +112,7 @@ class Pattern:
         return f"Pattern({self.shape[0]} x {self.shape[1]}, {self.nnz} entries)"
 
 
-def _ranges(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def ranges(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """All of several ranges, one after the other, and of which range each is."""
     counts = stops - starts
     owner = np.repeat(np.arange(starts.size), counts)
@@ -266,65 +265,3 @@ class Matrix:
     def __repr__(self) -> str:
         rows, columns = self.shape
         return f"Matrix({rows} x {columns}, {self.pattern.nnz} entries, {type(self.data).__name__})"
-
-
-def dirichlet(A: Matrix, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool = True) -> None:
-    """Set rows of A x = b so that x has given values there: rows of the identity, and the values in `b`.
-
-    `rows` are indices or a mask of the unknowns, `values` one number or one for each. Columns are set to zero
-    as well, and `b` corrected for what they held, so that a symmetric matrix stays so; `symmetric=False`
-    leaves them. `b` may be None.
-
-    >>> import mirabelle as mb
-    >>> from mirabelle import meshdata as md
-    >>> A = md.pattern(md.interval(1).closure("cell", "vertex")).matrix()
-    >>> A.data[...], b = [2.0, -1.0, -1.0, 2.0], mb.HostArray([1.0, 1.0])
-    >>> md.dirichlet(A, b, [0], 3.0)
-    >>> print(A.data, b)
-    [1. 0. 0. 2.] [3. 4.]
-    """
-    pattern, b = A.pattern, b.parent if isinstance(b, TreeArray) else b
-    n = pattern.shape[0]
-    if pattern.shape[1] != n:
-        raise ValueError(f"Dirichlet rows are set in square matrices; this one has shape {pattern.shape}.")
-    at = _rows(rows, n)
-    given = np.asarray(verbs.to_numpy(values) if hasattr(values, "place") else values)
-    if given.shape not in ((), at.shape):
-        raise ValueError(
-            f"There are {at.size} Dirichlet rows and values of shape {given.shape}: one for each, or one."
-        )
-    if b is not None and b.shape != (n,):
-        raise ValueError(f"The matrix has {n} rows and b shape {b.shape}.")
-    diagonal = pattern.diagonal(at)
-    family = leaf_family(type(A.data))
-    own, _ = _ranges(pattern.indptr[at].astype(np.int64), pattern.indptr[at + 1].astype(np.int64))
-    if symmetric:
-        chosen = np.zeros(n, bool)
-        chosen[at] = True
-        own = np.union1d(own, np.flatnonzero(chosen[pattern.indices]))
-    if b is not None:
-        at_place = asarray(at, device=family)
-        known = asarray(np.broadcast_to(given, at.shape).astype(b.dtype), device=family)
-        if symmetric and given.any():
-            lifted = zeros(n, dtype=b.dtype, device=family)
-            lifted[at_place] = known
-            b -= A @ lifted
-        b[at_place] = known
-    A.data[asarray(own, device=family)] = 0
-    A.data[asarray(diagonal, device=family)] = 1
-
-
-def _rows(rows: Any, n: int) -> np.ndarray:
-    at = np.asarray(verbs.to_numpy(rows) if hasattr(rows, "place") else rows)
-    if at.dtype == bool:
-        if at.shape != (n,):
-            raise ValueError(f"A mask of {n} rows has one truth value for each; this one has shape {at.shape}.")
-        at = np.flatnonzero(at)
-    if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
-        raise TypeError(f"Dirichlet rows are a list of indices or a mask, not {rows!r}.")
-    at = at.astype(np.int64)
-    if at.size and (int(at.min()) < 0 or int(at.max()) >= n):
-        raise IndexError(f"{at[(at < 0) | (at >= n)][0]} is none of the {n} rows, which are numbered from 0.")
-    if np.unique(at).size != at.size:
-        raise ValueError("A row is given twice among the Dirichlet rows: it can have but one value.")
-    return at

@@ -1,0 +1,118 @@
+"""Dirichlet rows: unknowns with known values, in a matrix of one process or of several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.creation import asarray, zeros
+from mirabelle.arraytypes.distributed.agreement import on_all
+from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
+from mirabelle.arraytypes.meshdata.matrices import Matrix, ranges
+from mirabelle.arraytypes.meshdata.treearray import TreeArray
+from mirabelle.dispatch import verbs
+
+
+def dirichlet(A: Any, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool = True) -> None:
+    """Set rows of A x = b so that x has given values there: rows of the identity, and the values in `b`.
+
+    `rows` are indices or a mask of the unknowns, `values` one number or one for each. Columns are set to zero
+    as well, and `b` corrected for what they held, so that a symmetric matrix stays so; `symmetric=False`
+    leaves them. `b` may be None.
+
+    Of a `DividedMatrix` each process gives the rows of its part, those among its ghosts included.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> A = md.pattern(md.interval(1).closure("cell", "vertex")).matrix()
+    >>> A.data[...], b = [2.0, -1.0, -1.0, 2.0], mb.HostArray([1.0, 1.0])
+    >>> md.dirichlet(A, b, [0], 3.0)
+    >>> print(A.data, b)
+    [1. 0. 0. 2.] [3. 4.]
+    """
+    if isinstance(A, DividedMatrix):
+        _over_processes(A, b, rows, values, symmetric)
+        return
+    b = b.parent if isinstance(b, TreeArray) else b
+    at, given = _asked(A, rows, values)
+    if b is not None and b.shape != A.shape[:1]:
+        raise ValueError(f"The matrix has {A.shape[0]} rows and b shape {b.shape}.")
+    diagonal = A.pattern.diagonal(at)
+    if b is not None:
+        if symmetric and given.any():
+            b -= A @ _lifted(A, at, given, b.dtype)
+        _put(b, at, given)
+    _cleared(A, at, symmetric, diagonal)
+
+
+def _over_processes(A: DividedMatrix, b: Any, rows: Any, values: Any, symmetric: bool) -> None:
+    """The same of a matrix over processes: the one that owns a row has the one on its diagonal."""
+
+    def checked() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        at, given = _asked(A.local, rows, values)
+        return at, given, A.local.pattern.diagonal(at[~np.isin(at, A.forest.leaves)])
+
+    at, given, diagonal = on_all(A.forest.comm, checked)
+    if b is not None:
+        if symmetric:
+            b -= A @ A.vector(_lifted(A.local, at, given, b.dtype))
+        known = A.with_ghosts(b)
+        _put(known, at, given)
+        verbs.assign(b, A.vector(known))
+    _cleared(A.local, at, symmetric, diagonal)
+
+
+def _asked(A: Matrix, rows: Any, values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The rows as indices, and a value for each."""
+    n = A.shape[0]
+    if A.shape[1] != n:
+        raise ValueError(f"Dirichlet rows are set in square matrices; this one has shape {A.shape}.")
+    at = _rows(rows, n)
+    given = np.asarray(verbs.to_numpy(values) if hasattr(values, "place") else values)
+    if given.shape not in ((), at.shape):
+        raise ValueError(
+            f"There are {at.size} Dirichlet rows and values of shape {given.shape}: one for each, or one."
+        )
+    return at, np.broadcast_to(given, at.shape)
+
+
+def _lifted(A: Matrix, at: np.ndarray, given: np.ndarray, dtype: Any) -> Any:
+    """The vector that has the values, and zeros elsewhere."""
+    made = zeros(A.shape[0], dtype=dtype, device=leaf_family(type(A.data)))
+    _put(made, at, given)
+    return made
+
+
+def _put(x: Any, at: np.ndarray, given: np.ndarray) -> None:
+    family = leaf_family(type(x))
+    x[asarray(at, device=family)] = asarray(given.astype(x.dtype), device=family)
+
+
+def _cleared(A: Matrix, at: np.ndarray, symmetric: bool, diagonal: np.ndarray) -> None:
+    """Rows (and columns) set to zero, and some entries to one."""
+    pattern, family = A.pattern, leaf_family(type(A.data))
+    own, _ = ranges(pattern.indptr[at].astype(np.int64), pattern.indptr[at + 1].astype(np.int64))
+    if symmetric:
+        chosen = np.zeros(A.shape[0], bool)
+        chosen[at] = True
+        own = np.union1d(own, np.flatnonzero(chosen[pattern.indices]))
+    A.data[asarray(own, device=family)] = 0
+    A.data[asarray(diagonal, device=family)] = 1
+
+
+def _rows(rows: Any, n: int) -> np.ndarray:
+    at = np.asarray(verbs.to_numpy(rows) if hasattr(rows, "place") else rows)
+    if at.dtype == bool:
+        if at.shape != (n,):
+            raise ValueError(f"A mask of {n} rows has one truth value for each; this one has shape {at.shape}.")
+        at = np.flatnonzero(at)
+    if at.ndim != 1 or (at.size and at.dtype.kind not in "iu"):
+        raise TypeError(f"Dirichlet rows are a list of indices or a mask, not {rows!r}.")
+    at = at.astype(np.int64)
+    if at.size and (int(at.min()) < 0 or int(at.max()) >= n):
+        raise IndexError(f"{at[(at < 0) | (at >= n)][0]} is none of the {n} rows, which are numbered from 0.")
+    if np.unique(at).size != at.size:
+        raise ValueError("A row is given twice among the Dirichlet rows: it can have but one value.")
+    return at

@@ -36,8 +36,9 @@ from mirabelle.arraytypes.meshdata.spaces import Space, space
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, full, ones, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 from mirabelle.arraytypes.meshdata.treeforests import part_forest, tree_forest
-from mirabelle.arraytypes.meshdata.treeindex import Region, Selection
+from mirabelle.arraytypes.meshdata.treeindex import Selection
 from mirabelle.arraytypes.meshdata.trees import AxisTree
+from mirabelle.arraytypes.meshdata.treetaking import Region
 from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells
 from mirabelle.backends.host import meshloops  # noqa: F401 - how the host runs loops
 

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+import mirabelle as mb
 from mirabelle import meshdata as md
 from tests.meshtrees import check, random_tree
 
@@ -315,3 +316,37 @@ def test_random_trees_are_shown(seed):
     assert len(repr(tree).split("\n")) > len(tree.leaves) and tree._repr_html_().count("<svg") == (
         tree.size > 0
     )
+
+
+def test_storage_beyond_32_bits():
+    """Tables of 32 bits times constants may be larger."""
+    tree = md.tree(md.Axis("A", 3), md.Axis("B", [400, 0, 800]), md.Axis("C", 3_000_000))
+    assert tree.size == 3_600_000_000 and tree.index_dtype == np.int64
+    assert tree.offset(None, {"A": 2, "B": 799, "C": 2_999_999}) == tree.size - 1
+    indices = {"A": np.array([0, 2], np.int32), "B": np.array([399, 799]), "C": np.array([7, 2_999_999])}
+    assert tree.offset(None, indices).tolist() == [399 * 3_000_000 + 7, tree.size - 1]
+
+
+def test_axes_are_numbered_and_divided():
+    axis = mesh().numbered(NUMBERING)
+    assert axis == mesh(numbering=NUMBERING) and axis != mesh() and mesh().numbered(None) == mesh()
+    divided = md.Axis("v", 3).divided({"owned": 2, "ghost": 1}).numbered([1, 0, 2])
+    assert md.tree(divided).offsets().tolist() == [1, 0, 2] and divided.points().size == 3
+    assert md.Axis("B", [1, 2]).divided({"a": [1, 1], "b": [0, 1]}).extents == md.Axis("B", [1, 2]).extents
+    with pytest.raises(TypeError, match="looked up"):
+        md.Axis(["a"], 3)
+
+
+def test_trees_on_meshes():
+    m = md.unit_square(1)
+    tree = md.tree(m.axis, {"edge": md.Axis("dof", 2)})
+    assert tree.size == 16 and values(tree, {"mesh": "vertex"}) == [12, 13, 14, 15]
+    # X15: the closure of a cell leads to the same entries as in the lessons, whatever the numbering is.
+    found = {p.component: t for p, t in m.closure("cell").targets.items()}
+    edges = found["edge"].table[:, :, None]
+    packed = tree.offset({"mesh": "edge"}, {"mesh": edges, "dof": np.arange(2)}).reshape(2, 6)
+    assert packed.tolist() == [[6, 7, 4, 5, 2, 3], [10, 11, 6, 7, 8, 9]]
+    x = md.wrap(tree, mb.arange(16.0))
+    other = md.tree(m.axis.numbered(NUMBERING), {"edge": md.Axis("dof", 2)})
+    again = other.offset({"mesh": "edge"}, {"mesh": edges, "dof": np.arange(2)}).reshape(2, 6)
+    assert mb.to_numpy(x.arranged(other))[again].tolist() == packed.tolist()

@@ -148,6 +148,10 @@ class Axis:
         self, label: Any, components: Any = None, *, numbering: Any = None, regions: Any = None
     ) -> None:
         self.label = label
+        if getattr(label, "__hash__", None) is None:
+            raise TypeError(
+                f"The label of an axis is a value that can be looked up, a string say, and not {label!r}."
+            )
         if components is None:
             components = _sum_of_regions(label, regions)
         given = components if isinstance(components, Mapping) else {None: components}
@@ -200,6 +204,24 @@ class Axis:
             if c.key == key:
                 return c
         raise KeyError(f"The axis {self.label!r} has no component {key!r}: it has {list(self.keys)}.")
+
+    def numbered(self, numbering: Any) -> Axis:
+        """The same axis, whose entries are stored in another order.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.Axis("v", 3).numbered([2, 0, 1])
+        Axis('v', 3, numbering=[2, 0, 1])
+        """
+        return Axis(self.label, self.extents, numbering=numbering, regions=self.regions)
+
+    def divided(self, regions: Any) -> Axis:
+        """The same axis, divided into regions.
+
+        >>> from mirabelle import meshdata as md
+        >>> md.Axis("v", 3).divided({"owned": 2, "ghost": 1})
+        Axis('v', 3, regions={'owned': 2, 'ghost': 1})
+        """
+        return Axis(self.label, self.extents, numbering=self.numbering, regions=regions)
 
     def points(self, key: Any = None) -> Points:
         """All entries of a component, to loop over."""
@@ -261,7 +283,7 @@ def _extent(label: Any, n: Any) -> int | Ragged:
 
 
 def _regions_by_component(label: Any, keys: tuple[Any, ...], regions: Any) -> dict[Any, dict[Any, Any]]:
-    if regions is None:
+    if not regions:
         return {}
     if all(isinstance(v, Mapping) for v in regions.values()):
         unknown = [k for k in regions if k not in keys]

@@ -10,7 +10,7 @@ are looked up at an expression. The functions `plus` and `times` keep sums sorte
 (2*a + 1, 6*b + 9)
 >>> inner = lookup([1, 3, 4], lookup([2, 0], Index("i")))
 >>> inner, evaluate(inner, {"i": np.array([1, 0])})
-([4, 1][i], array([1, 4], dtype=int32))
+([4, 1][i], array([1, 4]))
 """
 
 from __future__ import annotations
@@ -277,15 +277,16 @@ def substitute(e: Expression, by: Mapping[Any, Expression]) -> Expression:
     return times(*[substitute(f, by) for f in e.factors])
 
 
-def evaluate(e: Expression, indices: Mapping[Any, Any]) -> Any:
-    """Its value at indices, numbers or arrays that broadcast."""
+def evaluate(e: Expression, indices: Mapping[Any, Any], dtype: Any = np.int64) -> Any:
+    """Its value at indices, numbers or arrays that broadcast; entries of tables are of a type of integers."""
     if isinstance(e, Const):
         return e.value
     if isinstance(e, Index):
         return indices[e.label]
     if isinstance(e, Table):
-        return e.values[evaluate(e.at, indices)]
+        return e.values[evaluate(e.at, indices, dtype)].astype(dtype, copy=False)
     if isinstance(e, Sum):
         # Small ones first: what broadcasts is added up before it is large.
-        return reduce(lambda a, b: a + b, sorted((evaluate(t, indices) for t in e.terms), key=np.size))
-    return reduce(lambda a, b: a * b, [evaluate(f, indices) for f in e.factors])
+        terms = sorted((evaluate(t, indices, dtype) for t in e.terms), key=np.size)
+        return reduce(lambda a, b: a + b, terms)
+    return reduce(lambda a, b: a * b, [evaluate(f, indices, dtype) for f in e.factors])

@@ -18,13 +18,12 @@ p = [4, 1, 0][p]: 3 of 5 entries
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
+from mirabelle.arraytypes.meshdata.axes import Axis
 from mirabelle.arraytypes.meshdata.dofs import placed
 from mirabelle.arraytypes.meshdata.domains import Domain
 from mirabelle.arraytypes.meshdata.expressions import (
@@ -33,34 +32,16 @@ from mirabelle.arraytypes.meshdata.expressions import (
     Index,
     evaluate,
     labels_in,
-    narrow,
-    plus,
     substitute,
     tables_in,
-    times,
 )
-from mirabelle.arraytypes.meshdata.layouts import Above, LaidAxis, LaidComponent, domain_over
+from mirabelle.arraytypes.meshdata.layouts import Above, LaidAxis
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.regions import Path
 from mirabelle.arraytypes.meshdata.trees import UNIT, AxisTree
+from mirabelle.arraytypes.meshdata.treetaking import Region, as_extent, taken
 
 Sources = dict[Path, tuple[Path, dict[Any, Expression]]]
-
-
-@dataclass(frozen=True)
-class Region:
-    """The entries of a region, as an index along an axis.
-
-    >>> from mirabelle import meshdata as md
-    >>> tree = md.tree(md.Axis("v", regions={"owned": 3, "ghost": 2}))
-    >>> tree.select({"v": md.Region("ghost")})
-    v = v + 3: 2 of 5 entries
-    """
-
-    name: Any
-
-
-Region.__module__ = "mirabelle.meshdata"
 
 
 class Selection:
@@ -187,7 +168,7 @@ class _Selector:
     ) -> AxisTree:
         """What is left of an axis and all below it; `by` says where the indices above lead."""
         axis = node.axis
-        key, item = self._of(axis)
+        key, item = self._of(tree)
         chosen = [c for c in node.components if key is None or c.key == key[0]]
         if isinstance(item, (int, np.integer)) and len(chosen) > 1:
             raise KeyError(
@@ -208,11 +189,13 @@ class _Selector:
                 self.sources[here] = (*old, (c.label, c.key)), inside
             if extent is None:
                 return below
-            extents[c.key], children[c.key] = _as_extent(extent, above), below
+            extents[c.key], children[c.key] = as_extent(extent, above), below
         return AxisTree(Axis(axis.label, extents), children)
 
-    def _of(self, axis: Axis) -> tuple[Any, Any]:
+    def _of(self, tree: AxisTree) -> tuple[Any, Any]:
         """The component an index asks for, in a tuple (None: all), and what it selects of it."""
+        axis = tree.axis
+        assert axis is not None
         if axis.label not in self.index:
             return None, slice(None)
         self.met.add(axis.label)
@@ -224,89 +207,12 @@ class _Selector:
         if isinstance(item, Subset):
             return (axis.component(item.points.component).key,), item
         if item is None or (isinstance(item, str) or (item.__hash__ and not _is_item(item))):
-            return (axis.component(item).key,), slice(None)
+            return (tree.component(axis, item),), slice(None)
         return None, item
 
 
 def _is_item(item: Any) -> bool:
     return isinstance(item, (int, np.integer, slice, list, np.ndarray, Region, Subset))
-
-
-def taken(
-    c: LaidComponent, item: Any, extent: Expression, by: dict[Any, Expression], above: Above
-) -> tuple[Expression | None, Expression]:
-    """What an index leaves of the extent of a component (None: one entry, no axis), and where it leads."""
-    label, name = c.label, c.label if c.key is None else c.key
-    if isinstance(item, Region):
-        ends: Expression = Const(0)
-        for region, n in c.regions:
-            if region == item.name:
-                return substitute(n, by), plus(Index(label), substitute(ends, by))
-            ends = plus(ends, n)
-        raise KeyError(f"{name!r} has no region {item.name!r}: it has {[region for region, _ in c.regions]}.")
-    if isinstance(item, (int, np.integer)) and not isinstance(item, bool):
-        least = int(np.min(_over(extent, above))) if not isinstance(extent, Const) else extent.value
-        if not -least <= item < least:
-            raise IndexError(f"index {item} is out of range along {name!r}, which has {least} entries there.")
-        return None, Const(int(item)) if item >= 0 else plus(extent, int(item))
-    if isinstance(item, slice):
-        return _sliced(label, item, extent, above)
-    if not isinstance(extent, Const):
-        raise TypeError(
-            f"{name!r} varies in extent, so a list of its entries does not mean the same everywhere: take a "
-            "slice, or an integer."
-        )
-    entries = item.indices if isinstance(item, Subset) else _entries(name, item, extent.value)
-    return Const(len(entries)), Domain().within(label, Const(len(entries))).table(entries)
-
-
-def _entries(name: Any, item: Any, n: int) -> np.ndarray:
-    given = np.asarray(item)
-    if given.dtype == bool and given.shape == (n,):
-        return np.flatnonzero(given)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise TypeError(
-            f"{name!r} is indexed by an integer, a slice, a list of integers, a mask of its {n} entries, a "
-            f"subset or a region, not by {item!r}."
-        )
-    given = given.astype(np.int64)
-    if given.size and not (-n <= given.min() and given.max() < n):
-        wrong = given[(given < -n) | (given >= n)][0]
-        raise IndexError(f"index {wrong} is out of range along {name!r}, which has {n} entries.")
-    return narrow(np.where(given < 0, given + n, given))
-
-
-def _over(e: Expression, above: Above) -> np.ndarray:
-    """The values of an expression at all entries of the axes it reads."""
-    domain = domain_over(labels_in(e), above)
-    values = np.broadcast_to(np.asarray(evaluate(e, domain.indices), np.int64), (domain.size,))
-    return values if values.size else np.zeros(1, np.int64)
-
-
-def _sliced(label: Any, item: slice, extent: Expression, above: Above) -> tuple[Expression, Expression]:
-    step = 1 if item.step is None else int(item.step)
-    if isinstance(extent, Const):
-        places = range(extent.value)[item]
-        return Const(len(places)), plus(places.start, times(step, Index(label)))
-    if item == slice(None):
-        return extent, Index(label)
-    # What a slice means for each extent there is.
-    domain = domain_over(labels_in(extent), above)
-    values = np.broadcast_to(np.asarray(evaluate(extent, domain.indices), np.int64), (domain.size,))
-    kinds, which = np.unique(values, return_inverse=True)
-    ranges = [range(int(n))[item] for n in kinds]
-    counts = domain.table(np.array([len(r) for r in ranges], np.int64)[which.reshape(-1)])
-    starts = domain.table(np.array([r.start for r in ranges], np.int64)[which.reshape(-1)])
-    return counts, plus(starts, times(step, Index(label)))
-
-
-def _as_extent(extent: Expression, above: Above) -> int | Ragged:
-    """An extent that an expression gives, as an axis takes it."""
-    if isinstance(extent, Const):
-        return extent.value
-    domain = domain_over(labels_in(extent), above)
-    values = np.broadcast_to(np.asarray(evaluate(extent, domain.indices)), (domain.size,))
-    return Ragged([label for label, _ in domain.axes], values)
 
 
 def arrangement(tree: AxisTree, order: AxisTree) -> Selection:

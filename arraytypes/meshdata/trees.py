@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
+from mirabelle.arraytypes.meshdata.axes import Axis
 from mirabelle.arraytypes.meshdata.domains import Domain
 from mirabelle.arraytypes.meshdata.expressions import Const, Expression, evaluate, plus, step_along
 from mirabelle.arraytypes.meshdata.layouts import LaidAxis, LaidComponent, laid
 from mirabelle.arraytypes.meshdata.points import Points
 from mirabelle.arraytypes.meshdata.regions import Path, divided, natural_leaves, region_layouts
+from mirabelle.arraytypes.meshdata.treechecks import check_labels, check_range, free_labels
 
 
 class AxisTree:
@@ -42,7 +43,7 @@ class AxisTree:
             return
         for key in self.children:
             axis.component(key)
-        _check_labels(self, ())
+        check_labels(self, ())
         if not self.open:
             _ = self._laid  # what does not fit is found here
 
@@ -51,7 +52,7 @@ class AxisTree:
     @cached_property
     def open(self) -> tuple[Any, ...]:
         """The axes its extents vary over that are none of its own: it stands under them in another tree."""
-        return tuple(dict.fromkeys(_open(self, ())))
+        return tuple(dict.fromkeys(free_labels(self, ())))
 
     @cached_property
     def _laid(self) -> LaidAxis:
@@ -92,7 +93,7 @@ class AxisTree:
         """What is under each entry of a component of the first axis; a tree without axes under a leaf."""
         if self.axis is None:
             raise KeyError("A tree without axes has nothing under it.")
-        return self.children.get(self._component(self.axis, component), UNIT)
+        return self.children.get(self.component(self.axis, component), UNIT)
 
     def points(self, component: Any = None) -> Points:
         """The entries of a component of the first axis, to loop over."""
@@ -101,7 +102,8 @@ class AxisTree:
         return self.axis.points(component)
 
     @staticmethod
-    def _component(axis: Axis, key: Any) -> Any:
+    def component(axis: Axis, key: Any) -> Any:
+        """The key of a component of an axis; None stands for that of the only one."""
         return axis.keys[0] if key is None and len(axis.keys) == 1 else axis.component(key).key
 
     # Paths
@@ -118,7 +120,7 @@ class AxisTree:
                     f"The axis {axis.label!r} has the components {list(axis.keys)}: say which, "
                     f"{{{axis.label!r}: {axis.keys[0]!r}}}."
                 )
-            key = self._component(axis, given.pop(axis.label, None))
+            key = self.component(axis, given.pop(axis.label, None))
             found.append((axis.label, key))
             node = node.children.get(key, UNIT)
         if given:
@@ -169,8 +171,8 @@ class AxisTree:
                 if label not in at:
                     raise KeyError(f"There is no axis {label!r} on this path, which has {list(at)}.")
             for c in self.on_path(full):
-                _check_range(c, at)
-        found = evaluate(self._leaves[full], at)
+                check_range(c, at)
+        found = evaluate(self._leaves[full], at, self.index_dtype)
         shape = np.broadcast_shapes(*[np.shape(i) for i in at.values()])
         if not shape:
             return int(found)
@@ -331,50 +333,3 @@ class AxisTree:
 
 
 UNIT = AxisTree(None)
-
-
-def _check_labels(tree: AxisTree, above: tuple[Any, ...]) -> None:
-    assert tree.axis is not None
-    label = tree.axis.label
-    if label in above:
-        raise ValueError(
-            f"The axis label {label!r} is used twice on one path, {' / '.join(map(str, (*above, label)))}: an "
-            "index along it would not say which is meant. Give one of them another label."
-        )
-    for child in tree.children.values():
-        _check_labels(child, (*above, label))
-
-
-def _open(tree: AxisTree, above: tuple[Any, ...]) -> Iterator[Any]:
-    if tree.axis is None:
-        return
-    for c in tree.axis.components:
-        for extent in (c.extent, *[n for _, n in c.regions]):
-            if isinstance(extent, Ragged):
-                if extent.axes is None and len(extent.counts) > len(above):
-                    yield f"axis {len(extent.counts) - len(above)} above"
-                yield from [name for name in extent.axes or () if name not in above]
-    for child in tree.children.values():
-        yield from _open(child, (*above, tree.axis.label))
-
-
-def _check_range(c: LaidComponent, at: Mapping[Any, Any]) -> None:
-    i = at[c.label]
-    extent = evaluate(c.extent, at)
-    if np.size(i) == 0 or np.size(extent) == 0:
-        return
-    simple = isinstance(extent, (int, np.integer))
-    low = int(np.min(i))
-    high, end = (int(np.max(i)), extent) if simple else (0, 1)
-    if low < 0 or high >= end or not (simple or bool(np.all(i < extent))):
-        wrong = low
-        if low >= 0:
-            both = np.broadcast_arrays(i, extent)
-            outside = both[0] >= both[1]
-            wrong, end = int(both[0][outside][0]), int(both[1][outside][0])
-        elif not simple:
-            end = "so many"
-        name = c.label if c.key is None else c.key
-        raise IndexError(
-            f"index {wrong} is out of range along {name!r}, which has {end} entries there, from 0."
-        )

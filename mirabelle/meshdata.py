@@ -32,7 +32,8 @@ from mirabelle.arraytypes.meshdata.partition import partition
 from mirabelle.arraytypes.meshdata.petsc import from_petsc, read_petsc, to_petsc, write_petsc
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
-from mirabelle.arraytypes.meshdata.spaces import Space, space
+from mirabelle.arraytypes.meshdata.spacemaking import space
+from mirabelle.arraytypes.meshdata.spaces import Space
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, full, ones, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 from mirabelle.arraytypes.meshdata.treeforests import part_forest, tree_forest

@@ -235,6 +235,8 @@ def test_dtypes(dtype):
     u = V.interpolate(lambda x: x[..., 0], dtype=dtype)
     assert u.parent.dtype == dtype and V.zeros(dtype=dtype).parent.dtype == dtype
     assert V.evaluate(u, [[0.5, 0.25]]).dtype == dtype
+    whole = V.interpolate(lambda x: (4 * x[..., 0]).astype(int), dtype=np.int32)
+    assert V.evaluate(whole, [[0.25, 0.25]]).tolist() == [1.0]
 
 
 def test_the_boundary():
@@ -282,6 +284,37 @@ def test_poisson_on_the_unit_square(degree):
     u[free] = linalg.spsolve(A[free][:, free].tocsc(), b[free])
     middle = V.evaluate(md.wrap(V.tree, mb.HostArray(u)), [0.5, 0.5])
     assert float(middle) == pytest.approx(0.0736713, abs=[2e-3, 2e-5, 2e-6, 2e-7][degree - 1])
+
+
+@pytest.mark.parametrize(
+    "shape, family, degree",
+    [
+        ("interval", "P", 2),
+        ("triangle", "P", 4),
+        ("quadrilateral", "Q", 3),
+        ("tetrahedron", "P", 4),
+        ("hexahedron", "Q", 3),
+    ],
+)
+def test_traces_on_facets(shape, family, degree):
+    V = md.space(scrambled(shape, seed=9), family, degree)
+    e, dofs = V.trace()
+    facet = V.mesh.facets[0]
+    vertices = V.mesh.coordinates[V.mesh.closure(facet, "vertex").target().table]
+    at = np.einsum("qk,nkd->nqd", md.element("P", e.shape, 1).tabulate(e.points), vertices)
+    assert len(dofs.source) == len(at) and np.abs(V.points[dofs.table] - at).max() < 1e-13
+
+
+def test_surfaces_in_space():
+    x = np.array([[0, 0, 0], [1, 0, 1], [0, 1, 1], [1, 1, 3.0]])
+    mesh = md.Mesh(x, {"triangle": [[0, 1, 2], [1, 3, 2]]})
+    V = md.space(mesh, "P", 2)
+    u, at = V.interpolate(lambda x: x[..., 2] ** 2), md.quadrature("triangle", 2)[0]
+    assert np.allclose(V.sample(u, at), positions(V, at)[..., 2] ** 2)
+    with pytest.raises(ValueError, match="of dimension 2 in 3 dimensions"):
+        V.evaluate(u, x)
+    with pytest.raises(ValueError, match="lies in 3 dimensions"):
+        md.space(mesh, "RT", 1)
 
 
 def laplacian(V):
@@ -408,6 +441,9 @@ BAD = [
     (lambda V: md.space("mesh", "P", 1), "not on a str"),
     (lambda V: V.interpolate(lambda x: x), re.escape("gave the shape (4, 2) instead of (4,)")),
     (lambda V: V.interpolate([1.0, 2.0]), re.escape("gave the shape (2,) instead of (4,)")),
+    (lambda V: V.interpolate(lambda x: 1j * x[..., 0]), "complex128, which an array of float64"),
+    (lambda V: V.interpolate("u"), "gave values of"),
+    (lambda V: md.space(V.mesh, "DP", 1).trace(), "functions of DP"),
     (lambda V: V.evaluate(V.zeros(), [0.5]), "have 2 coordinates"),
     (
         lambda V: V.evaluate(V.zeros(), [[3.0, 0.5], [4.0, 0.5]], outside="raise"),

@@ -134,7 +134,7 @@ class Element:
         return element, (self.family, self.shape, self.degree)
 
     def __repr__(self) -> str:
-        return f"<{self.family}{self.degree} on a {self.shape}>"
+        return f"<{self.family}{self.degree} on {'an' if self.shape == 'interval' else 'a'} {self.shape}>"
 
 
 Element.__module__ = "mirabelle.meshdata"

@@ -13,8 +13,9 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.meshdata.axes import Axis
 from mirabelle.arraytypes.meshdata.dofs import Dofs, placed
 from mirabelle.arraytypes.meshdata.elements import KINDS
-from mirabelle.arraytypes.meshdata.spaces import Space, check
+from mirabelle.arraytypes.meshdata.spaces import Space
 from mirabelle.arraytypes.meshdata.spacetables import cell_tables
+from mirabelle.arraytypes.meshdata.spacevalues import check
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 from mirabelle.dispatch import verbs

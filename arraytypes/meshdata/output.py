@@ -11,7 +11,8 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.meshdata.elements import HIGHEST, element
 from mirabelle.arraytypes.meshdata.spacegeometry import entity_geometry
-from mirabelle.arraytypes.meshdata.spaces import Space, mesh_shape, space
+from mirabelle.arraytypes.meshdata.spacemaking import mesh_shape, space
+from mirabelle.arraytypes.meshdata.spaces import Space
 from mirabelle.arraytypes.meshdata.spacetables import targets
 from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells

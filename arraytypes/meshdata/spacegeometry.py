@@ -62,7 +62,7 @@ def cellwise(V: Any, f: Any, flat: np.ndarray) -> None:
     at, matrix = V.element.interpolation()
     cells = np.arange(len(V.cells.corners))
     x = np.einsum("qk,nkd->nqd", V.cells.element.tabulate(at), V.cells.corners)
-    values = values_at(f, x.reshape(-1, V.dim), V.value_shape).reshape(*x.shape[:2], -1)
+    values = values_at(f, x.reshape(-1, V.dim), V.value_shape, flat.dtype).reshape(*x.shape[:2], -1)
     if V.element.mapping != "identity":
         J = V.cells.jacobians(np.repeat(cells, len(at)), np.tile(at, (len(cells), 1)))
         J = J.reshape(len(cells), len(at), *J.shape[1:])
@@ -77,7 +77,7 @@ def cellwise(V: Any, f: Any, flat: np.ndarray) -> None:
     flat[V.dofs.table] = (found * signs).reshape(*V.dofs.table.shape, *flat.shape[1:])
 
 
-def values_at(f: Any, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def values_at(f: Any, x: np.ndarray, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     """What a function of points (n, space) gives there, (n, *shape); constants may be given as they are."""
     got = f(x) if callable(f) else f
     values = verbs.to_numpy(verbs.materialize(got)) if isinstance(got, AbstractArray) else np.asarray(got)
@@ -91,5 +91,10 @@ def values_at(f: Any, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
             f"the shape {values.shape} instead of {wanted}: {one} for each point. Write it for arrays of "
             "points, as `lambda x: x[..., 0] ** 2`"
             + (", and join components by `np.stack([...], axis=-1)`." if shape else ".")
+        )
+    if values.dtype.kind not in ("biufc" if np.dtype(dtype).kind == "c" else "biuf"):
+        raise TypeError(
+            f"The function gave values of {values.dtype}, which an array of {np.dtype(dtype)} cannot hold. "
+            "Complex ones are held with `V.interpolate(f, dtype=np.complex128)`."
         )
     return values

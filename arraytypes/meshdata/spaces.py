@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.meshdata.axes import Axis
-from mirabelle.arraytypes.meshdata.basixelements import BasixElement, from_basix
+from mirabelle.arraytypes.meshdata.basixelements import BasixElement
 from mirabelle.arraytypes.meshdata.boundary import boundary_numbers, chosen_by
-from mirabelle.arraytypes.meshdata.dofs import Dofs, placed
+from mirabelle.arraytypes.meshdata.dofs import Dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
-from mirabelle.arraytypes.meshdata.evaluation import CellGeometry, PointLocator, transformed
-from mirabelle.arraytypes.meshdata.meshes import Mesh
+from mirabelle.arraytypes.meshdata.evaluation import CellGeometry, PointLocator
 from mirabelle.arraytypes.meshdata.spacegeometry import cellwise, entity_geometry, moments, nodes, values_at
-from mirabelle.arraytypes.meshdata.spacetables import Positions, cell_tables
+from mirabelle.arraytypes.meshdata.spacetables import Positions, cell_tables, restricted
+from mirabelle.arraytypes.meshdata.spacevalues import evaluated, sampled
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
-from mirabelle.dispatch import verbs
 
 PLURALS = {"hexahedron": "hexahedra", "tetrahedron": "tetrahedra"}
 
@@ -120,6 +118,26 @@ class Space:
         """By what a cell's basis functions are multiplied (cells, K), so that both sides of a facet agree."""
         return self._tables[1]
 
+    def trace(self) -> tuple[Element, Dofs]:
+        """The element that functions are on facets, and the degrees of freedom of each: for loops over facets.
+
+        >>> from mirabelle import meshdata as md
+        >>> mesh = md.unit_square(1, 1)
+        >>> element, dofs = md.space(mesh, "P", 2).trace()
+        >>> element, dofs.table.tolist()
+        (<P2 on an interval>, [[0, 5, 6], [1, 5, 7], [2, 6, 7], [3, 6, 8], [4, 7, 8]])
+        """
+        if self.element.family not in ("P", "Q") or isinstance(self.element, BasixElement):
+            raise ValueError(
+                f"On facets functions of {self.element.family} are not one element's: traces are those of "
+                'continuous Lagrange elements, `md.space(mesh, "P", 2).trace()`.'
+            )
+        (facet,) = self.mesh.facets
+        of = element("P", self.mesh.shapes[facet], self.element.degree)
+        table, _ = cell_tables(self.mesh, of, self._numbers, facet)
+        size = self.tree.size // math.prod(self.block)
+        return of, Dofs(self.mesh.points(facet), table, size, block=self.block, tree=self.tree)
+
     @cached_property
     def points(self) -> np.ndarray:
         """Where the degrees of freedom are, (number of blocks, dim): for RT and N the middle of the entity.
@@ -159,11 +177,11 @@ class Space:
         if isinstance(self.element, BasixElement):
             cellwise(self, f, flat)
         elif self.element.mapping == "identity":
-            flat[...] = values_at(f, self.points, self.components)
+            flat[...] = values_at(f, self.points, self.components, flat.dtype)
         else:
             for kind, at in self._numbers.items():
                 x, vectors = moments(self.mesh, self.element, kind)
-                values = values_at(f, x.reshape(-1, self.dim), (self.dim,)).reshape(x.shape)
+                values = values_at(f, x.reshape(-1, self.dim), (self.dim,), flat.dtype).reshape(x.shape)
                 flat[at] = np.einsum("nqd,nqd->n", values, vectors)[:, None]
         return wrap(self.tree, array(flat.reshape(-1)))
 
@@ -195,7 +213,8 @@ class Space:
         return entity_geometry(self.mesh, self.element, "cell")
 
     @cached_property
-    def _locator(self) -> PointLocator:
+    def locator(self) -> PointLocator:
+        """What finds the cells of points."""
         return PointLocator(self.cells)
 
     def evaluate(self, u: Any, points: Any, outside: str = "nan") -> Any:
@@ -209,41 +228,7 @@ class Space:
         >>> V.evaluate(V.interpolate(lambda x: x[..., 0] + 2 * x[..., 1]), [[0.25, 0.5], [3.0, 0.0]]).tolist()
         [1.25, nan]
         """
-        x = np.asarray(points, dtype=float)
-        if x.ndim < 1 or x.shape[-1] != self.dim:
-            raise ValueError(
-                f"Points of this mesh have {self.dim} coordinates in their last axis, and these have the shape "
-                f"{x.shape}: `V.evaluate(u, {[0.5] * self.dim})`."
-            )
-        if outside not in ("nan", "raise"):
-            raise ValueError(
-                f'What lies outside is "nan" or "raise", not {outside!r}: `V.evaluate(u, points)`.'
-            )
-        check(u, self)
-        cells, at = self._locator.find(x.reshape(-1, self.dim))
-        missed = np.flatnonzero(cells < 0)
-        if len(missed) and outside == "raise":
-            raise ValueError(
-                f"The point {x.reshape(-1, self.dim)[missed[0]].tolist()} lies in no cell of the mesh"
-                + (f", like {len(missed) - 1} others" if len(missed) > 1 else "")
-                + '. With `outside="nan"` its value is NaN.'
-            )
-        return self._combined(u, np.maximum(cells, 0), at, x.shape[:-1])
-
-    def _combined(self, u: Any, cells: np.ndarray, at: np.ndarray, shape: tuple[int, ...]) -> Any:
-        """Sums over the cells' degrees of freedom at points (n, dim) that form a shape, gathered where u is."""
-        weights = transformed(self.element, self.cells, cells, at)  # (n, K) or (n, K, space)
-        weights[np.isnan(at[:, 0])] = np.nan  # (constants know no points)
-        weights = weights if self.signs is None else weights * self.signs[cells][..., None]
-        weights = weights[..., None] if weights.ndim == 2 else weights
-        family, flat = leaf_family(type(u.parent)), u.parent
-        entries = self.components_at(self.dofs.table[cells] * math.prod(self.block))  # (n, K, components)
-        whole = (*shape, self.element.size, *self.value_shape)
-        each = *self.dofs.table[cells].shape, math.prod(self.value_shape)
-        weights = np.broadcast_to(weights, each).reshape(whole)
-        entries = np.broadcast_to(entries, each).reshape(whole)
-        products = flat[placed(family, entries)] * placed(family, weights.astype(flat.dtype))
-        return verbs.materialize(verbs.sum(products, axis=len(shape)))
+        return evaluated(self, u, points, outside)
 
     def sample(self, u: Any, points: Any = None) -> np.ndarray:
         """The values at points (q, dim) of each reference cell, its vertices if none: (cells, q, ...).
@@ -255,10 +240,7 @@ class Space:
         >>> V.sample(V.interpolate(lambda x: x[..., 0])).tolist()
         [[0.25, 0.25], [0.75, 0.75]]
         """
-        check(u, self)
-        at = self.element.cell.vertices if points is None else np.asarray(points, dtype=float)
-        n, q = self.mesh.points("cell").size, len(at)
-        return verbs.to_numpy(self._combined(u, np.repeat(np.arange(n), q), np.tile(at, (n, 1)), (n, q)))
+        return sampled(self, u, points)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Space):
@@ -278,85 +260,3 @@ class Space:
         n = self.mesh.points("cell").size
         shape = self.element.shape if n == 1 else PLURALS.get(self.element.shape, self.element.shape + "s")
         return f"<space of {name}{of} on {n} {shape}: {self.tree.size} degrees of freedom>"
-
-
-def check(u: Any, V: Any) -> None:
-    """Refuse what is no function of a space."""
-    if not isinstance(u, TreeArray):
-        raise TypeError(
-            f"A function of a space is an array over its tree, and this is a {type(u).__name__}: make one by "
-            "`V.zeros()` or `V.interpolate(f)`, or of a flat array by `md.wrap(V.tree, flat)`."
-        )
-    if u.tree != V.tree:
-        raise ValueError(
-            f"This array is over another tree, of {u.tree.size} entries, than that of the {V!r}: another mesh "
-            "or another element. Interpolate it there: `W.interpolate(lambda x: V.evaluate(u, x))`."
-        )
-
-
-def restricted(axis: Axis, kinds: list[str]) -> Axis:
-    """An axis with some of its components only, in their order; numbering and regions stay.
-
-    >>> from mirabelle import meshdata as md
-    >>> axis = md.Axis("mesh", {"cell": 1, "edge": 2, "vertex": 1}, numbering=[2, 0, 3, 1])
-    >>> restricted(axis, ["edge", "vertex"])
-    Axis('mesh', {'edge': 2, 'vertex': 1}, numbering=[1, 2, 0])
-    """
-    extents = {key: n for key, n in axis.extents.items() if key in kinds}
-    regions = {key: of for key, of in axis.regions.items() if key in kinds}
-    numbering = axis.numbering
-    if numbering is not None:
-        kept = np.repeat([key in kinds for key in axis.extents], [int(n) for n in axis.extents.values()])  # type: ignore[arg-type]
-        numbering = (np.cumsum(kept) - 1)[numbering[kept[numbering]]]
-    return Axis(axis.label, extents, numbering=numbering, regions=regions or None)
-
-
-def mesh_shape(mesh: Any) -> str:
-    """The shape of all cells of a mesh."""
-    shapes = [mesh.shapes[c] for c in mesh.components(mesh.dim)]
-    if len(shapes) > 1:
-        raise ValueError(
-            f"The cells of this mesh have several shapes, {', '.join(shapes)}, and a space has one element. "
-            "Make a mesh of each, `md.Mesh(mesh.coordinates, {shape: mesh.cells[shape]})`, or divide its cells."
-        )
-    return shapes[0]
-
-
-def space(mesh: Any, family: Any, degree: int | None = None, *, components: Any = None) -> Space:
-    """The functions that are on each cell of a mesh of a family and degree: "P", "Q", "DP", "RT" or "N".
-
-    With `components=2` they are vectors of two such functions, with `components=(2, 2)` matrices. `md.element`
-    says which families there are. Instead of a family and a degree an element will do, also one of basix
-    (`pip install fenics-basix`): `basix.create_element(basix.ElementFamily.RT, basix.CellType.triangle, 2)`.
-
-    >>> from mirabelle import meshdata as md
-    >>> md.space(md.unit_square(2, 2), "P", 2, components=2)
-    <space of P2 of 2 components on 8 triangles: 50 degrees of freedom>
-    """
-    if not isinstance(mesh, Mesh):
-        raise TypeError(
-            f'A space is one on a mesh, not on a {type(mesh).__name__}: `md.space(md.unit_square(8), "P", 2)`.'
-        )
-    if isinstance(family, Element):
-        of = family
-    elif hasattr(family, "entity_transformations"):  # basix's
-        of = from_basix(family)
-    else:
-        of = element(family, mesh_shape(mesh), degree)  # type: ignore[arg-type]
-    if of.shape != mesh_shape(mesh):
-        raise ValueError(
-            f"The element {of!r} is one on a {of.shape}, and the cells of this mesh are of the shape "
-            f'{mesh_shape(mesh)}: `md.space(mesh, "{of.family}", {of.degree})`.'
-        )
-    given = () if components is None else components if isinstance(components, tuple) else (components,)
-    if not all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) and c > 0 for c in given):
-        raise ValueError(
-            f"A space has a positive number of components, or a tuple of such, not {components!r}: "
-            '`md.space(mesh, "P", 1, components=2)`.'
-        )
-    if given and of.mapping != "identity":
-        raise ValueError(
-            f"Functions of {of.family} are vectors already. Leave `components` out: "
-            f'`md.space(mesh, "{of.family}", {of.degree})`.'
-        )
-    return Space(mesh, of, tuple(int(c) for c in given))

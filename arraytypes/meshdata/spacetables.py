@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.meshdata.axes import Axis
 from mirabelle.arraytypes.meshdata.elements import Element
 
 Positions = dict[str, np.ndarray]  # of each kind of entity, where its degrees of freedom stand: (entities, n)
@@ -43,14 +44,20 @@ def seen(cell_vertices: np.ndarray, entity_vertices: np.ndarray, local: np.ndarr
     return same.argmax(axis=-1)
 
 
-def cell_tables(mesh: Any, element: Element, positions: Positions) -> tuple[np.ndarray, np.ndarray | None]:
-    """Where each cell has its degrees of freedom (cells, K), and their signs where an element has any."""
-    cells = mesh.points("cell").size
-    vertices = targets(mesh, "cell", "vertex")
+def cell_tables(
+    mesh: Any, element: Element, positions: Positions, source: str = "cell"
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Where each cell has its degrees of freedom (cells, K), and their signs where an element has any.
+
+    With another `source` than cells the element is one on these: on facets, say.
+    """
+    cells = mesh.points(source).size
+    vertices = targets(mesh, source, "vertex")
     columns, signs = [np.empty((cells, 0), np.int64)], [np.empty((cells, 0))]
     for kind in element.entity_dofs:
-        entities = targets(mesh, "cell", kind)
-        found = positions[kind][entities]  # (cells, entities, n)
+        component = source if kind == "cell" else kind
+        entities = targets(mesh, source, component)
+        found = positions[component][entities]  # (cells, entities, n)
         if kind not in ("cell", "vertex"):
             local = np.array(element.cell.entities[kind])
             orders, sign = _as_seen(
@@ -76,3 +83,20 @@ def _as_seen(element: Element, kind: str, permutations: np.ndarray) -> tuple[np.
     order = np.array([element.order(kind, s) for s in orders], dtype=np.int64).reshape(-1, n)
     sign = np.array([np.broadcast_to(element.sign(kind, s), n) for s in orders], dtype=float).reshape(-1, n)
     return order[which], sign[which]
+
+
+def restricted(axis: Axis, kinds: list[str]) -> Axis:
+    """An axis with some of its components only, in their order; numbering and regions stay.
+
+    >>> from mirabelle import meshdata as md
+    >>> axis = md.Axis("mesh", {"cell": 1, "edge": 2, "vertex": 1}, numbering=[2, 0, 3, 1])
+    >>> restricted(axis, ["edge", "vertex"])
+    Axis('mesh', {'edge': 2, 'vertex': 1}, numbering=[1, 2, 0])
+    """
+    extents = {key: n for key, n in axis.extents.items() if key in kinds}
+    regions = {key: of for key, of in axis.regions.items() if key in kinds}
+    numbering = axis.numbering
+    if numbering is not None:
+        kept = np.repeat([key in kinds for key in axis.extents], [int(n) for n in axis.extents.values()])  # type: ignore[arg-type]
+        numbering = (np.cumsum(kept) - 1)[numbering[kept[numbering]]]
+    return Axis(axis.label, extents, numbering=numbering, regions=regions or None)

@@ -1,0 +1,80 @@
+"""The values of a space's functions: at points of the mesh, and at points of its cells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.meshdata.dofs import placed
+from mirabelle.arraytypes.meshdata.evaluation import transformed
+from mirabelle.arraytypes.meshdata.treearray import TreeArray
+from mirabelle.dispatch import verbs
+
+
+def check(u: Any, V: Any) -> None:
+    """Refuse what is no function of a space."""
+    if not isinstance(u, TreeArray):
+        raise TypeError(
+            f"A function of a space is an array over its tree, and this is a {type(u).__name__}: make one by "
+            "`V.zeros()` or `V.interpolate(f)`, or of a flat array by `md.wrap(V.tree, flat)`."
+        )
+    if u.tree != V.tree:
+        raise ValueError(
+            f"This array is over another tree, of {u.tree.size} entries, than that of the {V!r}: another mesh "
+            "or another element. Interpolate it there: `W.interpolate(lambda x: V.evaluate(u, x))`."
+        )
+
+
+def evaluated(V: Any, u: Any, points: Any, outside: str) -> Any:
+    """`Space.evaluate`."""
+    x = np.asarray(points, dtype=float)
+    if x.ndim < 1 or x.shape[-1] != V.dim:
+        raise ValueError(
+            f"Points of this mesh have {V.dim} coordinates in their last axis, and these have the shape "
+            f"{x.shape}: `V.evaluate(u, {[0.5] * V.dim})`."
+        )
+    if V.dim != V.element.dim:
+        raise ValueError(
+            f"Points are found in cells that fill the space, and these are of dimension {V.element.dim} in "
+            f"{V.dim} dimensions. `V.sample(u, points)` has the values at points of the reference cells."
+        )
+    if outside not in ("nan", "raise"):
+        raise ValueError(f'What lies outside is "nan" or "raise", not {outside!r}: `V.evaluate(u, points)`.')
+    check(u, V)
+    cells, at = V.locator.find(x.reshape(-1, V.dim))
+    missed = np.flatnonzero(cells < 0)
+    if len(missed) and outside == "raise":
+        raise ValueError(
+            f"The point {x.reshape(-1, V.dim)[missed[0]].tolist()} lies in no cell of the mesh"
+            + (f", like {len(missed) - 1} others" if len(missed) > 1 else "")
+            + '. With `outside="nan"` its value is NaN.'
+        )
+    return combined(V, u, np.maximum(cells, 0), at, x.shape[:-1])
+
+
+def combined(V: Any, u: Any, cells: np.ndarray, at: np.ndarray, shape: tuple[int, ...]) -> Any:
+    """Sums over the cells' degrees of freedom at points (n, dim) that form a shape, gathered where u is."""
+    weights = transformed(V.element, V.cells, cells, at)  # (n, K) or (n, K, space)
+    weights[np.isnan(at[:, 0])] = np.nan  # (constants know no points)
+    weights = weights if V.signs is None else weights * V.signs[cells][..., None]
+    weights = weights[..., None] if weights.ndim == 2 else weights
+    family, flat = leaf_family(type(u.parent)), u.parent
+    entries = V.components_at(V.dofs.table[cells] * math.prod(V.block))  # (n, K, components)
+    whole = (*shape, V.element.size, *V.value_shape)
+    each = *V.dofs.table[cells].shape, math.prod(V.value_shape)
+    weights = np.broadcast_to(weights, each).reshape(whole)
+    entries = np.broadcast_to(entries, each).reshape(whole)
+    kept = flat.dtype if flat.dtype.kind in "fc" else np.float64
+    products = flat[placed(family, entries)] * placed(family, weights.astype(kept))
+    return verbs.materialize(verbs.sum(products, axis=len(shape)))
+
+
+def sampled(V: Any, u: Any, points: Any) -> np.ndarray:
+    """`Space.sample`."""
+    check(u, V)
+    at = V.element.cell.vertices if points is None else np.asarray(points, dtype=float)
+    n, q = V.mesh.points("cell").size, len(at)
+    return verbs.to_numpy(combined(V, u, np.repeat(np.arange(n), q), np.tile(at, (n, 1)), (n, q)))

@@ -14,6 +14,7 @@ from mirabelle.arraytypes.meshdata.shapes import Shape, named, shape_of
 from mirabelle.arraytypes.meshdata.topology import Topology
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.axes import Axis
     from mirabelle.arraytypes.meshdata.parting import Part
 
 
@@ -130,7 +131,7 @@ class Mesh:
         return self.topology.points(self._known(component))
 
     @cached_property
-    def axis(self) -> Any:
+    def axis(self) -> Axis:
         """The axis of the mesh, whose components have as many entries as there are cells, faces, edges,
         vertices.
 
@@ -140,7 +141,7 @@ class Mesh:
         """
         return self.axis_of(*self.topology.shapes)
 
-    def axis_of(self, *components: str) -> Any:
+    def axis_of(self, *components: str) -> Axis:
         """The axis of some components, in the order of the mesh; others are not even counted.
 
         >>> from mirabelle import meshdata as md

@@ -16,7 +16,7 @@ from mirabelle.arraytypes.meshdata.dofs import Dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
 from mirabelle.arraytypes.meshdata.evaluation import CellGeometry, PointLocator
 from mirabelle.arraytypes.meshdata.spacegeometry import cellwise, entity_geometry, moments, nodes, values_at
-from mirabelle.arraytypes.meshdata.spacetables import Positions, cell_tables, restricted
+from mirabelle.arraytypes.meshdata.spacetables import Positions, cell_tables
 from mirabelle.arraytypes.meshdata.spacevalues import evaluated, sampled
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
@@ -69,7 +69,7 @@ class Space:
 
     def mesh_axis(self, kinds: list[str]) -> Axis:
         """The mesh's axis with these components only."""
-        return restricted(self.mesh.axis, kinds)
+        return self.mesh.axis_of(*kinds)
 
     def below(self, kind: str) -> Any:
         """The tree under one entity of a kind."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.meshdata.axes import Axis
 from mirabelle.arraytypes.meshdata.elements import Element
 
 Positions = dict[str, np.ndarray]  # of each kind of entity, where its degrees of freedom stand: (entities, n)
@@ -83,20 +82,3 @@ def _as_seen(element: Element, kind: str, permutations: np.ndarray) -> tuple[np.
     order = np.array([element.order(kind, s) for s in orders], dtype=np.int64).reshape(-1, n)
     sign = np.array([np.broadcast_to(element.sign(kind, s), n) for s in orders], dtype=float).reshape(-1, n)
     return order[which], sign[which]
-
-
-def restricted(axis: Axis, kinds: list[str]) -> Axis:
-    """An axis with some of its components only, in their order; numbering and regions stay.
-
-    >>> from mirabelle import meshdata as md
-    >>> axis = md.Axis("mesh", {"cell": 1, "edge": 2, "vertex": 1}, numbering=[2, 0, 3, 1])
-    >>> restricted(axis, ["edge", "vertex"])
-    Axis('mesh', {'edge': 2, 'vertex': 1}, numbering=[1, 2, 0])
-    """
-    extents = {key: n for key, n in axis.extents.items() if key in kinds}
-    regions = {key: of for key, of in axis.regions.items() if key in kinds}
-    numbering = axis.numbering
-    if numbering is not None:
-        kept = np.repeat([key in kinds for key in axis.extents], [int(n) for n in axis.extents.values()])  # type: ignore[arg-type]
-        numbering = (np.cumsum(kept) - 1)[numbering[kept[numbering]]]
-    return Axis(axis.label, extents, numbering=numbering, regions=regions or None)

@@ -319,6 +319,10 @@ class Kernel:
     def __reduce__(self) -> str:
         return self.__qualname__
 
+    def launcher_of(self, family: Any) -> Launcher | None:
+        """What launches it on arrays of a type."""
+        return _launchers.get(family) or _inherited(family)
+
     # Arguments
 
     def lent(self, args: tuple[Any, ...]) -> tuple[Any, list[Any]]:

@@ -5,7 +5,11 @@
 Points(axis='mesh', component='cell', size=2)
 """
 
-from mirabelle.arraytypes.meshdata import treepictures  # noqa: F401 - how arrays over trees are shown
+from mirabelle.arraytypes.meshdata import (  # noqa: F401 - dual numbers, programs
+    derivatives,
+    programs,
+    treepictures,
+)
 from mirabelle.arraytypes.meshdata.access import INC, MAX_RW, MAX_WRITE, MIN_RW, MIN_WRITE, READ, RW, WRITE
 from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
 from mirabelle.arraytypes.meshdata.dirichletrows import dirichlet

@@ -30,6 +30,7 @@ from mirabelle.arraytypes.meshdata.access import Access, Intent
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, LocalProgram, local_kernel
 from mirabelle.arraytypes.meshdata.points import Points, Subset
+from mirabelle.arraytypes.meshdata.treedofs import map_rows, own_dofs
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import DeviceError
@@ -69,7 +70,7 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
         )
     bound = [Bound(local, points, name, a) for name, a in zip(local.parameters, accesses, strict=True)]
     _check_apart(local, bound)
-    lead = _lead(local, bound)
+    lead = lead_of(local, bound)
     if lead is None:
         raise TypeError(
             f"The loop of {local.name}() writes nothing: give it arrays to write to, like md.INC(y, map)."
@@ -161,6 +162,13 @@ class Bound:
             )
         return shape[1:]
 
+    def with_array(self, name: str, intent: Intent, array: Any) -> Bound:
+        """The same way to reach another array."""
+        made = object.__new__(Bound)
+        made.dofs, made.flat, made.row_shape, made.whole = self.dofs, self.flat, self.row_shape, self.whole
+        made.name, made.intent, made.array = name, intent, array
+        return made
+
     @property
     def how(self) -> str:
         if self.dofs is not None:
@@ -195,12 +203,10 @@ def _no_access(kernel: LocalKernel, name: str, given: Any) -> Any:
 
 def _own_entries(points: Any, tree: Any, array: Any) -> Any:
     """What a point's own entries are: of a tree what stands under it, of a plain array its row."""
+    base = points.points if isinstance(points, Subset) else points
     if tree is not None:
-        from mirabelle.arraytypes.meshdata.maps import Map
-
-        base = points.points if isinstance(points, Subset) else points
-        return Map(base, {base: np.arange(base.size)[:, None]})
-    return Dofs(points.points, np.arange(points.points.size)[:, None], len(array), block=())
+        return own_dofs(base, tree)
+    return Dofs(base, np.arange(base.size)[:, None], len(array))
 
 
 def _rows(kernel: LocalKernel, name: str, points: Any, through: Any, tree: Any) -> Dofs:
@@ -243,8 +249,6 @@ def _map_rows(kernel: LocalKernel, name: str, through: Any) -> Dofs:
             "of points. "
             "Give an array over an axis tree, md.zeros(tree), or restrict the map: `map.restrict(points)`."
         )
-    from mirabelle.arraytypes.meshdata.treedofs import map_rows
-
     return map_rows(through)
 
 
@@ -272,8 +276,9 @@ def _same_memory(a: Any, b: Any) -> bool:
     return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b)
 
 
-def _lead(kernel: LocalKernel, bound: Sequence[Bound]) -> Any:
-    """An array that is written: its type says how the loop is run."""
+def lead_of(kernel: LocalKernel, bound: Sequence[Bound]) -> Any:
+    """The array whose type says how the loop is run: one that is written, unless others carry derivatives."""
+    lead: Any = None
     for b in bound:
         if b.intent.writes:
             if not isinstance(b.array, (AbstractArray, np.ndarray)):
@@ -281,9 +286,13 @@ def _lead(kernel: LocalKernel, bound: Sequence[Bound]) -> Any:
                     f"{kernel.name}(): {b.name} is a {type(b.array).__name__}, and {b.intent.value} needs an "
                     "array."
                 )
-            root = root_of(b.array) if isinstance(b.array, AbstractArray) else b.array
-            return root if isinstance(root, AbstractArray) else HostArray(0.0)
-    return None
+            root = root_of(b.array) if isinstance(b.array, AbstractArray) else HostArray(0.0)
+            lead = root if lead is None else lead
+    if lead is not None:
+        for b in bound:
+            if getattr(b.array, "carries_derivatives", False):
+                return b.array
+    return lead
 
 
 # How a loop is run

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS
-from mirabelle.arraytypes.kernels import Kernel, _inherited, _launchers, launcher
+from mirabelle.arraytypes.kernels import Kernel, launcher
 from mirabelle.arraytypes.programs import calls
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Node, call_node, data_node, result_node
@@ -78,7 +78,7 @@ def _run(inner: Any, kernel: Kernel, shape: Any, group: Any, arguments: list[Any
     given = [
         own(x) if effects[name] else x for name, x in zip(kernel.source.parameters, arguments, strict=True)
     ]
-    run = _launchers.get(inner) or _inherited(inner)
+    run = kernel.launcher_of(inner)
     assert run is not None
     run(kernel, shape, group, given)
     return tuple(results)

@@ -14,7 +14,7 @@ class Dofs:
     """A table of positions: point p reaches the entries `table[p, k]`, each of them a block of `block` numbers.
 
     In a flat array of `size` blocks entry (t, b) stands at `t * prod(block) + b`; a plain array may have the
-    block as its further axes. A position of -1 is nothing: it is read as zero, and nothing is written there.
+    block as its further axes. A kernel sees an array of shape `local`, (K, *block) if not said. A position of -1 is nothing: it is read as zero, and nothing is written there.
 
     >>> from mirabelle import meshdata as md
     >>> cells = md.Points("mesh", "cell", 2)
@@ -23,10 +23,17 @@ class Dofs:
     """
 
     __module__ = "mirabelle.meshdata"
-    __slots__ = ("__weakref__", "_facts", "_placed", "block", "size", "source", "table", "tree")
+    __slots__ = ("__weakref__", "_facts", "_placed", "block", "local", "size", "source", "table", "tree")
 
     def __init__(
-        self, source: Points, table: Any, size: int, *, block: tuple[int, ...] = (), tree: Any = None
+        self,
+        source: Points,
+        table: Any,
+        size: int,
+        *,
+        block: tuple[int, ...] = (),
+        tree: Any = None,
+        local: tuple[int, ...] | None = None,
     ) -> None:
         given = np.asarray(table)
         if given.ndim != 2 or len(given) != len(source) or (given.size and given.dtype.kind not in "iu"):
@@ -50,6 +57,7 @@ class Dofs:
         self.size = int(size)
         self.block = tuple(int(b) for b in block)
         self.tree = tree
+        self.local = (made.shape[1], *self.block) if local is None else tuple(local)
         self._placed: dict[Any, Any] = {}
         self._facts: dict[str, Any] = {}
 

@@ -185,13 +185,16 @@ class Bound:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the kernel's local array."""
-        return (self.dofs.arity, *self.row_shape) if self.dofs is not None else self.row_shape
+        table = self.dofs
+        if table is None:
+            return self.row_shape
+        return table.local if table.block == self.row_shape else (table.arity, *self.row_shape)
 
     def kind(self) -> tuple[Any, ...]:
         """All that the source depends on: no sizes."""
         table = self.dofs
         arity, partial = (table.arity, table.partial) if table is not None else (0, False)
-        return self.intent, self.how, arity, self.row_shape, self.flat, partial, self.dtype
+        return self.intent, self.how, arity, self.shape, self.row_shape, self.flat, partial, self.dtype
 
 
 def _no_access(kernel: LocalKernel, name: str, given: Any) -> Any:
@@ -236,6 +239,7 @@ def _part(whole: Dofs, points: Subset) -> tuple[Subset, Dofs]:
         whole.size,
         block=whole.block,
         tree=whole.tree,
+        local=whole.local,
     )
     return points, rows
 
@@ -383,7 +387,7 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
             continue
         part = next(waiting)
         if a.how == "whole":
-            join_whole(b, part.reshape((math.prod(a.shape), n)))
+            join_whole(b, part.reshape((a.entries, n)))
         else:
             assert b.dofs is not None
             table = b.dofs
@@ -396,10 +400,14 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
 def _buffer(family: Any, n: int, a: Any, leaves_some: bool) -> Any:
     from mirabelle.arraytypes.creation import empty, full
 
+<<<<<<< HEAD
     shape = (n * math.prod(a.shape),)
     if leaves_some:
         return full(shape, a.intent.neutral(a.dtype), dtype=a.dtype, device=family)
     return empty(shape, dtype=a.dtype, device=family)
+=======
+    return empty((n * a.entries,), dtype=a.dtype, device=family)
+>>>>>>> 11bfb21 (meshdata: local arrays keep their shape whatever the layout)
 
 
 _JOINED: dict[str, Callable[..., Any]] = {"add": verbs.sum, "minimum": verbs.min, "maximum": verbs.max}

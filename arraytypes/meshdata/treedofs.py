@@ -68,52 +68,61 @@ def _fixed(through: Any, points: Points, target: Any) -> Any:
     return target.table
 
 
-def _under(tree: Any, points: Points, table: Any) -> tuple[Any, int]:
-    """Of each point in a table all entries of the tree: a table, and the extent of a last axis all share."""
-    paths = [path for path in tree.leaves if path.get(points.axis, _NOTHING) == points.component]
-    found, inner = [], []
-    for path in paths:
-        shape = _extents(tree, path, points)
-        rest = [label for label in path if label != points.axis]
-        at: dict[Any, Any] = {points.axis: np.maximum(table, 0)[(..., *[None] * len(rest))]}
-        for d, label in enumerate(rest):
-            at[label] = np.arange(shape[d]).reshape(-1, *[1] * (len(rest) - 1 - d))
+def _under(tree: Any, points: Points, table: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Of each point in a table all entries of the tree, and what their inner axes are.
+
+    Axes that are called "dof" count entries of a point, and come first; others are the inner ones.
+    """
+    found, inner = [], set()
+    for path in tree.leaves:
+        if path.get(points.axis, _NOTHING) != points.component:
+            continue
+        extents = _extents(tree, path, points)
+        labels = sorted((label for label in path if label != points.axis), key=lambda label: label != COUNTED)
+        at: dict[Any, Any] = {points.axis: np.maximum(table, 0)[(..., *[None] * len(labels))]}
+        for d, label in enumerate(labels):
+            at[label] = np.arange(extents[label]).reshape(-1, *[1] * (len(labels) - 1 - d))
         where = np.asarray(tree.offset(path, at, check=False))
-        where = np.where((table < 0)[(..., *[None] * len(rest))], -1, where)
+        where = np.where((table < 0)[(..., *[None] * len(labels))], -1, where)
         found.append(where.reshape(*table.shape, -1))
-        inner.append(shape[-1] if rest and list(path)[-1] != points.axis else 1)
+        inner.add(tuple((label, extents[label]) for label in labels if label != COUNTED))
     if not found:
-        return np.empty((len(table), 0), np.int32), 0
-    joined = np.concatenate(found, axis=-1)
-    return joined.reshape(len(table), -1), math.gcd(*inner) if len(set(inner)) > 1 else inner[0]
+        return np.empty((len(table), 0), np.int32), ()
+    joined = np.concatenate(found, axis=-1).reshape(len(table), -1)
+    return joined, inner.pop() if len(inner) == 1 and len(found) == 1 else ()
 
 
+# The axis that counts the entries of a point.
+COUNTED = "dof"
 _NOTHING = object()
 
 
-def _extents(tree: Any, path: Any, points: Points) -> list[int]:
+def _extents(tree: Any, path: Any, points: Points) -> dict[Any, int]:
     labels = [label for label, _ in tree.path(path)]
-    shape = tree.shape(path)
-    at = labels.index(points.axis)
-    if shape[at] != points.size:
+    extents = dict(zip(labels, tree.shape(path), strict=True))
+    if extents[points.axis] != points.size:
         raise ValueError(
-            f"The map leads to {points.size} points {points.name!r}, and the tree has {shape[at]}: they are of "
-            "different meshes."
+            f"The map leads to {points.size} points {points.name!r}, and the tree has {extents[points.axis]}: they "
+            "are of different meshes."
         )
-    return [n for i, n in enumerate(shape) if i != at]
+    return extents
 
 
-def _blocked(source: Points, tree: Any, columns: list[tuple[Any, int]]) -> Dofs:
-    """A table of entries; of blocks of them, where the last axis is one that all share and that lies together."""
-    tables = [t for t, _ in columns if t.shape[1]]
-    table = np.concatenate(tables, axis=1) if tables else np.empty((len(source), 0), np.int32)
-    block = math.gcd(*[b for t, b in columns if t.shape[1]]) if tables else 1
-    if block > 1 and tree.size % block == 0 and table.shape[1] % block == 0:
-        first = table.reshape(len(source), -1, block)
-        steps = first - first[..., :1]
-        together = (steps == np.arange(block)) | (first[..., :1] < 0)
-        if bool(together.all()) and not bool((first[..., 0][first[..., 0] > 0] % block).any()):
-            heads = first[..., 0]
-            rows = np.where(heads < 0, -1, heads // block)
-            return Dofs(source, rows, tree.size // block, block=(block,), tree=tree)
-    return Dofs(source, table, tree.size, tree=tree)
+def _blocked(source: Points, tree: Any, columns: list[tuple[Any, Any]]) -> Dofs:
+    """A table of entries; of blocks of them, where inner axes that all share lie together."""
+    columns = [(t, inner) for t, inner in columns if t.shape[1]]
+    table = np.concatenate([t for t, _ in columns], axis=1) if columns else np.empty((len(source), 0), np.int32)
+    shared = {inner for _, inner in columns}
+    block = tuple(extent for _, extent in shared.pop()) if len(shared) == 1 else ()
+    size = max(math.prod(block), 1)
+    if size <= 1:
+        return Dofs(source, table, tree.size, tree=tree, local=(table.shape[1] // size, *block))
+    heads = table.reshape(len(source), -1, size)
+    rows = heads[..., 0]
+    together = tree.size % size == 0 and bool(
+        ((heads == rows[..., None] + np.arange(size)) | (rows[..., None] < 0)).all()
+    )
+    local = (table.shape[1] // size, *block)
+    if together and not bool((rows[rows > 0] % size).any()):
+        return Dofs(source, np.where(rows < 0, -1, rows // size), tree.size // size, block=block, tree=tree)
+    return Dofs(source, table, tree.size, tree=tree, local=local)

@@ -45,9 +45,9 @@ class Argument:
     rows: str = ""
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of its local array."""
-        return (self.arity, *self.block) if self.how == TABLE else self.block
+    def entries(self) -> int:
+        """How many numbers its local array has."""
+        return math.prod(self.block) * (self.arity if self.how == TABLE else 1)
 
     @property
     def scattered(self) -> bool:

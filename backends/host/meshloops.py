@@ -55,8 +55,13 @@ def _run(plan: Compiled, n: int, ranges: int, bound: Sequence[Bound], waiting: d
         if a.name in waiting
     }
     parts = {
+<<<<<<< HEAD
         a.name: _buffer(plan, i, a, (math.prod(a.shape), n))
         for i, (_, a) in enumerate(pairs)
+=======
+        a.name: np.empty((a.entries, n), a.dtype)
+        for _, a in pairs
+>>>>>>> 11bfb21 (meshdata: local arrays keep their shape whatever the layout)
         if a.intent.writes and a.how == "whole"
     }
     edges = np.array([n * i // ranges for i in range(ranges + 1)])

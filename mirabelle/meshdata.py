@@ -27,6 +27,7 @@ from mirabelle.arraytypes.meshdata.meshfiles import physical_groups, read_mesh, 
 from mirabelle.arraytypes.meshdata.mixedspaces import MixedSpace, mixed
 from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthill_mckee
 from mirabelle.arraytypes.meshdata.output import write_vtk
+from mirabelle.arraytypes.meshdata.pairs import pairs
 from mirabelle.arraytypes.meshdata.parting import Part
 from mirabelle.arraytypes.meshdata.partition import partition
 from mirabelle.arraytypes.meshdata.petsc import from_petsc, read_petsc, to_petsc, write_petsc
@@ -93,6 +94,7 @@ __all__ = [
     "loop",
     "mixed",
     "ones",
+    "pairs",
     "part_forest",
     "partition",
     "pattern",

@@ -7,18 +7,18 @@ import mirabelle as mb
 from mirabelle import meshdata as md
 from mirabelle.arraytypes.meshdata.access import Intent
 from mirabelle.backends.host import meshloops
+from mirabelle.dispatch.errors import UserFunctionError
 
 KINDS = ["HostArray", "RefArray", "CuArray"]
 
 
-@pytest.fixture(params=["whole", "ranges"], autouse=True)
-def ranges(request, monkeypatch):
-    """The host's loops as one range and as many, whatever the number of points."""
-    if request.param == "ranges":
-        monkeypatch.setattr(meshloops, "LEAST_POINTS", 1)
-        monkeypatch.setattr(mb.settings, "num_threads", 2)
-    else:
-        monkeypatch.setattr(meshloops, "LEAST_POINTS", 10**9)
+@pytest.fixture(params=["HostArray", "HostArray in ranges", "RefArray", "CuArray"])
+def kind(request, monkeypatch):
+    """A kind of arrays. The host's loops run as one range, and as many whatever the number of points."""
+    ranges = request.param.endswith("ranges")
+    monkeypatch.setattr(meshloops, "LEAST_POINTS", 1 if ranges else 10**9)
+    monkeypatch.setattr(mb.settings, "num_threads", 2)
+    return request.param.split()[0]
 
 
 def by_hand(points, kernel, *accesses):
@@ -100,7 +100,6 @@ def laplace(x, u, y):
     y += 0.5 * abs(np.linalg.det(J)) * (g @ (g.T @ u))
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_contributions_to_a_vertex_are_added(kind):
     y = getattr(mb, kind)(np.zeros(4))
 
@@ -112,7 +111,6 @@ def test_contributions_to_a_vertex_are_added(kind):
     assert mb.to_numpy(y).tolist() == [1, 2, 2, 1]
 
 
-@pytest.mark.parametrize("kind", KINDS)
 def test_the_stiffness_of_the_square(kind):
     family = getattr(mb, kind)
     y = family(np.zeros(4))
@@ -217,10 +215,161 @@ def random_loop(rng, kind):
     return md.Points("set", "p", n), mixing(rng, accesses), accesses
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(5))
 def test_random_loops(kind, seed):
     rng = np.random.default_rng(seed)
     points, kernel, accesses = random_loop(rng, kind)
     wholes = any(a.whole and a.intent.writes for a in accesses)
     same(points, kernel, *accesses, kind=kind, exact=not wholes)
+
+
+# In programs, with derivatives
+
+
+def smoothed(u, x, kind):
+    y = mb.zeros_like(u * x[:, 0])
+    md.loop(CELLS, laplace, md.READ(x, CORNERS), md.READ(u, CORNERS), md.INC(y, CORNERS))
+    return u - 0.1 * mb.sin(y)
+
+
+def test_a_loop_in_a_program_is_a_step(kind):
+    family = getattr(mb, kind)
+    x, u = family(SQUARE), family(np.array([1.0, -2.0, 3.0, 5.0]))
+    step = mb.compile(lambda u: smoothed(u, x, kind))
+    for _ in range(3):
+        assert mb.to_numpy(step(u)).tolist() == mb.to_numpy(smoothed(u, x, kind)).tolist()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_derivatives_go_through_loops(kind, compiled):
+    family = getattr(mb, kind)
+    x, u = family(SQUARE), family(np.array([1.0, -2.0, 3.0, 5.0]))
+
+    def total(u, x):
+        return mb.sum(smoothed(u, x, kind) ** 2)
+
+    def gradients(u, x):
+        return mb.autodiff.gradient(lambda u: total(u, x), u), mb.autodiff.gradient(lambda x: total(u, x), x)
+
+    found = [mb.to_numpy(g) for g in (mb.compile(gradients) if compiled else gradients)(u, x)]
+    for which, g in enumerate(found):
+        for at in np.ndindex(g.shape):
+            change = np.zeros(g.shape)
+            change[at] = 1e-6
+            up, down = (
+                float(
+                    mb.to_numpy(
+                        total(*[a + s * family(change) if i == which else a for i, a in enumerate((u, x))])
+                    )
+                )
+                for s in (1, -1)
+            )
+            assert abs(g[at] - (up - down) / 2e-6) < 1e-6
+
+
+def test_derivatives_of_what_is_written_and_rewritten():
+    points = md.Points("set", "p", 3)
+    table = md.Dofs(points, [[2], [0], [1]], size=3)
+
+    def kernel(a, b, c):
+        c[0] = a * b[0] + np.where(a > 2, a**2, np.sqrt(a))
+        b[0] = b[0] * np.exp(-a)
+
+    def f(a):
+        b, c = mb.zeros_like(a) + a, mb.zeros_like(a)
+        md.loop(points, kernel, md.READ(a), md.RW(b, table), md.WRITE(c))
+        return mb.concat([b, c])
+
+    a = mb.HostArray([1.0, 2.5, 4.0])
+    J = mb.to_numpy(mb.autodiff.jacobian(f, a))
+    for j in range(3):
+        e = np.eye(3)[j] * 1e-6
+        np.testing.assert_allclose(J[:, j], mb.to_numpy(f(a + e) - f(a - e)) / 2e-6, atol=1e-7)
+
+
+# What is refused
+
+
+def refused(error, text, points, kernel, *accesses):
+    with pytest.raises(error, match=text):
+        md.loop(points, kernel, *accesses)
+
+
+def test_bad_loops_say_what_is_wrong():
+    x, y = mb.ones(4), mb.zeros(4)
+
+    def copy(x, y):
+        y[...] = x
+
+    def breaks_promise(x, y):
+        x[0] = 1
+        y[0] = 2
+
+    def forgets(x, y):
+        y[0] = x[0]
+
+    def peeks(x, y):
+        y[0] = y[1] + x[0]
+
+    def endless(x, y):
+        while x[0] > 0:
+            x = x - 1
+
+    refused(ValueError, "one array", CELLS, copy, md.READ(x, CORNERS), md.INC(x, CORNERS))
+    refused(ValueError, "one array", CELLS, copy, md.READ(x[::-1], CORNERS), md.INC(x, CORNERS))
+    refused(ValueError, "RW", CELLS, copy, md.READ(x, CORNERS), md.RW(y, CORNERS))
+    refused(
+        UserFunctionError, "promised to read", CELLS, breaks_promise, md.READ(x, CORNERS), md.INC(y, CORNERS)
+    )
+    refused(
+        UserFunctionError, r"does not write y\[1\]", CELLS, forgets, md.READ(x, CORNERS), md.WRITE(y, CORNERS)
+    )
+    refused(UserFunctionError, "before it has written", CELLS, peeks, md.READ(x, CORNERS), md.WRITE(y, CORNERS))
+    refused(UserFunctionError, "np.where", CELLS, endless, md.READ(x, CORNERS), md.INC(y, CORNERS))
+    refused(
+        UserFunctionError, "constants", CELLS, lambda x, y: y[x[0]], md.READ(x, CORNERS), md.INC(y, CORNERS)
+    )
+    refused(UserFunctionError, "returns", CELLS, lambda x, y: 1, md.READ(x, CORNERS), md.INC(y, CORNERS))
+    refused(TypeError, "one access for each", CELLS, copy, md.READ(x, CORNERS))
+    refused(TypeError, "what happens to it", CELLS, copy, x, md.INC(y, CORNERS))
+    refused(ValueError, "loop runs over 2 points", CELLS, copy, md.READ(x), md.INC(y, CORNERS))
+    refused(ValueError, "writes nothing|leads", CELLS, copy, md.READ(mb.ones(5), CORNERS), md.INC(y, CORNERS))
+    refused(TypeError, "writes nothing", CELLS, lambda x: None, md.READ(x, CORNERS))
+    refused(
+        ValueError, "leads from", md.Points("mesh", "edge", 2), copy, md.READ(x, CORNERS), md.INC(y, CORNERS)
+    )
+    assert y.tolist() == [0, 0, 0, 0]
+    with pytest.raises(IndexError, match="leads outside: row 1 has 4"):
+        md.Dofs(CELLS, [[0, 1, 2], [1, 4, 2]], size=4)
+    with pytest.raises(ValueError, match="a row of integers"):
+        md.Dofs(CELLS, [[0.5], [1.0]], size=4)
+
+
+def test_an_array_of_another_place_is_refused():
+    refused(
+        mb.PlaceError, "Move it once", CELLS, laplace,
+        md.READ(mb.RefArray(SQUARE), CORNERS), md.READ(mb.ones(4), CORNERS), md.INC(mb.zeros(4), CORNERS),
+    )  # fmt: skip
+
+
+def test_what_was_said_before_keeps_its_values():
+    y = mb.zeros(4)
+    before = y + 1
+    md.loop(CELLS, lambda y: y.__iadd__(1), md.INC(y, CORNERS))
+    assert before.tolist() == [1, 1, 1, 1] and y.tolist() == [1, 2, 2, 1]
+
+
+def test_a_subset_of_points():
+    y = mb.zeros(4)
+    for _ in range(2):
+        md.loop(CELLS.subset([1]), lambda y: y.__iadd__(1), md.INC(y, CORNERS))
+    d = mb.zeros(2)
+    md.loop(CELLS.subset([False, True]), lambda d: d.__setitem__(0, 3.0), md.WRITE(d))
+    assert y.tolist() == [0, 2, 2, 2] and d.tolist() == [0, 3]
+
+
+def test_one_launch_on_the_host():
+    y = mb.zeros(4)
+    with mb.count() as counted:
+        md.loop(CELLS, lambda y: y.__iadd__(1), md.INC(y, CORNERS))
+    assert counted.launches == 1 and not counted.scalar_reads

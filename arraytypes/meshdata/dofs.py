@@ -14,7 +14,8 @@ class Dofs:
     """A table of positions: point p reaches the entries `table[p, k]`, each of them a block of `block` numbers.
 
     In a flat array of `size` blocks entry (t, b) stands at `t * prod(block) + b`; a plain array may have the
-    block as its further axes. A kernel sees an array of shape `local`, (K, *block) if not said. A position of -1 is nothing: it is read as zero, and nothing is written there.
+    block as its further axes. A kernel sees an array of shape `local`, (K, *block) if not said. A position of
+    -1 is nothing: it is read as zero, and nothing is written there.
 
     >>> from mirabelle import meshdata as md
     >>> cells = md.Points("mesh", "cell", 2)

@@ -27,6 +27,8 @@ _ALIASES = {
     "float_power": "power",
     "invert": "logical_not",
 }
+# A kernel that branches on values more ways than this is refused: all ways are computed.
+MOST_PATHS = 64
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
@@ -44,12 +46,20 @@ class Recorder:
         if node in self.asked:
             return self.answers[self.asked.index(node)]
         self.asked.append(node)
+        if len(self.asked) > MOST_PATHS:
+            self.too_many_paths()
         if len(self.answers) < len(self.asked):
             self.answers.append(True)
         return self.answers[len(self.asked) - 1]
 
     def fail(self, what: str) -> NoReturn:
         raise UserFunctionError(f"{self.name}() is no local kernel yet: {what}")
+
+    def too_many_paths(self) -> NoReturn:
+        self.fail(
+            f"it branches on values in more than {MOST_PATHS} ways (a `while` on a value has no end here). "
+            "Choose with np.where, np.minimum, np.maximum; loops are over constant ranges."
+        )
 
     def node_of(self, x: Any) -> int:
         if isinstance(x, Scalar):

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.meshdata.access import Intent
-from mirabelle.arraytypes.meshdata.localarrays import LocalNames, Recorder, Unset, local_array
+from mirabelle.arraytypes.meshdata.localarrays import MOST_PATHS, LocalNames, Recorder, Unset, local_array
 from mirabelle.arraytypes.meshdata.localgraph import Graph
 from mirabelle.dispatch.errors import UserFunctionError
 
-# A kernel that branches on values more ways than this is refused: all ways are computed.
-MOST_PATHS = 64
 # A kernel of more operations is refused: compilers need minutes for functions of such a length.
 MOST_OPERATIONS = 60_000
 
@@ -116,10 +114,7 @@ def _read(kernel: LocalKernel, given: Sequence[Given]) -> LocalProgram:
         for i in range(known, len(recorder.asked)):
             waiting.append([*recorder.answers[:i], False])
         if len(outcomes) + len(waiting) > MOST_PATHS:
-            recorder.fail(
-                f"it branches on values in more than {MOST_PATHS} ways (a `while` on a value has no end "
-                "here). Choose with np.where, np.minimum, np.maximum; loops are over constant ranges."
-            )
+            recorder.too_many_paths()
     outputs: list[list[int | None] | None] = []
     for i, (g, entries) in enumerate(zip(given, _chosen(graph, outcomes, 0), strict=True)):
         outputs.append(

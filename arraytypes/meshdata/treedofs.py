@@ -102,8 +102,8 @@ def _extents(tree: Any, path: Any, points: Points) -> dict[Any, int]:
     extents = dict(zip(labels, tree.shape(path), strict=True))
     if extents[points.axis] != points.size:
         raise ValueError(
-            f"The map leads to {points.size} points {points.name!r}, and the tree has {extents[points.axis]}: they "
-            "are of different meshes."
+            f"The map leads to {points.size} points {points.name!r}, and the tree has "
+            f"{extents[points.axis]}: they are of different meshes."
         )
     return extents
 

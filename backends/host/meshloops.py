@@ -56,6 +56,7 @@ def _run(plan: Compiled, n: int, ranges: int, bound: Sequence[Bound], waiting: d
     }
     parts = {
 <<<<<<< HEAD
+<<<<<<< HEAD
         a.name: _buffer(plan, i, a, (math.prod(a.shape), n))
         for i, (_, a) in enumerate(pairs)
 =======
@@ -63,6 +64,9 @@ def _run(plan: Compiled, n: int, ranges: int, bound: Sequence[Bound], waiting: d
         for _, a in pairs
 >>>>>>> 11bfb21 (meshdata: local arrays keep their shape whatever the layout)
         if a.intent.writes and a.how == "whole"
+=======
+        a.name: np.empty((a.entries, n), a.dtype) for _, a in pairs if a.intent.writes and a.how == "whole"
+>>>>>>> 3aaef94 (meshdata: pairs; worked examples; tests of derivatives, programs and what loops refuse)
     }
     edges = np.array([n * i // ranges for i in range(ranges + 1)])
     given = [

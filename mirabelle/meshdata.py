@@ -5,7 +5,7 @@
 Points(axis='mesh', component='cell', size=2)
 """
 
-from mirabelle.arraytypes.meshdata import   # noqa: F401 - dual numbers, programs
+from mirabelle.arraytypes.meshdata import derivatives, programs  # noqa: F401 - dual numbers, programs
 from mirabelle.arraytypes.meshdata.access import INC, MAX_RW, MAX_WRITE, MIN_RW, MIN_WRITE, READ, RW, WRITE
 from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
 from mirabelle.arraytypes.meshdata.dirichletrows import dirichlet
@@ -45,6 +45,14 @@ from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells
 from mirabelle.backends.host import meshloops  # noqa: F401 - how the host runs loops
 
 __all__ = [
+    "INC",
+    "MAX_RW",
+    "MAX_WRITE",
+    "MIN_RW",
+    "MIN_WRITE",
+    "READ",
+    "RW",
+    "WRITE",
     "Action",
     "Axis",
     "AxisTree",
@@ -54,12 +62,7 @@ __all__ = [
     "EntityClasses",
     "GhostAccess",
     "Ghosted",
-    "INC",
     "LocalKernel",
-    "MAX_RW",
-    "MAX_WRITE",
-    "MIN_RW",
-    "MIN_WRITE",
     "Map",
     "Matrix",
     "Mesh",
@@ -67,8 +70,6 @@ __all__ = [
     "Part",
     "Pattern",
     "Points",
-    "READ",
-    "RW",
     "Ragged",
     "Region",
     "Selection",
@@ -79,7 +80,6 @@ __all__ = [
     "Target",
     "TreeArray",
     "UnderWay",
-    "WRITE",
     "begin_access",
     "classify",
     "dirichlet",

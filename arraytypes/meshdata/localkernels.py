@@ -179,7 +179,8 @@ def _once(kernel: LocalKernel, recorder: Recorder, given: Sequence[Given]) -> li
         shown = ", ".join(f"{p}: {g[1]}" for p, g in zip(kernel.parameters, given, strict=True))
         raise UserFunctionError(
             f"{kernel.name}() fails on local arrays of the shapes {shown}: {type(e).__name__}: {e}. A kernel "
-            "sees, of each argument, what its map reaches from one point."
+            "sees, of each argument, what its map reaches from one point, and indexes it with constants ("
+            "choose by a value with np.where)."
         ) from e
     if returned is not None:
         recorder.fail("it returns something. Write results into its arguments: `y[i] += value`.")

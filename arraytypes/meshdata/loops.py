@@ -400,14 +400,10 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
 def _buffer(family: Any, n: int, a: Any, leaves_some: bool) -> Any:
     from mirabelle.arraytypes.creation import empty, full
 
-<<<<<<< HEAD
-    shape = (n * math.prod(a.shape),)
+    shape = (n * a.entries,)
     if leaves_some:
         return full(shape, a.intent.neutral(a.dtype), dtype=a.dtype, device=family)
     return empty(shape, dtype=a.dtype, device=family)
-=======
-    return empty((n * a.entries,), dtype=a.dtype, device=family)
->>>>>>> 11bfb21 (meshdata: local arrays keep their shape whatever the layout)
 
 
 _JOINED: dict[str, Callable[..., Any]] = {"add": verbs.sum, "minimum": verbs.min, "maximum": verbs.max}

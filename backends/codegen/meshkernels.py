@@ -57,6 +57,8 @@ class Argument:
     @property
     def buffered(self) -> bool:
         """Do contributions wait in a buffer, where each thread runs one point?"""
+        if self.intent is Intent.RW:  # each entry is reached once
+            return False
         return self.scattered or (self.intent.writes and self.how == WHOLE)
 
     def entry(self, j: int) -> tuple[int, tuple[int, ...]]:
@@ -264,12 +266,13 @@ class Source:
                 k, place = a.entry(j)
                 if a.how == DIRECT:
                     body.append(_combined(a, a.at("_p", place), text[n]))
-                elif a.scattered and atomics:
+                elif a.scattered and (atomics or not a.buffered):
                     row = f"_{a.rows}{k}"
                     if row not in rows:
                         rows.add(row)
                         body.append(f"{row} = {a.rows}[_p, {k}]")
-                    body += _atomically(a, row, place, text[n])
+                    statement = _atomically(a, row, place, text[n])
+                    body += [f"if {row} >= 0:", f"    {statement}"] if a.partial else [statement]
                 else:
                     size = math.prod(a.block)
                     column = j if a.how == WHOLE else (j % size) * a.arity + k
@@ -339,12 +342,13 @@ def _combined(a: Argument, element: str, value: str) -> str:
     return f"{element} = {value}"
 
 
-def _atomically(a: Argument, row: str, place: tuple[int, ...], value: str) -> list[str]:
+def _atomically(a: Argument, row: str, place: tuple[int, ...], value: str) -> str:
+    if a.intent.combines is None:
+        return f"{a.at(row, place)} = {value}"
     method = {"add": "atomic_add", "minimum": "atomic_min", "maximum": "atomic_max"}[str(a.intent.combines)]
     name, _, index = a.at(row, place).partition("[")
     index = index[:-1]
-    statement = f"_k.{method}({name}, {f'({index})' if ',' in index else index}, {value})"
-    return [f"if {row} >= 0:", f"    {statement}"] if a.partial else [statement]
+    return f"_k.{method}({name}, {f'({index})' if ',' in index else index}, {value})"
 
 
 def _constant(value: Any) -> str:

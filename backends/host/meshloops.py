@@ -55,18 +55,9 @@ def _run(plan: Compiled, n: int, ranges: int, bound: Sequence[Bound], waiting: d
         if a.name in waiting
     }
     parts = {
-<<<<<<< HEAD
-<<<<<<< HEAD
-        a.name: _buffer(plan, i, a, (math.prod(a.shape), n))
+        a.name: _buffer(plan, i, a, (a.entries, n))
         for i, (_, a) in enumerate(pairs)
-=======
-        a.name: np.empty((a.entries, n), a.dtype)
-        for _, a in pairs
->>>>>>> 11bfb21 (meshdata: local arrays keep their shape whatever the layout)
         if a.intent.writes and a.how == "whole"
-=======
-        a.name: np.empty((a.entries, n), a.dtype) for _, a in pairs if a.intent.writes and a.how == "whole"
->>>>>>> 3aaef94 (meshdata: pairs; worked examples; tests of derivatives, programs and what loops refuse)
     }
     edges = np.array([n * i // ranges for i in range(ranges + 1)])
     given = [

@@ -7,19 +7,24 @@ the logarithm of the number of rows. Outputs beyond the reductions are written a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.codegen.rangeframe import PARAMETERS, RangeFrame
-from mirabelle.backends.codegen.source import BLOCK, Layout, Source, inline, zero_cast
+from mirabelle.backends.codegen.source import BLOCK, WIDE, Layout, Source, inline, zero_cast
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import Sig, code, signature
 from mirabelle.dispatch.schedule import SCALAR
 
 # Rows added one after the other before their sum goes up a level.
 GROUP = 64
+# Rows that are read at the same time, where that pays: a group is a multiple of them.
+TOGETHER = 4
+# What differs from row to row: where operands are, and what does not change along it.
+_OF_ROW = re.compile(r"\b(px\d+|h\d+)\b")
 # Up to so many elements NumPy adds up eight by eight; of more, the sums of halves.
 PAIRWISE = 128
 # What is counted, and what counts.
@@ -105,9 +110,11 @@ class ReductionFrame(RangeFrame):
         first_reduced = rank - 1 - self.layout.reduce_rank
         operands = self.written + self.leaf_names
         at = self.scalars_at + 2 * len(self.program.scalar_slots)
+        together = self.rows_together()
+        block, wide = (WIDE, "_wide") if together else (BLOCK, "")
         for j, (_, dtype) in enumerate(self.combined):
             for level in range(3):
-                w(f"acc{j}_{level} = scratch_{16 if dtype.itemsize > 8 else 8}(0)")
+                w(f"acc{j}_{level} = scratch_{16 if dtype.itemsize > 8 else 8}{wide}(0)")
             w(f"neutral{j} = load_{code(dtype)}(args + {8 * (at + 2 * j)}, 0)")
         self.loops_at += 2 * len(self.combined)
         w("for outer in range(lo, hi):")
@@ -115,11 +122,11 @@ class ReductionFrame(RangeFrame):
         self.pointers("outer", list(range(first_reduced)), operands, "p")
         for label in operands:
             w(f"q{label} = p{label}")
-        w(f"for b in range(first, last, {BLOCK}):")
+        w(f"for b in range(first, last, {block}):")
         w.depth += 1
         w("m = last - b")
-        w(f"if m > {BLOCK}:")
-        w(f"    m = {BLOCK}")
+        w(f"if m > {block}:")
+        w(f"    m = {block}")
         # Up to a group of rows no sum goes up.
         w(f"few = rhi - rlo < {GROUP}")
         self.clear([0])
@@ -129,9 +136,19 @@ class ReductionFrame(RangeFrame):
         w.depth -= 1
         w("count1 = 0")
         w("count2 = 0")
-        w("for r in range(rlo, rhi):")
+        dims = list(range(first_reduced, rank - 1))
+        start = "rlo"
+        if together:
+            start = "single"
+            w(f"single = rhi - (rhi - rlo) % {TOGETHER}")
+            w(f"for r in range(rlo, single, {TOGETHER}):")
+            w.depth += 1
+            self.several_rows(dims, operands)
+            self.rows_done(TOGETHER)
+            w.depth -= 1
+        w(f"for r in range({start}, rhi):")
         w.depth += 1
-        self.pointers("r", list(range(first_reduced, rank - 1)), operands, "p_")
+        self.pointers("r", dims, operands, "p_")
         for label in operands:
             w(f"p{label} = p_{label}")
         self.hoisted_loads()
@@ -142,7 +159,64 @@ class ReductionFrame(RangeFrame):
             size = str(self.combined[j][1].itemsize)
             if self.inlined[j] is None:
                 self.combine(j, f"acc{j}_0", size, address, step)
-        w("count1 += 1")
+        if not together:  # (else too few are left to fill a group)
+            self.rows_done(1)
+        w.depth -= 1
+        w("if few:")
+        w.depth += 1
+        self.store_level(0)
+        w.depth -= 1
+        w("else:")
+        w.depth += 1
+        self.up(0)
+        self.up(1)
+        self.store_level(2)
+        w.depth -= 1
+
+    def rows_together(self) -> bool:
+        """Does an element take so little that reading several rows at the same time pays?
+
+        Each row is a stream from memory, and one alone comes at half the speed of several.
+        """
+        return (
+            self.stages.count == 1
+            and not any(self.stages.loop)
+            and None not in self.inlined
+            and len(self.combined) <= 2
+            and not self.written
+            and not self.tables
+            and len(self.leaf_names) <= 4
+            and self.program.cost <= 8
+        )
+
+    def several_rows(self, dims: list[int], operands: list[str]) -> None:
+        """Combine some rows that follow one another, in their order, an element of each after the other."""
+        w = self.w
+        bodies = []
+        for k in range(TOGETHER):
+            self.pointers(f"(r + {k})", dims, operands, "p_")
+            for label in operands:
+                w(f"p{label} = p_{label}")
+            begin = len(w.lines)
+            self.hoisted_loads()
+            w("for j in range(m):")
+            w.depth += 1
+            body = len(w.lines)
+            self.stage(0, "b + j")
+            w.depth -= 1
+            lines, w.lines[begin:] = w.lines[begin:], []
+            lines = [_OF_ROW.sub(rf"\1_{k}", line) for line in lines]
+            for label in operands:
+                w(f"p{label}_{k} = p{label}")
+            w.lines += lines[: body - begin - 1]
+            bodies += lines[body - begin :]
+        w("for j in range(m):")
+        w.lines += bodies
+
+    def rows_done(self, n: int) -> None:
+        """Count rows; where a group is full its sums go up."""
+        w = self.w
+        w(f"count1 += {n}")
         w(f"if count1 == {GROUP}:")
         w.depth += 1
         self.up(0)
@@ -154,17 +228,7 @@ class ReductionFrame(RangeFrame):
         self.up(1)
         self.clear([1])
         w("count2 = 0")
-        w.depth -= 3
-        w("if few:")
-        w.depth += 1
-        self.store_level(0)
-        w.depth -= 1
-        w("else:")
-        w.depth += 1
-        self.up(0)
-        self.up(1)
-        self.store_level(2)
-        w.depth -= 1
+        w.depth -= 2
 
     def store_level(self, level: int) -> None:
         """Write the sums of a level where partial results go."""

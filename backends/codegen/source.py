@@ -23,6 +23,8 @@ from mirabelle.dispatch.schedule import SCALAR
 
 # Elements a block: 8 KiB of doubles, so that a few blocks stay in the first-level cache.
 BLOCK = 1024
+# Columns of a block where several rows are added up at the same time.
+WIDE = 4096
 
 # How an operand is found along the innermost dimension.
 # (STRIDED: by whole elements; UNEVEN: by a number of bytes that is no multiple of the item size.)

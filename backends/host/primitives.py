@@ -15,6 +15,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from mirabelle.backends.codegen.source import BLOCK, WIDE
+
 _WORD = ir.IntType(64)
 _DTYPES: dict[str, Any] = {
     "b1": types.boolean, "i1": types.int8, "i2": types.int16, "i4": types.int32,
@@ -77,11 +79,11 @@ def _make_store(tp: Any, *outside: str) -> Any:
     return store
 
 
-def _make_scratch(width: int) -> Any:
+def _make_scratch(width: int, elements: int = BLOCK) -> Any:
     @intrinsic
     def scratch(typingctx: Any, _zero: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            block = _stack(builder, ir.ArrayType(ir.IntType(8), 1024 * width))
+            block = _stack(builder, ir.ArrayType(ir.IntType(8), elements * width))
             block.align = 64
             return builder.ptrtoint(block, _WORD)
 
@@ -433,6 +435,8 @@ def namespace() -> dict[str, Any]:
     ns["count_b1"] = _count()
     ns["scratch_8"] = _make_scratch(8)
     ns["scratch_16"] = _make_scratch(16)
+    ns["scratch_8_wide"] = _make_scratch(8, WIDE)
+    ns["scratch_16_wide"] = _make_scratch(16, WIDE)
     for n in range(2, 8):
         ns[f"loop_{n}"] = _make_loop(n)
     return ns

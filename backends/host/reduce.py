@@ -15,7 +15,7 @@ import itertools
 import math
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -164,8 +164,11 @@ def fused(src: Reduced, together: list[Reduced], outs: list[np.ndarray]) -> None
         if plan is None:
             plan = ReductionPlan(program, shape, axes, together, plain, views)
             program.keep(key, plan)
-        for out, result in zip(outs, plan.run(request.scalars, plain, views), strict=True):
-            plan.deliver(result, out)
+        straight = plan.straight(views, outs)
+        results = plan.run(request.scalars, plain, views, straight)
+        if not straight:
+            for out, result in zip(outs, results, strict=True):
+                plan.deliver(result, out)
     for node, p in zip(stored, plain, strict=True):
         settle(node, Leaf(p))
 
@@ -215,7 +218,23 @@ class ReductionPlan:
         """A result, its dimensions in the order of memory, to where it belongs."""
         np.copyto(out.reshape(self.delivered), result.reshape(self.in_memory).transpose(self.back))
 
-    def run(self, scalars: list[Any], plain: list[np.ndarray], views: list[Any]) -> list[np.ndarray]:
+    def straight(self, views: list[Any], outs: list[np.ndarray]) -> list[np.ndarray]:
+        """`outs` as the partial results, where there is one for each result and it may lie there at once."""
+        if not self.arrangement.inner_kept or self.parts > 1 or self.back != tuple(range(len(self.back))):
+            return []
+        if any(o.dtype != d or not o.flags.c_contiguous for o, d in zip(outs, self.dtypes, strict=True)):
+            return []
+        if any(np.may_share_memory(o, v) for o in outs for v in views):
+            return []
+        return [o.reshape(1, self.kept, self.inner) for o in outs]
+
+    def run(
+        self,
+        scalars: list[Any],
+        plain: list[np.ndarray],
+        views: list[Any],
+        straight: Sequence[np.ndarray] = (),
+    ) -> Sequence[np.ndarray]:
         """The results, with the kept dimensions in the order of memory."""
         compiled = self.ready()
         if not self.arrangement.inner_kept:
@@ -229,7 +248,7 @@ class ReductionPlan:
             else:
                 _InBlocks(self, scalars, plain, views).rows(partials)
             return partials if per_row == 1 else self.together(partials, 1)
-        partials = [np.empty((self.parts, self.kept, self.inner), dtype) for dtype in self.dtypes]
+        partials = straight or [np.empty((self.parts, self.kept, self.inner), dtype) for dtype in self.dtypes]
         if compiled:
             self.kernel_columns(partials, scalars, plain, views)
         else:

@@ -16,6 +16,7 @@ from mirabelle.arraytypes.creation import asarray, zeros
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.darray import DArray
+from mirabelle.arraytypes.distributed.views import family_over
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.meshdata.forests import StarForest
 from mirabelle.arraytypes.meshdata.matrices import Matrix
@@ -72,8 +73,7 @@ class DividedMatrix:
             x = verbs.copy(x)
             self.forest.reduce(x, op)
         own = verbs.copy(x[self._own])
-        inner = leaf_family(type(own))
-        family = DArray[inner]
+        family = family_over(leaf_family(type(own)))
         return wrap(family, Leaf(family._of_local(self.forest.comm, self._part, verbs.leaf_of(own).view)))
 
     def with_ghosts(self, v: Any) -> Any:

@@ -15,9 +15,10 @@ from mirabelle.arraytypes.meshdata.boundary import boundary_numbers, chosen_by
 from mirabelle.arraytypes.meshdata.dofs import Dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
 from mirabelle.arraytypes.meshdata.evaluation import CellGeometry, PointLocator
+from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.spacegeometry import cellwise, entity_geometry, moments, nodes, values_at
 from mirabelle.arraytypes.meshdata.spacetables import Positions, cell_tables
-from mirabelle.arraytypes.meshdata.spacevalues import evaluated, sampled
+from mirabelle.arraytypes.meshdata.spacevalues import evaluated, sampled, tabulated
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 
@@ -117,6 +118,32 @@ class Space:
     def signs(self) -> np.ndarray | None:
         """By what a cell's basis functions are multiplied (cells, K), so that both sides of a facet agree."""
         return self._tables[1]
+
+    def tabulate(self, points: Any, derivatives: int = 0) -> np.ndarray:
+        """The basis functions in each cell at points (q, dim) of the reference cell, with signs: (cells, q, K).
+
+        With `derivatives=1` their gradients in the mesh's coordinates, (cells, q, K, dim). Fields have their
+        components before that. This is for assembly in NumPy; kernels of loops take `element.tabulate`.
+
+        >>> from mirabelle import meshdata as md
+        >>> V = md.space(md.interval(2), "P", 1)
+        >>> V.tabulate([[0.5]], derivatives=1)[:, 0, :, 0]
+        array([[-2.,  2.],
+               [-2.,  2.]])
+        """
+        return tabulated(self, points, derivatives)
+
+    def quadrature(self, degree: int) -> tuple[np.ndarray, np.ndarray]:
+        """Points (q, dim) of the reference cell, and their weights in each cell of the mesh, (cells, q).
+
+        >>> from mirabelle import meshdata as md
+        >>> float(md.space(md.unit_square(2, 2), "P", 1).quadrature(2)[1].sum().round(14))
+        1.0
+        """
+        at, weights = quadrature(self.element.shape, degree)
+        n = len(self.cells.corners)
+        J = self.cells.jacobians(np.repeat(np.arange(n), len(at)), np.tile(at, (n, 1)))
+        return at, np.abs(np.linalg.det(J)).reshape(n, len(at)) * weights
 
     def trace(self) -> tuple[Element, Dofs]:
         """The element that functions are on facets, and the degrees of freedom of each: for loops over facets.

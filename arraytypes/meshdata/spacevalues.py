@@ -72,6 +72,25 @@ def combined(V: Any, u: Any, cells: np.ndarray, at: np.ndarray, shape: tuple[int
     return verbs.materialize(verbs.sum(products, axis=len(shape)))
 
 
+def tabulated(V: Any, points: Any, derivatives: int) -> np.ndarray:
+    """`Space.tabulate`."""
+    at, n = np.asarray(points, dtype=float), len(V.cells.corners)
+    cells, whole = np.repeat(np.arange(n), len(at)), np.tile(at, (n, 1))
+    if not derivatives:
+        values = transformed(V.element, V.cells, cells, whole)
+    else:
+        slopes, J = V.element.tabulate(whole, derivatives), V.cells.jacobians(cells, whole)
+        if V.element.mapping == "contravariant":
+            slopes = np.einsum("nij,nkjr->nkir", J / np.linalg.det(J)[:, None, None], slopes)
+        elif V.element.mapping == "covariant":
+            slopes = np.einsum("nji,nkjr->nkir", np.linalg.inv(J), slopes)
+        values = np.einsum("nk...r,nrd->nk...d", slopes, np.linalg.inv(J))
+    values = values.reshape(n, len(at), *values.shape[1:])
+    if V.signs is None:
+        return values
+    return values * V.signs.reshape(n, 1, V.element.size, *[1] * (values.ndim - 3))
+
+
 def sampled(V: Any, u: Any, points: Any) -> np.ndarray:
     """`Space.sample`."""
     check(u, V)

@@ -77,10 +77,15 @@ class Route:
             self._idle.clear()
 
     def on(self, family: Any, what: str, index: np.ndarray) -> Any:
-        """A table of indices in the memory of an array type's place; put there once."""
+        """Indices in the memory of an array type's place, put there once; a slice, where they follow "
+        "each other."""
         found = self._placed.get((family, what))
         if found is None:
-            found = self._placed[family, what] = wrap(family, Leaf(family._upload(index)))
+            if len(index) and index[-1] - index[0] == len(index) - 1 and bool(np.all(np.diff(index) == 1)):
+                found = slice(int(index[0]), int(index[-1]) + 1)
+            else:
+                found = index if family is None else wrap(family, Leaf(family._upload(index)))
+            self._placed[family, what] = found
         return found
 
 
@@ -191,8 +196,7 @@ class OnHost:
             into[...] = of
 
     def finish(self, use: Callable[[list[Any]], None]) -> None:
-        """Wait for what comes and use it: for each array the entries of all processes, in the order of "
-        "ranks."""
+        """Wait for what comes and use it: of each array the entries of all processes, in the order of ranks."""
         if self._buffers.repeated is not None:
             self._buffers.repeated.wait()
         if self._route.incoming:
@@ -218,7 +222,8 @@ class OnPlace:
             index = route.on(inner, "sent", route.index)
             gathered = [verbs.getitem(x, (index,)) for x in arrays]
         rows = {r: [x[s] for x in gathered] for r, s in route.outgoing.items()}
-        self._own = rows.pop(comm.rank, None)
+        own = rows.pop(comm.rank, None)
+        self._own = None if own is None else [verbs.copy(part) for part in own]
         sends = {r: _one_row(parts) for r, parts in rows.items()}
         self._landed: dict[int, Any] = {}
         for r, s in route.incoming.items():

@@ -146,9 +146,13 @@ def checked_arrays(sources: list[Any], targets: list[Any], sizes: tuple[int, int
     """Can values of some arrays go to others? (`sizes`: how many entries they have.)"""
     if len(sources) != len(targets) or not sources:
         raise ValueError(f"Values of {len(sources)} arrays cannot go to {len(targets)}: there is one for each.")
-    for side, size in zip((sources, targets), sizes, strict=True):
-        for x in side:
-            check_array(x, size)
+    for x in sources:
+        check_array(x, sizes[0])
+    if targets is not sources:
+        for x in targets:
+            check_array(x, sizes[1])
+    elif len(sources) == 1 and not (isinstance(sources[0], np.ndarray) and not sources[0].flags.writeable):
+        return
     places = {None if isinstance(x, np.ndarray) else leaf_family(type(x)) for x in (*sources, *targets)}
     if len(places) > 1 and any(p is not None and p.home.rank >= 2 for p in places):
         raise PlaceError(

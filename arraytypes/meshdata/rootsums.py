@@ -11,13 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.assign import check_writable, scatter
+from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.distributed.communicators import UFUNCS
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.meshdata.exchange import Route, host_view
+from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
 NAMES = (*UFUNCS, "replace")
+
+
+# Ufuncs that give what the target holds, of a source and a target.
+_checked: set[tuple[Any, np.dtype, np.dtype]] = set()
 
 
 class Operation:
@@ -32,7 +38,7 @@ class Operation:
 
     def check(self, source: np.dtype, target: np.dtype) -> None:
         """Does it give something that the target holds? (Known before anything is sent.)"""
-        if self.function is None:
+        if self.function is None or (self.function, source, target) in _checked:
             return
         found = np.asarray(self.function(np.empty(0, target), np.empty(0, source)))
         if found.shape != (0,) or not np.can_cast(found.dtype, target, "same_kind"):
@@ -40,6 +46,8 @@ class Operation:
                 f"{self.name} of arrays of {target} and {source} gives one of {found.dtype} and shape "
                 f"{found.shape} for shape (0,), which is not written to an array of {target}."
             )
+        if isinstance(self.function, np.ufunc):
+            _checked.add((self.function, source, target))
 
 
 def operation(op: Any) -> Operation:
@@ -88,7 +96,7 @@ class Combination:
                 now[by] = np.asarray(some).astype(view.dtype, copy=False)
         else:
             family = leaf_family(type(target))
-            now = target[self._on(family, "roots", self.roots)]
+            now = verbs.copy(target[self._on(family, "roots", self.roots)])
             for t, (taken, by) in enumerate(self.levels):
                 places = self._on(family, f"by {t}", by)
                 some = value[self._on(family, f"taken {t}", taken)]
@@ -104,9 +112,17 @@ def put(route: Route, target: Any, what: str, index: np.ndarray, value: Any) -> 
     if not len(index):
         return
     if isinstance(target, np.ndarray):
-        target[index] = value
-    else:
-        target[place_of(route, target, what, index)] = value
+        target[route.on(None, what, index)] = value
+        return
+    if isinstance(value, np.ndarray):  # (memory that is used again: what is written of it is copied)
+        value = wrap(leaf_family(type(target)), Leaf(value, foreign=True))
+    place = route.on(leaf_family(type(target)), what, index)
+    plain = isinstance(target, DenseArray) and isinstance(value, DenseArray) and value.dtype == target.dtype
+    if type(place) is slice or not plain:
+        target[place] = value
+    else:  # (nothing of an index that was checked, and names no entry twice, is to be found out again)
+        check_writable(target)
+        scatter(target, value, [place], "", distinct=True)
 
 
 def picked(route: Route, x: Any, like: Any, what: str, index: np.ndarray) -> Any:
@@ -114,12 +130,4 @@ def picked(route: Route, x: Any, like: Any, what: str, index: np.ndarray) -> Any
     if isinstance(x, np.ndarray):
         found = x[index]
         return found if isinstance(like, np.ndarray) else wrap(leaf_family(type(like)), Leaf(found))
-    return x[place_of(route, x, what, index)]
-
-
-def place_of(route: Route, x: Any, what: str, index: np.ndarray) -> Any:
-    """Indices as an array's place reads them: a slice, where they follow each other."""
-    if len(index) and index[-1] - index[0] == len(index) - 1 and bool(np.all(np.diff(index) == 1)):
-        return slice(int(index[0]), int(index[-1]) + 1)
-    family = leaf_family(type(x))
-    return index if family.home.rank < 2 else route.on(family, what, index)
+    return x[route.on(leaf_family(type(x)), what, index)]

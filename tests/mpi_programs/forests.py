@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import numpy as np
@@ -153,6 +154,39 @@ def several_under_way(comm):
             same(arrays[0], zeros[comm.rank])
             same(arrays[1], bcast(world, many[1])[comm.rank])
             same(arrays[2], reduced(world, many[2], np.add)[comm.rank])
+
+
+def what_was_said_stays(comm):
+    """Values that were computed of an array, or share its memory, do not change when it is written."""
+    last = comm.rank == comm.size - 1 and comm.size > 1
+    for scattered, A in itertools.product((False, True), places(comm)):
+        if A is np.array:
+            continue
+        n = 2500 if A is mb.HostArray else 40  # (larger ones are not computed at once on the host)
+        leaves = np.random.default_rng(0).permutation(n) if scattered else np.arange(n)
+        links = (np.zeros(n, int), np.arange(n), leaves) if last else ([], [], [])
+        forest = md.StarForest(n, *links, comm=comm)
+        before = np.arange(n) + 1.0 * comm.rank
+        x, z = A(before), A(np.full(n, 7.0))
+        double, same_as, part = x * 2, mb.copy(x), x[3:9]
+        forest.bcast(x)
+        other = A(np.full(n, -3.0))
+        forest.bcast(other)  # (by the same buffers)
+        forest.reduce(z, "sum")
+        after = before.copy()
+        after[leaves] = np.arange(n) if last else before[leaves]
+        same(double, before * 2)
+        same(same_as, before)
+        same(x, after)
+        same(part, after[3:9])
+        same(z, np.full(n, 14.0 if comm.rank == 0 and comm.size > 1 else 7.0))
+    n = 10
+    forest = md.StarForest(n, *(([0] * n, range(n)) if last else ([], [])), comm=comm)
+    shared = np.zeros(n)
+    x = mb.asarray(shared)
+    forest.bcast(x)
+    forest.reduce(x, lambda a, b: a + b + 1)
+    assert shared.sum() == (n if comm.rank == 0 and comm.size > 1 else 0)
 
 
 # Other forests
@@ -680,7 +714,7 @@ def refused(comm):
 CHECKS = {f.__name__: f for f in (
     random_forests, sums_are_in_the_order_of_ranks, several_under_way, other_forests, refused, example_20,
     example_21, example_22, example_23, accesses_at_random, loops_overlap,
-    loops_over_parts, trees_over_parts,
+    loops_over_parts, trees_over_parts, what_was_said_stays,
 )}  # fmt: skip
 
 if __name__ == "__main__":

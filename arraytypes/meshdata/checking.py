@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,10 +22,11 @@ def inverted_cells(shape: Shape, x: Table, cells: Table, flip: bool) -> Table:
     wrong, flat = [], []
     for start in range(0, len(cells), CHUNK):
         part = cells[start : start + CHUNK]
+        points = [x[column] for column in part.T]
         size = np.zeros(len(part))
-        for v in range(1, shape.vertices):
-            size = np.maximum(size, np.abs(x[part[:, v]] - x[part[:, 0]]).max(axis=1))
-        at = _corners(shape, x, part)
+        for other in points[1:]:
+            size = np.maximum(size, np.abs(other - points[0]).max(axis=1))
+        at = _corners(shape, points)
         negative, zero = (
             at < -FLAT * (size**shape.dim)[:, None],
             np.abs(at) <= FLAT * (size**shape.dim)[:, None],
@@ -52,14 +54,14 @@ def inverted_cells(shape: Shape, x: Table, cells: Table, flip: bool) -> Table:
     return cells
 
 
-def _corners(shape: Shape, x: Table, cells: Table) -> Table:
+def _corners(shape: Shape, points: Sequence[Table]) -> Table:
     """The volumes spanned at the corners; on a surface or curve in space, where no side is the right one, their
     sizes."""
-    if shape.dim == x.shape[1]:
-        return corner_volumes(shape, x, cells)
-    out = np.empty((len(cells), len(shape.corners)))
+    if shape.dim == points[0].shape[1]:
+        return corner_volumes(shape, points)
+    out = np.empty((len(points[0]), len(shape.corners)))
     for k, (at, *ends) in enumerate(shape.corners):
-        edges = np.stack([x[cells[:, e]] - x[cells[:, at]] for e in ends], axis=1)
+        edges = np.stack([points[e] - points[at] for e in ends], axis=1)
         out[:, k] = np.sqrt(np.maximum(np.linalg.det(edges @ edges.swapaxes(1, 2)), 0.0))
     return out
 
@@ -127,7 +129,7 @@ def check_hanging(mesh: Mesh) -> None:
 def volumes(shape: Shape, x: Table, cells: Table) -> Table:
     """The volumes of cells with bilinear faces; of a quadrilateral in space, half its diagonals' product."""
     if shape.name in ("interval", "triangle", "tetrahedron"):
-        return np.asarray(_corners(shape, x, cells)[:, 0] / (1, 1, 2, 6)[shape.dim])
+        return np.asarray(_corners(shape, [x[column] for column in cells.T])[:, 0] / (1, 1, 2, 6)[shape.dim])
     if shape.dim == 2:
         a, b = x[cells[:, 2]] - x[cells[:, 0]], x[cells[:, 3]] - x[cells[:, 1]]
         if x.shape[1] == 2:

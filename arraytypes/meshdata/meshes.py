@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -407,8 +408,10 @@ def _table(shape: Any, given: Any, x: Table) -> tuple[str, Table]:
             f"Cell {row} of the shape {known.name} has a vertex {table[row, column]}, and there are {len(x)} "
             "vertices, numbered from 0. (Some files number them from 1.)"
         )
-    ordered = np.sort(table, axis=1)
-    twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    same = np.zeros(len(table), dtype=bool)
+    for a, b in combinations(table.T, 2):
+        same |= a == b
+    twice = np.flatnonzero(same)
     if twice.size:
         raise ValueError(
             f"{twice.size} cells of the shape {known.name} have a vertex twice and so no volume; the first is "

@@ -9,6 +9,7 @@ tetrahedron lie opposite vertex j.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -135,12 +136,14 @@ def named(shape: Any) -> Shape:
     return SHAPES[shape]
 
 
-def corner_volumes(shape: Shape, x: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """The determinants of the edges at each corner, (cells, corners): positive where a cell is not inverted."""
-    out = np.empty((len(cells), len(shape.corners)))
+def corner_volumes(shape: Shape, points: Sequence[np.ndarray]) -> np.ndarray:
+    """The determinants of the edges at each corner, (cells, corners): positive where a cell is not inverted.
+
+    Cells are given by where their vertices are: of each vertex an array (cells, dim).
+    """
+    out = np.empty((len(points[0]), len(shape.corners)))
     for k, (at, *ends) in enumerate(shape.corners):
-        edges = [x[cells[:, e]] - x[cells[:, at]] for e in ends]
-        out[:, k] = _determinant(edges)
+        out[:, k] = _determinant([points[e] - points[at] for e in ends])
     return out
 
 

@@ -310,6 +310,12 @@ SHIFTED = [[0, 0], [1, 0], [0, 1], [1, 1], [2, 0], [2, 1]]
         (lambda: M.orientations("cell", "vertex"), ValueError, "orientations of edges and faces"),
         (lambda: M.with_coordinates([[0, 0]]), ValueError, "1 new coordinates"),
         (lambda: M.with_coordinates(-M.coordinates[:, ::-1] * [[1, -1]]), None, ""),
+        (lambda: M.marked(a=M.points("cell")), TypeError, "is a subset of points"),
+        (lambda: M.marked(a=md.unit_square(2).exterior()), ValueError, "'a' is a subset of 16 points 'edge'"),
+        (lambda: M.marked(a=md.unit_cube(1).exterior()), ValueError, "'a' is a subset of 18 points 'face'"),
+        (lambda: M.marked(a=lambda x: x), ValueError, "a truth value for each"),
+        (lambda: M.marked(a=lambda x: x[:, 0] > 1), ValueError, "No exterior facet"),
+        (lambda: md.Mesh(SQUARE, [[0, 1, 2]], markers={"a": [0]}), TypeError, "is a subset of points"),
         (lambda: md.unit_square(0), ValueError, "one or more cells"),
         (lambda: md.unit_square(2, shape="prism"), ValueError, "none of those that fill"),
     ],
@@ -369,7 +375,8 @@ def test_meshes_without_cells():
 def test_extruded(name):
     base = MESHES[name]()
     for c in (*base.components(base.dim), *base.facets):
-        base.markers[f"some {c}"] = base.points(c).subset([1] if base.points(c).size > 1 else [0])
+        some = base.points(c).subset([1] if base.points(c).size > 1 else [0])
+        base = base.marked(**{f"some {c}": some})
     z = [0.0, 0.5, 2.0]
     mesh = md.extruded(base, z).check()
     flat = sum(base.volumes(c).sum() for c in base.components(base.dim))
@@ -418,3 +425,18 @@ def test_random_triangulations(dim):
         assert abs(mesh.volumes().sum() - hull.volume) < 1e-12
         counts = [mesh.points(mesh.components(d)[0]).size for d in range(dim + 1)]
         assert sum((-1) ** d * n for d, n in enumerate(counts)) == 1
+
+
+def test_marked():
+    cube = md.unit_cube(2, shape="prism").marked(low=lambda x: x[:, 2] == 0, all=lambda x: x[:, 0] > -1)
+    assert {k: len(s) for k, s in cube.markers.items()} == {
+        "low": 8,
+        "all triangle": 16,
+        "all quadrilateral": 16,
+    }
+    again = cube.marked(some=cube.points("cell").subset([3]))
+    assert again == cube and hash(again) == hash(cube) and again.topology is cube.topology
+    assert "some" in again.markers and "some" not in cube.markers
+    with pytest.raises(TypeError):
+        cube.markers["a"] = None
+    assert pickle.loads(pickle.dumps(again)).markers["some"].indices.tolist() == [3]

@@ -40,7 +40,7 @@ class DividedMatrix:
     >>> md.loop(part.owned_points(), ones, md.INC(local.data, local.dofs))
     >>> A = md.DividedMatrix(local, md.part_forest(part, "vertex"))
     >>> print(A @ A.vector(mb.ones(9)))
-    [ 6.  9.  3.  9. 18.  9.  3.  9.  6.]
+    [ 3.  9.  6.  9. 18.  9.  6.  9.  3.]
     """
 
     __module__ = "mirabelle.meshdata"

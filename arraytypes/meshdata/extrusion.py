@@ -28,8 +28,8 @@ def extruded(base: Mesh, heights: Any) -> Mesh:
     >>> from mirabelle import meshdata as md
     >>> md.extruded(md.unit_square(1), [0.0, 0.5, 1.0])
     Mesh(4 prisms, 6 triangle faces, 10 quadrilateral faces, 23 edges, 12 vertices in 3 dimensions)
-    >>> md.extruded(md.interval(2), [0.0, 1.0]).markers
-    {'bottom': <2 of the 7 points 'edge'>, 'top': <2 of the 7 points 'edge'>}
+    >>> md.extruded(md.interval(2), [0.0, 1.0]).markers["top"]
+    <2 of the 7 points 'edge'>
     """
     z = np.asarray(heights, dtype=float)
     if z.ndim != 1 or len(z) < 2 or not (np.diff(z) > 0).all():
@@ -48,13 +48,13 @@ def extruded(base: Mesh, heights: Any) -> Mesh:
         shape = base.shapes[subset.points.component]
         if subset.points.component in (*base.components(base.dim), *base.facets):
             on = base.closure(subset.points.component, "vertex").target().values.reshape(subset.points.size, -1)
-            made.markers[name] = _found(
+            made._markers[name] = _found(
                 made, EXTRUDED[shape], _standing(on[subset.indices], shape, layers, size)
             )
     for name, first in (("bottom", 0), ("top", layers * size)):
         for shape, table in base.cells.items():
             full = name if len(base.cells) == 1 else f"{name} {shape}"
-            made.markers[full] = _found(made, shape, table + first)
+            made._markers[full] = _found(made, shape, table + first)
     return made
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from functools import cached_property
 from itertools import combinations
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +50,6 @@ class Mesh:
 
     coordinates: Table
     cells: dict[str, Table]
-    markers: dict[str, Subset]
 
     def __init__(
         self,
@@ -88,9 +89,31 @@ class Mesh:
             array.setflags(write=False)
         self.cells = tables
         self.topology = Topology(tables, len(x))
-        self.markers = dict(markers or {})
+        self._markers = dict(markers or {})
+        for name, subset in self._markers.items():
+            self._check_marker(name, subset)
 
     # Components
+
+    @property
+    def markers(self) -> Mapping[str, Subset]:
+        """Parts of the mesh that have names: some of the points of a component. `marked` gives more names."""
+        return MappingProxyType(self._markers)
+
+    def _check_marker(self, name: Any, subset: Any) -> None:
+        if not isinstance(subset, Subset):
+            raise TypeError(
+                f'What is named {name!r} is a subset of points, such as `mesh.points("edge").subset([0, '
+                f"1])`, and "
+                f"not {subset!r}."
+            )
+        points, known = subset.points, self.topology.shapes
+        there = points.component in known
+        if not there or (self.topology.known(points.component) and self.points(points.component) != points):
+            raise ValueError(
+                f"{name!r} is a subset of {points.size} points {points.name!r}, and those of the mesh are "
+                f"{self.points(points.component).size if there else list(known)}."
+            )
 
     @property
     def dim(self) -> int:
@@ -262,6 +285,50 @@ class Mesh:
 
     # Other meshes
 
+    def marked(self, **names: Subset | Callable[[Table], Any]) -> Mesh:
+        """The same mesh with names for parts of it, besides those it has.
+
+        A part is a subset of some points, or a function of positions (n, d) that says which are in it: it names
+        the exterior facets all of whose vertices are. Where those have several shapes, each shape has a name,
+        as "wall triangle".
+
+        >>> from mirabelle import meshdata as md
+        >>> mesh = md.unit_square(4).marked(left=lambda x: x[:, 0] == 0, right=lambda x: x[:, 0] == 1)
+        >>> mesh.markers["left"]
+        <4 of the 56 points 'edge'>
+        """
+        made = copy(self)
+        made._markers = dict(self._markers)
+        for name, part in names.items():
+            found = {name: part} if not callable(part) else self._where(name, part)
+            for full, subset in found.items():
+                self._check_marker(full, subset)
+                made._markers[full] = subset
+        return made
+
+    def _where(self, name: str, chosen: Callable[[Table], Any]) -> dict[str, Subset]:
+        mask = np.asarray(chosen(self.coordinates))
+        if mask.shape != (len(self.coordinates),) or mask.dtype != bool:
+            raise ValueError(
+                f"The function that says where {name!r} is was asked about {len(self.coordinates)} "
+                f"positions and gave "
+                f"an array of the shape {mask.shape} and the dtype {mask.dtype}, not a truth value for each: "
+                "`lambda x: x[:, 0] < 1e-12`."
+            )
+        out = {}
+        for facet in self.facets:
+            on = self.exterior(facet).indices
+            table = self.closure(facet, "vertex").target().table
+            assert table is not None
+            out[facet] = self.points(facet).subset(on[mask[table[on]].all(axis=1)])
+        if not any(map(len, out.values())):
+            raise ValueError(
+                f"No exterior facet is where {name!r} is to be. Positions are rarely met exactly: "
+                "`lambda x: x[:, 0] < 1e-12`."
+            )
+        found = {facet: subset for facet, subset in out.items() if len(subset)}
+        return {name if len(found) == 1 else f"{name} {facet}": subset for facet, subset in found.items()}
+
     def with_coordinates(self, coordinates: Any, *, inverted: str = "error") -> Mesh:
         """The same cells with vertices elsewhere; what is known of who touches whom is shared.
 
@@ -354,7 +421,9 @@ class Mesh:
             and all(np.array_equal(t, other.cells[s]) for s, t in self.cells.items())
         )
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        some = ((s, len(t), t[:16].tobytes()) for s, t in self.cells.items())
+        return hash((tuple(some), self.coordinates[:16].tobytes()))
 
     def __repr__(self) -> str:
         known = [(len(t), s) for s, t in self.cells.items()]

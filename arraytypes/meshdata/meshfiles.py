@@ -60,7 +60,7 @@ in, as "meshes/wing.msh", or at the root.
     cells = {s: new[np.concatenate(tables)] for s, tables in parts.items()}
     mesh = Mesh(x[used], cells, inverted=inverted).check()
     for name, found in physical_groups(file).items():
-        mesh.markers.update(_markers(mesh, name, [(d, new[nodes]) for d, nodes in found]))
+        mesh._markers.update(_markers(mesh, name, [(d, new[nodes]) for d, nodes in found]))
     return mesh
 
 

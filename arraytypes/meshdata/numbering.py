@@ -186,7 +186,7 @@ def renumbered(mesh: Mesh, cells: Any, vertices: Any) -> Mesh:
     old, new = inverse_order(_vertex_order(mesh, vertices, orders), len(mesh.coordinates), "vertex")
     tables = {s: new[mesh.cells[s][order]] for s, order in orders.items()}
     made = Mesh(mesh.coordinates[old], tables, inverted="keep")
-    made.markers = {name: moved(subset, mesh, made, new) for name, subset in mesh.markers.items()}
+    made._markers = {name: moved(subset, mesh, made, new) for name, subset in mesh.markers.items()}
     return made
 
 

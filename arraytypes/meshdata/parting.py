@@ -180,5 +180,5 @@ def _local_mesh(mesh: Mesh, numbers: dict[str, Table], local: dict[str, Table], 
     for name, subset in mesh.markers.items():
         component = subset.points.component
         here = local[component][subset.indices]
-        made.markers[name] = made.points(component).subset(np.sort(here[here >= 0]))
+        made._markers[name] = made.points(component).subset(np.sort(here[here >= 0]))
     return made

@@ -487,6 +487,51 @@ def test_real_and_imaginary_parts_are_views(kind):
         y.imag = 1.0
 
 
+@pytest.mark.parametrize("dtypes", [("f8", "f8"), ("f8", "i4"), ("c8", "f8"), ("?", "u1")], ids=str)
+def test_arrays_of_any_size_are_joined(dtypes):
+    rng = np.random.default_rng(0)
+    for n in (3, 5000, 300_000):  # (computed at once, moved by NumPy, and by threads)
+        a, b = (rng.integers(0, 2, (n, 2)).astype(d) for d in dtypes)
+        x, y = mb.HostArray(a), mb.HostArray(b)
+        for f in (
+            lambda xp, a, b: xp.concatenate([a, b]), lambda xp, a, b: xp.concatenate([a[::2], b], 0),
+            lambda xp, a, b: xp.concatenate([a, b], -1), lambda xp, a, b: xp.concatenate([a, b], None),
+            lambda xp, a, b: xp.stack([a, b]), lambda xp, a, b: xp.stack([a.T, b.T], -1),
+            lambda xp, a, b: xp.concatenate([a * 2, b]), lambda xp, a, b: xp.hstack([a, b[:, :1]]),
+            lambda xp, a, b: xp.concatenate([xp.sum(a, axis=1), b[:, 0]]), lambda xp, a, b: xp.vstack([a[:, 0], b[:, 1]]),
+        ):  # fmt: skip
+            assert_same(f(mb, x, y), f(np, a, b))
+        for wrong in (
+            lambda: mb.concatenate([x, y[0]]),
+            lambda: mb.concatenate([x, y], 2),
+            lambda: mb.stack([x, y[1:]]),
+        ):
+            with pytest.raises(ValueError):
+                wrong()
+        joined = mb.concatenate([x, y])
+        before = mb.to_numpy(joined)
+        x[...] = 0
+        assert_same(joined, before)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_extremes_that_pass_over_nan_of_memory_and_of_trees(dtype):
+    a = np.array([[1, np.nan, -np.inf], [np.nan] * 3, [np.inf, 2, -0.0]], dtype)
+    x = mb.HostArray(a)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for f in ("nanmax", "nanmin"):
+            for kwargs in ({}, {"axis": 0}, {"axis": 1}, {"axis": (0, 1)}, {"axis": -1, "keepdims": True}):
+                wanted = getattr(np, f)(a, **kwargs)
+                assert_same(getattr(mb, f)(x, **kwargs), wanted)
+                assert_same(getattr(mb, f)(x.T.T, **kwargs), wanted)
+                assert_same(getattr(mb, f)(x * 2, **kwargs), getattr(np, f)(a * 2, **kwargs))
+    with pytest.raises(ValueError):
+        mb.nanmax(x[:0])
+    with pytest.raises(ValueError):
+        mb.nanmin(x, axis=2)
+
+
 def test_parts_of_pending_arrays_fuse():
     z = mb.HostArray(Z)
     with mb.count() as c:

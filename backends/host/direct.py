@@ -464,8 +464,30 @@ def memory_reader(t: Any) -> Any:
     return value_reader(t, dtype) if known else None  # pyright: ignore
 
 
+# Moving pays for several threads from so many times the elements that others do.
+_MOVED = 4
+
+
+def _in_memory(x: Any) -> bool:
+    """Is it memory already, or a part of some? (What waits is better computed where it goes.)"""
+    while isinstance(x, Wrapper):
+        x = x._parent
+    return type(getattr(x, "_node", None)) is Leaf
+
+
+def _large_result(views: list[np.ndarray], axis: int, stacked: bool) -> np.ndarray:
+    """Memory for what they come to when they are joined, of that which was used before."""
+    shape = list(views[0].shape)
+    if stacked:
+        shape.insert(axis % (len(shape) + 1), len(views))
+    else:
+        shape[axis] = sum([v.shape[axis] for v in views])
+    return HostArray._empty(tuple(shape), np.result_type(*{v.dtype for v in views}))
+
+
 def join_small(arrays: Any, axis: Any, stacked: bool) -> Any:
-    """Small arrays one after another, along an axis they have or (stacked) a new one; or None."""
+    """Arrays one after another, along an axis they have or (stacked) a new one: small ones, and such in memory
+    as one thread moves; or None."""
     if not usable():
         return None
     views = []
@@ -476,16 +498,17 @@ def join_small(arrays: Any, axis: Any, stacked: bool) -> Any:
         if read is None:
             return None
         size += math.prod(x.shape)
-        if size > settings.small_size:
+        if size > settings.small_size and (size > _MOVED * settings.thread_size or not _in_memory(x)):
             return None
         view = read(x)
         if view is None:
             return None
         views.append(view)
     try:
-        joined: Any = np.stack(views, axis) if stacked else np.concatenate(views, axis)
+        out = _large_result(views, axis, stacked) if size > settings.small_size else None
+        joined: Any = np.stack(views, axis, out) if stacked else np.concatenate(views, axis, out)
         return wrap(HostArray, Leaf(joined))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, IndexError):
         return None  # the ordinary way says it in its words
 
 

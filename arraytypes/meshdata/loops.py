@@ -68,7 +68,17 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
             f"{local.name}() has the parameters {', '.join(local.parameters) or 'none'}, and the loop gives it "
             f"{len(accesses)}: one access for each, like md.READ(u, map)."
         )
+    if any(isinstance(a, Access) and hasattr(a.array, "forest") for a in accesses):
+        from mirabelle.arraytypes.meshdata.ghostloops import run_ghosted
+
+        run_ghosted(points, local, accesses, atomics)
+        return
     bound = [Bound(local, points, name, a) for name, a in zip(local.parameters, accesses, strict=True)]
+    run_bound(points, local, bound, atomics)
+
+
+def run_bound(points: Any, local: LocalKernel, bound: Sequence[Bound], atomics: bool) -> None:
+    """Run a loop whose arguments are known to fit."""
     _check_apart(local, bound)
     lead = lead_of(local, bound)
     if lead is None:

@@ -39,7 +39,12 @@ def compiled(kernel: Kernel, ndim: int, arguments: list[Any]) -> _Compiled:
     key = (ndim, *map(_kind, arguments))
     run: _Compiled | None = kernel.compiled.get(key)
     if run is None:
-        run = kernel.compiled.setdefault(key, _Compiled(kernel, ndim, arguments))
+        from mirabelle.backends.codegen.effects import syntax_lock
+
+        with syntax_lock:
+            run = kernel.compiled.get(key) or kernel.compiled.setdefault(
+                key, _Compiled(kernel, ndim, arguments)
+            )
     return run
 
 

@@ -21,6 +21,7 @@ NAMES = {
     "random": "random numbers beside NumPy's Generator",
     "structured": "structured arrays beside the dense matrices they stand for",
     "sparse": "sparse matrices beside SciPy's",
+    "patterns": "sparse patterns of what cells reach, beside SciPy's triples",
     "krylov": "cg, minres and gmres beside SciPy's, microseconds a turn",
     "paper_julia": "the Julia paper's three programs, as its figures 1 to 3, beside NumPy and JAX",
     "programs": "compiled programs beside eager arrays, JAX, Numba and DaCe; its parts are named after it",

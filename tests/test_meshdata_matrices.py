@@ -107,10 +107,11 @@ def dense_sum(tables, shape, blocks, values):
     return made, stored
 
 
-def test_random_patterns(way):
+def test_random_patterns(way, monkeypatch):
     """Sets of cells with nothing in places, repeated dofs, empty tables, rows nobody reaches, blocks."""
     rng = np.random.default_rng(5)
     for turn in range(60):
+        monkeypatch.setattr(patterns, "_CHUNK", (1 << 20, 7)[turn % 2])
         n, m = rng.integers(1, 12, 2)
         p, q = rng.choice([1, 1, 2, 3], 2)
         tables, values = [], []

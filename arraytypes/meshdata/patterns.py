@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -92,22 +92,39 @@ def of_blocks(pattern: Found, rows: Sequence[np.ndarray], down: int, across: int
     kind = index_dtype(indices.size * down * across, (indptr.size - 1) * down)
     made_indptr = np.zeros((indptr.size - 1) * down + 1, kind)
     np.cumsum(np.repeat(counts * across, down), out=made_indptr[1:])
-    # The entries of a row of blocks, once for each of its rows.
-    order = np.repeat(indptr[:-1].astype(np.int64), down)
-    of_row = np.repeat(np.arange(order.size), np.repeat(counts, down))
-    within = np.arange(of_row.size) - (made_indptr[:-1] // across)[of_row]
-    blocks = indices[order[of_row] + within].astype(kind)
-    made_indices = (blocks[:, None] * kind.type(across) + np.arange(across, dtype=kind)).reshape(-1)
+    made_indices = np.empty(int(made_indptr[-1]), kind)
+    for first, last in _chunks(counts.size, indices.size):
+        # The entries of a row of blocks, once for each of its rows.
+        part = indices[indptr[first] : indptr[last]].astype(kind)
+        starts = np.repeat(indptr[first:last] - indptr[first], down)
+        lengths = np.repeat(counts[first:last], down)
+        at = np.arange(int(lengths.sum())) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+        columns = part[at][:, None] * kind.type(across) + np.arange(across, dtype=kind)
+        made_indices[made_indptr[first * down] : made_indptr[last * down]] = columns.reshape(-1)
     made = []
     for table, slot in zip(rows, slots, strict=True):
         if down == 1:
             made.append(slot)
             continue
-        # The k-th block of row t begins, in row a of that, at down * indptr[t] + a * counts[t] + k.
-        row = np.maximum(table, 0)
-        first, step = indptr[row].astype(np.int64), counts[row] if counts.size else row
-        a = np.arange(down)[None, None, :, None]
-        place = slot[:, :, None, :] + ((down - 1) * first)[:, :, None, None] + a * step[:, :, None, None]
-        place[np.broadcast_to(slot[:, :, None, :] < 0, place.shape)] = -1
-        made.append(place.reshape(len(slot), table.shape[1] * down, slot.shape[2]).astype(kind))
+        finer = np.empty((*slot.shape[:2], down, slot.shape[2]), kind)
+        for first, last in _chunks(len(slot), slot.size):
+            # The k-th block of row t begins, in row a of that, at down * indptr[t] + a * counts[t] + k.
+            row, old = np.maximum(table[first:last], 0), slot[first:last, :, None, :]
+            if counts.size:
+                finer[first:last] = old + ((down - 1) * indptr[row].astype(np.int64))[:, :, None, None]
+                finer[first:last] += (
+                    counts[row].astype(kind)[:, :, None, None] * np.arange(down, dtype=kind)[:, None]
+                )
+            finer[first:last][np.broadcast_to(old < 0, finer[first:last].shape)] = -1
+        made.append(finer.reshape(len(slot), slot.shape[1] * down, slot.shape[2]))
     return made_indptr, made_indices, made
+
+
+# How many entries are worked out at a time, where that takes memory of several times their size.
+_CHUNK = 1 << 20
+
+
+def _chunks(count: int, entries: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows with not too many entries."""
+    step = max(1, count * _CHUNK // max(entries, 1))
+    return ((first, min(first + step, count)) for first in range(0, count, step))

@@ -378,3 +378,22 @@ def test_one_launch_on_the_host():
     with mb.count() as counted:
         md.loop(CELLS, one, md.INC(y, CORNERS))
     assert counted.launches == 1 and not counted.scalar_reads
+
+
+@pytest.mark.parametrize("joined", [np.stack, np.concatenate, np.vstack, np.hstack])
+def test_arrays_are_joined_in_a_kernel(joined):
+    """Local ones with each other, and with constants."""
+    constants = np.array([[3.0, 4.0], [5.0, 6.0]])
+
+    def kernel(x, y):
+        made = joined([x[:2], constants, x[1:]])
+        for i, at in enumerate(np.ndindex(made.shape)):
+            y[0] += (i + 1) * made[at]
+        y[0] += joined((x[0], x[1])).sum()
+
+    y = mb.zeros(4)
+    md.loop(CELLS, kernel, md.READ(mb.HostArray(SQUARE), CORNERS), md.INC(y, CORNERS))
+    wanted = [np.zeros(1), np.zeros(1)]
+    for w, corners in zip(wanted, CORNERS.table, strict=True):
+        kernel(SQUARE[corners], w)
+    assert y.tolist() == [wanted[0][0], wanted[1][0], 0, 0]

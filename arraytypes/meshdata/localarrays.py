@@ -316,10 +316,17 @@ def _function(recorder: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
     own = _FUNCTIONS.get(function)
     if own is not None:
         return own(recorder, *args, **kwargs)
-    plain = [_plain(x) if isinstance(x, (LocalArray, Scalar)) else x for x in args]
+    plain = [_without_type(x) for x in args]
     if any(isinstance(x, (LocalArray, Scalar)) for x in kwargs.values()):
         recorder.fail(f"np.{function.__name__} with these arguments is not known in local kernels.")
     return _local(recorder, function(*plain, **kwargs))
+
+
+def _without_type(x: Any) -> Any:
+    """An argument of NumPy's functions, which may be several arrays: np.stack, np.concatenate."""
+    if isinstance(x, (list, tuple)):
+        return type(x)([_without_type(e) for e in x])
+    return _plain(x) if isinstance(x, (LocalArray, Scalar)) else x
 
 
 def _where(recorder: Recorder, condition: Any, a: Any, b: Any) -> Any:

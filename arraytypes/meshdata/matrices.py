@@ -180,8 +180,8 @@ def _reached(given: Any) -> tuple[Any, ...]:
 class Matrix:
     """A sparse matrix of a fixed pattern: `data`, a flat array that loops add to, and what is made of it.
 
-    `A.dofs` are the entries of `data` that each cell reaches, row by row of its rows and columns: a loop's
-    argument is `INC(A.data, A.dofs)`. `A.csr` is a `mb.CSR` of the same memory.
+    `A.dofs` are the entries of `data` that each cell reaches: a loop's argument is `INC(A.data, A.dofs)`, and
+    its kernel sees the cell's matrix, `K[i, j]` (blocks written out). `A.csr` is a `mb.CSR` of the same memory.
 
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
@@ -219,7 +219,13 @@ class Matrix:
             block = (self.pattern.block,) if self.pattern.block > 1 else ()
             size = self.pattern.nnz // self.pattern.block
             self._dofs = tuple(
-                Dofs(r.source, slot.reshape(len(slot), math.prod(slot.shape[1:])), size, block=block)
+                Dofs(
+                    r.source,
+                    slot.reshape(len(slot), math.prod(slot.shape[1:])),
+                    size,
+                    block=block,
+                    local=(slot.shape[1], slot.shape[2] * self.pattern.block),
+                )
                 for r, slot in zip(self.pattern.rows, self.pattern.slots, strict=True)
             )
         return self._dofs[0] if len(self._dofs) == 1 else self._dofs

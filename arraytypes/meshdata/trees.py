@@ -311,9 +311,13 @@ class AxisTree:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, AxisTree) and other._hash == self._hash and other._key == self._key
-        )
+        if self is other:
+            return True
+        if not isinstance(other, AxisTree) or other._hash != self._hash or other._key != self._key:
+            return False
+        # From now on they hold the same axes, so that the next comparison looks at no table.
+        self.axis, self.children, self._key = other.axis, other.children, other._key
+        return True
 
     def __hash__(self) -> int:
         return self._hash

@@ -633,3 +633,11 @@ def test_on_a_part_of_a_mesh_ghosts_come_last_and_orientations_are_those_of_the_
             assert sorted(np.concatenate(mine).tolist()) == list(range(owned))
             u = X.interpolate(*[0.0 if len(Y.value_shape) == 0 else np.zeros(Y.value_shape) for Y in fields])
             assert u.shape == (X.tree.size,)
+
+
+def test_cells_without_volume_hold_no_points():
+    x = [[0, 0], [1, 0], [0, 1], [0.5, 0.5], [1, 1]]
+    V = md.space(md.Mesh(x, [[1, 2, 3], [0, 1, 2], [1, 4, 2]], inverted="keep"), "P", 1)
+    u = V.interpolate(lambda x: x[..., 0])
+    at = np.array([[0.5, 0.5], [0.25, 0.25], [0.75, 0.75], [1.0, 0.0]])
+    assert np.allclose(mb.to_numpy(V.evaluate(u, at)), at[:, 0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,26 @@ class CellGeometry:
         slopes = np.broadcast_to(slopes, (len(at), *slopes.shape[1:]))
         return np.einsum("nkr,nkd->ndr", slopes, self.corners[cells])
 
+    @cached_property
+    def inverses(self) -> np.ndarray:
+        """Of affine cells the inverse matrices (cells, dim, dim). NaN where a cell has no volume."""
+        n = len(self.corners)
+        J = self.jacobians(np.arange(n), np.zeros((n, self.element.dim)))
+        flat = ~(np.abs(np.linalg.det(J)) > 0)
+        J[flat] = np.eye(J.shape[-1])
+        found = np.linalg.inv(J)
+        found[flat] = np.nan
+        return found
+
     def pull_back(self, cells: np.ndarray, x: np.ndarray) -> np.ndarray:
         """The points of the reference cells that lie at x (n, space). NaN where there is none."""
+        if self.affine:
+            return np.einsum("nrd,nd->nr", self.inverses[cells], x - self.corners[cells, 0])
         if not len(x):
             return np.empty((0, self.element.dim))
         at = np.tile(self.element.points.mean(axis=0), (len(x), 1))  # type: ignore[union-attr]
         with np.errstate(all="ignore"):
-            for _ in range(1 if self.affine else STEPS):
+            for _ in range(STEPS):
                 J = self.jacobians(cells, at)
                 singular = ~(np.abs(np.linalg.det(J)) > 0)
                 J[singular] = np.eye(J.shape[-1])
@@ -52,15 +66,14 @@ class CellGeometry:
                 at = at + step
                 if not np.nanmax(np.abs(step), initial=0.0) > 1e-14:
                     break
-            if not self.affine:  # Far outside of a cell there may be no point, and the steps have no end.
-                at[~(np.abs(step) < 1e-9).all(axis=1)] = np.nan
+            # Far outside of a cell there may be no point, and the steps have no end.
+            at[~(np.abs(step) < 1e-9).all(axis=1)] = np.nan
         return at
 
     def holds(self, at: np.ndarray) -> np.ndarray:
         """Do points of the reference cell lie in it?"""
-        A, b = self.element.cell.barycentric()
-        within = (at @ A.T + b >= -SLACK) & (at @ A.T + b <= 1 + SLACK)
-        return np.asarray(within.all(axis=-1))
+        A, b = self.element.cell.barycentric()  # Those of a simplex add up to 1: none is larger.
+        return np.asarray((at @ A.T + b).min(axis=-1) >= -SLACK)
 
 
 class PointLocator:

@@ -3,18 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirabelle.arraytypes.meshdata.maps import Table
-from mirabelle.arraytypes.meshdata.shapes import Shape, corner_volumes
+from mirabelle.arraytypes.meshdata.maps import Table, index_type
+from mirabelle.arraytypes.meshdata.shapes import Shape, corner_volumes, named, shape_of
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.meshdata.meshes import Mesh
 
 CHUNK = 2**17  # cells at once: their edges as vectors are larger than the table
 FLAT = 1e-14  # of a cell's longest edge to the power of the dimension, rounding included
+
+
+def checked_cells(shape: Any, given: Any, x: Table) -> tuple[str, Table]:
+    """The shape and the checked table of some cells."""
+    what = "cells" if shape is None else f"{shape}s"
+    table = np.asarray(given)
+    if table.ndim != 2 or (table.size and table.dtype.kind not in "iu"):
+        raise ValueError(
+            f"The {what} of a mesh are a table of integers, a row of vertices for each, and these have the "
+            f"shape "
+            f"{table.shape} and the dtype {table.dtype}. Cells of several shapes are a dictionary: "
+            '`{"triangle": table, "quadrilateral": table}`.'
+        )
+    known = shape_of(x.shape[1], table.shape[1]) if shape is None else named(shape)
+    if table.shape[1] != known.vertices or known.dim > x.shape[1]:
+        raise ValueError(
+            f"A {known.name} has {known.vertices} vertices in {known.dim} or more dimensions, and these cells "
+            f"have {table.shape[1]}, of {x.shape[1]} coordinates each."
+        )
+    if table.size and (table.min() < 0 or table.max() >= len(x)):
+        row, column = np.argwhere((table < 0) | (table >= len(x)))[0]
+        raise IndexError(
+            f"Cell {row} of the shape {known.name} has a vertex {table[row, column]}, and there are {len(x)} "
+            "vertices, numbered from 0. (Some files number them from 1.)"
+        )
+    same = np.zeros(len(table), dtype=bool)
+    for a, b in combinations(table.T, 2):
+        same |= a == b
+    twice = np.flatnonzero(same)
+    if twice.size:
+        raise ValueError(
+            f"{twice.size} cells of the shape {known.name} have a vertex twice and so no volume; the first is "
+            f"number {twice[0]}, of the vertices {table[twice[0]].tolist()}. Leave them out: "
+            "`cells[np.all(np.diff(np.sort(cells)), axis=1)]`."
+        )
+    return known.name, np.array(table, dtype=index_type(len(x)), order="C")
 
 
 def inverted_cells(shape: Shape, x: Table, cells: Table, flip: bool) -> Table:
@@ -36,10 +73,9 @@ def inverted_cells(shape: Shape, x: Table, cells: Table, flip: bool) -> Table:
     turn, none = (np.concatenate([np.zeros(0, dtype=int), *found]) for found in (wrong, flat))
     if none.size:
         raise ValueError(
-            f"{none.size} of {len(cells)} cells of the shape {shape.name} are flat or folded at a corner; "
-            f"the first "
-            f"is number {none[0]}, of the vertices {cells[none[0]].tolist()} at {x[cells[none[0]]].tolist()}. "
-            "Vertices are listed as in gmsh and VTK: around a quadrilateral."
+            f"{none.size} of {len(cells)} cells of the shape {shape.name} are flat or folded at a corner; the "
+            f"first is number {none[0]}, of the vertices {cells[none[0]].tolist()} at "
+            f"{x[cells[none[0]]].tolist()}. Vertices are listed as in gmsh and VTK: around a quadrilateral."
         )
     if turn.size and not flip:
         raise ValueError(
@@ -73,8 +109,7 @@ def check_twice(mesh: Mesh) -> None:
         if twice.size:
             raise ValueError(
                 f"{twice.size} cells of the shape {name} have the same vertices as another; the first is "
-                f"number "
-                f"{twice[0]}, of the vertices {table[twice[0]].tolist()}. Keep one of each: "
+                f"number {twice[0]}, of the vertices {table[twice[0]].tolist()}. Keep one of each: "
                 "`cells[np.unique(np.sort(cells), axis=0, return_index=True)[1]]`."
             )
 
@@ -87,9 +122,8 @@ def check_facets(mesh: Mesh) -> None:
             vertices = mesh.closure(name, "vertex").target().row(int(many[0])).tolist()
             raise ValueError(
                 f"{many.size} facets have more than two cells, so that cells overlap; the first is {name} "
-                f"{many[0]}, "
-                f"of the vertices {vertices}, with {count[many[0]]}. `mesh.support({name!r})({many[0]})` "
-                f"names them."
+                f"{many[0]}, of the vertices {vertices}, with {count[many[0]]}. "
+                f"`mesh.support({name!r})({many[0]})` names them."
             )
 
 

@@ -125,9 +125,8 @@ def padded(given: Map, arity: int | None) -> Map:
         wanted = most if arity is None else arity
         if isinstance(wanted, bool) or not isinstance(wanted, (int, np.integer)) or wanted < most:
             raise ValueError(
-                f"The map from {given.source.name!r} to {to.name!r} has up to {most} entries for a point, "
-                f"and so no "
-                f"table of {wanted!r} columns: `m.padded()` takes as many as are needed."
+                f"The map from {given.source.name!r} to {to.name!r} has up to {most} entries for a point, and "
+                f"so no table of {wanted!r} columns: `m.padded()` takes as many as are needed."
             )
         table = np.full((len(target), int(wanted)), -1, dtype=target.values.dtype)
         table[np.arange(int(wanted)) < sizes[:, None]] = target.values
@@ -148,9 +147,8 @@ def inverse_order(order: Any, size: int, what: str) -> tuple[Table, Table]:
         inverse[array] = np.arange(size, dtype=inverse.dtype)
     if size and inverse.min() < 0:
         raise ValueError(
-            f"A new order of {size} points {what!r} names each of the numbers 0 to {size - 1} once, and "
-            f"this one "
-            "leaves some out. The inverse of an order is `np.argsort(order)`."
+            f"A new order of {size} points {what!r} names each of the numbers 0 to {size - 1} once, and this "
+            "one leaves some out. The inverse of an order is `np.argsort(order)`."
         )
     return array.astype(inverse.dtype), inverse
 

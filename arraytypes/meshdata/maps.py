@@ -189,7 +189,7 @@ class Map:
         if not 0 <= inner < self.source.size:
             raise IndexError(
                 f"{inner} is none of the {self.source.size} points {self.source.name!r}: they are numbered "
-                f"from 0."
+                "from 0."
             )
         rows = {p.name: t.row(int(inner)) for p, t in self.targets.items()}
         rows = {name: row[row >= 0] for name, row in rows.items()}
@@ -285,9 +285,8 @@ def _target(source: Points, to: Any, given: Any) -> Target:
             )
         if rowptr[0] != 0 or rowptr[-1] != values.size or (rowptr[1:] < rowptr[:-1]).any():
             raise ValueError(
-                f"{what} needs a rowptr that rises from 0 to the number of values, {values.size}: the "
-                f"points that "
-                "p leads to are `values[rowptr[p]:rowptr[p + 1]]`."
+                f"{what} needs a rowptr that rises from 0 to the number of values, {values.size}: the points "
+                "that p leads to are `values[rowptr[p]:rowptr[p + 1]]`."
             )
         rowptr = np.array(rowptr, dtype=index_type(values.size))
     else:
@@ -296,8 +295,7 @@ def _target(source: Points, to: Any, given: Any) -> Target:
         except ValueError:
             raise ValueError(
                 f"{what} has rows of different lengths. Give those as `md.ragged_rows(rows)`, the pair of "
-                f"rowptr "
-                "and values."
+                "rowptr and values."
             ) from None
         values = values[:, None] if values.ndim == 1 else values
         if values.ndim != 2 or len(values) != source.size:
@@ -310,8 +308,7 @@ def _target(source: Points, to: Any, given: Any) -> Target:
         row = int(wrong[0]) if rowptr is None else int(np.searchsorted(rowptr, wrong[0], side="right")) - 1
         raise ValueError(
             f"{what} points outside: {source.name} {row} leads to {values[tuple(wrong)]}, and there are "
-            f"{to.size} "
-            f"points {to.name!r}, numbered from 0. (-1 is for nothing.)"
+            f"{to.size} points {to.name!r}, numbered from 0. (-1 is for nothing.)"
         )
     return Target(np.array(values, dtype=index_type(to.size), order="C"), rowptr)
 

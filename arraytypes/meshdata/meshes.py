@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cached_property
-from itertools import combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mirabelle.arraytypes.meshdata.maps import Map, Table, index_type
+from mirabelle.arraytypes.meshdata.checking import (
+    check_facets,
+    check_hanging,
+    check_twice,
+    checked_cells,
+    inverted_cells,
+    volumes,
+)
+from mirabelle.arraytypes.meshdata.maps import Map, Table
+from mirabelle.arraytypes.meshdata.markers import check_marker, exterior_where
 from mirabelle.arraytypes.meshdata.points import Points, Subset
-from mirabelle.arraytypes.meshdata.shapes import Shape, named, shape_of
+from mirabelle.arraytypes.meshdata.shapes import named
 from mirabelle.arraytypes.meshdata.topology import Topology
 
 if TYPE_CHECKING:
@@ -64,34 +72,33 @@ class Mesh:
         if x.ndim != 2 or x.shape[1] not in (1, 2, 3) or x.dtype.kind not in "iuf":
             raise ValueError(
                 "The coordinates of a mesh are a table of real numbers with a row of 1, 2 or 3 for each "
-                "vertex, and "
-                f"these have the shape {np.shape(coordinates)} and the dtype {x.dtype}."
+                f"vertex, and these have the shape {np.shape(coordinates)} and the dtype {x.dtype}."
             )
         self.coordinates = x if x.dtype.kind == "f" else x.astype(float)
         if not np.isfinite(self.coordinates).all():
             wrong = int(np.argwhere(~np.isfinite(self.coordinates))[0, 0])
             raise ValueError(f"Vertex {wrong} has the coordinates {x[wrong].tolist()}: all have to be finite.")
         given = cells if isinstance(cells, Mapping) else {None: cells}
-        tables = dict(_table(shape, table, self.coordinates) for shape, table in given.items())
+        tables = dict(checked_cells(shape, table, self.coordinates) for shape, table in given.items())
         if not tables or len({named(s).dim for s in tables}) > 1:
             raise ValueError(
                 f"The cells of a mesh are of one dimension, and these have the shapes {list(tables)}. Edges "
-                f"and "
-                "faces are found from the cells; those of a boundary are named by `markers`."
+                "and faces are found from the cells; those of a boundary are named by `markers`."
             )
         if inverted not in ("error", "flip", "keep"):
             raise ValueError(
                 f'What is inverted is an "error", or you "flip" or "keep" it, and not {inverted!r}.'
             )
         if inverted != "keep":
-            tables = {s: _turned(named(s), self.coordinates, t, inverted) for s, t in tables.items()}
+            flip = inverted == "flip"
+            tables = {s: inverted_cells(named(s), self.coordinates, t, flip) for s, t in tables.items()}
         for array in (self.coordinates, *tables.values()):
             array.setflags(write=False)
         self.cells = tables
         self.topology = Topology(tables, len(x))
         self._markers = dict(markers or {})
         for name, subset in self._markers.items():
-            self._check_marker(name, subset)
+            check_marker(self, name, subset)
 
     # Components
 
@@ -99,21 +106,6 @@ class Mesh:
     def markers(self) -> Mapping[str, Subset]:
         """Parts of the mesh that have names: some of the points of a component. `marked` gives more names."""
         return MappingProxyType(self._markers)
-
-    def _check_marker(self, name: Any, subset: Any) -> None:
-        if not isinstance(subset, Subset):
-            raise TypeError(
-                f'What is named {name!r} is a subset of points, such as `mesh.points("edge").subset([0, '
-                f"1])`, and "
-                f"not {subset!r}."
-            )
-        points, known = subset.points, self.topology.shapes
-        there = points.component in known
-        if not there or (self.topology.known(points.component) and self.points(points.component) != points):
-            raise ValueError(
-                f"{name!r} is a subset of {points.size} points {points.name!r}, and those of the mesh are "
-                f"{self.points(points.component).size if there else list(known)}."
-            )
 
     @property
     def dim(self) -> int:
@@ -269,18 +261,14 @@ class Mesh:
         >>> md.unit_square(3).check()
         Mesh(18 triangles, 33 edges, 16 vertices in 2 dimensions)
         """
-        from mirabelle.arraytypes.meshdata import checking
-
-        checking.check_twice(self)
-        checking.check_facets(self)
+        check_twice(self)
+        check_facets(self)
         self._check_hanging()
         return self
 
     def _check_hanging(self) -> None:
         if not self.__dict__.get("_not_hanging"):
-            from mirabelle.arraytypes.meshdata import checking
-
-            checking.check_hanging(self)
+            check_hanging(self)
             self.__dict__["_not_hanging"] = True
 
     # Other meshes
@@ -300,34 +288,11 @@ class Mesh:
         made = copy(self)
         made._markers = dict(self._markers)
         for name, part in names.items():
-            found = {name: part} if not callable(part) else self._where(name, part)
+            found = {name: part} if not callable(part) else exterior_where(self, name, part)
             for full, subset in found.items():
-                self._check_marker(full, subset)
+                check_marker(self, full, subset)
                 made._markers[full] = subset
         return made
-
-    def _where(self, name: str, chosen: Callable[[Table], Any]) -> dict[str, Subset]:
-        mask = np.asarray(chosen(self.coordinates))
-        if mask.shape != (len(self.coordinates),) or mask.dtype != bool:
-            raise ValueError(
-                f"The function that says where {name!r} is was asked about {len(self.coordinates)} "
-                f"positions and gave "
-                f"an array of the shape {mask.shape} and the dtype {mask.dtype}, not a truth value for each: "
-                "`lambda x: x[:, 0] < 1e-12`."
-            )
-        out = {}
-        for facet in self.facets:
-            on = self.exterior(facet).indices
-            table = self.closure(facet, "vertex").target().table
-            assert table is not None
-            out[facet] = self.points(facet).subset(on[mask[table[on]].all(axis=1)])
-        if not any(map(len, out.values())):
-            raise ValueError(
-                f"No exterior facet is where {name!r} is to be. Positions are rarely met exactly: "
-                "`lambda x: x[:, 0] < 1e-12`."
-            )
-        found = {facet: subset for facet, subset in out.items() if len(subset)}
-        return {name if len(found) == 1 else f"{name} {facet}": subset for facet, subset in found.items()}
 
     def with_coordinates(self, coordinates: Any, *, inverted: str = "error") -> Mesh:
         """The same cells with vertices elsewhere; what is known of who touches whom is shared.
@@ -340,7 +305,7 @@ class Mesh:
         if len(coordinates) != len(self.coordinates):
             raise ValueError(
                 f"The mesh has {len(self.coordinates)} vertices, and there are {len(coordinates)} new "
-                f"coordinates."
+                "coordinates."
             )
         if inverted == "flip":
             return Mesh(coordinates, self.cells, inverted=inverted, markers=self.markers)
@@ -407,8 +372,6 @@ class Mesh:
         >>> md.unit_square(2, shape="quadrilateral").volumes().tolist()
         [0.25, 0.25, 0.25, 0.25]
         """
-        from mirabelle.arraytypes.meshdata.checking import volumes
-
         shape = named(self.shapes[self._known(component)])
         return volumes(shape, self.coordinates, self.topology.entity_vertices(shape.dim, shape.name))
 
@@ -451,47 +414,3 @@ def _many(count: int, what: str) -> str:
     one = what.removesuffix("s")
     plural = {"vertex": "vertices", "hexahedron": "hexahedra", "tetrahedron": "tetrahedra"}.get(one, one + "s")
     return f"{count} {one if count == 1 else plural}"
-
-
-def _table(shape: Any, given: Any, x: Table) -> tuple[str, Table]:
-    """The shape and the checked table of some cells."""
-    what = "cells" if shape is None else f"{shape}s"
-    table = np.asarray(given)
-    if table.ndim != 2 or (table.size and table.dtype.kind not in "iu"):
-        raise ValueError(
-            f"The {what} of a mesh are a table of integers, a row of vertices for each, and these have the "
-            f"shape "
-            f"{table.shape} and the dtype {table.dtype}. Cells of several shapes are a dictionary: "
-            '`{"triangle": table, "quadrilateral": table}`.'
-        )
-    known = shape_of(x.shape[1], table.shape[1]) if shape is None else named(shape)
-    if table.shape[1] != known.vertices or known.dim > x.shape[1]:
-        raise ValueError(
-            f"A {known.name} has {known.vertices} vertices in {known.dim} or more dimensions, and these "
-            f"cells have "
-            f"{table.shape[1]}, of {x.shape[1]} coordinates each."
-        )
-    if table.size and (table.min() < 0 or table.max() >= len(x)):
-        row, column = np.argwhere((table < 0) | (table >= len(x)))[0]
-        raise IndexError(
-            f"Cell {row} of the shape {known.name} has a vertex {table[row, column]}, and there are {len(x)} "
-            "vertices, numbered from 0. (Some files number them from 1.)"
-        )
-    same = np.zeros(len(table), dtype=bool)
-    for a, b in combinations(table.T, 2):
-        same |= a == b
-    twice = np.flatnonzero(same)
-    if twice.size:
-        raise ValueError(
-            f"{twice.size} cells of the shape {known.name} have a vertex twice and so no volume; the first is "
-            f"number {twice[0]}, of the vertices {table[twice[0]].tolist()}. Leave them out: "
-            "`cells[np.all(np.diff(np.sort(cells)), axis=1)]`."
-        )
-    return known.name, np.array(table, dtype=index_type(len(x)), order="C")
-
-
-def _turned(shape: Shape, x: Table, cells: Table, inverted: str) -> Table:
-    """Cells none of which is inverted or flat."""
-    from mirabelle.arraytypes.meshdata.checking import inverted_cells
-
-    return inverted_cells(shape, x, cells, inverted == "flip")

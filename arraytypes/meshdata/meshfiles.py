@@ -93,8 +93,8 @@ def read_meshio(path: str | os.PathLike[str], order: int | None = None) -> Any:
                 return meshio.read(file)
         except (meshio.ReadError, SystemExit) as error:  # meshio ends the program where no reader fits.
             raise ValueError(
-                f"meshio cannot read {path.name!r} ({error}). Let gmsh save it as MSH 4.1: "
-                f"`gmsh {path.name} -save -format msh41 -o mesh.msh`."
+                f"meshio cannot read {path.name!r} ({error}). Let gmsh save it as MSH 4.1: `gmsh {path.name} "
+                "-save -format msh41 -o mesh.msh`."
             ) from error
 
 

@@ -21,8 +21,8 @@ def html(mesh: Mesh) -> str:
     (5, 0)
     """
     rows = "".join(
-        f"<tr><td>{escape(name)}</td><td>{escape(shape) if shape != name else ''}</td>"
-        f"<td style='text-align:right'>{_count(mesh, name)}</td></tr>"
+        f"<tr><td>{escape(name)}</td><td>{escape(shape) if shape != name else ''}</td><td "
+        f"style='text-align:right'>{_count(mesh, name)}</td></tr>"
         for name, shape in mesh.shapes.items()
     )
     more = "".join(

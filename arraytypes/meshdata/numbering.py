@@ -144,9 +144,8 @@ def _cell_orders(mesh: Mesh, given: Any) -> dict[str, Table]:
     orders = given if isinstance(given, dict) else dict.fromkeys(list(counts)[:1], given)
     if set(orders) != set(counts):
         raise ValueError(
-            f"Cells of several shapes are given orders by a dictionary of the shapes {list(counts)}, and "
-            f"this one has "
-            f"{list(orders)}."
+            f"Cells of several shapes are given orders by a dictionary of the shapes {list(counts)}, and this "
+            f"one has {list(orders)}."
         )
     return {s: inverse_order(orders[s], n, s)[0] for s, n in counts.items()}
 

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mirabelle.arraytypes.meshdata import (
+    treepictures,  # noqa: F401 - how trees, and arrays over them, are shown
+)
 from mirabelle.arraytypes.meshdata.axes import Axis
 from mirabelle.arraytypes.meshdata.trees import UNIT, AxisTree
 

@@ -256,6 +256,13 @@ def hanging_tetrahedra():
     return md.Mesh(x, [[0, 1, 2, 3], [0, 5, 4, 2], [5, 1, 4, 2]], inverted="flip")
 
 
+def halves():
+    """Two tetrahedra on a hexahedron."""
+    cube = md.unit_cube(1, shape="hexahedron")
+    x = [*cube.coordinates.tolist(), [0.5, 0.5, 2]]
+    return md.Mesh(x, {**cube.cells, "tetrahedron": [[4, 5, 7, 8], [4, 7, 6, 8]]})
+
+
 SHIFTED = [[0, 0], [1, 0], [0, 1], [1, 1], [2, 0], [2, 1]]
 
 
@@ -299,6 +306,7 @@ SHIFTED = [[0, 0], [1, 0], [0, 1], [1, 1], [2, 0], [2, 1]]
         (lambda: hanging_square().check(), ValueError, "vertex 6 lies inside the edge between"),
         (lambda: hanging_square().exterior(), ValueError, "hanging vertices"),
         (lambda: hanging_tetrahedra().check(), ValueError, "vertex 5 lies inside the edge between"),
+        (lambda: halves().check(), ValueError, "four vertices for the cell at one side and three"),
         (lambda: M.points("face"), KeyError, "no component 'face'"),
         (
             lambda: mixed_square().points("cell"),

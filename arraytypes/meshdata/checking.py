@@ -25,8 +25,7 @@ def checked_cells(shape: Any, given: Any, x: Table) -> tuple[str, Table]:
     if table.ndim != 2 or (table.size and table.dtype.kind not in "iu"):
         raise ValueError(
             f"The {what} of a mesh are a table of integers, a row of vertices for each, and these have the "
-            f"shape "
-            f"{table.shape} and the dtype {table.dtype}. Cells of several shapes are a dictionary: "
+            f"shape {table.shape} and the dtype {table.dtype}. Cells of several shapes are a dictionary: "
             '`{"triangle": table, "quadrilateral": table}`.'
         )
     known = shape_of(x.shape[1], table.shape[1]) if shape is None else named(shape)
@@ -124,6 +123,25 @@ def check_facets(mesh: Mesh) -> None:
                 f"{many.size} facets have more than two cells, so that cells overlap; the first is {name} "
                 f"{many[0]}, of the vertices {vertices}, with {count[many[0]]}. "
                 f"`mesh.support({name!r})({many[0]})` names them."
+            )
+
+
+def check_halves(mesh: Mesh) -> None:
+    """No face of four vertices has cells with triangles at its other side."""
+    names = {s: c for c, s in mesh.shapes.items() if c in mesh.facets}
+    if mesh.dim < 3 or len(names) < 2:
+        return
+    topology = mesh.topology
+    squares = np.flatnonzero(topology.exterior(names["quadrilateral"]))
+    table = topology.entity_vertices(2, "quadrilateral")[squares]
+    for three in ([0, 1, 2], [0, 2, 3], [0, 1, 3], [1, 2, 3]):
+        found = topology.find(names["triangle"], table[:, three])
+        bad = np.flatnonzero((found >= 0) & topology.exterior(names["triangle"])[found])
+        if bad.size:
+            raise ValueError(
+                f"{bad.size} faces have four vertices for the cell at one side and three for those at the "
+                f"other; the first has the vertices {table[bad[0]].tolist()}. Between hexahedra and tetrahedra "
+                "there are pyramids."
             )
 
 

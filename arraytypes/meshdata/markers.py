@@ -18,8 +18,8 @@ def check_marker(mesh: Mesh, name: Any, subset: Any) -> None:
     """A marker is a subset of points of the mesh."""
     if not isinstance(subset, Subset):
         raise TypeError(
-            f'What is named {name!r} is a subset of points, such as `mesh.points("edge").subset([0, '
-            f"1])`, and not {subset!r}."
+            f'What is named {name!r} is a subset of points, such as `mesh.points("edge").subset([0, 1])`, '
+            f"and not {subset!r}."
         )
     points, known = subset.points, mesh.topology.shapes
     there = points.component in known

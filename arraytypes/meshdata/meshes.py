@@ -12,6 +12,7 @@ import numpy as np
 
 from mirabelle.arraytypes.meshdata.checking import (
     check_facets,
+    check_halves,
     check_hanging,
     check_twice,
     checked_cells,
@@ -263,6 +264,7 @@ class Mesh:
         """
         check_twice(self)
         check_facets(self)
+        check_halves(self)
         self._check_hanging()
         return self
 

@@ -119,8 +119,8 @@ def shape_of(dim: int, vertices: int) -> Shape:
         known = {n: s for (d, n), s in SIZES.items() if d == dim}
         raise ValueError(
             f"There are no cells of {vertices} vertices in {dim} dimensions: {known} is what there is. Give "
-            f"the "
-            'shape where the vertices have more coordinates than cells have dimensions: `{"triangle": table}`.'
+            "the shape where the vertices have more coordinates than cells have dimensions: "
+            '`{"triangle": table}`.'
         )
     return SHAPES[SIZES[dim, vertices]]
 

@@ -7,20 +7,17 @@ process. A root and its leaves are a star. Values go down by `bcast` (each leaf 
 
 from __future__ import annotations
 
-import itertools
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
-from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.arraytypes.meshdata.exchange import OnHost, OnPlace, Route
 from mirabelle.arraytypes.meshdata.forestchecks import (
     check_held,
-    check_single,
     checked_arrays,
     checked_links,
     checked_numbers,
@@ -28,9 +25,8 @@ from mirabelle.arraytypes.meshdata.forestchecks import (
     checked_table,
     mask,
 )
+from mirabelle.arraytypes.meshdata.forestlinks import by_rank, check_owners, swapped
 from mirabelle.arraytypes.meshdata.rootsums import Combination, Operation, operation, picked, put
-
-_LINKS = marked("links of a star forest")
 
 
 class UnderWay:
@@ -135,7 +131,7 @@ class StarForest:
         away = away[np.argsort(ranks[away], kind="stable")]
         asked = swapped(comm, by_rank(ranks[away], found[away][:, None]), 1)
         on_all(comm, lambda: check_held(comm, found, ranks, order, asked))
-        _check_owners(comm, found[ranks == comm.rank])
+        check_owners(comm, found[ranks == comm.rank])
         answers = {}
         for r, wanted in asked.items():
             place = order[np.searchsorted(found, wanted[:, 0], sorter=order)]
@@ -371,42 +367,6 @@ class StarForest:
             f"<star forest: {self.size} entries on rank {self.comm.rank} of {self.comm.size}, "
             f"{len(self.leaves)} of them leaves{other}>"
         )
-
-
-def swapped(comm: Communicator, rows: Mapping[int, np.ndarray], columns: int) -> dict[int, np.ndarray]:
-    """What each rank has for this one: rows of integers, of which the other end does not know how many."""
-    counts = comm.allgather_object({r: len(x) for r, x in rows.items() if len(x)})
-    came = {
-        r: np.empty((said[comm.rank], columns), np.int64) for r, said in enumerate(counts) if comm.rank in said
-    }
-    sends = {r: np.ascontiguousarray(x, np.int64) for r, x in rows.items() if len(x)}
-    own = sends.pop(comm.rank, None)
-    receives = {r: x for r, x in came.items() if r != comm.rank}
-    if sends or receives:
-        comm.exchange(sends, receives, _LINKS)
-    if own is not None:
-        came[comm.rank] = own
-    return came
-
-
-def by_rank(ranks: np.ndarray, values: np.ndarray) -> dict[int, np.ndarray]:
-    """Values by rank, where those of one rank stand together."""
-    found, starts = np.unique(ranks, return_index=True)
-    ends = [*starts[1:], len(ranks)][: len(found)]
-    return {int(r): values[a:b] for r, a, b in zip(found, starts, ends, strict=True)}
-
-
-def _check_owners(comm: Communicator, owned: np.ndarray) -> None:
-    """Has every global number one owner? Where ranks own ranges of numbers, their ends say it."""
-    ends = comm.allgather_object((int(owned.min()), int(owned.max())) if len(owned) else None)
-    ranges = sorted(e for e in ends if e is not None)
-    if all(a[1] < b[0] for a, b in itertools.pairwise(ranges)):
-        return
-    # Else each number is shown to the rank that it belongs to by its remainder.
-    by = owned % comm.size
-    order = np.argsort(by, kind="stable")
-    shown = swapped(comm, by_rank(by[order], owned[order][:, None]), 1)
-    on_all(comm, lambda: check_single({r: rows[:, 0] for r, rows in shown.items()}))
 
 
 def _frozen(x: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.meshdata.forestchecks import check_array
 from mirabelle.arraytypes.meshdata.forests import StarForest, UnderWay
 from mirabelle.arraytypes.meshdata.ghoststates import (
+    HELD,
     PIECES,
     STALE,
     TOUCHED,
@@ -55,16 +56,15 @@ class Ghosted:
         self, array: Any, forest: StarForest, *, valid: bool = True, pending: str | None = None
     ) -> None:
         check_array(array, forest.size)
-        if pending is not None and pending not in NAMES:
-            raise ValueError(f"{pending!r} is no reduction: there are {', '.join(NAMES)}.")
         if not forest.same_space:
             raise ValueError(
                 "The ghosts of an array are copies of entries of the same array on other processes."
             )
         self.array = array
         self.forest = forest
-        self.state = State(pending, valid and pending is None)
+        self.state = HELD
         self._access: GhostAccess | None = None
+        self.reset(valid=valid, pending=pending)
 
     def begin(self, access: Any, touched: str = "ghosts", *, subset: bool = False) -> GhostAccess:
         """Prepare for an access: what has to travel is on its way until `end()` of what is returned."""
@@ -97,6 +97,21 @@ class Ghosted:
         """
         self.begin("ASSIGN").end()
         self.array[...] = value
+
+    def reset(self, *, valid: bool = True, pending: str | None = None) -> None:
+        """Say anew, on all processes, what ghosts are worth: after some of them stopped half-way.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> u = md.Ghosted(mb.HostArray([1.0, 2.0]), md.StarForest(2, [0], [0]))
+        >>> u.reset(valid=False)
+        >>> u.state
+        State(pending=None, valid=False)
+        """
+        if pending is not None and pending not in NAMES:
+            raise ValueError(f"{pending!r} is no reduction: there are {', '.join(NAMES)}.")
+        self.state = State(pending, valid and pending is None)
+        self._access = None
 
     @property
     def owned(self) -> Any:
@@ -134,8 +149,7 @@ class GhostAccess:
             if x._access is not None:
                 raise RuntimeError(
                     f"An array of shape {x.array.shape} is accessed ({access}) while an earlier access is "
-                    f"under way: "
-                    "call `end()` of that first."
+                    "under way: call `end()` of that first."
                 )
         # With which access each array is reached by pieces of the loop, in the order given.
         self.pieces = [PIECES.get(access, access) for access, _, _ in wanted.values()]
@@ -143,6 +157,12 @@ class GhostAccess:
         plans = [(x, *transition(x.state, *how)) for x, how in wanted.items()]
         reduces = [(x, a.op) for x, actions, _ in plans for a in actions if a.what == "reduce"]
         bcasts = [x for x, actions, _ in plans if any(a.what == "bcast" for a in actions)]
+        fills = [
+            (x, a.what, neutral(a.op, x.array.dtype))
+            for x, actions, _ in plans
+            for a in actions
+            if a.what.startswith("fill")
+        ]
         flushed = {x for x, _ in reduces}
         self._travels = {*flushed, *bcasts}
         self._reduces: list[UnderWay] = []
@@ -151,10 +171,12 @@ class GhostAccess:
         # Those whose roots are complete go at once, the others when they are.
         self._arrived = _sent([x for x in bcasts if x not in flushed])
         self._later: list[Ghosted] | None = [x for x in bcasts if x in flushed]
-        for x, actions, state in plans:
-            for action in actions:
-                if action.what.startswith("fill"):
-                    _fill(x, action.op, everything=action.what == "fill")
+        for x, what, value in fills:  # (contributions of before were gathered, and are on their way)
+            if what == "fill":
+                x.array[...] = value
+            else:
+                put(x.forest._down, x.array, "leaves", x.forest.leaves, value)
+        for x, _, state in plans:
             x.state = state
             x._access = self
 
@@ -163,16 +185,24 @@ class GhostAccess:
         later, self._later = self._later, None
         if later is None:
             return
-        for u in self._reduces:
-            u.end()
-        self._arrived += _sent(later)
+        try:
+            for u in self._reduces:
+                u.end()
+            self._arrived += _sent(later)
+        except BaseException:
+            self._give_up()
+            raise
 
     def end(self) -> None:
         """Wait until ghosts hold. (A second time it does nothing.)"""
         self.roots()
         arrived, self._arrived = self._arrived, []
-        for u in arrived:
-            u.end()
+        try:
+            for u in arrived:
+                u.end()
+        except BaseException:
+            self._give_up()
+            raise
         for x in self._using:
             x._access = None
         self._using = []
@@ -185,12 +215,17 @@ class GhostAccess:
     ) -> None:
         if error is None:
             self.end()
-            return
-        # Others may never send what is missing: nobody waits for it, and what it was for does not hold.
+        else:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Wait for nothing that others may never send: what it was for does not hold."""
+        self._later, self._reduces, self._arrived = None, [], []
         for x in self._using:
             x._access = None
             if x in self._travels:
                 x.state = STALE
+        self._using = []
 
 
 def begin_access(accesses: Iterable[Sequence[Any]]) -> GhostAccess:
@@ -213,24 +248,15 @@ def begin_access(accesses: Iterable[Sequence[Any]]) -> GhostAccess:
 def neutral(op: str | None, dtype: np.dtype) -> Any:
     """What contributes nothing to an operation."""
     if op == "sum":
-        return dtype.type(0)
+        return 0
     low = op == "max"
     if dtype.kind == "f":
-        return dtype.type(-np.inf if low else np.inf)
+        return -np.inf if low else np.inf
     if dtype.kind == "b":
-        return dtype.type(not low)
+        return not low
     if dtype.kind not in "iu":
         raise TypeError(f"Entries of dtype {dtype} have no least and no greatest.")
-    return dtype.type(np.iinfo(dtype).min if low else np.iinfo(dtype).max)
-
-
-def _fill(x: Ghosted, op: str | None, everything: bool) -> None:
-    """Have entries contribute nothing."""
-    value = neutral(op, x.array.dtype).item()
-    if everything:
-        x.array[...] = value
-    else:
-        put(x.forest._down, x.array, "leaves", x.forest.leaves, value)
+    return int(np.iinfo(dtype).min if low else np.iinfo(dtype).max)
 
 
 def _sent(arrays: list[Ghosted]) -> list[UnderWay]:
@@ -254,7 +280,8 @@ def _merged(accesses: Iterable[Sequence[Any]]) -> dict[Ghosted, tuple[str, str, 
     found: dict[Ghosted, tuple[str, str, bool]] = {}
     for x, given, *more in accesses:
         access = access_name(given)
-        touched, subset = (*more, *("ghosts", False)[len(more) :])
+        touched = more[0] if more else "ghosts"
+        subset = len(more) > 1 and bool(more[1])
         before = found.get(x)
         if before is not None:
             if before[0] != access:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mirabelle.arraytypes.distributed.agreement import on_all
+from mirabelle.arraytypes.meshdata.forestlinks import by_rank, swapped
 
 if TYPE_CHECKING:
     from mirabelle.arraytypes.meshdata.forests import StarForest
@@ -31,7 +32,7 @@ def tree_forest(tree: Any, points: Mapping[Any, StarForest], label: Any) -> Star
     >>> forest.leaves.tolist(), forest.roots.tolist()
     ([4, 5, 8], [2, 3, 7])
     """
-    from mirabelle.arraytypes.meshdata.forests import StarForest, by_rank, swapped
+    from mirabelle.arraytypes.meshdata.forests import StarForest
 
     if not points:
         raise ValueError("A tree's forest follows from that of points: give one for a component at least.")

@@ -10,7 +10,7 @@ import numpy as np
 import mirabelle as mb
 from mirabelle import meshdata as md
 from mirabelle.arraytypes.meshdata.ghoststates import ACCESSES
-from mirabelle.dispatch.errors import CommunicationError
+from mirabelle.dispatch.errors import CommunicationError, RemoteError
 
 DTYPES = ("f8", "f4", "i4", "i8", "u1", "c16", "?", "f2", "i2")
 OPERATIONS = {"sum": np.add, "min": np.minimum, "max": np.maximum, "replace": None, "prod": np.multiply}
@@ -632,6 +632,39 @@ def trees_over_parts(comm):
             assert np.array_equal(got, x), k
 
 
+def after_a_failure(comm):
+    """One rank fails while the others wait for it: after that, the same can be done again."""
+    if comm.engine != "mpi" or comm.size == 1:
+        return
+    forest, _ = chain(comm)
+    x = mb.HostArray(np.arange(4.0) + 10 * comm.rank)
+    u = md.Ghosted(mb.HostArray(np.ones(4)), forest, valid=False)
+    forest.bcast(x)  # (so that there are buffers, and requests, to be used again)
+    for failing in range(comm.size):
+        try:
+            with mb.together(comm):
+                if comm.rank == failing:
+                    raise KeyError("on one rank")
+                for _ in range(3):
+                    x[3 if comm.rank else 0] = -1.0
+                    forest.bcast(x)
+                    u.data_rw()
+        except (KeyError, RemoteError) as e:
+            assert isinstance(e, KeyError) == (comm.rank == failing)
+        else:
+            raise AssertionError("nobody said that a rank failed")
+        values = np.arange(4.0) + 10 * comm.rank
+        x[...] = values
+        with mb.count() as c:
+            forest.bcast(x)
+        assert c.messages == (comm.rank < comm.size - 1)
+        values[3] = values[3] if comm.rank == 0 else 3.0 if comm.rank == 1 else 2.0 + 10 * (comm.rank - 1)
+        same(x, values)
+        forest.reduce(x, "max")
+        u.reset(valid=False)  # (ranks stopped at different accesses)
+        assert (mb.to_numpy(u.data_ro()) == 1).all()
+
+
 # Bad input
 
 
@@ -715,6 +748,7 @@ CHECKS = {f.__name__: f for f in (
     random_forests, sums_are_in_the_order_of_ranks, several_under_way, other_forests, refused, example_20,
     example_21, example_22, example_23, accesses_at_random, loops_overlap,
     loops_over_parts, trees_over_parts, what_was_said_stays,
+    after_a_failure,
 )}  # fmt: skip
 
 if __name__ == "__main__":

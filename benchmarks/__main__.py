@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="dg, functions, fusion, linalg, loops, npkernels, paper_julia, programs, sparse, structured, "
+        help="dg, functions, fusion, krylov, linalg, loops, npkernels, paper_julia, programs, sparse, structured, "
         "verification: only what has this in its name",
     )
     parser.add_argument(
@@ -134,7 +134,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["MIRABELLE_CACHE_DIR"] = cache
         for name in names:
             module = importlib.import_module(f"benchmarks.{name}")
-            if name in ("fusion", "linalg", "sparse", "structured"):
+            if name in ("fusion", "krylov", "linalg", "sparse", "structured"):
                 module.run(only=options.only, rounds=options.rounds)
             elif name == "functions":
                 module.run(only=options.only)

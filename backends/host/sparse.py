@@ -446,8 +446,12 @@ def _known(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndar
 def _times(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> np.ndarray:
     """A product with a vector, in C, with the bits of SciPy's: large ones on several threads."""
     rows = indptr.size - 1
+    parts = min(settings.num_threads, data.size // settings.thread_size)
+    if parts < 2:
+        y = np.empty(rows, data.dtype)
+        _in_c.csr_times(data, indices, indptr, b, y, 0, rows)
+        return y
     y = pool.empty((rows,), data.dtype)
-    parts = max(1, min(settings.num_threads, data.size // settings.thread_size))
     shares = np.arange(1, parts, dtype=indptr.dtype) * (data.size // parts)
     ends = [0, *np.searchsorted(indptr, shares).tolist(), rows]
     threads.run_all(

@@ -75,8 +75,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="dg, functions, fusion, krylov, linalg, loops, npkernels, paper_julia, programs, sparse, structured, "
-        "verification: only what has this in its name",
+        help="dg, functions, fusion, krylov, linalg, loops, npkernels, paper_julia, programs, sparse, "
+        "structured, verification: only what has this in its name",
     )
     parser.add_argument(
         "--rounds",

@@ -7,6 +7,7 @@ in which two cells can see the edge or face between them occurs.
 import doctest
 import pickle
 import re
+import sys
 from functools import cache
 from itertools import permutations, product
 
@@ -561,6 +562,20 @@ def test_elements_of_basix(family, shape, degree, fields):
     found = np.einsum("kcq,qlc,nl->nk", matrix, inside, w[V.dofs.table] * signs) * signs
     assert np.abs(found - w[V.dofs.table]).max() < 1e-10
     assert (V.element.tabulate(at, 1).shape) == (len(at), V.element.size, *V.value_shape, dim)
+
+
+@pytest.mark.parametrize("family, degree", [("RT", 2), ("RT", 4), ("N", 3)])
+def test_higher_degrees_come_from_basix(family, degree, monkeypatch):
+    pytest.importorskip("basix")
+    V = md.space(scrambled("triangle", seed=2), family, degree)
+    parts = [polynomial(V.mesh, degree - 1, seed) for seed in range(2)]
+    f = lambda x: np.stack([p(x) for p in parts], axis=-1)
+    at, _ = V.quadrature(3)
+    assert np.abs(V.sample(V.interpolate(f), at) - f(positions(V, at))).max() < 1e-11
+    assert V == md.space(V.mesh, family, degree) == pickle.loads(pickle.dumps(V)) and family in repr(V)
+    monkeypatch.setitem(sys.modules, "basix", None)
+    with pytest.raises(ImportError, match="pip install fenics-basix"):
+        md.element.__wrapped__(family, "triangle", degree)
 
 
 def test_normals_of_an_element_of_basix_agree():

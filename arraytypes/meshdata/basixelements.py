@@ -6,12 +6,13 @@ A permutation with signs goes into the tables of a space; other elements are ref
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.meshdata.elements import KINDS, Element
+from mirabelle.arraytypes.meshdata.elements import KINDS, Element, element
 from mirabelle.arraytypes.meshdata.referencecells import reference_cell
 
 MAPPINGS = {"identity": "identity", "contravariantPiola": "contravariant", "covariantPiola": "covariant"}
@@ -46,6 +47,8 @@ class BasixElement(Element):
         return turned
 
     def __reduce__(self) -> Any:
+        if self.family in ("RT", "N") and self is element(self.family, self.shape, self.degree):
+            return element, (self.family, self.shape, self.degree)
         raise TypeError(
             f"{self!r} is basix's, whose elements are not pickled. Send what makes it, and make it there."
         )
@@ -55,6 +58,24 @@ class BasixElement(Element):
         points = self.of.points
         matrix = self.of.interpolation_matrix[self.columns]
         return points, matrix.reshape(len(self.columns), -1, len(points))
+
+
+def of_higher_degree(family: str, shape: str, degree: int) -> BasixElement:
+    """Raviart-Thomas or Nédélec of a degree above 1."""
+    try:
+        basix: Any = import_module("basix")
+    except ImportError:
+        raise ImportError(
+            f"{family} elements of degree {degree} are tabulated by basix, which is missing: "
+            f'`pip install fenics-basix`. Without it there is `md.element("{family}", "{shape}", 1)`.'
+        ) from None
+    of = basix.create_element(
+        basix.ElementFamily.RT if family == "RT" else basix.ElementFamily.N1E,
+        basix.CellType[shape],
+        degree,
+        basix.LagrangeVariant.legendre,
+    )
+    return replace(from_basix(of), family=family)
 
 
 def from_basix(of: Any) -> BasixElement:

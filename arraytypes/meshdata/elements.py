@@ -21,8 +21,8 @@ FAMILIES = {
     "P": "Lagrange elements of degree 1 to 6, continuous",
     "Q": "the same on quadrilaterals and hexahedra: of that degree in each coordinate",
     "DP": "discontinuous Lagrange elements of degree 0 to 6",
-    "RT": "Raviart-Thomas elements of degree 1 on triangles and tetrahedra: fluxes through facets",
-    "N": "Nédélec's elements of the first kind of degree 1, on the same: circulations along edges",
+    "RT": "Raviart-Thomas elements, of degree 1 to 4 on triangles and 1 on tetrahedra: fluxes through facets",
+    "N": "Nédélec's elements of the first kind, of the same degrees: circulations along edges",
 }
 
 
@@ -144,7 +144,8 @@ Element.__module__ = "mirabelle.meshdata"
 def element(family: str, shape: str, degree: int) -> Element:
     """An element of a family: "P", "Q", "DP" (Lagrange), "RT" (Raviart-Thomas) or "N" (Nédélec, first kind).
 
-    Nodes of Lagrange elements are equispaced. RT and N have the lowest degree, 1: Whitney's forms.
+    Nodes of Lagrange elements are equispaced. RT and N of degree 1 are Whitney's forms; those of higher degree,
+    on triangles, are tabulated by basix (`pip install fenics-basix`).
 
     >>> from mirabelle import meshdata as md
     >>> md.element("RT", "tetrahedron", 1).entity_dofs
@@ -189,13 +190,24 @@ def element(family: str, shape: str, degree: int) -> Element:
 
 
 def _vector_element(family: str, cell: ReferenceCell, degree: Any) -> Element:
-    if cell.shape not in ("triangle", "tetrahedron") or degree != 1:
+    whole = isinstance(degree, int) and not isinstance(degree, bool)
+    if (
+        cell.shape not in ("triangle", "tetrahedron")
+        or not whole
+        or degree < 1
+        or degree > (4 if cell.dim == 2 else 1)
+    ):
         raise ValueError(
             f"{family} elements of degree {degree!r} on a {cell.shape} are not here. There are those of degree "
-            f'1 on triangles and tetrahedra: `md.element("{family}", "triangle", 1)`.'
+            f'1 to 4 on triangles and 1 on tetrahedra: `md.element("{family}", "triangle", 1)`.'
         )
+    if degree > 1:
+        from mirabelle.arraytypes.meshdata.basixelements import of_higher_degree
+
+        return of_higher_degree(family, cell.shape, degree)
     kind = "face" if family == "RT" and cell.dim == 3 else "edge"
-    return Element(family, cell.shape, 1, {kind: 1}, None, "contravariant" if family == "RT" else "covariant")
+    mapping = "contravariant" if family == "RT" else "covariant"
+    return Element(family, cell.shape, 1, {kind: 1}, None, mapping)
 
 
 def inner_nodes(vertices: np.ndarray, shape: str, degree: int) -> np.ndarray:

@@ -66,7 +66,7 @@ class _Builder:
         self.leaves: list[Leaf] = []
         self.scalars: list[Any] = []
         self.index: dict[Any, int] = {}
-        self.steps: dict[tuple[int, ...], int] = {}
+        self.steps: dict[tuple[Any, ...], int] = {}
         self.seen: dict[int, int] = {}
         self.order: list[Broadcasted] = []
         self.uses: dict[int, int] = {}
@@ -97,7 +97,7 @@ class _Builder:
             assert value is not None
             return self.leaf(value)
         shape = self.shape
-        refs = [node.sig]
+        refs: list[Any] = [node.sig]
         for a in args:
             kind = type(a)
             if kind is Leaf:

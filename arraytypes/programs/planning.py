@@ -716,7 +716,7 @@ class KernelBuilder:
         self.versions: list[Node] = []
         self.scalars: list[Any] = []
         self.index: dict[Any, int] = {}
-        self.steps: dict[tuple[int, ...], int] = {}
+        self.steps: dict[tuple[Any, ...], int] = {}
         self.seen: dict[int, int] = {}
         # Values that this kernel itself computes, though they are stored; the updates it is for.
         self.inside: set[int] = set()
@@ -775,7 +775,7 @@ class KernelBuilder:
             return found
         if is_barrier(node):  # (the kernel that stores it computes what it is of)
             return self.operand(node.args[0])
-        refs = [node.sig]
+        refs: list[Any] = [node.sig]
         for a in node.args:
             refs.append(self.operand(a) if isinstance(a, Node) else self.scalar(a))
         step = tuple(refs)

@@ -37,7 +37,7 @@ class Program:
 
     def __init__(
         self,
-        steps: tuple[tuple[int, ...], ...],
+        steps: tuple[tuple[Any, ...], ...],
         outs: tuple[int, ...],
         leaf_dtypes: tuple[np.dtype, ...],
         out_dtypes: tuple[np.dtype, ...],

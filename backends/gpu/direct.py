@@ -195,7 +195,7 @@ def _step(node: Any, leaves: list[Any], steps: list[tuple[int, ...]], numbers: I
     """The number of the step that computes a node, written down after those it needs."""
     if node.sig.op.nout != 1 or node.sig.op.name.startswith("pick"):
         raise NotDirect
-    refs = [node.sig]
+    refs: list[Any] = [node.sig]
     a: Any
     for a in node.args:
         if type(a) is Broadcasted and a.value is None:

@@ -248,7 +248,8 @@ class ReductionPlan:
             else:
                 _InBlocks(self, scalars, plain, views).rows(partials)
             return partials if per_row == 1 else self.together(partials, 1)
-        partials = straight or [np.empty((self.parts, self.kept, self.inner), dtype) for dtype in self.dtypes]
+        shape = (self.parts, self.kept, self.inner)
+        partials = list(straight) or [np.empty(shape, dtype) for dtype in self.dtypes]
         if compiled:
             self.kernel_columns(partials, scalars, plain, views)
         else:

@@ -23,6 +23,7 @@ NAMES = {
     "sparse": "sparse matrices beside SciPy's",
     "patterns": "sparse patterns of what cells reach, beside SciPy's triples",
     "krylov": "cg, minres and gmres beside SciPy's, microseconds a turn",
+    "meshdata": "loops over meshes beside loops by hand: actions, assembly, finite volumes",
     "paper_julia": "the Julia paper's three programs, as its figures 1 to 3, beside NumPy and JAX",
     "programs": "compiled programs beside eager arrays, JAX, Numba and DaCe; its parts are named after it",
     "dg": "discontinuous Galerkin operators beside MFEM and JAX; its parts are named after it",
@@ -106,7 +107,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--peers", default="compiled,numba,jax", help="npkernels: whom to run beside us, and whether compiled"
     )
-    parser.add_argument("--array", default="", help="loops, verification: the type of arrays, as CuArray")
+    parser.add_argument(
+        "--array", default="", help="loops, meshdata, verification: the type of arrays, as CuArray"
+    )
     options = parser.parse_args(arguments)
     if not options.names:
         for name, meaning in NAMES.items():
@@ -142,6 +145,8 @@ def main(arguments: list[str] | None = None) -> int:
                 module.run(only=options.only, rounds=options.rounds, peers=options.peers)
             elif name == "loops":
                 module.run(only=options.only, array=options.array, sizes=options.sizes, seconds=options.seconds)
+            elif name == "meshdata":
+                module.run(only=options.only, rounds=options.rounds, array=options.array)
             elif name == "dg":
                 module.run(parts, options.only, options.tiny, options.out)
             elif name == "verification":

@@ -110,6 +110,12 @@ def _kernel_of(kernel: Any) -> LocalKernel:
     return found
 
 
+def shape_of(x: Any) -> tuple[int, ...]:
+    """The shape of an array; of a number none."""
+    shape = getattr(x, "shape", None)
+    return tuple(np.shape(x)) if shape is None else shape
+
+
 class Bound:
     """An argument of a loop: its array, and how the points of the loop reach it."""
 
@@ -119,7 +125,7 @@ class Bound:
         if not isinstance(access, Access):
             access = (
                 Access(Intent.READ, access, None, True)
-                if np.ndim(access) == 0
+                if not shape_of(access)
                 else _no_access(kernel, name, access)
             )
         self.name = name
@@ -131,7 +137,7 @@ class Bound:
         self.flat = tree is not None
         through = access.through
         if isinstance(array, (bool, int, float, complex, np.generic)) or (
-            np.ndim(array) == 0 and self.intent is Intent.READ
+            not shape_of(array) and self.intent is Intent.READ
         ):
             self.whole = True
         if through is None and not self.whole and (self.flat or isinstance(points, Subset)):
@@ -145,8 +151,8 @@ class Bound:
         """The block that each row reaches; and does the array fit?"""
         array, table = self.array, self.dofs
         if self.whole:
-            return tuple(np.shape(array))
-        shape = tuple(np.shape(array))
+            return shape_of(array)
+        shape = shape_of(array)
         if table is None:
             if not shape or shape[0] != len(points):
                 raise ValueError(
@@ -184,7 +190,7 @@ class Bound:
         if self.dofs is not None:
             return "table"
         if self.whole:
-            return "number" if np.ndim(self.array) == 0 and self.intent is Intent.READ else "whole"
+            return "number" if not shape_of(self.array) and self.intent is Intent.READ else "whole"
         return "direct"
 
     @property
@@ -423,5 +429,5 @@ def join_whole(b: Bound, parts: Any) -> None:
     """Join the contributions of all points to a whole array, which stand in rows."""
     combine = b.intent.combines
     assert combine is not None
-    total = verbs.reshape(_JOINED[combine](parts, axis=1), np.shape(b.array))
+    total = verbs.reshape(_JOINED[combine](parts, axis=1), shape_of(b.array))
     b.array[...] = getattr(verbs, combine)(b.array, total)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import linecache
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
 from typing import Any
@@ -26,6 +26,8 @@ from mirabelle.arraytypes.meshdata.localkernels import LocalProgram
 DIRECT, TABLE, WHOLE, NUMBER = "direct", "table", "whole", "number"
 # What a block's points keep between gathering and writing fits into the first cache.
 LANE_BYTES = 16384
+# Operations for each number read, from which on several points at a time are worth what gathering costs.
+WORTH_BLOCKS = 2
 _SCOPE: dict[str, Any] = {"np": np, "math": math, "__name__": __name__}
 
 
@@ -155,6 +157,11 @@ class Source:
                 )
                 text[n] = form.format(i=what[1], j=what[2])
             else:
+                if what[0] in _EXTREMES:  # (operands come twice)
+                    for a in what[1]:
+                        if not text[a].isidentifier():
+                            lines.append(f"_t{a} = {text[a]}")
+                            text[a], depth[a] = f"_t{a}", 0
                 made = _operation(what[0], [text[a] for a in what[1]])
                 depth[n] = 1 + max(depth[a] for a in what[1])
                 if uses[n] > 1 or depth[n] > 8:
@@ -167,35 +174,49 @@ class Source:
 
     def lanes(self, deferred: frozenset[str]) -> tuple[str, dict[str, Any]]:
         """A thread takes a range of points. What other ranges write to, too, it leaves in `_later`."""
+        reads = sum(map(len, self.read))
+        in_blocks = self.program.operations >= WORTH_BLOCKS * reads
+        body, scope = self._in_blocks(deferred) if in_blocks else self._one_by_one(deferred)
+        body = ["_chunk = _k.index(0)", *self.uniform(), *body]
+        later = [f"{a.name}_later" for a in self.arguments if a.name in deferred]
+        buffers = [f"{a.name}_parts" for a in self.arguments if a.intent.writes and a.how == WHOLE]
+        written = [f"{a.name}_goal" for a in self.arguments if a.name in deferred]
+        arrays = [a.name for a in self.arguments]
+        given = ["_bounds", *arrays, *self.table_parameters(), *written, *later, *buffers]
+        local = [line for line in body if ".private(" in line]
+        return _function(self.name, given, local + [line for line in body if line not in local]), scope
+
+    def _one_by_one(self, deferred: frozenset[str]) -> tuple[list[str], dict[str, Any]]:
+        statements, text = self.computed("_v{i}_{j}")
+        lines = ["_p = _each", *self.loads("_p", "_v{i}_{j} = {value}"), *statements]
+        rows: set[str] = set()
+        for i, j, a, n in self._outputs():
+            lines += self._scattered(a, i, j, text[n], rows, a.name in deferred)
+        return ["for _each in range(_bounds[_chunk], _bounds[_chunk + 1]):", *(f"    {x}" for x in lines)], {}
+
+    def _in_blocks(self, deferred: frozenset[str]) -> tuple[list[str], dict[str, Any]]:
+        """What a block's points read is put side by side, so that several are computed at a time."""
         slots = _Slots()
-        gathers = self.loads("_p", "{i}|{j}|{value}")
         inputs: dict[tuple[int, int], str] = {}
         gather = []
-        for line in gathers:
+        for line in self.loads("_p", "{i}|{j}|{value}"):
             if "|" not in line:
                 gather.append(line)
                 continue
             i, j, value = line.split("|", 2)
-            array, slot = slots.taken(self.arguments[int(i)].dtype)
-            inputs[int(i), int(j)] = f"{array}[{slot} * {{w}} + _lane]"
-            gather.append(f"{array}[{slot} * {{w}} + _lane] = {value}")
+            inputs[int(i), int(j)] = element = slots.taken(self.arguments[int(i)].dtype)
+            gather.append(f"{element} = {value}")
         statements, text = self.computed("_v{i}_{j}")
         store, scatter = [], []
         rows: set[str] = set()
-        for i, a in enumerate(self.arguments):
-            for j, n in enumerate(self.program.outputs[i] or ()):
-                if n is None:
-                    continue
-                array, slot = slots.taken(a.dtype)
-                element = f"{array}[{slot} * {{w}} + _lane]"
-                store.append(f"{element} = {text[n]}")
-                scatter += self._scattered(a, i, j, element, rows, a.name in deferred)
+        for i, j, a, n in self._outputs():
+            element = slots.taken(a.dtype)
+            store.append(f"{element} = {text[n]}")
+            scatter += self._scattered(a, i, j, element, rows, a.name in deferred)
         loads = [f"_v{i}_{j} = {element}" for (i, j), element in inputs.items()]
         width = slots.width()
         body = [
             *(f"{array} = _k.private({count * width}, _{array})" for array, count in slots.counts.items()),
-            "_chunk = _k.index(0)",
-            *self.uniform(),
             f"for _base in range(_bounds[_chunk], _bounds[_chunk + 1], {width}):",
             f"    _n = min({width}, _bounds[_chunk + 1] - _base)",
             "    for _lane in range(_n):",
@@ -207,19 +228,14 @@ class Source:
             "        _p = _base + _lane",
             *(f"        {line}" for line in scatter),
         ]
-        later = [f"{a.name}_later" for a in self.arguments if a.name in deferred]
-        buffers = [f"{a.name}_parts" for a in self.arguments if a.intent.writes and a.how == WHOLE]
-        written = [f"{a.name}_goal" for a in self.arguments if a.name in deferred]
-        given = [
-            "_bounds",
-            *(a.name for a in self.arguments),
-            *self.table_parameters(),
-            *written,
-            *later,
-            *buffers,
-        ]
-        lines = [line.replace("{w}", str(width)) for line in body]
-        return _function(f"{self.name}", given, lines), {f"_{x}": d for x, d in slots.dtypes.items()}
+        return [line.replace("{w}", str(width)) for line in body], {f"_{x}": d for x, d in slots.dtypes.items()}
+
+    def _outputs(self) -> Iterator[tuple[int, int, Argument, int]]:
+        """All that is written: the argument and its entry, and the node."""
+        for i, a in enumerate(self.arguments):
+            for j, n in enumerate(self.program.outputs[i] or ()):
+                if n is not None:
+                    yield i, j, a, n
 
     def _scattered(
         self, a: Argument, i: int, j: int, element: str, rows: set[str], deferred: bool
@@ -259,24 +275,21 @@ class Source:
         ]
         body += statements
         rows = {line.split(" = ")[0] for line in body}
-        for i, a in enumerate(self.arguments):
-            for j, n in enumerate(self.program.outputs[i] or ()):
-                if n is None:
-                    continue
-                k, place = a.entry(j)
-                if a.how == DIRECT:
-                    body.append(_combined(a, a.at("_p", place), text[n]))
-                elif a.scattered and (atomics or not a.buffered):
-                    row = f"_{a.rows}{k}"
-                    if row not in rows:
-                        rows.add(row)
-                        body.append(f"{row} = {a.rows}[_p, {k}]")
-                    statement = _atomically(a, row, place, text[n])
-                    body += [f"if {row} >= 0:", f"    {statement}"] if a.partial else [statement]
-                else:
-                    size = math.prod(a.block)
-                    column = j if a.how == WHOLE else (j % size) * a.arity + k
-                    body.append(f"{a.name}_parts[{column} * _n + _p] = {text[n]}")
+        for i, j, a, n in self._outputs():
+            k, place = a.entry(j)
+            if a.how == DIRECT:
+                body.append(_combined(a, a.at("_p", place), text[n]))
+            elif a.scattered and (atomics or not a.buffered):
+                row = f"_{a.rows}{k}"
+                if row not in rows:
+                    rows.add(row)
+                    body.append(f"{row} = {a.rows}[_p, {k}]")
+                statement = _atomically(a, row, place, text[n])
+                body += [f"if {row} >= 0:", f"    {statement}"] if a.partial else [statement]
+            else:
+                size = math.prod(a.block)
+                column = j if a.how == WHOLE else (j % size) * a.arity + k
+                body.append(f"{a.name}_parts[{column} * _n + _p] = {text[n]}")
         parts = [f"{a.name}_parts" for a in self.arguments if a.buffered and not (atomics and a.scattered)]
         plain = [
             a.name
@@ -318,12 +331,13 @@ class _Slots:
         self.counts: dict[str, int] = {}
         self.dtypes: dict[str, np.dtype] = {}
 
-    def taken(self, dtype: np.dtype) -> tuple[str, int]:
+    def taken(self, dtype: np.dtype) -> str:
+        """A place of a lane's own."""
         name = f"_lanes_{dtype.name}"
         self.dtypes[name] = dtype
         slot = self.counts.get(name, 0)
         self.counts[name] = slot + 1
-        return name, slot
+        return f"{name}[{slot} * {{w}} + _lane]"
 
     def width(self) -> int:
         size = sum(n * self.dtypes[name].itemsize for name, n in self.counts.items())
@@ -371,6 +385,12 @@ _WRITTEN |= {
     "real": "({0}).real",
     "imag": "({0}).imag",
 }
+# As NumPy's: NaN wins. (Its own function has branches, which keep compilers from taking several lanes at once.)
+_EXTREMES = {
+    "minimum": "({0} if ({0} < {1}) | ({0} != {0}) else {1})",
+    "maximum": "({0} if ({0} > {1}) | ({0} != {0}) else {1})",
+}
+_WRITTEN |= _EXTREMES
 _WRITTEN |= {"conjugate": "np.conj({0})"}
 
 

@@ -15,7 +15,8 @@ from benchmarks.meshdata import CUBES, SIDE, laplacian
 from mirabelle import meshdata as md
 
 TEXT = r"""
-extern "C" __global__ void action(int cells, const double* X, const int* T, const int* D, const double* u, double* y)
+extern "C" __global__ void action(int cells, const double* X, const int* T, const int* D, const double* u,
+                                  double* y)
 {
     const double B[NQ][N][DIM] = TABLE;
     const double W[NQ] = WEIGHTS;

@@ -275,7 +275,7 @@ class Source:
         ]
         body += statements
         rows = {line.split(" = ")[0] for line in body}
-        for i, j, a, n in self._outputs():
+        for _, j, a, n in self._outputs():
             k, place = a.entry(j)
             if a.how == DIRECT:
                 body.append(_combined(a, a.at("_p", place), text[n]))

@@ -72,12 +72,13 @@ def operation(op: Any) -> Operation:
 class Combination:
     """At which roots values arrive, and in which order each of these takes its own."""
 
-    __slots__ = ("_route", "levels", "roots")
+    __slots__ = ("_in_order", "_route", "levels", "roots")
 
     def __init__(self, route: Route) -> None:
         index = route.index
         self._route = route
         order = np.argsort(index, kind="stable")
+        self._in_order = bool(np.all(order == np.arange(len(order))))
         self.roots, starts, counts = np.unique(index[order], return_index=True, return_counts=True)
         group = np.repeat(np.arange(len(self.roots)), counts)
         turn = np.arange(len(index)) - starts[group]
@@ -89,11 +90,13 @@ class Combination:
     def combine(self, op: Operation, target: Any, value: Any) -> None:
         """Combine values with what stands at the roots, and write it there."""
         if isinstance(target, np.ndarray) or leaf_family(type(target)).home.rank < 2:
-            view = host_view(target)
-            now = view[self.roots]
-            for taken, by in self.levels:
-                some = value[taken] if op.function is None else op.function(now[by], value[taken])
-                now[by] = np.asarray(some).astype(view.dtype, copy=False)
+            now = host_view(target)[self.roots]
+            for turn, (taken, by) in enumerate(self.levels):
+                some = value if len(taken) == len(value) and self._in_order else value[taken]
+                if not turn and isinstance(op.function, np.ufunc):  # (all have a first)
+                    op.function(now, some, out=now, casting="unsafe")
+                else:
+                    now[by] = some if op.function is None else np.asarray(op.function(now[by], some))
         else:
             family = leaf_family(type(target))
             now = verbs.copy(target[self._on(family, "roots", self.roots)])

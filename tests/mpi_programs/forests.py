@@ -105,6 +105,9 @@ def random_forests(comm):
             forest.reduce([a, b], ["min", lambda s, t: s + t])
             same(a, reduced(world, x, np.minimum)[comm.rank])
             same(b, reduced(world, y, np.add)[comm.rank])
+            c = A(x[comm.rank])
+            forest.reduce(c, mb.maximum)
+            same(c, reduced(world, x, np.maximum)[comm.rank])
             offsets, found = forest.gather(A(x[comm.rank]))
             rows = [[] for _ in world.held[comm.rank]]
             for r, i, owner, root in world.links():

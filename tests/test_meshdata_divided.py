@@ -62,6 +62,30 @@ def test_products_without_an_order_of_ghosts():
     np.testing.assert_allclose(y, whole @ [1.0, 2.0, 3.0, 11.0, 12.0])
 
 
+def test_entries_of_an_axis_tree():
+    """P2 on the parts of a mesh: of a matrix of ones in each cell the rows count what its cells reach."""
+    mesh = md.unit_square(4)
+
+    def ones(K):
+        K += 1
+
+    def program(comm):
+        part = mesh.part(md.partition(mesh, comm.size), comm.rank)
+        tree = md.space(part.mesh, "P", 2).tree
+        local = md.pattern(md.dofs(part.mesh.closure("cell"), tree)).matrix()
+        md.loop(part.owned_points(), ones, md.INC(local.data, local.dofs))
+        A = md.DividedMatrix(local, md.part_forest(part, tree))
+        y = A @ A.vector(md.ones(tree))
+        return A.shape, sorted(mb.to_numpy(y).tolist())
+
+    for ranks in (1, 3):
+        for shape, rows in on_ranks(ranks, program):
+            assert shape == (81, 81) and sum(rows) == 32 * 36
+            assert [rows.count(6.0 * n) for n in (1, 2, 3, 6)] == [18, 42, 12, 9], (
+                "corners, edges, border, inner"
+            )
+
+
 def test_mistakes():
     def wrong_sizes(comm):
         local = md.pattern(md.interval(2).closure("cell", "vertex")).matrix()

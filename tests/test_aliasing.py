@@ -63,6 +63,9 @@ def script(*parts, programs=30):
     import textwrap
 
     look = "\ndef look(frame, event, argument):\n    frame.f_locals\n    return look\n"
+    if sys.version_info[:2] == (3, 12):
+        # There, who looks at the variables of a module breaks its comprehensions (already those of `types`).
+        look = look.replace("    frame.f_locals", "    if frame.f_code.co_flags & 1: frame.f_locals")
     return "\n".join(
         [look, *map(textwrap.dedent, parts[:1]), PROGRAMS.replace("PROGRAMS", str(programs)), *parts[1:]]
     )

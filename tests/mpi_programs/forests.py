@@ -644,6 +644,7 @@ def after_a_failure(comm):
     u = md.Ghosted(mb.HostArray(np.ones(4)), forest, valid=False)
     forest.bcast(x)  # (so that there are buffers, and requests, to be used again)
     for failing in range(comm.size):
+        comm.barrier()  # (who fails must not find others before the block)
         try:
             with mb.together(comm):
                 if comm.rank == failing:

@@ -304,3 +304,31 @@ def test_positions_of_a_loop():
 def test_examples(name):
     for test in doctest.DocTestFinder().find(getattr(md, name), name, globs={}):
         assert not doctest.DocTestRunner().run(test).failed
+
+
+@pytest.mark.parametrize("family", FAMILIES[:2], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("way_of", ["tree", "plain"])
+def test_derivatives_go_through_solvers_of_arrays_over_trees(family, way_of):
+    """Those of the right-hand side, of the matrix and of both, whatever the product returns."""
+    tree = md.tree(md.Axis("a", 3))
+    dense = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 5.0]])
+
+    def solution(p):
+        matrix, scale = family(dense), mb.stack([p[1], p[2], p[1]])
+
+        def product(v):
+            w = matrix @ v.parent
+            w = w + scale * v.parent
+            return md.wrap(tree, w) if way_of == "tree" else w
+
+        b = md.wrap(tree, family([1.0, 2.0, 3.0])) * p[0]
+        x, info = mb.linalg.cg(product, b, rtol=1e-13, M=lambda v: v / 4)
+        assert info.converged and type(x).__name__.startswith("TreeArray")
+        return x.parent
+
+    p = np.array([1.5, 2.0, 0.5])
+    found = mb.to_numpy(mb.autodiff.jacobian(solution, family(p)))
+    inverse = np.linalg.inv(dense + np.diag(p[[1, 2, 1]]))
+    x = inverse @ [1.5, 3.0, 4.5]
+    wanted = np.stack([x / 1.5, -inverse @ (x * [1, 0, 1]), -inverse @ (x * [0, 1, 0])], axis=1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)

@@ -271,12 +271,19 @@ def _operator(name: str, letter: str, A: Any, b: Any) -> Operator:
                 f"It must keep the shape; give b in the dtype it needs: b.astype({w.dtype.name!r})."
             )
         if like_a_tree and not isinstance(w, Structured):
+            if _stores_itself(b):
+                return b._with_parts((w,))
             made = verbs.similar(b, dtype=w.dtype)
             verbs.assign(made, w)
             return made
         return w
 
     return apply
+
+
+def _stores_itself(x: Any) -> bool:
+    """Is its one part the same vector? (So it is of an array over an axis tree.)"""
+    return isinstance(x, Structured) and len(x._parts) == 1 and x._parts[0].shape == x.shape
 
 
 def _norm(r: Any) -> float:
@@ -300,6 +307,14 @@ def _differentiated(
     """The solution of dual numbers: from A x = b follows A dx = db - dA x, solved for each direction."""
     from mirabelle.arraytypes.duals.base import outermost, partials_of, value_in
 
+    if _stores_itself(b):  # derivatives are in its part
+
+        def of_parts(f: Operator) -> Operator:
+            return lambda v: f(b._with_parts((v,)))._parts[0]
+
+        part = None if M is None else of_parts(M)
+        x, info = _differentiated(solve, of_parts(product), part, b._parts[0], x0._parts[0])
+        return b._with_parts((x,)), info
     top = outermost((b, b - product(x0)))
 
     def of_values(f: Operator) -> Operator:

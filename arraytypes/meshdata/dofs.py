@@ -60,7 +60,7 @@ class Dofs:
         self.tree = tree
         self.local = (made.shape[1], *self.block) if local is None else tuple(local)
         self._placed: dict[Any, Any] = {}
-        self._facts: dict[str, Any] = {}
+        self._facts: dict[Any, Any] = {}
 
     @property
     def arity(self) -> int:
@@ -71,7 +71,7 @@ class Dofs:
         block = f" blocks of {self.block}" if self.block else ""
         return f"Dofs({self.source.size} {self.source.name!r} -> {self.arity} each of {self.size}{block})"
 
-    def known(self, fact: str, find: Any) -> Any:
+    def known(self, fact: Any, find: Any) -> Any:
         """Something about the table that is looked up once."""
         if fact not in self._facts:
             self._facts[fact] = find(self.table)

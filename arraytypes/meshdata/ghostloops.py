@@ -22,7 +22,7 @@ there already; contributions to ghosts stay where they are until somebody reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,7 +47,8 @@ def run_ghosted(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
     with access:
         # (What is not to take part in a minimum is gone: now the old value does.)
         later = [_continued(b, a) for b, a in zip(bound, accesses, strict=True)]
-        for wait, part in zip((lambda: None, access.roots, access.end), pieces, strict=True):
+        waits: list[Callable[[], None]] = [_at_once, access.roots, access.end]
+        for wait, part in zip(waits, pieces, strict=True):
             wait()
             if part is None or not len(part):
                 continue
@@ -63,6 +64,10 @@ def run_ghosted(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
                 )
             else:
                 run_bound(points, kernel, later, atomics)
+
+
+def _at_once() -> None:
+    pass
 
 
 def _continued(b: Bound, access: Any) -> Bound:
@@ -84,7 +89,8 @@ def _classes(points: Any, held: Sequence[tuple[Bound, Ghosted]]) -> tuple[Entity
         else:
             # (A block belongs to one process: its first entry speaks for it.)
             size = math.prod(table.block) if b.flat else 1
-            tables.append(np.where(table.table < 0, -1, table.table.astype(np.int64) * size))
+            rows = np.asarray(table.table, np.int64)
+            tables.append(np.where(rows < 0, -1, rows * size))
             keep = keep or table
         forests.append(g.forest)
     if not tables:

@@ -298,7 +298,7 @@ def _reduced(
     made = np.empty(moved.shape[:-1], object)
     for at in np.ndindex(made.shape):
         entries = list(moved[at])
-        if initial is not None and not isinstance(initial, np._NoValueType):
+        if initial is not None and isinstance(initial, (*_NUMBERS, Scalar)):
             entries.insert(0, initial)
         total = entries[0] if entries else {"add": 0.0, "multiply": 1.0}[name]
         for e in entries[1:]:

@@ -109,8 +109,8 @@ def _read(kernel: LocalKernel, given: Sequence[Given]) -> LocalProgram:
     while waiting:
         recorder = Recorder(kernel.name, graph, waiting.pop())
         known = len(recorder.answers)
-        outputs = _once(kernel, recorder, given)
-        outcomes.append((recorder.asked, recorder.answers, outputs))
+        outcome = _once(kernel, recorder, given)
+        outcomes.append((recorder.asked, recorder.answers, outcome))
         for i in range(known, len(recorder.asked)):
             waiting.append([*recorder.answers[:i], False])
         if len(outcomes) + len(waiting) > MOST_PATHS:

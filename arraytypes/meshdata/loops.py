@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.kernels import Kernel
 from mirabelle.arraytypes.lending import family_in_memory
@@ -35,6 +37,7 @@ from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.generic import generic
+from mirabelle.dispatch.tree import Leaf
 
 _kernels: WeakKeyDictionary[Any, LocalKernel] = WeakKeyDictionary()
 
@@ -225,7 +228,18 @@ def _own_entries(points: Any, tree: Any, array: Any) -> Any:
     base = points.points if isinstance(points, Subset) else points
     if tree is not None:
         return own_dofs(base, tree)
-    return Dofs(base, np.arange(base.size)[:, None], len(array))
+    shape = shape_of(array)
+    if not shape or shape[0] != base.size:
+        raise ValueError(
+            f"The loop runs over some of {base.size} points, and without a map the first axis of an array "
+            f"counts them all: this one has shape {shape}. Give a map, md.READ(a, map), or whole=True."
+        )
+    return _rows_of_all(base, shape[1:])
+
+
+@functools.lru_cache(maxsize=64)
+def _rows_of_all(base: Points, row: tuple[int, ...]) -> Dofs:
+    return Dofs(base, np.arange(base.size)[:, None], base.size, block=row, local=row)
 
 
 def _rows(kernel: LocalKernel, name: str, points: Any, through: Any, tree: Any) -> Dofs:
@@ -419,6 +433,8 @@ def _buffer(family: Any, n: int, a: Any, leaves_some: bool) -> Any:
     shape = (n * a.entries,)
     if leaves_some:
         return full(shape, a.intent.neutral(a.dtype), dtype=a.dtype, device=family)
+    if family.home.rank < 4:
+        return wrap(family, Leaf(family._empty(shape, a.dtype)))
     return empty(shape, dtype=a.dtype, device=family)
 
 

@@ -203,8 +203,8 @@ class Source:
             if "|" not in line:
                 gather.append(line)
                 continue
-            i, j, value = line.split("|", 2)
-            inputs[int(i), int(j)] = element = slots.taken(self.arguments[int(i)].dtype)
+            which, entry, value = line.split("|", 2)
+            inputs[int(which), int(entry)] = element = slots.taken(self.arguments[int(which)].dtype)
             gather.append(f"{element} = {value}")
         statements, text = self.computed("_v{i}_{j}")
         store, scatter = [], []

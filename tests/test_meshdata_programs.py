@@ -351,3 +351,18 @@ def test_steps_of_gas_elsewhere(kind):
     for _ in range(3):
         (u, _), (v, _) = gas.step(u), step(v)
     assert np.array_equal(mb.to_numpy(u), mb.to_numpy(v)) and not np.array_equal(mb.to_numpy(u), start)
+
+
+def test_gas_on_a_mesh_of_gmsh(tmp_path):
+    """At rest it stays so, and what moves keeps its mass and energy."""
+    meshio = pytest.importorskip("meshio")
+    mesh, start = tube(6, 2)
+    meshio.write_points_cells(
+        tmp_path / "tube.msh", np.pad(mesh.coordinates, ((0, 0), (0, 1))), {"triangle": mesh.cells["triangle"]}
+    )
+    gas = Gas(md.read_mesh(tmp_path / "tube.msh"))
+    assert gas.mesh.coordinates.shape[1] == 2
+    rest, _ = gas.step(mb.HostArray(start * 0 + [1.0, 0.0, 0.0, 2.5]))
+    assert np.abs(mb.to_numpy(rest) - [1.0, 0.0, 0.0, 2.5]).max() < 1e-15
+    u = mb.HostArray(start)
+    assert np.abs(gas.total(gas.step(u)[0]) - gas.total(u))[[0, 3]].max() < 1e-15

@@ -455,7 +455,16 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
     if recorded is not None:
         return read(verbs.adapt(recorded, x), index)
     how = parsed(x, index)
-    return gathered(x, how) if isinstance(how, Advanced) else verbs.getitem(x, how)
+    if isinstance(how, Advanced):
+        return gathered(x, how)
+    shown = verbs.getitem(x, how)
+    # An array without axes picks as every index array does: what it picks is a copy. (A number is another thing.)
+    return verbs.copy(shown) if shown.ndim and any(map(_is_index_array, index)) else shown
+
+
+def _is_index_array(i: Any) -> bool:
+    """Is an entry of an index an array, and no number (nor what an operation made, as NumPy makes scalars)?"""
+    return isinstance(i, np.ndarray) or (isinstance(i, AbstractArray) and not i._is_number())
 
 
 def in_steps(x: Any, index: tuple[Any, ...]) -> tuple[Any, ...] | None:

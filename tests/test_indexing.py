@@ -471,3 +471,43 @@ def test_parts_of_parts_are_composed():
         if once is not None:
             np.testing.assert_array_equal(x[once], x[first][second], err_msg=f"{shape} {first} {second}")
             assert x[once].shape == x[first][second].shape
+
+
+@leaves
+def test_an_index_array_without_axes_picks_a_copy(kind):
+    """As NumPy's: `x[np.array(1)]` is no view, `x[np.int64(1)]` and `x[1]` are."""
+    x = kind.make(N)
+    picked = x[np.array(1)]
+    if kind.writable:
+        x[...] = -1
+    assert_same(picked, N[1])
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_what_an_index_array_without_axes_picked_is_written_alone(ours):
+    x = mb.HostArray(np.arange(12.0).reshape(3, 4))
+    i = mb.HostArray(1) if ours else np.array(1)
+    picked = x[i]
+    picked[...] = 0
+    shown = x[np.int64(1)]
+    assert shown.tolist() == [4, 5, 6, 7]
+    shown[...] = 9
+    assert x[1].tolist() == [9, 9, 9, 9]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+@pytest.mark.parametrize("columns", [2, 3, 4, 8])
+def test_columns_are_negated_where_they_are(dtype, columns):
+    """(NumPy 2.4's negative of float32 is wrong where operand and result both have steps of 16 bytes.)"""
+
+    def turned(x):
+        x[:, 0] *= -1
+        return x
+
+    n = np.arange(1, 5 * columns + 1).reshape(5, columns).astype(dtype)
+    wanted = n.copy()
+    wanted[:, 0] = [-v for v in n[:, 0]]
+    eager = mb.HostArray(n)
+    eager[:, 0] = -eager[:, 0]
+    for got in (turned(mb.HostArray(n)), mb.compile(turned)(mb.HostArray(n)), eager):
+        np.testing.assert_array_equal(mb.to_numpy(got), wanted)

@@ -458,7 +458,7 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
     if isinstance(how, Advanced):
         return gathered(x, how)
     shown = verbs.getitem(x, how)
-    # An array without axes picks as every index array does: what it picks is a copy. (A number is another thing.)
+    # An array without axes picks as every index array does: what it picks is a copy.
     return verbs.copy(shown) if shown.ndim and any(map(_is_index_array, index)) else shown
 
 

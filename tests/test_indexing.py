@@ -498,7 +498,7 @@ def test_what_an_index_array_without_axes_picked_is_written_alone(ours):
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
 @pytest.mark.parametrize("columns", [2, 3, 4, 8])
 def test_columns_are_negated_where_they_are(dtype, columns):
-    """(NumPy 2.4's negative of float32 is wrong where operand and result both have steps of 16 bytes.)"""
+    """(NumPy 2.4's negative of four bytes is wrong where operand and result both have steps of 16 bytes.)"""
 
     def turned(x):
         x[:, 0] *= -1

@@ -142,8 +142,8 @@ def numpy_callable(sig: Sig) -> tuple[Callable[..., Any], bool]:
     """A function that does a step on NumPy arrays, and whether it takes `out`."""
     op, out = sig.op, sig.out
     if op.ufunc is not None:
-        # (NumPy 2.4's negative of float32 reads neighbours where operand and result both have steps of 16 bytes.)
-        return op.ufunc, op.nout == 1 and not (op.name == "negative" and out == np.float32)
+        # (NumPy 2.4's negative of four bytes is wrong where operand and result both have steps of 16 bytes.)
+        return op.ufunc, op.nout == 1 and op.name != "negative"
     if op.name == "where":
         return (lambda c, x, y: np.asarray(np.where(c, x, y)).astype(out, copy=False)), False
     if op.name == "cast":

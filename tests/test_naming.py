@@ -124,7 +124,11 @@ class Unnamed:
         return "called"
 
 
-@pytest.mark.parametrize("f", [lambda x: x, len, functools.partial(max, 1), Unnamed(), np.add], ids=repr)
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x, len, functools.partial(max, 1), Unnamed(), np.add],
+    ids=["lambda", "builtin", "partial", "object", "ufunc"],
+)
 def test_what_has_a_name_or_no_code_is_left_alone(f):
     before = getattr(f, "__name__", None)
     assert named(f, "other") is f

@@ -39,7 +39,9 @@ def rule_of(*names: str) -> Callable[[Rule], Rule]:
     """The decorated function is the rule for these routines."""
 
     def register(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, named(rule, of_routines(names, "Dual"))))
+        shown: Rule = named(rule, of_routines(names, "Dual"))
+        for name in names:
+            RULES[name] = shown
         return rule
 
     return register

@@ -110,7 +110,7 @@ class PointLocator:
         for axis in reversed(range(space)):
             at[:, axis] = within % spans[owner, axis]
             within = within // spans[owner, axis]
-        buckets: np.ndarray = np.ravel_multi_index(tuple((first[owner] + at).T), tuple(self.shape))
+        buckets = np.asarray(np.ravel_multi_index(tuple((first[owner] + at).T), tuple(self.shape)))
         order = np.argsort(buckets, kind="stable")  # within a bucket, cells ascend
         self.cells = owner[order]
         self.starts = np.searchsorted(buckets[order], np.arange(int(self.shape.prod()) + 1))

@@ -99,7 +99,8 @@ def _box(counts: tuple[int, ...], shape: str, patterns: dict[str, list[list[int]
     if (pattern == 8).any():
         middles = len(x) + np.arange(corner.size, dtype=kind)
         cells[:, pattern == 8] = middles[:, None]
-        x = np.concatenate([x, x[corner] + 0.5 / np.asarray(counts, dtype=float)])
+        half: Any = 0.5 / np.asarray(counts, dtype=float)
+        x = np.concatenate([x, x[np.asarray(corner, np.intp)] + half])
     return _known(x, shape, cells.reshape(-1, pattern.shape[1]))
 
 

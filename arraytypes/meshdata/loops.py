@@ -90,7 +90,8 @@ def run_bound(points: Any, local: LocalKernel, bound: Sequence[Bound], atomics: 
         )
     for b in bound:  # what is not to take part in a minimum or maximum is taken away
         if b.intent.fresh:
-            b.array[...] = b.intent.neutral(b.dtype)
+            written: Any = b.array
+            written[...] = b.intent.neutral(b.dtype)
     if len(points):
         run_loop(lead, local, len(points), bound, atomics)
 
@@ -446,4 +447,5 @@ def join_whole(b: Bound, parts: Any) -> None:
     combine = b.intent.combines
     assert combine is not None
     total = verbs.reshape(_JOINED[combine](parts, axis=1), shape_of(b.array))
-    b.array[...] = getattr(verbs, combine)(b.array, total)
+    written: Any = b.array
+    written[...] = getattr(verbs, combine)(written, total)

@@ -37,7 +37,7 @@ def launch(kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], argum
 def compiled(kernel: Kernel, ndim: int, arguments: list[Any]) -> _Compiled:
     """A kernel as a function of ranges of groups, for arguments of these kinds."""
     key = (ndim, *map(_kind, arguments))
-    run: _Compiled | None = kernel.compiled.get(key)
+    run: Any = kernel.compiled.get(key)
     if run is None:
         from mirabelle.backends.codegen.effects import syntax_lock
 
@@ -45,7 +45,7 @@ def compiled(kernel: Kernel, ndim: int, arguments: list[Any]) -> _Compiled:
             run = kernel.compiled.get(key) or kernel.compiled.setdefault(
                 key, _Compiled(kernel, ndim, arguments)
             )
-    return run
+    return run  # type: ignore[no-any-return]
 
 
 def _kind(x: Any) -> Any:

@@ -178,4 +178,7 @@ def run_card(only: str, rounds: int) -> None:
         table,
     )
     if not only:
-        store("gpu_meshdata", {"cases": record})
+        import cupy as cp
+
+        card = cp.cuda.runtime.getDeviceProperties(0)["name"].decode()
+        store("gpu_meshdata", {"card": card, "cases": record})

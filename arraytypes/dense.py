@@ -122,9 +122,9 @@ class DenseArray(AbstractArray):
     # A quicker way for small trees and reductions, if the backend has one: node → leaf, or None.
     _direct: Any = None
 
-    # Are trees of what fits a cache computed before they reach over more than two names? (Where looking at
-    # a tree costs more than what it saves.)
-    _brief_trees = False
+    # Of up to how many elements are trees computed before they reach over more than two names? (Where looking at
+    # a tree costs more than what it saves.) 0: of none; -1: as the settings say.
+    _brief_trees = 0
 
     # Told of each reduction that is written, if the family wants to know.
     _reduction_made: Any = None

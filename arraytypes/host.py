@@ -31,7 +31,7 @@ class HostArray(DenseArray):
     __slots__ = ()
 
     home = HOST
-    _brief_trees = True
+    _brief_trees = -1
 
     @classmethod
     def _upload(cls, data: np.ndarray) -> np.ndarray:

@@ -15,7 +15,9 @@ typedef struct {
     PyObject *function;
     PyTypeObject *result;
     /* Do trees of what fits a cache reach over a few names only? */
-    int arity, brief;
+    int arity;
+    /* Of up to so many elements trees are brief; 0: never; -1: what the settings say. */
+    Py_ssize_t brief;
     int kinds[MOST];
     PyObject *readers[MOST];
     /* What Python's integers must lie between; others are for `careful`. */
@@ -51,7 +53,7 @@ version_of(Builder *self, PyObject *x, Py_ssize_t references, Py_ssize_t *names)
     Py_ssize_t named = ((Node *)version)->names + (Py_REFCNT(x) > references);
     if (named > NAMES && self->brief && !recorded()) {
         double n = shape_size(((Node *)version)->shape);
-        if (state.immediate < n && n <= state.brief)
+        if (self->brief < 0 ? state.immediate < n && n <= state.brief : state.brief && n <= self->brief)
             return computed_first(x);
     }
     if (named > *names)
@@ -227,8 +229,8 @@ static PyObject *
 builder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *sig, *result, *name, *careful, *operands;
-    int brief;
-    if (!PyArg_ParseTuple(args, "OO!OOO!p", &sig, &PyType_Type, &result, &name, &careful, &PyTuple_Type, &operands,
+    Py_ssize_t brief;
+    if (!PyArg_ParseTuple(args, "OO!OOO!n", &sig, &PyType_Type, &result, &name, &careful, &PyTuple_Type, &operands,
                           &brief))
         return NULL;
     if (PyTuple_GET_SIZE(operands) < 1 || PyTuple_GET_SIZE(operands) > MOST) {

@@ -122,8 +122,8 @@ class DenseArray(AbstractArray):
     # A quicker way for small trees and reductions, if the backend has one: node → leaf, or None.
     _direct: Any = None
 
-    # Of up to how many elements are trees computed before they reach over more than two names? (Where looking at
-    # a tree costs more than what it saves.) 0: of none; -1: as the settings say.
+    # Of up to how many elements are trees computed before they reach over more than two names? (Where looking
+    # at a tree costs more than what it saves.) 0: of none; -1: as the settings say.
     _brief_trees = 0
 
     # Told of each reduction that is written, if the family wants to know.

@@ -72,7 +72,7 @@ def resident() -> int:
 def growth(call: Callable[[], Any], repeats: int) -> dict[str, float]:
     """What each turn of a call leaves for good; asked again, of more turns, where a cache may have filled."""
     found: dict[str, float] = {}
-    for times in (1, 2, 4):
+    for times in (1, 2, 4, 8):
         found = _growth(call, repeats * times)
         if not found:
             break

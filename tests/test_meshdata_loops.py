@@ -1,5 +1,8 @@
 """Loops over mesh points, against one that runs the kernel as plain Python at each point."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -397,3 +400,16 @@ def test_arrays_are_joined_in_a_kernel(joined):
     for w, corners in zip(wanted, CORNERS.table, strict=True):
         kernel(SQUARE[corners], w)
     assert y.tolist() == [wanted[0][0], wanted[1][0], 0, 0]
+
+
+def test_a_kernel_is_let_go_with_its_function():
+    def made():
+        def one(y):
+            y[0] += 1
+
+        md.loop(CELLS, one, md.INC(mb.zeros(4), md.Dofs(CELLS, [[0], [1]], size=4)))
+        return weakref.ref(one)
+
+    gone = made()
+    gc.collect()
+    assert gone() is None

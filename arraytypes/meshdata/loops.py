@@ -19,7 +19,6 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -38,8 +37,6 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.tree import Leaf
-
-_kernels: WeakKeyDictionary[Any, LocalKernel] = WeakKeyDictionary()
 
 
 def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> None:
@@ -97,20 +94,14 @@ def run_bound(points: Any, local: LocalKernel, bound: Sequence[Bound], atomics: 
 
 
 def _kernel_of(kernel: Any) -> LocalKernel:
+    """The local kernel of a function: kept by the function itself, so that it lives as long as that."""
     if isinstance(kernel, LocalKernel):
         return kernel
-    try:
-        found = _kernels.get(kernel)
-    except TypeError:
-        found = None
-    if found is None:
-        found = local_kernel(kernel)
-        # (The kernel holds its function: kept by the function itself it lives as long as that.)
-        try:
-            kernel.__dict__["__local_kernel__"] = found
-            _kernels[kernel] = found
-        except AttributeError:
-            pass
+    found = getattr(kernel, "__local_kernel__", None)
+    if isinstance(found, LocalKernel) and found.python is kernel:  # (`functools.wraps` copies such things)
+        return found
+    found = local_kernel(kernel)
+    kernel.__local_kernel__ = found
     return found
 
 

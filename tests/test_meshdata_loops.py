@@ -402,6 +402,13 @@ def test_arrays_are_joined_in_a_kernel(joined):
     assert y.tolist() == [wanted[0][0], wanted[1][0], 0, 0]
 
 
+def test_subsets_that_come_once_do_not_pile_up():
+    y = mb.zeros(4)
+    for _ in range(100):
+        md.loop(CELLS.subset([1]), one, md.INC(y, CORNERS))
+    assert len(CORNERS._facts) <= 32 and y.tolist() == [0, 100, 100, 100]
+
+
 def test_a_kernel_is_let_go_with_its_function():
     def made():
         def one(y):

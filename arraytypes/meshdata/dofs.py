@@ -9,6 +9,9 @@ import numpy as np
 
 from mirabelle.arraytypes.meshdata.points import Points
 
+# So many things that were found out about a table are kept.
+KEPT_FACTS = 32
+
 
 class Dofs:
     """A table of positions: point p reaches the entries `table[p, k]`, each of them a block of `block` numbers.
@@ -73,9 +76,13 @@ class Dofs:
 
     def known(self, fact: Any, find: Any) -> Any:
         """Something about the table that is looked up once."""
-        if fact not in self._facts:
-            self._facts[fact] = find(self.table)
-        return self._facts[fact]
+        found = self._facts.get(fact, self)
+        if found is self:
+            found = find(self.table)
+            if len(self._facts) >= KEPT_FACTS:  # (parts of subsets that come once: the oldest go)
+                self._facts.pop(next(iter(self._facts)), None)
+            self._facts[fact] = found
+        return found
 
     @property
     def partial(self) -> bool:

@@ -284,9 +284,6 @@ class GPUArray(DenseArray):
     __module__ = "mirabelle"
     __slots__ = ()
 
-    # What longer trees save is memory traffic; up to here looking at them costs more (`benchmarks loops --array
-    # CuArray`).
-    _brief_trees = 1 << 20
     # The class of this family's views, and what answers for its card: set by `family_on`.
     view_type: Any = None
     _families: dict[int, Any]

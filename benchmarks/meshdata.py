@@ -4,7 +4,8 @@
     python -m benchmarks meshdata --array CuArray   # beside CUDA C with atomics, on a card
 
 The loops by hand are what a good user of Numba (or CuPy's RawKernel) writes for these meshes: tables as
-constants, loops over constant ranges, additions where they fall. Both work on one mesh and one table.
+constants, loops over constant ranges (none where elements are linear), additions where they fall. Both work on
+one mesh and one table, by the same formulas.
 """
 
 from __future__ import annotations
@@ -41,6 +42,23 @@ def laplacian(V: Any) -> Callable[..., None]:
             y += gradients[q] @ ((weights[q] * scale) * (inverse @ (inverse.T @ g)))
 
     return action
+
+
+def turned(x):
+    """The gradients of linear elements on a triangle, times twice its area, and what a product of two is divided by."""
+    b, d = x[1] - x[0], x[2] - x[0]
+    g = np.array([[b[1] - d[1], d[0] - b[0]], [d[1], -d[0]], [-b[1], b[0]]])
+    return g, 0.5 / abs(b[0] * d[1] - d[0] * b[1])
+
+
+def linear_action(x, u, y):
+    g, s = turned(x)
+    y += s * (g @ (g.T @ u))
+
+
+def linear_matrix(x, A):
+    g, s = turned(x)
+    A += (s * (g @ g.T)).reshape(A.shape)
 
 
 def stiffness(V: Any) -> Callable[..., None]:
@@ -162,6 +180,80 @@ def by_hand(V: Any) -> Callable[..., None]:
                 y[D[c, k]] += yl[k]
 
     return action3  # type: ignore[no-any-return]
+
+
+def p1_by_hand(dim: int) -> Callable[..., None]:
+    """The Laplacian's action of linear elements in Numba: gradients are constant, so nobody writes loops."""
+    import numba
+
+    if dim == 2:
+
+        @numba.njit(error_model="numpy")
+        def action(X, T, D, u, y):
+            for c in range(T.shape[0]):
+                a, b, d = T[c, 0], T[c, 1], T[c, 2]
+                j00, j01 = X[b, 0] - X[a, 0], X[d, 0] - X[a, 0]
+                j10, j11 = X[b, 1] - X[a, 1], X[d, 1] - X[a, 1]
+                s = 0.5 / abs(j00 * j11 - j01 * j10)
+                bx, by, dx, dy = j11, -j01, -j10, j00
+                ax, ay = -bx - dx, -by - dy
+                i, j, k = D[c, 0], D[c, 1], D[c, 2]
+                gx, gy = ax * u[i] + bx * u[j] + dx * u[k], ay * u[i] + by * u[j] + dy * u[k]
+                y[i] += s * (ax * gx + ay * gy)
+                y[j] += s * (bx * gx + by * gy)
+                y[k] += s * (dx * gx + dy * gy)
+
+        return action  # type: ignore[no-any-return]
+
+    @numba.njit(error_model="numpy")
+    def action3(X, T, D, u, y):
+        for c in range(T.shape[0]):
+            o = T[c, 0]
+            a0, a1, a2 = X[T[c, 1], 0] - X[o, 0], X[T[c, 1], 1] - X[o, 1], X[T[c, 1], 2] - X[o, 2]
+            b0, b1, b2 = X[T[c, 2], 0] - X[o, 0], X[T[c, 2], 1] - X[o, 1], X[T[c, 2], 2] - X[o, 2]
+            d0, d1, d2 = X[T[c, 3], 0] - X[o, 0], X[T[c, 3], 1] - X[o, 1], X[T[c, 3], 2] - X[o, 2]
+            p0, p1, p2 = b1 * d2 - b2 * d1, b2 * d0 - b0 * d2, b0 * d1 - b1 * d0
+            r0, r1, r2 = d1 * a2 - d2 * a1, d2 * a0 - d0 * a2, d0 * a1 - d1 * a0
+            t0, t1, t2 = a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0
+            s = 1 / (6 * abs(a0 * p0 + a1 * p1 + a2 * p2))
+            o0, o1, o2 = -p0 - r0 - t0, -p1 - r1 - t1, -p2 - r2 - t2
+            h, i, j, k = D[c, 0], D[c, 1], D[c, 2], D[c, 3]
+            g0 = s * (o0 * u[h] + p0 * u[i] + r0 * u[j] + t0 * u[k])
+            g1 = s * (o1 * u[h] + p1 * u[i] + r1 * u[j] + t1 * u[k])
+            g2 = s * (o2 * u[h] + p2 * u[i] + r2 * u[j] + t2 * u[k])
+            y[h] += o0 * g0 + o1 * g1 + o2 * g2
+            y[i] += p0 * g0 + p1 * g1 + p2 * g2
+            y[j] += r0 * g0 + r1 * g1 + r2 * g2
+            y[k] += t0 * g0 + t1 * g1 + t2 * g2
+
+    return action3  # type: ignore[no-any-return]
+
+
+def p1_matrix_by_hand() -> Callable[..., None]:
+    """The Laplacian's matrix of linear triangles in Numba."""
+    import numba
+
+    @numba.njit(error_model="numpy")
+    def matrix(X, T, slots, data):
+        for c in range(T.shape[0]):
+            a, b, d = T[c, 0], T[c, 1], T[c, 2]
+            j00, j01 = X[b, 0] - X[a, 0], X[d, 0] - X[a, 0]
+            j10, j11 = X[b, 1] - X[a, 1], X[d, 1] - X[a, 1]
+            s = 0.5 / abs(j00 * j11 - j01 * j10)
+            bx, by, dx, dy = j11, -j01, -j10, j00
+            ax, ay = -bx - dx, -by - dy
+            ab, ad, bd = s * (ax * bx + ay * by), s * (ax * dx + ay * dy), s * (bx * dx + by * dy)
+            data[slots[c, 0]] += s * (ax * ax + ay * ay)
+            data[slots[c, 1]] += ab
+            data[slots[c, 2]] += ad
+            data[slots[c, 3]] += ab
+            data[slots[c, 4]] += s * (bx * bx + by * by)
+            data[slots[c, 5]] += bd
+            data[slots[c, 6]] += ad
+            data[slots[c, 7]] += bd
+            data[slots[c, 8]] += s * (dx * dx + dy * dy)
+
+    return matrix  # type: ignore[no-any-return]
 
 
 def matrix_by_hand(V: Any) -> Callable[..., None]:
@@ -312,8 +404,10 @@ def action_case(mesh: Any, degree: int) -> tuple[Callable[[], Any], Callable[[],
     rng = np.random.default_rng(0)
     u0 = rng.standard_normal(V.tree.size)
     x, u, y = mb.HostArray(mesh.coordinates), md.wrap(V.tree, mb.HostArray(u0)), V.zeros()
-    kernel, cells = laplacian(V), mesh.points("cell")
-    hand, T, out = by_hand(V), corners.target().table, np.zeros(V.tree.size)
+    linear = degree == 1 and V.dim == 2
+    kernel, cells = linear_action if linear else laplacian(V), mesh.points("cell")
+    hand = p1_by_hand(V.dim) if degree == 1 else by_hand(V)
+    T, out = corners.target().table, np.zeros(V.tree.size)
 
     def ours() -> Any:
         y.parent[...] = 0
@@ -353,8 +447,9 @@ def assembly_case(mesh: Any, degree: int) -> tuple[Callable[[], Any], Callable[[
     V = md.space(mesh, "P", degree)
     corners = mesh.closure("cell", "vertex")
     matrix = md.pattern(V.dofs).matrix()
-    x, kernel, cells = mb.HostArray(mesh.coordinates), stiffness(V), mesh.points("cell")
-    hand, T = matrix_by_hand(V), corners.target().table
+    x, cells = mb.HostArray(mesh.coordinates), mesh.points("cell")
+    kernel = linear_matrix if degree == 1 else stiffness(V)
+    hand, T = p1_matrix_by_hand() if degree == 1 else matrix_by_hand(V), corners.target().table
     slots, data = matrix.dofs.table, np.zeros(matrix.data.shape[0])
 
     def ours() -> Any:

@@ -124,8 +124,8 @@ def RW(array: Any, through: Any = None) -> Access:
 def INC(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     """What the kernel puts into its local array is added: for one entry in the order of the points.
 
-    With `whole=True` contributions of all points are added to one small array: a sum over the mesh, in the order
-    in which `mb.sum` adds on the array's place. Over processes it is the sum of this process's points.
+    With `whole=True` contributions of all points are added to one small array: a sum over the mesh, in the
+    order in which `mb.sum` adds on the array's place. Over processes it is the sum of this process's points.
     """
     return Access(Intent.INC, array, through, whole)
 

@@ -49,7 +49,8 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
     on a value both ways are computed.
 
     What several points add to one entry is added in the order of the points, on one thread and on many, on
-    the host and on cards (sums over all points, `md.INC(total, whole=True)`, as `mb.sum` adds). `atomics=True` lets a card add in any order, which may be faster.
+    the host and on cards (sums over all points, `md.INC(total, whole=True)`, as `mb.sum` adds). `atomics=True`
+    lets a card add in any order, which may be faster.
 
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md

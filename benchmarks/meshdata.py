@@ -45,7 +45,7 @@ def laplacian(V: Any) -> Callable[..., None]:
 
 
 def turned(x):
-    """The gradients of linear elements on a triangle, times twice its area, and what a product of two is divided by."""
+    """The gradients of linear elements on a triangle times twice its area, and what a product of two takes."""
     b, d = x[1] - x[0], x[2] - x[0]
     g = np.array([[b[1] - d[1], d[0] - b[0]], [d[1], -d[0]], [-b[1], b[0]]])
     return g, 0.5 / abs(b[0] * d[1] - d[0] * b[1])

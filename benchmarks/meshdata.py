@@ -398,15 +398,14 @@ def volume_by_hand() -> Callable[..., None]:
 # Cases: what ours does, what the other does, and how to compare
 
 
-def action_case(mesh: Any, degree: int) -> tuple[Callable[[], Any], Callable[[], Any], int]:
-    V = md.space(mesh, "P", degree)
-    corners = mesh.closure("cell", "vertex")
-    rng = np.random.default_rng(0)
-    u0 = rng.standard_normal(V.tree.size)
+Case = tuple[Callable[[], Any], Callable[[], Any], int]
+
+
+def applied(mesh: Any, V: Any, kernel: Callable[..., None], hand: Callable[..., None]) -> Case:
+    """An operator applied to a function of a space."""
+    corners, cells = mesh.closure("cell", "vertex"), mesh.points("cell")
+    u0 = np.random.default_rng(0).standard_normal(V.tree.size)
     x, u, y = mb.HostArray(mesh.coordinates), md.wrap(V.tree, mb.HostArray(u0)), V.zeros()
-    linear = degree == 1 and V.dim == 2
-    kernel, cells = linear_action if linear else laplacian(V), mesh.points("cell")
-    hand = p1_by_hand(V.dim) if degree == 1 else by_hand(V)
     T, out = corners.target().table, np.zeros(V.tree.size)
 
     def ours() -> Any:
@@ -422,28 +421,18 @@ def action_case(mesh: Any, degree: int) -> tuple[Callable[[], Any], Callable[[],
     return ours, others, cells.size
 
 
-def elasticity_case(mesh: Any) -> tuple[Callable[[], Any], Callable[[], Any], int]:
+def action_case(mesh: Any, degree: int) -> Case:
+    V = md.space(mesh, "P", degree)
+    kernel = linear_action if degree == 1 and V.dim == 2 else laplacian(V)
+    return applied(mesh, V, kernel, p1_by_hand(V.dim) if degree == 1 else by_hand(V))
+
+
+def elasticity_case(mesh: Any) -> Case:
     V = md.space(mesh, "P", 2, components=2)
-    corners = mesh.closure("cell", "vertex")
-    u0 = np.random.default_rng(0).standard_normal(V.tree.size)
-    x, u, y = mb.HostArray(mesh.coordinates), md.wrap(V.tree, mb.HostArray(u0)), V.zeros()
-    kernel, cells = elasticity(V), mesh.points("cell")
-    hand, T, out = elasticity_by_hand(V), corners.target().table, np.zeros(V.tree.size)
-
-    def ours() -> Any:
-        y.parent[...] = 0
-        md.loop(cells, kernel, md.READ(x, corners), md.READ(u, V.dofs), md.INC(y, V.dofs))
-        return y.parent
-
-    def others() -> Any:
-        out[...] = 0
-        hand(mesh.coordinates, T, V.dofs.table, u0, out)
-        return out
-
-    return ours, others, cells.size
+    return applied(mesh, V, elasticity(V), elasticity_by_hand(V))
 
 
-def assembly_case(mesh: Any, degree: int) -> tuple[Callable[[], Any], Callable[[], Any], int]:
+def assembly_case(mesh: Any, degree: int) -> Case:
     V = md.space(mesh, "P", degree)
     corners = mesh.closure("cell", "vertex")
     matrix = md.pattern(V.dofs).matrix()
@@ -465,7 +454,7 @@ def assembly_case(mesh: Any, degree: int) -> tuple[Callable[[], Any], Callable[[
     return ours, others, cells.size
 
 
-def volume_case(mesh: Any) -> tuple[Callable[[], Any], Callable[[], Any], int]:
+def volume_case(mesh: Any) -> Case:
     cells, edges = mesh.points("cell"), mesh.points("edge")
     corners = mesh.coordinates[mesh.closure("cell", "vertex").target().table]
     centres = corners.mean(axis=1)

@@ -31,7 +31,6 @@ def by_hand(points, kernel, *accesses):
     for a, x in zip(accesses, arrays, strict=True):
         if a.intent.fresh:
             x[...] = a.intent.neutral(x.dtype)
-    old = [x.copy() if isinstance(x, np.ndarray) else x for x in arrays]
     for p in at:
         given = []
         for a, x in zip(accesses, arrays, strict=True):
@@ -62,7 +61,6 @@ def by_hand(points, kernel, *accesses):
                 row = ... if a.whole else (p if a.through is None else row)
                 combine = getattr(np, a.intent.combines) if a.intent.combines else lambda _, new: new
                 x[row] = combine(x[row], value)
-    del old
     return arrays
 
 

@@ -1,4 +1,4 @@
-"""An expression nobody has compiled yet, and what the import takes. Each in a fresh process.
+"""An expression nobody has compiled yet. Each in a fresh process.
 
 The child processes have a kernel cache of their own, empty at first. NumPy's time is the best
 of a few calls in the same process, so that the bar is not lowered by its first page faults.
@@ -20,7 +20,6 @@ from benchmarks._table import show
 
 SIZES = (1 << 24, 1 << 20, 1 << 15)
 FACTOR, FLOOR_S = 1.2, 0.020
-IMPORT_LIMIT_S = 0.4
 REPEATS = 3
 
 
@@ -113,17 +112,6 @@ def _spawn(n: int, cache: str) -> dict[str, Any]:
     return found
 
 
-def import_times(rounds: int = 9) -> dict[str, list[float]]:
-    """Seconds of `import` in fresh interpreters, taking turns."""
-    times: dict[str, list[float]] = {"numpy": [], "mirabelle": []}
-    for _ in range(rounds):
-        for name, found in times.items():
-            code = f"import time; t = time.perf_counter(); import {name}; print(time.perf_counter() - t)"
-            out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-            found.append(float(out.stdout))
-    return times
-
-
 def run() -> None:
     rows, record = [], []
     for n in SIZES:
@@ -158,8 +146,6 @@ def run() -> None:
                         f"{sum(r['met'][k] for r in runs)} of {len(runs)}",
                     ]
                 )
-    imports = import_times()
-    ours = min(imports["mirabelle"])
     show(
         "First use: ms",
         ["elements", "process", "NumPy", "first call, best", "median", "limit", "hot", "compilations",
@@ -168,18 +154,12 @@ def run() -> None:
         [
             "compilations: asked for during the first three calls; kernels at once: compiled kernels in "
             "memory after them (in a warm process: from the disk cache). One figure a repeat.",
-            f"import mirabelle: {ours:.3f} s (median {statistics.median(imports['mirabelle']):.3f}), "
-            f"import numpy: {min(imports['numpy']):.3f} s; target {IMPORT_LIMIT_S} s: "
-            f"{'met' if ours <= IMPORT_LIMIT_S else 'MISSED'}.",
         ],
     )  # fmt: skip
     store(
         "first_use",
         {
             "limit": f"max({FACTOR} * NumPy, {FLOOR_S} s)",
-            "import_s": imports,
-            "import_limit_s": IMPORT_LIMIT_S,
-            "import_met": ours <= IMPORT_LIMIT_S,
             "all_cold_met": all(all(r["met"]) for r in record if r["process"] == "cold"),
             "warm_without_compiling": all(r["compilations"] == 0 for r in record if r["process"] == "warm"),
             "runs": record,

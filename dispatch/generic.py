@@ -1,8 +1,8 @@
-"""Generic functions: plum resolves, a table answers.
+"""Generic functions: the most specific method answers, and a table remembers which that is.
 
 A generic function is an ordinary Python function, generated for its arity, whose body is
-one look-up in a table keyed by the types of its arguments. A miss asks plum which method
-fits and stores the answer, so the steady state costs a dictionary look-up.
+one look-up in a table keyed by the types of its arguments. A miss looks for the most specific
+method that fits and stores the answer, so the steady state costs a dictionary look-up.
 
 >>> from mirabelle.dispatch.generic import generic
 >>> @generic
@@ -32,21 +32,25 @@ import contextvars
 import functools
 import inspect
 import itertools
-import sys
 import textwrap
 import types
-import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from mirabelle.dispatch import native
-from mirabelle.dispatch.errors import (
-    AmbiguousMethodError,
-    MissingMethodError,
-    UnfaithfulAnnotationError,
+from mirabelle.dispatch.annotations import (
+    Classes,
+    accepted,
+    annotations,
+    below,
+    check_faithful,
+    covers,
+    positional,
+    type_name,
 )
+from mirabelle.dispatch.errors import AmbiguousMethodError, MissingMethodError
 from mirabelle.dispatch.forks import ForkLock
-from mirabelle.dispatch.methods import Method, MethodTable, type_name
+from mirabelle.dispatch.methods import Method, MethodTable
 from mirabelle.dispatch.misuse import explain
 from mirabelle.dispatch.naming import named, of_types
 
@@ -82,58 +86,6 @@ def _bump() -> None:
     native.forget()
 
 
-def _hints(f: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of `f`, strings evaluated where `f` was written."""
-    raw = dict(getattr(f, "__annotations__", {}))
-    if any(isinstance(h, str) for h in raw.values()):
-        code = getattr(f, "__code__", None)
-        scope = dict(getattr(f, "__globals__", {}))
-        if code is not None and f.__closure__:  # type: ignore[attr-defined]
-            for name, cell in zip(code.co_freevars, f.__closure__, strict=True):  # type: ignore[attr-defined]
-                with contextlib.suppress(ValueError):
-                    scope[name] = cell.cell_contents
-        # A method defined inside a function may name that function's local classes.
-        frame = sys._getframe(1)
-        hops = 0
-        while frame is not None and hops < 6:
-            for name, value in frame.f_locals.items():
-                scope.setdefault(name, value)
-            frame = frame.f_back  # type: ignore[assignment]
-            hops += 1
-        raw = {k: eval(h, scope) if isinstance(h, str) else h for k, h in raw.items()}
-    return raw
-
-
-def _check_faithful(function: GenericFunction, annotation: Any, parameter: str) -> None:
-    import abc
-
-    def faithful(tp: Any) -> bool:
-        if tp is Any or tp is object or tp is None:
-            return True
-        if isinstance(tp, types.UnionType) or typing.get_origin(tp) is typing.Union:
-            return all(faithful(t) for t in typing.get_args(tp))
-        if typing.get_origin(tp) is not None or not isinstance(tp, type):
-            return False
-        if getattr(tp, "_is_protocol", False):
-            return False
-        declared = getattr(tp, "__faithful__", None)
-        if declared is not None:
-            return bool(declared)
-        return type(tp).__instancecheck__ in (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
-
-    if not faithful(annotation):
-        shown = annotation.__name__ if isinstance(annotation, type) else repr(annotation)
-        origin = typing.get_origin(annotation)
-        cure = origin if isinstance(origin, type) and origin not in (type, types.UnionType) else object
-        raise UnfaithfulAnnotationError(
-            f"{function.__name__}() cannot dispatch on {parameter}: {shown}, because "
-            "the type of an argument alone does not decide whether it fits (dispatch looks at "
-            "type(x), never into x). Annotate with a class or a union of classes, for instance "
-            f"`{parameter}: {type_name(cure)}`, and check the "
-            "rest inside the method."
-        )
-
-
 class _Table(dict[Any, Callable[..., Any]]):
     """Argument types → implementation; a miss resolves and stores."""
 
@@ -162,7 +114,7 @@ def _not_implemented(*_: Any, **__: Any) -> Any:
 class GenericFunction:
     """The bookkeeping behind one generic function: its methods, tables and overrides."""
 
-    def __init__(self, prototype: Callable[..., Any], arity: int) -> None:
+    def __init__(self, prototype: Callable[..., Any], arity: int, options: dict[str, Any]) -> None:
         self.__name__ = prototype.__name__
         self.__doc__ = prototype.__doc__
         self.prototype = prototype
@@ -173,7 +125,7 @@ class GenericFunction:
         self.further: Callable[..., Any] = self.refuse_further
         self.table = _Table(self, operator=False)
         self.operator_table = _Table(self, operator=True)
-        self._plum: Any = None
+        self._options = options
         _registry.append(self)
 
     def register(
@@ -202,14 +154,8 @@ class GenericFunction:
 
     def _signature(self, f: Callable[..., Any], given: tuple[Any, ...] | None) -> tuple[Any, ...]:
         if given is None:
-            parameters = [
-                p
-                for p in inspect.signature(f).parameters.values()
-                if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-            ][: self.arity]
-            hints = _hints(f)
-            given = tuple(hints.get(p.name, object) for p in parameters)
-            names = [p.name for p in parameters]
+            names = positional(f)[: self.arity]
+            given = annotations(f, names)
         else:
             given = tuple(given)
             names = [f"argument {i + 1}" for i in range(len(given))]
@@ -220,20 +166,13 @@ class GenericFunction:
             )
         given = tuple(object if t is Any else type(None) if t is None else t for t in given)
         for annotation, name in zip(given, names, strict=True):
-            _check_faithful(self, annotation, name)
+            check_faithful(self.__name__, annotation, name)
         return given
 
     def _tolerant(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """`f`, called without the options it does not have, as long as they are at their defaults."""
-        parameters = inspect.signature(f).parameters.values()
-        if any(p.kind is p.VAR_KEYWORD for p in parameters):
-            return f
-        known = {p.name for p in parameters}
-        options = {
-            p.name: p.default
-            for p in inspect.signature(self.prototype).parameters.values()
-            if p.default is not p.empty and p.name not in known
-        }
+        known = accepted(f) if self._options else None
+        options = {} if known is None else {k: v for k, v in self._options.items() if k not in known}
         if not options:
             return f
 
@@ -261,38 +200,19 @@ class GenericFunction:
 
     def _forget(self) -> None:
         """Every cached answer may be wrong now."""
-        self._plum = None
         self.table.clear()
         self.operator_table.clear()
         _bump()
 
-    def _resolver(self) -> Any:
-        """plum's function object over our methods, rebuilt after a change."""
-        if self._plum is None:
-            import plum  # 0.1 s: only the first dispatch of a process pays it
-
-            def stub(*args): ...  # type: ignore[no-untyped-def]
-
-            stub.__name__ = self.__name__
-            function = plum.Function(stub)
-            for method in self.methods:
-                carrier = _carrier(method)
-                function.register(carrier, signature=plum.Signature(*method.signature))
-            self._plum = function
-        return self._plum
-
     def resolve(self, signature: tuple[type, ...]) -> Method | None:
         """The method for these types, overrides aside; None where there is none."""
-        import plum
-
-        try:
-            carrier, _ = self._resolver().resolve_method(plum.Signature(*signature))
-        except plum.NotFoundLookupError:
-            return None
-        except plum.AmbiguousLookupError:
-            raise AmbiguousMethodError(self._ambiguous(signature)) from None
-        method: Method = carrier.__mirabelle_method__
-        return method
+        fits = [m for m in self.methods if covers(m.classes, signature)]
+        for method in fits:
+            if all(other is method or below(method.classes, other.classes) for other in fits):
+                return method
+        if fits:
+            raise AmbiguousMethodError(self._ambiguous(signature))
+        return None
 
     def _implementation(self, signature: tuple[type, ...], operator: bool) -> Callable[..., Any]:
         if self.active_overrides:
@@ -349,8 +269,9 @@ class GenericFunction:
         other = _stood_for(signature)
         found = [
             implementation
-            for types_, implementation in reversed(active.get(self, ()))
-            if _covers(types_, signature) or (other is not None and _covers(types_, other))
+            for _, implementation in reversed(active.get(self, ()))
+            if covers(implementation.classes, signature)
+            or (other is not None and covers(implementation.classes, other))
         ]
         return found[skip] if len(found) > skip else None
 
@@ -358,9 +279,7 @@ class GenericFunction:
         shown = ", ".join(type_name(t) for t in signature)
         ranked = sorted(
             self.methods,
-            key=lambda m: sum(
-                not issubclass(s, _classes(t)) for s, t in zip(signature, m.signature, strict=True)
-            ),
+            key=lambda m: sum(not issubclass(s, c) for s, c in zip(signature, m.classes, strict=True)),
         )
         closest = "".join(f"\n    {m!r}" for m in ranked[:3])
         names = self._parameter_names()
@@ -371,11 +290,7 @@ class GenericFunction:
 
     def _ambiguous(self, signature: tuple[type, ...]) -> str:
         shown = ", ".join(type_name(t) for t in signature)
-        fits = [
-            m
-            for m in self.methods
-            if all(issubclass(s, _classes(t)) for s, t in zip(signature, m.signature, strict=True))
-        ]
+        fits = [m for m in self.methods if covers(m.classes, signature)]
         lines = "".join(f"\n    {m!r}" for m in fits)
         hint = ", ".join(
             f"{n}: {type_name(t)}" for n, t in zip(self._parameter_names(), signature, strict=True)
@@ -385,10 +300,6 @@ class GenericFunction:
             f"  Settle it with a method for the overlap:\n"
             f"    @mb.{self.__name__}.method\n    def _({hint}): ..."
         )
-
-
-def _covers(types_: tuple[Any, ...], signature: tuple[type, ...]) -> bool:
-    return all(issubclass(s, _classes(t)) for s, t in zip(signature, types_, strict=True))
 
 
 def _stood_for(signature: tuple[type, ...]) -> tuple[type, ...] | None:
@@ -408,29 +319,13 @@ def _open(tp: type) -> type:
     return getattr(tp, "__generic_class__", tp)
 
 
-def _classes(annotation: Any) -> Any:
-    """An annotation as what issubclass takes."""
-    if isinstance(annotation, types.UnionType) or typing.get_origin(annotation) is typing.Union:
-        return tuple(itertools.chain.from_iterable(_flat(t) for t in typing.get_args(annotation)))
-    return object if annotation is Any else type(None) if annotation is None else annotation
-
-
-def _flat(annotation: Any) -> tuple[Any, ...]:
-    classes = _classes(annotation)
-    return classes if isinstance(classes, tuple) else (classes,)
-
-
-def _carrier(method: Method) -> Callable[..., Any]:
-    def carrier(*args):  # type: ignore[no-untyped-def] # plum reads annotations
-        raise AssertionError("a resolved method is called through its table")
-
-    carrier.__name__ = method.function.__name__
-    carrier.__mirabelle_method__ = method  # type: ignore[attr-defined]
-    return carrier
-
-
 def generic(
-    prototype: Callable[..., Any], arity: int | None = None, *, wider: bool = False, optional: int = 0
+    prototype: Callable[..., Any],
+    arity: int | None = None,
+    *,
+    wider: bool = False,
+    optional: int = 0,
+    operator: bool = False,
 ) -> Any:
     """Make a generic function of a prototype (its name, signature and docstring).
 
@@ -439,7 +334,8 @@ def generic(
     never run.
 
     A `wider` function takes further arguments, too: its `core.further` answers calls that have any. The
-    last `optional` of the dispatched parameters may be left away, and are None then.
+    last `optional` of the dispatched parameters may be left away, and are None then. What an `operator` of
+    Python runs has a second form, `function.operator`, which answers `NotImplemented` where there is no method.
 
     >>> from mirabelle.dispatch.generic import generic
     >>> def describe(x): "Say what x is."
@@ -455,10 +351,11 @@ def generic(
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
     ][:arity]
     rest = [p for p in signature.parameters.values() if p.name not in dispatched]
-    core = GenericFunction(prototype, len(dispatched))
+    options = {p.name: p.default for p in rest if p.default is not p.empty}
+    core = GenericFunction(prototype, len(dispatched), options)
     name = prototype.__name__
 
-    # The generated source: one look-up, one call. Default values are read from `_defaults`.
+    # The generated source: one look-up, one call. Those whose parameters are called the same share it.
     needed = len(dispatched) - optional
     head = [*dispatched[:needed], *[f"{d}=None" for d in dispatched[needed:]]]
     call = list(dispatched)
@@ -487,11 +384,9 @@ def generic(
         head.append(f"{p.name}=_defaults[{p.name!r}]")
         call.append(f"{p.name}={p.name}")
     key = ", ".join(f"type({d})" for d in dispatched)
-    body = f"    return _table[{key}]({', '.join(call)})\n"
-    filename = f"<mirabelle generic {name}>"
+    body = look_up = f"    return _table[{key}]({', '.join(call)})\n"
     # What operators run: they come with operands alone.
-    narrow = ", ".join(["*" if h == "*_more" else h for h in head])
-    operators = compile(f"def {name}({narrow}):\n{body}", filename, "exec")
+    narrow = f"({', '.join(['*' if h == '*_more' else h for h in head])}):\n{look_up}"
     if wider:
         head += ["**_options"] if starred else ["*_more", "**_options"]
         known = ", ".join(f"{p.name!r}: {p.name}" for p in rest if p.default is not p.empty)
@@ -502,8 +397,7 @@ def generic(
     given = ", ".join(f"{p!r}: {p}" for p in signature.parameters)
     if prototype.__module__.startswith("mirabelle."):
         body = f"    try:\n{textwrap.indent(body, '    ')}    except Exception as _e:\n"
-        body += f"        _explain(_e, {name!r}, {{{given}}})\n        raise\n"
-    code = compile(f"def {name}({', '.join(head)}):\n{body}", filename, "exec")
+        body += f"        _explain(_e, _name, {{{given}}})\n        raise\n"
 
     def further(
         operands: tuple[Any, ...], known: dict[str, Any], more: tuple[Any, ...], options: dict[str, Any]
@@ -514,28 +408,31 @@ def generic(
         given = {k: v for k, v in known.items() if v is not defaults[k]}
         return core.further(*operands, **given, **options)
 
-    def build(table: _Table, code: Any) -> Any:
+    def build(table: _Table, source: str) -> Any:
         namespace: dict[str, Any] = {
             "_table": table,
             "_defaults": defaults,
             "_further": further,
             "_explain": explain,
+            "_name": name,
         }
-        exec(code, namespace)
-        f = namespace[name]
+        exec(_compiled(source), namespace)
+        f = namespace["_"]
+        f.__code__ = f.__code__.replace(
+            co_name=name, co_qualname=name, co_filename=f"<mirabelle generic {name}>"
+        )
+        f.__name__ = name
         f.__doc__ = prototype.__doc__
         f.__module__ = prototype.__module__
         f.__qualname__ = prototype.__qualname__
         f.__signature__ = signature
-        f.__wrapped__ = prototype
-        del f.__wrapped__
         return f
 
-    function = build(core.table, code)
+    function = build(core.table, f"({', '.join(head)}):\n{body}")
     function.core = core
-    function.operator = native.operator(
-        core.operator_table, build(core.operator_table, operators), len(dispatched)
-    )
+    if operator:
+        table = core.operator_table
+        function.operator = native.operator(table, build(table, narrow), len(dispatched))
     function.method = lambda f=None, signature=None: (
         core.register(f, signature) if f is not None else (lambda g: core.register(g, signature))
     )
@@ -546,6 +443,11 @@ def generic(
     )
     function.previous = lambda *args, **kwargs: _previous(core, args, kwargs)
     return function
+
+
+@functools.cache
+def _compiled(source: str) -> types.CodeType:
+    return compile(f"def _{source}", "<mirabelle generic>", "exec")
 
 
 def _previous(core: GenericFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -660,7 +562,7 @@ def ambiguities(cores: list[GenericFunction] | None = None) -> list[tuple[Method
     found = []
     for core in _registry if cores is None else cores:
         for a, b in itertools.combinations(core.methods, 2):
-            for meet in _meets(a.signature, b.signature):
+            for meet in _meets(a.classes, b.classes):
                 try:
                     core.resolve(meet)
                 except AmbiguousMethodError:
@@ -669,15 +571,10 @@ def ambiguities(cores: list[GenericFunction] | None = None) -> list[tuple[Method
     return found
 
 
-def _meets(a: tuple[Any, ...], b: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+def _meets(a: Classes, b: Classes) -> Iterator[tuple[Any, ...]]:
     """The largest signatures of single classes below both."""
     places = []
     for x, y in zip(a, b, strict=True):
-        common = {
-            s if issubclass(s, t) else t
-            for s in _flat(x)
-            for t in _flat(y)
-            if issubclass(s, t) or issubclass(t, s)
-        }
+        common = {s if issubclass(s, t) else t for s in x for t in y if issubclass(s, t) or issubclass(t, s)}
         places.append(sorted(common, key=type_name))
     yield from itertools.product(*places)

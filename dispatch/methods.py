@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import inspect
-import types
-import typing
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from mirabelle.dispatch.annotations import classes_of, type_name
 
 if TYPE_CHECKING:
     from mirabelle.dispatch.generic import GenericFunction
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Method:
     """One method of a generic function: what it takes, what it runs, where it was written."""
 
-    __slots__ = ("function", "generated", "implementation", "scope", "signature")
+    __slots__ = ("classes", "function", "generated", "implementation", "scope", "signature")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Method:
     ) -> None:
         self.function = function
         self.signature = signature
+        self.classes = tuple(map(classes_of, signature))
         self.implementation = implementation
         self.generated = generated
         self.scope = scope
@@ -76,16 +77,3 @@ class MethodTable(list[Method]):
             for m in self
         )
         return f"<table><tr><th>method</th><th>scope</th><th>where</th></tr>{rows}</table>"
-
-
-def type_name(tp: Any) -> str:
-    """A type as a person writes it."""
-    if isinstance(tp, types.UnionType) or typing.get_origin(tp) is typing.Union:
-        return " | ".join(type_name(t) for t in typing.get_args(tp))
-    if typing.get_origin(tp) is not None:
-        return repr(tp)
-    if tp is Any:
-        return "Any"
-    if tp is type(None):
-        return "None"
-    return getattr(tp, "__name__", None) or repr(tp)

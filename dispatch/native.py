@@ -8,6 +8,7 @@ as long. `python -m mirabelle info` says whether they are there.
 
 - `nodes.c`: the nodes of trees, `Leaf`, `Broadcasted` and `Reduced`, and what wrappers show of memory
   (dispatch/tree.py, arraytypes/wrappers.py);
+- `buffer.c`: the buffer protocol before Python 3.12 (arraytypes/buffers.py);
 - `operators.c`: calls of generic functions by operators, from the types to the method (dispatch/generic.py);
 - `building.c`: how an operation makes a node (arraytypes/elementwise.py);
 - `reducing.c`: how a reduction makes a node (backends/host/vectors.py);

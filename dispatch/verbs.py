@@ -7,6 +7,7 @@ Names are the Python array API standard's, Julia's where it has none.
 from __future__ import annotations
 
 import functools
+import types
 from typing import Any, Protocol
 
 from mirabelle.dispatch.generic import GenericFunction, generic
@@ -41,13 +42,24 @@ numpys = functools.partial(generic, wider=True)
 ELEMENTWISE: dict[str, Any] = {}
 
 
+@functools.cache
+def _definition(parameters: str) -> types.CodeType:
+    return compile(f"def _({parameters}, /): ...", __file__, "exec")
+
+
+def _prototype(parameters: str) -> Any:
+    """A function of these parameters that does nothing."""
+    namespace: dict[str, Any] = {}
+    exec(_definition(parameters), namespace)
+    return namespace["_"]
+
+
 def _elementwise(name: str, meaning: str, example: str = "") -> Generic:
     """A generic function for one operation of `dispatch.ops`."""
     op = TABLE[name]
     parameters = "condition, x1, x2" if name == "where" else ", ".join(f"x{i + 1}" for i in range(op.nin))
-    namespace: dict[str, Any] = {}
-    exec(f"def {name}({'x' if op.nin == 1 else parameters}, /): ...", namespace)
-    prototype = namespace[name]
+    prototype = _prototype("x" if op.nin == 1 else parameters)
+    prototype.__name__ = name
     doc = f"{meaning}, element by element; lazy, and fused with what surrounds it."
     if name != "where":
         doc += "\n\n    Takes NumPy's `out=`, `where=`, `dtype=` and `casting=`, too."
@@ -58,7 +70,7 @@ def _elementwise(name: str, meaning: str, example: str = "") -> Generic:
     prototype.__module__ = __name__
     prototype.__qualname__ = name
     # (`where(condition)` alone is where it holds.)
-    ELEMENTWISE[name] = made = numpys(prototype, optional=2 if name == "where" else 0)
+    ELEMENTWISE[name] = made = numpys(prototype, optional=2 if name == "where" else 0, operator=op.nin <= 2)
     result_: Generic = made
     return result_
 
@@ -435,7 +447,7 @@ def norm(x: Any, p: Any = 2) -> Any:
     """
 
 
-@numpys
+@functools.partial(numpys, operator=True)
 def matmul(x1: Any, x2: Any, /) -> Any:
     """The matrix product x1 @ x2: a barrier, evaluated at once.
 

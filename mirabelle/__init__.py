@@ -466,7 +466,6 @@ from mirabelle.arraytypes.wrappers import (
 from mirabelle.backends.dask import connect
 from mirabelle.backends.explain import Explanation, broadcasted, explain
 from mirabelle.backends.gpu.direct import install as _install_direct_gpu
-from mirabelle.backends.host.compiler import prepare as _prepare_kernels
 from mirabelle.backends.host.direct import install as _install_direct
 from mirabelle.backends.mpi import mpi_communicator
 from mirabelle.backends.partners import watch as _watch_partners
@@ -1213,5 +1212,4 @@ with _unwatched():
     _install_direct()
     _install_direct_gpu()
     _check_aliasing()
-_prepare_kernels()
 _watch_partners()

@@ -95,7 +95,7 @@ def info() -> int:
 
     print(f"mirabelle   {mb.__version__} in {os.path.dirname(mb.__file__)}")
     print(f"python      {platform.python_version()} ({platform.python_implementation()}) at {sys.executable}")
-    print("libraries   " + ", ".join(_versions("numpy", "numba", "llvmlite", "plum-dispatch")))
+    print("libraries   " + ", ".join(_versions("numpy", "numba", "llvmlite")))
     print(f"system      {platform.platform()}")
     print(f"processor   {_processor()}, {os.cpu_count()} cores; kernels use {mb.settings.num_threads} threads")
     print("backends    host (HostArray), reference (RefArray, a fake device for tests), cuda (CuArray)")

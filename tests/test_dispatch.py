@@ -32,7 +32,7 @@ class Cat(Animal): ...
 def speak():
     """A generic function of one argument, known to nobody else."""
 
-    @generic
+    @functools.partial(generic, operator=True)
     def speak(x):
         """Say something."""
 
@@ -521,3 +521,43 @@ def test_tables_do_not_keep_what_is_unregistered(speak):
     speak.core.unregister((Animal,))
     with pytest.raises(mb.MissingMethodError, match="no methods at all"):
         speak(Dog())
+
+
+def test_the_most_specific_method_is_the_one_that_plum_finds():
+    """An implementation that is not ours decides over all that we have: which methods, which combinations."""
+    plum = pytest.importorskip("plum")
+    random = np.random.default_rng(11)
+    types_ = [
+        *(mb.HostArray, mb.HostArray[np.float64, 2], mb.RefArray, mb.CuArray[np.int32], mb.DArray),
+        *(mb.HostArray[np.float64, 2], mb.Diagonal, mb.Diagonal[mb.HostArray], mb.Dual, mb.Fill, mb.CSR),
+        *(mb.Transpose[mb.HostArray], mb.View, mb.Kronecker, mb.Triangular, mb.Symmetric, mb.Banded),
+        *(int, float, bool, complex, list, tuple, str, type(None), np.ndarray, np.float64, type, object),
+    ]
+    asked = found = 0
+    for core in machinery.all_generics():
+        if len(core.methods) < 2 or not core.prototype.__module__.startswith("mirabelle."):
+            continue
+        theirs = plum.Function(lambda *args: None)
+        for method in core.methods:
+
+            def stand_in(*args):
+                raise AssertionError
+
+            stand_in.method = method
+            theirs.register(stand_in, signature=plum.Signature(*method.signature))
+        own = {t for m in core.methods for classes in m.classes for t in classes}
+        pool = [*types_, *sorted(own, key=lambda t: (t.__module__, t.__qualname__))]
+        for _ in range(min(6, 2 * len(core.methods))):
+            signature = tuple(pool[i] for i in random.integers(len(pool), size=core.arity))
+            try:
+                expected = theirs.resolve_method(plum.Signature(*signature))[0].method
+            except plum.NotFoundLookupError:
+                expected = None
+            except plum.AmbiguousLookupError:
+                with pytest.raises(mb.AmbiguousMethodError):
+                    core.resolve(signature)
+                continue
+            assert core.resolve(signature) is expected, (core.__name__, signature)
+            asked += 1
+            found += expected is not None
+    assert asked > 1000 and found > 500

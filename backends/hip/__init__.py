@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.metadata
 import threading
 from typing import Any
 
@@ -44,6 +43,8 @@ def _driver_of(cls: Any) -> Any:
 @functools.cache
 def _count_cards() -> int:
     """The cards that ROCm shows, without starting CuPy."""
+    import importlib.metadata  # (it brings a mail parser)
+
     try:
         importlib.metadata.version("numba-hip")
         hip = ctypes.CDLL("libamdhip64.so")

@@ -63,11 +63,6 @@ _nowhere_address = ctypes.addressof(_nowhere)
 native.tell(nowhere=_nowhere_address)
 
 
-def prepare() -> None:
-    """Import what loads kernels, so that the first statement that needs one does not wait for it."""
-    target_tag()
-
-
 def _target_machine() -> Any:
     """A new one for each kernel, because the engine that takes it also disposes of it."""
     import llvmlite.binding as llvm

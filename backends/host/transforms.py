@@ -107,9 +107,8 @@ def _scipy_fft() -> Any:
 
 
 def _transform(name: str) -> None:
-    plain = getattr(np.fft, name, None)
-
     def run(x: np.ndarray, **options: Any) -> Any:
+        plain = getattr(np.fft, name, None)  # (NumPy imports its transforms with the first)
         found = _scipy_fft() if plain is None or x.size >= LARGE else None
         if found is not None:
             if x.dtype.kind == "b":

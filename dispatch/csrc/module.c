@@ -306,6 +306,13 @@ PyInit__native(void)
             return NULL;
         }
     }
+    PyObject *buffered = PyType_FromSpec(&buffered_spec);
+    if (PyModule_AddObjectRef(module, "Buffered", buffered) < 0) {
+        Py_XDECREF(buffered);
+        Py_DECREF(module);
+        return NULL;
+    }
+    Py_DECREF(buffered);
     operator_type = types[2];
     statement_type = types[3];
     builder_type = types[4];

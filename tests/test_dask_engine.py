@@ -4,27 +4,31 @@ import gc
 import importlib.util
 import os
 import pickle
+import secrets
 import signal
+import socket
+import ssl
 import threading
 import time
 import types
 
 import numpy as np
 import pytest
+from certificates import certificate
 
 import mirabelle as mb
 from mirabelle.dispatch.errors import CommunicationError, RemoteError
 
 distributed = pytest.importorskip("distributed")
 
-from mirabelle.backends.dask import member, versions  # noqa: E402
+from mirabelle.backends.dask import connecting, member, versions  # noqa: E402
 
 D = mb.DArray[mb.HostArray]
 
 
-def new_cluster():
+def new_cluster(**options):
     return distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50, **options
     )
 
 
@@ -460,6 +464,76 @@ def test_workers_can_be_threads_of_this_process():
         assert session.each(lambda: mb.communicator().allgather_object(mb.communicator().rank)) == [[0, 1]] * 2
         assert mb.communicator().size == 1
         assert mb.settings.num_threads == threads
+
+
+def links(session):
+    """What the workers' connections to each other are, and what they are encrypted with."""
+
+    def kinds(dask_worker, name):
+        sockets = [link.socket for link in dask_worker.plugins[name].comm._links.values()]
+        return [(type(x).__name__, x.version() if isinstance(x, ssl.SSLSocket) else None) for x in sockets]
+
+    return list(session.client.run(kinds, name=session.name, workers=list(session.workers)).values())
+
+
+def test_messages_are_encrypted_where_the_cluster_is(session, tmp_path):
+    assert links(session) == [[("socket", None)]] * 2
+    paths = dict(zip(("cert", "key"), map(str, certificate(tmp_path)), strict=True))
+    who = ("client", "scheduler", "worker")
+    security = distributed.Security(
+        tls_ca_file=paths["cert"],
+        require_encryption=True,
+        **{f"tls_{role}_{what}": path for role in who for what, path in paths.items()},
+    )
+    with (
+        new_cluster(protocol="tls", security=security) as cluster,
+        distributed.Client(cluster) as client,
+        mb.connect(client) as encrypted,
+    ):
+        assert links(encrypted) == [[("SSLSocket", "TLSv1.3")]] * 2
+        x = encrypted.run(lambda: D(np.arange(100_000.0)))
+        assert encrypted.run(lambda x: float(mb.sum(x[1:] - x[:-1])), x) == 99_999
+        np.testing.assert_array_equal(encrypted.run(lambda x: mb.sort(-x), x).fetch(), -np.arange(1e5)[::-1])
+
+
+def test_a_cluster_without_certificates_that_requires_encryption_is_refused():
+    with pytest.raises(CommunicationError, match="gives its workers no certificate"):
+        member.encryption(distributed.Security(require_encryption=True))
+    assert member.encryption(distributed.Security()) is None
+
+
+def test_strangers_do_not_keep_workers_from_each_other(client):
+    """Whoever else calls where workers listen for each other, before they do: silent, or with a wrong proof."""
+    workers = sorted(client.nthreads(), key=connecting.by_address)
+    name = "strangers"
+    addresses = client.run(member.prepare, name=name, workers=workers)
+    strangers = [socket.create_connection(addresses[workers[0]]) for _ in range(50)]
+    for stranger in strangers[::2]:
+        stranger.sendall(secrets.token_bytes(200))
+    try:
+        began = time.monotonic()
+        client.run(
+            member.join,
+            name=name,
+            workers=workers,
+            members=workers,
+            addresses=[addresses[w] for w in workers],
+            token=secrets.token_bytes(32),
+            timeout=30.0,
+            notebook=("", 0),
+        )
+        assert time.monotonic() - began < 4
+        for stranger in strangers:
+            stranger.settimeout(10)
+            try:
+                while stranger.recv(4096):
+                    pass  # (it is heard no longer)
+            except ConnectionError:
+                pass
+    finally:
+        client.run(member.leave, name=name, workers=workers)
+        for stranger in strangers:
+            stranger.close()
 
 
 @pytest.mark.parametrize("way", ["the client closes", "nobody holds it"])

@@ -5,15 +5,18 @@ import os
 import secrets
 import signal
 import socket
+import ssl
 import threading
 import time
 
 import numpy as np
 import pytest
+from certificates import certificate
 from children import finish, start
 
+from mirabelle.arraytypes.distributed import marks
 from mirabelle.arraytypes.distributed.communicators import Communicator
-from mirabelle.backends.tcp import Listener, connect, local_group, rendezvous
+from mirabelle.backends.tcp import TLS, Listener, connect, local_group, rendezvous
 from mirabelle.backends.tcp.collectives import tree
 from mirabelle.backends.tcp.rendezvous import DIGEST, GREETING, HELLO
 from mirabelle.dispatch.errors import CommunicationError, RemoteError
@@ -196,7 +199,8 @@ def test_a_failure_is_raised_on_all_with_its_traceback():
         assert "in program" in found[r].remote_traceback
 
 
-def test_programs_after_a_failure_do_not_hear_of_it():
+def test_programs_after_a_failure_do_not_hear_of_it(monkeypatch):
+    monkeypatch.setattr(marks, "ANSWER", 0.1)
     large = np.ones(2_000_000)
 
     def program(comm):
@@ -367,6 +371,89 @@ def test_who_is_not_there_is_named():
     with pytest.raises(CommunicationError, match="empty"):
         connect(0, 2, [address, listener.address], b"", listener)
     listener.close()
+
+
+# Encrypted
+
+
+def contexts(folder, name="all"):
+    paths = certificate(folder, name)
+    made = []
+    for purpose in ssl.Purpose.SERVER_AUTH, ssl.Purpose.CLIENT_AUTH:
+        context = ssl.create_default_context(purpose, cafile=paths[0])
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_cert_chain(*paths)
+        made.append(context)
+    made[1].num_tickets = 0
+    return TLS(*made)
+
+
+def joined(tls, timeout=30.0):
+    """Communicators of threads, each with its own TLS or None; what was raised in their place."""
+    listeners = [Listener("127.0.0.1") for _ in tls]
+    addresses = [x.address for x in listeners]
+    return each(
+        [
+            lambda r=r: connect(r, len(tls), addresses, b"token", listeners[r], timeout, tls[r])
+            for r in range(len(tls))
+        ]
+    )
+
+
+def test_encrypted_messages(tmp_path, monkeypatch):
+    """Of all sizes, many at a time, crossing, and after a program that was cut short."""
+    monkeypatch.setattr(marks, "ANSWER", 0.1)
+    group = none_failed(joined([contexts(tmp_path)] * 3))
+    sizes = [0, 1, 7, 1024, 8192, 8193, 70_000, 3_000_000]
+
+    def program(comm):
+        r = comm.rank
+        assert comm.allgather_object(r) == [0, 1, 2]
+        sent = [np.full(n, r * 100 + i, np.int32) for i, n in enumerate(sizes)]
+        got = {o: [np.empty_like(x) for x in sent] for o in range(3) if o != r}
+        under_way = [
+            comm.start(dict.fromkeys(got, x), {o: y[i] for o, y in got.items()}) for i, x in enumerate(sent)
+        ]
+        for messages in under_way:
+            messages.wait()
+        for o, parts in got.items():
+            assert all((x == o * 100 + i).all() for i, x in enumerate(parts))
+        for number in range(1, 4):
+            comm.begin(number)
+            try:
+                if r == 0:
+                    comm.start({1: np.ones(2_000_000), 2: np.ones(10)}, {})
+                    raise ValueError("stop")
+                comm.exchange({}, {0: np.empty(3_000_000)})
+            except (ValueError, CommunicationError) as error:
+                comm.failed(error)
+            comm.begin(number * 100)
+            assert comm.allgather_object(r + number) == [number, number + 1, number + 2]
+        return True
+
+    assert each([lambda c=c: program(c) for c in group]) == [True] * 3
+    # Who takes leave at once is still heard, and what goes over the line is no plain text.
+    assert all(isinstance(x.socket, ssl.SSLSocket) and x.socket.cipher() for x in group[0]._links.values())
+    group[0].close()
+    with pytest.raises(CommunicationError, match="has closed its communicator"):
+        group[1].exchange({}, {0: np.ones(1)})
+    for comm in group:
+        comm.close()
+
+
+def test_a_certificate_of_another_authority_is_not_joined(tmp_path):
+    found = joined([contexts(tmp_path, "one"), contexts(tmp_path, "other")], timeout=3)
+    assert all(isinstance(x, CommunicationError) and "cannot be encrypted" in str(x) for x in found)
+
+
+def test_encryption_is_of_all_or_none(tmp_path):
+    found = joined([None, contexts(tmp_path, "one")], timeout=1)
+    assert isinstance(found[1], CommunicationError) and "cannot be encrypted" in str(found[1])
+    if not isinstance(found[0], Exception):
+        with pytest.raises(RemoteError, match="lost"):
+            found[0].barrier()
+        found[0].close()
 
 
 # Processes

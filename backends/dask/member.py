@@ -28,9 +28,9 @@ from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.distributed.communicators import use_communicator
 from mirabelle.arraytypes.distributed.files import is_distributed
 from mirabelle.backends.dask import shipping
-from mirabelle.backends.tcp import Listener, TCPCommunicator, connect
+from mirabelle.backends.tcp import TLS, Listener, TCPCommunicator, connect
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.errors import RemoteError
+from mirabelle.dispatch.errors import CommunicationError, RemoteError
 from mirabelle.dispatch.settings import settings
 
 # Under this name events are logged, and shown: client.get_events("mirabelle").
@@ -69,14 +69,32 @@ async def join(
     """Become a member: all workers of a session do so at the same time."""
     rank = members.index(dask_worker.address)
     listener = _listeners.pop((name, dask_worker.address))
+    tls = encryption(dask_worker.security)
     # A pool of its own: the others in this process, if there are any, wait for us.
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         comm = await asyncio.get_running_loop().run_in_executor(
-            pool, connect, rank, len(members), addresses, token, listener, timeout
+            pool, connect, rank, len(members), addresses, token, listener, timeout, tls
         )
     alone = notebook != (socket.gethostname(), os.getpid())
     member = Member(name, comm, dask_worker, alone)
     await dask_worker.plugin_add(plugin=member, name=name)
+
+
+def encryption(security: Any) -> TLS | None:
+    """The TLS of the cluster's own connections, where it has any."""
+    calls = security.get_connection_args("worker").get("ssl_context")
+    listens = security.get_listen_args("worker").get("ssl_context")
+    if calls is not None and listens is not None:
+        listens.num_tickets = (
+            0  # (nobody comes again, and a ticket nobody reads would break a connection's end)
+        )
+        return TLS(calls, listens)
+    if security.require_encryption:
+        raise CommunicationError(
+            "This cluster requires encryption and gives its workers no certificate to encrypt with. Start it "
+            "with distributed.Security(tls_ca_file=..., tls_worker_cert=..., tls_worker_key=..., ...)."
+        )
+    return None
 
 
 async def leave(dask_worker: Any, name: str) -> None:

@@ -5,6 +5,6 @@ processes shares the addresses: each makes a `Listener`, and all call `connect`.
 """
 
 from mirabelle.backends.tcp.communicator import TCPCommunicator
-from mirabelle.backends.tcp.rendezvous import Listener, connect, local_group
+from mirabelle.backends.tcp.rendezvous import TLS, Listener, connect, local_group
 
-__all__ = ["Listener", "TCPCommunicator", "connect", "local_group"]
+__all__ = ["TLS", "Listener", "TCPCommunicator", "connect", "local_group"]

@@ -7,7 +7,9 @@ calls them when the system says that there is something to do.
 from __future__ import annotations
 
 import math
+import os
 import socket
+import ssl
 import struct
 import time
 from collections import deque
@@ -28,6 +30,13 @@ LONGEST_WORD = 1 << 24
 # Small messages are read together with their headers into this much memory, and copied from there. What
 # is longer goes straight to where it belongs.
 STAGING = 1 << 16
+
+# Seconds in which who waits asks again and again before it sleeps: to be woken takes longer than most messages.
+SPIN = 100e-6
+_yield = getattr(os, "sched_yield", lambda: None)
+
+# What a socket raises where it would have to wait, encrypted or not.
+WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Garbled(OSError):
@@ -81,6 +90,10 @@ class Messages(Exchange):
 
     def wait(self) -> None:
         began = time.monotonic() if settings.check_collectives else math.inf
+        until = time.perf_counter() + SPIN
+        while self.left and time.perf_counter() < until:
+            self.step(0.0)
+            _yield()
         while self.left:
             self.step(0.5)
             if self.left and time.monotonic() - began > settings.check_timeout:
@@ -94,6 +107,7 @@ class Link:
         self.rank = rank
         self.name = name
         self.socket = connection
+        self._encrypted = isinstance(connection, ssl.SSLSocket)
         connection.setblocking(False)
         if connection.family != socket.AF_UNIX:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -124,8 +138,12 @@ class Link:
 
     def send(self, kind: int, view: memoryview, exchange: Messages | None = None, mark: int = 0) -> bool:
         """Send, now or when there is room: is everything out?"""
-        header = memoryview(HEADER.pack(kind, self.program, view.nbytes, mark))
-        self._outgoing.append(Outgoing([header, view] if view.nbytes else [header], exchange, kind))
+        header = HEADER.pack(kind, self.program, view.nbytes, mark)
+        if not view.nbytes or (self._encrypted and view.nbytes < STAGING):
+            views = [memoryview(header + view)]  # (encrypted, each view is a record of its own)
+        else:
+            views = [memoryview(header), view]
+        self._outgoing.append(Outgoing(views, exchange, kind))
         return self.push()
 
     @property
@@ -140,7 +158,9 @@ class Link:
             views = message.views
             try:
                 n = self._write(views)
-            except BlockingIOError:
+            except WOULD_WAIT:
+                # (What is encrypted already has to be written again as it is.)
+                message.begun |= self._encrypted
                 return False
             message.begun = True
             while views and n >= views[0].nbytes:
@@ -154,9 +174,9 @@ class Link:
         return True
 
     def _write(self, views: list[memoryview]) -> int:
-        if hasattr(self.socket, "sendmsg"):
+        if not self._encrypted and hasattr(self.socket, "sendmsg"):
             return self.socket.sendmsg(views)
-        return self.socket.send(views[0])  # Windows
+        return self.socket.send(views[0])  # TLS, Windows
 
     # Receiving
 
@@ -180,7 +200,7 @@ class Link:
             room = rest if direct and rest is not None else self._staging[self._end :]
             try:
                 n = self.socket.recv_into(room)
-            except BlockingIOError:
+            except WOULD_WAIT:
                 return True
             if n == 0:
                 return False
@@ -191,7 +211,7 @@ class Link:
             else:
                 self._end += n
                 self._take_apart()
-            if n < room.nbytes:  # the socket is empty: no need to hear it say so
+            if n < room.nbytes and not self._encrypted:  # the socket is empty: no need to hear it say so
                 return True
 
     def _take_apart(self) -> None:

@@ -1,7 +1,8 @@
 """How processes find each other: each listens at an address, all know all addresses, and a secret token.
 
 The token itself is never sent: both ends of a new connection show that they know it (a keyed digest of a
-number that the other has just drawn). Who does not know it is sent away, and waited for no longer.
+number that the other has just drawn). Who does not know it is sent away, and waited for no longer. With `tls`,
+what follows is encrypted, and each end has shown the other its certificate.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import hmac
 import secrets
 import selectors
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Sequence
 from types import TracebackType
+from typing import NamedTuple
 
 from mirabelle.backends.tcp.communicator import TCPCommunicator
 from mirabelle.backends.tcp.link import Link
@@ -29,6 +32,13 @@ PATIENCE = 5.0
 CALLERS = 256
 # Seconds after which who was sent away calls again.
 AGAIN = 0.1
+
+
+class TLS(NamedTuple):
+    """How connections are encrypted: a context for the end that calls, and one for the end that listens."""
+
+    calls: ssl.SSLContext
+    listens: ssl.SSLContext
 
 
 class Listener:
@@ -77,10 +87,12 @@ def connect(
     token: bytes,
     listener: Listener,
     timeout: float = 30.0,
+    tls: TLS | None = None,
 ) -> TCPCommunicator:
     """Join `size` processes, each with its rank and a `Listener` whose address is `addresses[rank]`.
 
     All have the same token of random bytes (`secrets.token_bytes()`). The listener is closed afterwards.
+    With `tls` connections are encrypted; all have it, or none.
 
     >>> from mirabelle.backends.tcp import Listener, connect
     >>> listener = Listener("127.0.0.1")
@@ -101,7 +113,8 @@ def connect(
     door = _Door(rank, size, token, listener)
     try:
         for other in range(rank):
-            joined[other] = _call(rank, size, other, addresses[other], token, deadline)
+            connection = _call(rank, size, other, addresses[other], token, deadline)
+            joined[other] = _encrypted(connection, tls, other, False, deadline)
         while len(joined) < size - 1:
             found = door.next(deadline)
             if found is None:
@@ -114,7 +127,7 @@ def connect(
             if other in joined or other <= rank:
                 connection.close()
                 continue
-            joined[other] = connection
+            joined[other] = _encrypted(connection, tls, other, True, deadline)
         names = [f"{host}:{port}" for host, port in addresses]
         comm = TCPCommunicator(rank, size, {r: Link(r, s, names[r]) for r, s in joined.items()})
         joined.clear()
@@ -124,6 +137,23 @@ def connect(
             connection.close()
         door.close()
         listener.close()
+
+
+def _encrypted(
+    connection: socket.socket, tls: TLS | None, other: int, listens: bool, deadline: float
+) -> socket.socket:
+    """The connection to a rank that has shown that it knows the token, encrypted where that is wanted."""
+    if tls is None:
+        return connection
+    connection.settimeout(max(deadline - time.monotonic(), 0.001))
+    try:
+        return (tls.listens if listens else tls.calls).wrap_socket(connection, server_side=listens)
+    except (OSError, ValueError) as error:
+        connection.close()
+        raise CommunicationError(
+            f"The connection to rank {other} cannot be encrypted ({error}). All processes have certificates of "
+            "one authority, and all of them TLS, or none."
+        ) from error
 
 
 def _call(

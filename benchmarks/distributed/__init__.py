@@ -15,6 +15,7 @@ PARTS = {
     "overhead": "microseconds a statement on DArray beside the same on HostArray",
     "forests": "ghosts of a mesh, beside mpi4py's persistent messages",
     "halo": "a statement on a grid whose rows come from the neighbour",
+    "transports": "a halo of 8 kB by MPI, by sockets, by Dask's comms",
     "redistribution": "from rows to columns, beside MPI's Alltoallv",
     "scaling": "the kernels that DaCe distributes on 1 and 2 ranks, beside NumPy, Dask and Heat",
 }

@@ -206,8 +206,8 @@ def test_programs_after_a_failure_do_not_hear_of_it(monkeypatch):
     def program(comm):
         other = 1 - comm.rank
         for number in range(1, 6):
-            comm.begin(number)
             try:
+                comm.begin(number)
                 if comm.rank == 0:
                     comm.start({other: large}, {})  # which nobody takes
                     raise ValueError("stop")
@@ -420,8 +420,8 @@ def test_encrypted_messages(tmp_path, monkeypatch):
         for o, parts in got.items():
             assert all((x == o * 100 + i).all() for i, x in enumerate(parts))
         for number in range(1, 4):
-            comm.begin(number)
             try:
+                comm.begin(number)
                 if r == 0:
                     comm.start({1: np.ones(2_000_000), 2: np.ones(10)}, {})
                     raise ValueError("stop")

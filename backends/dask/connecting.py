@@ -32,8 +32,8 @@ def connect(client: Any, *, direct: bool | None = None, timeout: float = 30.0) -
     ```
 
     The session has the workers there are now, numbered by address. They talk to each other through sockets of
-    their own, which only members of the session can join, and which are encrypted if the cluster has certificates.
-    `direct` says whether
+    their own, which only members of the session can join, and which are encrypted where the cluster has
+    certificates for its workers. `direct` says whether
     calls go straight to the workers or by way of the scheduler (None: straight, where they can be reached);
     `timeout` how long the workers may take to find each other.
     """

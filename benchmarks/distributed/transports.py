@@ -38,7 +38,7 @@ def run(tiny: bool, folder: Path | None) -> None:
     met = record[SOCKETS]["best_s"] * 1e6 <= TARGET_US
     notes = [
         f"Target: {SOCKETS} at most {TARGET_US:g} µs: {'met' if met else 'MISSED'}. Dask's comms are called "
-        "from the thread in which programs run; `in the loop` is a program that were a coroutine of the event loop."
+        "from the thread in which programs run; `in the loop` is a program that were a coroutine there."
     ]
     show(f"An exchange of {BYTES} bytes, µs", ["by", "best", "median", "of MPI's"], rows, notes)
     if folder is not None:

@@ -1,5 +1,5 @@
 # Every target makes the virtual environment it needs, so a machine needs only Python >= 3.11 and
-# a C compiler. An environment is made again when pyproject.toml or what is written in C changes.
+# a C compiler. An environment is made again when pyproject.toml, setup.py or what is written in C changes.
 
 # The first Python on the path that is new enough.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -39,7 +39,7 @@ format: .venv-lint/.made
 # (A strict editable install is such a tree too, but lacks files made after it.)
 links:
 	@rm -rf build/types
-	@for f in $$(find $(SOURCES) -name '*.py' -o -name py.typed); do \
+	@for f in $$(find $(SOURCES) -name '*.py' -o -name '*.pyi' -o -name py.typed); do \
 		to=build/types/mirabelle/$${f#mirabelle/}; mkdir -p $$(dirname $$to); ln -s "$(CURDIR)/$$f" $$to; done
 
 types: .venv-lint/.made links
@@ -76,7 +76,7 @@ clean:
 .venv-bench/.made: WANTED = -e '.[bench]'
 .venv-docs/.made: WANTED = -e '.[docs,scipy]'
 
-.venv-%/.made: pyproject.toml $(wildcard dispatch/csrc/*)
+.venv-%/.made: pyproject.toml setup.py $(wildcard dispatch/csrc/*)
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 was found. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "making .venv-$* with $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv --clear .venv-$*

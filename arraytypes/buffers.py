@@ -2,8 +2,7 @@
 
 A buffer shows the same memory as `np.asarray(x)`: a snapshot that later writes to `x` leave alone.
 From Python 3.12 on, a class offers it by a method, `__buffer__` (PEP 688). Before, only types
-written in C can: there the base is one (dispatch/csrc/buffer.c). Where the pieces in C are missing,
-Python 3.11 finds no buffer in an array, and `np.asarray(x)` is the way to one.
+written in C can: there the base is one (dispatch/csrc/buffer.c).
 
 `__array_interface__` (`AbstractArray`) says the same: its data is such a buffer and no address. Who reads an
 address holds the array and not its version, and would see later writes.
@@ -35,10 +34,4 @@ class _Method:
         return memoryview(getattr(self, EXPORT))
 
 
-def _base() -> Any:
-    if sys.version_info >= (3, 12) or not native.used():
-        return _Method
-    return native.module().Buffered
-
-
-Buffered: Any = _base()
+Buffered: Any = _Method if sys.version_info >= (3, 12) else native.in_c.Buffered

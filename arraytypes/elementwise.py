@@ -32,10 +32,8 @@ from mirabelle.dispatch.tree import (
     FOREIGN,
     Broadcasted,
     Leaf,
-    adopted,
     broadcast_shapes,
     destination,
-    new_node,
 )
 
 _new = object.__new__
@@ -156,72 +154,11 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
     families = {leaf_family(t) for t in types if issubclass(t, AbstractArray)} if simple else set()
     if not simple or len(families) != 1 or op.nout != 1 or len(types) > 3:
         return general(op)
-    family = next(iter(families))
-    if native.used():
-        return in_c(op, types, family)
-    if len(types) == 3:
-        return of_three(op, types, family)
-    if not all(issubclass(t, DenseArray) for t in types if issubclass(t, AbstractArray)):
-        return through_wrappers(op, types, family)
-    sig = promotion.signature(op, tuple(argument_type(t) for t in types))
-    ndim = max(_ndim(t) for t in types)
-    cls = _handle_class(family, sig.out, ndim)
-    name = op.name
-    if len(types) == 1:
-
-        def unary(x: Any) -> Any:
-            a = x._node
-            size = 1 + a.size
-            h = _new(cls)
-            h._node = Broadcasted(sig, (a,), a.shape, size)
-            return h if size <= settings.node_limit else at_once(h)
-
-        return unary
-    if issubclass(types[0], DenseArray) and issubclass(types[1], DenseArray):
-
-        def binary(x: Any, y: Any) -> Any:
-            a = x._node
-            b = y._node
-            shape = a.shape
-            if shape != b.shape:
-                # (a single number stretches to anything)
-                shape = broadcast_shapes([shape, b.shape], name) if shape and b.shape else shape or b.shape
-            h = _new(cls)
-            # (What is most often made: as `Broadcasted` makes it.)
-            h._node = node = new_node(Broadcasted)
-            node.sig = sig
-            node.args = (a, b)
-            node.shape = shape
-            node.size = size = 1 + a.size + b.size
-            return h if size <= settings.node_limit else at_once(h)
-
-        return binary
-    if not issubclass(types[1], DenseArray):
-
-        def with_scalar(x: Any, y: Any) -> Any:
-            a = x._node
-            h = _new(cls)
-            h._node = node = new_node(Broadcasted)
-            node.sig = sig
-            node.args = (a, y)
-            node.shape = a.shape
-            node.size = size = 1 + a.size
-            return h if size <= settings.node_limit else at_once(h)
-
-    else:
-
-        def with_scalar(x: Any, y: Any) -> Any:
-            b = y._node
-            size = 1 + b.size
-            h = _new(cls)
-            h._node = Broadcasted(sig, (x, b), b.shape, size)
-            return h if size <= settings.node_limit else at_once(h)
-
-    return checked_int(op, sig, types, with_scalar) if int in types else with_scalar
+    return in_c(op, types, next(iter(families)))
 
 
 def in_c(op: Op, types: Any, family: Any) -> Callable[..., Any]:
-    """The same, written in C (dispatch/csrc/building.c)."""
+    """What builds it in C (dispatch/csrc/building.c)."""
     from mirabelle.arraytypes.wrappers import shown_part
 
     sig = promotion.signature(op, tuple(argument_type(t) for t in types))
@@ -234,42 +171,13 @@ def in_c(op: Op, types: Any, family: Any) -> Callable[..., Any]:
         if dtype.kind in "iu":
             low, high = int(np.iinfo(dtype).min), min(int(np.iinfo(dtype).max), (1 << 63) - 1)
         operands.append((kind, read, low, high))
-    return native.module().Builder(  # type: ignore[no-any-return]
+    return native.in_c.Builder(  # type: ignore[no-any-return]
         sig, cls, op.name, general(op), tuple(operands), family._brief_trees
     )
 
 
 def _ndim(t: type) -> int:
     return t.ndim if issubclass(t, AbstractArray) else 0
-
-
-def of_three(op: Op, types: Any, family: Any) -> Callable[..., Any]:
-    """As `specialise`, for where and fma: of operands of one shape, and numbers."""
-    sig = promotion.signature(op, tuple(argument_type(t) for t in types))
-    cls = _handle_class(family, sig.out, max(_ndim(t) for t in types))
-    careful = general(op)
-    readers = [_reader(t) for t in types]
-    integers = [np.iinfo(d) if d.kind in "iu" else None for d in sig.ins]
-    limits = [(int(i.min), int(i.max)) if i else (-(1 << 53), 1 << 53) for i in integers]
-
-    def build(*operands: Any) -> Any:
-        args, shape, size = [], None, 1
-        for x, read, (low, high) in zip(operands, readers, limits, strict=True):
-            if read is not None:
-                x = read(x)
-                size += x.size
-                if shape is None:
-                    shape = x.shape
-                elif shape != x.shape:
-                    return careful(*operands)
-            elif type(x) is int and not low <= x <= high:
-                return careful(*operands)
-            args.append(x)
-        h = _new(cls)
-        h._node = Broadcasted(sig, tuple(args), shape, size)  # type: ignore[arg-type]
-        return h if size <= settings.node_limit else at_once(h)
-
-    return build
 
 
 def _reader(t: type) -> Any:
@@ -295,75 +203,6 @@ _NUMPY_NUMBERS = frozenset(
     for t in (np.bool_, *np.sctypeDict.values())
     if isinstance(t, type) and issubclass(t, (np.bool_, np.number))
 )
-
-
-def through_wrappers(op: Op, types: Any, family: Any) -> Callable[..., Any]:
-    """As `specialise`, where an operand is a view of memory."""
-    sig = promotion.signature(op, tuple(argument_type(t) for t in types))
-    ndim = max(_ndim(t) for t in types)
-    cls = _handle_class(family, sig.out, ndim)
-    name = op.name
-    readers = [_reader(t) for t in types]
-    if len(types) == 1:
-        (read,) = readers
-
-        def unary(x: Any) -> Any:
-            a = read(x)
-            size = 1 + a.size
-            h = _new(cls)
-            h._node = Broadcasted(sig, (a,), a.shape, size)
-            return h if size <= settings.node_limit else at_once(h)
-
-        return unary
-    first, second = readers
-    if second is None:
-
-        def binary(x: Any, y: Any) -> Any:
-            a = first(x)
-            size = 1 + a.size
-            h = _new(cls)
-            h._node = Broadcasted(sig, (a, y), a.shape, size)
-            return h if size <= settings.node_limit else at_once(h)
-
-    elif first is None:
-
-        def binary(x: Any, y: Any) -> Any:
-            b = second(y)
-            size = 1 + b.size
-            h = _new(cls)
-            h._node = Broadcasted(sig, (x, b), b.shape, size)
-            return h if size <= settings.node_limit else at_once(h)
-
-    else:
-
-        def binary(x: Any, y: Any) -> Any:
-            a = first(x)
-            b = second(y)
-            shape = a.shape
-            if shape != b.shape:
-                shape = broadcast_shapes([shape, b.shape], name)
-            size = 1 + a.size + b.size
-            h = _new(cls)
-            h._node = Broadcasted(sig, (a, b), shape, size)
-            return h if size <= settings.node_limit else at_once(h)
-
-    return checked_int(op, sig, types, binary) if int in types else binary
-
-
-def checked_int(op: Op, sig: Sig, types: tuple[type, ...], build: Callable[..., Any]) -> Callable[..., Any]:
-    """`build`, for a Python integer that fits the dtype the operation works in."""
-    i = types.index(int)
-    if sig.ins[i].kind in "iu":
-        info = np.iinfo(sig.ins[i])
-        low, high = int(info.min), int(info.max)
-    else:
-        low, high = -(1 << 53), 1 << 53  # beyond, the general way checks the conversion
-    careful = general(op)
-
-    def with_int(x: Any, y: Any) -> Any:
-        return build(x, y) if low <= (y if i else x) <= high else careful(x, y)
-
-    return with_int
 
 
 def at_once(h: Any) -> Any:
@@ -402,11 +241,6 @@ def too_large(node: Broadcasted) -> bool:
     """Has the tree grown past the limit? (`size` counts shared parts several times.)"""
     if node.size <= settings.tree_limit:
         return False
-    if node.size >= FOREIGN and not native.used():  # (in C it is asked where the operations are counted)
-        leaves = [a for a in node.args or () if type(a) is Leaf]
-        node.size -= sum(FOREIGN for leaf in leaves if leaf.foreign and adopted(leaf))
-        if node.size <= settings.tree_limit:
-            return False
     if node.size < FOREIGN:
         node.size = dag_size(node)
     return node.size > settings.tree_limit

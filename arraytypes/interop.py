@@ -84,9 +84,7 @@ def numpy_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     return NotImplemented if run is None else run(ufunc, inputs, kwargs)
 
 
-AbstractArray.__array_ufunc__ = (
-    native.module().Overrides(_OPERATORS, numpy_ufunc) if native.used() else numpy_ufunc
-)
+AbstractArray.__array_ufunc__ = native.in_c.Overrides(_OPERATORS, numpy_ufunc)
 
 
 def _operands(inputs: tuple[Any, ...], outputs: tuple[Any, ...] = ()) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.styles import Place
-from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, adopted, broadcast_shapes, new_leaf
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, broadcast_shapes
 
 _new = object.__new__
 
@@ -246,31 +246,8 @@ def _(x: Wrapper) -> Any:
     return verbs.capture(x)
 
 
-def _shown_part(x: Any) -> Any:
-    """What `capture` gives for a wrapper of this module: quicker for one around evaluated memory."""
-    root = x._parent
-    while isinstance(root, Wrapper):
-        root = root._parent
-    if not isinstance(root, DenseArray):
-        return verbs.capture(x)
-    node = root._node
-    if type(node) is not Leaf:
-        if node.value is None:
-            return verbs.capture(x)
-        root._node = node = node.value
-    ours = adopted(node)
-    leaf = new_leaf(Leaf)
-    leaf.view = x._show(node.view if root is x._parent else through(x._parent, node.view))
-    leaf.shape = x._shape
-    leaf.dtype = node.dtype
-    leaf.shows(node)
-    if not ours:
-        leaf.foreign = True
-        leaf.size = FOREIGN
-    return leaf
-
-
-shown_part: Callable[[Any], Any] = native.module().shown_part if native.used() else _shown_part
+# What `capture` gives for a wrapper of this module: quicker for one around evaluated memory.
+shown_part: Callable[[Any], Any] = native.in_c.shown_part
 native.tell(
     dense=DenseArray,
     wrapper=Wrapper,

@@ -1,10 +1,8 @@
 """The few pieces that every statement passes through, written in C: `dispatch/csrc/*.c`.
 
 What a statement costs beside its kernel is Python: looking up methods, making views and nodes, knowing a
-statement again. These pieces are written in C, too, and built with the package where there is a compiler. Each
-does what the Python beside it does in the common case, and hands all else to it. Without them (no compiler,
-another interpreter, `MIRABELLE_NATIVE=0`) everything works, and statements of short arrays take several times
-as long. `python -m mirabelle info` says whether they are there.
+statement again. These pieces are written in C and built with the package. Each does the common case, and hands
+all else to a function of Python that it is given.
 
 - `nodes.c`: the nodes of trees, `Leaf`, `Broadcasted` and `Reduced`, and what wrappers show of memory
   (dispatch/tree.py, arraytypes/wrappers.py);
@@ -25,13 +23,12 @@ as long. `python -m mirabelle info` says whether they are there.
 - `halos.c`: those of distributed arrays whose messages travel meanwhile (backends/host/halos.py).
 
 >>> from mirabelle.dispatch import native
->>> native.used() in (True, False)
+>>> native.in_c.VERSION == native.VERSION
 True
 """
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any
 
@@ -43,79 +40,57 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-_VERSION = 11
+VERSION = 12
+
+_CURE = (
+    "Build it where the sources are, with a C compiler: `pip install -e .`, or, where setuptools and NumPy are "
+    "installed, `python -m pip install --no-build-isolation -e .`."
+)
 
 
-def _found() -> tuple[Any, str]:
-    """The module in C, and how it is; None and the reason if it is not used."""
-    if not settings.native:
-        return None, "not used: MIRABELLE_NATIVE=0"
-    if sys.implementation.name != "cpython" or not getattr(sys, "_is_gil_enabled", lambda: True)():
-        return None, "not used: it is made for CPython with its global lock"
+def _found() -> Any:
+    """The module in C, or an ImportError that says how it comes to be there."""
     if sys.byteorder != "little":
-        return None, "not used: it is made for processors that store the lowest byte first"
+        raise ImportError("mirabelle is made for processors that store the lowest byte of a number first.")
     try:
-        module: Any = importlib.import_module("mirabelle.dispatch._native")
-    except ImportError:
-        return (
-            None,
-            "not built: statements of short arrays take longer; with a C compiler, `pip install` builds it",
+        from mirabelle.dispatch import _native
+    except ImportError as e:
+        raise ImportError(
+            f"mirabelle's part in C (mirabelle.dispatch._native) is not there: {e}. {_CURE}"
+        ) from e
+    built = getattr(_native, "VERSION", None)
+    if built != VERSION:
+        raise ImportError(
+            f"mirabelle's part in C was built of other sources (version {built}; these are {VERSION}). {_CURE}"
         )
-    if getattr(module, "VERSION", None) != _VERSION:
-        return None, "not used: built for another version of mirabelle; `pip install` builds it anew"
-    operations = (
+    # (An interpreter without the lock takes it when it imports what does not say that it can do without.)
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        raise ImportError(
+            "mirabelle's part in C needs the interpreter's global lock, which PYTHON_GIL=0 or -X gil=0 "
+            "switched off. Start Python without them: it takes the lock when mirabelle is imported."
+        )
+    return _native
+
+
+in_c: Any = _found()
+
+
+in_c.tell(
+    asarray=np.asarray,
+    operations=(
         np.add, np.subtract, np.multiply, np.divide, np.negative, np.absolute, np.square, np.sqrt,
         np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal,
-    )  # fmt: skip
-    module.tell(array=np.ndarray, asarray=np.asarray)
-    module.tell(float64=np.dtype(np.float64), boolean=np.dtype(np.bool_), fresh=np.empty, operations=operations)
-    samples: list[Any] = [
-        np.zeros(3),
-        np.zeros((4, 5), np.float32)[1:, ::-2],
-        np.zeros(()),
-        np.zeros((2, 0, 3), np.int8),
-    ]
-    for x in samples:
-        expected = (x.__array_interface__["data"][0], x.shape, x.strides, x.base, x.dtype, x.flags.num)
-        if module.described(x) != expected:
-            return None, f"not used: arrays of NumPy {np.__version__} look otherwise"
-    return module, "operators, views, trees and statements that come back"
+    ),
+    counters=counters.__dict__,
+)  # fmt: skip
 
 
-_module, _how = _found()
-
-
-def described() -> str:
-    """Are they used, or why not?"""
-    return _how
-
-
-def used() -> bool:
-    """Are the pieces in C there?"""
-    return _module is not None
-
-
-def module() -> Any:
-    """The module in C; None if it is not used."""
-    return _module
-
-
-def tell(**values: Any) -> None:
-    """Tell it what it looks at: classes, where they keep things, functions for what it does not do."""
-    if _module is not None:
-        _module.tell(**values)
-
-
-def forget() -> None:
-    """What dispatch said so far holds no longer: a method appeared or disappeared."""
-    if _module is not None:
-        _module.forget()
-
-
-def distrust() -> None:
-    """Reference counts do not say who holds a version: all memory counts as shared."""
-    if _module is not None:
-        _module.distrust()
+# What it looks at: classes, where they keep things, functions for what it does not do.
+tell = in_c.tell
+# What dispatch said so far holds no longer: a method appeared or disappeared.
+forget = in_c.forget
+# Reference counts do not say who holds a version: all memory counts as shared.
+distrust = in_c.distrust
 
 
 def operator(table: Any, function: Any, arity: int, swapped: bool = False) -> Any:
@@ -123,7 +98,7 @@ def operator(table: Any, function: Any, arity: int, swapped: bool = False) -> An
 
     A swapped one is given to take its operands the other way round.
     """
-    return function if _module is None or arity > 3 else _module.Operator(table, function, arity, swapped)
+    return function if arity > 3 else in_c.Operator(table, function, arity, swapped)
 
 
 # (What is measured at import is measured of trees.)
@@ -132,17 +107,14 @@ _computes_at_once = False
 
 def _limits(s: Any) -> None:
     immediate = s.immediate_size if _computes_at_once else 0
-    _module.limits(s.node_limit, s.small_size, DIRECT_TREE, immediate, s.brief_size)
+    in_c.limits(s.node_limit, s.small_size, DIRECT_TREE, immediate, s.brief_size)
 
 
 def compute_at_once() -> None:
     """From now on results of few elements are computed at once."""
     global _computes_at_once
     _computes_at_once = True
-    if _module is not None:
-        _limits(settings)
+    _limits(settings)
 
 
-if _module is not None:
-    settings.watch(_limits)
-    _module.tell(counters=counters.__dict__)
+settings.watch(_limits)

@@ -198,12 +198,6 @@ TABLE: tuple[Setting, ...] = (
         "Where mpiexec or srun started several processes on a machine with several cards, let each see one of "
         "them. Read when mirabelle is imported.",
     ),
-    Setting(
-        "native",
-        _flag,
-        True,
-        "Use the pieces written in C, where they were built. Read when mirabelle is imported.",
-    ),
 )
 _BY_NAME = {s.name: s for s in TABLE}
 
@@ -236,7 +230,6 @@ class Settings:
     device_messages: str
     nccl: bool
     rank_cards: bool
-    native: bool
     # `tree_limit`, or less than any size while an eager block is open: what building reads.
     node_limit: int
 

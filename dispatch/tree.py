@@ -11,143 +11,20 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from mirabelle.dispatch import native
+from mirabelle.dispatch import _native, native
 from mirabelle.dispatch.addresses import address_of
-from mirabelle.dispatch.promotion import Sig
 from mirabelle.dispatch.references import unwatched
 
 # The size of a foreign leaf: past every limit, so that whatever reads it is evaluated at once.
 FOREIGN = 1 << 30
 
 
-class LeafFields:
-    """What a leaf keeps, in Python (dispatch/csrc/nodes.c has it in C)."""
-
-    # Defaults live in the class: making a leaf or a node sets only what differs.
-    size: int = 0
-    foreign = False
-    root: Any = None
-    table = False
-    # Is it one element read out of an array by its index?
-    element = False
-    # What was worked out about the contents (the bounds of an index array), with the number of
-    # writes in place, to the memory it is a part of, that had happened by then.
-    known: dict[str, tuple[int, Any]] | None = None
-    writes = 0
-    # Set on a destination whose writer made sure that the tree reads it at most element on element.
-    checked = False
-    reducers: list[weakref.ref[Reduced]] | None = None
-    # The leaves that show parts of this one's memory, as far as they live: a write asks whether
-    # what they show is what it changes.
-    parts: list[weakref.ref[Any]] | None = None
-
-    def __init__(self, view: Any, foreign: bool = False, root: Leaf | None = None, table: bool = False) -> None:
-        self.view = view
-        self.shape: tuple[int, ...] = view.shape
-        self.dtype: np.dtype = view.dtype
-        if foreign:
-            self.foreign = True
-            self.size = FOREIGN
-        if root is not None:
-            self.shows(root)
-        if table:
-            self.table = True
-
-    def shows(self, root: Any) -> None:
-        """Note that this leaf shows a part of another's memory."""
-        self.root = root = root.root or root
-        parts = root.parts
-        if parts is None:
-            root.parts = [weakref.ref(self)]
-            return
-        parts.append(weakref.ref(self))
-        n = len(parts)
-        if n >= 64 and not n & (n - 1):  # now and then those that are gone are let go
-            parts[:] = [ref for ref in parts if ref() is not None]
-
-    def living_parts(self) -> list[Any]:
-        """The leaves that show parts of this one's memory."""
-        refs = self.parts
-        if not refs:
-            return []
-        found = [part for part in [ref() for ref in refs] if part is not None]
-        if len(found) < len(refs):
-            refs[:] = [weakref.ref(part) for part in found]
-        return found
-
-
-class NodeFields:
-    """What an operation keeps, in Python."""
-
-    value: Any = None
-    # How often it was evaluated inside a larger tree without being stored.
-    evaluations = 0
-    reducers: list[weakref.ref[Any]] | None = None
-    # How the result is to be divided over processes, where somebody said so.
-    layout: Any = None
-
-    def __init__(
-        self, sig: Sig, args: tuple[Any, ...], shape: tuple[int, ...], size: int | None = None
-    ) -> None:
-        self.sig = sig
-        self.args: tuple[Any, ...] | None = args
-        self.shape = shape
-        if size is None:
-            size = 1
-            for a in args:
-                if isinstance(a, (Broadcasted, Leaf)):
-                    size += int(a.size)
-        # The operations below, those shared by several parents counted for each.
-        self.size: int = size
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.sig.out
-
-
-class ReducedFields:
-    """What a reduction keeps, in Python."""
-
-    # How many reductions, one after the other, have to be computed before.
-    depth = 0
-    value: Any = None
-    reducers: list[weakref.ref[Any]] | None = None
-    # This process's part of it, where others' have yet to be combined with it.
-    term: Any = None
-
-    def __init__(
-        self,
-        reduction: Any,
-        operand: Any,
-        axes: tuple[int, ...],
-        keepdims: bool,
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-    ) -> None:
-        self.reduction = reduction
-        self.operand: Any = operand
-        self.axes = axes
-        self.keepdims = keepdims
-        self.shape = shape
-        self.dtype = dtype
-        # Reductions of one operand find each other here, and are computed in one pass.
-        waiting = [r for r in operand.reducers or () if _still_waiting(r)]
-        waiting.append(weakref.ref(self))
-        operand.reducers = waiting
-
-
-if not TYPE_CHECKING and native.used():
-    _in_c = native.module()
-    LeafFields, NodeFields, ReducedFields = _in_c.Leaf, _in_c.Node, _in_c.Reduced
-
-
-class Leaf(LeafFields):
+class Leaf(_native.Leaf):
     """Data in memory: a backend's array object, never changed while somebody else reads it.
 
     `foreign` marks memory that others can write to (a NumPy array wrapped without a copy):
@@ -189,27 +66,12 @@ class Leaf(LeafFields):
         return f"Leaf({self.dtype.name}, shape={self.shape})"
 
 
-def _adopted(leaf: Any) -> bool:
-    """Can nobody else write to a leaf's memory, or not any more?
-
-    What was another's is ours once nobody else holds its array.
-    """
-    if not leaf.foreign:
-        return True
-    if type(leaf.view) is not np.ndarray or leaf.root is not None or sys.getrefcount(leaf.view) > 2:
-        return False
-    flags = leaf.view.flags
-    if not (flags.owndata and flags.writeable) or weakref.getweakrefcount(leaf.view):
-        return False
-    leaf.foreign = False
-    leaf.size = 0
-    return True
+# Can nobody else write to a leaf's memory, or not any more? (What was another's is ours once nobody else holds
+# its array.)
+adopted: Callable[[Any], bool] = _native.adopted
 
 
-adopted: Callable[[Any], bool] = native.module().adopted if native.used() else _adopted
-
-
-class Broadcasted(NodeFields):
+class Broadcasted(_native.Node):
     """An elementwise operation on versions and scalars, with its shape and dtype known.
 
     Once evaluated it holds its value and lets go of its operands.
@@ -225,7 +87,7 @@ class Broadcasted(NodeFields):
         return _shown(self)
 
 
-class Reduced(ReducedFields):
+class Reduced(_native.Reduced):
     """A reduction of a version along axes, not computed yet."""
 
     size = 1
@@ -271,12 +133,6 @@ native.tell(leaf=Leaf, node=Broadcasted, reduced=Reduced)
 # Versions yet to be filled in, for who makes many.
 new_leaf: Callable[[type[Leaf]], Any] = Leaf.__new__
 new_node: Callable[[type[Broadcasted]], Any] = Broadcasted.__new__
-
-
-def _still_waiting(ref: weakref.ref[Any]) -> bool:
-    """Does anybody hold the reduction, and has it no value yet?"""
-    node = ref()
-    return node is not None and node.value is None
 
 
 def format_tree(version: Any, name: Callable[[Any], str] | None = None) -> str:

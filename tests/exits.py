@@ -133,7 +133,6 @@ def program(number: int) -> tuple[str, str, str, dict[str, str]]:
     work, end = dice.choice(list(WORK)), dice.choice(list(ENDS))
     settings = {
         "NUM_THREADS": dice.choice(["1", "2", "2", "3"]),
-        "NATIVE": dice.choice(["1", "1", "1", "0"]),
         "COMPILER": dice.choice(["process", "process", "process", "thread", "inline"]),
     }
     source = BEGIN + ("gc.disable()\n" if dice.random() < 0.3 else "") + WORK[work]

@@ -4,7 +4,7 @@ python -m tests.soak_programs --programs 20000
 python -m tests.soak_programs --first 4711 --programs 1 --show     # one program again, by its number
 python -m tests.soak_programs --passes each                        # each pass alone, beside none
 python -m tests.soak_programs --way hot --threads 2 --fresh-cache  # machine code for everything, compiled anew
-python -m tests.soak_programs --no-c --traced                      # without the pieces in C, under a tracer
+python -m tests.soak_programs --traced                             # under a tracer
 
 What fails is shrunk and printed as a script, which is run where `tests` is a folder to import from. The exit
 status is 1 if a program failed.
@@ -35,7 +35,6 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--kind", default="host", help="host, ref or cuda")
     found.add_argument("--way", choices=("as-is", "cold", "hot"), default="as-is")
     found.add_argument("--threads", type=int, default=None)
-    found.add_argument("--no-c", action="store_true", help="without the pieces in C (MIRABELLE_NATIVE=0)")
     found.add_argument("--fresh-cache", action="store_true", help="with an empty folder of compiled kernels")
     found.add_argument("--traced", action="store_true", help="under a tracer that looks at all frames")
     found.add_argument("--most", type=int, default=20, help="failures that are shown")
@@ -44,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     given = parser().parse_args()
-    changes = {"MIRABELLE_NATIVE": "0"} if given.no_c else {}
+    changes: dict[str, str] = {}
     if given.fresh_cache and "MIRABELLE_SOAK_CACHE" not in os.environ:
         with tempfile.TemporaryDirectory() as folder:
             changes |= {"MIRABELLE_CACHE_DIR": folder, "MIRABELLE_SOAK_CACHE": folder}

@@ -115,11 +115,10 @@ for module, name in ((assign, "_ALONE"), (direct, "_unshared")):
     setattr(module, name, right)
 print(json.dumps(found))
 """
-    assert answer(script(FALSIFIED, end), native=0) == [True, False, False]
+    assert answer(script(FALSIFIED, end)) == [True, False, False]
 
 
-@pytest.mark.parametrize("native", [0, 1])
-def test_where_counts_are_wrong_all_memory_counts_as_shared(native):
+def test_where_counts_are_wrong_all_memory_counts_as_shared():
     end = """
 assign._ALONE += 1
 direct._unshared += 1
@@ -128,7 +127,7 @@ aliasing.check()
 references.distrust()  # (small arrays, in C, ask nobody)
 print(json.dumps([references.certain, aliasing.holds(), wrong(mb)]))
 """
-    assert answer(script(FALSIFIED, end), native=native) == [False, True, []]
+    assert answer(script(FALSIFIED, end)) == [False, True, []]
 
 
 def test_nobody_is_called_in_an_unwatched_block():

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(
     not os.path.exists("/proc/self/stat"), reason="what is left is looked up in /proc"
 )
 
-# With and without C; sys.exit, exceptions, statements at exit, daemons.
+# sys.exit, exceptions, statements at exit, daemons.
 RUNS = (3, 7, 9, 14, 20)
 
 
@@ -53,12 +53,11 @@ STANDING = """
 """
 
 
-@pytest.mark.parametrize("native", [0, 1])
-def test_helpers_are_of_no_concern_to_an_interpreter_that_ends(native):
+def test_helpers_are_of_no_concern_to_an_interpreter_that_ends():
     """They stand by, or sleep, in memory that nobody frees; those in Python are waited for."""
     from children import answer
 
-    assert answer(STANDING, compiler="inline", num_threads=3, native=native)
+    assert answer(STANDING, compiler="inline", num_threads=3)
 
 
 def test_the_worker_that_compiles_is_waited_for():

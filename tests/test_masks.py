@@ -12,7 +12,6 @@ import mirabelle as mb
 from mirabelle.backends.host import picking
 from mirabelle.dispatch import native
 
-in_c = pytest.mark.skipif(not native.used(), reason="the pieces in C were not built, or are switched off")
 DTYPES = ["?", "i1", "u2", "i4", "f4", "f8", "c8", "c16"]
 
 
@@ -134,10 +133,9 @@ def test_who_holds_the_old_contents_keeps_them():
     assert float(mb.sum(x)) == 55.0
 
 
-@in_c
 @pytest.mark.parametrize("n", [512, 1 << 18])
 def test_nothing_is_kept(n):
-    module = native.module()
+    module = native.in_c
     x, mask, values = np.ones(n), np.ones(n, bool), np.zeros(n)
     gc.collect()
     held = [sys.getrefcount(a) for a in (x, mask, values, x.dtype)]
@@ -150,10 +148,9 @@ def test_nothing_is_kept(n):
     assert found[:3] == held[:3] and abs(found[3] - held[3]) < 10  # (others have the dtype, too)
 
 
-@in_c
 def test_bytes_of_whatever_value_are_truth_values():
     """Whoever looks at bytes as truth values gets elements of the array, and none beside it."""
-    module = native.module()
+    module = native.in_c
     raw = np.random.default_rng(3).integers(0, 256, 4096).astype(np.uint8) * (np.arange(4096) % 3 > 0)
     mask = raw.astype(np.uint8).view(bool)
     x = np.arange(4096.0)
@@ -163,9 +160,8 @@ def test_bytes_of_whatever_value_are_truth_values():
     assert (x == np.where(raw != 0, -1.0, np.arange(4096.0))).all()
 
 
-@in_c
 def test_what_does_not_fit_is_refused():
-    module = native.module()
+    module = native.in_c
     x, mask = np.ones(100), np.ones(100, bool)
     for wrong in (np.ones(99, bool), np.ones((10, 10), bool), np.ones(200, bool)[::2], np.ones(100)):
         assert module.mask_picked(x, wrong) is None
@@ -193,10 +189,9 @@ def test_what_does_not_fit_is_refused():
         module.mask_picked(x)
 
 
-@in_c
 def test_fewer_than_were_counted_are_no_harm():
     """Somebody may write to a mask while it is gone through: memory beside what was made is never touched."""
-    module = native.module()
+    module = native.in_c
     x, mask, out = np.arange(1000.0), np.ones(1000, bool), np.full(100, -1.0)
     module.mask_pick(x, mask, out, 0, 1000, 10, 60)
     assert (out[10:60] == x[:50]).all() and (out[:10] == -1).all() and (out[60:] == -1).all()

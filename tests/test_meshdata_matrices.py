@@ -9,7 +9,6 @@ import scipy.sparse as sp
 import mirabelle as mb
 from mirabelle import meshdata as md
 from mirabelle.arraytypes.meshdata import patterns
-from mirabelle.dispatch import native
 
 FAMILIES = [mb.HostArray, mb.RefArray, mb.CuArray]
 # The unit square of two triangles.
@@ -27,17 +26,8 @@ def stiffness(x):
     return g.T @ g * abs(np.linalg.det(np.hstack([np.ones((3, 1)), x]))) / 2
 
 
-@pytest.fixture(params=["c", "numpy"])
-def way(request, monkeypatch):
-    if request.param == "numpy":
-        monkeypatch.setattr(native, "_module", None)
-    elif native.module() is None:
-        pytest.skip("the pieces in C are not here")
-    return request.param
-
-
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
-def test_stiffness_of_two_triangles(family, way):
+def test_stiffness_of_two_triangles(family):
     """X18: rows of 3, 4, 4 and 3 entries; the one between the ends of the diagonal is zero, and stored."""
     pattern = md.pattern(dofs(TRIANGLES, 4))
     assert np.diff(pattern.indptr).tolist() == [3, 4, 4, 3]
@@ -107,7 +97,7 @@ def dense_sum(tables, shape, blocks, values):
     return made, stored
 
 
-def test_random_patterns(way, monkeypatch):
+def test_random_patterns(monkeypatch):
     """Sets of cells with nothing in places, repeated dofs, empty tables, rows nobody reaches, blocks."""
     rng = np.random.default_rng(5)
     for turn in range(60):

@@ -5,10 +5,8 @@ import pytest
 from compare import assert_same
 
 import mirabelle as mb
-from mirabelle.dispatch import native
 
 N = 10_000
-needs_c = pytest.mark.skipif(not native.used(), reason="the pieces in C decide it")
 
 
 def relaxation(a, b):
@@ -27,7 +25,6 @@ def through_functions(a, b):
 STEPS = [relaxation, two_names, through_functions]
 
 
-@needs_c
 @pytest.mark.parametrize("n", [1, 10, 2048])
 def test_few_elements_are_computed_where_they_are_written(n):
     a, b = mb.HostArray(np.linspace(0, 1, n)), mb.HostArray(np.linspace(1, 2, n))
@@ -45,7 +42,6 @@ def test_few_elements_are_computed_where_they_are_written(n):
     assert not (mb.HostArray(np.ones(2049)) + 1.0).evaluated
 
 
-@needs_c
 @pytest.mark.parametrize("step", STEPS)
 def test_each_turn_of_a_loop_is_one_of_few_trees(step):
     """A tree that went on growing would be another structure, a kernel of its own, at each turn."""
@@ -67,7 +63,6 @@ def step_of_numpy(step, x, y):
     return step(x, y)
 
 
-@needs_c
 def test_counting_does_not_change_when_values_of_many_elements_are_computed():
     def run():
         a, b = mb.HostArray(np.linspace(0, 1, N)), mb.HostArray(np.linspace(1, 2, N))
@@ -82,7 +77,6 @@ def test_counting_does_not_change_when_values_of_many_elements_are_computed():
         assert run() == plain
 
 
-@needs_c
 def test_operations_within_one_statement_are_one_kernel_whatever_calls_it_is_written_with():
     a = mb.HostArray(np.linspace(0, 1, N))
     with mb.count() as c:

@@ -1,14 +1,13 @@
 """The pieces in C do what Python does beside them, and keep no account wrong."""
 
 import gc
-import os
-import pathlib
-import subprocess
+import re
 import sys
 import weakref
 
 import numpy as np
 import pytest
+from children import answer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,52 +16,34 @@ from mirabelle.backends.host import reduce, shortcuts
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
-ROOT = pathlib.Path(__file__).parents[1]
-in_c = pytest.mark.skipif(not native.used(), reason="the pieces in C were not built, or are switched off")
+MISSING = """
+    import json, sys
+    sys.modules["mirabelle.dispatch._native"] = MODULE
+    LOCK
+    try:
+        import mirabelle
+    except ImportError as e:
+        print(json.dumps(str(e)))
+"""
 
 
-def test_they_are_there():
-    """Where tests run there is a compiler; who switched them off knows."""
-    if os.environ.get("MIRABELLE_NATIVE", "1") != "0":
-        assert native.used(), native.described()
-
-
-def run(*command, **environment):
-    done = subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, cwd=ROOT, env={**os.environ, **environment}
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
-@in_c
-def test_all_works_without_them():
-    tests = ["test_statements_again", "test_indexing", "test_native", "test_shared"]
-    code, text = run(
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-x",
-        *[f"tests/{t}.py" for t in tests],
-        "-k",
-        "not every_dtype and not cuda and not dist and not hot",
-        MIRABELLE_NATIVE="0",
-    )
-    assert code == 0, text[-3000:]
-
-
-def test_info_says_how_they_are():
-    code, text = run("-m", "mirabelle", "info", MIRABELLE_NATIVE="0")
-    assert code == 0 and "not used: MIRABELLE_NATIVE=0" in text
-    assert native.described() in run("-m", "mirabelle", "info")[1]
-
-
-@in_c
-def test_what_was_built_of_other_files_is_not_used(monkeypatch):
-    monkeypatch.setattr(native, "_VERSION", -1)
-    module, how = native._found()
-    assert module is None and "another version" in how
+@pytest.mark.parametrize(
+    ("module", "lock", "text"),
+    [
+        ("None", "", "is not there: .*`pip install -e .`"),
+        ("type(sys)('old')", "", "built of other sources .version None; .*`pip install -e .`"),
+        (
+            "SAME",
+            "sys._is_gil_enabled = lambda: False",
+            "needs the interpreter's global lock, .*Start Python without",
+        ),
+        ("SAME", "sys.byteorder = 'big'", "the lowest byte of a number first"),
+    ],
+)
+def test_an_import_without_them_says_how_to_get_them(module, lock, text):
+    same = f"type(sys)('same'); sys.modules['mirabelle.dispatch._native'].VERSION = {native.VERSION}"
+    said = answer(MISSING.replace("MODULE", module.replace("SAME", same)).replace("LOCK", lock))
+    assert re.search(text, said) and len(said) < 400
 
 
 # Views
@@ -174,7 +155,6 @@ def test_parts_are_known_while_they_live():
     assert root.living_parts() == []
 
 
-@in_c
 def test_a_part_can_be_given_to_another():
     one, other = Leaf(np.zeros(4)), Leaf(np.ones(4))
     part = Leaf(one.view[1:], root=one)
@@ -273,7 +253,6 @@ def test_integers_that_do_not_fit_say_so(n):
 # Accounts
 
 
-@in_c
 @pytest.mark.parametrize(
     "statement",
     [
@@ -313,9 +292,8 @@ def test_nothing_is_kept(statement):
         raise AssertionError(grown)
 
 
-@in_c
 def test_statements_that_cannot_be_said_are_refused():
-    module = native.module()
+    module = native.in_c
     for arguments in [(), (0, 1, 1, 1, [0], 5, (1,), (8,), np.dtype(float), "C", [], print, None)]:
         with pytest.raises((TypeError, ValueError)):
             module.Statement(*arguments)
@@ -331,7 +309,6 @@ def test_statements_that_cannot_be_said_are_refused():
         module.Operator({}, print, 4)
 
 
-@in_c
 def test_trees_that_come_back_are_known():
     with mb.settings.changed(compile_after=8, compiler="inline"):
         x, y = (mb.HostArray(np.random.default_rng(0).random((30, 30))) for _ in range(2))
@@ -436,7 +413,6 @@ def test_products_of_parts_are_numpys(dtype):
                     np.testing.assert_allclose(mb.to_numpy(found), expected, rtol=rtol, atol=1e-4 * rtol)
 
 
-@in_c
 def test_products_see_what_was_written_and_who_counts():
     x, v = mb.ones((4, 4)), mb.ones(4)
     for k in range(4):
@@ -458,7 +434,6 @@ def test_axes_that_are_none(made, axis):
         mb.sum(x, axis=axis)
 
 
-@in_c
 def test_an_interrupt_is_not_lost():
     """Computing what has waited for long takes time, in which somebody may press Ctrl-C."""
 
@@ -478,7 +453,6 @@ def test_an_interrupt_is_not_lost():
         assert set(mb.to_numpy(y).tolist()) == {300.0}
 
 
-@in_c
 def test_an_interrupt_of_a_small_value_is_not_lost():
     """What goes wrong in C is left to Python, which says so: but not that somebody interrupts."""
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mirabelle as mb
-from mirabelle.dispatch.tree import Leaf, _adopted, adopted
+from mirabelle.dispatch.tree import Leaf, adopted
 from tests.compare import assert_same
 
 LARGE = 20_000
@@ -19,21 +19,16 @@ def shared(n):
     return mb.tree(n).foreign
 
 
-@pytest.fixture(params=["in C", "in Python"])
-def adopt(request):
-    return adopted if request.param == "in C" else _adopted
-
-
 # Memory that nobody else holds any more
 
 
-def test_what_nobody_else_holds_is_ours(adopt):
+def test_what_nobody_else_holds_is_ours():
     n = np.ones(3)
     leaf = Leaf(n, foreign=True)
-    assert not adopt(leaf) and leaf.foreign
+    assert not adopted(leaf) and leaf.foreign
     del n
-    assert adopt(leaf) and not leaf.foreign and leaf.size == 0
-    assert adopt(leaf)
+    assert adopted(leaf) and not leaf.foreign and leaf.size == 0
+    assert adopted(leaf)
 
 
 def read_only():
@@ -52,20 +47,20 @@ def read_only():
     ],
     ids=["reshaped", "a part", "a buffer", "read-only"],
 )
-def test_what_is_of_others_or_read_only_stays_so(adopt, make):
-    assert not adopt(Leaf(make(), foreign=True))
+def test_what_is_of_others_or_read_only_stays_so(make):
+    assert not adopted(Leaf(make(), foreign=True))
 
 
 @pytest.mark.parametrize("hold", [lambda n: n[1:], lambda n: memoryview(n), lambda n: weakref.ref(n)])
-def test_who_holds_a_part_or_a_name_of_it_still_sees_writes(adopt, hold):
+def test_who_holds_a_part_or_a_name_of_it_still_sees_writes(hold):
     n = np.ones(3)
     leaf = Leaf(n, foreign=True)
     held = hold(n)
     del n
-    assert not adopt(leaf)
+    assert not adopted(leaf)
     del held
     gc.collect()
-    assert adopt(leaf)
+    assert adopted(leaf)
 
 
 def test_expressions_wait_once_the_numpy_array_is_gone():

@@ -38,13 +38,11 @@ def same(x: object, y: np.ndarray) -> None:
     np.testing.assert_array_equal(found, y)
 
 
-@pytest.fixture(params=[(1, True), (2, True), (3, True), (2, False)], ids=["1", "2", "3", "no C"])
+@pytest.fixture(params=[1, 2, 3])
 def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> object:
-    parts, in_c = request.param
+    parts = request.param
     monkeypatch.setattr(sorting, "_workers", lambda size: parts if size else 1)
     monkeypatch.setattr(sorting, "_TOGETHER", 0)
-    if not in_c:
-        monkeypatch.setattr(sorting, "_in_c", None)
     return request.param
 
 
@@ -87,18 +85,16 @@ def test_many_equal_elements_stay_as_they_come(n: int, how: object) -> None:
 
 
 def test_the_pieces_in_c_refuse_what_does_not_fit() -> None:
-    if sorting._in_c is None:
-        pytest.skip("without the pieces in C")
     x, out = np.zeros((3, 20)), np.zeros((3, 20), np.int64)
     for call in (
-        lambda: sorting._in_c.argsort_lines(x, 2, out, 0, 4),
-        lambda: sorting._in_c.argsort_lines(x, 2, out, 2, 1),
-        lambda: sorting._in_c.argsort_lines(x, 3, out, 0, 3),
-        lambda: sorting._in_c.argsort_lines(x, 2, out[:2], 0, 3),
-        lambda: sorting._in_c.argsort_lines(x[:, ::2], 2, out, 0, 3),
-        lambda: sorting._in_c.argsort_lines(x.astype("G"), 2, out, 0, 3),
-        lambda: sorting._in_c.argsort_merged(np.zeros((20, 2), np.int64), out, 0, 10, 21, 0, 5),
-        lambda: sorting._in_c.argsort_merged(
+        lambda: sorting.in_c.argsort_lines(x, 2, out, 0, 4),
+        lambda: sorting.in_c.argsort_lines(x, 2, out, 2, 1),
+        lambda: sorting.in_c.argsort_lines(x, 3, out, 0, 3),
+        lambda: sorting.in_c.argsort_lines(x, 2, out[:2], 0, 3),
+        lambda: sorting.in_c.argsort_lines(x[:, ::2], 2, out, 0, 3),
+        lambda: sorting.in_c.argsort_lines(x.astype("G"), 2, out, 0, 3),
+        lambda: sorting.in_c.argsort_merged(np.zeros((20, 2), np.int64), out, 0, 10, 21, 0, 5),
+        lambda: sorting.in_c.argsort_merged(
             np.zeros((20, 2), np.int64), np.zeros(20, np.int64), 0, 10, 20, 0, 21
         ),
     ):

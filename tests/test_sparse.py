@@ -574,20 +574,11 @@ def test_without_scipy_the_error_says_what_to_install(monkeypatch):
             f()
 
 
-# Entries in any order, parts and transposes, in C and without
-
-
-@pytest.fixture(params=[True, False], ids=["C", "no C"])
-def pieces(request, monkeypatch):
-    from mirabelle.backends.host import sparse
-
-    if not request.param:
-        monkeypatch.setattr(sparse, "_in_c", None)
-    return request.param
+# Entries in any order, parts and transposes
 
 
 @pytest.mark.parametrize("dtype", "?bhilBHILefdFD")
-def test_entries_in_any_order_are_added_up_as_they_come(dtype, pieces):
+def test_entries_in_any_order_are_added_up_as_they_come(dtype):
     rng = np.random.default_rng(ord(dtype))
     for shape, n in [((0, 0), 0), ((3, 4), 0), ((1, 1), 5), ((7, 5), 60), ((2, 3000), 4000), ((3000, 2), 900)]:
         i, j = (rng.integers(0, max(m, 1), n) for m in shape)
@@ -606,7 +597,7 @@ def test_entries_in_any_order_are_added_up_as_they_come(dtype, pieces):
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "?", "i2", "c16"])
-def test_rows_and_columns_are_taken(dtype, pieces):
+def test_rows_and_columns_are_taken(dtype):
     rng = np.random.default_rng(3)
     n = (rng.random((23, 17)) < 0.3) * rng.integers(1, 9, (23, 17)).astype(dtype)
     x = mb.CSR(mb.HostArray(n))

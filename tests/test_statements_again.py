@@ -9,7 +9,7 @@ import pytest
 
 import mirabelle as mb
 from mirabelle.backends.host import direct, kernels, shortcuts
-from mirabelle.dispatch import native, verbs
+from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Broadcasted
 
 pytestmark = pytest.mark.usefixtures("trees")
@@ -29,13 +29,12 @@ def afresh(monkeypatch):
 
 
 def known():
-    """How many statements are known; where the pieces in C are not used none is, and all must be right so."""
+    """How many statements are known."""
     return sum(map(len, shortcuts.known.values()))
 
 
 def assert_known(least, most=None):
-    if native.used():
-        assert least <= known() <= (least if most is None else most)
+    assert least <= known() <= (least if most is None else most)
 
 
 # Statements on arrays x, y, z of N by N elements, a row r, a column c, a number s and a number of the turn k.
@@ -143,7 +142,7 @@ def test_large_arrays_stay_where_they_are(dtype):
         x += y
         x -= s * y
         x += y
-    assert (address(x) == at or not native.used()) and mb.to_numpy(x).any() == 0
+    assert address(x) == at and mb.to_numpy(x).any() == 0
     # Whoever reads the old contents keeps them.
     total, after, shown, part = mb.sum(x), x + 5, np.asarray(x), x[1:3]
     x += y
@@ -158,7 +157,7 @@ def test_large_arrays_stay_where_they_are(dtype):
     z = x  # one array of two names
     for _ in range(30):
         x += y
-    assert (address(x) == at or not native.used()) and z is x and mb.to_numpy(z)[-1] == 31
+    assert address(x) == at and z is x and mb.to_numpy(z)[-1] == 31
     w = mb.copy(x)
     for _ in range(12):
         w += y

@@ -456,7 +456,6 @@ def eager_statements():
     return [(np.asarray(ours), theirs) for ours, theirs in pairs]
 
 
-@pytest.mark.skipif(not threads.native(), reason="the pieces in C were not built, or are switched off")
 def test_pieces_of_a_statement_run_natively(monkeypatch):
     by_python = []
     monkeypatch.setattr(threads, "run_all", lambda pieces: by_python.append(pieces))
@@ -467,10 +466,7 @@ def test_pieces_of_a_statement_run_natively(monkeypatch):
     assert not by_python
 
 
-@pytest.mark.parametrize("natively", [True, False])
-def test_statements_of_several_callers_at_once(natively, monkeypatch):
-    if not natively:
-        monkeypatch.setattr(threads, "native", lambda: False)
+def test_statements_of_several_callers_at_once():
     wrong = []
 
     def call():

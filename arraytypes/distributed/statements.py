@@ -45,7 +45,7 @@ def _(array: Any, index: type) -> Any:
         return view
 
     # (What shows a part is made in C; single elements and errors are left to this.)
-    return native.module().Getter(views, getitem) if native.used() else getitem
+    return native.in_c.Getter(views, getitem)
 
 
 def _spelled(index: Any) -> Any:

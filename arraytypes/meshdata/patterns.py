@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mirabelle.dispatch import native
+from mirabelle.dispatch.native import in_c
 
 Tables = Sequence[tuple[np.ndarray, np.ndarray]]
 Found = tuple[np.ndarray, np.ndarray, list[np.ndarray]]
@@ -30,8 +30,7 @@ def found(tables: Tables, rows: int, columns: int) -> Found:
                     f"and there are {size} to reach, numbered from 0 (-1 stands for nothing)."
                 )
     tables = [tuple(np.ascontiguousarray(t, _indices(t)) for t in pair) for pair in tables]  # type: ignore[misc]
-    in_c = native.module()
-    return _sorted(tables, rows, columns) if in_c is None else _marked(in_c, tables, rows, columns)
+    return _marked(tables, rows, columns)
 
 
 def index_dtype(*sizes: int) -> np.dtype:
@@ -43,43 +42,20 @@ def _indices(table: np.ndarray) -> np.dtype:
     return np.dtype(np.int64 if table.dtype == np.int64 else np.int32)
 
 
-def _marked(in_c: object, tables: Tables, rows: int, columns: int) -> Found:
-    """In C: each row's cells are looked through, and columns marked that were met. Twice, first to count."""
+def _marked(tables: Tables, rows: int, columns: int) -> Found:
+    """Each row's cells are looked through, and columns marked that were met. Twice, first to count."""
     counted = np.empty(rows + 1, np.int64)
     sets = [(down.reshape(-1), across.reshape(-1), down.shape[1], across.shape[1]) for down, across in tables]
     kept = [(k, *s) for k, s in enumerate(sets) if s[0].size and s[1].size]
-    in_c.csr_pattern(columns, counted, None, *[(*s, None) for _, *s in kept])  # type: ignore[attr-defined]
+    in_c.csr_pattern(columns, counted, None, *[(*s, None) for _, *s in kept])
     kind = index_dtype(columns, int(counted[-1]))
     indices = np.empty(int(counted[-1]), kind)
     slots = [np.full((*down.shape, across.shape[1]), -1, kind) for down, across in tables]
     indptr = counted.astype(kind, copy=False)
     if kept:
         flat = [(*s, slots[k].reshape(-1)) for k, *s in kept]
-        in_c.csr_pattern(columns, indptr, indices, *flat)  # type: ignore[attr-defined]
+        in_c.csr_pattern(columns, indptr, indices, *flat)
     return indptr, indices, slots
-
-
-def _sorted(tables: Tables, rows: int, columns: int) -> Found:
-    """Without C: all pairs are sorted."""
-    keys, masks = [], []
-    for down, across in tables:
-        mask = (down >= 0)[:, :, None] & (across >= 0)[:, None, :]
-        masks.append(mask)
-        keys.append((down[:, :, None].astype(np.int64) * max(columns, 1) + across[:, None, :])[mask])
-    every = np.concatenate(keys) if keys else np.zeros(0, np.int64)
-    entries, places = np.unique(every, return_inverse=True)
-    kind = index_dtype(columns, entries.size)
-    i, j = np.divmod(entries, max(columns, 1))
-    indptr = np.zeros(rows + 1, kind)
-    np.cumsum(np.bincount(i, minlength=rows), out=indptr[1:])
-    slots, at = [], 0
-    for mask in masks:
-        slot = np.full(mask.shape, -1, kind)
-        count = int(np.count_nonzero(mask))
-        slot[mask] = places[at : at + count]
-        slots.append(slot)
-        at += count
-    return indptr, j.astype(kind), slots
 
 
 def of_blocks(pattern: Found, rows: Sequence[np.ndarray], down: int, across: int) -> Found:

@@ -36,6 +36,7 @@ from mirabelle.backends.host import shortcuts
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, native, verbs
+from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.references import SHARED, least, when_uncertain
 from mirabelle.dispatch.schedule import operations, worth_storing
 from mirabelle.dispatch.settings import settings
@@ -61,19 +62,16 @@ def evaluate(node: Any) -> Leaf | None:
     """The value of a small node, or None where the ordinary way must be taken."""
     if type(node) is Reduced:
         found = None if counters.active or not usable() else shortcuts.evaluated(node)
-        if found is None and _in_c is not None:
-            found = _in_c.computed_reduction(node)
+        if found is None:
+            found = in_c.computed_reduction(node)
         return found or evaluate_reduction(node)
     if counters.active or not usable():
         return None
     return shortcuts.evaluated(node) or _evaluate(node)
 
 
-_in_c: Any = native.module()
-
-
 def _evaluate(node: Broadcasted) -> Leaf | None:
-    found: Leaf | None = None if _in_c is None else _in_c.computed(node)
+    found: Leaf | None = in_c.computed(node)
     if found is not None:
         return found
     operations = node.size % FOREIGN
@@ -379,22 +377,21 @@ def _(array: Any, index: type) -> Any:
     else:
         chosen = by_tuple if index is tuple else by_number
     # (What shows a part is made in C; single elements, NumPy's integers and errors are left to these.)
-    return native.module().Getter(views, chosen) if native.used() and chosen is not by_number else chosen
+    return chosen if chosen is by_number else in_c.Getter(views, chosen)
 
 
 @verbs.getitem.generated(signature=(PermutedDims, int | slice | tuple))
 def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((AbstractArray, object)).implementation
     if (
-        not native.used()
-        or index is bool
+        index is bool
         or not isinstance(getattr(array, "ndim", None), int)
         or not shown_by_rule(array)
         or issubclass(array.parent_type, View)  # (a part of a turned part is a part, turned)
         or leaf_family(array) is not HostArray
     ):
         return general
-    return native.module().Getter(ViewTypes(array), general, True)
+    return in_c.Getter(ViewTypes(array), general, True)
 
 
 @functools.cache
@@ -619,15 +616,10 @@ def _(array: Any, index: type, value: type) -> Any:
         return None
 
     kind = _KINDS.get(read)
-    times = 8 if native.used() and kind == 0 else 1  # (as dispatch/csrc/assigning.c passes them on)
-    if (
-        not native.used()
-        or kind is None
-        or (kind == 0 and not may_come_back)
-        or (kind == 2 and not plain(array))
-    ):
+    times = 8 if kind == 0 else 1  # (as dispatch/csrc/assigning.c passes them on)
+    if kind is None or (kind == 0 and not may_come_back) or (kind == 2 and not plain(array)):
         return setitem
-    return native.module().Setter(shortcuts.known, setitem, kind)
+    return in_c.Setter(shortcuts.known, setitem, kind)
 
 
 # From so many bytes on, finding out that a result may be written where it belongs takes less time than to have

@@ -27,6 +27,7 @@ from mirabelle.backends.host.run import LaunchPlan
 from mirabelle.backends.host.shortcuts import Unfit, known, note, refused
 from mirabelle.dispatch import native
 from mirabelle.dispatch.addresses import address_of
+from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf
@@ -34,7 +35,6 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf
 # As statements are counted (shortcuts.py); the kind of an item that is divided (dispatch/csrc/statements.h).
 _WAY, _DIVIDED = 5, 5
 
-_in_c: Any = native.module()
 native.tell(
     divided=DView,
     divided_buffer=DView.__dict__["buffer"],
@@ -52,7 +52,7 @@ def again(frame: Any, tree: Broadcasted, dest: Any) -> Any:
         return None
     if dest is None:
         dest = pool.empty(frame.local_shape, tree.dtype)
-    return dest if _in_c.halo_again(known, tree, frame.comm, frame.partition, dest) else None
+    return dest if in_c.halo_again(known, tree, frame.comm, frame.partition, dest) else None
 
 
 def told(plan: HaloPlan, frame: Any, tree: Broadcasted, dest: Any) -> None:
@@ -68,9 +68,8 @@ def _made(plan: HaloPlan, frame: Any, tree: Broadcasted, dest: np.ndarray) -> An
         raise Unfit from e
 
 
-if _in_c is not None:
-    overlapping.knowing[HostArray] = again
-    overlapping.telling[HostArray] = told
+overlapping.knowing[HostArray] = again
+overlapping.telling[HostArray] = told
 
 
 class _Halo(shortcuts.Statement):
@@ -137,11 +136,11 @@ class _Halo(shortcuts.Statement):
         inner = plan.slabs if large else [plan.inner_box]
         boxes = [self._box(box, arrived) for box in [*inner, *plan.edges]]
         messages = comm.repeated(exchanges, marks)
-        pattern = _in_c.Statement(
+        pattern = in_c.Statement(
             0, 0, 0, 1, [0], 0, target.shape, target.strides, target.dtype, "C",
             [item.said() for item in self.items], None, None, False,
         )  # fmt: skip
-        return _in_c.Halo(
+        return in_c.Halo(
             pattern, comm, plan.target, boxes, len(inner), sent, messages.start, comm.hurry if large else None,
             messages.wait, (exchanges, arrived, plan),
         )  # fmt: skip
@@ -201,7 +200,7 @@ class _Halo(shortcuts.Statement):
         numbers = []
         for number, word in self.number_words(request, plan, program).items():
             numbers.append((word, number))
-        statement = _in_c.Statement(
+        statement = in_c.Statement(
             plan.kernel.address, plan.rows, plan.inner, settings.thread_size * plan.least, words,
             plan.addresses[0], target.shape, target.strides, target.dtype, "C", [], plan.launch, plan.kernel,
             False,

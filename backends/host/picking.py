@@ -21,7 +21,8 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Basic
 from mirabelle.backends.host import threads
 from mirabelle.backends.host.direct import small_value, usable, value_reader
-from mirabelle.dispatch import counters, native, verbs
+from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf, new_leaf
 
@@ -166,21 +167,16 @@ def _(array: Any, index: Any, value: Any) -> Any:
     return setitem
 
 
-_in_c: Any = native.module()
-
-
 def _picked(view: np.ndarray, index: Any, mask: np.ndarray) -> np.ndarray:
     """The elements of an array for which a mask holds."""
     at = _places(view, index)
     if at is not None:
         return view.reshape(-1).take(at)
-    if _in_c is None:
-        return view[mask]
     picked = None
     if view.nbytes >= _LARGE and settings.num_threads > 1:
         picked = _picked_together(view, mask)
     elif view.size > _BRIEF:
-        picked = _in_c.mask_picked(view, mask)
+        picked = in_c.mask_picked(view, mask)
     return view[mask] if picked is None else picked  # type: ignore[no-any-return]
 
 
@@ -197,18 +193,18 @@ def _picked_together(view: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
         return None
     pieces = max(1, min(settings.num_threads * 4, n >> 12))
     edges = [n * i // pieces for i in range(pieces + 1)]
-    ends = [0, *itertools.accumulate([_in_c.mask_count(mask, *e) for e in itertools.pairwise(edges)])]
+    ends = [0, *itertools.accumulate([in_c.mask_count(mask, *e) for e in itertools.pairwise(edges)])]
     out = pool.empty((ends[-1], *view.shape[mask.ndim :]), view.dtype)
     threads.run_all([
-        functools.partial(_in_c.mask_pick, view, mask, out, *edge, *end)
+        functools.partial(in_c.mask_pick, view, mask, out, *edge, *end)
         for edge, end in zip(itertools.pairwise(edges), itertools.pairwise(ends), strict=True)
     ])  # fmt: skip
     return out
 
 
 # NumPy looks at each element of a mask each time, and guesses what the next will be. Of a mask of so many
-# elements that holds for few, or (without C) here and there, its places are looked up once instead.
-_MANY, _FEW, _CHANGES = 1 << 14, 8, 0.04
+# elements that holds for few, its places are looked up once instead.
+_MANY, _FEW = 1 << 14, 8
 _ALL: Any = ()
 
 
@@ -226,19 +222,9 @@ def _places(view: np.ndarray, index: Any) -> Any:
         return None
     places = leaf.recalled("picked")
     if places is None:
-        places = np.flatnonzero(mask) if _scattered(mask.reshape(-1)) else _ALL
+        places = np.flatnonzero(mask) if np.count_nonzero(mask) * _FEW < mask.size else _ALL
         leaf.remember("picked", places)
     return None if places is _ALL else places
-
-
-def _scattered(mask: np.ndarray) -> bool:
-    """Does a mask hold for few elements, or here and there (of neighbours a sample is looked at)?"""
-    if np.count_nonzero(mask) * _FEW < mask.size:
-        return True
-    step = mask.size >> 10
-    return _in_c is None and bool(
-        np.count_nonzero(mask[1::step] != mask[: mask.size - 1 : step]) > _CHANGES * 1024
-    )
 
 
 def _of_one_array(array: Any, index: Any) -> bool:
@@ -286,11 +272,11 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
 
 def _written(view: np.ndarray, mask: np.ndarray, new: Any) -> bool:
     """Write where a mask holds, if values are as many as needed and no others have to be made of them."""
-    if _in_c is None or view.size <= _BRIEF:
+    if view.size <= _BRIEF:
         return False
     if type(new) is not np.ndarray:
         new = np.asarray(new, view.dtype)
-    return bool(_in_c.mask_put(view, mask, new))
+    return bool(in_c.mask_put(view, mask, new))
 
 
 def put_small(x: Any, index: tuple[Any, ...], value: Any) -> bool:

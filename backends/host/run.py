@@ -311,7 +311,7 @@ class InPieces:
         """Run it on an argument block."""
         global _last
         kernel = self.kernel
-        if self.pieces is None and threads.native() and hasattr(kernel, "address"):
+        if self.pieces is None and hasattr(kernel, "address"):
             from mirabelle.backends.host.tasks import Pieces
 
             self.pieces = Pieces(kernel, len(words), self.cut)

@@ -4,8 +4,7 @@
 that is evaluated for itself does the like, and so does a reduction. For one that comes back with arrays of the
 same layouts all this is written down as a *statement*: what stands in the tree, who is held by others, and the
 argument block of the kernel. dispatch/csrc/statements.c compares trees with it, and runs the kernel where
-everything is as it was. If anything is not, nothing has happened, and the tree goes the ordinary way. (So it
-does where C was not built.)
+everything is as it was. If anything is not, nothing has happened, and the tree goes the ordinary way.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from mirabelle.backends.host.reduce import ReductionPlan, waiting
 from mirabelle.backends.host.run import LaunchPlan
 from mirabelle.dispatch import native
 from mirabelle.dispatch.addresses import address_of
+from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.ops import forgetting
 from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
@@ -47,7 +47,6 @@ _DIMENSIONS, _ITEMS, WORDS = 16, 64, 380
 # The kinds of items in dispatch/csrc/statements.c.
 _NODE, _REPEATED, _LEAF, _OWN, _SCALAR = range(5)
 
-_in_c: Any = native.module()
 native.tell(empty=pool.empty, known=known)
 # Does `copyto` do what it does by default? (Set where that is found out.)
 usable: Callable[[], bool] = lambda: False
@@ -58,9 +57,9 @@ def write(x: Any, how: Any, value: Any, times: int = 1) -> bool:
 
     It stands for so many of its kind, where others were computed without asking here.
     """
-    if _in_c is None or _settled(value._node):
+    if _settled(value._node):
         return False
-    if _in_c.again(known, x, how, value):
+    if in_c.again(known, x, how, value):
         return True
     node = value._node
     if not _settled(node):
@@ -73,9 +72,9 @@ def evaluated(node: Broadcasted | Reduced, usual: bool = False) -> Leaf | None:
 
     `usual`: only where NumPy would give it the same order in memory.
     """
-    if _in_c is None or _settled(node):
+    if _settled(node):
         return None
-    found = _in_c.evaluated_again(known, node, usual)
+    found = in_c.evaluated_again(known, node, usual)
     if found is None:
         note(node, 1, lambda: _evaluated(node))
     return found  # type: ignore[no-any-return]
@@ -83,9 +82,9 @@ def evaluated(node: Broadcasted | Reduced, usual: bool = False) -> Leaf | None:
 
 def stored(node: Broadcasted, target: Any) -> bool:
     """Write a tree that was met before to memory whose writer looked after aliasing: False where it was not."""
-    if _in_c is None or node.args is None:
+    if node.args is None:
         return False
-    if _in_c.stored_again(known, node, target):
+    if in_c.stored_again(known, node, target):
         return True
     note(node, 4, lambda: _Stored(node, None, target).made())
     return False
@@ -203,7 +202,7 @@ class Statement:
         # The parts of what is written to, and how many show what is written.
         self.own: list[Leaf] = []
         self.rewritten = 0
-        found = _in_c.inspected(tree)
+        found = in_c.inspected(tree)
         if len(found) > _ITEMS:
             raise Unfit
         self.uses = collections.Counter(id(x) for x, _, _ in found if type(x) is Broadcasted)
@@ -300,7 +299,7 @@ class Statement:
             item.stored, item.word, item.dtype = i, plan.addresses[1 + i], node.dtype
         self._place_leaves(request, plan, len(outs), rows)
         self._place_numbers(request, plan, program)
-        return _in_c.Statement(
+        return in_c.Statement(
             plan.kernel.address, plan.rows, plan.inner, settings.thread_size * plan.least,
             list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, order,
             [item.said() for item in self.items], plan.launch, plan.kernel,
@@ -394,7 +393,7 @@ class _Reduction(Statement):
         self._place_numbers(request, plan, program)
         neutral = np.asarray(node.reduction.neutral(node.dtype), node.dtype)
         columns = plan.arrangement.inner_kept
-        return _in_c.Statement(
+        return in_c.Statement(
             plan.kernel.address, plan.kept, plan.inner, settings.thread_size,
             list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, "C",
             [item.said() for item in self.items], None, plan.kernel, False,

@@ -18,10 +18,8 @@ import numpy as np
 from mirabelle.arraytypes import library, pool
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.host import threads
-from mirabelle.dispatch import native
+from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.settings import settings
-
-_in_c = native.module()
 
 # How elements are read as numbers in order: what sorting.c calls kinds.
 _KINDS = {"b": 0, "u": 0, "i": 1, "f": 2}
@@ -85,7 +83,7 @@ def argsort(x: np.ndarray, *, axis: int | None = -1, kind: Any = None) -> np.nda
         x, axis = x.reshape(-1), -1
     code = _KINDS.get(x.dtype.kind) if x.dtype.isnative and x.dtype.itemsize <= 8 else None
     shortest = _SHORT if kind == "stable" else _SOME
-    if _in_c is None or code is None or not x.size or not x.ndim or not shortest <= x.shape[axis] <= _LONGEST:
+    if code is None or not x.size or not x.ndim or not shortest <= x.shape[axis] <= _LONGEST:
         return np.argsort(x, axis=axis, kind=kind)
     last = axis in (-1, x.ndim - 1)
     lines = np.ascontiguousarray(x if last else np.moveaxis(x, axis, -1))
@@ -93,7 +91,7 @@ def argsort(x: np.ndarray, *, axis: int | None = -1, kind: Any = None) -> np.nda
     count, parts = lines.size // lines.shape[-1], _workers(lines.size)
     if count >= parts:
         _together([
-            functools.partial(_in_c.argsort_lines, lines, code, out, a, b)
+            functools.partial(in_c.argsort_lines, lines, code, out, a, b)
             for a, b in itertools.pairwise(_edges(count, parts if parts < 2 else min(count, 4 * parts)))
         ])  # fmt: skip
     else:
@@ -109,14 +107,14 @@ def _argsort_long(x: np.ndarray, code: int, out: np.ndarray, parts: int) -> None
     records, scratch = (pool.empty((n, 2), np.dtype(np.int64)) for _ in range(2))
     edges = _edges(n, parts)
     _together([
-        functools.partial(_in_c.argsort_part, x, code, records, scratch, a, b)
+        functools.partial(in_c.argsort_part, x, code, records, scratch, a, b)
         for a, b in itertools.pairwise(edges)
     ])  # fmt: skip
     while len(edges) > 2:
         into = out if len(edges) == 3 else scratch
         pieces = 2 * parts // (len(edges) - 1)
         _together([
-            functools.partial(_in_c.argsort_merged, records, into, *runs, *part)
+            functools.partial(in_c.argsort_merged, records, into, *runs, *part)
             for runs in zip(edges[:-2:2], edges[1:-1:2], edges[2::2], strict=True)
             for part in itertools.pairwise(_edges(runs[2] - runs[0], pieces))
         ])  # fmt: skip

@@ -19,10 +19,8 @@ import numpy as np
 from mirabelle.arraytypes import library, pool
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.host import threads
-from mirabelle.dispatch import native
+from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.settings import settings
-
-_in_c = native.module()
 
 
 def scipy_sparse() -> Any:
@@ -101,7 +99,7 @@ def _indptr(rows: np.ndarray, n: int, kind: np.dtype) -> np.ndarray:
 def _from_triples(data: np.ndarray, i: np.ndarray, j: np.ndarray, shape: tuple[int, int]) -> Any:
     """The form of entries in any order, those of one place added up as they come."""
     kind = index_dtype(shape, data.size)
-    if _in_c is not None and data.dtype.char in _SUMS:
+    if data.dtype.char in _SUMS:
         return _dealt(data, i, j, shape, kind)
     order = np.lexsort((j, i))
     data, i, j = data[order], i[order], j[order]
@@ -125,17 +123,17 @@ def _dealt(data: np.ndarray, i: np.ndarray, j: np.ndarray, shape: tuple[int, int
     values = pool.empty(data.shape, data.dtype)
     indices = pool.empty(data.shape, kind)
     indptr = np.empty(shape[0] + 1, kind)
-    _in_c.csr_dealt(i, j, np.ascontiguousarray(data), indptr, indices, values)
+    in_c.csr_dealt(i, j, np.ascontiguousarray(data), indptr, indices, values)
     parts = 1 if data.size < settings.thread_size else 4 * settings.num_threads
     edges = [shape[0] * k // parts for k in range(parts + 1)]
     repeated: list[int] = []
 
     def order(first: int, last: int) -> None:
-        repeated.append(_in_c.csr_ordered(indptr, indices, values, first, last))
+        repeated.append(in_c.csr_ordered(indptr, indices, values, first, last))
 
     threads.run_all([functools.partial(order, *part) for part in itertools.pairwise(edges)])
     if any(repeated):
-        left = _in_c.csr_merged(indptr, indices, values, *_SUMS[data.dtype.char])
+        left = in_c.csr_merged(indptr, indices, values, *_SUMS[data.dtype.char])
         values, indices = values[:left], indices[:left]
         if 4 * left < 3 * data.size:  # (else what they leave free is not worth a copy)
             values, indices = values.copy(), indices.copy()
@@ -297,7 +295,7 @@ def _(
         kind = index_dtype((rows.size, width), part.stop - part.start)
         begins = indptr[rows[0] : rows[-1] + 2] - indptr[rows[0]]
         return data[part].copy(), indices[part].astype(kind), begins.astype(kind)
-    if _in_c is not None and width and data.dtype.itemsize <= 16:
+    if width and data.dtype.itemsize <= 16:
         return _taken(data, indices, indptr, rows, (0, 0, columns) if every else along)
     counts = np.diff(indptr)[rows]
     starts = indptr[:-1][rows]
@@ -326,10 +324,10 @@ def _taken(
     rows = np.ascontiguousarray(rows if rows.dtype.char in "ilq" else rows.astype(np.int64))
     parts = *map(np.ascontiguousarray, (data, indices, indptr)), rows, *along
     begins = np.empty(rows.size + 1, np.int64)
-    _in_c.csr_taken(*parts, begins)
+    in_c.csr_taken(*parts, begins)
     kind = index_dtype((rows.size, along[2]), int(begins[-1]))
     taken, values = (pool.empty((int(begins[-1]),), d) for d in (kind, data.dtype))
-    _in_c.csr_taken(*parts, begins, taken, values)
+    in_c.csr_taken(*parts, begins, taken, values)
     return values, taken, begins.astype(kind, copy=False)
 
 
@@ -417,7 +415,7 @@ def _(
     data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray, *, shape: Any, left: bool
 ) -> Any:
     """S @ b, or b @ S."""
-    if left and b.ndim == 1 and _in_c is not None and _known(data, indices, indptr, b):
+    if left and b.ndim == 1 and _known(data, indices, indptr, b):
         return _times(data, indices, indptr, b)
     dtype = np.result_type(data, b)
     s, b = _matrix(_wide(data), indices, indptr, shape), _wide(b)
@@ -449,14 +447,14 @@ def _times(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndar
     parts = min(settings.num_threads, data.size // settings.thread_size)
     if parts < 2:
         y = np.empty(rows, data.dtype)
-        _in_c.csr_times(data, indices, indptr, b, y, 0, rows)
+        in_c.csr_times(data, indices, indptr, b, y, 0, rows)
         return y
     y = pool.empty((rows,), data.dtype)
     shares = np.arange(1, parts, dtype=indptr.dtype) * (data.size // parts)
     ends = [0, *np.searchsorted(indptr, shares).tolist(), rows]
     threads.run_all(
         [
-            functools.partial(_in_c.csr_times, data, indices, indptr, b, y, *piece)
+            functools.partial(in_c.csr_times, data, indices, indptr, b, y, *piece)
             for piece in itertools.pairwise(ends)
         ]
     )

@@ -168,18 +168,17 @@ class _Reduction:
         self.fill_partials: list[tuple[int, int]] = []
         self.fill_results: list[tuple[int, int]] = []
         self.folds: list[int] = []
-        native = runner.native()
-        self.fold = native.fold
+        self.fold = runner.FOLD
         for ufunc, neutral, dtype, partial, result in zip(
             plan.ufuncs, plan.neutrals, plan.dtypes, self.partials, results, strict=True
         ):
             size = dtype.itemsize
             value = run.scalar_words(neutral, dtype)
             if not self.columns:
-                self.fill_partials.append((native.fill[size], tasks.block([0, *value], {0: partial})))
+                self.fill_partials.append((runner.FILL[size], tasks.block([0, *value], {0: partial})))
             if self.direct:
                 continue
-            self.fill_results.append((native.fill[size], tasks.block([0, *value], {0: result})))
+            self.fill_results.append((runner.FILL[size], tasks.block([0, *value], {0: result})))
             loop = loop_address(reduction_sig(ufunc.__name__, dtype))
             assert loop is not None, ufunc
             if self.columns:
@@ -373,7 +372,7 @@ class TaskList:
     def copy(self, dest: Place, source: Place, nbytes: int, after: Collection[int] | None = None) -> int:
         """Copy bytes, between memory that does not overlap."""
         block = self.block([0, 0], {0: dest, 1: source})
-        return self._add(_Span(runner.native().copy, block, nbytes, 1), after)
+        return self._add(_Span(runner.COPY, block, nbytes, 1), after)
 
     def fill(
         self, dest: Place, value: Any, dtype: Any, count: int, after: Collection[int] | None = None
@@ -381,7 +380,7 @@ class TaskList:
         """Write one value to `count` elements that follow one another."""
         dtype = np.dtype(dtype)
         block = self.block([0, *run.scalar_words(value, dtype)], {0: dest})
-        return self._add(_Span(runner.native().fill[dtype.itemsize], block, count, dtype.itemsize), after)
+        return self._add(_Span(runner.FILL[dtype.itemsize], block, count, dtype.itemsize), after)
 
     def _add(
         self,
@@ -520,7 +519,6 @@ class _Laid:
         self.threads = settings.num_threads
         self.size = settings.thread_size
         self.slots = tasks.slots
-        self.native_run = runner.native().run
         self.kernels = list(tasks._kernels)
         self.words = np.array(tasks._words or [0], np.int64)
         self.scratch = np.empty(tasks._scratch + 64, np.uint8)
@@ -565,11 +563,7 @@ class _Laid:
                 raise ValueError(f"The list has {self.slots} slots, and {len(addresses)} addresses are given.")
             self.addresses = None  # should a fork find us half-way
             given = addresses
-        failed: int
-        if self.native_run is not None:
-            failed = self.native_run(self.address, times, given)
-        else:
-            failed = runner.by_python(self.calls, self.stages, self.tickets, self.patches, given, times)
+        failed: int = runner.run(self.address, times, given)
         self.addresses = addresses
         return failed
 

@@ -1,4 +1,4 @@
-"""Threads that run functions of Python: NumPy on blocks, and kernels where the threads in C are not there.
+"""Threads that run functions of Python: NumPy on blocks, and kernels that are not compiled yet.
 
 NumPy and kernels release the GIL, so ordinary threads do. The caller works too; the others wait to be woken up,
 and what they were asked for and did not come to is taken back. A forked child starts its own. When the
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mirabelle.backends.host import background
-from mirabelle.dispatch import native as pieces_in_c
+from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.settings import settings
 
 # What helpers are asked for, by callers that are in `run_all`. (Callers can be interrupted wherever they are in
@@ -34,31 +34,20 @@ _started = 0
 _over = False
 _lock = threading.Lock()
 
-# The threads in C (dispatch/csrc/tasks.c), which run task lists; None where there are none.
-_in_c: Any = pieces_in_c.module()
-if _in_c is not None and _in_c.task_functions() is None:
-    _in_c = None
-
-
-def native() -> bool:
-    """Is the code there that runs pieces of kernels without Python (see `tasks.Pieces`)?"""
-    return _in_c is not None
-
 
 def standing() -> int:
     """How many threads have just finished a task list and stand by for another."""
-    return 0 if _in_c is None else _in_c.helpers_standing()
+    return in_c.helpers_standing()  # type: ignore[no-any-return]
 
 
 def started() -> int:
     """How many threads there are, beside those of others."""
-    return _started + (0 if _in_c is None else _in_c.helpers_started())
+    return _started + in_c.helpers_started()  # type: ignore[no-any-return]
 
 
 def dismiss() -> None:
     """Let those who stand by sleep: something else is about to use the processors."""
-    if _in_c is not None:
-        _in_c.helpers_dismiss()
+    in_c.helpers_dismiss()
 
 
 def _work(number: int) -> None:

@@ -109,7 +109,7 @@ def _tell_of_blas() -> None:
 def _product(out: Any, matrices: bool, python: Any) -> Any:
     """Products in C of what is in memory and BLAS can read; Python is asked for all else."""
     _tell_of_blas()
-    return native.module().Product(np.matmul, out, PLAIN, matrices, python) if native.used() else python
+    return native.in_c.Product(np.matmul, out, PLAIN, matrices, python)
 
 
 def _pending(x: Any) -> bool:
@@ -260,15 +260,12 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
         return _in_c(named, results, array.dtype, general)
 
     verb.generated(generated, signature=(HostArray,))
-    if native.used():
-        verb.generated(generated_of_views, signature=(View,))
+    verb.generated(generated_of_views, signature=(View,))
 
 
 def _in_c(reduction: Any, results: list[Any], dtype: np.dtype, python: Any) -> Any:
     """What makes nodes of small trees and of views in C, and asks Python for all else."""
-    if not native.used():
-        return python
-    return native.module().Reducer(reduction, tuple(results), dtype, _of_sums, python)
+    return native.in_c.Reducer(reduction, tuple(results), dtype, _of_sums, python)
 
 
 for _verb, _ufunc in (

@@ -67,11 +67,11 @@ put_doubles(int kind, PyObject *value, const Part *target)
 {
     if (kind == PLAIN_NUMBER)
         return filled(target, value);
-    Array *memory = (Array *)memory_behind(kind, value);
+    PyArrayObject *memory = (PyArrayObject *)memory_behind(kind, value);
     PyObject *how = kind == VIEW ? SLOT(value, state.view_how) : Py_Ellipsis;
     Part source;
-    return memory != NULL && memory->descr == state.float64 && how != NULL &&
-           resolve_index(how, memory->nd, memory->dims, memory->strides, memory->data, &source) &&
+    return memory != NULL && DTYPE(memory) == state.float64 && how != NULL &&
+           resolve_index(how, memory, &source) &&
            copied(target, &source);
 }
 
@@ -89,10 +89,10 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     int ours = adopted(leaf);
     if (!IS_ARRAY(leaf->view) || (ours ? state.uncertain || Py_REFCNT(leaf) > 1 : leaf->root != Py_None))
         return 0;
-    Array *view = (Array *)leaf->view;
+    PyArrayObject *view = (PyArrayObject *)leaf->view;
     Part target;
-    if ((ours && view->base != NULL && PyObject_TypeCheck(view->base, state.array)) ||
-        !resolve_index(index, view->nd, view->dims, view->strides, view->data, &target))
+    if ((ours && PyArray_BASE(view) != NULL && PyArray_Check(PyArray_BASE(view))) ||
+        !resolve_index(index, view, &target))
         return 0;
     Py_ssize_t size = 1;
     for (int i = 0; i < target.nd; i++)
@@ -100,7 +100,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     if (size > 4 * state.few)
         return 0;
     int done = 0;
-    if (view->descr == state.float64 && view->flags & WRITEABLE && (!ours || Py_REFCNT(view) == 1))
+    if (DTYPE(view) == state.float64 && PyArray_ISWRITEABLE(view) && (!ours || Py_REFCNT(view) == 1))
         done = put_doubles(self->kind, value, &target);
     if (done) {
         leaf->writes++;
@@ -109,7 +109,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     }
     PyObject *memory = readable(self->kind, value);
     if (memory != NULL) {
-        int shown = IS_ARRAY(memory) && ((Array *)memory)->base == (PyObject *)view;
+        int shown = IS_ARRAY(memory) && PyArray_BASE((PyArrayObject *)memory) == (PyObject *)view;
         if ((!ours || Py_REFCNT(view) <= 1 + shown) && (PyObject *)view == leaf->view) {
             Py_INCREF(leaf);
             Py_INCREF(view);
@@ -135,9 +135,9 @@ of_itself(PyObject *x, PyObject *index, PyObject *value)
         !IS_ARRAY(((Leaf *)version)->view))
         return 0;
     /* (Entries that are equal need not be alike: True is 1.) */
-    Array *view = (Array *)((Leaf *)version)->view;
+    PyArrayObject *view = (PyArrayObject *)((Leaf *)version)->view;
     Part part;
-    if (!resolve_index(index, view->nd, view->dims, view->strides, view->data, &part))
+    if (!resolve_index(index, view, &part))
         return 0;
     PyObject *how = whole_index(index);
     int same = how == NULL ? -1 : PyObject_RichCompareBool(how, SLOT(value, state.view_how), Py_EQ);

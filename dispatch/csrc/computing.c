@@ -100,7 +100,7 @@ applied(PyObject *function, PyObject *operands, PyObject *shape, int depth, Quie
         /* (What was computed on the way is nobody else's.) */
         PyObject *a = PyTuple_GET_ITEM(operands, known);
         if (IS_NODE(a) && !has_value((Node *)a) && IS_ARRAY(values[known]) && Py_REFCNT(values[known]) == 1 &&
-            ((Array *)values[known])->base == NULL && ((Array *)values[known])->flags & WRITEABLE)
+            PyArray_BASE((PyArrayObject *)values[known]) == NULL && PyArray_ISWRITEABLE((PyArrayObject *)values[known]))
             mine |= 1 << known;
         known++;
     }
@@ -116,7 +116,7 @@ applied(PyObject *function, PyObject *operands, PyObject *shape, int depth, Quie
     while (known--)
         Py_DECREF(values[known]);
     /* (A copy, or a cast, may be of a larger shape than what it is of.) */
-    if (out != NULL && n == 1 && IS_ARRAY(out) && !is_shape(shape, ((Array *)out)->nd, ((Array *)out)->dims))
+    if (out != NULL && n == 1 && IS_ARRAY(out) && !has_shape((PyArrayObject *)out, shape))
         Py_CLEAR(out);
     return out;
 }
@@ -146,8 +146,8 @@ as_leaf(PyObject *value, PyObject *shape)
     Leaf *leaf = NULL;
     PyObject *array = IS_ARRAY(value) || PyTuple_GET_SIZE(shape) ? Py_NewRef(value)
                                                                  : PyObject_CallOneArg(state.asarray, value);
-    if (array != NULL && IS_ARRAY(array) && is_shape(shape, ((Array *)array)->nd, ((Array *)array)->dims))
-        leaf = new_leaf(array, shape, ((Array *)array)->descr);
+    if (array != NULL && IS_ARRAY(array) && has_shape((PyArrayObject *)array, shape))
+        leaf = new_leaf(array, shape, DTYPE((PyArrayObject *)array));
     Py_XDECREF(array);
     return leaf;
 }
@@ -299,28 +299,17 @@ memory_of(PyObject *x, int forced)
     return memory;
 }
 
-static Py_ssize_t
-itemsize_of(PyObject *dtype)
-{
-    if (dtype == state.float64)
-        return sizeof(double);
-    PyObject *size = PyObject_GetAttrString(dtype, "itemsize");
-    Py_ssize_t n = size == NULL ? 0 : PyLong_AsSsize_t(size);
-    Py_XDECREF(size);
-    return n;
-}
-
 /* Does BLAS read it as it lies? */
 static int
-lies_well(Array *a, Py_ssize_t size)
+lies_well(PyArrayObject *a, Py_ssize_t size)
 {
-    if (a->nd == 1)
-        return a->dims[0] > 0 && a->strides[0] > 0 && a->strides[0] % size == 0;
-    if (a->nd != 2 || a->dims[0] < 1 || a->dims[1] < 1)
+    if (PyArray_NDIM(a) == 1)
+        return PyArray_DIMS(a)[0] > 0 && PyArray_STRIDES(a)[0] > 0 && PyArray_STRIDES(a)[0] % size == 0;
+    if (PyArray_NDIM(a) != 2 || PyArray_DIMS(a)[0] < 1 || PyArray_DIMS(a)[1] < 1)
         return 0;
     for (int across = 0; across < 2; across++) {
-        Py_ssize_t step = a->strides[1 - across];
-        if (a->strides[across] == size && step >= a->dims[across] * size && step % size == 0)
+        Py_ssize_t step = PyArray_STRIDES(a)[1 - across];
+        if (PyArray_STRIDES(a)[across] == size && step >= PyArray_DIMS(a)[across] * size && step % size == 0)
             return 1;
     }
     return 0;
@@ -341,11 +330,11 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
         return NULL;
     }
     if (b != NULL) {
-        Array *x = (Array *)a, *y = (Array *)b;
-        Py_ssize_t itemsize = itemsize_of(x->descr);
-        if (itemsize > 0 && x->nd + y->nd > 2 && x->descr == y->descr && lies_well(x, itemsize) &&
-            lies_well(y, itemsize) && x->dims[x->nd - 1] == y->dims[0] &&
-            (x->nd + y->nd < 4 || x->dims[0] * y->dims[1] <= self->most)) {
+        PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
+        Py_ssize_t itemsize = PyArray_ITEMSIZE(x);
+        if (itemsize > 0 && PyArray_NDIM(x) + PyArray_NDIM(y) > 2 && DTYPE(x) == DTYPE(y) && lies_well(x, itemsize) &&
+            lies_well(y, itemsize) && PyArray_DIMS(x)[PyArray_NDIM(x) - 1] == PyArray_DIMS(y)[0] &&
+            (PyArray_NDIM(x) + PyArray_NDIM(y) < 4 || PyArray_DIMS(x)[0] * PyArray_DIMS(y)[1] <= self->most)) {
             PyObject *out = times_vector(x, y);
             if (out == NULL) {
                 PyObject *operands[] = {a, b}, *context = hush();
@@ -353,11 +342,11 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
                 speak(context);
             }
             if (out != NULL && IS_ARRAY(out)) {
-                Array *array = (Array *)out;
-                PyObject *shape = PyTuple_New(array->nd);
-                for (int i = 0; shape != NULL && i < array->nd; i++)
-                    PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(array->dims[i]));
-                Leaf *leaf = shape == NULL || PyErr_Occurred() ? NULL : new_leaf(out, shape, array->descr);
+                PyArrayObject *array = (PyArrayObject *)out;
+                PyObject *shape = PyTuple_New(PyArray_NDIM(array));
+                for (int i = 0; shape != NULL && i < PyArray_NDIM(array); i++)
+                    PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(PyArray_DIMS(array)[i]));
+                Leaf *leaf = shape == NULL || PyErr_Occurred() ? NULL : new_leaf(out, shape, DTYPE(array));
                 made = leaf == NULL ? NULL : self->result->tp_alloc(self->result, 0);
                 if (made != NULL)
                     SLOT(made, state.handle_node) = (PyObject *)leaf;

@@ -111,7 +111,7 @@ halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition,
     if (!IS_NODE(tree) || !IS_ARRAY(array) || !unobserved() || !unchanged())
         return PyErr_Occurred() ? -1 : 0;
     Node *node = (Node *)tree;
-    const Array *target = (Array *)array;
+    const PyArrayObject *target = (PyArrayObject *)array;
     if (node->args == NULL || node->args == Py_None)
         return 0;
     PyObject *list = known_by(known, tree, 5);
@@ -122,8 +122,9 @@ halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition,
         if (Py_TYPE(h) != halo_type || h->busy || h->comm != comm || h->partition != partition)
             continue;
         Statement *s = h->pattern;
-        if (s->nd != target->nd || s->dtype != target->descr || !same_numbers(s->nd, s->dims, target->dims) ||
-            !same_numbers(s->nd, s->strides, target->strides) || !matches(&m, s, NULL, NULL, tree))
+        if (s->nd != PyArray_NDIM(target) || s->dtype != DTYPE(target) ||
+            !same_numbers(s->nd, s->dims, PyArray_DIMS(target)) ||
+            !same_numbers(s->nd, s->strides, PyArray_STRIDES(target)) || !matches(&m, s, NULL, NULL, tree))
             continue;
         hold(&m);
         Py_INCREF(h);
@@ -131,7 +132,7 @@ halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition,
         Py_INCREF(array);
         /* (What went wrong on the way may have left messages behind: then it is used no more.) */
         h->busy = 1;
-        done = run(h, &m, target->data) < 0 ? -1 : 1;
+        done = run(h, &m, PyArray_BYTES(target)) < 0 ? -1 : 1;
         h->busy = done < 0;
         let_go(&m);
         Py_DECREF(array);

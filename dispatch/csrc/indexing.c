@@ -9,7 +9,7 @@ plain(PyObject *bound)
     return bound == Py_None || PyLong_CheckExact(bound);
 }
 
-/* One entry of an index, along what is left of the dimensions: as `resolve_index`. */
+/* One entry of an index, along what is left of the dimensions: as `resolve_part`. */
 static int
 resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, Part *part)
 {
@@ -52,7 +52,7 @@ resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_
 }
 
 int
-resolve_index(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, char *data, Part *part)
+resolve_part(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, char *data, Part *part)
 {
     PyObject *single = index;
     PyObject **entries = &single;
@@ -154,17 +154,15 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
         shape = ((Node *)node)->shape;
     if (memory != NULL && !IS_ARRAY(memory)) /* (of other processes, too) */
         shape = ((Leaf *)node)->shape;
-    if (memory != NULL && IS_ARRAY(memory)) {
-        Array *a = (Array *)memory;
-        known = resolve_index(args[1], a->nd, a->dims, a->strides, a->data, &part);
-    }
+    if (memory != NULL && IS_ARRAY(memory))
+        known = resolve_index(args[1], (PyArrayObject *)memory, &part);
     else if (shape != NULL && PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) <= DIMENSIONS) {
         int nd = (int)PyTuple_GET_SIZE(shape);
         for (int i = 0; i < nd; i++) {
             dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
             no_strides[i] = 0;
         }
-        known = resolve_index(args[1], nd, dims, no_strides, NULL, &part);
+        known = resolve_part(args[1], nd, dims, no_strides, NULL, &part);
     }
     if (!known || part.nd == 0)
         return PyObject_Vectorcall(self->python, args, flags, NULL);

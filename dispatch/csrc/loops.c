@@ -139,17 +139,14 @@ as_double(PyObject *x, double *value)
     return !overflow && n >= -(1LL << 53) && n <= 1LL << 53;
 }
 
-/* New memory of a shape: NULL, without an error, where there is none. */
-static Array *
-fresh(PyObject *shape, PyObject *dtype)
+/* New memory: NULL, without an error, where there is none. */
+static PyArrayObject *
+fresh(int nd, const npy_intp *dims, int type)
 {
-    PyObject *of[] = {shape, dtype}, *array = PyObject_Vectorcall(state.fresh, of, 2, NULL);
-    if (array == NULL || !IS_ARRAY(array)) {
-        Py_XDECREF(array);
+    PyObject *array = PyArray_EMPTY(nd, dims, type, 0);
+    if (array == NULL)
         PyErr_Clear();
-        return NULL;
-    }
-    return (Array *)array;
+    return (PyArrayObject *)array;
 }
 
 PyObject *
@@ -167,36 +164,35 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
     int steps[2] = {0, 0};
     from[1] = &numbers[1];
     Py_ssize_t size = -1;
-    Array *out = NULL; /* borrowed, until all operands are known to fit */
+    PyArrayObject *out = NULL, *whole = NULL; /* borrowed, until all operands are known to fit */
     for (int i = 0; i < n; i++) {
-        Array *a = (Array *)values[i];
+        PyArrayObject *a = (PyArrayObject *)values[i];
         from[i] = &numbers[i];
         if (!IS_ARRAY(a)) {
             if (!as_double(values[i], &numbers[i]))
                 return NULL;
             continue;
         }
-        if (a->descr != state.float64 || (a->flags & (C_ORDER | IS_ALIGNED)) != (C_ORDER | IS_ALIGNED) ||
-            !is_shape(shape, a->nd, a->dims))
+        if (DTYPE(a) != state.float64 || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) ||
+            !has_shape(a, shape))
             return NULL;
-        size = 1;
-        for (int d = 0; d < a->nd; d++)
-            size *= a->dims[d];
+        whole = a;
+        size = elements(a);
         if (size > FEW_DOUBLES)
             return NULL;
         steps[i] = 1;
-        from[i] = (const double *)a->data;
+        from[i] = (const double *)PyArray_BYTES(a);
         if (out == NULL && mine & 1 << i)
             out = a;
     }
     if (size < 1 || PyTuple_GET_SIZE(shape) == 0)
         return NULL;
-    if (op >= LESS)
-        out = fresh(shape, state.boolean);
+    if (op >= LESS || out == NULL)
+        out = fresh(PyArray_NDIM(whole), PyArray_DIMS(whole), op >= LESS ? NPY_BOOL : NPY_DOUBLE);
     else
-        out = out == NULL ? fresh(shape, state.float64) : (Array *)Py_NewRef(out);
+        Py_INCREF(out);
     if (out != NULL)
-        operate(op, out->data, from[0], steps[0], from[1], steps[1], size);
+        operate(op, PyArray_BYTES(out), from[0], steps[0], from[1], steps[1], size);
     return (PyObject *)out;
 }
 
@@ -267,33 +263,26 @@ typedef void (*Gemv)(int order, int transposed, int64_t rows, int64_t columns, d
 enum { BY_ROWS = 101, BY_COLUMNS = 102, AS_IT_IS = 111, TRANSPOSED = 112 };
 
 PyObject *
-times_vector(Array *a, Array *b)
+times_vector(PyArrayObject *a, PyArrayObject *b)
 {
-    Array *matrix = a->nd == 2 ? a : b, *x = a->nd == 2 ? b : a;
-    if (state.gemv == NULL || matrix->nd != 2 || x->nd != 1 || a->descr != state.float64 ||
-        b->descr != state.float64)
+    PyArrayObject *matrix = PyArray_NDIM(a) == 2 ? a : b, *x = PyArray_NDIM(a) == 2 ? b : a;
+    if (state.gemv == NULL || PyArray_NDIM(matrix) != 2 || PyArray_NDIM(x) != 1 || DTYPE(a) != state.float64 ||
+        DTYPE(b) != state.float64)
         return NULL;
-    int across = matrix->strides[1] != sizeof(double);
-    Py_ssize_t rows = matrix->dims[0], columns = matrix->dims[1], step = matrix->strides[across];
-    Py_ssize_t length = matrix == a ? rows : columns;
+    int across = PyArray_STRIDES(matrix)[1] != sizeof(double);
+    Py_ssize_t rows = PyArray_DIMS(matrix)[0], columns = PyArray_DIMS(matrix)[1];
+    Py_ssize_t step = PyArray_STRIDES(matrix)[across];
+    npy_intp length = matrix == a ? rows : columns;
     if (rows < 2 || columns < 2)
         return NULL;
-    PyObject *shape = PyTuple_New(1), *n = PyLong_FromSsize_t(length);
-    if (shape == NULL || n == NULL) {
-        Py_XDECREF(shape);
-        Py_XDECREF(n);
-        PyErr_Clear();
-        return NULL;
-    }
-    PyTuple_SET_ITEM(shape, 0, n);
-    Array *out = fresh(shape, state.float64);
-    Py_DECREF(shape);
+    PyArrayObject *out = fresh(1, &length, NPY_DOUBLE);
     if (out == NULL)
         return NULL;
     PyThreadState *others = rows * columns < LONG ? NULL : PyEval_SaveThread();
     ((Gemv)state.gemv)(across ? BY_COLUMNS : BY_ROWS, matrix == a ? AS_IT_IS : TRANSPOSED, rows, columns, 1.0,
-                       (const double *)matrix->data, step / (Py_ssize_t)sizeof(double), (const double *)x->data,
-                       x->strides[0] / (Py_ssize_t)sizeof(double), 0.0, (double *)out->data, 1);
+                       (const double *)PyArray_BYTES(matrix), step / (Py_ssize_t)sizeof(double),
+                       (const double *)PyArray_BYTES(x),
+                       PyArray_STRIDES(x)[0] / (Py_ssize_t)sizeof(double), 0.0, (double *)PyArray_BYTES(out), 1);
     if (others != NULL)
         PyEval_RestoreThread(others);
     return (PyObject *)out;

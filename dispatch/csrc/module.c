@@ -1,5 +1,6 @@
 /* The module: its types, and what mirabelle's modules tell it of themselves. */
 
+#define IMPORTS_NUMPY
 #include "native.h"
 
 State state;
@@ -34,7 +35,6 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"leaf", (PyObject **)&state.leaf},
         {"node", (PyObject **)&state.node},
         {"reduced", (PyObject **)&state.reduced},
-        {"array", (PyObject **)&state.array},
         {"dense", (PyObject **)&state.dense},
         {"wrapper", (PyObject **)&state.wrapper},
         {"view", (PyObject **)&state.view},
@@ -49,9 +49,6 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"broadcast_shapes", &state.broadcast_shapes},
         {"scalar_words", &state.scalar_words},
         {"empty", &state.empty},
-        {"float64", &state.float64},
-        {"boolean", &state.boolean},
-        {"fresh", &state.fresh},
         {"operations", &state.operations},
         {"unchanged", &state.unchanged},
         {"counters", &state.counters},
@@ -126,29 +123,6 @@ limits(PyObject *module, PyObject *args)
                           &state.brief))
         return NULL;
     Py_RETURN_NONE;
-}
-
-/* described(array): (address, shape, strides, base, dtype, flags), as they are found here. */
-static PyObject *
-described(PyObject *module, PyObject *x)
-{
-    if (!IS_ARRAY(x)) {
-        PyErr_SetString(PyExc_TypeError, "An array of NumPy is expected.");
-        return NULL;
-    }
-    Array *a = (Array *)x;
-    PyObject *shape = PyTuple_New(a->nd), *strides = PyTuple_New(a->nd);
-    if (shape == NULL || strides == NULL) {
-        Py_XDECREF(shape);
-        Py_XDECREF(strides);
-        return NULL;
-    }
-    for (int i = 0; i < a->nd; i++) {
-        PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(a->dims[i]));
-        PyTuple_SET_ITEM(strides, i, PyLong_FromSsize_t(a->strides[i]));
-    }
-    return Py_BuildValue("(KNNOOi)", (unsigned long long)(uintptr_t)a->data, shape, strides,
-                         a->base == NULL ? Py_None : a->base, a->descr, a->flags);
 }
 
 static PyObject *
@@ -241,7 +215,6 @@ static PyMethodDef methods[] = {
     {"forget", forget, METH_NOARGS, "What dispatch said so far holds no longer."},
     {"distrust", distrust, METH_NOARGS, "All memory counts as shared."},
     {"limits", limits, METH_VARARGS, "What trees are looked at as they are made; what writes are small."},
-    {"described", described, METH_O, "What is found in an array of NumPy."},
     {"shown_part", shown, METH_O, "The leaf of what wrappers show of a dense array."},
     {"again", (PyCFunction)(void (*)(void))known_again, METH_FASTCALL, "Do a statement that was met before."},
     {"evaluated_again", (PyCFunction)(void (*)(void))known_value, METH_FASTCALL,
@@ -288,9 +261,12 @@ PyInit__native(void)
     static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
                                        "Getter", "Setter", "Overrides", "Reduced",   "Reducer",
                                        "Product", "Halo"};
+    import_array(); /* (an error where this was built for another NumPy) */
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
         return NULL;
+    state.float64 = (PyObject *)PyArray_DescrFromType(NPY_DOUBLE);
+    state.boolean = (PyObject *)PyArray_DescrFromType(NPY_BOOL);
     state.generation = 1;
     state.active = PyUnicode_InternFromString("active");
     state.show = PyUnicode_InternFromString("_show");
@@ -319,7 +295,7 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 11) < 0 || begin_tasks() != 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 12) < 0 || begin_tasks() != 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -1,7 +1,6 @@
 /* What dispatch/native.py explains: the few pieces of mirabelle that every statement passes through, in C.
 
-   Each has a twin in Python, which says what it does and is used where this was not built. What is not the
-   common case is handed to the twin. */
+   What is not the common case is handed to Python. */
 
 #ifndef MIRABELLE_NATIVE_H
 #define MIRABELLE_NATIVE_H
@@ -11,20 +10,17 @@
 #include <stdint.h>
 #include <structmember.h>
 
+/* NumPy's arrays, as its headers declare them: the oldest NumPy that pyproject.toml asks for. */
+#define NPY_NO_DEPRECATED_API NPY_2_1_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_1_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL mirabelle_numpy
+#ifndef IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
 /* As many dimensions as NumPy has. */
 #define DIMENSIONS 64
-
-/* NumPy's arrays, as numpy/ndarraytypes.h declares them since its first version; checked by native.py. */
-typedef struct {
-    PyObject_HEAD
-    char *data;
-    int nd;
-    Py_ssize_t *dims;
-    Py_ssize_t *strides;
-    PyObject *base;
-    PyObject *descr;
-    int flags;
-} Array;
 
 typedef struct Leaf Leaf;
 struct Leaf {
@@ -54,8 +50,8 @@ typedef struct {
 
 /* What mirabelle's modules said of themselves. */
 typedef struct {
-    /* The classes made of Leaf and Node, NumPy's, and those of dense arrays, wrappers and views. */
-    PyTypeObject *leaf, *node, *reduced, *array, *dense, *wrapper, *view, *divided;
+    /* The classes made of Leaf and Node, and those of dense arrays, wrappers and views. */
+    PyTypeObject *leaf, *node, *reduced, *dense, *wrapper, *view, *divided;
     /* Where handles keep their version; views their parent, index and shape. */
     Py_ssize_t handle_node, view_parent, view_how, view_shape;
     /* Of views of distributed memory: of which buffer, all of it?, and which part; what a buffer is of. */
@@ -72,9 +68,8 @@ typedef struct {
     PyObject *axis, *dtype, *keepdims, *direct, *reduce;
     /* What kernels return through; the BLAS of NumPy's that multiplies a matrix of doubles by a vector, or NULL. */
     void *nowhere, *gemv;
-    /* NumPy's dtypes of doubles and of truth values, its functions that make an array and that are the operations of
-       loops.c. */
-    PyObject *float64, *boolean, *fresh, *operations;
+    /* NumPy's dtypes of doubles and of truth values, and its functions that are the operations of loops.c. */
+    PyObject *float64, *boolean, *operations;
     /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
     uint64_t generation;
     /* Do reference counts not say who holds a version? */
@@ -103,11 +98,11 @@ left_to_python(void)
 
 /* How many elements an array has. */
 static inline Py_ssize_t
-elements(const Array *a)
+elements(const PyArrayObject *a)
 {
     Py_ssize_t n = 1;
-    for (int d = 0; d < a->nd; d++)
-        n *= a->dims[d];
+    for (int d = 0; d < PyArray_NDIM(a); d++)
+        n *= PyArray_DIMS(a)[d];
     return n;
 }
 
@@ -115,13 +110,8 @@ elements(const Array *a)
 #define IS_LEAF(x) (Py_TYPE(x) == state.leaf)
 #define IS_NODE(x) (Py_TYPE(x) == state.node)
 #define IS_REDUCED(x) (Py_TYPE(x) == state.reduced)
-#define IS_ARRAY(x) (Py_TYPE(x) == state.array)
-
-/* Flags of arrays, as NumPy has them. */
-#define C_ORDER 0x0001
-#define OWNED 0x0004
-#define IS_ALIGNED 0x0100
-#define WRITEABLE 0x0400
+#define IS_ARRAY(x) PyArray_CheckExact(x)
+#define DTYPE(a) ((PyObject *)PyArray_DESCR(a))
 
 /* nodes.c */
 Leaf *new_leaf(PyObject *view, PyObject *shape, PyObject *dtype);
@@ -149,8 +139,13 @@ typedef struct {
 } Part;
 
 /* The part of an array that an index of integers, slices, None and ... shows: 1, or 0 where Python is to say. */
-int resolve_index(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, char *data,
-                  Part *part);
+int resolve_part(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, char *data, Part *part);
+static inline int
+resolve_index(PyObject *index, PyArrayObject *a, Part *part)
+{
+    return resolve_part(index, PyArray_NDIM(a), PyArray_DIMS(a), PyArray_STRIDES(a), PyArray_BYTES(a), part);
+}
+
 /* The number of elements of a shape. */
 double shape_size(PyObject *shape);
 /* What an operation on arrays makes; one that nothing else holds has so many `references`. */
@@ -160,6 +155,11 @@ int recorded(void);
 /* The index as a tuple with an ellipsis. */
 PyObject *whole_index(PyObject *index);
 int is_shape(PyObject *shape, int nd, const Py_ssize_t *dims);
+static inline int
+has_shape(PyArrayObject *a, PyObject *shape)
+{
+    return is_shape(shape, PyArray_NDIM(a), PyArray_DIMS(a));
+}
 /* Give a node its value (a reference to it), and let go of what it was computed from. */
 void settle(Node *node, Leaf *value);
 /* The value of a small tree, by NumPy's functions: NULL where Python is to say (with an error only if somebody
@@ -190,7 +190,7 @@ PyObject *operated(PyObject *function, PyObject *const *values, int n, PyObject 
 int copied(const Part *to, const Part *from);
 int filled(const Part *to, PyObject *number);
 /* The product of a matrix and a vector that BLAS can read: a new reference; NULL, without an error, if NumPy is asked. */
-PyObject *times_vector(Array *a, Array *b);
+PyObject *times_vector(PyArrayObject *a, PyArrayObject *b);
 
 /* halos.c: write a tree of distributed arrays that was met before to what this process holds of its result: 1 done, 0
    not met, -1 an error. */

@@ -534,9 +534,9 @@ adopted(Leaf *leaf)
 {
     if (leaf->foreign != Py_True)
         return 1;
-    Array *view = (Array *)leaf->view;
-    if (leaf->root != Py_None || view == NULL || !IS_ARRAY(view) || Py_REFCNT(view) > 1 || view->base != NULL ||
-        (view->flags & (OWNED | WRITEABLE)) != (OWNED | WRITEABLE))
+    PyArrayObject *view = (PyArrayObject *)leaf->view;
+    if (leaf->root != Py_None || view == NULL || !IS_ARRAY(view) || Py_REFCNT(view) > 1 || PyArray_BASE(view) != NULL ||
+        (PyArray_FLAGS(view) & (NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE)) != (NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE))
         return 0;
     Py_ssize_t names = Py_TYPE(view)->tp_weaklistoffset;
     if (names <= 0 || SLOT(view, names) != NULL)

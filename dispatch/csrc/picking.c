@@ -17,35 +17,25 @@ typedef struct {
     Py_ssize_t count, size;
 } Masked;
 
-static Py_ssize_t
-itemsize(const Array *a)
-{
-    PyObject *size = PyObject_GetAttrString(a->descr, "itemsize");
-    Py_ssize_t n = size == NULL ? -1 : PyLong_AsSsize_t(size);
-    Py_XDECREF(size);
-    return n;
-}
-
-/* 1; 0 if array and mask do not lie as is needed here, or the shape of the mask is another; -1 an error. */
+/* 1; 0 if array and mask do not lie as is needed here, or the shape of the mask is another. */
 static int
 masked(PyObject *x, PyObject *y, Masked *found)
 {
     if (!IS_ARRAY(x) || !IS_ARRAY(y))
         return 0;
-    const Array *a = (Array *)x, *mask = (Array *)y;
-    if (!(a->flags & mask->flags & C_ORDER) || mask->nd > a->nd || mask->nd < 1 || itemsize(mask) != 1)
-        return PyErr_Occurred() ? -1 : 0;
-    for (int d = 0; d < mask->nd; d++)
-        if (a->dims[d] != mask->dims[d])
+    const PyArrayObject *a = (PyArrayObject *)x, *mask = (PyArrayObject *)y;
+    if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_IS_C_CONTIGUOUS(mask) || PyArray_NDIM(mask) > PyArray_NDIM(a) ||
+        PyArray_NDIM(mask) < 1 || PyArray_ITEMSIZE(mask) != 1)
+        return 0;
+    for (int d = 0; d < PyArray_NDIM(mask); d++)
+        if (PyArray_DIMS(a)[d] != PyArray_DIMS(mask)[d])
             return 0;
-    found->size = itemsize(a);
-    if (found->size < 0)
-        return -1;
-    for (int d = mask->nd; d < a->nd; d++)
-        found->size *= a->dims[d];
-    found->mask = (unsigned char *)mask->data;
+    found->size = PyArray_ITEMSIZE(a);
+    for (int d = PyArray_NDIM(mask); d < PyArray_NDIM(a); d++)
+        found->size *= PyArray_DIMS(a)[d];
+    found->mask = (unsigned char *)PyArray_BYTES(mask);
     found->count = elements(mask);
-    found->data = a->data;
+    found->data = PyArray_BYTES(a);
     return 1;
 }
 
@@ -239,9 +229,8 @@ mask_count(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     Masked m;
     Py_ssize_t start, stop;
-    if (n != 3 || masked(args[0], args[0], &m) != 1) {
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_TypeError, "mask_count(mask, start, stop)");
+    if (n != 3 || !masked(args[0], args[0], &m)) {
+        PyErr_SetString(PyExc_TypeError, "mask_count(mask, start, stop)");
         return NULL;
     }
     if (!within(&m, args[1], args[2], &start, &stop))
@@ -257,21 +246,21 @@ mask_pick(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     Masked m;
     Py_ssize_t start, stop, first, last;
-    if (n != 7 || masked(args[0], args[1], &m) != 1 || !IS_ARRAY(args[2])) {
+    if (n != 7 || !masked(args[0], args[1], &m) || !IS_ARRAY(args[2])) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "mask_pick(array, mask, values, start, stop, first, last)");
         return NULL;
     }
-    Array *out = (Array *)args[2];
-    Masked whole = {NULL, out->data, m.size ? elements(out) * itemsize(out) / m.size : 0, m.size};
+    PyArrayObject *out = (PyArrayObject *)args[2];
+    Masked whole = {NULL, PyArray_BYTES(out), m.size ? elements(out) * PyArray_ITEMSIZE(out) / m.size : 0, m.size};
     if (!within(&m, args[3], args[4], &start, &stop) || !within(&whole, args[5], args[6], &first, &last))
         return NULL;
-    if (!(out->flags & C_ORDER) || out->descr != ((Array *)args[0])->descr) {
+    if (!PyArray_IS_C_CONTIGUOUS(out) || DTYPE(out) != DTYPE((PyArrayObject *)args[0])) {
         PyErr_SetString(PyExc_ValueError, "The values lie elsewhere.");
         return NULL;
     }
     PyThreadState *left = leave((last - first) * m.size);
-    pick(&m, start, stop, out->data + first * m.size, last - first);
+    pick(&m, start, stop, PyArray_BYTES(out) + first * m.size, last - first);
     come_back(left);
     Py_RETURN_NONE;
 }
@@ -284,21 +273,20 @@ mask_picked(PyObject *module, PyObject *const *args, Py_ssize_t n)
         PyErr_SetString(PyExc_TypeError, "mask_picked(array, mask)");
         return NULL;
     }
-    int fits = masked(args[0], args[1], &m);
-    if (fits < 1)
-        return fits < 0 ? NULL : Py_NewRef(Py_None);
-    const Array *a = (Array *)args[0];
-    int nd = ((Array *)args[1])->nd;
+    if (!masked(args[0], args[1], &m))
+        Py_RETURN_NONE;
+    const PyArrayObject *a = (PyArrayObject *)args[0];
+    int nd = PyArray_NDIM((PyArrayObject *)args[1]);
     PyThreadState *left = leave(m.count);
     Py_ssize_t count = count_true(m.mask, m.count);
     come_back(left);
-    PyObject *shape = PyTuple_New(a->nd - nd + 1);
+    PyObject *shape = PyTuple_New(PyArray_NDIM(a) - nd + 1);
     if (shape == NULL)
         return NULL;
     PyTuple_SET_ITEM(shape, 0, PyLong_FromSsize_t(count));
-    for (int d = nd; d < a->nd; d++)
-        PyTuple_SET_ITEM(shape, d - nd + 1, PyLong_FromSsize_t(a->dims[d]));
-    PyObject *out = PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(state.empty, shape, a->descr, NULL);
+    for (int d = nd; d < PyArray_NDIM(a); d++)
+        PyTuple_SET_ITEM(shape, d - nd + 1, PyLong_FromSsize_t(PyArray_DIMS(a)[d]));
+    PyObject *out = PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(state.empty, shape, DTYPE(a), NULL);
     Py_DECREF(shape);
     if (out != NULL && !IS_ARRAY(out)) {
         Py_CLEAR(out);
@@ -307,17 +295,17 @@ mask_picked(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (out == NULL)
         return NULL;
     left = leave(count * m.size);
-    pick(&m, 0, m.count, ((Array *)out)->data, count);
+    pick(&m, 0, m.count, PyArray_BYTES((PyArrayObject *)out), count);
     come_back(left);
     return out;
 }
 
 /* Do the bytes of an array and those of values not meet? */
 static int
-apart(const Masked *m, const Array *values)
+apart(const Masked *m, const PyArrayObject *values)
 {
-    Py_ssize_t bytes = elements(values) * itemsize(values);
-    return values->data + bytes <= m->data || m->data + m->count * m->size <= values->data;
+    Py_ssize_t bytes = elements(values) * PyArray_ITEMSIZE(values);
+    return PyArray_BYTES(values) + bytes <= m->data || m->data + m->count * m->size <= PyArray_BYTES(values);
 }
 
 PyObject *
@@ -328,28 +316,29 @@ mask_put(PyObject *module, PyObject *const *args, Py_ssize_t n)
         PyErr_SetString(PyExc_TypeError, "mask_put(array, mask, values)");
         return NULL;
     }
-    int fits = masked(args[0], args[1], &m);
-    if (fits < 1 || !IS_ARRAY(args[2]))
-        return fits < 0 ? NULL : Py_NewRef(Py_False);
-    const Array *a = (Array *)args[0], *mask = (Array *)args[1], *values = (Array *)args[2];
-    Masked over = {NULL, mask->data, m.count, 1};
-    if (values->descr != a->descr || !(values->flags & C_ORDER) || !(a->flags & WRITEABLE) ||
-        !apart(&m, values) || !apart(&over, a) || (values->nd && values->nd != a->nd - mask->nd + 1))
+    if (!masked(args[0], args[1], &m) || !IS_ARRAY(args[2]))
         Py_RETURN_FALSE;
-    if (values->nd == 0 && a->nd > mask->nd) /* (one element of many) */
+    const PyArrayObject *a = (PyArrayObject *)args[0], *mask = (PyArrayObject *)args[1];
+    const PyArrayObject *values = (PyArrayObject *)args[2];
+    Masked over = {NULL, PyArray_BYTES(mask), m.count, 1};
+    if (DTYPE(values) != DTYPE(a) || !PyArray_IS_C_CONTIGUOUS(values) || !PyArray_ISWRITEABLE(a) ||
+        !apart(&m, values) || !apart(&over, a) ||
+        (PyArray_NDIM(values) && PyArray_NDIM(values) != PyArray_NDIM(a) - PyArray_NDIM(mask) + 1))
         Py_RETURN_FALSE;
-    for (int d = mask->nd; d < a->nd; d++)
-        if (values->dims[d - mask->nd + 1] != a->dims[d])
+    if (PyArray_NDIM(values) == 0 && PyArray_NDIM(a) > PyArray_NDIM(mask)) /* (one element of many) */
+        Py_RETURN_FALSE;
+    for (int d = PyArray_NDIM(mask); d < PyArray_NDIM(a); d++)
+        if (PyArray_DIMS(values)[d - PyArray_NDIM(mask) + 1] != PyArray_DIMS(a)[d])
             Py_RETURN_FALSE;
     PyThreadState *left = leave(m.count);
-    int meets = values->nd == 0;
+    int meets = PyArray_NDIM(values) == 0;
     if (meets)
-        fill(&m, values->data);
+        fill(&m, PyArray_BYTES(values));
     else {
         Py_ssize_t count = count_true(m.mask, m.count);
-        meets = values->dims[0] == count;
+        meets = PyArray_DIMS(values)[0] == count;
         if (meets)
-            put(&m, values->data, count);
+            put(&m, PyArray_BYTES(values), count);
     }
     come_back(left);
     return PyBool_FromLong(meets); /* (who is to say what is wrong with others knows) */

@@ -161,14 +161,12 @@ typedef struct {
 static int
 lines_of(PyObject *x, PyObject *kind, Lines *found)
 {
-    if (!IS_ARRAY(x) || !(((Array *)x)->flags & C_ORDER) || ((Array *)x)->nd < 1) {
+    if (!IS_ARRAY(x) || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)x) || PyArray_NDIM((PyArrayObject *)x) < 1) {
         PyErr_SetString(PyExc_TypeError, "An array of NumPy without gaps is expected.");
         return 0;
     }
-    const Array *a = (Array *)x;
-    PyObject *size = PyObject_GetAttrString(a->descr, "itemsize");
-    found->size = size == NULL ? -1 : PyLong_AsLong(size);
-    Py_XDECREF(size);
+    const PyArrayObject *a = (PyArrayObject *)x;
+    found->size = PyArray_ITEMSIZE(a);
     found->kind = PyLong_AsLong(kind);
     if (PyErr_Occurred())
         return 0;
@@ -177,8 +175,8 @@ lines_of(PyObject *x, PyObject *kind, Lines *found)
         PyErr_SetString(PyExc_ValueError, "Elements of this kind are not sorted here.");
         return 0;
     }
-    found->data = a->data;
-    found->length = a->dims[a->nd - 1];
+    found->data = PyArray_BYTES(a);
+    found->length = PyArray_DIMS(a)[PyArray_NDIM(a) - 1];
     found->lines = found->length ? elements(a) / found->length : 0;
     return 1;
 }
@@ -187,12 +185,12 @@ lines_of(PyObject *x, PyObject *kind, Lines *found)
 static void *
 room(PyObject *x, Py_ssize_t numbers)
 {
-    const Array *a = (Array *)x;
-    if (!IS_ARRAY(x) || !(a->flags & C_ORDER) || !(a->flags & WRITEABLE) || elements(a) != numbers) {
+    const PyArrayObject *a = (PyArrayObject *)x;
+    if (!IS_ARRAY(x) || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISWRITEABLE(a) || elements(a) != numbers) {
         PyErr_SetString(PyExc_TypeError, "Memory for the result is expected.");
         return NULL;
     }
-    return a->data;
+    return PyArray_BYTES(a);
 }
 
 static int
@@ -276,9 +274,9 @@ argsort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n)
         PyErr_SetString(PyExc_TypeError, "argsort_merged(records, out, start, middle, end, first, last)");
         return NULL;
     }
-    Py_ssize_t all = elements((Array *)args[0]);
+    Py_ssize_t all = elements((PyArrayObject *)args[0]);
     const Record *records = room(args[0], all);
-    Py_ssize_t each = elements((Array *)args[1]) == all ? 2 : 1;
+    Py_ssize_t each = elements((PyArrayObject *)args[1]) == all ? 2 : 1;
     all /= 2;
     int64_t *out = room(args[1], each * all);
     if (records == NULL || out == NULL || !numbers(args + 2, 3, runs, all) ||

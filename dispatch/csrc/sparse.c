@@ -17,22 +17,18 @@ typedef struct {
 static int
 vector(PyObject *x, Vector *found, int written, int index)
 {
-    const Array *a = (Array *)x;
-    if (!IS_ARRAY(x) || a->nd != 1 || !(a->flags & C_ORDER) || (written && !(a->flags & WRITEABLE))) {
+    const PyArrayObject *a = (PyArrayObject *)x;
+    if (!IS_ARRAY(x) || PyArray_NDIM(a) != 1 || !PyArray_IS_C_CONTIGUOUS(a) || (written && !PyArray_ISWRITEABLE(a))) {
         PyErr_SetString(PyExc_TypeError, "A vector of NumPy without gaps is expected.");
         return 0;
     }
-    PyObject *size = PyObject_GetAttrString(a->descr, "itemsize");
-    found->size = size == NULL ? -1 : (int)PyLong_AsLong(size);
-    Py_XDECREF(size);
-    if (PyErr_Occurred())
-        return 0;
+    found->size = (int)PyArray_ITEMSIZE(a);
     if (found->size > 16 || (index && found->size != 4 && found->size != 8)) {
         PyErr_SetString(PyExc_TypeError, "Elements of this size are not looked at here.");
         return 0;
     }
-    found->data = a->data;
-    found->count = a->dims[0];
+    found->data = PyArray_BYTES(a);
+    found->count = PyArray_DIMS(a)[0];
     return 1;
 }
 

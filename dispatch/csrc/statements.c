@@ -39,21 +39,22 @@ match_leaf(Match *m, const Item *item, int at, PyObject *x)
     Leaf *leaf = (Leaf *)x;
     if (!IS_LEAF(x) || leaf == m->leaf || !IS_ARRAY(leaf->view))
         return 0;
-    Array *view = (Array *)leaf->view;
-    if (view->descr != item->what || view->nd != item->nd || !same_numbers(item->nd, view->dims, item->dims) ||
-        !same_numbers(item->nd, view->strides, item->strides))
+    PyArrayObject *view = (PyArrayObject *)leaf->view;
+    if (DTYPE(view) != item->what || PyArray_NDIM(view) != item->nd ||
+        !same_numbers(item->nd, PyArray_DIMS(view), item->dims) ||
+        !same_numbers(item->nd, PyArray_STRIDES(view), item->strides))
         return 0;
     if (item->kind == OWN) {
-        if (leaf->root != (PyObject *)m->leaf || view->data - m->target != item->offset || !alone)
+        if (leaf->root != (PyObject *)m->leaf || PyArray_BYTES(view) - m->target != item->offset || !alone)
             return 0;
         m->own++;
     }
     else if (m->leaf != NULL && leaf->root == (PyObject *)m->leaf)
         return 0;
     /* What were the same elements must be so again. */
-    if (item->same >= 0 && m->addresses[item->same] != view->data)
+    if (item->same >= 0 && m->addresses[item->same] != PyArray_BYTES(view))
         return 0;
-    m->addresses[at] = view->data;
+    m->addresses[at] = PyArray_BYTES(view);
     return 1;
 }
 
@@ -88,16 +89,17 @@ match_divided(Match *m, const Item *item, int at, PyObject *x)
     PyObject *local = SLOT(buffer, state.buffer_local);
     if (shown != item->what || local == NULL || !IS_ARRAY(local))
         return 0;
-    Array *a = (Array *)local;
-    if (a->nd != item->nd || !same_numbers(item->nd, a->dims, item->dims) ||
-        !same_numbers(item->nd, a->strides, item->strides) || (item->same >= 0 && m->addresses[item->same] != a->data))
+    PyArrayObject *a = (PyArrayObject *)local;
+    if (PyArray_NDIM(a) != item->nd || !same_numbers(item->nd, PyArray_DIMS(a), item->dims) ||
+        !same_numbers(item->nd, PyArray_STRIDES(a), item->strides) ||
+        (item->same >= 0 && m->addresses[item->same] != PyArray_BYTES(a)))
         return 0;
     /* What was sent by itself must be so again: what is one operand now is sent once. */
     for (int i = 0; item->same < 0 && i < at; i++)
         if (m->statement->items[i].kind == DIVIDED && m->statement->items[i].what == shown &&
-            m->addresses[i] == a->data)
+            m->addresses[i] == PyArray_BYTES(a))
             return 0;
-    m->addresses[at] = a->data;
+    m->addresses[at] = PyArray_BYTES(a);
     return 1;
 }
 
@@ -415,7 +417,7 @@ run(Match *m, char *target)
                 done = -1;
                 break;
             }
-            block[s->items[i].word] = (int64_t)(intptr_t)((Array *)made[results++])->data;
+            block[s->items[i].word] = (int64_t)(intptr_t)PyArray_BYTES((PyArrayObject *)made[results++]);
         }
     /* What is stored, or may be the next time: before the launch, during which others may run. */
     Node *stored[ITEMS];
@@ -431,7 +433,7 @@ run(Match *m, char *target)
         done = launched ? 1 : -1;
         for (int k = 0; k < results; k++) {
             if (done > 0 && stored[k]->args != Py_None) {
-                Leaf *value = new_leaf(made[k], stored[k]->shape, ((Array *)made[k])->descr);
+                Leaf *value = new_leaf(made[k], stored[k]->shape, DTYPE((PyArrayObject *)made[k]));
                 if (value == NULL)
                     done = -1;
                 else
@@ -531,11 +533,11 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         return 0;
     if (!adopted(leaf) || leaf->root != Py_None || !IS_ARRAY(leaf->view) || !unobserved())
         return 0;
-    Array *view = (Array *)leaf->view;
-    if (view->base != NULL && PyObject_TypeCheck(view->base, state.array))
+    PyArrayObject *view = (PyArrayObject *)leaf->view;
+    if (PyArray_BASE(view) != NULL && PyArray_Check(PyArray_BASE(view)))
         return 0;
     Part target;
-    if (!resolve_index(index, view->nd, view->dims, view->strides, view->data, &target) ||
+    if (!resolve_index(index, view, &target) ||
         !is_shape(reduced != NULL ? reduced->shape : node->shape, target.nd, target.dims))
         return 0;
     PyObject *list = known_by(known, reduced != NULL ? reduced->operand : tree, reduced != NULL ? 2 : 0);
@@ -546,7 +548,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
         if (Py_TYPE(s) != statement_type || s->nd != target.nd || !same_numbers(s->nd, s->strides, target.strides) ||
-            !same_numbers(s->nd, s->dims, target.dims) || s->dtype != (PyObject *)view->descr ||
+            !same_numbers(s->nd, s->dims, target.dims) || s->dtype != (PyObject *)DTYPE(view) ||
             !(reduced != NULL ? matches_reduction(&m, s, leaf, target.data, reduced)
                               : matches(&m, s, leaf, target.data, tree)))
             continue;
@@ -600,7 +602,7 @@ evaluated_again(PyObject *known, PyObject *tree, int usual)
         hold(&m);
         Py_INCREF(tree);
         PyObject *memory = allocated(shape, s->dtype, s->order);
-        if (memory != NULL && run(&m, ((Array *)memory)->data) > 0) {
+        if (memory != NULL && run(&m, PyArray_BYTES((PyArrayObject *)memory)) > 0) {
             if (reduced != NULL ? reduced->value == Py_None : node->args != Py_None) {
                 Leaf *found = new_leaf(memory, shape, s->dtype);
                 if (found != NULL && reduced != NULL)
@@ -627,22 +629,23 @@ stored_again(PyObject *known, PyObject *tree, PyObject *array)
     if (!IS_NODE(tree) || !IS_ARRAY(array) || !unobserved())
         return 0;
     Node *node = (Node *)tree;
-    Array *target = (Array *)array;
-    if (node->args == NULL || node->args == Py_None || !is_shape(node->shape, target->nd, target->dims))
+    PyArrayObject *target = (PyArrayObject *)array;
+    if (node->args == NULL || node->args == Py_None || !has_shape(target, node->shape))
         return 0;
     PyObject *list = known_by(known, tree, 4);
     int done = list == NULL && PyErr_Occurred() ? -1 : 0;
     for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
-        if (Py_TYPE(s) != statement_type || s->nd != target->nd || s->dtype != target->descr ||
-            !same_numbers(s->nd, s->dims, target->dims) || !same_numbers(s->nd, s->strides, target->strides) ||
+        if (Py_TYPE(s) != statement_type || s->nd != PyArray_NDIM(target) || s->dtype != DTYPE(target) ||
+            !same_numbers(s->nd, s->dims, PyArray_DIMS(target)) ||
+            !same_numbers(s->nd, s->strides, PyArray_STRIDES(target)) ||
             !matches(&m, s, NULL, NULL, tree))
             continue;
         hold(&m);
         Py_INCREF(tree);
         Py_INCREF(array);
-        done = run(&m, target->data);
+        done = run(&m, PyArray_BYTES(target));
         let_go(&m);
         Py_DECREF(array);
         Py_DECREF(tree);

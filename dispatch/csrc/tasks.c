@@ -14,7 +14,9 @@
 
 #include "native.h"
 
-#if !defined(_WIN32) && !defined(__STDC_NO_ATOMICS__)
+#if defined(_WIN32) || defined(__STDC_NO_ATOMICS__)
+#error "Threads of POSIX and atomics of C11 are needed: on Windows build mirabelle in WSL."
+#endif
 
 #include <pthread.h>
 #include <sched.h>
@@ -535,38 +537,3 @@ helpers_dismiss(PyObject *module, PyObject *unused)
     }
     Py_RETURN_NONE;
 }
-
-#else
-
-int
-begin_tasks(void)
-{
-    return 0;
-}
-PyObject *
-task_functions(PyObject *module, PyObject *unused)
-{
-    Py_RETURN_NONE;
-}
-PyObject *
-run_tasks(PyObject *module, PyObject *const *args, Py_ssize_t n)
-{
-    Py_RETURN_NONE;
-}
-PyObject *
-helpers_standing(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLong(0);
-}
-PyObject *
-helpers_started(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLong(0);
-}
-PyObject *
-helpers_dismiss(PyObject *module, PyObject *unused)
-{
-    Py_RETURN_NONE;
-}
-
-#endif

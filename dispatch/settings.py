@@ -92,6 +92,21 @@ def _seconds(text: str) -> float:
     return value
 
 
+# What leans on other projects' insides, and what for (see `internals.py`).
+INTERNALS = {
+    "blas": "small products of matrices and vectors call NumPy's BLAS themselves",
+    "bytecode": "numbers that users' functions capture become operands of their kernels",
+    "imports": "libraries that are imported later are told of our arrays then",
+}
+
+
+def _internals(text: str) -> str:
+    names = text.split(",")
+    if text not in ("all", "none") and not (names and set(names) <= set(INTERNALS)):
+        raise ValueError(text)
+    return text
+
+
 TABLE: tuple[Setting, ...] = (
     Setting("num_threads", _threads, None, "Threads of a host kernel (default: the cores we may use)."),
     Setting("cache", _flag, True, "Keep compiled host kernels on disk."),
@@ -127,6 +142,14 @@ TABLE: tuple[Setting, ...] = (
         "Trees of results up to this many elements reach over two names at most (host).",
     ),
     Setting("tree_limit", _count, 64, "An expression of more operations than this is evaluated at once."),
+    Setting(
+        "internals",
+        _internals,
+        "all",
+        "Which insides of other projects are leant on: all, none, or some, joined by commas: "
+        + "; ".join(f"{name} ({what})" for name, what in INTERNALS.items())
+        + ". Read when something is first made of them.",
+    ),
     Setting("pool_bytes", _count, 1 << 29, "Freed large host buffers kept for reuse, at most."),
     Setting("allow_scalar", _flag, None, "Element access on device arrays (default: only at a prompt)."),
     Setting(
@@ -216,6 +239,7 @@ class Settings:
     immediate_size: int
     brief_size: int
     tree_limit: int
+    internals: str
     pool_bytes: int
     allow_scalar: bool | None
     cuda: str

@@ -11,7 +11,6 @@ views do, which says slices, transposes, reshapes, stretches and diagonals alike
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import math
 import operator
@@ -468,30 +467,18 @@ _serial_of = operator.attrgetter("serial")
 _latest: tuple[Any, list[Node]] = ((), [])
 _latest_users: tuple[Any, dict[int, list[Node]]] = ((), {})
 _working = 0
-# So many nodes are much for the collector of garbage.
-MANY = 10_000
 
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """A graph is worked on within the block. Garbage is not looked for meanwhile: it would be looked for again
-    and again in what is made here, and stays."""
+    """A graph is worked on within the block: its order and its readers are kept from one pass to the next."""
     global _latest, _latest_users, _working
-    collects = gc.isenabled()
-    gc.disable()
     _working += 1
-    before = next(_serials)
     try:
         yield
     finally:
         _working -= 1
         _latest, _latest_users = ((), []), ((), {})
-        if collects:
-            if next(_serials) - before > MANY and not gc.get_freeze_count():
-                # Straight among what is old: else it would be gone through for each generation.
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 def ordered(outputs: Iterable[Node]) -> list[Node]:

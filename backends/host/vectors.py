@@ -5,10 +5,6 @@ The general methods do the same. For a few hundred elements, what they ask on th
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import functools
-import importlib
 import math
 from typing import Any
 
@@ -20,6 +16,7 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.reductions import REDUCTIONS, pending
 from mirabelle.arraytypes.wrappers import PermutedDims, View, root_of
 from mirabelle.backends.codegen.source import BLOCK
+from mirabelle.backends.host import numpyblas
 from mirabelle.backends.host.direct import memory_reader, plain
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.matmul import PLAIN, product
@@ -94,21 +91,9 @@ def _of_parts(first: Any, second: Any) -> Any:
     return _product(out, False, matmul)
 
 
-@functools.cache
-def _tell_of_blas() -> None:
-    """Say where the BLAS of NumPy's is: what its matmul calls for a matrix and a vector of doubles."""
-    # (A name that ends so counts in 64 bits; of others one cannot tell.)
-    with contextlib.suppress(ImportError, AttributeError, OSError):
-        numpys = ctypes.CDLL(importlib.import_module("numpy._core._multiarray_umath").__file__)
-        for name in ("scipy_cblas_dgemv64_", "cblas_dgemv64_"):
-            if hasattr(numpys, name):
-                native.tell(gemv=ctypes.cast(getattr(numpys, name), ctypes.c_void_p).value)
-                return
-
-
 def _product(out: Any, matrices: bool, python: Any) -> Any:
     """Products in C of what is in memory and BLAS can read; Python is asked for all else."""
-    _tell_of_blas()
+    numpyblas.tell()
     return native.in_c.Product(np.matmul, out, PLAIN, matrices, python)
 
 

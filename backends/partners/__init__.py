@@ -12,8 +12,11 @@ import importlib
 import importlib.abc
 import sys
 import warnings
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+from mirabelle.dispatch import internals
 
 # What is imported → the module here that imports it too, and registers our arrays with it.
 PARTNERS = {
@@ -27,23 +30,34 @@ PARTNERS = {
 }
 
 
+class _Loader(importlib.abc.Loader):
+    """A partner's loader, and after it a registration."""
+
+    def __init__(self, spec: ModuleSpec) -> None:
+        self.spec = spec
+        self.loader: Any = spec.loader
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        created: ModuleType | None = self.loader.create_module(spec)
+        return created
+
+    def exec_module(self, module: ModuleType) -> None:
+        # (Who looks at the module finds the loader that it would have without us.)
+        self.spec.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+        _register(self.spec.name)
+
+
 class _Watch(importlib.abc.MetaPathFinder):
     """Sees imports before anybody else, and lets those of partners end with a registration."""
 
-    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> Any:
-        if name not in PARTNERS:
-            return None
-        for finder in sys.meta_path:
-            found = None if finder is self else finder.find_spec(name, path, target)
-            if found is not None and found.loader is not None:
-                run: Any = found.loader.exec_module
-
-                def exec_module(module: ModuleType) -> None:
-                    run(module)
-                    _register(name)
-
-                found.loader.exec_module = exec_module  # type: ignore[method-assign]
-                return found
+    def find_spec(self, name: str, path: Any, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name in PARTNERS:
+            for finder in sys.meta_path:
+                spec = None if finder is self else finder.find_spec(name, path, target)
+                if spec is not None and spec.loader is not None:
+                    spec.loader = _Loader(spec)
+                    return spec
         return None
 
 
@@ -60,8 +74,12 @@ def _register(name: str) -> None:
 
 
 def watch() -> None:
-    """Register with the partners that are imported already, and with the others once they are."""
-    if not any(isinstance(finder, _Watch) for finder in sys.meta_path):
+    """Register with the partners that are imported already, and with the others once they are.
+
+    Those that are imported later are seen by a finder of imports, unless `mb.settings.internals` leaves
+    `imports` out: import them before mirabelle then, or call this again.
+    """
+    if internals.used("imports") and not any(isinstance(finder, _Watch) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Watch())
     for name in PARTNERS:
         if name in sys.modules:

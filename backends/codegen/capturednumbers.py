@@ -2,8 +2,8 @@
 
 The function's bytecode stays as it is, but for the numbers of its variables: what was read from a cell or from
 the module is read from a parameter. Code with anything that is not known here is left alone, and so is all code
-where `mb.settings.internals` leaves `bytecode` out: what it captures is constant then, and there is a kernel for
-each value.
+where `mb.settings.internals` leaves `bytecode` out: what it captures is constant then, and there is one kernel
+for each value.
 """
 
 from __future__ import annotations

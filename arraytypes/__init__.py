@@ -3,7 +3,6 @@
 from mirabelle.arraytypes import (  # noqa: F401 - they add methods
     assign,
     display,
-    duals,
     elementwise,
     indexing,
     interop,
@@ -14,3 +13,7 @@ from mirabelle.arraytypes import (  # noqa: F401 - they add methods
     wrappers,
 )
 from mirabelle.arraytypes.functions import conventions  # noqa: F401
+from mirabelle.dispatch import loading
+
+# (What belongs to dual numbers comes with them, and nothing more.)
+loading.completed_by("mirabelle.arraytypes.duals")

@@ -16,7 +16,7 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import counters, loading, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import DeviceError, PlaceError
 from mirabelle.dispatch.styles import device
@@ -311,12 +311,14 @@ class GPUArray(DenseArray):
     @classmethod
     def driver(cls) -> Any:
         """What runs things on this family's card (see backends/gpu/driver.py)."""
+        if loading.complete(GPUArray):
+            return cls.driver()
         raise DeviceError(f"{cls.__name__} has no driver: its backend is not there.")
 
     @classmethod
     def cards(cls) -> int:
         """How many cards of this kind there are; none where the libraries for them are missing."""
-        return 0
+        return cls.cards() if loading.complete(GPUArray) else 0
 
     @classmethod
     def _reduce_family(cls) -> Any:

@@ -31,7 +31,7 @@ from mirabelle.arraytypes.elementwise import default_family, leaf_family
 from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.wrappers import PermutedDims
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import loading, verbs
 from mirabelle.dispatch.styles import HOST, Place
 
 # While a program is captured: the family of its arrays, and that whose arrays are recorded instead.
@@ -47,6 +47,7 @@ class Maker:
     """
 
     def __init__(self, family: Any, show: Callable[[Any], Any] | None = None, name: str = "") -> None:
+        loading.complete_types((family,))
         self.family = family
         self.show = show
         self.name = name or family.__name__

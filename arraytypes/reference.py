@@ -15,7 +15,7 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import counters, loading, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import DeviceError, PlaceError
 from mirabelle.dispatch.styles import device
@@ -32,6 +32,7 @@ class RefBuffer:
     __slots__ = ("__contents", "name", "nbytes")
 
     def __init__(self, nbytes: int, unread: bool = False) -> None:
+        loading.complete(RefArray)
         # (What no kernel reads is one byte.)
         self.__contents = np.broadcast_to(np.uint8(0), nbytes) if unread else np.zeros(nbytes, np.uint8)
         self.nbytes = nbytes

@@ -1,1 +1,19 @@
-"""Backends: how and where arrays compute. Each folder only adds methods."""
+"""Backends: how and where arrays compute. Each folder only adds methods.
+
+The host's is imported at once, another when its arrays, or what it does on the host, are first used.
+"""
+
+from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.reference import RefArray
+from mirabelle.dispatch import loading
+
+loading.completed_by(GPUArray, "mirabelle.backends.gpu", "mirabelle.backends.cuda", "mirabelle.backends.hip")
+loading.completed_by(RefArray, "mirabelle.backends.reference")
+loading.completed_by(
+    "mirabelle.arraytypes.distributed",
+    "mirabelle.backends.host.halos",
+    "mirabelle.backends.mpi.finding",
+    "mirabelle.backends.nccl",
+)
+loading.completed_by("mirabelle.arraytypes.programs", "mirabelle.backends.host.plans")
+loading.completed_by("mirabelle.arraytypes.random", "mirabelle.backends.host.random")

@@ -37,7 +37,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mirabelle.dispatch import native
+from mirabelle.dispatch import loading, native
 from mirabelle.dispatch.annotations import (
     Classes,
     accepted,
@@ -54,7 +54,8 @@ from mirabelle.dispatch.methods import Method, MethodTable
 from mirabelle.dispatch.misuse import explain
 from mirabelle.dispatch.naming import named, of_types
 
-_lock = ForkLock()
+# Held while methods and tables are changed, and while nothing else is waited for.
+_changing = ForkLock()
 _registry: list[GenericFunction] = []
 _world = 0
 
@@ -98,13 +99,18 @@ class _Table(dict[Any, Callable[..., Any]]):
 
     def __missing__(self, key: Any) -> Callable[..., Any]:
         signature = key if isinstance(key, tuple) else (key,)
-        with _lock:
+        with loading.lock:
             before = _world
             implementation = self.function._implementation(signature, self.operator)
-            # A method may appear while a generated method runs: then the answer is not kept.
-            if _world == before:
-                self[key] = implementation
+            # A method may appear meanwhile, in a generated method or another thread: then it is not kept.
+            self[key] = implementation
+            if _world != before:
+                self.pop(key, None)
         return implementation
+
+
+def _is_ours(implementation: Any) -> bool:
+    return (getattr(implementation, "__module__", None) or "").startswith("mirabelle.")
 
 
 def _not_implemented(*_: Any, **__: Any) -> Any:
@@ -140,15 +146,16 @@ class GenericFunction:
         named(implementation, of_types(self.__name__, map(type_name, checked)))
         runs = implementation if generated else self._tolerant(implementation)
         method = Method(self, checked, runs, generated=generated)
-        with _lock:
-            self.methods = [m for m in self.methods if m.signature != method.signature]
-            self.methods.append(method)
-            self._forget()
+        with _changing:
+            self.methods = [m for m in self.methods if m.signature != method.signature] + [method]
+            # (What comes with the first use of a package is for types that nobody called it with.)
+            if not _is_ours(implementation) or self._answered(method.classes):
+                self._forget()
         return implementation
 
     def unregister(self, signature: tuple[Any, ...]) -> None:
         """Take a method away again."""
-        with _lock:
+        with _changing:
             self.methods = [m for m in self.methods if m.signature != tuple(signature)]
             self._forget()
 
@@ -200,12 +207,18 @@ class GenericFunction:
 
     def _forget(self) -> None:
         """Every cached answer may be wrong now."""
+        _bump()  # (first: who keeps an answer looks at it afterwards)
         self.table.clear()
         self.operator_table.clear()
-        _bump()
+
+    def _answered(self, classes: Classes) -> bool:
+        """Was there a call that a method for these classes fits?"""
+        keys = {*self.table.copy(), *self.operator_table.copy()}
+        return any(covers(classes, key if isinstance(key, tuple) else (key,)) for key in keys)
 
     def resolve(self, signature: tuple[type, ...]) -> Method | None:
         """The method for these types, overrides aside; None where there is none."""
+        loading.complete_types(signature)
         fits = [m for m in self.methods if covers(m.classes, signature)]
         for method in fits:
             if all(other is method or below(method.classes, other.classes) for other in fits):
@@ -495,23 +508,23 @@ def override(
     method = Method(core, checked, core._tolerant(implementation), scope="override")
     current = _overrides.get() or {}
     entry = (*current.get(core, ()), (checked, method))
-    with _lock:
+    with _changing:
         core.active_overrides += 1
+        _bump()
         if core.active_overrides == 1:
             core.table.clear()
             core.operator_table.clear()
-        _bump()
     token = _overrides.set({**current, core: entry})
     try:
         yield method
     finally:
         _overrides.reset(token)
-        with _lock:
+        with _changing:
             core.active_overrides -= 1
+            _bump()
             if core.active_overrides == 0:
                 core.table.clear()
                 core.operator_table.clear()
-            _bump()
 
 
 def methods(function: Any) -> MethodTable:
@@ -522,6 +535,7 @@ def methods(function: Any) -> MethodTable:
     True
     """
     core = core_of(function)
+    loading.everything()
     active = [m for _, m in reversed((_overrides.get() or {}).get(core, ()))]
     return MethodTable(active + core.methods)
 

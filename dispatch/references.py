@@ -63,6 +63,8 @@ def least(counts: Sequence[int]) -> int:
 def when_uncertain(share: Callable[[], None]) -> None:
     """Say how all memory counts as shared in one of the places that ask."""
     _sharing.append(share)
+    if not certain:
+        share()
 
 
 def distrust() -> None:

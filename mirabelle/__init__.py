@@ -58,17 +58,8 @@ from numpy import (
 )
 
 import mirabelle.arraytypes
-import mirabelle.backends.cuda
-import mirabelle.backends.gpu
-import mirabelle.backends.hip
+import mirabelle.backends
 import mirabelle.backends.host
-import mirabelle.backends.mpi
-import mirabelle.backends.nccl
-import mirabelle.backends.reference
-import mirabelle.fft
-import mirabelle.lib
-import mirabelle.linalg
-from mirabelle import autodiff, compiling, random
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.aliasing import check as _check_aliasing
 from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
@@ -86,90 +77,7 @@ from mirabelle.arraytypes.creation import (
     zeros_like,
 )
 from mirabelle.arraytypes.dense import DenseArray
-from mirabelle.arraytypes.devices import devices, free_memory, memory, set_memory_limit
-from mirabelle.arraytypes.distributed.calibration import calibrate as _calibrate_distributed
-from mirabelle.arraytypes.distributed.combining import batch
-from mirabelle.arraytypes.distributed.communicators import Communicator, communicator, use_communicator
-from mirabelle.arraytypes.distributed.darray import DArray, use_layout
-from mirabelle.arraytypes.distributed.layoutreport import LayoutReport, layout_of
-from mirabelle.arraytypes.distributed.layouts import Block, BlockCyclic, Layout, Partial, Ragged, Replicated
-from mirabelle.arraytypes.distributed.moving import exchange, redistribute
-from mirabelle.arraytypes.distributed.together import together
-from mirabelle.arraytypes.dlpack import from_dlpack
-from mirabelle.arraytypes.duals.base import Dual
-from mirabelle.arraytypes.functions.aliases import (
-    absolute,
-    amax,
-    amin,
-    arccos,
-    arccosh,
-    arcsin,
-    arcsinh,
-    arctan,
-    arctan2,
-    arctanh,
-    asanyarray,
-    bitwise_not,
-    conjugate,
-    degrees,
-    invert,
-    left_shift,
-    mod,
-    power,
-    radians,
-    right_shift,
-    rint,
-    true_divide,
-)
-from mirabelle.arraytypes.functions.applying import (
-    apply_along_axis,
-    apply_over_axes,
-    vectorize,
-)
-from mirabelle.arraytypes.functions.binning import (
-    bincount,
-    digitize,
-    histogram,
-    histogram2d,
-    histogram_bin_edges,
-    histogramdd,
-    median,
-    nanmedian,
-    nanpercentile,
-    nanquantile,
-    percentile,
-    quantile,
-)
-from mirabelle.arraytypes.functions.calculus import (
-    convolve,
-    correlate,
-    ediff1d,
-    gradient,
-    interp,
-    trapezoid,
-)
-from mirabelle.arraytypes.functions.choosing import (
-    choose,
-    compress,
-    extract,
-    piecewise,
-    put,
-    putmask,
-    select,
-)
-from mirabelle.arraytypes.functions.creating import (
-    eye,
-    meshgrid,
-    tril,
-    triu,
-)
-from mirabelle.arraytypes.functions.dtypes import (
-    can_cast,
-    finfo,
-    iinfo,
-    isdtype,
-)
-from mirabelle.arraytypes.functions.einsum import einsum, einsum_path
+from mirabelle.arraytypes.functions.choosing import choose, compress, extract, piecewise, put, putmask, select
 from mirabelle.arraytypes.functions.elementary import (
     allclose,
     angle,
@@ -191,34 +99,6 @@ from mirabelle.arraytypes.functions.elementary import (
     real_if_close,
     sinc,
     unwrap,
-)
-from mirabelle.arraytypes.functions.grids import (
-    bartlett,
-    blackman,
-    diag_indices,
-    diag_indices_from,
-    fromfunction,
-    fromiter,
-    geomspace,
-    hamming,
-    hanning,
-    identity,
-    indices,
-    ix_,
-    kaiser,
-    logspace,
-    mgrid,
-    ndindex,
-    ogrid,
-    tri,
-    tril_indices,
-    tril_indices_from,
-    triu_indices,
-    triu_indices_from,
-    vander,
-)
-from mirabelle.arraytypes.functions.info import (
-    __array_namespace_info__,
 )
 from mirabelle.arraytypes.functions.joining import (
     append,
@@ -251,78 +131,6 @@ from mirabelle.arraytypes.functions.manipulation import (
     tile,
     unstack,
 )
-from mirabelle.arraytypes.functions.memory import (
-    array,
-    ascontiguousarray,
-    asfortranarray,
-    common_type,
-    may_share_memory,
-    min_scalar_type,
-    ndim,
-    promote_types,
-    require,
-    shape,
-    shares_memory,
-    size,
-)
-from mirabelle.arraytypes.functions.nans import (
-    nanargmax,
-    nanargmin,
-    nancumprod,
-    nancumsum,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
-from mirabelle.arraytypes.functions.neighbours import (
-    cumulative_prod,
-    cumulative_sum,
-    diff,
-)
-from mirabelle.arraytypes.functions.numpys import (
-    array2string,
-    array_repr,
-    array_str,
-    asarray_chkfinite,
-    dtype,
-    errstate,
-    get_printoptions,
-    index_exp,
-    isfortran,
-    isscalar,
-    issubdtype,
-    iterable,
-    mask_indices,
-    ndenumerate,
-    printoptions,
-    s_,
-    set_printoptions,
-)
-from mirabelle.arraytypes.functions.numpys import missing as _missing
-from mirabelle.arraytypes.functions.ordering import (
-    argpartition,
-    argwhere,
-    flatnonzero,
-    intersect1d,
-    lexsort,
-    packbits,
-    partition,
-    ravel_multi_index,
-    setdiff1d,
-    setxor1d,
-    sort_complex,
-    union1d,
-    unique,
-    unpackbits,
-    unravel_index,
-)
-from mirabelle.arraytypes.functions.padding import (
-    pad,
-)
 from mirabelle.arraytypes.functions.picking import (
     add_at,
     nonzero,
@@ -330,18 +138,6 @@ from mirabelle.arraytypes.functions.picking import (
     searchsorted,
     take,
     take_along_axis,
-)
-from mirabelle.arraytypes.functions.polynomials import (
-    poly,
-    polyadd,
-    polyder,
-    polydiv,
-    polyfit,
-    polyint,
-    polymul,
-    polysub,
-    polyval,
-    roots,
 )
 from mirabelle.arraytypes.functions.products import (
     cross,
@@ -353,42 +149,10 @@ from mirabelle.arraytypes.functions.products import (
     vdot,
     vecdot,
 )
-from mirabelle.arraytypes.functions.reading import (
-    frombuffer,
-    fromfile,
-    fromstring,
-    genfromtxt,
-    loadtxt,
-    savetxt,
-)
-from mirabelle.arraytypes.functions.reducing import (
-    average,
-    ptp,
-)
-from mirabelle.arraytypes.functions.rows import c_, r_
-from mirabelle.arraytypes.functions.running import (
-    cumprod,
-    cumsum,
-)
-from mirabelle.arraytypes.functions.searching import (
-    argmax,
-    argmin,
-)
-from mirabelle.arraytypes.functions.sets import (
-    isin,
-    unique_all,
-    unique_counts,
-    unique_inverse,
-    unique_values,
-)
-from mirabelle.arraytypes.functions.sorting import (
-    argsort,
-    sort,
-)
-from mirabelle.arraytypes.functions.statistics import (
-    corrcoef,
-    cov,
-)
+from mirabelle.arraytypes.functions.reducing import average, ptp
+from mirabelle.arraytypes.functions.searching import argmax, argmin
+from mirabelle.arraytypes.functions.sets import isin, unique_all, unique_counts, unique_inverse, unique_values
+from mirabelle.arraytypes.functions.sorting import argsort, sort
 from mirabelle.arraytypes.functions.turning import (
     atleast_1d,
     atleast_2d,
@@ -407,15 +171,8 @@ from mirabelle.arraytypes.functions.turning import (
     transpose,
     trim_zeros,
 )
-from mirabelle.arraytypes.functions.vectors import (
-    matvec,
-    vecmat,
-)
 from mirabelle.arraytypes.gpu import CuArray, GPUArray, ROCArray
-from mirabelle.arraytypes.graphs import Graph, capture
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.io import load, save, savez, savez_compressed
-from mirabelle.arraytypes.jit import jit
 from mirabelle.arraytypes.kernels import KernelContext, kernel
 from mirabelle.arraytypes.makers import default_array, namespace
 from mirabelle.arraytypes.parts import (
@@ -426,13 +183,8 @@ from mirabelle.arraytypes.parts import (
     SlidingWindows,
     sliding_window_view,
 )
-from mirabelle.arraytypes.programs.compiled import compile
-from mirabelle.arraytypes.programs.controlflow import cond, fori_loop, while_loop
-from mirabelle.arraytypes.programs.outlines import outline
-from mirabelle.arraytypes.programs.persistence import load_program
 from mirabelle.arraytypes.reductions import mapreduce, reduce
 from mirabelle.arraytypes.reference import RefArray
-from mirabelle.arraytypes.streams import Stream, stream, synchronize
 from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal, band
 from mirabelle.arraytypes.structured.base import Implicit, Structured
 from mirabelle.arraytypes.structured.blocks import BlockDiagonal, block_diagonal
@@ -454,21 +206,11 @@ from mirabelle.arraytypes.structured.triangular import (
     UnitUpperTriangular,
     UpperTriangular,
 )
-from mirabelle.arraytypes.userbroadcast import broadcast, map
-from mirabelle.arraytypes.wrappers import (
-    BroadcastTo,
-    PermutedDims,
-    Reshaped,
-    Transpose,
-    View,
-    Wrapper,
-)
-from mirabelle.backends.dask import connect
-from mirabelle.backends.explain import Explanation, broadcasted, explain
-from mirabelle.backends.gpu.direct import install as _install_direct_gpu
+from mirabelle.arraytypes.wrappers import BroadcastTo, PermutedDims, Reshaped, Transpose, View, Wrapper
 from mirabelle.backends.host.direct import install as _install_direct
-from mirabelle.backends.mpi import mpi_communicator
+from mirabelle.backends.mpi import environment as _environment
 from mirabelle.backends.partners import watch as _watch_partners
+from mirabelle.dispatch import loading as _loading
 from mirabelle.dispatch.counters import Counters, count
 from mirabelle.dispatch.errors import (
     AmbiguousMethodError,
@@ -618,6 +360,276 @@ from mirabelle.dispatch.verbs import (
     var,
     where,
 )
+
+# What comes with its first use, as a checker sees it; `_LATER` says the same to the interpreter.
+if _typing.TYPE_CHECKING:
+    from mirabelle import autodiff, compiling, fft, lib, linalg, meshdata, random
+    from mirabelle.arraytypes.devices import devices, free_memory, memory, set_memory_limit
+    from mirabelle.arraytypes.distributed.combining import batch
+    from mirabelle.arraytypes.distributed.communicators import Communicator, communicator, use_communicator
+    from mirabelle.arraytypes.distributed.darray import DArray, use_layout
+    from mirabelle.arraytypes.distributed.layoutreport import LayoutReport, layout_of
+    from mirabelle.arraytypes.distributed.layouts import Block, BlockCyclic, Layout, Partial, Ragged, Replicated
+    from mirabelle.arraytypes.distributed.moving import exchange, redistribute
+    from mirabelle.arraytypes.distributed.together import together
+    from mirabelle.arraytypes.dlpack import from_dlpack
+    from mirabelle.arraytypes.duals.base import Dual
+    from mirabelle.arraytypes.functions.aliases import (
+        absolute,
+        amax,
+        amin,
+        arccos,
+        arccosh,
+        arcsin,
+        arcsinh,
+        arctan,
+        arctan2,
+        arctanh,
+        asanyarray,
+        bitwise_not,
+        conjugate,
+        degrees,
+        invert,
+        left_shift,
+        mod,
+        power,
+        radians,
+        right_shift,
+        rint,
+        true_divide,
+    )
+    from mirabelle.arraytypes.functions.applying import apply_along_axis, apply_over_axes, vectorize
+    from mirabelle.arraytypes.functions.binning import (
+        bincount,
+        digitize,
+        histogram,
+        histogram2d,
+        histogram_bin_edges,
+        histogramdd,
+        median,
+        nanmedian,
+        nanpercentile,
+        nanquantile,
+        percentile,
+        quantile,
+    )
+    from mirabelle.arraytypes.functions.calculus import (
+        convolve,
+        correlate,
+        ediff1d,
+        gradient,
+        interp,
+        trapezoid,
+    )
+    from mirabelle.arraytypes.functions.creating import eye, meshgrid, tril, triu
+    from mirabelle.arraytypes.functions.dtypes import can_cast, finfo, iinfo, isdtype
+    from mirabelle.arraytypes.functions.einsum import einsum, einsum_path
+    from mirabelle.arraytypes.functions.grids import (
+        bartlett,
+        blackman,
+        diag_indices,
+        diag_indices_from,
+        fromfunction,
+        fromiter,
+        geomspace,
+        hamming,
+        hanning,
+        identity,
+        indices,
+        ix_,
+        kaiser,
+        logspace,
+        mgrid,
+        ndindex,
+        ogrid,
+        tri,
+        tril_indices,
+        tril_indices_from,
+        triu_indices,
+        triu_indices_from,
+        vander,
+    )
+    from mirabelle.arraytypes.functions.info import __array_namespace_info__
+    from mirabelle.arraytypes.functions.memory import (
+        array,
+        ascontiguousarray,
+        asfortranarray,
+        common_type,
+        may_share_memory,
+        min_scalar_type,
+        ndim,
+        promote_types,
+        require,
+        shape,
+        shares_memory,
+        size,
+    )
+    from mirabelle.arraytypes.functions.nans import (
+        nanargmax,
+        nanargmin,
+        nancumprod,
+        nancumsum,
+        nanmax,
+        nanmean,
+        nanmin,
+        nanprod,
+        nanstd,
+        nansum,
+        nanvar,
+    )
+    from mirabelle.arraytypes.functions.neighbours import cumulative_prod, cumulative_sum, diff
+    from mirabelle.arraytypes.functions.numpys import (
+        array2string,
+        array_repr,
+        array_str,
+        asarray_chkfinite,
+        dtype,
+        errstate,
+        get_printoptions,
+        index_exp,
+        isfortran,
+        isscalar,
+        issubdtype,
+        iterable,
+        mask_indices,
+        ndenumerate,
+        printoptions,
+        s_,
+        set_printoptions,
+    )
+    from mirabelle.arraytypes.functions.ordering import (
+        argpartition,
+        argwhere,
+        flatnonzero,
+        intersect1d,
+        lexsort,
+        packbits,
+        partition,
+        ravel_multi_index,
+        setdiff1d,
+        setxor1d,
+        sort_complex,
+        union1d,
+        unique,
+        unpackbits,
+        unravel_index,
+    )
+    from mirabelle.arraytypes.functions.padding import pad
+    from mirabelle.arraytypes.functions.polynomials import (
+        poly,
+        polyadd,
+        polyder,
+        polydiv,
+        polyfit,
+        polyint,
+        polymul,
+        polysub,
+        polyval,
+        roots,
+    )
+    from mirabelle.arraytypes.functions.reading import (
+        frombuffer,
+        fromfile,
+        fromstring,
+        genfromtxt,
+        loadtxt,
+        savetxt,
+    )
+    from mirabelle.arraytypes.functions.rows import c_, r_
+    from mirabelle.arraytypes.functions.running import cumprod, cumsum
+    from mirabelle.arraytypes.functions.statistics import corrcoef, cov
+    from mirabelle.arraytypes.functions.vectors import matvec, vecmat
+    from mirabelle.arraytypes.graphs import Graph, capture
+    from mirabelle.arraytypes.io import load, save, savez, savez_compressed
+    from mirabelle.arraytypes.jit import jit
+    from mirabelle.arraytypes.programs.compiled import compile
+    from mirabelle.arraytypes.programs.controlflow import cond, fori_loop, while_loop
+    from mirabelle.arraytypes.programs.outlines import outline
+    from mirabelle.arraytypes.programs.persistence import load_program
+    from mirabelle.arraytypes.streams import Stream, stream, synchronize
+    from mirabelle.arraytypes.userbroadcast import broadcast, map
+    from mirabelle.backends.dask import connect
+    from mirabelle.backends.explain import Explanation, broadcasted, explain
+    from mirabelle.backends.mpi.finding import mpi_communicator
+
+# Modules and the names that come from them; without names, the module itself.
+_LATER = {
+    "mirabelle.arraytypes.devices": "devices free_memory memory set_memory_limit",
+    "mirabelle.arraytypes.distributed.combining": "batch",
+    "mirabelle.arraytypes.distributed.communicators": "Communicator communicator use_communicator",
+    "mirabelle.arraytypes.distributed.darray": "DArray use_layout",
+    "mirabelle.arraytypes.distributed.layoutreport": "LayoutReport layout_of",
+    "mirabelle.arraytypes.distributed.layouts": "Block BlockCyclic Layout Partial Ragged Replicated",
+    "mirabelle.arraytypes.distributed.moving": "exchange redistribute",
+    "mirabelle.arraytypes.distributed.together": "together",
+    "mirabelle.arraytypes.dlpack": "from_dlpack",
+    "mirabelle.arraytypes.duals.base": "Dual",
+    "mirabelle.arraytypes.functions.aliases": """
+        absolute amax amin arccos arccosh arcsin arcsinh arctan arctan2 arctanh asanyarray
+        bitwise_not conjugate degrees invert left_shift mod power radians right_shift rint
+        true_divide
+    """,
+    "mirabelle.arraytypes.functions.applying": "apply_along_axis apply_over_axes vectorize",
+    "mirabelle.arraytypes.functions.binning": """
+        bincount digitize histogram histogram2d histogram_bin_edges histogramdd median nanmedian
+        nanpercentile nanquantile percentile quantile
+    """,
+    "mirabelle.arraytypes.functions.calculus": "convolve correlate ediff1d gradient interp trapezoid",
+    "mirabelle.arraytypes.functions.creating": "eye meshgrid tril triu",
+    "mirabelle.arraytypes.functions.dtypes": "can_cast finfo iinfo isdtype",
+    "mirabelle.arraytypes.functions.einsum": "einsum einsum_path",
+    "mirabelle.arraytypes.functions.grids": """
+        bartlett blackman diag_indices diag_indices_from fromfunction fromiter geomspace hamming
+        hanning identity indices ix_ kaiser logspace mgrid ndindex ogrid tri tril_indices
+        tril_indices_from triu_indices triu_indices_from vander
+    """,
+    "mirabelle.arraytypes.functions.info": "__array_namespace_info__",
+    "mirabelle.arraytypes.functions.memory": """
+        array ascontiguousarray asfortranarray common_type may_share_memory min_scalar_type ndim
+        promote_types require shape shares_memory size
+    """,
+    "mirabelle.arraytypes.functions.nans": """
+        nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar
+    """,
+    "mirabelle.arraytypes.functions.neighbours": "cumulative_prod cumulative_sum diff",
+    "mirabelle.arraytypes.functions.numpys": """
+        array2string array_repr array_str asarray_chkfinite dtype errstate get_printoptions
+        index_exp isfortran isscalar issubdtype iterable mask_indices ndenumerate printoptions s_
+        set_printoptions
+    """,
+    "mirabelle.arraytypes.functions.ordering": """
+        argpartition argwhere flatnonzero intersect1d lexsort packbits partition ravel_multi_index
+        setdiff1d setxor1d sort_complex union1d unique unpackbits unravel_index
+    """,
+    "mirabelle.arraytypes.functions.padding": "pad",
+    "mirabelle.arraytypes.functions.polynomials": """
+        poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots
+    """,
+    "mirabelle.arraytypes.functions.reading": "frombuffer fromfile fromstring genfromtxt loadtxt savetxt",
+    "mirabelle.arraytypes.functions.rows": "c_ r_",
+    "mirabelle.arraytypes.functions.running": "cumprod cumsum",
+    "mirabelle.arraytypes.functions.statistics": "corrcoef cov",
+    "mirabelle.arraytypes.functions.vectors": "matvec vecmat",
+    "mirabelle.arraytypes.graphs": "Graph capture",
+    "mirabelle.arraytypes.io": "load save savez savez_compressed",
+    "mirabelle.arraytypes.jit": "jit",
+    "mirabelle.arraytypes.programs.compiled": "compile",
+    "mirabelle.arraytypes.programs.controlflow": "cond fori_loop while_loop",
+    "mirabelle.arraytypes.programs.outlines": "outline",
+    "mirabelle.arraytypes.programs.persistence": "load_program",
+    "mirabelle.arraytypes.streams": "Stream stream synchronize",
+    "mirabelle.arraytypes.userbroadcast": "broadcast map",
+    "mirabelle.autodiff": "",
+    "mirabelle.backends.dask": "connect",
+    "mirabelle.backends.explain": "Explanation broadcasted explain",
+    "mirabelle.backends.mpi.finding": "mpi_communicator",
+    "mirabelle.compiling": "",
+    "mirabelle.fft": "",
+    "mirabelle.lib": "",
+    "mirabelle.linalg": "",
+    "mirabelle.meshdata": "",
+    "mirabelle.random": "",
+}
 
 # fmt: off
 __all__ = [
@@ -797,6 +809,7 @@ __all__ = [
     "common_type",
     "communicator",
     "compile",
+    "compiling",
     "complex64",
     "complex128",
     "complexfloating",
@@ -1000,6 +1013,7 @@ __all__ = [
     "mean",
     "median",
     "memory",
+    "meshdata",
     "meshgrid",
     "methods",
     "mgrid",
@@ -1200,16 +1214,21 @@ __array_api_version__ = "2025.12"
 bool = bool_
 
 
-if not _typing.TYPE_CHECKING:  # (a checker would think that every name is there)
+def _unknown(name: str) -> Exception:
+    """What to say of a name that is not there."""
+    from mirabelle.arraytypes.functions.numpys import missing
 
-    def __getattr__(name):
-        raise _missing("mirabelle", name)
+    return missing("mirabelle", name)
+
+
+if not _typing.TYPE_CHECKING:  # (a checker would think that every name is there)
+    __getattr__, __dir__ = _loading.later(__name__, _LATER, __all__, _unknown)
 
 
 with _unwatched():
     _calibrate_writes()
-    _calibrate_distributed()
     _install_direct()
-    _install_direct_gpu()
     _check_aliasing()
 _watch_partners()
+if _environment.is_started():  # (by a launcher of MPI: who ends, and who has which card, is settled now)
+    _loading.load("mirabelle.arraytypes.distributed")

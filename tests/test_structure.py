@@ -104,18 +104,6 @@ def test_optional_partners_are_imported_lazily():
                     assert folder in ("backends", "dg", "mirabelle") or partner in FORMATS, path
 
 
-def test_importing_mirabelle_is_light():
-    said = answer(
-        """
-        import json, sys
-        import mirabelle
-        print(json.dumps([m for m in ("numba", "llvmlite", "cupy", "mpi4py", "dask", "plum", "hypothesis")
-                          if m in sys.modules]))
-        """
-    )
-    assert "numba" not in said and "cupy" not in said and "mpi4py" not in said
-
-
 def test_ordinary_use_with_the_compiler_off_needs_no_numba():
     said = answer(
         """
@@ -142,7 +130,8 @@ def test_tests_can_run_from_an_installed_package():
 
 def public():
     """Every public name that is ours and can carry a docstring."""
-    for name, thing in sorted(vars(mb).items()):
+    for name in sorted(mb.__all__):
+        thing = getattr(mb, name)
         if name.startswith("_") or inspect.ismodule(thing):
             continue
         if callable(thing) and (getattr(thing, "__module__", "") or "").startswith("mirabelle"):

@@ -20,3 +20,6 @@ from mirabelle.arraytypes.duals import (  # noqa: F401 - they add methods
     structured,
     views,
 )
+from mirabelle.dispatch import loading
+
+loading.complete(__name__)

@@ -7,5 +7,8 @@ that NumPy runs them on blocks and backends compile their text. `samplers` lists
 
 from mirabelle.arraytypes.random.bitgenerator import Philox
 from mirabelle.arraytypes.random.generator import Generator, default_rng
+from mirabelle.dispatch import loading
+
+loading.complete(__name__)
 
 __all__ = ["Generator", "Philox", "default_rng"]

@@ -2,6 +2,7 @@
 
 from mirabelle.backends.gpu import (  # noqa: F401 - they add methods
     described,
+    direct,
     indexkernels,
     library,
     matmul,
@@ -10,3 +11,7 @@ from mirabelle.backends.gpu import (  # noqa: F401 - they add methods
     reduce,
     run,
 )
+from mirabelle.dispatch.references import unwatched
+
+with unwatched():
+    direct.install()

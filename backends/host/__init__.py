@@ -3,13 +3,10 @@
 from mirabelle.backends.host import (  # noqa: F401 - they add methods
     blas,
     decompositions,
-    halos,
     indexkernels,
     kronecker,
     library,
     picking,
-    plans,
-    random,
     reduce,
     routines,
     run,

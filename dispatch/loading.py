@@ -1,0 +1,101 @@
+"""What is imported with its first use: families of arrays, and names of the public modules.
+
+`import mirabelle` imports what every program needs. What belongs to arrays that a process may never see
+(those of a card or of several processes, dual numbers, compiled programs) comes when it is asked for: with a
+name of `mirabelle`, with a module of its package, or when dispatch meets the type. Each method of such a
+package is for types, or of functions, that are defined there, so that no call before could have had it.
+
+>>> from mirabelle.dispatch import loading
+>>> getattr_, dir_ = loading.later(loading.__name__, {"collections": "OrderedDict Counter"}, ["load"])
+>>> getattr_("Counter"), dir_()
+(<class 'collections.Counter'>, ['Counter', 'OrderedDict', 'load'])
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from mirabelle.dispatch.forks import ForkLock
+
+# Held while methods are looked for, and while what is asked for is imported: in this order before
+# the locks of the modules, so that two threads do not wait for each other.
+lock = ForkLock()
+# What completes a package or a type that may be there before all of its methods are: modules to import.
+_missing: dict[Any, tuple[str, ...]] = {}
+_under_way: set[Any] = set()
+
+
+def completed_by(what: str | type, *modules: str) -> None:
+    """Say which modules are to be imported when the package `what`, or when dispatch meets the type `what`."""
+    _missing[what] = _missing.get(what, ()) + modules
+
+
+def complete(what: str | type) -> bool:
+    """Import what completes it, if that is not done; a package says so at its end."""
+    if what not in _missing:
+        return False
+    with lock:  # (whoever comes meanwhile waits for all of it)
+        if what not in _missing or what in _under_way:
+            return False
+        _under_way.add(what)
+        try:
+            load(*_missing[what])
+        finally:
+            _under_way.discard(what)
+        del _missing[what]
+    return True
+
+
+def complete_types(types: Iterable[type]) -> None:
+    """Import what completes the families that these types belong to."""
+    for what in [w for w in _missing if isinstance(w, type)]:
+        if any(issubclass(t, what) for t in types):
+            complete(what)
+
+
+def load(*modules: str) -> None:
+    """Import modules."""
+    with lock:
+        for module in modules:
+            importlib.import_module(module)
+
+
+def everything() -> None:
+    """Import all that is waiting for its first use."""
+    for what in list(_missing):
+        if isinstance(what, str):
+            load(what)
+        complete(what)
+
+
+def later(
+    module: str,
+    names: Mapping[str, str],
+    others: Iterable[str] = (),
+    unknown: Callable[[str], Exception] | None = None,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module some of whose names come from modules not imported yet.
+
+    `names` maps modules to the names they give, with spaces between; a module that gives none is one itself.
+    """
+    homes = {name: home for home, given in names.items() for name in given.split()}
+    modules = {home.rpartition(".")[2]: home for home, given in names.items() if not given}
+    everyone = sorted({*homes, *modules, *others})
+
+    def __getattr__(name: str) -> Any:
+        home = homes.get(name) or modules.get(name)
+        if home is None:
+            said = f"module {module!r} has no attribute {name!r}"
+            raise AttributeError(said) if unknown is None else unknown(name)
+        load(home)
+        found = getattr(sys.modules[home], name) if name in homes else sys.modules[home]
+        setattr(sys.modules[module], name, found)
+        return found
+
+    def __dir__() -> list[str]:
+        return list(everyone)
+
+    return __getattr__, __dir__

@@ -29,6 +29,7 @@ from mirabelle.arraytypes.meshdata.numbering import hilbert_order, reverse_cuthi
 from mirabelle.arraytypes.meshdata.output import write_vtk
 from mirabelle.arraytypes.meshdata.pairs import pairs
 from mirabelle.arraytypes.meshdata.parting import Part
+from mirabelle.arraytypes.meshdata.parting import divided_part as part
 from mirabelle.arraytypes.meshdata.partition import partition
 from mirabelle.arraytypes.meshdata.petsc import from_petsc, read_petsc, to_petsc, write_petsc
 from mirabelle.arraytypes.meshdata.points import Points, Subset
@@ -95,6 +96,7 @@ __all__ = [
     "mixed",
     "ones",
     "pairs",
+    "part",
     "part_forest",
     "partition",
     "pattern",

@@ -1,4 +1,4 @@
-"""Matrices over processes: products, Dirichlet rows and solutions are those of one, and no more is sent."""
+"""Programs on divided meshes are those of one process, to rounding, and no more is sent than ghosts."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ from threadranks import fails_on_ranks, on_ranks
 import mirabelle as mb
 from mirabelle import meshdata as md
 
-PROGRAM = pathlib.Path(__file__).parent / "mpi_programs" / "dividedmatrices.py"
+PROGRAM = pathlib.Path(__file__).parent / "mpi_programs" / "dividedmeshes.py"
 GIVEN = runpy.run_path(str(PROGRAM))
 CHECKS = GIVEN["CHECKS"]
 
@@ -23,20 +23,100 @@ def test_on_threads(check, ranks):
     on_ranks(ranks, CHECKS[check])
 
 
-def test_on_the_reference_device():
-    on_ranks(2, lambda comm: GIVEN["solved"](comm, family=mb.RefArray) and None)
-
-
 @pytest.mark.skipif("MIRABELLE_TEST_RANKS" in os.environ, reason="has ranks of its own")
 @pytest.mark.skipif(missing() is not None, reason=f"needs MPI: {missing()}")
 def test_on_processes():
     ended = run(3, str(PROGRAM))
     assert ended.returncode == 0, ended.stdout
-    assert ended.stdout.count(f"fine: {len(CHECKS)} checks") == 3, ended.stdout
+    assert ended.stdout.count(f"fine: {len(GIVEN['SOME'])} checks") == 3, ended.stdout
 
 
-def test_products_without_an_order_of_ghosts():
-    """Ghosts anywhere among a process' entries."""
+def test_on_the_reference_device():
+    program = GIVEN["LINEAR"]
+    on_ranks(2, lambda comm: GIVEN["same"](comm, program, family=mb.DArray[mb.RefArray]))
+
+
+# Whatever the cells, the element and the owners
+
+
+def square_sums(x, u, y):
+    """Something of all that a cell reaches, that no order of the points changes."""
+    size = u.shape[0]
+    s = x[0, 0] + x[size % len(x), 1]
+    for i in range(size):
+        y[i] += s * u[i] + u[(i + 1) % size]
+
+
+def squares(u, K):
+    size = u.shape[0]
+    for i in range(size):
+        K[i, i] += 2 * u[i]
+        K[i, (i + 1) % size] -= u[i]
+
+
+MESHES = {
+    "triangle": lambda: md.unit_square(3),
+    "quadrilateral": lambda: md.unit_square(3, shape="quadrilateral"),
+    "tetrahedron": lambda: md.unit_cube(1),
+    "interval": lambda: md.interval(7),
+}
+SPACES = [("P", 1, None), ("P", 2, None), ("DP", 1, None), ("P", 2, 2), ("RT", 1, None), ("Q", 2, None)]
+
+
+@pytest.mark.parametrize("name", MESHES)
+@pytest.mark.parametrize(("family", "degree", "components"), SPACES)
+def test_random_owners(name, family, degree, components):
+    if (family == "Q") != (name == "quadrilateral") or (family == "RT" and name == "interval"):
+        pytest.skip("no such space")
+    mesh = MESHES[name]()
+    if mesh.dim == 1:
+        mesh = md.Mesh(np.pad(mesh.coordinates, ((0, 0), (0, 1))), mesh.cells)
+    rng = np.random.default_rng(len(name) + degree)
+    owner = rng.integers(0, 3, mesh.points("cell").size)
+    owner[owner == rng.integers(0, 3)] = 1  # (one process may have no cells)
+
+    def applied(mesh, array):
+        V = md.space(mesh, family, degree, components=components)
+        V.signs
+        size, x = V.dofs.arity, md.READ(mesh.coordinates_in(array), mesh.closure("cell", "vertex"))
+        numbers = np.round(V.points @ rng_of_places[: V.dim], 3)
+        u = V.function(np.repeat(numbers, components or 1), array)
+        y, A = V.zeros(array), md.pattern(V.dofs).matrix(array=array)
+        md.loop(mesh.points("cell"), square_sums, x, md.READ(u, V.dofs), md.INC(y, V.dofs))
+        if not components:
+            md.loop(mesh.points("cell"), squares, md.READ(u, V.dofs), md.INC(A.data, A.dofs))
+            z = A @ u
+        else:
+            z = y * 2
+        assert size == V.element.size
+        return V, y, z
+
+    rng_of_places = rng.random(3)
+    V, y, z = applied(mesh, mb.HostArray)
+    wanted = np.stack([mb.to_numpy(y.parent), mb.to_numpy(z if not components else z.parent)])
+
+    def program(comm):
+        part = md.part(mesh, owner, overlap=int(rng_of_places[0] * 3))
+        W, y, z = applied(part.mesh, mb.DArray[mb.HostArray])
+        found = np.stack([mb.to_numpy(W.local(v).parent) for v in (y, z)])
+        return found[:, places_of(V, W, part)[0]], places_of(V, W, part)[1]
+
+    for found, at in on_ranks(3, program):
+        np.testing.assert_allclose(found, wanted[:, at], rtol=1e-12, atol=1e-12)
+
+
+def places_of(V, W, part):
+    """Where the same degrees of freedom stand in a part's array and in the whole one."""
+    here, there = [np.zeros(0, int)], [np.zeros(0, int)]
+    for kind in V.element.entity_dofs:
+        mine, all_ = (S.positions(S.tree, {}, {})[kind] for S in (W, V))
+        here.append(W.components_at(mine).ravel())
+        there.append(V.components_at(all_[part.numbers(kind)]).ravel())
+    return np.concatenate(here), np.concatenate(there)
+
+
+def test_tables_by_hand():
+    """Ghosts anywhere among a process' entries, and a forest that the table is given."""
 
     def program(comm):
         if comm.rank == 0:  # entries 0, 1, 2 of the whole are its own; here they are at 0, 2 and 3
@@ -45,65 +125,151 @@ def test_products_without_an_order_of_ghosts():
         else:
             forest = md.StarForest(2, owners=[], roots=[])
             cells, own = [[1, 0]], [0, 1]
-        local = md.pattern(md.Dofs(md.Points("mesh", "cell", len(cells)), cells, forest.size)).matrix()
-        local.data[...] = np.arange(local.pattern.nnz) + 1.0
-        A = md.DividedMatrix(local, forest)
-        x = np.zeros(forest.size)
-        x[own] = np.arange(len(own)) + 10 * comm.rank + 1.0
-        dense = mb.to_numpy(mb.dense(local.csr))
-        return mb.to_numpy(A @ A.vector(mb.HostArray(x))), dense, repr(A)
+        dofs = md.Dofs(md.Points("mesh", "cell", len(cells)), cells, forest.size, forest=forest)
+        A = md.pattern(dofs).matrix(array=mb.DArray)
+        md.loop(
+            dofs.source, spring, md.READ(mb.arange(len(cells)) + 1.0 + 3 * comm.rank), md.INC(A.data, A.dofs)
+        )
+        x = mb.DArray.from_local(mb.arange(len(own)) + 10 * comm.rank + 1.0)
+        y = mb.zeros_like(x)
+        md.loop(dofs.source, add, md.READ(x, dofs), md.INC(y, dofs))
+        return mb.to_numpy(A @ x), repr(A), mb.to_numpy(y)
 
-    (y, dense0, text), (z, dense1, _) = on_ranks(2, program)
-    assert np.array_equal(y, z) and text.startswith("DividedMatrix(5 x 5 over 2 processes")
-    whole = np.zeros((5, 5))
-    places0, places1 = [0, 4, 1, 2], [3, 4]
-    whole[np.ix_(places0, places0)] += dense0
-    whole[np.ix_(places1, places1)] += dense1
-    np.testing.assert_allclose(y, whole @ [1.0, 2.0, 3.0, 11.0, 12.0])
+    def spring(k, K):
+        for i in range(2):
+            K[i, i] += k
+            K[i, 1 - i] -= k
+
+    def add(x, y):
+        for i in range(2):
+            y[i] += x[0] + x[1]
+
+    (y, text, s), (z, _, t) = on_ranks(2, program)
+    whole, x = np.zeros((5, 5)), np.array([1.0, 2.0, 3.0, 11.0, 12.0])
+    sums = np.zeros(5)
+    for k, (i, j) in enumerate([(0, 1), (1, 2), (2, 4), (4, 3)]):
+        whole[np.ix_([i, j], [i, j])] += (k + 1) * np.array([[1, -1], [-1, 1]])
+        sums[[i, j]] += x[i] + x[j]
+    assert np.array_equal(y, z) and text.startswith("DividedMatrix(5 x 5 over 2 processes, 3 rows")
+    np.testing.assert_allclose(y, whole @ x)
+    assert np.array_equal(s, t) and np.array_equal(s, sums)
 
 
-def test_entries_of_an_axis_tree():
-    """P2 on the parts of a mesh: of a matrix of ones in each cell the rows count what its cells reach."""
-    mesh = md.unit_square(4)
+def test_whole_arrays_are_joined_over_processes():
+    mesh = md.unit_square(3)
 
-    def ones(K):
-        K += 1
+    def total(x, e, low, high):
+        e[0] += x[0, 0]
+        low[0] = np.minimum(low[0], x[0, 1] + 1)
+        high[0] = np.maximum(high[0], x[0, 1])
+
+    def run_on(mesh, array):
+        e, low, high = (mb.zeros(1, device=array) + k for k in (1.0, 0.0, 0.5))
+        x, corners = mesh.coordinates_in(array), mesh.closure("cell", "vertex")
+        md.loop(
+            mesh.points("cell"), total, md.READ(x, corners), md.INC(e, whole=True),
+            md.MIN_WRITE(low, whole=True), md.MAX_RW(high, whole=True),
+        )  # fmt: skip
+        return [float(mb.min(v)) for v in (e, low, high)]
+
+    wanted = run_on(mesh, mb.HostArray)
+    for found in on_ranks(3, lambda comm: run_on(md.part(mesh).mesh, mb.DArray[mb.HostArray])):
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+def test_parts_know_their_division_only_here():
+    import pickle
+
+    part = md.part(md.unit_square(2))
+    points = part.mesh.points("cell")
+    assert points.division is not None and points == md.Points("mesh", "cell", 8)
+    kept = pickle.loads(pickle.dumps((part, points, part.mesh.closure("cell"))))
+    assert kept[0].mesh == part.mesh and kept[1].division is None and kept[0].mesh.topology.division is None
+    with pytest.raises(ValueError, match="made without the other processes"):
+        kept[0].entries("cell")
+
+
+def test_points_outside_are_known_on_all():
+    mesh = md.unit_square(3)
 
     def program(comm):
-        part = mesh.part(md.partition(mesh, comm.size), comm.rank)
-        tree = md.space(part.mesh, "P", 2).tree
-        local = md.pattern(md.dofs(part.mesh.closure("cell"), tree)).matrix()
-        md.loop(part.owned_points(), ones, md.INC(local.data, local.dofs))
-        A = md.DividedMatrix(local, md.part_forest(part, tree))
-        y = A @ A.vector(md.ones(tree))
-        return A.shape, sorted(mb.to_numpy(y).tolist())
+        V = md.space(md.part(mesh).mesh, "P", 1)
+        u = V.interpolate(lambda x: x @ [1.0, 2.0], mb.DArray)
+        with pytest.raises(ValueError, match="lies in no cell"):
+            V.evaluate(u, [[0.5, 0.5], [2.0, 0.5]], outside="raise")
+        return mb.to_numpy(V.evaluate(u, [[0.25, 0.5], [2.0, 0.5], [1.0, 1.0]]))
 
-    for ranks in (1, 3):
-        for shape, rows in on_ranks(ranks, program):
-            assert shape == (81, 81) and sum(rows) == 32 * 36
-            assert [rows.count(6.0 * n) for n in (1, 2, 3, 6)] == [18, 42, 12, 9], (
-                "corners, edges, border, inner"
-            )
+    for found in on_ranks(3, program):
+        np.testing.assert_allclose(found, [1.25, np.nan, 3.0])
 
 
-def test_mistakes():
-    def wrong_sizes(comm):
-        local = md.pattern(md.interval(2).closure("cell", "vertex")).matrix()
-        md.DividedMatrix(local, md.StarForest(3 + comm.rank, [], []))
+def mistakes():
+    mesh = md.unit_square(2)
 
-    def a_vector_of_another(comm):
-        local = md.pattern(md.interval(2).closure("cell", "vertex")).matrix()
-        A = md.DividedMatrix(local, md.StarForest(3, [], []))
-        A @ mb.DArray[mb.HostArray](np.ones(5))
+    def one(y):
+        y[0] += 1
+
+    def two(x, y):
+        y[0] += x[0]
+
+    def divided_otherwise(comm):
+        V = md.space(md.part(mesh).mesh, "P", 1)
+        md.loop(V.mesh.points("cell"), one, md.INC(mb.zeros(9, device=mb.DArray[mb.HostArray]), V.dofs))
+
+    def of_a_whole_mesh(comm):
+        V = md.space(mesh, "P", 1)
+        md.loop(mesh.points("cell"), one, md.INC(mb.zeros(9, device=mb.DArray[mb.HostArray]), V.dofs))
+
+    def zeros_of_a_whole_mesh(comm):
+        md.space(mesh, "P", 1).zeros(mb.DArray)
+
+    def read_and_added(comm):
+        V = md.space(md.part(mesh).mesh, "P", 1)
+        u = V.zeros(mb.DArray)
+        md.loop(V.mesh.points("cell"), two, md.READ(u, V.dofs), md.INC(u, V.dofs))
+
+    def a_matrix_of_a_whole_mesh(comm):
+        md.pattern(md.space(mesh, "P", 1).dofs).matrix(array=mb.DArray)
+
+    def too_few_numbers(comm):
+        md.space(md.part(mesh).mesh, "P", 1).function([1.0, 2.0], mb.DArray)
+
+    def too_few_rows(comm):
+        md.part(mesh).divided("cell", [1.0])
+
+    def no_mesh(comm):
+        md.part(None)
+
+    def no_mesh_at_the_root(comm):
+        md.part(mesh if comm.rank else None, root=0)
+
+    def no_such_root(comm):
+        md.part(mesh, root=2)
+
+    def a_part_again(comm):
+        md.part(md.part(mesh).mesh)
 
     def a_row_outside_on_one(comm):
-        local = md.pattern(md.interval(2).closure("cell", "vertex")).matrix()
-        A = md.DividedMatrix(local, md.StarForest(3, [], []))
-        md.dirichlet(A, A.vector(mb.ones(3)), [3 * comm.rank])
+        V = md.space(md.part(mesh).mesh, "P", 1)
+        A = md.pattern(V.dofs).matrix(array=mb.DArray)
+        md.dirichlet(A, None, [100 * comm.rank])
 
-    for program, text in (
-        (wrong_sizes, "a row and a column for each entry"),
-        (a_vector_of_another, "A.vector"),
-        (a_row_outside_on_one, "none of the 3 rows"),
-    ):
-        assert any(text in str(e) for e in fails_on_ranks(2, program))
+    return [
+        (divided_otherwise, "each on the process that owns it"),
+        (of_a_whole_mesh, "nothing says which of its entries"),
+        (zeros_of_a_whole_mesh, "this one is not"),
+        (read_and_added, "are one array, with INC and READ"),
+        (a_matrix_of_a_whole_mesh, "A matrix over processes is made of"),
+        (too_few_numbers, "degrees of freedom, ghosts included"),
+        (too_few_rows, "rows here"),
+        (no_mesh, "Each process gives the whole mesh"),
+        (no_mesh_at_the_root, "Each process gives the whole mesh"),
+        (no_such_root, "2 is none of them"),
+        (a_part_again, "the part of one process already"),
+        (a_row_outside_on_one, "is none of the"),
+    ]
+
+
+@pytest.mark.parametrize(("program", "text"), mistakes(), ids=lambda x: getattr(x, "__name__", ""))
+def test_mistakes(program, text):
+    assert any(text in str(e) for e in fails_on_ranks(2, program))

@@ -51,3 +51,13 @@ def chosen_by(where: Any, points: np.ndarray) -> np.ndarray:
             f"{mask.dtype}, not a truth value for each. Write it as `lambda x: x[..., 0] < 1e-12`."
         )
     return mask
+
+
+def known_to_all(entries: Any, blocks: np.ndarray, block: tuple[int, ...]) -> np.ndarray:
+    """What any process has found of the blocks that several have, ascending."""
+    size = int(np.prod(block, dtype=np.int64))
+    marked = np.zeros(entries.forest.size, bool)
+    marked[blocks * size] = True
+    entries.forest.reduce(marked, "any")
+    entries.forest.bcast(marked)
+    return np.flatnonzero(marked) // size

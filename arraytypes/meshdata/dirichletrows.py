@@ -9,7 +9,7 @@ import numpy as np
 from mirabelle.arraytypes.creation import asarray, zeros
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.elementwise import leaf_family
-from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
+from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix, set_rows
 from mirabelle.arraytypes.meshdata.matrices import Matrix, ranges
 from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.dispatch import verbs
@@ -22,7 +22,8 @@ def dirichlet(A: Any, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool =
     as well, and `b` corrected for what they held, so that a symmetric matrix stays so; `symmetric=False`
     leaves them. `b` may be None.
 
-    Of a `DividedMatrix` each process gives the rows of its part, those among its ghosts included.
+    Over processes each gives those of its part, by the positions that they have there: what
+    `V.boundary_dofs()` gives.
 
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
@@ -36,39 +37,29 @@ def dirichlet(A: Any, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool =
         _over_processes(A, b, rows, values, symmetric)
         return
     b = b.parent if isinstance(b, TreeArray) else b
-    at, given = _asked(A, rows, values)
+    at, given = _asked(A.shape, A.shape[0], rows, values)
     if b is not None and b.shape != A.shape[:1]:
         raise ValueError(f"The matrix has {A.shape[0]} rows and b shape {b.shape}.")
-    diagonal = A.pattern.diagonal(at)
+    places = A.pattern.diagonal(at)
     if b is not None:
         if symmetric and given.any():
             b -= A @ _lifted(A, at, given, b.dtype)
         _put(b, at, given)
-    _cleared(A, at, symmetric, diagonal)
+    _cleared(A, at, symmetric, places)
 
 
 def _over_processes(A: DividedMatrix, b: Any, rows: Any, values: Any, symmetric: bool) -> None:
-    """The same of a matrix over processes: the one that owns a row has the one on its diagonal."""
+    """The same of a matrix over processes."""
 
-    def checked() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        at, given = _asked(A.local, rows, values)
-        return at, given, A.local.pattern.diagonal(at[~np.isin(at, A.forest.leaves)])
-
-    at, given, diagonal = on_all(A.forest.comm, checked)
-    if b is not None:
-        if symmetric:
-            b -= A @ A.vector(_lifted(A.local, at, given, b.dtype))
-        known = A.with_ghosts(b)
-        _put(known, at, given)
-        verbs.assign(b, A.vector(known))
-    _cleared(A.local, at, symmetric, diagonal)
+    size = A.pattern.row_entries.forest.size
+    at, given = on_all(A.pattern.forest.comm, lambda: _asked(A.shape, size, rows, values))
+    set_rows(A, b, at, given.astype(np.result_type(given.dtype, A.dtype)), symmetric)
 
 
-def _asked(A: Matrix, rows: Any, values: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The rows as indices, and a value for each."""
-    n = A.shape[0]
-    if A.shape[1] != n:
-        raise ValueError(f"Dirichlet rows are set in square matrices; this one has shape {A.shape}.")
+def _asked(shape: tuple[int, int], n: int, rows: Any, values: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The rows as indices among n, and a value for each."""
+    if shape[0] != shape[1]:
+        raise ValueError(f"Dirichlet rows are set in square matrices; this one has shape {shape}.")
     at = _rows(rows, n)
     given = np.asarray(verbs.to_numpy(values) if hasattr(values, "place") else values)
     if given.shape not in ((), at.shape):
@@ -90,7 +81,7 @@ def _put(x: Any, at: np.ndarray, given: np.ndarray) -> None:
     x[asarray(at, device=family)] = asarray(given.astype(x.dtype), device=family)
 
 
-def _cleared(A: Matrix, at: np.ndarray, symmetric: bool, diagonal: np.ndarray) -> None:
+def _cleared(A: Matrix, at: np.ndarray, symmetric: bool, places: np.ndarray) -> None:
     """Rows (and columns) set to zero, and some entries to one."""
     pattern, family = A.pattern, leaf_family(type(A.data))
     own, _ = ranges(pattern.indptr[at].astype(np.int64), pattern.indptr[at + 1].astype(np.int64))
@@ -99,7 +90,7 @@ def _cleared(A: Matrix, at: np.ndarray, symmetric: bool, diagonal: np.ndarray) -
         chosen[at] = True
         own = np.union1d(own, np.flatnonzero(chosen[pattern.indices]))
     A.data[asarray(own, device=family)] = 0
-    A.data[asarray(diagonal, device=family)] = 1
+    A.data[asarray(places, device=family)] = 1
 
 
 def _rows(rows: Any, n: int) -> np.ndarray:

@@ -1,9 +1,8 @@
-"""Matrices over processes: each assembles what its own cells add to, and a product sends what lies on borders.
+"""Matrices over processes: rows belong to the processes that own them.
 
-A process has a matrix of its part of the mesh, ghosts included, into which its own cells are added. The whole
-matrix is the sum of these, and no entry of it travels: a product brings the ghosts of the vector up,
-multiplies, and adds what came out for ghosts to the owners' entries. Vectors are `DArray`s of what each
-process owns, so that inner products and solvers are what they are elsewhere.
+Loops add to entries in rows of others, too; these travel to the owners once, before the first product after
+it. A product brings those entries of the vector that a process' rows reach and others own. Vectors are
+`DArray`s, so that inner products and solvers are what they are elsewhere.
 """
 
 from __future__ import annotations
@@ -12,97 +11,146 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.creation import asarray, zeros
-from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.creation import asarray, empty
 from mirabelle.arraytypes.distributed.agreement import on_all
-from mirabelle.arraytypes.distributed.darray import DArray
-from mirabelle.arraytypes.distributed.views import family_over
 from mirabelle.arraytypes.elementwise import leaf_family
-from mirabelle.arraytypes.meshdata.forests import StarForest
-from mirabelle.arraytypes.meshdata.matrices import Matrix
-from mirabelle.arraytypes.meshdata.treearray import TreeArray
+from mirabelle.arraytypes.meshdata.dividedpatterns import DividedPattern
+from mirabelle.arraytypes.meshdata.divisions import Entries
+from mirabelle.arraytypes.meshdata.ghosts import Ghosted
+from mirabelle.arraytypes.meshdata.matrices import ranges
+from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.tree import Leaf
 
 
 class DividedMatrix:
-    """A square matrix over processes: the sum of what each one's cells add to.
+    """A matrix over processes. `md.pattern(V.dofs).matrix(array=mb.DArray)` makes it, of a divided mesh.
 
-    `local` is the matrix of this process' part, and `forest` says which of its rows and columns are ghosts. All
-    processes make it together, and multiply together.
+    `data` are its entries, which loops add to, with copies of entries of others; `A.dofs` says which of them
+    each cell reaches. All processes add to it, and multiply, together.
 
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
-    >>> part = md.unit_square(2).part([0] * 8, mb.communicator().rank)
-    >>> local = md.pattern(part.mesh.closure("cell", "vertex")).matrix()
+    >>> mesh = md.part(md.unit_square(2)).mesh
+    >>> V = md.space(mesh, "P", 1)
+    >>> A = md.pattern(V.dofs).matrix(array=mb.DArray)
     >>> def ones(K):
     ...     K += 1
-    >>> md.loop(part.owned_points(), ones, md.INC(local.data, local.dofs))
-    >>> A = md.DividedMatrix(local, md.part_forest(part, "vertex"))
-    >>> print(A @ A.vector(mb.ones(9)))
+    >>> md.loop(mesh.points("cell"), ones, md.INC(A.data, A.dofs))
+    >>> print(A @ V.interpolate(1.0, mb.DArray))
     [ 3.  9.  6.  9. 18.  9.  6.  9.  3.]
     """
 
     __module__ = "mirabelle.meshdata"
-    __slots__ = ("_own", "_part", "forest", "local", "shape")
+    __slots__ = ("__weakref__", "data", "pattern")
 
-    def __init__(self, local: Matrix, forest: StarForest) -> None:
-        on_all(forest.comm, lambda: _check(local, forest))
-        self.local, self.forest = local, forest
-        own = np.ones(forest.size, bool)
-        own[forest.leaves] = False
-        family = leaf_family(type(local.data))
-        count = int(np.count_nonzero(own))
-        self._own: Any = slice(0, count) if own[:count].all() else asarray(np.flatnonzero(own), device=family)
-        whole = DArray.from_local(zeros(count, dtype=local.dtype, device=family), comm=forest.comm)
-        self._part = verbs.leaf_of(whole).view.partition
-        self.shape = (int(whole.shape[0]), int(whole.shape[0]))
+    def __init__(self, pattern: DividedPattern, data: Any) -> None:
+        self.pattern = pattern
+        self.data = Ghosted(data, pattern.forest)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pattern.shape
 
     @property
     def dtype(self) -> np.dtype:
-        return self.local.dtype
+        found: np.dtype = self.data.array.dtype
+        return found
 
-    def vector(self, x: Any, op: str | None = None) -> Any:
-        """The distributed vector of what each process owns of its `x`, which has ghosts, too.
+    @property
+    def dofs(self) -> Any:
+        """Which entries of `data` each cell reaches; of several sets of cells, a tuple."""
+        return self.pattern.dofs[0] if len(self.pattern.dofs) == 1 else self.pattern.dofs
 
-        With `op`, "sum" say, what stands in ghosts joins the owners' entries first: right-hand sides that loops
-        added to.
+    @property
+    def csr(self) -> CSR:
+        """This process' rows, with its own columns first and then those of others: in the same memory.
+
+        `A.pattern.wide` has the numbers of the latter in the whole matrix.
         """
-        x = x.parent if isinstance(x, TreeArray) else x
-        if op is not None:
-            x = verbs.copy(x)
-            self.forest.reduce(x, op)
-        own = verbs.copy(x[self._own])
-        family = family_over(leaf_family(type(own)))
-        return wrap(family, Leaf(family._of_local(self.forest.comm, self._part, verbs.leaf_of(own).view)))
-
-    def with_ghosts(self, v: Any) -> Any:
-        """What this process has of a distributed vector, its ghosts included."""
-        view = verbs.leaf_of(v).view if isinstance(v, DArray) else None
-        if view is None or view.partition is not self._part:
-            raise ValueError(
-                f"A vector of this matrix is divided as its rows are, {self._part!r}; this is a "
-                f"{type(v).__name__} of shape {v.shape}. Make it by `A.vector(x)`, of what each process has."
-            )
-        inner = view.buffer.inner
-        made = zeros(self.forest.size, dtype=v.dtype, device=inner)
-        made[self._own] = wrap(inner, Leaf(view.buffer.local))
-        self.forest.bcast(made)
+        self.data.begin("READ", "owned").end()
+        pattern, data = self.pattern, self.data.array
+        own = data if pattern.nnz == pattern.size else data[: pattern.nnz]
+        shape = pattern.row_entries.count, pattern.columns.size
+        made: CSR = CSR._of((own, *pattern.on(leaf_family(type(data)))), shape)
         return made
 
+    def zero(self) -> None:
+        """Set all entries to zero, to be added to again."""
+        self.data.fill(0)
+
+    def widened(self, v: Any) -> Any:
+        """Of a distributed vector what this process' rows reach: own entries, then those of others."""
+        own = self.pattern.column_entries.own_part(v)
+        if self.pattern.columns.size == len(own):
+            x = own
+        else:
+            x = empty(
+                (self.pattern.columns.size, *own.shape[1:]), dtype=own.dtype, device=leaf_family(type(own))
+            )
+            x[: len(own)] = own
+        self.pattern.columns.bcast(x)
+        return x
+
     def __matmul__(self, v: Any) -> Any:
-        y = self.local @ self.with_ghosts(v)
-        self.forest.reduce(y, "sum")
-        return self.vector(y)
+        return self.pattern.row_entries.of_own(verbs.materialize(self.csr @ self.widened(v)))
 
     def __repr__(self) -> str:
-        n, comm = self.shape[0], self.forest.comm
-        return f"DividedMatrix({n} x {n} over {comm.size} processes, {self.local!r} on rank {comm.rank})"
-
-
-def _check(local: Matrix, forest: StarForest) -> None:
-    if not isinstance(local, Matrix) or local.shape != (forest.size, forest.size):
-        raise ValueError(
-            f"The matrix of a process has a row and a column for each entry of its part, {forest.size}; this "
-            f"is {local!r}. Make it by `md.pattern(dofs).matrix()`, the forest by `md.part_forest(part, tree)`."
+        (rows, columns), comm = self.shape, self.pattern.forest.comm
+        return (
+            f"DividedMatrix({rows} x {columns} over {comm.size} processes, "
+            f"{self.pattern.row_entries.count} rows with {self.pattern.nnz} entries on rank {comm.rank})"
         )
+
+
+def set_rows(A: DividedMatrix, b: Any, at: np.ndarray, given: np.ndarray, symmetric: bool) -> None:
+    """Dirichlet rows: of each process those that it owns, whoever gave them, and columns everywhere."""
+    pattern, csr = A.pattern, A.csr
+    family, entries = leaf_family(type(A.data.array)), pattern.row_entries
+    own, values = _given_to_owners(entries, at, given)
+    places = diagonal(pattern, own)
+    on_all(pattern.forest.comm, lambda: _check_stored(own, places))
+    chosen, known = np.zeros(pattern.columns.size, bool), np.zeros(pattern.columns.size, given.dtype)
+    chosen[own], known[own] = True, values
+    pattern.columns.bcast([chosen, known])
+    if b is not None:
+        if symmetric:
+            b -= entries.of_own(verbs.materialize(csr @ asarray(known.astype(b.dtype), device=family)))
+        local = verbs.copy(entries.own_part(b))
+        local[asarray(own, device=family)] = asarray(values.astype(b.dtype), device=family)
+        verbs.assign(b, entries.of_own(local))
+    cleared, _ = ranges(pattern.indptr[own].astype(np.int64), pattern.indptr[own + 1].astype(np.int64))
+    if symmetric:
+        cleared = np.union1d(cleared, np.flatnonzero(chosen[pattern.indices]))
+    data = A.data.array
+    data[asarray(cleared, device=family)] = 0
+    data[asarray(places, device=family)] = 1
+
+
+def _given_to_owners(entries: Entries, at: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The own rows that any process gave, by their numbers, and their values: of the highest rank that did."""
+    forest = entries.forest
+    rows = np.full((forest.size, 2), -1, given.dtype)
+    rows[at, 0], rows[at, 1] = 1, given
+    starts, came = forest.gather(rows)
+    said = came[:, 0].real > 0
+    rows[np.repeat(np.arange(forest.size), np.diff(starts))[said]] = came[said]
+    own = rows[entries.own]
+    chosen = np.flatnonzero(own[:, 0].real > 0)
+    return chosen, own[chosen, 1]
+
+
+def _check_stored(own: np.ndarray, places: np.ndarray) -> None:
+    if own.size and int(places.min()) < 0:
+        raise ValueError(
+            f"Row {own[places < 0][0]} of this process' own stores no entry on the diagonal: no cell reaches "
+            "it as row and as column. Leave it out of the rows that are set."
+        )
+
+
+def diagonal(pattern: DividedPattern, own: np.ndarray) -> np.ndarray:
+    """Where the diagonal entries of some of this process' rows are."""
+    entries, owner = ranges(pattern.indptr[own].astype(np.int64), pattern.indptr[own + 1].astype(np.int64))
+    hit = pattern.indices[entries] == own[owner]
+    places = np.full(own.size, -1)
+    places[owner[hit]] = entries[hit]
+    return places

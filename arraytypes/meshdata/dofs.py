@@ -18,7 +18,8 @@ class Dofs:
 
     In a flat array of `size` blocks entry (t, b) stands at `t * prod(block) + b`; a plain array may have the
     block as its further axes. A kernel sees an array of shape `local`, (K, *block) if not said. A position of
-    -1 is nothing: it is read as zero, and nothing is written there.
+    -1 is nothing: it is read as zero, and nothing is written there. Over processes `forest` says which entries
+    are copies of which, where no tree of a divided mesh does.
 
     >>> from mirabelle import meshdata as md
     >>> cells = md.Points("mesh", "cell", 2)
@@ -27,7 +28,9 @@ class Dofs:
     """
 
     __module__ = "mirabelle.meshdata"
-    __slots__ = ("__weakref__", "_facts", "_placed", "block", "local", "size", "source", "table", "tree")
+    __slots__ = (
+        "__weakref__", "_facts", "_placed", "block", "forest", "local", "size", "source", "table", "tree",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -38,6 +41,7 @@ class Dofs:
         block: tuple[int, ...] = (),
         tree: Any = None,
         local: tuple[int, ...] | None = None,
+        forest: Any = None,
     ) -> None:
         given = np.asarray(table)
         if given.ndim != 2 or len(given) != len(source) or (given.size and given.dtype.kind not in "iu"):
@@ -61,6 +65,7 @@ class Dofs:
         self.size = int(size)
         self.block = tuple(int(b) for b in block)
         self.tree = tree
+        self.forest = forest
         self.local = (made.shape[1], *self.block) if local is None else tuple(local)
         self._placed: dict[Any, Any] = {}
         self._facts: dict[Any, Any] = {}

@@ -30,6 +30,7 @@ import numpy as np
 from mirabelle.arraytypes.meshdata.access import Access, Intent
 from mirabelle.arraytypes.meshdata.entityclasses import EntityClasses, classify
 from mirabelle.arraytypes.meshdata.ghosts import Ghosted, begin_access
+from mirabelle.arraytypes.meshdata.ghoststates import COMBINES
 from mirabelle.arraytypes.meshdata.loops import Bound, run_bound
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 
@@ -42,8 +43,9 @@ def run_ghosted(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
     ]
     bound = [Bound(kernel, points, name, a) for name, a in zip(kernel.parameters, inner, strict=True)]
     held = [(b, a.array) for b, a in zip(bound, accesses, strict=True) if isinstance(a.array, Ghosted)]
-    classes, pieces = _classes(points, held)
-    access = begin_access([(g, b.intent.value, classes.touched) for b, g in held])
+    classes, pieces = _classes(points, [(b, g) for b, g in held if _waits(b.intent, g)])
+    some = isinstance(points, Subset)  # (what it does not write stays, with what is pending)
+    access = begin_access([(g, b.intent.value, _touched(b.intent, g, classes), some) for b, g in held])
     with access:
         # (What is not to take part in a minimum is gone: now the old value does.)
         later = [_continued(b, a) for b, a in zip(bound, accesses, strict=True)]
@@ -68,6 +70,15 @@ def run_ghosted(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool
 
 def _at_once() -> None:
     pass
+
+
+def _waits(intent: Intent, g: Ghosted) -> bool:
+    """Does an access need something to travel before? (What is only added to ghosts goes later.)"""
+    return intent in (Intent.READ, Intent.RW) or g.state.pending not in (None, COMBINES.get(intent.value))
+
+
+def _touched(intent: Intent, g: Ghosted, classes: EntityClasses) -> str:
+    return classes.touched if _waits(intent, g) else "ghosts"
 
 
 def _continued(b: Bound, access: Any) -> Bound:

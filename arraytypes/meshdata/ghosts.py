@@ -52,6 +52,9 @@ class Ghosted:
     __module__ = "mirabelle.meshdata"
     __slots__ = ("_access", "array", "forest", "state")
 
+    # A loop over it is one of all processes.
+    communicates = True
+
     def __init__(
         self, array: Any, forest: StarForest, *, valid: bool = True, pending: str | None = None
     ) -> None:

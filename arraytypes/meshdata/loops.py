@@ -69,10 +69,10 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
             f"{local.name}() has the parameters {', '.join(local.parameters) or 'none'}, and the loop gives it "
             f"{len(accesses)}: one access for each, like md.READ(u, map)."
         )
-    if any(isinstance(a, Access) and hasattr(a.array, "forest") for a in accesses):
-        from mirabelle.arraytypes.meshdata.ghostloops import run_ghosted
+    if any(isinstance(a, Access) and getattr(a.array, "communicates", False) for a in accesses):
+        from mirabelle.arraytypes.meshdata.dividedloops import run_divided
 
-        run_ghosted(points, local, accesses, atomics)
+        run_divided(points, local, accesses, atomics)
         return
     bound = [Bound(local, points, name, a) for name, a in zip(local.parameters, accesses, strict=True)]
     run_bound(points, local, bound, atomics)
@@ -80,7 +80,7 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
 
 def run_bound(points: Any, local: LocalKernel, bound: Sequence[Bound], atomics: bool) -> None:
     """Run a loop whose arguments are known to fit."""
-    _check_apart(local, bound)
+    check_apart(local, bound)
     lead = lead_of(local, bound)
     if lead is None:
         raise TypeError(
@@ -279,7 +279,7 @@ def _map_rows(kernel: LocalKernel, name: str, through: Any) -> Dofs:
     return map_rows(through)
 
 
-def _check_apart(kernel: LocalKernel, bound: Sequence[Bound]) -> None:
+def check_apart(kernel: LocalKernel, bound: Sequence[Any]) -> None:
     """An array that is written comes once."""
     roots = [root_of(b.array) if isinstance(b.array, AbstractArray) else b.array for b in bound]
     for i, b in enumerate(bound):
@@ -292,7 +292,7 @@ def _check_apart(kernel: LocalKernel, bound: Sequence[Bound]) -> None:
                     f"{other.intent.value}: what a point reads would depend on which came before. Read from "
                     f"a copy, mb.copy({other.name}), or use two loops."
                 )
-        if b.intent is Intent.RW and b.dofs is not None and not b.dofs.injective:
+        if b.intent is Intent.RW and isinstance(b, Bound) and b.dofs is not None and not b.dofs.injective:
             raise ValueError(
                 f"{kernel.name}(): several points reach one entry of {b.name} with RW: what they read would "
                 "depend on which came before. Use INC, or MIN_RW and MAX_RW, or WRITE to another array."

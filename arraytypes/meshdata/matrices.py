@@ -23,6 +23,7 @@ import numpy as np
 from mirabelle.arraytypes.creation import asarray, zeros
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.meshdata.divisions import division_of, is_divided
 from mirabelle.arraytypes.meshdata.maps import Map
 from mirabelle.arraytypes.meshdata.patterns import found, of_blocks
 from mirabelle.arraytypes.structured.sparse import CSR
@@ -44,22 +45,49 @@ class Pattern:
     """
 
     __module__ = "mirabelle.meshdata"
-    __slots__ = ("__weakref__", "_placed", "block", "columns", "indices", "indptr", "rows", "shape", "slots")
+    __slots__ = (
+        "__weakref__", "_divided", "_found", "_placed", "block", "columns", "rows", "shape",
+    )  # fmt: skip
 
     def __init__(self, rows: tuple[Any, ...], columns: tuple[Any, ...]) -> None:
         down, across = math.prod(rows[0].block), math.prod(columns[0].block)
-        tables = [(np.asarray(r.table), np.asarray(c.table)) for r, c in zip(rows, columns, strict=True)]
-        made = found(tables, int(rows[0].size), int(columns[0].size))
-        if down * across > 1:
-            made = of_blocks(made, [r for r, _ in tables], down, across)
-        for table in (made[0], made[1], *made[2]):
-            table.setflags(write=False)
         self.rows, self.columns = rows, columns
         self.shape = (int(rows[0].size) * down, int(columns[0].size) * across)
         self.block = across
-        self.indptr, self.indices = made[:2]
-        self.slots = tuple(made[2])
         self._placed: dict[Any, tuple[Any, Any]] = {}
+        self._divided: Any = None
+        self._found: Any = None
+        if division_of(rows[0].source) is None:  # (of a divided mesh rarely that of one process is asked for)
+            self._find()
+
+    def _find(self) -> Any:
+        if self._found is None:
+            tables = [
+                (np.asarray(r.table), np.asarray(c.table)) for r, c in zip(self.rows, self.columns, strict=True)
+            ]
+            made = found(tables, int(self.rows[0].size), int(self.columns[0].size))
+            down = math.prod(self.rows[0].block)
+            if down * self.block > 1:
+                made = of_blocks(made, [r for r, _ in tables], down, self.block)
+            for table in (made[0], made[1], *made[2]):
+                table.setflags(write=False)
+            self._found = made[0], made[1], tuple(made[2])
+        return self._found
+
+    @property
+    def indptr(self) -> np.ndarray:
+        """Where rows begin."""
+        return self._find()[0]  # type: ignore[no-any-return]
+
+    @property
+    def indices(self) -> np.ndarray:
+        """The columns of all entries."""
+        return self._find()[1]  # type: ignore[no-any-return]
+
+    @property
+    def slots(self) -> tuple[np.ndarray, ...]:
+        """Which entries cells add to."""
+        return self._find()[2]  # type: ignore[no-any-return]
 
     @property
     def nnz(self) -> int:
@@ -78,15 +106,21 @@ class Pattern:
         """The memory of all its tables."""
         return int(sum(x.nbytes for x in (self.indptr, self.indices, *self.slots)))
 
-    def matrix(self, dtype: Any = np.float64, *, array: Any = None) -> Matrix:
-        """A matrix of zeros with this pattern, in arrays of a type.
+    def matrix(self, dtype: Any = np.float64, *, array: Any = None) -> Any:
+        """A matrix of zeros with this pattern, in arrays of a type: over processes, if these are distributed.
 
         >>> import mirabelle as mb
         >>> from mirabelle import meshdata as md
         >>> md.pattern(md.interval(1).closure("cell", "vertex")).matrix(array=mb.RefArray)
         Matrix(2 x 2, 4 entries, RefArray[float64, 1])
         """
-        return Matrix(self, zeros(self.nnz, dtype=dtype, device=array))
+        if not is_divided(array):
+            return Matrix(self, zeros(self.nnz, dtype=dtype, device=array))
+        if self._divided is None:
+            from mirabelle.arraytypes.meshdata.dividedpatterns import DividedPattern
+
+            self._divided = DividedPattern(self.rows, self.columns)
+        return self._divided.matrix(dtype, array)
 
     def on(self, family: Any) -> tuple[Any, Any]:
         """The columns, and where rows begin, in the memory of an array type's place: sent once."""
@@ -159,6 +193,7 @@ class _Reached(NamedTuple):
     table: np.ndarray
     size: int
     block: tuple[int, ...] = ()
+    component: Any = None
 
 
 def _reached(given: Any) -> tuple[Any, ...]:
@@ -166,7 +201,7 @@ def _reached(given: Any) -> tuple[Any, ...]:
     for d in given if isinstance(given, (list, tuple)) else (given,):
         if isinstance(d, Map) and len(d.targets) == 1 and not d.ragged:
             [(points, target)] = d.targets.items()
-            made.append(_Reached(d.source, np.asarray(target.table), points.size))
+            made.append(_Reached(d.source, np.asarray(target.table), points.size, (), points.component))
         elif all(hasattr(d, name) for name in ("table", "size", "block", "source")):
             made.append(d)
         else:

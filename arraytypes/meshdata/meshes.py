@@ -350,6 +350,18 @@ class Mesh:
 
     # Geometry
 
+    def coordinates_in(self, array: Any) -> Any:
+        """The coordinates in an array of a type: in one of its local arrays, where it is distributed.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> md.unit_square(1).coordinates_in(mb.RefArray).shape
+        (4, 2)
+        """
+        from mirabelle.arraytypes.meshdata.divisions import inner_of
+
+        return inner_of(array)(self.coordinates)
+
     def midpoints(self, component: str = "cell") -> Table:
         """The mean of the vertices of each point of a component.
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.joining import concatenate
 from mirabelle.arraytypes.host import HostArray
@@ -15,8 +17,8 @@ from mirabelle.arraytypes.meshdata.dofs import Dofs, placed
 from mirabelle.arraytypes.meshdata.elements import KINDS
 from mirabelle.arraytypes.meshdata.spaces import Space
 from mirabelle.arraytypes.meshdata.spacetables import cell_tables
-from mirabelle.arraytypes.meshdata.spacevalues import check
-from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap, zeros
+from mirabelle.arraytypes.meshdata.spacevalues import check, function_of, local_function, zero_function
+from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 from mirabelle.dispatch import verbs
 
@@ -82,7 +84,9 @@ class MixedSpace:
         found = []
         for V, at in zip(self.spaces, self._positions, strict=True):
             table, signs = cell_tables(self.mesh, V.element, at)
-            found.append((V.components_at(table).reshape(len(table), -1), signs))
+            found.append(
+                (V.components_at(table).reshape(len(table), table.shape[1] * math.prod(V.block)), signs)
+            )
         return found
 
     def dofs_of(self, name: str | int) -> Dofs:
@@ -123,11 +127,19 @@ class MixedSpace:
             found.append(there)
         return found
 
-    def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> TreeArray:
+    def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> Any:
         """The functions that are zero, in an array of the type given."""
-        return zeros(self.tree, array=array, dtype=dtype)
+        return zero_function(self, array, dtype)
 
-    def interpolate(self, *functions: Any, array: Any = HostArray, dtype: Any = np.float64) -> TreeArray:
+    def function(self, values: Any, array: Any = HostArray) -> Any:
+        """The functions with these degrees of freedom, in the order of `W.tree`: `Space.function` says more."""
+        return function_of(self, values, array)
+
+    def local(self, w: Any) -> TreeArray:
+        """The functions on this process' part of a divided mesh, ghosts included."""
+        return local_function(self, w)
+
+    def interpolate(self, *functions: Any, array: Any = HostArray, dtype: Any = np.float64) -> Any:
         """The interpolants of one function (or constant) for each field.
 
         >>> from mirabelle import meshdata as md
@@ -138,10 +150,14 @@ class MixedSpace:
         """
         self._one_for_each(functions, "W.interpolate(f, g)")
         parts = [V.interpolate(f, dtype=dtype) for V, f in zip(self.spaces, functions, strict=True)]
-        return wrap(self.tree, array(self._joined([verbs.to_numpy(part.parent) for part in parts], dtype)))
+        return self.function(self._joined([verbs.to_numpy(part.parent) for part in parts], dtype), array)
 
     def split(self, w: Any) -> tuple[TreeArray, ...]:
-        """The functions of the fields, each in an array over the tree of its own space."""
+        """The functions of the fields, each in an array over the tree of its own space.
+
+        On a divided mesh those of this process' part, ghosts included.
+        """
+        w = self.local(w)
         check(w, self)
         family = leaf_family(type(w.parent))
         return tuple(
@@ -179,7 +195,8 @@ class MixedSpace:
     def evaluate(self, w: Any, name: str | int, points: Any, outside: str = "nan") -> Any:
         """The values of a field at points: `Space.evaluate` says more."""
         number = self._number(name)
-        return self.spaces[number].evaluate(self.split(w)[number], points, outside)
+        V, u = self.spaces[number], self.split(w)[number]
+        return V.evaluate(V.function(u.parent, DArray) if isinstance(w, DArray) else u, points, outside)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MixedSpace) and other._key() == self._key()

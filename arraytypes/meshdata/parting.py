@@ -3,16 +3,22 @@ needs."""
 
 from __future__ import annotations
 
+import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.distributed.agreement import on_all
+from mirabelle.arraytypes.distributed.communicators import communicator
+from mirabelle.arraytypes.meshdata.divisions import Division
 from mirabelle.arraytypes.meshdata.maps import Table, index_type
-from mirabelle.arraytypes.meshdata.partition import by_component, one_array
+from mirabelle.arraytypes.meshdata.partition import by_component, one_array, partition
 from mirabelle.arraytypes.meshdata.points import Subset
 from mirabelle.arraytypes.meshdata.topology import Topology
 
 if TYPE_CHECKING:
+    from mirabelle.arraytypes.meshdata.divisions import Entries
     from mirabelle.arraytypes.meshdata.meshes import Mesh
 
 
@@ -68,6 +74,115 @@ class Part:
 
         parts = (f"{self.owned(c)} of {_many(len(n), c + 's')}" for c, n in self._numbers.items())
         return f"Part(rank {self.rank}: {', '.join(parts).replace('vertexs', 'vertices')} are its own)"
+
+    # Over processes
+
+    def entries(self, of: Any) -> Entries:
+        """Which entries of this part are whose: points of a component, or entries of a tree."""
+        division = self.mesh.topology.division
+        if division is None:
+            raise ValueError(
+                "This part was made without the other processes. `md.part(mesh)` makes one that knows of them."
+            )
+        return division.entries(of)  # type: ignore[no-any-return]
+
+    def divided(self, of: Any, x: Any) -> Any:
+        """The distributed array of a local one, which has a row for each point here (or entry of a tree).
+
+        Each process gives the rows of its own points. All do so together.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> part = md.part(md.interval(2))
+        >>> part.divided("cell", mb.HostArray(part.mesh.volumes()))
+        DArray[HostArray[float64, 1]]([0.5, 0.5])
+        """
+        entries, x = self.entries(of), as_array(x)
+        if x.shape[:1] != (entries.forest.size,):
+            raise ValueError(
+                f"There are {entries.forest.size} rows here, and the array has the shape {x.shape}: it has one "
+                "for each, ghosts included."
+            )
+        return entries.vector(x)
+
+    def local(self, of: Any, v: Any) -> Any:
+        """The local array with a row for each point here, ghosts included, of a distributed one.
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> part = md.part(md.interval(2))
+        >>> print(part.local("cell", part.divided("cell", [1.0, 2.0])))
+        [1. 2.]
+        """
+        return self.entries(of).local(v, ghosts=True)
+
+
+def divided_part(
+    mesh: Mesh | None, owner: Any = None, *, overlap: int = 1, root: int | None = None, comm: Any = None
+) -> Part:
+    """This process' part of a mesh that is divided over all; they make it together.
+
+    `owner` has the rank of each cell; without it `md.partition` finds one. Each process gives the whole mesh,
+    or with `root` only that one does: the others give None, and are sent their parts. `overlap` says how many
+    layers of others' cells a part has around its own. Finite elements need none, finite volumes one: the cells
+    on both sides of a facet.
+
+    Of a mesh divided so loops run at each point once, by the process that owns it, and arrays may be `DArray`s.
+
+    >>> from mirabelle import meshdata as md
+    >>> mesh = md.part(md.unit_square(2)).mesh
+    >>> V = md.space(mesh, "P", 2)
+    """
+    comm = communicator() if comm is None else comm
+    if root is None:
+        ranks = comm.size
+        found = on_all(
+            comm, lambda: partition(_whole(mesh), ranks) if owner is None and not comm.rank else owner
+        )
+        owner = comm.bcast_object(found) if owner is None else owner
+        made = on_all(comm, lambda: part(_whole(mesh), owner, comm.rank, overlap))
+    else:
+        made = _sent(comm, mesh, owner, overlap, root)
+    topology = made.mesh.topology
+    topology.division = Division(made, comm)
+    for name, subset in made.mesh.markers.items():
+        made.mesh._markers[name] = made.mesh.points(subset.points.component).subset(subset.indices)
+    return made
+
+
+def _whole(mesh: Any) -> Mesh:
+    if mesh is None:
+        raise ValueError(
+            "Each process gives the whole mesh, and here it is None. Where one process has it, say which: "
+            "`md.part(mesh, root=0)`."
+        )
+    return mesh  # type: ignore[no-any-return]
+
+
+def _sent(comm: Any, mesh: Any, owner: Any, overlap: int, root: int) -> Part:
+    """Parts that one process makes of its mesh: one after the other, so that it has few at a time."""
+    if not 0 <= root < comm.size:
+        raise ValueError(f"There are {comm.size} processes, and {root} is none of them.")
+    found = on_all(
+        comm,
+        lambda: partition(_whole(mesh), comm.size) if owner is None and comm.rank == root else owner,
+    )
+    own: Any = None
+    for r in range(comm.size):
+        made = on_all(comm, lambda r=r: part(_whole(mesh), found, r, overlap) if comm.rank == root else None)
+        if r == root:
+            own = made if comm.rank == root else own
+        elif comm.rank == root:
+            data = np.frombuffer(pickle.dumps(made, protocol=5), np.uint8)
+            comm.exchange({r: np.array([data.size])}, {})
+            comm.exchange({r: data}, {})
+        elif comm.rank == r:
+            size = np.zeros(1, np.int64)
+            comm.exchange({}, {root: size})
+            data = np.empty(int(size[0]), np.uint8)
+            comm.exchange({}, {root: data})
+            own = pickle.loads(data.tobytes())
+    return own  # type: ignore[no-any-return]
 
 
 def part(mesh: Mesh, owner: Any, rank: int, overlap: int) -> Part:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ class Points:
     axis: str
     component: Any
     size: int
+    # How the mesh is divided over processes, where it is (`md.part`): points are the same without it.
+    division: Any = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.size, bool) or not isinstance(self.size, (int, np.integer)) or self.size < 0:
@@ -34,6 +36,9 @@ class Points:
 
     def __len__(self) -> int:
         return self.size
+
+    def __reduce__(self) -> Any:
+        return Points, (self.axis, self.component, self.size)
 
     @property
     def name(self) -> str:

@@ -11,15 +11,22 @@ import numpy as np
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.meshdata.axes import Axis
 from mirabelle.arraytypes.meshdata.basixelements import BasixElement
-from mirabelle.arraytypes.meshdata.boundary import boundary_numbers, chosen_by
+from mirabelle.arraytypes.meshdata.boundary import boundary_numbers, chosen_by, known_to_all
 from mirabelle.arraytypes.meshdata.dofs import Dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
 from mirabelle.arraytypes.meshdata.evaluation import CellGeometry, PointLocator
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.spacegeometry import cellwise, entity_geometry, moments, nodes, values_at
 from mirabelle.arraytypes.meshdata.spacetables import Positions, cell_tables
-from mirabelle.arraytypes.meshdata.spacevalues import evaluated, sampled, tabulated
-from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap, zeros
+from mirabelle.arraytypes.meshdata.spacevalues import (
+    evaluated,
+    function_of,
+    local_function,
+    sampled,
+    tabulated,
+    zero_function,
+)
+from mirabelle.arraytypes.meshdata.treearray import TreeArray
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 
 PLURALS = {"hexahedron": "hexahedra", "tetrahedron": "tetrahedra"}
@@ -178,17 +185,33 @@ class Space:
             found[at] = nodes(self.mesh, self.element, kind)
         return found
 
-    def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> TreeArray:
+    def zeros(self, array: Any = HostArray, dtype: Any = np.float64) -> Any:
         """The function zero, with its degrees of freedom in an array of the type given.
+
+        On a divided mesh that may be `mb.DArray[mb.HostArray]`: of each process those that it owns.
 
         >>> import mirabelle as mb
         >>> from mirabelle import meshdata as md
         >>> md.space(md.interval(2), "P", 1).zeros(mb.RefArray).shape
         (3,)
         """
-        return zeros(self.tree, array=array, dtype=dtype)
+        return zero_function(self, array, dtype)
 
-    def interpolate(self, f: Any, array: Any = HostArray, dtype: Any = np.float64) -> TreeArray:
+    def function(self, values: Any, array: Any = HostArray) -> Any:
+        """The function with these degrees of freedom, in the order of `V.tree` (ghosts included).
+
+        >>> import mirabelle as mb
+        >>> from mirabelle import meshdata as md
+        >>> md.space(md.interval(2), "P", 1).function([1.0, 2.0, 3.0])
+        TreeArray[HostArray[float64, 1]]([1., 2., 3.])
+        """
+        return function_of(self, values, array)
+
+    def local(self, u: Any) -> TreeArray:
+        """The function on this process' part of a divided mesh, ghosts included, in an array over `V.tree`."""
+        return local_function(self, u)
+
+    def interpolate(self, f: Any, array: Any = HostArray, dtype: Any = np.float64) -> Any:
         """The function of the space that agrees with f: at the nodes; in its fluxes (RT) or circulations (N).
 
         `f` takes points (n, dim) and gives values (n,), or (n, components) of vectors. A number stands for a
@@ -210,13 +233,14 @@ class Space:
                 x, vectors = moments(self.mesh, self.element, kind)
                 values = values_at(f, x.reshape(-1, self.dim), (self.dim,), flat.dtype).reshape(x.shape)
                 flat[at] = np.einsum("nqd,nqd->n", values, vectors)[:, None]
-        return wrap(self.tree, array(flat.reshape(-1)))
+        return self.function(flat.reshape(-1), array)
 
     def boundary_dofs(self, where: Any = None) -> np.ndarray:
         """The positions in the flat array of what stands on the boundary, ascending.
 
         `where` chooses: a function of points (n, dim) that says which count, the name of one of the mesh's
-        markers, or a subset of its facets.
+        markers, or a subset of its facets. On a divided mesh all processes ask together: a process may own what
+        lies on facets that only others have.
 
         >>> from mirabelle import meshdata as md
         >>> V = md.space(md.unit_square(1, 1), "P", 1)
@@ -232,7 +256,9 @@ class Space:
     def boundary_blocks(self, where: Any = None) -> np.ndarray:
         """The same of blocks: each stands for all components at a node."""
         blocks = boundary_numbers(self.mesh, self.element, self._numbers, where)
-        return blocks[chosen_by(where, self.points[blocks])] if callable(where) else blocks
+        found = blocks[chosen_by(where, self.points[blocks])] if callable(where) else blocks
+        division = self.mesh.topology.division
+        return found if division is None else known_to_all(division.entries(self.tree), found, self.block)
 
     @cached_property
     def cells(self) -> CellGeometry:

@@ -6,6 +6,7 @@ permutation, and the element says what that does to the degrees of freedom there
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -65,8 +66,8 @@ def cell_tables(
             found = np.take_along_axis(found, orders, axis=2)
         else:
             sign = np.ones(found.shape)
-        columns.append(found.reshape(cells, -1))
-        signs.append(sign.reshape(cells, -1))
+        columns.append(found.reshape(cells, math.prod(found.shape[1:])))
+        signs.append(sign.reshape(cells, math.prod(sign.shape[1:])))
     sign = np.concatenate(signs, axis=1)
     signed = element.mapping != "identity" or bool((sign < 0).any())
     return np.concatenate(columns, axis=1), sign if signed else None

@@ -7,11 +7,49 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.creation import asarray
+from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.meshdata.divisions import inner_of, is_divided, seen_by_all
 from mirabelle.arraytypes.meshdata.dofs import placed
 from mirabelle.arraytypes.meshdata.evaluation import transformed
-from mirabelle.arraytypes.meshdata.treearray import TreeArray
+from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap, zeros
 from mirabelle.dispatch import verbs
+
+
+def zero_function(V: Any, array: Any, dtype: Any) -> Any:
+    """`Space.zeros`, also of mixed spaces."""
+    if is_divided(array):
+        return _entries(V).made(array, 0, dtype)
+    return zeros(V.tree, array=array, dtype=dtype)
+
+
+def function_of(V: Any, values: Any, array: Any) -> Any:
+    """`Space.function`, also of mixed spaces."""
+    if not is_divided(array):
+        return wrap(V.tree, array(values))
+    flat = inner_of(array)(values)
+    if flat.shape != (V.tree.size,):
+        raise ValueError(
+            f"This part of the mesh has {V.tree.size} degrees of freedom, ghosts included, and there are "
+            f"numbers of shape {flat.shape}."
+        )
+    return _entries(V).vector(flat)
+
+
+def local_function(V: Any, u: Any) -> Any:
+    """`Space.local`, also of mixed spaces."""
+    return wrap(V.tree, _entries(V).local(u, ghosts=True)) if isinstance(u, DArray) else u
+
+
+def _entries(V: Any) -> Any:
+    division = V.mesh.topology.division
+    if division is None:
+        raise ValueError(
+            "Functions are distributed arrays on a mesh that is divided, and this one is not: `mesh = "
+            "md.part(mesh).mesh` is this process' part of one."
+        )
+    return division.entries(V.tree)
 
 
 def check(u: Any, V: Any) -> None:
@@ -43,16 +81,29 @@ def evaluated(V: Any, u: Any, points: Any, outside: str) -> Any:
         )
     if outside not in ("nan", "raise"):
         raise ValueError(f'What lies outside is "nan" or "raise", not {outside!r}: `V.evaluate(u, points)`.')
+    comm = V.mesh.topology.division.comm if isinstance(u, DArray) else None
+    u = local_function(V, u)
     check(u, V)
-    cells, at = V.locator.find(x.reshape(-1, V.dim))
-    missed = np.flatnonzero(cells < 0)
+    flat = x.reshape(-1, V.dim)
+    if len(V.cells.corners):
+        cells, at = V.locator.find(flat)
+    else:  # (a process without cells)
+        cells, at = np.full(len(flat), -1), np.full((len(flat), V.element.dim), np.nan)
+    found = cells >= 0
+    if comm is None or len(V.cells.corners):
+        values = combined(V, u, np.maximum(cells, 0), at, x.shape[:-1])
+    else:
+        values = asarray(np.full((*x.shape[:-1], *V.value_shape), np.nan, u.dtype), device=leaf_family(type(u)))
+    if comm is not None:
+        values, found = seen_by_all(comm, values, found)
+    missed = np.flatnonzero(~found)
     if len(missed) and outside == "raise":
         raise ValueError(
-            f"The point {x.reshape(-1, V.dim)[missed[0]].tolist()} lies in no cell of the mesh"
+            f"The point {flat[missed[0]].tolist()} lies in no cell of the mesh"
             + (f", like {len(missed) - 1} others" if len(missed) > 1 else "")
             + '. With `outside="nan"` its value is NaN.'
         )
-    return combined(V, u, np.maximum(cells, 0), at, x.shape[:-1])
+    return values
 
 
 def combined(V: Any, u: Any, cells: np.ndarray, at: np.ndarray, shape: tuple[int, ...]) -> Any:
@@ -93,6 +144,7 @@ def tabulated(V: Any, points: Any, derivatives: int) -> np.ndarray:
 
 def sampled(V: Any, u: Any, points: Any) -> np.ndarray:
     """`Space.sample`."""
+    u = local_function(V, u)
     check(u, V)
     at = V.element.cell.vertices if points is None else np.asarray(points, dtype=float)
     n, q = V.mesh.points("cell").size, len(at)

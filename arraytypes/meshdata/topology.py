@@ -35,6 +35,7 @@ class Topology:
         self._found: dict[int, dict[str, tuple[Table, dict[str, Table]]]] = {}
         self.whole: Table | None = None  # of a part: the numbers of its vertices in the whole mesh
         self.owned: dict[str, int] | None = None  # of a part: how many points of each component are its own
+        self.division: Any = None  # of a part: what `divisions.py` knows of those of other processes
 
     @classmethod
     def of_part(
@@ -49,6 +50,9 @@ class Topology:
         made = cls(cells, len(whole))
         made._found, made._exterior, made.whole, made.owned = found, exterior, whole, owned
         return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "division": None}  # (other processes are no value)
 
     # Which components there are
 
@@ -97,7 +101,7 @@ class Topology:
 
     def points(self, component: str) -> Points:
         """The points of a component."""
-        return Points(self.axis, component, self.size(component))
+        return Points(self.axis, component, self.size(component), self.division)
 
     # Tables
 

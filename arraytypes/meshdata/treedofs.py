@@ -84,11 +84,12 @@ def _under(tree: Any, points: Points, table: Any) -> tuple[Any, tuple[Any, ...]]
             at[label] = np.arange(extents[label]).reshape(-1, *[1] * (len(labels) - 1 - d))
         where = np.asarray(tree.offset(path, at, check=False))
         where = np.where((table < 0)[(..., *[None] * len(labels))], -1, where)
-        found.append(where.reshape(*table.shape, -1))
+        found.append(where.reshape(*table.shape, math.prod(extents[label] for label in labels)))
         inner.add(tuple((label, extents[label]) for label in labels if label != COUNTED))
     if not found:
         return np.empty((len(table), 0), np.int32), ()
-    joined = np.concatenate(found, axis=-1).reshape(len(table), -1)
+    joined = np.concatenate(found, axis=-1)
+    joined = joined.reshape(len(table), math.prod(joined.shape[1:]))
     return joined, inner.pop() if len(inner) == 1 and len(found) == 1 else ()
 
 
@@ -117,7 +118,7 @@ def _blocked(source: Points, tree: Any, columns: list[tuple[Any, Any]]) -> Dofs:
     size = max(math.prod(block), 1)
     if size <= 1:
         return Dofs(source, table, tree.size, tree=tree, local=(table.shape[1] // size, *block))
-    heads = table.reshape(len(source), -1, size)
+    heads = table.reshape(len(source), table.shape[1] // size, size)
     rows = heads[..., 0]
     together = tree.size % size == 0 and bool(
         ((heads == rows[..., None] + np.arange(size)) | (rows[..., None] < 0)).all()

@@ -106,6 +106,37 @@ def test_code_that_is_not_known_is_left_alone():
         assert lift(closure(3), ["by"]) is None
 
 
+GLOBAL = 10.0
+
+
+@pytest.mark.parametrize("word", ["all", "none"])
+@pytest.mark.parametrize("numba_first", [False, True])
+def test_what_is_captured_is_what_it_was_when_the_line_ran(word, numba_first, monkeypatch):
+    import numba
+
+    by = 1.0
+    f = lambda v: v * GLOBAL + by
+    f = numba.njit(f) if numba_first else f
+    x = mb.HostArray([1.0, 2.0])
+    with mb.settings.changed(internals=word):
+        assert mb.broadcast(f, x).tolist() == [11.0, 21.0]
+        pending = mb.broadcast(f, x)
+        monkeypatch.setitem(globals(), "GLOBAL", 100.0)
+        by = 2.0
+        assert mb.broadcast(f, x).tolist() == [102.0, 202.0]
+        assert pending.tolist() == [11.0, 21.0]
+
+
+@pytest.mark.parametrize("value", [np.ones(2), mb.HostArray([1.0, 2.0]), mb.Dual[float](1.0, 2.0)])
+def test_arrays_that_are_captured_are_refused_without_bytecode(value):
+    x = mb.HostArray([1.0, 2.0])
+    with (
+        mb.settings.changed(internals="none"),
+        pytest.raises(mb.UserFunctionError, match=r"reads value from around it.*Make it a parameter"),
+    ):
+        mb.broadcast(lambda v: v * value, x)
+
+
 # Imports
 
 

@@ -11,7 +11,7 @@ import contextlib
 import functools
 import types
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -124,10 +124,7 @@ def _compilable(f: Any) -> Any:
     if not called:
         return f
     compiled = {n: jitted(v) for n, v in called.items()}
-    cells = [
-        types.CellType(compiled[n]) if n in compiled else cell
-        for n, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
-    ]
+    cells = [types.CellType(compiled[n]) if n in compiled else cell for n, cell in _cells(f)]
     made = types.FunctionType(
         f.__code__, {**f.__globals__, **compiled}, f.__name__, f.__defaults__, tuple(cells) or None
     )
@@ -205,16 +202,35 @@ def operation(f: Callable[..., Any], nin: int) -> tuple[Op, tuple[Any, ...]]:
     rewritten = lift(function, list(lifted)) if lifted else None
     if rewritten is None:
         key: Any = (*base, fixed, tuple(map(_token, lifted.values())))
-        return _operation(key, f if hasattr(f, "py_func") else _without_defaults(function, nin), nin), ()
+        if lifted:
+            f = _frozen(function, lifted)
+        return _operation(key, f if hasattr(f, "py_func") else _without_defaults(f, nin), nin), ()
     key = (*base, fixed, tuple(lifted))
     op = _operation(key, rewritten, nin + len(lifted))
     return op, tuple(lifted.values())
 
 
+def _frozen(f: types.FunctionType, around: dict[str, Any]) -> types.FunctionType:
+    """The function with what it reads from around it as it is now: it is compiled later."""
+    for name, value in around.items():
+        if not isinstance(value, (int, float, complex, np.generic)):
+            raise UserFunctionError(
+                f"{f.__name__}() reads {name} from around it, a {type(value).__name__}, and its code does not "
+                f"allow that to be an operand. Make it a parameter: `mb.broadcast({f.__name__}, x, {name})`."
+            )
+    cells = [types.CellType(around[n]) if n in around else c for n, c in _cells(f)]
+    scope = {**f.__globals__, **around}
+    return types.FunctionType(f.__code__, scope, f.__name__, f.__defaults__, tuple(cells) or None)
+
+
+def _cells(f: types.FunctionType) -> Iterator[tuple[str, types.CellType]]:
+    return zip(f.__code__.co_freevars, f.__closure__ or (), strict=True)
+
+
 def captures(f: types.FunctionType) -> dict[str, Any]:
     """What a function reads from around it: cells and globals, by name."""
     found: dict[str, Any] = {}
-    for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+    for name, cell in _cells(f):
         try:
             found[name] = cell.cell_contents
         except ValueError:

@@ -1,10 +1,9 @@
 """Programs in files: `program.save(path)`, and `mb.load_program(path)` where there is no such function.
 
 A file is a zip of members that are not compressed: `program.json` says what the graph is after all passes, what
-the program is called with and how its results are made; `data_<n>.npy` are the constant arrays in it;
-`manifest.json` has the size and the SHA-256 of each of these, and the comment of the zip has that of the
-manifest. All of it is checked before anything is used. Nothing in a file is executed: kernels are made of the
-graph, as always, or found in the cache of kernels on disk.
+the program is called with and how its results are made; `data_<n>.npy` are the constant arrays in it. All of it
+is checked before anything is used. Nothing in a file is executed: kernels are made of the graph, as always, or
+found in the cache of kernels on disk.
 
 >>> import tempfile, pathlib
 >>> import mirabelle as mb
@@ -18,41 +17,54 @@ graph, as always, or found in the cache of kernels on disk.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import hashlib
-import io
 import json
 import os
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mirabelle.arraytypes.dense import DenseArray
-from mirabelle.arraytypes.fileformats import opening, write_npy_header
+from mirabelle.arraytypes.fileformats import opening
 from mirabelle.arraytypes.functions.decompositions import EighResult, EigResult, QRResult, SVDResult
 from mirabelle.arraytypes.functions.solving import LstsqResult, SlogdetResult
 from mirabelle.arraytypes.io import permitted, replacing
 from mirabelle.arraytypes.makers import maker_of
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import ImagPart, RealPart
-from mirabelle.arraytypes.programs.calledwith import arrays_in, bound, difference, signature_text
+from mirabelle.arraytypes.programs.calledwith import bound, difference, signature_text
 from mirabelle.arraytypes.programs.capture import Captured, capturing
 from mirabelle.arraytypes.programs.compiled import Program, _as_ours, _Clock
-from mirabelle.arraytypes.programs.graph import data_node, ordered
+from mirabelle.arraytypes.programs.graph import data_node
 from mirabelle.arraytypes.programs.passes import Passes
 from mirabelle.arraytypes.programs.signature import Arguments, has_numpy, mapped
-from mirabelle.arraytypes.programs.texts import DTYPES, NoText, Reader, Writer, text_of, value_of, whole_numbers
+from mirabelle.arraytypes.programs.texts import (
+    DTYPES,
+    WORDS,
+    Field,
+    NoText,
+    Reader,
+    Writer,
+    at,
+    typed,
+    whole_numbers,
+)
 from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
-from mirabelle.arraytypes.programs.validity import InvalidNode, check_output
+from mirabelle.arraytypes.programs.validity import InvalidNode
 from mirabelle.arraytypes.wrappers import BroadcastTo, PermutedDims, Reshaped, Transpose, View, Wrapper
 from mirabelle.dispatch import verbs
 
-FORMAT, VERSION = "mirabelle program", 1
-_PROGRAM, _MANIFEST = "program.json", "manifest.json"
+FORMAT, VERSION = "mirabelle program", 2
+_PROGRAM = "program.json"
 # What goes wrong where a text is not what it should be.
-_DAMAGES = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, EOFError)
+_DAMAGES = (
+    *(ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError, EOFError, MemoryError),
+    *(OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError),
+)
 
 # The tuples with names that our own functions return.
 _NAMED: dict[str, Any] = {
@@ -90,107 +102,83 @@ def described(program: Program) -> tuple[dict[str, Any], list[np.ndarray]]:
     if inner.home.rank == 3:
         raise NoText(f"the array type {inner.__name__}, whose arrays are divided over processes")
     count = len(c.returned)
-    constants: list[Any] = []
-    known: dict[Any, Any] = {id(x): {"argument": i} for i, x in enumerate(c.placeholders)}
-    known.update({id(x): {"output": i} for i, x in enumerate(c.returned)})
-    known["outputs"] = count
-    result = _result_text(known, c.result, constants)
-    extra = [data_node(inner, verbs.leaf_of(verbs.adapt(inner, x)).view) for x in constants]
+    results = _Results(c)
+    result = results.value(c.result)
+    extra = [data_node(inner, verbs.leaf_of(verbs.adapt(inner, x)).view) for x in results.constants]
     outputs = [*program.outputs[:count], *extra, *program.outputs[count:]]
     writer = Writer()
-    for node in (*c.inputs, *ordered(outputs)):
-        writer.add(node)
+    graph = writer.graph(c.inputs, outputs)
     line = program.defined
     description = {
+        "format": FORMAT,
+        "version": VERSION,
         "name": str(program.name),
         "defined": None if line is None else [Path(line[0]).name, int(line[1])],
         "type": inner.__name__,
         "parameters": list(program.parameters),
         "called with": _called_with(program),
-        "signatures": writer.signatures,
-        "files": writer.files,
-        "nodes": writer.nodes,
-        "outputs": [writer.numbers[id(x)] for x in outputs],
+        "signatures": list(writer.signatures),
+        "files": list(writer.files),
+        "graph": graph,
         "written": list(c.written),
         "result": result,
     }
+    views = [view for _, view in writer.views.values()]
     # What could not be read again is not written.
     try:
-        _Graph(json.loads(json.dumps(description)), writer.data, [None] * len(writer.data))
+        _Graph(json.loads(json.dumps(description)), [data_node(inner, v) for v in views], [None] * len(views))
     except InvalidNode as e:
         raise NoText(f"a step that cannot be checked: {e}") from None
-    data = [np.asarray(inner._download(x.view), order="C") for x in writer.data]
-    return description, data
+    return description, [np.asarray(inner._download(v), order="C") for v in views]
 
 
 def _called_with(program: Program) -> Any:
     if isinstance(program, LoadedProgram):
         return program.called_with
-    return signature_text(program.key, [(x.dtype, x.shape) for x in program.captured.inputs])
+    return signature_text(program.key, list(program.parameters), program.captured.inputs)
 
 
-def _result_text(known: dict[Any, Any], x: Any, constants: list[Any]) -> Any:
-    """How a result is made of outputs and arguments, which are known by their ids."""
-    if id(x) in known:
-        return known[id(x)]
-    kind = type(x)
-    if kind is tuple or kind is list:
-        return {kind.__name__: [_result_text(known, item, constants) for item in x]}
-    if _NAMED.get(kind.__name__) is kind:
-        return {"named": [kind.__name__, [_result_text(known, item, constants) for item in x]]}
-    if kind is dict:
-        return {"dict": [[text_of(k), _result_text(known, item, constants)] for k, item in x.items()]}
-    if isinstance(x, Wrapper) and _WRAPPERS.get(generic_class(kind).__name__) is generic_class(kind):
-        _, (cls, parent, how, shape) = x.__reduce__()
-        return {"shown": [cls.__name__, _result_text(known, parent, constants), text_of(how), list(shape)]}
-    if isinstance(x, DenseArray) and not isinstance(x, Traced):
-        constants.append(x)
-        return {"output": known["outputs"] + len(constants) - 1}
-    try:
-        return {"value": text_of(x)}
-    except NoText:
-        raise NoText(
-            f"a result of the type {kind.__name__}, and results are plain arrays, views of them, numbers, and "
-            "tuples, lists and dictionaries of them"
-        ) from None
+class _Results(Writer):
+    """Texts of what a program returns: arrays in it are outputs and arguments, by their numbers."""
 
+    def __init__(self, captured: Captured) -> None:
+        super().__init__()
+        self.count = len(captured.returned)
+        self.known = {id(x): {"argument": i} for i, x in enumerate(captured.placeholders)}
+        self.known |= {id(x): {"output": i} for i, x in enumerate(captured.returned)}
+        # Arrays that are the same whatever the program is called with: outputs after those that are computed.
+        self.constants: list[Any] = []
 
-class _Hashed:
-    """A member that is being written, with its hash and size."""
-
-    def __init__(self, member: Any) -> None:
-        self.member = member
-        self.hash = hashlib.sha256()
-        self.size = 0
-
-    def write(self, data: Any) -> None:
-        self.hash.update(data)
-        self.size += len(data)
-        self.member.write(data)
-
-    @property
-    def entry(self) -> dict[str, Any]:
-        return {"size": self.size, "sha256": self.hash.hexdigest()}
+    def value(self, x: Any) -> Any:
+        kind = type(x)
+        if id(x) in self.known:
+            return self.known[id(x)]
+        if _NAMED.get(kind.__name__) is kind:
+            return {"named": [kind.__name__, [self.value(item) for item in x]]}
+        if isinstance(x, Wrapper) and _WRAPPERS.get(generic_class(kind).__name__) is generic_class(kind):
+            _, (cls, parent, how, shape) = x.__reduce__()
+            return {"shown": [cls.__name__, self.value(parent), self.value(how), list(shape)]}
+        if isinstance(x, DenseArray) and not isinstance(x, Traced):
+            self.constants.append(x)
+            return {"output": self.count + len(self.constants) - 1}
+        if kind in (tuple, list, dict):
+            return super().value(x)
+        try:
+            return super().value(x)
+        except NoText:
+            raise NoText(
+                f"a result of the type {kind.__name__}, and results are plain arrays, views of them, numbers, "
+                "and tuples, lists and dictionaries of them"
+            ) from None
 
 
 def _write(path: Path, text: bytes, data: list[np.ndarray]) -> None:
-    members: dict[str, Any] = {}
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
         # (Of no time: equal programs are equal files.)
-        with archive.open(zipfile.ZipInfo(_PROGRAM), "w", force_zip64=True) as member:
-            made = _Hashed(member)
-            made.write(text)
-        members[_PROGRAM] = made.entry
+        archive.writestr(zipfile.ZipInfo(_PROGRAM), text)
         for i, values in enumerate(data):
-            name = f"data_{i}.npy"
-            with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as member:
-                made = _Hashed(member)
-                write_npy_header(made, values.shape, values.dtype)
-                made.write(memoryview(values.reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
-            members[name] = made.entry
-        manifest = json.dumps({"format": FORMAT, "version": VERSION, "members": members}, indent=1).encode()
-        archive.writestr(zipfile.ZipInfo(_MANIFEST), manifest)
-        archive.comment = hashlib.sha256(manifest).hexdigest().encode()
+            with archive.open(zipfile.ZipInfo(f"data_{i}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, values, (1, 0), allow_pickle=False)
 
 
 # Loading
@@ -215,27 +203,31 @@ def load_program(path: str | os.PathLike[str], device: Any = None) -> LoadedProg
     where = _path(path)
     seconds: dict[str, float] = {}
     clock = _Clock(seconds)
-    members = _verified(where)
+    # (A file that is not there says so by itself.)
+    with open(where, "rb") as file, _refusing(where, "cannot be loaded"):
+        description, arrays = _members(file)
     clock.passed("read")
-    try:
-        description = json.loads(members.pop(_PROGRAM))
+    with _refusing(where, "holds no program that can be run"):
         inner = _family(description["type"], device)
-        views: list[Any] = []
-        ranges: list[Any] = []
-        for i in range(len(members)):
-            values = _array_of(members.pop(f"data_{i}.npy"))
-            views.append(inner._upload(values))
-            ranges.append(_entries(values))
-        graph = _Graph(description, [data_node(inner, view) for view in views], ranges)
+        data = [data_node(inner, inner._upload(values)) for values in arrays]
+        graph = _Graph(description, data, [_entries(values) for values in arrays])
         made = LoadedProgram(description, graph, inner, seconds)
-    except _DAMAGES as e:
-        if isinstance(e, _Unfit):
-            raise
-        said = str(e).strip().split("\n")[0].rstrip(".") if isinstance(e, ValueError) else _shown(e)
-        raise ValueError(f"{opening(where)} holds no program that can be run: {said}.") from e
     clock.passed("graph")
     made._lower(clock)
     return made
+
+
+@contextlib.contextmanager
+def _refusing(path: Path, what: str) -> Iterator[None]:
+    """Say of what goes wrong in the block that the file is at fault."""
+    try:
+        yield
+    except _Unfit:
+        raise
+    except _DAMAGES as e:
+        plain = isinstance(e, (ValueError, OSError, zipfile.BadZipFile))
+        said = str(e).strip().split("\n")[0].rstrip(".") if plain else _shown(e)
+        raise ValueError(f"{opening(path)} {what}: {said}.") from e
 
 
 def _shown(e: BaseException) -> str:
@@ -257,73 +249,41 @@ def _path(path: Any) -> Path:
     return made
 
 
-def _verified(path: Path) -> dict[str, bytes]:
-    """The members of a file, each of which has the hash that the manifest says, without the manifest."""
-    # (A file that is not there says so by itself.)
-    with open(path, "rb") as file:
-        try:
-            return _members(file)
-        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError, *_DAMAGES) as e:
-            plain = isinstance(e, (ValueError, OSError, zipfile.BadZipFile))
-            said = str(e).strip().split("\n")[0].rstrip(".") if plain else _shown(e)
-            raise ValueError(f"{opening(path)} cannot be loaded: {said}.") from e
-
-
-def _members(file: Any) -> dict[str, bytes]:
+def _members(file: Any) -> tuple[Any, list[np.ndarray]]:
+    """What is in a file: the description, and the arrays. (A zip knows a checksum of each.)"""
     with zipfile.ZipFile(file) as archive:
-        total = os.fstat(file.fileno()).st_size
-        infos = {info.filename: info for info in archive.infolist()}
-        if len(infos) != len(archive.infolist()):
-            raise ValueError("two of its members have the same name")
-        for info in infos.values():
+        infos = archive.infolist()
+        for info in infos:
             # (Of a compressed member nobody knows how much comes out.)
             if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
                 raise ValueError(f"{info.filename!r} is compressed, which programs are not")
-        if sum(info.file_size for info in infos.values()) > total:
+        if sum(info.file_size for info in infos) > os.fstat(file.fileno()).st_size:
             raise ValueError("its members are larger than the file")
-        if _MANIFEST not in infos:
+        if _PROGRAM not in archive.namelist():
             raise ValueError("it is no program of mirabelle")
-        manifest = archive.read(_MANIFEST)
-        if hashlib.sha256(manifest).hexdigest().encode() != archive.comment:
-            raise ValueError("its manifest is not what was written")
-        said = json.loads(manifest)
-        if said.get("format") != FORMAT:
+        description = json.loads(archive.read(_PROGRAM))
+        if description.get("format", FORMAT) != FORMAT:
             raise ValueError("it is no program of mirabelle")
-        if said["version"] != VERSION:
+        version = description.get("version", 1)
+        if version != VERSION:
             raise ValueError(
-                f"it is of version {said['version']!r} of the format, and this mirabelle reads version "
-                f"{VERSION}. Save the program with this mirabelle, or load it with the one that wrote it"
+                f"it is of version {version!r} of the format, and this mirabelle reads version {VERSION}. Save "
+                "the program with this mirabelle, or load it with the one that wrote it"
             )
-        entries = said["members"]
-        wanted = {_PROGRAM, *(f"data_{i}.npy" for i in range(len(entries) - 1))}
-        if set(entries) != wanted or set(infos) != wanted | {_MANIFEST}:
-            raise ValueError("its members are not those that the manifest names")
-        members: dict[str, bytes] = {}
-        for name, entry in entries.items():
-            if infos[name].file_size != entry["size"]:
-                raise ValueError(f"{name!r} has not the size that was written")
-            members[name] = archive.read(name)
-            if hashlib.sha256(members[name]).hexdigest() != entry["sha256"]:
-                raise ValueError(f"{name!r} is not what was written: its hash is another")
-        return members
+        names = [f"data_{i}.npy" for i in range(len(infos) - 1)]
+        if sorted(archive.namelist()) != sorted([_PROGRAM, *names]):
+            raise ValueError("it has other members than a program and its data")
+        return description, [_array_of(archive, name) for name in names]
 
 
-def _array_of(member: bytes) -> np.ndarray:
-    """The array in a member, without a copy."""
-    file = io.BytesIO(member)
-    if np.lib.format.read_magic(file) != (1, 0):
-        raise ValueError("data is of another version of NumPy's format")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    start = file.tell()
-    if dtype.str not in DTYPES or fortran:
-        raise ValueError(f"data is {dtype.name}, or in another order")
-    if not all(type(n) is int and n >= 0 for n in shape):
-        raise ValueError(f"data has the shape {shape!r}")
-    size = functools.reduce(lambda a, b: a * b, shape, 1)
-    if len(member) - start != size * dtype.itemsize:
-        raise ValueError(f"data of shape {shape} is {len(member) - start} bytes long")
-    values = np.frombuffer(member, DTYPES[dtype.str], size, start).reshape(shape)
-    if dtype.kind == "b" and size and int(values.view(np.uint8).max()) > 1:
+def _array_of(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    with archive.open(name) as member:
+        values: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
+        if member.read(1):
+            raise ValueError(f"{name} is longer than its shape says")
+    if values.dtype.str not in DTYPES or not values.flags.c_contiguous:
+        raise ValueError(f"data is {values.dtype.name}, or in another order")
+    if values.dtype.kind == "b" and values.size and int(values.view(np.uint8).max()) > 1:
         raise ValueError("there is something else than true and false in data of that kind")
     return values
 
@@ -360,34 +320,25 @@ def _family(name: Any, device: Any) -> Any:
 
 
 class _Graph:
-    """The graph in a description, checked, and how results are made of it."""
+    """The graph in a description, checked."""
 
     def __init__(self, description: Any, data: list[Any], ranges: list[Any]) -> None:
-        reader = Reader(description["signatures"], description["files"], data, ranges)
-        for text in description["nodes"]:
-            reader.add(text)
-        nodes = reader.nodes
-        self.inputs = list(reader.inputs.values())
-        numbers = whole_numbers(description["outputs"])
-        if any(not 0 <= n < len(nodes) for n in numbers):
-            raise ValueError("a result is none of the values")
-        self.outputs = tuple([nodes[n] for n in numbers])
-        for x in self.outputs:
-            check_output(x)
+        reader = Reader(typed(list, description["signatures"]), typed(list, description["files"]), data, ranges)
+        self.outputs = reader.read(description["graph"])
+        self.inputs = reader.inputs
         self.written = list(whole_numbers(description["written"]))
         self.count = len(self.outputs) - len(self.written)
         if self.count < 0 or len(set(self.written)) != len(self.written):
             raise ValueError("it writes to more arguments than it computes values for")
         for i, x in zip(self.written, self.outputs[self.count :], strict=True):
-            if not 0 <= i < len(self.inputs):
-                raise ValueError(f"it writes to argument {i}, which there is not")
-            if (x.shape, x.dtype) != (self.inputs[i].shape, self.inputs[i].dtype):
-                raise ValueError(
-                    f"it writes {x.dtype.name}{list(x.shape)} to argument {i}, which is another array"
-                )
-        self.called_with = description["called with"]
-        taken = arrays_in(self.called_with)
-        if taken != [(x.dtype.str, list(x.shape)) for x in self.inputs]:
+            taken = at(self.inputs, i)
+            if (x.shape, x.dtype) != (taken.shape, taken.dtype):
+                said = f"{x.dtype.name}{list(x.shape)}"
+                raise ValueError(f"it writes {said} to argument {i}, which is another array")
+        self.called_with = typed(list, description["called with"])
+        arrays = [what for _, kind, what in self.called_with if kind == "array"]
+        bound([], self.called_with, (), {})  # (which reads how many there are)
+        if arrays != [f"{x.dtype.name}{list(x.shape)}" for x in self.inputs]:
             raise ValueError("its arguments are not those that it computes with")
 
 
@@ -416,7 +367,7 @@ class LoadedProgram(Program):
         family = family_for(inner)
         placeholders = [handle(family, x) for x in graph.inputs]
         returned = [handle(family, x) for x in graph.outputs[: graph.count]]
-        result = _result_of(description["result"], returned, placeholders)
+        result = _ResultReader(returned, placeholders).value(description["result"])
         self.captured = Captured(
             inner, graph.inputs, graph.outputs, placeholders, result, returned, graph.written
         )
@@ -448,11 +399,11 @@ class LoadedProgram(Program):
     def _check(self, found: Arguments) -> None:
         """Say what differs between the arguments and those that the program was made for."""
         try:
-            given = signature_text(found.key, [(x.dtype, x.shape) for x in found.arrays])
+            given = signature_text(found.key, self.parameters, found.arrays)
         except NoText as e:
             raise TypeError(f"The program {self.name} is called with {e}, which it is not made for.") from None
         if given != self.called_with:
-            said = difference(self.parameters, self.called_with, given)
+            said = difference(self.called_with, given)
             raise TypeError(
                 f"The program {self.name} is called with other arguments than it was made for: {said}"
             )
@@ -470,39 +421,30 @@ class LoadedProgram(Program):
         return super().__repr__().replace("<program", "<loaded program", 1)
 
 
-def _result_of(text: Any, returned: list[Any], placeholders: list[Any]) -> Any:
+class _ResultReader(Reader):
     """What a program returns, with stand-ins for the arrays in it."""
-    ((word, given),) = text.items()
-    if word == "value":
-        return value_of(given)
-    if word in ("output", "argument"):
-        (number,) = whole_numbers([given])
-        known = returned if word == "output" else placeholders
-        if not 0 <= number < len(known):
-            raise ValueError(f"it returns {word} {number} of {len(known)}")
-        return known[number]
-    if word == "dict":
-        return {value_of(k): _result_of(x, returned, placeholders) for k, x in given}
-    if word == "named":
-        name, items = given
-        return _NAMED[name](*[_result_of(x, returned, placeholders) for x in items])
-    if word == "shown":
-        name, parent, how, shape = given
-        return _shown_again(_WRAPPERS[name], _result_of(parent, returned, placeholders), value_of(how), shape)
-    if word not in ("tuple", "list"):
-        raise ValueError(f"it returns something that is called {word!r}")
-    made = [_result_of(x, returned, placeholders) for x in given]
-    return tuple(made) if word == "tuple" else made
+
+    words: ClassVar = WORDS | {
+        "output": Field(NotImplemented, lambda t, r: at(r.returned, t)),
+        "argument": Field(NotImplemented, lambda t, r: at(r.placeholders, t)),
+        "named": Field(NotImplemented, lambda t, r: _NAMED[t[0]](*map(r.value, t[1]))),
+        "shown": Field(NotImplemented, lambda t, r: _shown_again(r, *t)),
+    }
+
+    def __init__(self, returned: list[Any], placeholders: list[Any]) -> None:
+        super().__init__()
+        self.returned, self.placeholders = returned, placeholders
 
 
-def _shown_again(kind: Any, parent: Any, how: Any, shape: Any) -> Any:
+def _shown_again(r: Reader, name: str, parent: Any, how: Any, shape: Any) -> Any:
     """A view of a stand-in, whose shape is that which it says."""
-    if not isinstance(parent, (Traced, Wrapper)):
-        raise ValueError(f"it returns a {kind.__name__} of what is no array")
-    made = kind._of(parent, how, whole_numbers(shape))
+    kind, shown = _WRAPPERS[name], r.value(parent)
+    if not isinstance(shown, (Traced, Wrapper)):
+        raise ValueError(f"it returns a {name} of what is no array")
+    made = kind._of(shown, r.value(how), whole_numbers(shape))
     root = made
     while isinstance(root, Wrapper):
         root = root._parent
     if tuple(verbs.lower(made, verbs.leaf_of(root)).shape) != made.shape:
-        raise ValueError(f"it returns a {kind.__name__} of shape {list(made.shape)}, which it has not")
+        raise ValueError(f"it returns a {name} of shape {list(made.shape)}, which it has not")
     return made

@@ -13,6 +13,7 @@ anew.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +38,6 @@ from mirabelle.arraytypes.programs.graph import (
     walked,
 )
 from mirabelle.arraytypes.programs.traced import _product_shape
-from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.dispatch import promotion
 from mirabelle.dispatch.ops import TABLE
 
@@ -125,10 +125,7 @@ def _check_map(node: Any) -> None:
             _require(number, f"{a!r} is an operand of {op.name}")
     # (The shape can be larger: a number, or few elements, for many.)
     shapes = [a.shape for a in args if isinstance(a, Node)]
-    try:
-        full = np.broadcast_shapes(*shapes, node.shape)
-    except ValueError:
-        full = None
+    full = _stretched(*shapes, node.shape)
     _require(full == node.shape, f"{op.name} of shapes {shapes} has the shape {node.shape}")
     if op is _GATHER:
         table, index = args
@@ -162,26 +159,21 @@ def check_signature(op: Any, ins: tuple[np.dtype, ...], outs: tuple[np.dtype, ..
     _require(good, f"{name} does not make {outs[0].name} of {kinds}")
 
 
+def folded_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """The shape of a reduction along axes."""
+    ndim = len(shape)
+    along = all(0 <= a < ndim for a in axes) and list(axes) == sorted(set(axes))
+    _require(along, f"a reduction of {ndim} dimensions goes along {axes!r}")
+    return tuple([1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes])
+
+
 def _check_fold(node: Any) -> None:
     (operand,) = node.operands
-    _require(
-        REDUCTIONS.get(node.reduction.name) is node.reduction, f"{node.reduction!r} is no reduction of ours"
-    )
-    axes, ndim = node.axes, len(operand.shape)
-    _require(
-        all(type(a) is int and 0 <= a < ndim for a in axes) and list(axes) == sorted(set(axes)),
-        f"a reduction of {ndim} dimensions goes along {axes!r}",
-    )
-    kept = operand.shape
-    if node.keepdims:
-        made = tuple([1 if i in axes else n for i, n in enumerate(kept)])
-    else:
-        made = tuple([n for i, n in enumerate(kept) if i not in axes])
-    _require(made == node.shape, f"{node.reduction!r} of shape {kept} along {axes} has the shape {node.shape}")
-    _require(
-        node.dtype == operand.dtype or (node.reduction.name in ("any", "all") and node.dtype == _BOOL),
-        f"{node.reduction!r} of {operand.dtype.name} is {node.dtype.name}",
-    )
+    what = f"{node.reduction!r} of {operand.dtype.name}{list(operand.shape)}"
+    good = node.dtype == operand.dtype or (node.reduction.name in ("any", "all") and node.dtype == _BOOL)
+    _require(good, f"{what} is {node.dtype.name}")
+    made = folded_shape(operand.shape, node.axes, node.keepdims)
+    _require(made == node.shape, f"{what} along {node.axes} has the shape {node.shape}")
 
 
 def extent(offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
@@ -195,67 +187,51 @@ def extent(offset: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> tup
     return low, high
 
 
-def _check_view(what: str, source: Node, offset: Any, shape: Any, strides: Any, dtype: np.dtype) -> None:
+def _check_view(what: str, source: Node, offset: int, shape: Any, strides: Any, dtype: np.dtype) -> None:
     """Does a view show memory of its source only?"""
     check_shape(shape, dtype)
-    _require(
-        type(offset) is int and type(strides) is tuple and all(type(s) is int for s in strides),
-        f"{what} is nowhere",
-    )
     _require(len(strides) == len(shape), f"{what} has {len(strides)} strides and {len(shape)} dimensions")
     steps = [s for n, s in zip(shape, strides, strict=True) if n > 1]
-    _require(
-        not any(x % dtype.alignment for x in (offset, *steps)),
-        f"{what} shows {dtype.name} where none can begin",
-    )
-    total = source.nbytes
-    if 0 in shape:
-        inside = 0 <= offset <= total
-    else:
-        low, high = extent(offset, shape, strides)
-        inside = low >= 0 and high + dtype.itemsize <= total
-    _require(inside, f"{what} shows memory outside of the {total} bytes of its source")
+    aligned = not any(x % dtype.alignment for x in (offset, *steps))
+    _require(aligned, f"{what} shows {dtype.name} where none can begin")
+    low, high = (offset, offset - dtype.itemsize) if 0 in shape else extent(offset, shape, strides)
+    inside = low >= 0 and high + dtype.itemsize <= source.nbytes
+    _require(inside, f"{what} shows memory outside of the {source.nbytes} bytes of its source")
 
 
 def _check_part(node: Any) -> None:
-    (source,) = node.operands
     what = f"a part of shape {node.shape}"
-    _require(type(node.table) is bool, f"{what} is a table and is none")
-    _check_view(what, source, node.offset, node.shape, node.strides, node.dtype)
+    _check_view(what, node.source, node.offset, node.shape, node.strides, node.dtype)
 
 
 def _check_update(node: Any) -> None:
     base, value = node.operands
     what = f"a write of shape {node.part_shape}"
-    _require(node.shape == base.shape and node.dtype == base.dtype, f"{what} changes what it is made to")
     _check_view(what, base, node.offset, node.part_shape, node.strides, node.part_dtype)
     _require(value.dtype == node.part_dtype, f"{what} writes {value.dtype.name} as {node.part_dtype.name}")
-    try:
-        fits = np.broadcast_shapes(value.shape, node.part_shape) == node.part_shape
-    except ValueError:
-        fits = False
+    fits = _stretched(value.shape, node.part_shape) == node.part_shape
     _require(fits, f"{what} writes an array of shape {value.shape}")
 
 
-def _check_product(node: Any) -> None:
-    a, b = node.operands
-    _require(a.shape and b.shape, "a matrix product of an array without dimensions")
-    inner = b.shape[-2] if len(b.shape) > 1 else b.shape[-1]
-    _require(a.shape[-1] == inner, f"a matrix product of shapes {a.shape} and {b.shape}")
+def _stretched(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
     try:
-        shape = _product_shape(a.shape, b.shape)
+        return np.broadcast_shapes(*shapes)
     except ValueError:
-        shape = None
-    _require(
-        shape == node.shape, f"a matrix product of shapes {a.shape} and {b.shape} has the shape {node.shape}"
-    )
-    dtype = product_dtype(a.dtype, b.dtype)
-    _require(dtype == node.dtype, f"a matrix product of {a.dtype.name} and {b.dtype.name} is {node.dtype.name}")
+        return None
 
 
-def product_dtype(a: np.dtype, b: np.dtype) -> np.dtype:
-    """What a matrix product is of."""
-    return np.matmul(np.zeros((1, 1), a), np.zeros((1, 1), b)).dtype  # type: ignore[no-any-return]
+def product_of(a: Node, b: Node) -> tuple[tuple[int, ...], np.dtype]:
+    """The shape and the dtype of a matrix product."""
+    what = f"a matrix product of shapes {a.shape} and {b.shape}"
+    _require(a.shape and b.shape and a.shape[-1] == b.shape[-2:][0], what)
+    return _product_shape(a.shape, b.shape), np.matmul(
+        np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)
+    ).dtype
+
+
+def _check_product(node: Any) -> None:
+    shape, dtype = product_of(*node.operands)
+    _require((shape, dtype) == (node.shape, node.dtype), f"a matrix product is {node.dtype.name}{node.shape}")
 
 
 def _check_call(node: Any) -> None:
@@ -496,12 +472,11 @@ class Entries:
                 return None
         if name == "gather":
             return self.of(args[0].operands[0]) if args[0].operands[0].dtype == node.dtype else None
-        ranges = [self.of(a) for a in args[1:]] if name == "where" else [self.of(a) for a in args]
-        if any(r is None for r in ranges):
+        ranges = [self.of(a) for a in (args[1:] if name == "where" else args)]
+        find = _RANGES.get(name)
+        if find is None or None in ranges or any(d.kind not in "iub" for d in ins):
             return None
-        if any(d.kind not in "iub" for d in ins):
-            return None
-        return _combined(name, ranges)  # type: ignore[arg-type]
+        return find(ranges[0], ranges[-1])  # type: ignore[arg-type]
 
     def bounded(self, index: Node, n: int) -> Node:
         """The index array, if its entries are known to lie in 0 to n - 1; else one that is looked at."""
@@ -520,32 +495,25 @@ def _joined(a: tuple[int, int] | None, b: tuple[int, int] | None) -> tuple[int, 
     return None if a is None or b is None else (min(a[0], b[0]), max(a[1], b[1]))
 
 
-def _combined(name: str, ranges: list[tuple[int, int]]) -> tuple[int, int] | None:
-    a = ranges[0]
-    b = ranges[-1]
-    if name in ("copy", "cast", "positive", "materialize"):
-        return a
-    if name == "where":
-        return _joined(a, b)
-    if name == "negative":
-        return -a[1], -a[0]
-    if name == "add":
-        return a[0] + b[0], a[1] + b[1]
-    if name == "subtract":
-        return a[0] - b[1], a[1] - b[0]
-    if name == "multiply":
-        products = [x * y for x in a for y in b]
-        return min(products), max(products)
-    if name == "minimum":
-        return min(a[0], b[0]), min(a[1], b[1])
-    if name == "maximum":
-        return max(a[0], b[0]), max(a[1], b[1])
-    if name == "remainder" and b[0] > 0:
-        return 0, b[1] - 1
-    if name == "floor_divide" and b[0] > 0:
-        quotients = [x // y for x in a for y in b]
-        return min(quotients), max(quotients)
-    return None
+def _corners(f: Callable[[int, int], int], a: _Range, b: _Range) -> _Range:
+    found = [f(x, y) for x in a for y in b]
+    return min(found), max(found)
+
+
+_Range = tuple[int, int]
+# Between what an operation's results lie, by between what its first and its last operand do.
+_RANGES: dict[str, Callable[[_Range, _Range], _Range | None]] = {
+    **dict.fromkeys(("copy", "cast", "positive", "materialize"), lambda a, b: a),
+    "where": _joined,
+    "negative": lambda a, b: (-a[1], -a[0]),
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "subtract": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "multiply": lambda a, b: _corners(operator.mul, a, b),
+    "minimum": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "maximum": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "remainder": lambda a, b: (0, b[1] - 1) if b[0] > 0 else None,
+    "floor_divide": lambda a, b: _corners(operator.floordiv, a, b) if b[0] > 0 else None,
+}
 
 
 def secured(node: Node, entries: Entries) -> Node:

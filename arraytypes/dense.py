@@ -34,7 +34,7 @@ class DenseArray(AbstractArray):
     Constructing one copies: afterwards nobody else can write to its memory.
     """
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ("__weakref__", "_constructed", "_node")
 
     _node: Version

@@ -3,7 +3,7 @@
 >>> import mirabelle as mb
 >>> from mirabelle.arraytypes import flow
 >>> x = mb.HostArray([1.0, 2.0])
->>> flow.flow(mb.tree(x * 2 + x))[:4]
+>>> flow.flow(mb.ext.tree(x * 2 + x))[:4]
 '<svg'
 """
 

@@ -281,7 +281,7 @@ class GPUArray(DenseArray):
     Methods for this type are for both.
     """
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
 
     # The class of this family's views, and what answers for its card: set by `family_on`.

@@ -61,7 +61,7 @@ def kernel(*, padded: bool = False, boundscheck: bool = False) -> Callable[[Call
 def kernel(function: Any = None, /, *, padded: bool = False, boundscheck: bool = False) -> Any:
     """Make a kernel: a function that is run once for every index of a space, in no given order.
 
-    Its first parameter is the context, which knows the index (`mb.KernelContext` lists all it
+    Its first parameter is the context, which knows the index (`mb.types.KernelContext` lists all it
     offers); the others are arrays, numbers, and tuples of these. It returns nothing and writes to
     arrays. One source runs on the host's threads, on the reference device and on GPUs: wherever
     the arrays are. (Of an array over processes it is given the parts, `x.local`.)
@@ -139,7 +139,7 @@ class KernelContext:
 
     >>> import mirabelle as mb
     >>> @mb.kernel
-    ... def transposed(k: mb.KernelContext, out, x):
+    ... def transposed(k: mb.types.KernelContext, out, x):
     ...     i, j = k.index()
     ...     out[j, i] = x[i, j]
     >>> out = mb.zeros((2, 1))
@@ -149,7 +149,7 @@ class KernelContext:
      [2.]]
     """
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
 
     valid: bool = True
 

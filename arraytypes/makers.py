@@ -166,7 +166,7 @@ def namespace(device: Any) -> types.ModuleType:
     Elementwise functions are mirabelle's own (`xp.sin is mb.sin`): a number joins what it is computed with.
 
     >>> import mirabelle as mb
-    >>> xp = mb.namespace(mb.Transpose[mb.HostArray])
+    >>> xp = mb.namespace(mb.types.Transpose[mb.HostArray])
     >>> type(xp.ones((2, 3))).__name__
     'Transpose[HostArray[float64, 2]]'
     """

@@ -31,7 +31,7 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf
 class RealPart(Wrapper):
     """The real parts of a complex array, in its memory."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     affine = False
     _name = "real"
@@ -50,7 +50,7 @@ class RealPart(Wrapper):
 class ImagPart(RealPart):
     """The imaginary parts of a complex array, in its memory."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     _name = "imag"
 
@@ -61,7 +61,7 @@ class ImagPart(RealPart):
 class DiagonalView(Wrapper):
     """A diagonal of two dimensions of the parent, as the last dimension."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     _changes_ndim = True
 
@@ -75,7 +75,7 @@ class DiagonalView(Wrapper):
 class Reinterpreted(Wrapper):
     """The bytes of the parent as elements of another dtype. Parameters: the parent's type and the dtype."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     affine = False
 
@@ -115,7 +115,7 @@ class Reinterpreted(Wrapper):
 class SlidingWindows(Wrapper):
     """All windows of a size into the parent, as further dimensions. Elements repeat: not writable."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     _changes_ndim = True
     writable = False

@@ -8,7 +8,7 @@ Wrappers compose to any depth.
 >>> x = mb.HostArray([[1, 2, 3], [4, 5, 6]])
 >>> y = x.T[::-1]
 >>> type(y)
-mirabelle.View[Transpose[HostArray[int64, 2]], 2]
+mirabelle.types.View[Transpose[HostArray[int64, 2]], 2]
 >>> y[0] = 0
 >>> print(x)
 [[1 2 0]
@@ -40,7 +40,7 @@ _new = object.__new__
 class Wrapper(AbstractArray):
     """An array that shows a parent. Parameters: the parent's type, then ndim where it differs."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ("__weakref__", "_how", "_parent", "_shape")
 
     _parent: Any
@@ -121,7 +121,7 @@ def _rewrap(cls: Any, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
 class PermutedDims(Wrapper):
     """The parent with its dimensions in another order."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
 
     def _show(self, view: Any) -> Any:
@@ -131,14 +131,14 @@ class PermutedDims(Wrapper):
 class Transpose(PermutedDims):
     """The transpose of a matrix."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
 
 
 class View(Wrapper):
     """A rectangular part of the parent: integers, slices of any step, new axes."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     _changes_ndim = True
 
@@ -161,7 +161,7 @@ class ViewTypes(dict[int, Any]):
 class Reshaped(Wrapper):
     """The parent's elements in another shape, where strides can say it."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     _changes_ndim = True
     affine = False
@@ -177,7 +177,7 @@ class Reshaped(Wrapper):
 class BroadcastTo(Wrapper):
     """The parent stretched to a larger shape. Several elements share memory: not writable."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     _changes_ndim = True
     writable = False

@@ -208,7 +208,7 @@ def broadcasted(f: Any, *operands: Any) -> Broadcasted | Leaf:
     """The tree of an operation, without a handle: what `mb.copyto(dest, tree)` executes.
 
     >>> import mirabelle as mb
-    >>> t = mb.broadcasted(mb.add, mb.HostArray([1.0, 2.0]), 1)
+    >>> t = mb.ext.broadcasted(mb.add, mb.HostArray([1.0, 2.0]), 1)
     >>> t
     v1 = add: float64[2]
       x1: float64[2]

@@ -73,9 +73,9 @@ def world() -> int:
     Whatever cached the outcome of a dispatch (a compiled program, a graph) compares it.
 
     >>> import mirabelle as mb
-    >>> before = mb.world()
+    >>> before = mb.ext.world()
     >>> with mb.override(mb.sin, (mb.HostArray,), lambda x: x):
-    ...     mb.world() > before
+    ...     mb.ext.world() > before
     True
     """
     return _world

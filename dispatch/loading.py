@@ -75,11 +75,12 @@ def later(
     module: str,
     names: Mapping[str, str],
     others: Iterable[str] = (),
-    unknown: Callable[[str], Exception] | None = None,
+    unknown: Callable[[str], Any] | None = None,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a module some of whose names come from modules not imported yet.
 
     `names` maps modules to the names they give, with spaces between; a module that gives none is one itself.
+    `unknown` is asked for all else.
     """
     homes = {name: home for home, given in names.items() for name in given.split()}
     modules = {home.rpartition(".")[2]: home for home, given in names.items() if not given}
@@ -88,10 +89,12 @@ def later(
     def __getattr__(name: str) -> Any:
         home = homes.get(name) or modules.get(name)
         if home is None:
-            said = f"module {module!r} has no attribute {name!r}"
-            raise AttributeError(said) if unknown is None else unknown(name)
-        load(home)
-        found = getattr(sys.modules[home], name) if name in homes else sys.modules[home]
+            if unknown is None:
+                raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            found = unknown(name)
+        else:
+            load(home)
+            found = getattr(sys.modules[home], name) if name in homes else sys.modules[home]
         setattr(sys.modules[module], name, found)
         return found
 

@@ -7,8 +7,10 @@
 2
 """
 
+import importlib as _importlib
 import os as _os
 import typing as _typing
+import warnings as _warnings
 
 # In a checkout the subpackages stand beside this folder, not in it (docs/design.md, section 1):
 # this makes `python -m mirabelle` work there too. An installed package has them inside.
@@ -76,7 +78,6 @@ from mirabelle.arraytypes.creation import (
     zeros,
     zeros_like,
 )
-from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.functions.choosing import choose, compress, extract, piecewise, put, putmask, select
 from mirabelle.arraytypes.functions.elementary import (
     allclose,
@@ -171,47 +172,36 @@ from mirabelle.arraytypes.functions.turning import (
     transpose,
     trim_zeros,
 )
-from mirabelle.arraytypes.gpu import CuArray, GPUArray, ROCArray
+from mirabelle.arraytypes.gpu import CuArray, ROCArray
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.kernels import KernelContext, kernel
+from mirabelle.arraytypes.kernels import kernel
 from mirabelle.arraytypes.makers import default_array, namespace
-from mirabelle.arraytypes.parts import (
-    DiagonalView,
-    ImagPart,
-    RealPart,
-    Reinterpreted,
-    SlidingWindows,
-    sliding_window_view,
-)
+from mirabelle.arraytypes.parts import sliding_window_view
 from mirabelle.arraytypes.reductions import mapreduce, reduce
 from mirabelle.arraytypes.reference import RefArray
 from mirabelle.arraytypes.structured.banded import Banded, Bidiagonal, Diagonal, Identity, Tridiagonal, band
-from mirabelle.arraytypes.structured.base import Implicit, Structured
 from mirabelle.arraytypes.structured.blocks import BlockDiagonal, block_diagonal
 from mirabelle.arraytypes.structured.concat import Concat
-from mirabelle.arraytypes.structured.conjugated import Adjoint, Conj, adjoint
+from mirabelle.arraytypes.structured.conjugated import adjoint
 from mirabelle.arraytypes.structured.implicit import Fill, Ones, Range, Zeros
-from mirabelle.arraytypes.structured.inverse import Inverse, inverse
+from mirabelle.arraytypes.structured.inverse import inverse
 from mirabelle.arraytypes.structured.kronecker import Kronecker, kronecker
 from mirabelle.arraytypes.structured.kronecker_sum import KroneckerSum, kronecker_sum
 from mirabelle.arraytypes.structured.lowrank import LowRank
 from mirabelle.arraytypes.structured.mirrored import Hermitian, Symmetric
-from mirabelle.arraytypes.structured.reordered import Reordered
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.arraytypes.structured.toeplitz import Circulant, Toeplitz
 from mirabelle.arraytypes.structured.triangular import (
     LowerTriangular,
-    Triangular,
     UnitLowerTriangular,
     UnitUpperTriangular,
     UpperTriangular,
 )
-from mirabelle.arraytypes.wrappers import BroadcastTo, PermutedDims, Reshaped, Transpose, View, Wrapper
 from mirabelle.backends.host.direct import install as _install_direct
 from mirabelle.backends.mpi import environment as _environment
 from mirabelle.backends.partners import watch as _watch_partners
 from mirabelle.dispatch import loading as _loading
-from mirabelle.dispatch.counters import Counters, count
+from mirabelle.dispatch.counters import count
 from mirabelle.dispatch.errors import (
     AmbiguousMethodError,
     CommunicationError,
@@ -229,12 +219,11 @@ from mirabelle.dispatch.errors import (
     UnfaithfulAnnotationError,
     UserFunctionError,
 )
-from mirabelle.dispatch.generic import generic, methods, override, which, world
+from mirabelle.dispatch.generic import generic, methods, override, which
 from mirabelle.dispatch.policy import allow_scalar, allow_transfer, eager
 from mirabelle.dispatch.promotion import result_type
 from mirabelle.dispatch.references import unwatched as _unwatched
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Broadcasted
 from mirabelle.dispatch.verbs import (
     abs,
     accumulate,
@@ -246,7 +235,6 @@ from mirabelle.dispatch.verbs import (
     any,
     asin,
     asinh,
-    assign,
     astype,
     atan,
     atan2,
@@ -313,7 +301,6 @@ from mirabelle.dispatch.verbs import (
     logical_not,
     logical_or,
     logical_xor,
-    lower,
     materialize,
     matmul,
     max,
@@ -339,7 +326,6 @@ from mirabelle.dispatch.verbs import (
     remainder,
     reshape,
     round,
-    show,
     sign,
     signbit,
     similar,
@@ -355,7 +341,6 @@ from mirabelle.dispatch.verbs import (
     tan,
     tanh,
     to_numpy,
-    tree,
     trunc,
     var,
     where,
@@ -363,17 +348,10 @@ from mirabelle.dispatch.verbs import (
 
 # What comes with its first use, as a checker sees it; `_LATER` says the same to the interpreter.
 if _typing.TYPE_CHECKING:
-    from mirabelle import autodiff, compiling, fft, lib, linalg, meshdata, random
+    from mirabelle import autodiff, compiling, distributed, ext, fft, lib, linalg, meshdata, random, types
     from mirabelle.arraytypes.devices import devices, free_memory, memory, set_memory_limit
-    from mirabelle.arraytypes.distributed.combining import batch
-    from mirabelle.arraytypes.distributed.communicators import Communicator, communicator, use_communicator
-    from mirabelle.arraytypes.distributed.darray import DArray, use_layout
-    from mirabelle.arraytypes.distributed.layoutreport import LayoutReport, layout_of
-    from mirabelle.arraytypes.distributed.layouts import Block, BlockCyclic, Layout, Partial, Ragged, Replicated
-    from mirabelle.arraytypes.distributed.moving import exchange, redistribute
-    from mirabelle.arraytypes.distributed.together import together
+    from mirabelle.arraytypes.distributed.darray import DArray
     from mirabelle.arraytypes.dlpack import from_dlpack
-    from mirabelle.arraytypes.duals.base import Dual
     from mirabelle.arraytypes.functions.aliases import (
         absolute,
         amax,
@@ -539,31 +517,21 @@ if _typing.TYPE_CHECKING:
     from mirabelle.arraytypes.functions.running import cumprod, cumsum
     from mirabelle.arraytypes.functions.statistics import corrcoef, cov
     from mirabelle.arraytypes.functions.vectors import matvec, vecmat
-    from mirabelle.arraytypes.graphs import Graph, capture
+    from mirabelle.arraytypes.graphs import capture
     from mirabelle.arraytypes.io import load, save, savez, savez_compressed
     from mirabelle.arraytypes.jit import jit
     from mirabelle.arraytypes.programs.compiled import compile
     from mirabelle.arraytypes.programs.controlflow import cond, fori_loop, while_loop
-    from mirabelle.arraytypes.programs.outlines import outline
     from mirabelle.arraytypes.programs.persistence import load_program
-    from mirabelle.arraytypes.streams import Stream, stream, synchronize
+    from mirabelle.arraytypes.streams import stream, synchronize
     from mirabelle.arraytypes.userbroadcast import broadcast, map
-    from mirabelle.backends.dask import connect
-    from mirabelle.backends.explain import Explanation, broadcasted, explain
-    from mirabelle.backends.mpi.finding import mpi_communicator
+    from mirabelle.backends.explain import explain
 
 # Modules and the names that come from them; without names, the module itself.
 _LATER = {
     "mirabelle.arraytypes.devices": "devices free_memory memory set_memory_limit",
-    "mirabelle.arraytypes.distributed.combining": "batch",
-    "mirabelle.arraytypes.distributed.communicators": "Communicator communicator use_communicator",
-    "mirabelle.arraytypes.distributed.darray": "DArray use_layout",
-    "mirabelle.arraytypes.distributed.layoutreport": "LayoutReport layout_of",
-    "mirabelle.arraytypes.distributed.layouts": "Block BlockCyclic Layout Partial Ragged Replicated",
-    "mirabelle.arraytypes.distributed.moving": "exchange redistribute",
-    "mirabelle.arraytypes.distributed.together": "together",
+    "mirabelle.arraytypes.distributed.darray": "DArray",
     "mirabelle.arraytypes.dlpack": "from_dlpack",
-    "mirabelle.arraytypes.duals.base": "Dual",
     "mirabelle.arraytypes.functions.aliases": """
         absolute amax amin arccos arccosh arcsin arcsinh arctan arctan2 arctanh asanyarray
         bitwise_not conjugate degrees invert left_shift mod power radians right_shift rint
@@ -610,100 +578,84 @@ _LATER = {
     "mirabelle.arraytypes.functions.running": "cumprod cumsum",
     "mirabelle.arraytypes.functions.statistics": "corrcoef cov",
     "mirabelle.arraytypes.functions.vectors": "matvec vecmat",
-    "mirabelle.arraytypes.graphs": "Graph capture",
+    "mirabelle.arraytypes.graphs": "capture",
     "mirabelle.arraytypes.io": "load save savez savez_compressed",
     "mirabelle.arraytypes.jit": "jit",
     "mirabelle.arraytypes.programs.compiled": "compile",
     "mirabelle.arraytypes.programs.controlflow": "cond fori_loop while_loop",
-    "mirabelle.arraytypes.programs.outlines": "outline",
     "mirabelle.arraytypes.programs.persistence": "load_program",
-    "mirabelle.arraytypes.streams": "Stream stream synchronize",
+    "mirabelle.arraytypes.streams": "stream synchronize",
     "mirabelle.arraytypes.userbroadcast": "broadcast map",
     "mirabelle.autodiff": "",
-    "mirabelle.backends.dask": "connect",
-    "mirabelle.backends.explain": "Explanation broadcasted explain",
-    "mirabelle.backends.mpi.finding": "mpi_communicator",
+    "mirabelle.backends.explain": "explain",
     "mirabelle.compiling": "",
     "mirabelle.fft": "",
     "mirabelle.lib": "",
     "mirabelle.linalg": "",
     "mirabelle.meshdata": "",
     "mirabelle.random": "",
+    "mirabelle.distributed": "",
+    "mirabelle.ext": "",
+    "mirabelle.types": "",
+}
+
+# Names that moved: the old ones hold for one version. (Where a name comes from now, and the name.)
+_MOVED = {
+    "types": """
+        Adjoint BroadcastTo Conj Counters DenseArray DiagonalView Dual Explanation GPUArray Graph
+        ImagPart Inverse KernelContext PermutedDims RealPart Reinterpreted Reshaped SlidingWindows
+        Stream Structured Transpose Triangular View Wrapper
+    """,
+    "distributed": """
+        Block BlockCyclic Communicator Layout LayoutReport Partial Ragged Replicated batch
+        communicator connect exchange layout_of mpi_communicator redistribute together
+        use_communicator use_layout
+    """,
+    "ext": """
+        Broadcasted Implicit Reordered assign broadcasted lower outline show tree world
+    """,
 }
 
 # fmt: off
 __all__ = [
     "CSR",
     "AbstractArray",
-    "Adjoint",
     "AmbiguousMethodError",
     "Banded",
     "Bidiagonal",
-    "Block",
-    "BlockCyclic",
     "BlockDiagonal",
-    "BroadcastTo",
-    "Broadcasted",
     "Circulant",
     "CommunicationError",
-    "Communicator",
     "Concat",
-    "Conj",
-    "Counters",
     "CuArray",
     "DArray",
-    "DenseArray",
     "DenseFallbackError",
     "DenseFallbackWarning",
     "DeviceError",
     "Diagonal",
-    "DiagonalView",
-    "Dual",
-    "Explanation",
     "False_",
     "Fill",
-    "GPUArray",
     "GatheringWarning",
-    "Graph",
     "Hermitian",
     "HostArray",
     "Identity",
-    "ImagPart",
-    "Implicit",
-    "Inverse",
-    "KernelContext",
     "Kronecker",
     "KroneckerSum",
-    "Layout",
     "LayoutError",
-    "LayoutReport",
     "LowRank",
     "LowerTriangular",
     "MirabelleError",
     "MissingMethodError",
     "Ones",
     "OutOfMemoryError",
-    "Partial",
-    "PermutedDims",
     "PlaceError",
     "ROCArray",
-    "Ragged",
     "Range",
-    "RealPart",
     "RefArray",
-    "Reinterpreted",
     "RemoteError",
-    "Reordered",
-    "Replicated",
-    "Reshaped",
     "ScalarAccessError",
-    "SlidingWindows",
-    "Stream",
-    "Structured",
     "Symmetric",
     "Toeplitz",
-    "Transpose",
-    "Triangular",
     "Tridiagonal",
     "True_",
     "UnfaithfulAnnotationError",
@@ -711,8 +663,6 @@ __all__ = [
     "UnitUpperTriangular",
     "UpperTriangular",
     "UserFunctionError",
-    "View",
-    "Wrapper",
     "Zeros",
     "__array_api_version__",
     "__array_namespace_info__",
@@ -765,7 +715,6 @@ __all__ = [
     "asfortranarray",
     "asin",
     "asinh",
-    "assign",
     "astype",
     "atan",
     "atan2",
@@ -777,7 +726,6 @@ __all__ = [
     "average",
     "band",
     "bartlett",
-    "batch",
     "bincount",
     "bitwise_and",
     "bitwise_count",
@@ -796,7 +744,6 @@ __all__ = [
     "broadcast_arrays",
     "broadcast_shapes",
     "broadcast_to",
-    "broadcasted",
     "c_",
     "can_cast",
     "capture",
@@ -807,7 +754,6 @@ __all__ = [
     "clip",
     "column_stack",
     "common_type",
-    "communicator",
     "compile",
     "compiling",
     "complex64",
@@ -819,7 +765,6 @@ __all__ = [
     "cond",
     "conj",
     "conjugate",
-    "connect",
     "convolve",
     "copy",
     "copysign",
@@ -851,6 +796,7 @@ __all__ = [
     "diagonal",
     "diff",
     "digitize",
+    "distributed",
     "divide",
     "divmod",
     "dot",
@@ -870,12 +816,12 @@ __all__ = [
     "erfc",
     "errstate",
     "euler_gamma",
-    "exchange",
     "exp",
     "exp2",
     "expand_dims",
     "explain",
     "expm1",
+    "ext",
     "extract",
     "eye",
     "fabs",
@@ -974,7 +920,6 @@ __all__ = [
     "kron",
     "kronecker",
     "kronecker_sum",
-    "layout_of",
     "lcm",
     "ldexp",
     "left_shift",
@@ -999,7 +944,6 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "logspace",
-    "lower",
     "map",
     "mapreduce",
     "mask_indices",
@@ -1023,7 +967,6 @@ __all__ = [
     "mod",
     "modf",
     "moveaxis",
-    "mpi_communicator",
     "multiply",
     "namespace",
     "nan",
@@ -1056,7 +999,6 @@ __all__ = [
     "ones",
     "ones_like",
     "outer",
-    "outline",
     "override",
     "packbits",
     "pad",
@@ -1096,7 +1038,6 @@ __all__ = [
     "real",
     "real_if_close",
     "reciprocal",
-    "redistribute",
     "reduce",
     "remainder",
     "repeat",
@@ -1125,7 +1066,6 @@ __all__ = [
     "setxor1d",
     "shape",
     "shares_memory",
-    "show",
     "sign",
     "signbit",
     "signedinteger",
@@ -1158,11 +1098,9 @@ __all__ = [
     "tensordot",
     "tile",
     "to_numpy",
-    "together",
     "trace",
     "transpose",
     "trapezoid",
-    "tree",
     "tri",
     "tril",
     "tril_indices",
@@ -1173,6 +1111,7 @@ __all__ = [
     "triu_indices_from",
     "true_divide",
     "trunc",
+    "types",
     "uint",
     "uint8",
     "uint16",
@@ -1190,8 +1129,6 @@ __all__ = [
     "unsignedinteger",
     "unstack",
     "unwrap",
-    "use_communicator",
-    "use_layout",
     "vander",
     "var",
     "vdot",
@@ -1203,7 +1140,6 @@ __all__ = [
     "where",
     "which",
     "while_loop",
-    "world",
     "zeros",
     "zeros_like",
 ]
@@ -1214,11 +1150,19 @@ __array_api_version__ = "2025.12"
 bool = bool_
 
 
-def _unknown(name: str) -> Exception:
-    """What to say of a name that is not there."""
+def _unknown(name: str) -> _typing.Any:
+    """What a name stands for that is not in the table; raises an error that explains it if it is none."""
+    for space, names in _MOVED.items():
+        if name in names.split():
+            _warnings.warn(
+                f"mb.{name} is mb.{space}.{name} now. The old name goes with the next version.",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+            return getattr(_importlib.import_module(f"mirabelle.{space}"), name)
     from mirabelle.arraytypes.functions.numpys import missing
 
-    return missing("mirabelle", name)
+    raise missing("mirabelle", name)
 
 
 if not _typing.TYPE_CHECKING:  # (a checker would think that every name is there)

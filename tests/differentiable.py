@@ -113,7 +113,7 @@ calls("vectorize", (lambda x: mb.vectorize(lambda t: t * t)(x), V))
 calls("cond", (lambda x: mb.cond(mb.sum(x) > 0, mb.sin, mb.cos, x), V))
 calls("fori_loop", (lambda x: mb.fori_loop(0, 3, lambda i, s: s * mb.sin(x) + i, x), V))
 calls("while_loop", (lambda x: mb.while_loop(lambda s: mb.sum(s * s) > 1, lambda s: s * 0.5, x), V))
-calls("outline", (lambda x: mb.outline(lambda t: t * t)(x), V))
+calls("outline", (lambda x: mb.ext.outline(lambda t: t * t)(x), V))
 
 # Moved
 
@@ -230,7 +230,7 @@ calls(
 )
 calls("fill_diagonal", (written(lambda out, x, y: mb.fill_diagonal(out, y), mb.copy), S, V))
 calls("copyto", (written(lambda out, x: mb.copyto(out, x * x)), V))
-calls("assign", (written(lambda out, x: mb.assign(out, x * x)), V))
+calls("assign", (written(lambda out, x: mb.ext.assign(out, x * x)), V))
 
 # In order
 

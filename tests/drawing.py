@@ -23,9 +23,9 @@ NAMESPACES = {
     "host": mb,
     "ref": mb.namespace(mb.RefArray),
     "cuda": mb.namespace(mb.CuArray),
-    "transposed": mb.namespace(mb.Transpose[mb.HostArray]),
+    "transposed": mb.namespace(mb.types.Transpose[mb.HostArray]),
     "pending": mb.namespace(lambda x: mb.where(True, x, x)),
-    "transposed ref": mb.namespace(mb.Transpose[mb.RefArray]),
+    "transposed ref": mb.namespace(mb.types.Transpose[mb.RefArray]),
 }
 # How many examples each test draws: the reference device is slow.
 EXAMPLES = {"host": 15, "ref": 4, "cuda": 4, "transposed": 6, "pending": 6, "transposed ref": 3}

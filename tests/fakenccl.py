@@ -209,7 +209,7 @@ def installed(transport, card_name=None):
     nccl = FakeNCCL(transport)
     binding.reduction.cache_clear()
     binding.library, binding.simulated = lambda: nccl, True
-    binding.card_name = card_name or (lambda driver: str(mb.communicator().rank))
+    binding.card_name = card_name or (lambda driver: str(mb.distributed.communicator().rank))
     try:
         yield nccl
     finally:

@@ -43,7 +43,7 @@ class Run:
     def __init__(self, given):
         self.began = time.perf_counter()
         self.given = given
-        self.comm = mb.communicator()
+        self.comm = mb.distributed.communicator()
         self.first = self.comm.rank == 0
         self.path = pathlib.Path(given.out) / f"gpu_distributed_{self.comm.size}.json"
         if self.first:
@@ -67,7 +67,7 @@ class Run:
         """Do something all ranks do; a failure is noted, and the rest goes on."""
         began = time.perf_counter()
         try:
-            with mb.together():
+            with mb.distributed.together():
                 found = work()
         except Exception as e:
             said = f"{type(e).__name__}: {e}"[-1500:]
@@ -84,14 +84,14 @@ class Run:
 def layouts(size):
     ragged = (12 - sum(range(1, size)), *range(1, size))
     yield "default", None
-    yield "columns", mb.Block(1)
+    yield "columns", mb.distributed.Block(1)
     if size > 1:
-        yield "ragged", mb.Ragged(0, ragged)
-    yield "cyclic", mb.BlockCyclic(0, 2)
-    yield "replicated", mb.Replicated()
-    yield "mesh", mb.Layout(mb.Block(0), mb.Block(1), mesh=(size, 1))
+        yield "ragged", mb.distributed.Ragged(0, ragged)
+    yield "cyclic", mb.distributed.BlockCyclic(0, 2)
+    yield "replicated", mb.distributed.Replicated()
+    yield "mesh", mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(size, 1))
     if size == 4:
-        yield "square", mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2))
+        yield "square", mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2))
 
 
 def array_checks(layout, name):
@@ -153,8 +153,8 @@ def array_checks(layout, name):
     yield "diff", lambda: mb.diff(A, axis=0), np.diff(a, axis=0)
     yield "unique", lambda: mb.unique_values(mb.astype(A * 2, int)), np.unique((a * 2).astype(int))
     yield "diagonal", lambda: mb.linalg.diagonal(A), np.diagonal(a)
-    for other in (mb.Block(1), mb.Replicated(), mb.BlockCyclic(0, 3)):
-        yield f"redistribute to {other}", lambda other=other: mb.redistribute(A, other) * 2, a * 2
+    for other in (mb.distributed.Block(1), mb.distributed.Replicated(), mb.distributed.BlockCyclic(0, 3)):
+        yield f"redistribute to {other}", lambda other=other: mb.distributed.redistribute(A, other) * 2, a * 2
     yield "outer", lambda: W[:, None] * V, np.outer(w, v)
     yield "tensordot", lambda: mb.tensordot(A, B, axes=([0], [0])), np.tensordot(a, b, axes=([0], [0]))
     yield "einsum", lambda: mb.einsum("ij,ik->jk", A, B), np.einsum("ij,ik->jk", a, b)
@@ -239,11 +239,19 @@ def other_checks(tiny):
     m = 96 if tiny else 1500
     a, b = (np.random.default_rng(i).random((m, m)) for i in (2, 3))
     yield "matmul of blocks", lambda: D(a) @ D(b), a @ b
-    yield "matmul of columns", lambda: D(a, layout=mb.Block(1)) @ D(b, layout=mb.Block(0)), a @ b
-    yield "matmul by columns", lambda: D(a, layout=mb.Block(1)) @ D(b, layout=mb.Block(1)), a @ b
+    yield (
+        "matmul of columns",
+        lambda: D(a, layout=mb.distributed.Block(1)) @ D(b, layout=mb.distributed.Block(0)),
+        a @ b,
+    )
+    yield (
+        "matmul by columns",
+        lambda: D(a, layout=mb.distributed.Block(1)) @ D(b, layout=mb.distributed.Block(1)),
+        a @ b,
+    )
     yield "matvec", lambda: D(a) @ D(b[0]), a @ b[0]
     yield "large roll", lambda: mb.roll(D(a), m // 3, axis=0), np.roll(a, m // 3, axis=0)
-    yield "large redistribute", lambda: mb.redistribute(D(a), mb.Block(1)) + 0, a
+    yield "large redistribute", lambda: mb.distributed.redistribute(D(a), mb.distributed.Block(1)) + 0, a
     yield "large transpose", lambda: D(a).T + D(b), a.T + b
     yield "large sum", lambda: mb.sum(D(a)), a.sum()
     yield "large sum of columns", lambda: mb.sum(D(a), axis=0), a.sum(axis=0)
@@ -262,7 +270,7 @@ def other_checks(tiny):
     host = proximal_gradient_descent(
         linear_regression, mean_squared_error, mb.HostArray(w), 0.0, mb.HostArray(x), mb.HostArray(y)
     )
-    for layout in (None, mb.Block(1)):
+    for layout in (None, mb.distributed.Block(1)):
         yield (
             f"proximal gradient {layout}",
             lambda layout=layout: proximal_gradient_descent(
@@ -380,7 +388,7 @@ def kronecker_norm(n):
 
 def proximal_gradient(features, count):
     def prepare(run):
-        with mb.use_layout(mb.Block(1)):
+        with mb.distributed.use_layout(mb.distributed.Block(1)):
             x, y = filled((features, count)), filled((1, count))
         w = D(np.zeros((1, features)))
 
@@ -505,7 +513,7 @@ def allreduce(count):
 def redistribution(n):
     def prepare(run):
         x = filled((n, n))
-        return lambda: mb.materialize(mb.redistribute(x, mb.Block(1))), 1, 8 * n * n
+        return lambda: mb.materialize(mb.distributed.redistribute(x, mb.distributed.Block(1))), 1, 8 * n * n
 
     return prepare
 

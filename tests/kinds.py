@@ -203,14 +203,14 @@ class Uneven(Placement):
     def pieces(self, n, parts):
         most = n - n // 3 if parts > 1 else n
         sizes = (n,) if parts == 1 else (most, *[0] * (parts - 2), n - most)
-        return mb.Ragged(self.axis, sizes).pieces(n, parts)
+        return mb.distributed.Ragged(self.axis, sizes).pieces(n, parts)
 
 
 def register_layout(name, layout, family=DHost):
     """A leaf that is divided so where its shape allows it."""
 
     def make(x):
-        with mb.use_layout(layout):
+        with mb.distributed.use_layout(layout):
             return family(x)
 
     register_leaf(name, family, make, layout=layout)
@@ -221,12 +221,15 @@ if RANKS:
     # Messages go by way of the host.
     register_leaf("dist_ref", DRef)
     register_layout("dist_ragged", Uneven(0))
-    register_layout("dist_last", mb.Block(-1))
-    register_layout("dist_cyclic", mb.BlockCyclic(0, 2))
-    register_layout("dist_replicated", mb.Replicated())
-    register_layout("dist_mesh", mb.Layout(Uneven(0), mb.Block(1), mesh=(RANKS, 1)))
+    register_layout("dist_last", mb.distributed.Block(-1))
+    register_layout("dist_cyclic", mb.distributed.BlockCyclic(0, 2))
+    register_layout("dist_replicated", mb.distributed.Replicated())
+    register_layout("dist_mesh", mb.distributed.Layout(Uneven(0), mb.distributed.Block(1), mesh=(RANKS, 1)))
     if RANKS > 1:
-        register_layout("dist_columns", mb.Layout(mb.Block(0), mb.Block(1), mesh=(1, RANKS)))
+        register_layout(
+            "dist_columns",
+            mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(1, RANKS)),
+        )
 # On real cards, one for each rank (`python -m tests.ranks --cards`): these alone.
 CARDS = bool(os.environ.get("MIRABELLE_TEST_CARDS"))
 if CARDS:
@@ -235,7 +238,7 @@ if CARDS:
     DCard = mb.DArray[mb.CuArray]
     register_leaf("dist_cuda", DCard)
     register_layout("dist_cuda_ragged", Uneven(0), DCard)
-    register_layout("dist_cuda_cyclic", mb.BlockCyclic(0, 2), DCard)
+    register_layout("dist_cuda_cyclic", mb.distributed.BlockCyclic(0, 2), DCard)
 DISTRIBUTED = [k for k in LEAVES.values() if k.distributed]
 
 

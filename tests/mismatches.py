@@ -83,13 +83,13 @@ def other_stencil(comm: Any) -> Any:
 
 
 def other_layout(comm: Any) -> Any:
-    x = D(np.arange(36.0).reshape(6, 6), layout=mb.Block(0 if comm.rank == 0 else 1))
+    x = D(np.arange(36.0).reshape(6, 6), layout=mb.distributed.Block(0 if comm.rank == 0 else 1))
     return float(mb.sum(x))
 
 
 def other_batch(comm: Any) -> Any:
     x = D(np.arange(12.0))
-    with mb.batch():
+    with mb.distributed.batch():
         a, b = mb.sum(x), mb.max(x)
         c = mb.min(x) if comm.rank == 0 else b
     return float(a), float(b), float(c)

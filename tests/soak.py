@@ -60,27 +60,28 @@ def soak(given: argparse.Namespace) -> int:
 
     import mirabelle as mb
 
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     slowed(comm, random.Random(comm.rank))
     family = mb.DArray[mb.HostArray]
+    md = mb.distributed
     layouts = [
-        mb.Block(0), mb.Block(-1), Uneven(0), Uneven(-1), mb.BlockCyclic(0, 1), mb.BlockCyclic(-1, 2),
-        mb.Replicated(), mb.Layout(Uneven(0), mb.Block(-1), mesh=(1, comm.size)),
+        md.Block(0), md.Block(-1), Uneven(0), Uneven(-1), md.BlockCyclic(0, 1), md.BlockCyclic(-1, 2),
+        md.Replicated(), md.Layout(Uneven(0), md.Block(-1), mesh=(1, comm.size)),
     ]  # fmt: skip
     statements = [*STATEMENTS, *["move"] * 8, "product", "product"]
     made = [0]
 
     def make(x):
         made[0] += 1
-        with mb.use_layout(layouts[made[0] % len(layouts)]):
+        with mb.distributed.use_layout(layouts[made[0] % len(layouts)]):
             return family(x)
 
     def relaid(x, k):
         x = x if isinstance(x, mb.AbstractArray) else family(x)
         layout = layouts[k % len(layouts)]
-        axes = [p.axis for p in mb.Layout.of(layout).placements if p.axis is not None]
+        axes = [p.axis for p in mb.distributed.Layout.of(layout).placements if p.axis is not None]
         fits = x.ndim and all(-x.ndim <= a < x.ndim for a in axes) and (x.ndim > 1 or len(axes) < 2)
-        return mb.redistribute(x, layout) if fits else mb.copy(x)
+        return mb.distributed.redistribute(x, layout) if fits else mb.copy(x)
 
     failures: list[Any] = []
     began = time.perf_counter()
@@ -100,7 +101,7 @@ def soak(given: argparse.Namespace) -> int:
             number += 1  # (what was tried while it was drawn, and failed half-way, left something behind)
             continue
         try:
-            with mb.together():
+            with mb.distributed.together():
                 assert_logs_agree(run(source, mb, make, relaid), expected)
         except Exception:
             if comm.rank == 0:
@@ -132,9 +133,9 @@ def failing(source: str, make: Any, relaid: Any) -> list[Any]:
 
     import mirabelle as mb
 
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     try:
-        with mb.together():
+        with mb.distributed.together():
             run(source, mb, make, relaid)
             if comm.rank == 1:
                 raise ZeroDivisionError("on one rank")

@@ -21,7 +21,7 @@ NAMESPACES = {
     "host": mb,
     "ref": mb.namespace(mb.RefArray),
     "cuda": mb.namespace(mb.CuArray),
-    "transposed": mb.namespace(mb.Transpose[mb.HostArray]),
+    "transposed": mb.namespace(mb.types.Transpose[mb.HostArray]),
 }
 # Half precision is ours, not the standard's.
 STANDARD = [d for d in DTYPES if d != np.float16]

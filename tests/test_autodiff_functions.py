@@ -226,11 +226,11 @@ CONSTANTS = {
 @pytest.mark.parametrize("name", CONSTANTS)
 def test_constant(name, kind):
     plain = [kind.make(x) for x in (V, W, A)]
-    duals = [mb.Dual(x, mb.ones_like(x)[None]) for x in plain]
+    duals = [mb.types.Dual(x, mb.ones_like(x)[None]) for x in plain]
     expected, found = CONSTANTS[name](*plain), CONSTANTS[name](*duals)
     for x, y in zip(flat(expected), flat(found), strict=True):
         assert type(x) is type(y)
-        assert not isinstance(y, mb.Dual)
+        assert not isinstance(y, mb.types.Dual)
         if isinstance(x, mb.AbstractArray):
             np.testing.assert_array_equal(contents(x), contents(y))
         else:
@@ -244,10 +244,10 @@ REFUSED = {
     "array2string": mb.array2string,
     "array_repr": mb.array_repr,
     "array_str": mb.array_str,
-    "broadcasted": lambda v: mb.broadcasted(mb.sin, v),
+    "broadcasted": lambda v: mb.ext.broadcasted(mb.sin, v),
     "frombuffer": lambda v: mb.frombuffer(v),
     "kaiser": lambda v: mb.kaiser(5, v[0]),
-    "lower": lambda v: mb.lower(v, None),
+    "lower": lambda v: mb.ext.lower(v, None),
     "packbits": lambda v: mb.packbits(v),
     "ravel_multi_index": lambda v: mb.ravel_multi_index((v, v), (3, 3)),
     "save": lambda v: mb.save("never.npy", v),
@@ -255,7 +255,7 @@ REFUSED = {
     "savez": lambda v: mb.savez("never.npz", v),
     "savez_compressed": lambda v: mb.savez_compressed("never.npz", v),
     "to_numpy": mb.to_numpy,
-    "tree": mb.tree,
+    "tree": mb.ext.tree,
     "unpackbits": mb.unpackbits,
     "unravel_index": lambda v: mb.unravel_index(v, (3, 3)),
 }
@@ -296,7 +296,7 @@ REFUSED_OTHERS = {
 def test_refusal(name, kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     x = kind.make(V)
-    x = mb.Dual(x, mb.ones_like(x)[None])
+    x = mb.types.Dual(x, mb.ones_like(x)[None])
     with mb.allow_scalar(), pytest.raises((DualError, BufferError)) as e:
         (REFUSED | REFUSED_OTHERS)[name](x)
     text = str(e.value)
@@ -344,7 +344,7 @@ def test_every_public_name_is_in_one_set():
 
 @pytest.mark.parametrize("name", sorted(INTEGERS_ONLY))
 def test_integers_only(name):
-    x = mb.Dual(mb.HostArray(V), mb.ones((1, 5)))
+    x = mb.types.Dual(mb.HostArray(V), mb.ones((1, 5)))
     f = getattr(mb, name)
     with pytest.raises(TypeError, match=r"not defined for .*float64"):
         f(*[x] * len(inspect.signature(f).parameters))
@@ -443,7 +443,7 @@ def test_ode_of_others(kind):
 @KINDS
 def test_array_api_compat(kind):
     compat = pytest.importorskip("array_api_compat")
-    x = mb.Dual(kind.make(A), kind.make(A[None]))
+    x = mb.types.Dual(kind.make(A), kind.make(A[None]))
     xp = compat.array_namespace(x)
     assert xp is kind.make(A).__array_namespace__()
     assert compat.is_array_api_obj(x)
@@ -485,7 +485,7 @@ def test_array_api_extra(name, kind):
 def test_lists_of_dual_numbers(kind):
     def f(x):
         made = mb.asarray([x[0] ** 2, x[1], 1.0])
-        assert isinstance(made, mb.Dual)
+        assert isinstance(made, mb.types.Dual)
         assert made.place == kind.place
         return made
 
@@ -524,7 +524,7 @@ def test_ones_like_takes_writes(kind):
 @KINDS
 def test_order_of_equal_and_missing_numbers(kind):
     x = kind.make(np.array([2.0, np.nan, 2.0, 1.0]))
-    x = mb.Dual(x, kind.make(np.array([[1.0, 2.0, 3.0, 4.0]])))
+    x = mb.types.Dual(x, kind.make(np.array([[1.0, 2.0, 3.0, 4.0]])))
     y = mb.sort(x)
     np.testing.assert_array_equal(contents(y.value), [1, 2, 2, np.nan])
     np.testing.assert_array_equal(contents(y.partials), [[4, 1, 3, 2]])
@@ -537,7 +537,7 @@ def test_order_of_equal_and_missing_numbers(kind):
 
 @KINDS
 def test_what_an_array_is(kind):
-    x = mb.Dual(kind.make(A), kind.make(A[None]))
+    x = mb.types.Dual(kind.make(A), kind.make(A[None]))
     assert len(x) == 3
     assert x.size == 12
     assert x.nbytes == 96
@@ -557,7 +557,7 @@ def test_what_an_array_is(kind):
 
 @KINDS
 def test_memory_order(kind):
-    x = mb.Dual(kind.make(A), kind.make(A[None]))
+    x = mb.types.Dual(kind.make(A), kind.make(A[None]))
     assert mb.ascontiguousarray(x) is x
     turned = mb.asfortranarray(x)
     # (places of a distributed array are numbered in C's order)
@@ -570,7 +570,7 @@ def test_memory_order(kind):
 
 
 def test_views_write_through():
-    x = mb.Dual(mb.HostArray(S), mb.HostArray(S[None]))
+    x = mb.types.Dual(mb.HostArray(S), mb.HostArray(S[None]))
     mb.diagonal(x)[:] = mb.diagonal(x) ** 2
     expected = S.copy()
     np.fill_diagonal(expected, 2 * np.diag(S) ** 2)
@@ -685,7 +685,7 @@ def test_draws_follow_their_parameters(draw):
 
 
 def test_a_refusal_names_what_was_called():
-    x = mb.Dual(mb.HostArray(W), mb.ones((1, 5)))
+    x = mb.types.Dual(mb.HostArray(W), mb.ones((1, 5)))
     for name, call in (
         ("mb.packbits", lambda: mb.packbits(x)),
         ("polyfit", lambda: mb.polyfit(x, x, 1, full=True)),

@@ -365,8 +365,8 @@ def calls(f, x, n):
     """Library calls of a derivative along n directions."""
     along = np.random.default_rng(0).normal(size=(n, *x.shape))
     with mb.count() as c:
-        for y in flat(f(mb.Dual(mb.HostArray(x), mb.HostArray(along)))):
-            if isinstance(y, mb.Dual):
+        for y in flat(f(mb.types.Dual(mb.HostArray(x), mb.HostArray(along)))):
+            if isinstance(y, mb.types.Dual):
                 mb.materialize(y.partials)
     return c.library_calls, c.launches
 
@@ -399,12 +399,12 @@ def test_a_solve_factors_once(monkeypatch):
     run, seen = library.call, []
     monkeypatch.setattr(library, "call", lambda name, *a, **k: (seen.append(name), run(name, *a, **k))[1])
     along = mb.HostArray(RNG.normal(size=(5, 4, 4)))
-    mb.materialize(L.solve(mb.Dual(mb.HostArray(A), along), mb.HostArray(b)).partials)
+    mb.materialize(L.solve(mb.types.Dual(mb.HostArray(A), along), mb.HostArray(b)).partials)
     assert seen.count("linalg.lu_factor") == 1 and seen.count("linalg.lu_solve") == 2
     seen.clear()
     F = L.factorize(mb.HostArray(S))
     seen.clear()
-    mb.materialize(F.solve(mb.Dual(mb.HostArray(b), mb.HostArray(RNG.normal(size=(7, 4))))).partials)
+    mb.materialize(F.solve(mb.types.Dual(mb.HostArray(b), mb.HostArray(RNG.normal(size=(7, 4))))).partials)
     assert seen == ["linalg.solve_triangular"] * len(seen)
 
 
@@ -461,7 +461,7 @@ def test_a_rule_of_a_user_comes_first():
 
 
 def test_shown():
-    F = L.factorize(mb.Dual(mb.HostArray(A), mb.HostArray(A[None])))
+    F = L.factorize(mb.types.Dual(mb.HostArray(A), mb.HostArray(A[None])))
     assert repr(F) == "Linearized of 4 x 4, float64, at host"
     assert repr(F.factors).startswith("LU of")
 

@@ -23,7 +23,7 @@ TALL = RNG.normal(size=(5, 2))
 PATTERN = (np.array([0, 0, 1, 1, 2, 3, 3, 4, 4]), np.array([0, 3, 1, 4, 2, 0, 3, 1, 4]))
 
 
-class Outer(mb.Structured):
+class Outer(mb.types.Structured):
     """u vᵀ of two vectors, as a user writes it: the rule, and two that are quick."""
 
     linear = 0
@@ -69,7 +69,7 @@ TYPES = {
     "LowRank": (mb.LowRank, TALL, np.ascontiguousarray(TALL.T)),
     "Concat": (mb.Concat, P[:2], P[2:]),
     "CSR": (sparse, DATA),
-    "Reordered": (lambda a: mb.Reordered(a, mb.adapt(type(mb.autodiff.value(a)).family, ORDER)), P),
+    "Reordered": (lambda a: mb.ext.Reordered(a, mb.adapt(type(mb.autodiff.value(a)).family, ORDER)), P),
     "Outer": (Outer, V, V[::-1].copy()),
 }  # fmt: skip
 SINGULAR = ("LowRank", "Outer")
@@ -223,16 +223,16 @@ def test_a_fallback_may_be_an_error():
 
 
 def test_results_keep_their_structure():
-    D = mb.Diagonal(mb.Dual(mb.HostArray(V), mb.HostArray(np.ones((2, 5)))))
+    D = mb.Diagonal(mb.types.Dual(mb.HostArray(V), mb.HostArray(np.ones((2, 5)))))
     assert type(D).__name__ == "Diagonal[Dual[HostArray[float64, 1]]]"
     assert isinstance(D * 2 + D @ D, mb.Diagonal)
     assert isinstance(D * mb.ones((5, 5)), mb.Diagonal)
     assert isinstance(L.inv(D), mb.Diagonal) and isinstance(mb.sqrt(D), mb.Diagonal)
-    t = mb.Dual(mb.HostArray(2.0), mb.HostArray([1.0, 0.0]))
+    t = mb.types.Dual(mb.HostArray(2.0), mb.HostArray([1.0, 0.0]))
     scaled = t * mb.Diagonal(mb.HostArray(V))  # a plain matrix, and a dual number
     assert type(scaled) is type(D)
     assert isinstance(mb.Identity(5) * t, mb.Diagonal)
-    assert isinstance(mb.ones((5, 5)) * t + t * mb.Identity(5), mb.Dual)
+    assert isinstance(mb.ones((5, 5)) * t + t * mb.Identity(5), mb.types.Dual)
     assert isinstance(mb.Symmetric(mb.HostArray(P)) * t, mb.Symmetric)
 
 
@@ -249,15 +249,15 @@ def test_derivatives_keep_structure_too():
 
 
 def test_shown():
-    D = mb.Diagonal(mb.Dual(mb.HostArray([1.0, 2.0]), mb.HostArray([[1.0, 1.0]])))
+    D = mb.Diagonal(mb.types.Dual(mb.HostArray([1.0, 2.0]), mb.HostArray([[1.0, 1.0]])))
     assert repr(D) == "Diagonal[Dual[HostArray[float64, 1]]](\n[[1.,  .],\n [ ., 2.]]; 1 partials)"
     assert str(D) == "[[1.  .]\n [ . 2.]]; 1 partials"
-    big = mb.Diagonal(mb.Dual(mb.HostArray(np.ones(2000)), mb.HostArray(np.ones((1, 2000)))))
+    big = mb.Diagonal(mb.types.Dual(mb.HostArray(np.ones(2000)), mb.HostArray(np.ones((1, 2000)))))
     assert "parts: Dual[" in repr(big)
 
 
 def test_value_takes_the_derivatives_away():
-    D = mb.Diagonal(mb.Dual(mb.HostArray(V), mb.HostArray(np.ones((2, 5)))))
+    D = mb.Diagonal(mb.types.Dual(mb.HostArray(V), mb.HostArray(np.ones((2, 5)))))
     assert type(mb.autodiff.value(D)) is mb.Diagonal[mb.HostArray[np.float64, 1]]
     slope = mb.autodiff.gradient(lambda v: mb.sum(mb.autodiff.value(mb.Diagonal(v)) @ v), mb.HostArray(V))
     np.testing.assert_allclose(contents(slope), V)
@@ -277,7 +277,7 @@ def test_gradient_by_a_structured_array_is_one_of_its_parts(name, kind):
     slope = mb.autodiff.gradient(lambda x: mb.sum(weight * mb.dense(x) ** 2), s)
     assert type(slope) is type(s) and slope.shape == s.shape
     for k, part in enumerate(s.parts):
-        if part.dtype.kind != "f" or isinstance(part, mb.Structured):
+        if part.dtype.kind != "f" or isinstance(part, mb.types.Structured):
             assert part.dtype.kind == "f" or slope.parts[k] is part
             continue
 
@@ -332,7 +332,9 @@ def test_second_derivatives(name):
 
 
 def outside(n=2):
-    return mb.Dual(mb.Diagonal(mb.HostArray(V)), mb.HostArray(np.random.default_rng(4).normal(size=(n, 5, 5))))
+    return mb.types.Dual(
+        mb.Diagonal(mb.HostArray(V)), mb.HostArray(np.random.default_rng(4).normal(size=(n, 5, 5)))
+    )
 
 
 @pytest.mark.filterwarnings("ignore::mirabelle.dispatch.errors.DenseFallbackWarning")
@@ -359,7 +361,7 @@ def outside(n=2):
 def test_a_structured_value_with_dense_partials(f):
     x = outside()
     assert type(x).__name__ == "Dual[Diagonal[HostArray[float64, 1]]]"
-    found, expected = (mb.dense(f(y)) for y in (x, mb.Dual(mb.dense(x.value), x.partials)))
+    found, expected = (mb.dense(f(y)) for y in (x, mb.types.Dual(mb.dense(x.value), x.partials)))
     np.testing.assert_allclose(contents(found.value), contents(expected.value), rtol=1e-12)
     np.testing.assert_allclose(contents(found.partials), contents(expected.partials), rtol=1e-12, atol=1e-12)
 
@@ -375,7 +377,7 @@ def calls(f, n):
 
 
 def along(x, n):
-    return mb.Dual(mb.HostArray(x), mb.HostArray(np.random.default_rng(0).normal(size=(n, *x.shape))))
+    return mb.types.Dual(mb.HostArray(x), mb.HostArray(np.random.default_rng(0).normal(size=(n, *x.shape))))
 
 
 @pytest.mark.filterwarnings("ignore::mirabelle.dispatch.errors.DenseFallbackWarning")
@@ -394,7 +396,7 @@ def test_calls_do_not_depend_on_how_many_directions_there_are(name):
 
 def test_a_product_with_a_diagonal_matrix_makes_nothing_dense():
     n = 100_000  # of a dense matrix 80 GB
-    D = mb.Diagonal(mb.Dual(mb.ones(n), mb.ones((2, n))))
+    D = mb.Diagonal(mb.types.Dual(mb.ones(n), mb.ones((2, n))))
     y = L.solve(D, D @ mb.ones(n)) + mb.band(D)
     np.testing.assert_allclose(contents(mb.sum(y).partials), [n, n])
 
@@ -410,7 +412,7 @@ def test_sparse_entries_are_not_chosen_by_their_values():
 def test_dual_parts_are_not_written_into_plain_ones():
     D = mb.Diagonal(mb.HostArray(V))
     with pytest.raises(mb.autodiff.DualError, match="cannot hold"):
-        mb.autodiff.gradient(lambda v: mb.assign(D, mb.Diagonal(v)) and mb.sum(D), mb.HostArray(V))
+        mb.autodiff.gradient(lambda v: mb.ext.assign(D, mb.Diagonal(v)) and mb.sum(D), mb.HostArray(V))
 
 
 def test_triples_that_repeat_are_added_up():

@@ -1011,8 +1011,10 @@ def test_a_materialized_value_is_the_same_on_every_place(family, tmp_path):
 
 def test_what_processes_do_together_is_refused_in_a_program_by_a_sentence():
     x, d = mb.HostArray(np.arange(6.0)), mb.DArray[mb.HostArray](np.arange(6.0))
-    for f in (lambda x: mb.exchange({1: x[1:]}), lambda x: mb.exchange({})):
-        with pytest.raises(mb.compiling.TraceError, match=r"mb.exchange is called in test_compile.py:\d+"):
+    for f in (lambda x: mb.distributed.exchange({1: x[1:]}), lambda x: mb.distributed.exchange({})):
+        with pytest.raises(
+            mb.compiling.TraceError, match=r"mb.distributed.exchange is called in test_compile.py:\d+"
+        ):
             mb.compile(f)(x)
     for f in (lambda d: d.local, lambda d: d.halo(1)):
         with pytest.raises(AttributeError, match="outside of the compiled function"):

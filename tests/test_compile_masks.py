@@ -458,7 +458,7 @@ def test_functions_that_go_by_masks(family):
 
 
 def test_in_outlined_functions():
-    @mb.outline
+    @mb.ext.outline
     def halved(x):
         x[x > 0] /= 2
         return x[x > 1].sum()

@@ -39,7 +39,7 @@ def _(x: mb.HostArray):
 
 
 @energy.method
-def _(x: mb.Transpose[mb.HostArray]):
+def _(x: mb.types.Transpose[mb.HostArray]):
     return mb.max(x)
 
 
@@ -53,5 +53,8 @@ def test_methods_for_types_and_their_wrappers(device):
 def test_what_stands_for_what():
     traced = Traced[mb.HostArray]
     assert traced[np.float64, 2]._stood_for() is mb.HostArray[np.float64, 2]
-    assert mb.Transpose[traced[np.float64, 2]]._stood_for() is mb.Transpose[mb.HostArray[np.float64, 2]]
+    assert (
+        mb.types.Transpose[traced[np.float64, 2]]._stood_for()
+        is mb.types.Transpose[mb.HostArray[np.float64, 2]]
+    )
     assert mb.HostArray._stood_for() is mb.HostArray

@@ -784,6 +784,6 @@ def test_diff(xp, draw):
 
 
 def test_hypothesis_takes_the_namespaces():
-    for xp in (mb, mb.namespace(mb.RefArray), mb.namespace(mb.Transpose[mb.HostArray])):
+    for xp in (mb, mb.namespace(mb.RefArray), mb.namespace(mb.types.Transpose[mb.HostArray])):
         found = strategies(xp)  # (a warning would be an error)
         assert found.api_version == xp.__array_api_version__ == "2025.12"

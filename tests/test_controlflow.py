@@ -651,7 +651,7 @@ def test_traced_arrays_can_be_printed(capsys):
         y = x + 1
         print(x, y)
         texts.extend([repr(y), str(y), f"{y}", f"{y[0]:.2f}", repr(y[1:]), repr(y.T), str(mb.Diagonal(y))])
-        texts.extend([y._repr_html_(), y[1:]._repr_html_(), mb.Diagonal(y)._repr_html_(), mb.show(y)])
+        texts.extend([y._repr_html_(), y[1:]._repr_html_(), mb.Diagonal(y)._repr_html_(), mb.ext.show(y)])
         mb.autodiff.gradient(lambda x: (texts.append(repr(x)), mb.sum(x))[1], x)
         assert repr(mb.ones(2)).endswith("([1., 1.], place=traced(host))")
         return y
@@ -773,7 +773,7 @@ def test_kernels_in_loops(family):
 def test_outlined_functions_are_captured_once(family):
     seen = []
 
-    @mb.outline
+    @mb.ext.outline
     def stage(state, dt):
         seen.append(1)
         u, v = state
@@ -797,11 +797,11 @@ def test_outlined_functions_that_look_around(family):
         scale = mb.zeros_like(x)
         count = mb.zeros_like(x) + x
 
-        @mb.outline
+        @mb.ext.outline
         def scaled(y):
             return y + scale
 
-        @mb.outline
+        @mb.ext.outline
         def counted(y):
             count[:1] += 1
             return y * count
@@ -821,7 +821,7 @@ def test_outlined_functions_that_look_around(family):
 def test_outlined_functions_of_wrappers_and_constants(family):
     constant = family(X)
 
-    @mb.outline
+    @mb.ext.outline
     def f(x, y, k=1):
         x[:1] = 0
         return x.T, x, y * k, None
@@ -836,7 +836,7 @@ def test_outlined_functions_of_wrappers_and_constants(family):
 
 
 def test_derivatives_of_outlined_functions(family):
-    @mb.outline
+    @mb.ext.outline
     def f(x):
         return mb.sum(x * mb.sin(x))
 
@@ -882,7 +882,7 @@ def test_other_derivatives_of_compiled_functions():
         lambda f: mb.autodiff.hessian(lambda x: mb.sum(flat(f)(x)), x),
         lambda f: mb.autodiff.gradient(lambda x: mb.sum(flat(f)(x)), x, chunk=2),
         lambda f: mb.autodiff.derivative(lambda t: mb.sum(flat(f)(x * t)), 2.0),
-        lambda f: [flat(f)(mb.Dual(x, mb.stack([dx, x]))).partials],
+        lambda f: [flat(f)(mb.types.Dual(x, mb.stack([dx, x]))).partials],
     ):
         for a, b in zip(values(derivative(g)), values(derivative(f)), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-12)

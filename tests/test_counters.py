@@ -204,7 +204,7 @@ def test_building_costs_nothing(vectors):
         y = mb.exp(a) + b
         z = mb.sum(y * a)
         w = mb.where(y > z, a, b)[::-1]
-    assert repr(c) == repr(mb.Counters())
+    assert repr(c) == repr(mb.types.Counters())
     del w
 
 
@@ -399,7 +399,7 @@ def test_reductions_of_a_long_lived_array_leave_nothing_behind():
     x = mb.HostArray(np.ones(200_000))
     for _ in range(100):
         float(mb.sum(x))
-    assert len(mb.tree(x).reducers) <= 1
+    assert len(mb.ext.tree(x).reducers) <= 1
 
 
 @pytest.mark.parametrize("n", [50, 2_000_000], ids=["small", "large"])
@@ -410,8 +410,8 @@ def test_few_reductions_wait(n):
         x = mb.ones(n) * (k + 1.0)
         made.append(mb.sum(x * x) if k % 2 else mb.max(x, axis=0) + 1.0)
         del x
-    waiting = [y for y in made if type(mb.tree(y)).__name__ != "Leaf"]
-    pending = [y for y in waiting if "max" in str(mb.tree(y)) or "sum" in str(mb.tree(y))]
+    waiting = [y for y in made if type(mb.ext.tree(y)).__name__ != "Leaf"]
+    pending = [y for y in waiting if "max" in str(mb.ext.tree(y)) or "sum" in str(mb.ext.tree(y))]
     assert len(pending) <= (16 if n < 1 << 20 else 4), len(pending)
     expected = [n * (k + 1.0) ** 2 if k % 2 else k + 2.0 for k in range(40)]
     np.testing.assert_allclose([float(y) for y in made], expected)

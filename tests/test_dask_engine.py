@@ -1,4 +1,4 @@
-"""`mb.connect`: programs over distributed arrays on the workers of a Dask client."""
+"""`mb.distributed.connect`: programs over distributed arrays on the workers of a Dask client."""
 
 import gc
 import importlib.util
@@ -40,7 +40,7 @@ def client():
 
 @pytest.fixture(scope="module")
 def session(client):
-    with mb.connect(client) as session:
+    with mb.distributed.connect(client) as session:
         yield session
 
 
@@ -67,7 +67,7 @@ def eventually(condition):
 def test_a_program_runs_on_all_workers(session):
     @session.program
     def total(x, *, times=1):
-        comm = mb.communicator()
+        comm = mb.distributed.communicator()
         row = np.array([x * (comm.rank + 1.0)])
         comm.allreduce(row, "sum")
         return row[0] * times
@@ -76,18 +76,18 @@ def test_a_program_runs_on_all_workers(session):
     assert total(2.0) == 6.0
     assert total(2.0, times=3) == 18.0
     assert "total" in repr(total)
-    assert session.each(lambda: (mb.communicator().rank, os.getpid() == os.getppid())) == [
+    assert session.each(lambda: (mb.distributed.communicator().rank, os.getpid() == os.getppid())) == [
         (0, False),
         (1, False),
     ]
     assert len(set(session.each(os.getpid))) == 2
-    assert session.each(lambda: mb.communicator().engine) == ["tcp", "tcp"]
+    assert session.each(lambda: mb.distributed.communicator().engine) == ["tcp", "tcp"]
     assert session.each(lambda: mb.settings.num_threads)[0] >= 1
 
 
 def test_ranks_follow_addresses(session):
     def address():
-        return mb.communicator().rank, distributed.get_worker().address
+        return mb.distributed.communicator().rank, distributed.get_worker().address
 
     ports = [int(w.rpartition(":")[2]) for w in session.workers]
     assert ports == sorted(ports)
@@ -277,7 +277,7 @@ def test_the_dashboard_shows_programs(session):
 
 def test_an_error_on_one_worker_is_raised_here(session):
     def fails(x):
-        comm = mb.communicator()
+        comm = mb.distributed.communicator()
         if comm.rank == 1:
             raise FloatingPointError("only here")
         comm.barrier()
@@ -319,7 +319,7 @@ def odd():
         (raise_exit, RemoteError, "SystemExit: 3"),
         (odd, RemoteError, "Odder"),
         (
-            lambda: D(np.ones(3)) if mb.communicator().rank else 1,
+            lambda: D(np.ones(3)) if mb.distributed.communicator().rank else 1,
             CommunicationError,
             "returned 0 arrays on rank 0",
         ),
@@ -352,7 +352,7 @@ def test_a_remote_says_what_to_do(session):
         x.sum()
     with pytest.raises(TypeError, match=r"mb\.save"):
         pickle.dumps(x)
-    with mb.connect(session.client) as other:
+    with mb.distributed.connect(session.client) as other:
         with pytest.raises(CommunicationError, match="another session"):
             other.run(lambda x: x, x)
         y = other.run(lambda: D(np.zeros(3)))
@@ -371,14 +371,14 @@ def test_a_remote_says_what_to_do(session):
 
 
 def compute_without_end():
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     while comm.rank == 0:
         pass
     comm.barrier()
 
 
 def wait_without_end():
-    mb.communicator().exchange({}, {1 - mb.communicator().rank: np.ones(1)})
+    mb.distributed.communicator().exchange({}, {1 - mb.distributed.communicator().rank: np.ones(1)})
 
 
 @pytest.mark.parametrize("program", [compute_without_end, wait_without_end])
@@ -389,11 +389,11 @@ def test_an_interrupt_stops_the_program(session, program):
         session.run(program)
     timer.join()
     assert "can be used" in found.value.__notes__[0]
-    assert session.run(lambda: mb.communicator().allgather_object(1)) == [1, 1]
+    assert session.run(lambda: mb.distributed.communicator().allgather_object(1)) == [1, 1]
 
 
 def test_calls_go_by_way_of_the_scheduler_too(client):
-    with mb.connect(client, direct=False) as session:
+    with mb.distributed.connect(client, direct=False) as session:
         large = np.arange(400_000.0)
         x = session.run(lambda a: D(a) + 1, large)
         np.testing.assert_array_equal(x.fetch(), large + 1)
@@ -403,29 +403,29 @@ def test_calls_go_by_way_of_the_scheduler_too(client):
 
 def test_connecting_says_what_is_wrong(client, monkeypatch):
     with pytest.raises(TypeError, match="client of Dask, not a str"):
-        mb.connect("tcp://127.0.0.1:8786")
+        mb.distributed.connect("tcp://127.0.0.1:8786")
     find_spec = importlib.util.find_spec
     with monkeypatch.context() as patch:
         patch.setattr(
             importlib.util, "find_spec", lambda name: None if name == "distributed" else find_spec(name)
         )
         with pytest.raises(ImportError, match=r'pip install "mirabelle\[dask\]"'):
-            mb.connect(client)
+            mb.distributed.connect(client)
     with monkeypatch.context() as patch:
         patch.setattr(mb, "__version__", "99.0")
         with pytest.raises(CommunicationError, match=r"runs mirabelle 99.0, and not all.*tcp://.* has "):
-            mb.connect(client)
+            mb.distributed.connect(client)
     found = client.get_versions()
     for worker in found["workers"].values():
         worker["host"]["python"] = "3.9.1.final.0"
     with monkeypatch.context() as patch:
         patch.setattr(client, "get_versions", lambda **_: found)
         with pytest.raises(CommunicationError, match=r"runs Python 3\.\d+, and not all workers do: .* has 3.9"):
-            mb.connect(client)
+            mb.distributed.connect(client)
     with monkeypatch.context() as patch:
         patch.setattr(client, "nthreads", dict)
         with pytest.raises(CommunicationError, match="no workers yet"):
-            mb.connect(client)
+            mb.distributed.connect(client)
 
 
 def test_versions_are_asked_for_without_mirabelle():
@@ -459,10 +459,15 @@ def test_workers_can_be_threads_of_this_process():
             n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
-        mb.connect(client) as session,
+        mb.distributed.connect(client) as session,
     ):
-        assert session.each(lambda: mb.communicator().allgather_object(mb.communicator().rank)) == [[0, 1]] * 2
-        assert mb.communicator().size == 1
+        assert (
+            session.each(
+                lambda: mb.distributed.communicator().allgather_object(mb.distributed.communicator().rank)
+            )
+            == [[0, 1]] * 2
+        )
+        assert mb.distributed.communicator().size == 1
         assert mb.settings.num_threads == threads
 
 
@@ -488,7 +493,7 @@ def test_messages_are_encrypted_where_the_cluster_is(session, tmp_path):
     with (
         new_cluster(protocol="tls", security=security) as cluster,
         distributed.Client(cluster) as client,
-        mb.connect(client) as encrypted,
+        mb.distributed.connect(client) as encrypted,
     ):
         assert links(encrypted) == [[("SSLSocket", "TLSv1.3")]] * 2
         x = encrypted.run(lambda: D(np.arange(100_000.0)))
@@ -539,7 +544,7 @@ def test_strangers_do_not_keep_workers_from_each_other(client):
 @pytest.mark.parametrize("way", ["the client closes", "nobody holds it"])
 def test_workers_forget_a_session_that_is_dropped(client, way):
     with distributed.Client(client.scheduler.address) as other:
-        session = mb.connect(other)
+        session = mb.distributed.connect(other)
         x = session.run(lambda: D(np.ones(3)))
         name = session.name
         assert name in client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.plugins))
@@ -568,14 +573,14 @@ def mortal():
 @pytest.mark.parametrize("direct", [True, False])
 def test_a_lost_worker_is_named_and_connecting_again_works(mortal, direct):
     mortal.wait_for_workers(2, timeout=30)
-    with mb.connect(mortal, direct=direct) as session:
+    with mb.distributed.connect(mortal, direct=direct) as session:
         x = session.run(lambda: D(np.ones(10)))
         assert session.run(lambda x: float(mb.sum(x)), x) == 10.0
         pids = session.each(os.getpid)
 
         def waits():
             time.sleep(0.5)
-            mb.communicator().barrier()
+            mb.distributed.communicator().barrier()
 
         threading.Timer(0.2, os.kill, [pids[1], signal.SIGKILL]).start()
         began = time.monotonic()
@@ -596,7 +601,7 @@ def test_array_types_go_by_reference():
         D,
         mb.DArray[mb.HostArray[mb.float64, 2]],
         mb.HostArray[mb.float64],
-        mb.Transpose[mb.HostArray],
+        mb.types.Transpose[mb.HostArray],
     ):
         text = shipping.pack(kind, lambda x: None)
         assert b"cloudpickle" not in text and shipping.unpack(text, lambda name: None) is kind

@@ -152,14 +152,14 @@ def test_a_generated_method_that_registers_methods(speak):
 
 
 def test_the_world_age_grows_with_every_change(speak):
-    ages = [mb.world()]
+    ages = [mb.ext.world()]
     speak.method(lambda x: 1, signature=(Dog,))
-    ages.append(mb.world())
+    ages.append(mb.ext.world())
     with mb.override(speak, (Dog,), lambda x: 2):
-        ages.append(mb.world())
-    ages.append(mb.world())
+        ages.append(mb.ext.world())
+    ages.append(mb.ext.world())
     speak.core.unregister((Dog,))
-    ages.append(mb.world())
+    ages.append(mb.ext.world())
     assert ages == sorted(set(ages))
     with pytest.raises(mb.MissingMethodError):
         speak(Dog())
@@ -170,7 +170,7 @@ def test_parametric_types_dispatch_at_every_level(speak):
     speak.method(lambda x: "host", signature=(mb.HostArray,))
     speak.method(lambda x: "f4", signature=(mb.HostArray[mb.float32],))
     speak.method(lambda x: "f4 matrix", signature=(mb.HostArray[mb.float32, 2],))
-    speak.method(lambda x: "view of a ref", signature=(mb.View[mb.RefArray],))
+    speak.method(lambda x: "view of a ref", signature=(mb.types.View[mb.RefArray],))
     x = mb.HostArray(np.ones((2, 2), "f4"))
     assert [speak(v) for v in (x, x[0], x.astype("f8"))] == ["f4 matrix", "abstract", "host"]
     assert speak(mb.HostArray(np.ones(3, "f4"))) == "f4"
@@ -339,7 +339,7 @@ def test_an_override_of_an_operator_reaches_the_operator():
 
 def test_an_override_of_copyto_sees_every_evaluation():
     """Whoever overrides copyto is asked, for small trees too."""
-    from mirabelle import Broadcasted
+    from mirabelle.ext import Broadcasted
 
     seen = []
 
@@ -529,8 +529,15 @@ def test_the_most_specific_method_is_the_one_that_plum_finds():
     random = np.random.default_rng(11)
     types_ = [
         *(mb.HostArray, mb.HostArray[np.float64, 2], mb.RefArray, mb.CuArray[np.int32], mb.DArray),
-        *(mb.HostArray[np.float64, 2], mb.Diagonal, mb.Diagonal[mb.HostArray], mb.Dual, mb.Fill, mb.CSR),
-        *(mb.Transpose[mb.HostArray], mb.View, mb.Kronecker, mb.Triangular, mb.Symmetric, mb.Banded),
+        *(mb.HostArray[np.float64, 2], mb.Diagonal, mb.Diagonal[mb.HostArray], mb.types.Dual, mb.Fill, mb.CSR),
+        *(
+            mb.types.Transpose[mb.HostArray],
+            mb.types.View,
+            mb.Kronecker,
+            mb.types.Triangular,
+            mb.Symmetric,
+            mb.Banded,
+        ),
         *(int, float, bool, complex, list, tuple, str, type(None), np.ndarray, np.float64, type, object),
     ]
     asked = found = 0

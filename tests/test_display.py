@@ -66,7 +66,7 @@ OTHERS = {
     "UpperTriangular": lambda make: mb.UpperTriangular(make(5, 5)),
     "Symmetric": lambda make: mb.Symmetric(make(40, 40)),
     "Hermitian": lambda make: mb.Hermitian(make(4, 4) * 1j),
-    "Adjoint": lambda make: mb.Adjoint(make(4, 3) * 1j),
+    "Adjoint": lambda make: mb.types.Adjoint(make(4, 3) * 1j),
     "Toeplitz": lambda make: mb.Toeplitz(make(4), make(6)),
     "Circulant": lambda make: mb.Circulant(make(6)),
     "Kronecker": lambda make: mb.Kronecker(make(2, 3), make(3, 2)),
@@ -80,10 +80,10 @@ OTHERS = {
     "Range down": lambda make: mb.Range(10, 0, -1),
     "Identity": lambda make: mb.Identity(6),
     "CSR": lambda make: mb.CSR(make(6, 5) * mb.eye(6, 5, device=make(1).place)),
-    "Inverse": lambda make: mb.Inverse(make(3, 3)),
+    "Inverse": lambda make: mb.types.Inverse(make(3, 3)),
     "Concat": lambda make: mb.Concat(make(2, 3), make(4, 3)),
-    "tree": lambda make: mb.tree(mb.exp(make(3)) * 2),
-    "tree of a reduction": lambda make: mb.tree(mb.sum(make(3, 3) * 2)),
+    "tree": lambda make: mb.ext.tree(mb.exp(make(3)) * 2),
+    "tree of a reduction": lambda make: mb.ext.tree(mb.sum(make(3, 3) * 2)),
     "explanation": lambda make: mb.explain(mb.exp(make(300, 200)) * 2),
 }
 
@@ -138,7 +138,7 @@ def test_everything_has_a_well_formed_card(name, make):
     x = OTHERS[name](make)
     html = x._repr_html_()
     check(html)
-    assert "<svg" in html or isinstance(x, mb.Explanation)
+    assert "<svg" in html or isinstance(x, mb.types.Explanation)
 
 
 @single
@@ -224,10 +224,10 @@ def test_a_card_says_whose_memory_it_is():
 
 def test_trees_show_what_flows_where():
     x = mb.zeros((300, 200))
-    said = words(mb.tree(mb.sum(mb.exp(x) * 2 + x, axis=0))._repr_html_())
+    said = words(mb.ext.tree(mb.sum(mb.exp(x) * 2 + x, axis=0))._repr_html_())
     assert "sum over axis 0" in said and "exp" in said and "float64 300×200" in said
     assert said.count("x1") == 1  # read twice, drawn once
-    tree = mb.tree(y := mb.exp(x))
+    tree = mb.ext.tree(y := mb.exp(x))
     mb.materialize(y)
     assert "in memory" in words(tree._repr_html_())
 

@@ -10,13 +10,14 @@ from threadranks import on_ranks
 
 import mirabelle as mb
 from mirabelle.arraytypes.distributed import rehearsal
+from mirabelle.distributed import Block, BlockCyclic, Layout, Partial, Ragged, Replicated
 
 HOST, REF = mb.DArray[mb.HostArray], mb.DArray[mb.RefArray]
 VALUES = np.arange(60.0).reshape(12, 5)
 
 
 @functools.cache
-class Silent(mb.Communicator):
+class Silent(mb.distributed.Communicator):
     """One of several processes, of which the others never answer: a message is an error."""
 
     engine = "silent"
@@ -32,13 +33,13 @@ class Silent(mb.Communicator):
 
 
 LAYOUTS = {
-    "rows": mb.Block(0),
-    "columns": mb.Block(1),
-    "dealt out": mb.BlockCyclic(0, 2),
-    "ragged": mb.Ragged(0, (7, 0, 2, 3)),
-    "replicated": mb.Replicated(),
-    "mesh": mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2)),
-    "copies": mb.Layout(mb.Replicated(), mb.BlockCyclic(0, 3), mesh=(2, 2)),
+    "rows": Block(0),
+    "columns": Block(1),
+    "dealt out": BlockCyclic(0, 2),
+    "ragged": Ragged(0, (7, 0, 2, 3)),
+    "replicated": Replicated(),
+    "mesh": Layout(Block(0), Block(1), mesh=(2, 2)),
+    "copies": Layout(Replicated(), BlockCyclic(0, 3), mesh=(2, 2)),
 }
 layouts = pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 
@@ -78,7 +79,7 @@ def test_each_process_shows_what_it_holds(layout, view, family):
     seen = np.zeros(expected.shape, int)
     for rank in range(4):
         x = view(made(layout, rank=rank, family=family))
-        report = mb.layout_of(x)
+        report = mb.distributed.layout_of(x)
         division = report._division
         held = division.held(rank)
         places = np.ix_(*[[i for a, b in h for i in range(a, b)] for h in held]) if held else None
@@ -128,7 +129,7 @@ def test_texts_follow_numpys_print_options(layout, options):
 
 
 def test_a_text_says_what_a_process_has():
-    x = made(mb.Block(0))
+    x = made(Block(0))
     assert repr(x).startswith(
         "DArray[HostArray[float64, 2]] of shape (12, 5), rows in equal runs over 4 processes; "
         "rank 1 has [3:6, :]:\n[[15., 16., 17., 18., 19.],\n"
@@ -140,13 +141,13 @@ def test_a_text_says_what_a_process_has():
 
 
 def test_what_is_the_same_everywhere_is_shown_as_any_array():
-    x = made(mb.Replicated(), VALUES[:2])
+    x = made(Replicated(), VALUES[:2])
     assert str(x) == str(VALUES[:2]) and "the same on all 4 processes, this is rank 1" in repr(x)
     assert str(x * 2 + 1) == str(VALUES[:2] * 2 + 1)  # which a process can compute by itself
     assert str(mb.sum(x)) == str(VALUES[:2].sum())
-    with mb.batch():
+    with mb.distributed.batch():
         assert "pending" in str(mb.sum(x))  # it waits for others there
-    assert "pending" in str(mb.redistribute(x, mb.Block(0)))
+    assert "pending" in str(mb.distributed.redistribute(x, Block(0)))
 
 
 def test_on_one_process_texts_are_numpys():
@@ -167,7 +168,7 @@ PENDING = {
     "kept dimension": lambda x, y: mb.max(x - y, axis=0, keepdims=True),
     "over a reduction": lambda x, y: x / mb.sum(x * y, axis=0) + mb.max(y),
     "stretched": lambda x, y: x[0] + y,
-    "redistributed": lambda x, y: mb.redistribute(x, mb.Block(1)) + 1,
+    "redistributed": lambda x, y: mb.distributed.redistribute(x, Block(1)) + 1,
     "view of a tree": lambda x, y: (x + y)[::2].T,
     "view of a costly tree": lambda x, y: mb.exp(x)[2:].T,
     "by index": lambda x, y: x[[3, 1, 8]] * 2,
@@ -178,9 +179,9 @@ PENDING = {
 @pytest.mark.parametrize("make", PENDING.values(), ids=PENDING.keys())
 @layouts
 def test_what_others_take_part_in_stays_pending(layout, make):
-    with mb.use_communicator(Silent(1, 4)):
-        y = make(made(layout), made(mb.Block(0)))
-    before = repr(mb.tree(y)) if hasattr(y, "_node") else None
+    with mb.distributed.use_communicator(Silent(1, 4)):
+        y = make(made(layout), made(Block(0)))
+    before = repr(mb.ext.tree(y)) if hasattr(y, "_node") else None
     if not mb.arraytypes.cards.elsewhere(y):
         assert "pending" not in str(y)  # this process can compute it by itself
         return
@@ -188,9 +189,9 @@ def test_what_others_take_part_in_stays_pending(layout, make):
         assert "pending" in show(y)
     check(y._repr_html_())
     assert "all processes compute it together: mb.materialize(x)" in str(y)
-    assert repr(mb.layout_of(y)) and repr(mb.explain(y)) and mb.explain(y)._repr_html_()
+    assert repr(mb.distributed.layout_of(y)) and repr(mb.explain(y)) and mb.explain(y)._repr_html_()
     if before is not None:
-        assert repr(mb.tree(y)) == before
+        assert repr(mb.ext.tree(y)) == before
 
 
 @pytest.mark.parametrize("make", PENDING.values(), ids=PENDING.keys())
@@ -201,8 +202,8 @@ def test_what_was_foretold_comes_true(layout, make):
     def program(comm):
         x, y = HOST(VALUES, layout=layout, comm=comm), HOST(VALUES, comm=comm)
         z = make(x, y)
-        said, explained = mb.layout_of(z), mb.explain(z)
-        steps = rehearsal.rehearse(mb.tree(z)) if hasattr(z, "_node") else None
+        said, explained = mb.distributed.layout_of(z), mb.explain(z)
+        steps = rehearsal.rehearse(mb.ext.tree(z)) if hasattr(z, "_node") else None
         with mb.count() as counted:
             z = mb.materialize(z)
         sent = None
@@ -211,7 +212,7 @@ def test_what_was_foretold_comes_true(layout, make):
                 sum(len(n.sends) for s in steps for n in s.needs),
                 sum(sum(n.sends.values()) for s in steps for n in s.needs),
             )
-        return said.words, mb.layout_of(z).words, sent, counted, explained.facts, steps
+        return said.words, mb.distributed.layout_of(z).words, sent, counted, explained.facts, steps
 
     for said, true, sent, counted, facts, steps in on_ranks(4, program):
         if make is not PENDING["by index"]:
@@ -241,7 +242,7 @@ def test_all_messages_are_added_up():
 
 
 def test_terms_are_said():
-    x = made(mb.Block(0))
+    x = made(Block(0))
     facts = mb.explain(mb.sum(x * 2, axis=0)).facts
     assert facts["combined"] == "sum: a term of 40 B on each of ranks 0, 1, 2 and 3"
     assert facts["layout"] == "the same on all 4 processes, this is rank 1"
@@ -252,7 +253,7 @@ def test_terms_are_said():
 
 
 def test_a_halo_is_said_with_its_bytes():
-    x = made(mb.Block(0), np.ones((400, 300)))
+    x = made(Block(0), np.ones((400, 300)))
     e = mb.explain(x[2:] - x[:-2])
     assert e.facts["exchanged"] == "14.1 KiB in 3 messages between 4 processes"
     assert e.facts["x1"] == "is here"  # what is divided as the first operand is needs no more of it
@@ -266,10 +267,17 @@ def test_terms_that_wait_are_not_combined_to_be_shown():
     shapes = [(2, 3)] * 3
 
     def program(comm):
-        x = mb.DArray.from_local(mb.full(shapes[comm.rank], comm.rank + 1.0), mb.Partial("sum"), comm)
+        x = mb.DArray.from_local(mb.full(shapes[comm.rank], comm.rank + 1.0), Partial("sum"), comm)
         y = x * 2
         with mb.count() as counted:
-            texts = repr(x), str(x), words(x._repr_html_()), repr(y), repr(mb.layout_of(x)), repr(mb.explain(y))
+            texts = (
+                repr(x),
+                str(x),
+                words(x._repr_html_()),
+                repr(y),
+                repr(mb.distributed.layout_of(x)),
+                repr(mb.explain(y)),
+            )
         assert (counted.messages, counted.collectives) == (0, 0)
         return texts, mb.to_numpy(y).tolist()
 
@@ -289,71 +297,72 @@ def test_terms_that_wait_are_not_combined_to_be_shown():
     "make",
     [
         lambda v, m: mb.Diagonal(v), lambda v, m: mb.Diagonal(v * 2), lambda v, m: mb.Symmetric(m),
-        lambda v, m: mb.Kronecker(m, m), lambda v, m: mb.Dual(v, m[:2]), lambda v, m: mb.UpperTriangular(m),
-        lambda v, m: mb.Diagonal(v).T, lambda v, m: mb.Dual(v * 2, m[:2] + 1),
+        lambda v, m: mb.Kronecker(m, m), lambda v, m: mb.types.Dual(v, m[:2]),
+        lambda v, m: mb.UpperTriangular(m),
+        lambda v, m: mb.Diagonal(v).T, lambda v, m: mb.types.Dual(v * 2, m[:2] + 1),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("layout", [mb.Block(0), mb.Replicated()], ids=repr)
+@pytest.mark.parametrize("layout", [Block(0), Replicated()], ids=repr)
 def test_arrays_of_distributed_arrays_are_shown_by_their_parts(make, layout):
     v, m = made(layout, np.arange(20.0)), made(layout, np.ones((20, 20)))
     x = make(v, m)
     assert repr(x) and str(x)
     check(x._repr_html_())
     assert x._repr_mimebundle_()
-    if not isinstance(x, mb.Dual):
+    if not isinstance(x, mb.types.Dual):
         with pytest.raises(TypeError, match=r"made of several arrays|not distributed"):
-            mb.layout_of(x)
+            mb.distributed.layout_of(x)
 
 
 # Layouts
 
 
 def test_a_layout_can_be_looked_at_before_there_is_an_array():
-    report = mb.layout_of((10, 4), mb.Block(0), 3)
+    report = mb.distributed.layout_of((10, 4), Block(0), 3)
     assert report.elements == (16, 12, 12) and report.bytes is None and report.processes == 3
     assert report.imbalance == pytest.approx(1.2) and "1.20 times the mean" in repr(report)
     assert report.where(2) == "[7:10, :]" and report.words == "rows in equal runs over 3 processes"
-    assert mb.layout_of(10, None, 5).elements == (2,) * 5
-    assert mb.layout_of((), None, 3).elements == (1, 1, 1)
-    x = made(mb.Block(0))
-    assert mb.layout_of(x).bytes == (120,) * 4 and mb.layout_of(x).imbalance == 1
-    other = mb.layout_of(x, mb.Block(1))
+    assert mb.distributed.layout_of(10, None, 5).elements == (2,) * 5
+    assert mb.distributed.layout_of((), None, 3).elements == (1, 1, 1)
+    x = made(Block(0))
+    assert mb.distributed.layout_of(x).bytes == (120,) * 4 and mb.distributed.layout_of(x).imbalance == 1
+    other = mb.distributed.layout_of(x, Block(1))
     assert other.words == "columns in equal runs over 4 processes" and other.bytes == (192, 96, 96, 96)
-    assert mb.layout_of(x, processes=2).elements == (30, 30)
-    assert mb.layout_of((4, 4)).processes == 1
+    assert mb.distributed.layout_of(x, processes=2).elements == (30, 30)
+    assert mb.distributed.layout_of((4, 4)).processes == 1
     with pytest.raises(TypeError, match=r"mb\.layout_of\(x\.shape"):
-        mb.layout_of(mb.zeros(3))
+        mb.distributed.layout_of(mb.zeros(3))
     with pytest.raises(mb.LayoutError, match="mesh"):
-        mb.layout_of((4, 4), mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2)), 3)
+        mb.distributed.layout_of((4, 4), Layout(Block(0), Block(1), mesh=(2, 2)), 3)
 
 
 @pytest.mark.parametrize(
     ("layout", "shape", "size", "expected"),
     [
-        (mb.Block(0), (8,), 4, "elements in equal runs over 4 processes"),
-        (mb.Block(2), (2, 3, 8), 4, "dimension 2 in equal runs over 4 processes"),
-        (mb.BlockCyclic(1, 3), (4, 40), 4, "columns dealt out in runs of 3 over 4 processes"),
-        (mb.Ragged(0, (1, 0, 7)), (8, 2), 3, "rows in runs of 1, 0, 7 over 3 processes"),
-        (mb.Ragged(0, range(10)), (45,), 10, "elements in runs of 0 to 9 over 10 processes"),
-        (mb.Replicated(), (8,), 4, "the same on all 4 processes"),
-        (mb.Replicated(), (8,), 1, "on one process"),
-        (mb.Partial("max"), (8,), 4, "the max of a term on each of 4 processes"),
+        (Block(0), (8,), 4, "elements in equal runs over 4 processes"),
+        (Block(2), (2, 3, 8), 4, "dimension 2 in equal runs over 4 processes"),
+        (BlockCyclic(1, 3), (4, 40), 4, "columns dealt out in runs of 3 over 4 processes"),
+        (Ragged(0, (1, 0, 7)), (8, 2), 3, "rows in runs of 1, 0, 7 over 3 processes"),
+        (Ragged(0, range(10)), (45,), 10, "elements in runs of 0 to 9 over 10 processes"),
+        (Replicated(), (8,), 4, "the same on all 4 processes"),
+        (Replicated(), (8,), 1, "on one process"),
+        (Partial("max"), (8,), 4, "the max of a term on each of 4 processes"),
         (
-            mb.Layout(mb.Block(1), mb.Block(0), mesh=(2, 3)), (9, 8), 6,
+            Layout(Block(1), Block(0), mesh=(2, 3)), (9, 8), 6,
             "rows in equal runs over 3, columns in equal runs over 2 (2 × 3 processes)",
         ),
         (
-            mb.Layout(mb.Block(0), mb.Replicated(), mesh=(2, 3)), (9, 8), 6,
+            Layout(Block(0), Replicated(), mesh=(2, 3)), (9, 8), 6,
             "rows in equal runs over 2, each part on 3 (2 × 3 processes)",
         ),
         (
-            mb.Layout(mb.Block(0), mb.Partial("sum"), mesh=(2, 2)), (9, 8), 4,
+            Layout(Block(0), Partial("sum"), mesh=(2, 2)), (9, 8), 4,
             "the sum of a term on each of 2 processes; rows in equal runs over 2 (2 × 2 processes)",
         ),
     ],
 )  # fmt: skip
 def test_words(layout, shape, size, expected):
-    report = mb.layout_of(shape, layout, size)
+    report = mb.distributed.layout_of(shape, layout, size)
     assert report.words == expected and expected in repr(report)
     check(report._repr_html_())
     said = words(report._repr_html_())
@@ -361,18 +370,18 @@ def test_words(layout, shape, size, expected):
 
 
 def test_words_of_views():
-    x = made(mb.Block(0))
-    assert mb.layout_of(x[::-1]).words == "rows in runs, the last first over 4 processes"
-    assert mb.layout_of(x[5]).words == "on rank 1 alone, of 4 processes"
+    x = made(Block(0))
+    assert mb.distributed.layout_of(x[::-1]).words == "rows in runs, the last first over 4 processes"
+    assert mb.distributed.layout_of(x[5]).words == "on rank 1 alone, of 4 processes"
     assert (
-        mb.layout_of(made(LAYOUTS["mesh"])[5]).words
+        mb.distributed.layout_of(made(LAYOUTS["mesh"])[5]).words
         == "elements in equal runs, on ranks 0 and 1 alone, of 4 processes"
     )
-    assert mb.layout_of(x.T).words == "columns in equal runs over 4 processes"
+    assert mb.distributed.layout_of(x.T).words == "columns in equal runs over 4 processes"
 
 
 def test_the_picture_in_text_is_to_scale():
-    lines = repr(mb.layout_of((10,), mb.Ragged(0, (5, 0, 2, 3)), 4)).split("\n")
+    lines = repr(mb.distributed.layout_of((10,), Ragged(0, (5, 0, 2, 3)), 4)).split("\n")
     boxes = lines[2].strip("┌┐").split("┬")
     assert [len(b) for b in boxes] == [29, 12, 17]
     assert [w.strip() for w in lines[3].strip("│").split("│")] == ["0", "2", "3"]
@@ -383,40 +392,44 @@ def test_the_picture_in_text_is_to_scale():
 @pytest.mark.parametrize(
     ("layout", "shape", "size"),
     [
-        (mb.Block(0), (10**6,), 1000),
-        (mb.BlockCyclic(0, 1), (10**5, 3), 7),
-        (mb.Layout(mb.BlockCyclic(0, 2), mb.BlockCyclic(1, 2), mesh=(16, 16)), (4000, 4000), 256),
-        (mb.Replicated(), (10, 10), 1000),
-        (mb.Partial("prod"), (10, 10), 64),
-        (mb.Block(3), (2, 3, 4, 500, 6), 16),
-        (mb.Block(0), (0, 5), 4),
-        (mb.Block(0), (3, 10**6), 3),
-        (mb.Block(0), (10**6, 2), 4),
+        (Block(0), (10**6,), 1000),
+        (BlockCyclic(0, 1), (10**5, 3), 7),
+        (
+            Layout(BlockCyclic(0, 2), BlockCyclic(1, 2), mesh=(16, 16)),
+            (4000, 4000),
+            256,
+        ),
+        (Replicated(), (10, 10), 1000),
+        (Partial("prod"), (10, 10), 64),
+        (Block(3), (2, 3, 4, 500, 6), 16),
+        (Block(0), (0, 5), 4),
+        (Block(0), (3, 10**6), 3),
+        (Block(0), (10**6, 2), 4),
     ],
 )
 def test_what_is_large_is_drawn_in_part(layout, shape, size):
-    report = mb.layout_of(shape, layout, size)
+    report = mb.distributed.layout_of(shape, layout, size)
     text = repr(report)
     assert len(text.split("\n")) < 60 and max(map(len, text.split("\n"))) < 132
     check(report._repr_html_())
 
 
 def test_this_process_is_marked():
-    report = mb.layout_of(made(mb.Block(0), rank=2))
+    report = mb.distributed.layout_of(made(Block(0), rank=2))
     assert report.rank == 2
     assert [line.startswith("rank 2") for line in repr(report).split("\n") if "(this one)" in line] == [True]
     assert "this is rank 2" in words(report._repr_html_())
 
 
 def test_a_view_across_the_parts_is_named_so():
-    x = made(mb.Block(0), np.ones((8, 8)))
+    x = made(Block(0), np.ones((8, 8)))
     for y in (mb.linalg.diagonal(x), mb.linalg.diagonal(x * 2), mb.sliding_window_view(x, 3, axis=0)):
         said = "across the parts of an array of 8 × 8: rows in equal runs over 4 processes"
-        assert said in repr(y) and said in words(y._repr_html_()) and said in repr(mb.layout_of(y))
+        assert said in repr(y) and said in words(y._repr_html_()) and said in repr(mb.distributed.layout_of(y))
         check(y._repr_html_())
         assert str(y)
     assert "element by element" in mb.explain(mb.linalg.diagonal(x) + 1).facts["x1"]
-    assert str(made(mb.Block(0))[3:3]) == "[]"
+    assert str(made(Block(0))[3:3]) == "[]"
 
 
 def test_what_is_written_to_decides_who_computes_what():

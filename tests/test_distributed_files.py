@@ -31,16 +31,20 @@ endings = pytest.mark.parametrize("ending", ENDINGS)
 # How an array is divided, over how many ranks, and its shape.
 DIVISIONS = [
     (3, None, (10, 4)),
-    (3, mb.Ragged(0, (7, 0, 3)), (10, 4)),
-    (3, mb.Block(1), (5, 7)),
-    (3, mb.BlockCyclic(0, 2), (11, 3)),
-    (3, mb.Replicated(), (2, 2)),
+    (3, mb.distributed.Ragged(0, (7, 0, 3)), (10, 4)),
+    (3, mb.distributed.Block(1), (5, 7)),
+    (3, mb.distributed.BlockCyclic(0, 2), (11, 3)),
+    (3, mb.distributed.Replicated(), (2, 2)),
     (3, None, ()),
     (3, None, (0, 4)),
-    (3, mb.Block(0), (2, 2)),
-    (4, mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2)), (5, 7)),
-    (4, mb.Layout(mb.Block(1), mb.Replicated(), mesh=(2, 2)), (5, 7)),
-    (4, mb.Layout(mb.BlockCyclic(1, 2), mb.Ragged(2, (1, 3)), mesh=(2, 2)), (2, 9, 4)),
+    (3, mb.distributed.Block(0), (2, 2)),
+    (4, mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2)), (5, 7)),
+    (4, mb.distributed.Layout(mb.distributed.Block(1), mb.distributed.Replicated(), mesh=(2, 2)), (5, 7)),
+    (
+        4,
+        mb.distributed.Layout(mb.distributed.BlockCyclic(1, 2), mb.distributed.Ragged(2, (1, 3)), mesh=(2, 2)),
+        (2, 9, 4),
+    ),
     (1, None, (3,)),
 ]
 divisions = pytest.mark.parametrize(("ranks", "layout", "shape"), DIVISIONS, ids=str)
@@ -114,7 +118,7 @@ def test_several_arrays_of_which_some_are_not_divided(ending, compressed, tmp_pa
     u, v = samples((9, 5), "f8"), samples((4, 6), "i4")
 
     def save(comm):
-        state = {"u": divided(u, None, comm), "deep/v": divided(v, mb.Block(1), comm), "step": 7}
+        state = {"u": divided(u, None, comm), "deep/v": divided(v, mb.distributed.Block(1), comm), "step": 7}
         mb.save(path, state | {"grid": mb.HostArray([0.5])}, compressed=compressed)
 
     on_ranks(3, save)
@@ -145,7 +149,9 @@ def test_a_layout_is_remembered_where_there_is_room(tmp_path):
     h5py, zarr = pytest.importorskip("h5py"), pytest.importorskip("zarr")
     values = samples((6, 4), "f8")
     for name in ("x.h5", "x.zarr"):
-        on_ranks(2, lambda comm: mb.save(tmp_path / name, {"u": divided(values, mb.Block(1), comm)}))
+        on_ranks(
+            2, lambda comm: mb.save(tmp_path / name, {"u": divided(values, mb.distributed.Block(1), comm)})
+        )
     with h5py.File(tmp_path / "x.h5") as file:
         assert file["u"].attrs["mirabelle_layout"] == "Layout(Block(1))"
         np.testing.assert_array_equal(file["u"][1:3], values[1:3])
@@ -164,14 +170,14 @@ def test_files_of_other_programs(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "z.npz", **arrays, t=np.zeros((0, 3)), n=np.array(2.5))
 
     def load(comm):
-        for layout in (mb.Block(0), mb.Block(1), mb.BlockCyclic(0, 3)):
-            with mb.use_layout(layout):
+        for layout in (mb.distributed.Block(0), mb.distributed.Block(1), mb.distributed.BlockCyclic(0, 3)):
+            with mb.distributed.use_layout(layout):
                 found = [mb.load(tmp_path / f"{name}.npy", device=DHost) for name in "fe"]
                 found += [
                     mb.load(tmp_path / f"{name}.npz", key, device=DHost) for name in "sz" for key in "cfe"
                 ]
             for x in found:
-                assert x.layout == mb.Layout(layout) or comm.size == 1
+                assert x.layout == mb.distributed.Layout(layout) or comm.size == 1
                 for box, mine in parts(x):
                     np.testing.assert_array_equal(mine, values[box])
                     assert mine.dtype.isnative

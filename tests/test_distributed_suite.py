@@ -65,7 +65,7 @@ def test_a_failure_on_one_rank_fails_the_test_on_all(tmp_path):
         "@pytest.mark.parametrize('kind', ['dist'])\n"
         "def test_in_the_middle(kind):\n"
         "    x = mb.DArray[mb.HostArray]([1.0, 2.0, 3.0])\n"
-        "    if mb.communicator().rank == 1:\n"
+        "    if mb.distributed.communicator().rank == 1:\n"
         "        raise OSError('only here')\n"
         "    assert float(mb.sum(x)) == 6\n"
         "@pytest.mark.parametrize('kind', ['dist'])\n"

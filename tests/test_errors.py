@@ -288,7 +288,7 @@ def test_functions_of_things_that_are_no_arrays(family):
         with pytest.raises(TypeError):
             f("text")
     with refused(TypeError, "adapt"):
-        mb.adapt(mb.Transpose, family([1.0]))
+        mb.adapt(mb.types.Transpose, family([1.0]))
 
 
 @both
@@ -637,7 +637,7 @@ def test_type_parameters_that_make_no_sense():
     with refused(TypeError, "already"):
         mb.HostArray[mb.float64, 1][mb.float64]
     with pytest.raises(TypeError, match="parent"):
-        mb.Transpose[mb.float64]
+        mb.types.Transpose[mb.float64]
     with pytest.raises(TypeError, match="no parameters"):
         mb.AbstractArray[mb.float64]
     with refused(ValueError, "1 dimension", "HostArray"):
@@ -645,7 +645,7 @@ def test_type_parameters_that_make_no_sense():
 
 
 def test_wrappers_and_abstract_types_are_not_made_directly():
-    for cls in (mb.Transpose, mb.View, mb.AbstractArray, mb.DenseArray):
+    for cls in (mb.types.Transpose, mb.types.View, mb.AbstractArray, mb.types.DenseArray):
         with pytest.raises(TypeError):
             cls([1.0])
 

@@ -117,7 +117,7 @@ def test_it_says_where_a_kernel_is(hot):
 
 
 def test_an_override_of_copyto_is_what_is_named():
-    from mirabelle import Broadcasted
+    from mirabelle.ext import Broadcasted
 
     def mine(dest, src): ...
 
@@ -152,12 +152,12 @@ def test_generated_source_is_in_tracebacks(hot):
 
 
 def test_broadcasted_is_a_tree_to_execute():
-    t = mb.broadcasted(mb.add, mb.HostArray([1.0, 2.0]), 1)
-    assert type(t) is mb.Broadcasted
+    t = mb.ext.broadcasted(mb.add, mb.HostArray([1.0, 2.0]), 1)
+    assert type(t) is mb.ext.Broadcasted
     dest = mb.empty(2)
     assert mb.copyto(dest, t) is dest and dest.tolist() == [2.0, 3.0]
     with pytest.raises(ValueError, match="broadcast"):
-        mb.broadcasted(mb.divmod, mb.HostArray([1.0]), 2)
+        mb.ext.broadcasted(mb.divmod, mb.HostArray([1.0]), 2)
 
 
 def test_a_kernel_that_does_not_compile_is_said_once_and_the_result_is_right(monkeypatch):

@@ -436,7 +436,7 @@ def test_compositions_are_kernels_without_temporaries(name, launches):
     with mb.count() as c:
         got = calls.get(name, lambda: getattr(mb, name)(x))()
         if isinstance(got, mb.AbstractArray):
-            mb.materialize(got + 0 if isinstance(got, mb.Wrapper) else got)
+            mb.materialize(got + 0 if isinstance(got, mb.types.Wrapper) else got)
     assert c.launches == launches and c.library_calls == 0, c
     assert c.scalar_reads == (name in ("allclose", "array_equal")), c
 
@@ -478,7 +478,11 @@ def test_real_and_imaginary_parts_are_views(kind):
         assert_same(x.imag[1:], z.imag[1:]),
         assert_same((x * 2).real.T, (z * 2).real.T),
     )
-    assert isinstance(x.real, mb.RealPart) and isinstance(x.imag, mb.ImagPart) and x.real.dtype == np.float64
+    assert (
+        isinstance(x.real, mb.types.RealPart)
+        and isinstance(x.imag, mb.types.ImagPart)
+        and x.real.dtype == np.float64
+    )
     y = kind.make(M)
     assert y.real is y and not np.any(contents(y.imag))
     y.real = 2.0
@@ -555,7 +559,7 @@ def test_diagonals_other_dtypes_and_windows_are_views(kind):
     y = kind.family(M)
     if not kind.distributed:  # (elements of another size have no places of their own in parts)
         assert_same(y.view("u1"), M.view("u1")), assert_same(y.view("c16"), M.view("c16"))
-    assert type(y.view("i8")) is mb.Reinterpreted[kind.family["f8", 2], np.dtype("i8")]
+    assert type(y.view("i8")) is mb.types.Reinterpreted[kind.family["f8", 2], np.dtype("i8")]
     with pytest.raises(ValueError, match="contiguous"):
         y.T.view("u1")
     for window in ((2, 1), ((2, 2),), ((2, 2), (1, 0))):

@@ -25,7 +25,7 @@ VALUES = np.arange(1.0, 13.0).reshape(3, 4)
 
 
 def address(x):
-    return mb.tree(mb.materialize(x)).view.ptr
+    return mb.ext.tree(mb.materialize(x)).view.ptr
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def test_cupy_takes_ours_and_gives_its_own(cupy, show, dtype):
         theirs = take(x)
         np.testing.assert_array_equal(cupy.asnumpy(theirs), show(values))
         if theirs.size:
-            assert theirs.data.ptr == mb.tree(x).view.ptr
+            assert theirs.data.ptr == mb.ext.tree(x).view.ptr
         del theirs  # (what was handed out keeps its values: sharing would move the array)
     theirs = show(cupy.asarray(values))
     for ours in (mb.asarray(theirs), mb.from_dlpack(theirs)):
         assert_same(ours, show(values))
-        assert not theirs.size or mb.tree(ours).view.ptr == theirs.data.ptr
+        assert not theirs.size or mb.ext.tree(ours).view.ptr == theirs.data.ptr
 
 
 def test_what_cupy_was_shown_keeps_its_values(cupy):

@@ -120,7 +120,7 @@ def test_the_cure_is_one_that_can_be_pasted():
 
 
 def test_types_and_arrays_are_pickled():
-    for kind in (mb.CuArray, SECOND, SECOND["f4"], SECOND["f4", 2], mb.Transpose[SECOND["f8", 2]]):
+    for kind in (mb.CuArray, SECOND, SECOND["f4"], SECOND["f4", 2], mb.types.Transpose[SECOND["f8", 2]]):
         assert pickle.loads(pickle.dumps(kind)) is kind
     x = SECOND(VALUES)
     for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), pickle.loads(pickle.dumps(x.T)).T):
@@ -155,7 +155,7 @@ def test_memory_of_another_card_is_no_memory_of_this():
     from mirabelle.arraytypes.gpu import handle, view_at
 
     x = mb.CuArray(VALUES)
-    view = mb.tree(x).view
+    view = mb.ext.tree(x).view
     stray = handle(SECOND, view_at(SECOND.view_type, view.owner, view.ptr, view.shape, view.dtype))
     with pytest.raises(mb.DeviceError, match="illegal memory access"):
         mb.to_numpy(stray + 1)

@@ -79,7 +79,7 @@ def test_a_block_waits_and_is_waited_for(card):
     x, y = mb.CuArray(VALUES), mb.CuArray(VALUES)
     card.said()
     with mb.stream(mb.CuArray) as s:
-        mb.CuArray._copy_into(mb.tree(y).view, mb.tree(x).view)
+        mb.CuArray._copy_into(mb.ext.tree(y).view, mb.ext.tree(x).view)
         assert x.__cuda_array_interface__["stream"] == s.ptr
     assert card.said() == [("wait", s.ptr, 0), ("copy", 3, s.ptr), ("wait", 0, s.ptr)]
     with mb.stream(mb.CuArray, join=False) as t:
@@ -101,7 +101,7 @@ def test_a_block_is_captured_and_launched(card):
     x, y = mb.CuArray(VALUES), mb.CuArray(VALUES)
     card.said()
     with mb.capture(mb.CuArray) as g:
-        mb.CuArray._copy_into(mb.tree(y).view, mb.tree(x).view)
+        mb.CuArray._copy_into(mb.ext.tree(y).view, mb.ext.tree(x).view)
         n = mb.CuArray(np.ones(3))
     said = card.said()
     stream = next(s for kind, s in (e for e in said if len(e) == 2) if kind == "begin")
@@ -123,11 +123,11 @@ def test_a_block_is_captured_and_launched(card):
 
 def test_memory_of_a_graph_lives_as_long_as_it(card):
     x = mb.CuArray(VALUES)
-    where = mb.tree(x).view.ptr
+    where = mb.ext.tree(x).view.ptr
     with mb.capture(mb.CuArray) as g:
         y = mb.empty(5, device=mb.CuArray)
-        mb.CuArray.driver().array(mb.tree(x).view)
-        made = mb.tree(y).view.ptr
+        mb.CuArray.driver().array(mb.ext.tree(x).view)
+        made = mb.ext.tree(y).view.ptr
     del x, y
     held = g._run.held[0]
     assert {where, made} <= set(held)
@@ -137,7 +137,7 @@ def test_a_block_that_cannot_be_captured(card):
     x, y = mb.CuArray(VALUES), mb.CuArray(VALUES)
     card.fails = "cudaErrorStreamCaptureInvalidated"
     with pytest.raises(mb.DeviceError, match=r"cannot be captured.*Invalidated"), mb.capture(mb.CuArray):
-        mb.CuArray._copy_into(mb.tree(y).view, mb.tree(x).view)
+        mb.CuArray._copy_into(mb.ext.tree(y).view, mb.ext.tree(x).view)
     assert not card.entered and card.allocator is None and not mb.CuArray.driver().recorders
     for read in (lambda: mb.to_numpy(x), lambda: mb.synchronize(mb.CuArray)):
         card.fails = None
@@ -160,15 +160,15 @@ def test_a_block_that_cannot_be_captured(card):
 def test_arrays_of_cupy_are_shared(card):
     theirs = array(card)
     x = mb.asarray(theirs)
-    assert mb.tree(x).view.ptr == theirs.data.ptr and mb.tree(x).foreign
+    assert mb.ext.tree(x).view.ptr == theirs.data.ptr and mb.ext.tree(x).foreign
     card.said()
     copied = mb.CuArray(theirs)
-    assert card.said() == [("allocate", 16, 0), ("copy", 3, 0)] and not mb.tree(copied).foreign
+    assert card.said() == [("allocate", 16, 0), ("copy", 3, 0)] and not mb.ext.tree(copied).foreign
 
 
 def test_what_dlpack_hands_out_is_read_only_and_a_reader(card):
     x = mb.CuArray(VALUES)
-    view = mb.tree(x).view
+    view = mb.ext.tree(x).view
 
     class Consumer:
         def __init__(self, capsule):

@@ -275,7 +275,7 @@ def test_numpy_does_not_read_a_card():
     with pytest.raises(PlaceError, match=r"mb\.to_numpy\(x\)"):
         np.asarray(x)
     with pytest.raises(DeviceError, match=r"mb\.to_numpy\(x\)"):
-        np.asarray(mb.tree(x).view)
+        np.asarray(mb.ext.tree(x).view)
 
 
 # Memory

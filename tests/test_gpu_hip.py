@@ -71,7 +71,7 @@ print(json.dumps([said, [str(d) for d in mb.devices()]]))
 
 
 def test_types():
-    assert issubclass(mb.ROCArray[np.float64, 2], mb.ROCArray) and issubclass(mb.ROCArray, mb.GPUArray)
+    assert issubclass(mb.ROCArray[np.float64, 2], mb.ROCArray) and issubclass(mb.ROCArray, mb.types.GPUArray)
     assert not issubclass(mb.ROCArray, mb.CuArray)
     assert mb.ROCArray.on(1).home != mb.ROCArray.home != mb.CuArray.home
     for tree in (Broadcasted, Reduced):

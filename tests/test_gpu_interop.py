@@ -22,7 +22,7 @@ class Foreign:
 
     @property
     def view(self):
-        return mb.tree(self.x).view
+        return mb.ext.tree(self.x).view
 
     @property
     def __cuda_array_interface__(self):
@@ -92,7 +92,7 @@ def test_the_interface_shows_what_an_array_shows(show):
         np.testing.assert_array_equal(raw(said), expected)
     else:
         assert said["data"][0] == 0
-    assert (said["strides"] is None) == mb.tree(x).view.contiguous
+    assert (said["strides"] is None) == mb.ext.tree(x).view.contiguous
 
 
 def test_who_reads_the_interface_shares():
@@ -152,7 +152,7 @@ def test_dlpack_shows_what_an_array_shows(show):
 
 def test_what_dlpack_shows_keeps_its_values():
     x = mb.CuArray(VALUES)
-    where = mb.tree(x).view.ptr
+    where = mb.ext.tree(x).view.ptr
     shown, part = imported(x), imported(x[1:])
     assert shown.__array_interface__["data"][0] == where  # no copy
     assert not shown.flags.writeable
@@ -160,12 +160,12 @@ def test_what_dlpack_shows_keeps_its_values():
     x[0] = 5
     np.testing.assert_array_equal(shown, VALUES)
     np.testing.assert_array_equal(part, VALUES[1:])
-    moved = mb.tree(x).view.ptr
+    moved = mb.ext.tree(x).view.ptr
     assert moved != where
     del shown, part
     gc.collect()
     x += 1  # nobody reads the new memory: it is written in place
-    assert mb.tree(x).view.ptr == moved
+    assert mb.ext.tree(x).view.ptr == moved
 
 
 def test_a_part_that_lives_hides_no_reader():
@@ -210,7 +210,7 @@ def test_asarray_shares_another_librarys_array(kind, take):
         x = take(theirs)
     assert (c.transfers, c.launches) == (0, 0)
     assert type(x) is mb.CuArray[np.float64, 2]
-    assert mb.tree(x).view.ptr == theirs.view.ptr
+    assert mb.ext.tree(x).view.ptr == theirs.view.ptr
     before = x * 2
     raw(theirs.__cuda_array_interface__)[0, 0] = 50
     assert_same(before, VALUES * 2)
@@ -221,15 +221,15 @@ def test_asarray_shares_another_librarys_array(kind, take):
     kept = theirs.view.ptr
     del theirs
     gc.collect()
-    assert mb.tree(x).view.ptr == kept and float(mb.max(x)) == 50  # it holds what it shares
+    assert mb.ext.tree(x).view.ptr == kept and float(mb.max(x)) == 50  # it holds what it shares
 
 
 def test_from_dlpack_shares():
     theirs = ByDLPack(mb.CuArray(VALUES[:, ::2]))
     x = mb.from_dlpack(theirs)
-    assert mb.tree(x).view.ptr == theirs.view.ptr
+    assert mb.ext.tree(x).view.ptr == theirs.view.ptr
     assert_same(x, VALUES[:, ::2])
-    assert mb.tree(mb.from_dlpack(theirs, copy=True)).view.ptr != theirs.view.ptr
+    assert mb.ext.tree(mb.from_dlpack(theirs, copy=True)).view.ptr != theirs.view.ptr
     assert mb.from_dlpack(theirs, device=mb.CuArray.on(1)).place == mb.CuArray.on(1).home
 
 
@@ -240,7 +240,7 @@ def test_a_strided_array_is_shared():
     class Turned(Foreign):
         @property
         def view(self):
-            return mb.tree(theirs.x).view
+            return mb.ext.tree(theirs.x).view
 
     x = mb.asarray(Turned(mb.CuArray([0.0])))
     assert_same(x, VALUES.T)
@@ -299,7 +299,7 @@ class Broken:
     def __init__(self, **said):
         x = mb.CuArray(VALUES)
         self.x = mb.materialize(x)
-        v = mb.tree(self.x).view
+        v = mb.ext.tree(self.x).view
         self.__dict__["said"] = {
             "version": 3,
             "shape": v.shape,
@@ -322,7 +322,7 @@ def test_memory_of_the_host_is_no_memory_of_a_card():
 
 def test_memory_that_was_given_back():
     x = mb.CuArray(np.zeros(1000))
-    where = mb.tree(x).view.ptr
+    where = mb.ext.tree(x).view.ptr
     del x
     gc.collect()
     with pytest.raises(mb.DeviceError, match="was given back"):
@@ -336,7 +336,7 @@ def test_dtypes_that_no_array_has():
 
 def test_what_must_not_be_written_is_not():
     v = mb.CuArray(VALUES)
-    x = mb.asarray(Broken(data=(mb.tree(v).view.ptr, True)))
+    x = mb.asarray(Broken(data=(mb.ext.tree(v).view.ptr, True)))
     with pytest.raises(ValueError, match="read-only"):
         x += 1
     with pytest.raises(ValueError, match="read-only"):
@@ -373,9 +373,9 @@ def test_writes_to_shared_memory_that_overlap_what_they_read(family, write):
         x = mb.asarray(theirs)
     else:
         x = family(values)
-        share_leaf(mb.tree(x))
-    address = mb.tree(x)
+        share_leaf(mb.ext.tree(x))
+    address = mb.ext.tree(x)
     write(x)
     write(expected)
-    assert mb.tree(x) is address
+    assert mb.ext.tree(x) is address
     assert_same(x, expected)

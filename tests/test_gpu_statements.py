@@ -104,7 +104,7 @@ def test_an_override_is_asked_on_a_card_too(values):
         seen.append(src)
         return mb.copyto.previous(dest, src)
 
-    with mb.override(mb.copyto, (mb.CuArray, mb.Broadcasted), mine):
+    with mb.override(mb.copyto, (mb.CuArray, mb.ext.Broadcasted), mine):
         z[...] = x * 2.0
     assert len(seen) == 1
 

@@ -156,7 +156,7 @@ def test_a_recurrence():
 def test_writes_that_overlap_what_they_read_stay_in_place(write):
     values = np.arange(24.0).reshape(6, 4)
     u = card(values)
-    where = mb.tree(u).view.ptr
+    where = mb.ext.tree(u).view.ptr
     with mb.capture(mb.CuArray) as g:
         write(u)
     plain = mb.HostArray(values)
@@ -165,7 +165,7 @@ def test_writes_that_overlap_what_they_read_stay_in_place(write):
     g.replay()
     write(plain)
     assert_same(u, plain, rtol=1e-15)
-    assert mb.tree(u).view.ptr == where
+    assert mb.ext.tree(u).view.ptr == where
 
 
 def test_names_that_live_at_the_end_are_results():
@@ -294,7 +294,7 @@ def test_values_cannot_be_read_in_the_block():
 
 def test_readers_of_old_contents_move_in_the_block():
     x, z = card(), card()
-    where = mb.tree(mb.materialize(z)).view.ptr
+    where = mb.ext.tree(mb.materialize(z)).view.ptr
     with mb.capture(mb.CuArray) as g:
         reader, part = z * 2, z[1:, 1]
         kept = part + 0
@@ -308,7 +308,7 @@ def test_readers_of_old_contents_move_in_the_block():
     assert_same(reader, VALUES * 2)
     g.replay()
     assert_same(reader, expected * 2)
-    assert mb.tree(z).view.ptr == where
+    assert mb.ext.tree(z).view.ptr == where
 
 
 def test_what_another_library_shows_is_not_written_in_the_block():

@@ -72,7 +72,7 @@ def cholesky(A):
 
 
 def address(x):
-    return mb.tree(x).view.__array_interface__["data"][0]
+    return mb.ext.tree(x).view.__array_interface__["data"][0]
 
 
 # Values, on every kind of array

@@ -1274,8 +1274,8 @@ def test_without_source_there_is_no_kernel():
 
 def test_the_context_exists_inside_only():
     with pytest.raises(TypeError, match="only inside a kernel"):
-        mb.KernelContext().index(0)
-    said = mb.KernelContext.__dict__
+        mb.types.KernelContext().index(0)
+    said = mb.types.KernelContext.__dict__
     for name in ("index", "local", "group", "shared", "private", "barrier", "atomic_add", "atomic_cas"):
         assert said[name].__doc__
 

@@ -251,7 +251,7 @@ def test_constructors_do_the_algebra(family):
     assert type_of(mb.kronecker(mb.Identity(2, device=family), mb.Identity(3, device=family))) == "Identity"
     assert type_of(mb.kronecker(A, mb.Zeros((2, 2), device=family))) == "Zeros"
     assert type(K) is mb.Kronecker[type(A), type(B)]
-    assert issubclass(type(K), mb.Kronecker[family, family]) and issubclass(type(K), mb.Structured)
+    assert issubclass(type(K), mb.Kronecker[family, family]) and issubclass(type(K), mb.types.Structured)
     assert kronecker_type(mb.kron(mb.Diagonal(family(random((2,)))), A))
     assert kronecker_type(mb.kron(K, A)) and kronecker_type(mb.kron(A, K)) and len(mb.kron(K, K).parts) == 4
     assert mb.Kronecker([[1, 2]], [[3.5]]).dtype == np.float64
@@ -631,9 +631,9 @@ BAD = [
     (lambda: la.norm(mb.kronecker(np.eye(2), np.eye(2)), "no"), ValueError, "matrix_norm"),
     (lambda: la.norm(mb.kronecker(np.eye(2), np.eye(2)), axis=(0, 0)), ValueError, "different"),
     (lambda: mb.sum(mb.kronecker(np.eye(2), np.eye(2)), axis=2), ValueError, "axis 2"),
-    (lambda: mb.Reordered(np.eye(2), np.array([0, 5])), IndexError, "out of bounds"),
-    (lambda: mb.Reordered(np.eye(2), np.array([0.5])), ValueError, "integers"),
-    (lambda: mb.Reordered(np.eye(2), np.array([0]), axis=2), ValueError, "axis"),
+    (lambda: mb.ext.Reordered(np.eye(2), np.array([0, 5])), IndexError, "out of bounds"),
+    (lambda: mb.ext.Reordered(np.eye(2), np.array([0.5])), ValueError, "integers"),
+    (lambda: mb.ext.Reordered(np.eye(2), np.array([0]), axis=2), ValueError, "axis"),
 ]
 
 
@@ -836,7 +836,7 @@ def test_what_people_see():
 @pytest.mark.parametrize("axis", [0, 1])
 def test_columns_and_rows_in_another_order(axis, kind, family):
     a, order = random((4, 4), kind), np.array([2, 0, 3])
-    R, n = mb.Reordered(family(a), family(order), axis), np.take(a, order, axis)
+    R, n = mb.ext.Reordered(family(a), family(order), axis), np.take(a, order, axis)
     assert R.shape == n.shape and R.dtype == n.dtype and R.axis == axis
     check(mb.dense(R), n, family)
     check(pickle.loads(pickle.dumps(R)), n, family)

@@ -263,7 +263,7 @@ def test_gemm(kind, dtype, factors):
             x, y, z = kind.family(a), kind.family(b), kind.family(whole)
             dest = z[place].T if place == np.s_[:4, :5] else z[place]
             dest = dest[window]
-            mb.assign(dest, kind.family(c))
+            mb.ext.assign(dest, kind.family(c))
             result = mb.linalg.gemm(x, y, alpha=alpha, beta=beta, out=dest)
             assert result is dest
             expected = (alpha * (a @ b) + beta * c).astype(dtype)

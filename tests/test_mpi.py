@@ -158,9 +158,9 @@ def test_operations_that_do_not_match_are_named(run):
 
 
 def test_alone():
-    with mb.together() as comm:
+    with mb.distributed.together() as comm:
         assert comm.size == 1 and comm.engine == "alone"
-    with pytest.raises(KeyError), mb.together():
+    with pytest.raises(KeyError), mb.distributed.together():
         raise KeyError("here")
     comm.failed(KeyError("not told to anybody"))
     assert comm.settle(3) == [3]

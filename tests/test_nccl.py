@@ -65,8 +65,8 @@ def test_members_with_a_card_each_use_it(nccl):
 
 
 def test_alone_there_is_nothing_to_send(nccl):
-    assert engine(mb.communicator()) is mb.communicator()
-    assert backend.nccl_communicator(mb.communicator(), mb.CuArray) is None
+    assert engine(mb.distributed.communicator()) is mb.distributed.communicator()
+    assert backend.nccl_communicator(mb.distributed.communicator(), mb.CuArray) is None
     assert not nccl.calls
 
 
@@ -98,7 +98,7 @@ def test_what_is_said_where_cards_are_shared():
 
 def test_one_that_cannot_keeps_all_from_it(nccl, monkeypatch):
     def missing():
-        return "CuPy finds no NCCL" if mb.communicator().rank == 1 else ""
+        return "CuPy finds no NCCL" if mb.distributed.communicator().rank == 1 else ""
 
     monkeypatch.setattr(binding, "missing", missing)
     said = said_of(lambda: on_ranks(3, lambda comm: engine(comm) is None or pytest.fail("it is used")))
@@ -434,7 +434,7 @@ def test_halos_do_not_go_by_the_host(nccl, overlap):
 
 
 def test_a_mesh_uses_parts(nccl):
-    layout = mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2))
+    layout = mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2))
 
     def run(comm):
         x = mb.DArray[mb.CuArray](DATA, layout=layout)
@@ -453,7 +453,7 @@ def test_after_a_failure_it_starts_anew(nccl):
     def run(comm):
         x = mb.DArray[mb.CuArray](DATA)
         first = comm.carrier(mb.CuArray)
-        comm.drop_carriers()  # as mb.together does
+        comm.drop_carriers()  # as mb.distributed.together does
         assert comm.carrier(mb.CuArray) is None
         with pytest.raises(mb.CommunicationError, match="closed"):
             first.exchange({1 - comm.rank: view([1])}, {1 - comm.rank: empty(1)})

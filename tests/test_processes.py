@@ -160,7 +160,7 @@ def test_pickling_forces_but_does_not_change(way):
 def test_types_functions_and_trees_pickle():
     for thing in (
         mb.HostArray["f8", 2],
-        mb.Transpose[mb.RefArray],
+        mb.types.Transpose[mb.RefArray],
         mb.HOST if hasattr(mb, "HOST") else mb.HostArray.home,
     ):
         copy = pickle.loads(pickle.dumps(thing))

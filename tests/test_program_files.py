@@ -155,7 +155,7 @@ def test_large_programs(tmp_path, f, arguments):
     assert counted(loaded.graph) == counted(program.graph)
     assert [step.name for step in loaded.plan.steps] == [step.name for step in program.plan.steps]
     assert loaded.plan.arena_bytes == program.plan.arena_bytes
-    same(loaded(*values), program.run([x for x in values if isinstance(x, mb.DenseArray)]))
+    same(loaded(*values), program.run([x for x in values if isinstance(x, mb.types.DenseArray)]))
 
 
 def test_the_graph_is_the_same_to_the_last_node(tmp_path):
@@ -359,7 +359,7 @@ def test_a_loaded_program_is_no_part_of_another(tmp_path):
         mb.compile(lambda x: program(x))(mb.HostArray(V))
 
 
-@pytest.mark.parametrize("device", [mb.Transpose, mb.compiling.Traced[mb.HostArray]])
+@pytest.mark.parametrize("device", [mb.types.Transpose, mb.compiling.Traced[mb.HostArray]])
 def test_only_plain_arrays_are_devices(tmp_path, device):
     path = saved(tmp_path, nothing, V)
     with pytest.raises((TypeError, ValueError)):

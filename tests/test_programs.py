@@ -81,7 +81,9 @@ def test_they_name_no_array_type_and_nothing_private(name):
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "mb"
     }
-    types = {n for n in used if isinstance(getattr(mb, n), type) and issubclass(getattr(mb, n), mb.DenseArray)}
+    types = {
+        n for n in used if isinstance(getattr(mb, n), type) and issubclass(getattr(mb, n), mb.types.DenseArray)
+    }
     assert used <= set(mb.__all__) and not types
     imported = {a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names}
     assert imported == {"mirabelle"}
@@ -256,7 +258,7 @@ def test_a_method_for_good_and_one_for_a_block():
 
 @pytest.mark.parametrize("kind", PLAIN, ids=repr)
 def test_a_rule_for_somebody_elses_type(kind):
-    class Outer(mb.Structured):
+    class Outer(mb.types.Structured):
         """Declared without a norm."""
 
         @classmethod

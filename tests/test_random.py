@@ -803,7 +803,7 @@ def test_state_can_be_set():
 
 
 @pytest.mark.parametrize("clone", [copy.deepcopy, lambda g: pickle.loads(pickle.dumps(g))])
-@pytest.mark.parametrize("device", [None, mb.HostArray, mb.RefArray, mb.Transpose[mb.HostArray]])
+@pytest.mark.parametrize("device", [None, mb.HostArray, mb.RefArray, mb.types.Transpose[mb.HostArray]])
 def test_generators_are_copied(clone, device):
     g = rng(device=device)
     g.random(3)
@@ -875,8 +875,8 @@ def test_the_default_array_is_made():
     assert type(g.random(2)) is mb.HostArray[np.float64, 1]
     xp = mb.namespace(mb.RefArray)
     assert xp.random.default_rng(1).normal(size=2).place == mb.RefArray.home
-    x = rng(device=mb.Transpose[mb.HostArray]).random((2, 3))
-    assert type(x) is mb.Transpose[mb.HostArray[np.float64, 2]]
+    x = rng(device=mb.types.Transpose[mb.HostArray]).random((2, 3))
+    assert type(x) is mb.types.Transpose[mb.HostArray[np.float64, 2]]
     assert_same(x, contents(rng().random((2, 3))))
 
 
@@ -1040,7 +1040,7 @@ def test_parameters_never_move_unasked():
 
 def test_a_family_without_random_numbers_says_so():
     with pytest.raises(TypeError, match="makes no random numbers"):
-        mb.DenseArray._draw(None, None, None)
+        mb.types.DenseArray._draw(None, None, None)
 
 
 @pytest.mark.parametrize("a", [0.5, 1.0, 2.0, 3.7])

@@ -16,7 +16,7 @@ LARGE = 20_000
 
 
 def shared(n):
-    return mb.tree(n).foreign
+    return mb.ext.tree(n).foreign
 
 
 # Memory that nobody else holds any more

@@ -47,7 +47,7 @@ def name(x):
 
 
 def check(got, expected, kind, rtol=1e-13, kept=None):
-    if isinstance(got, mb.DenseArray):
+    if isinstance(got, mb.types.DenseArray):
         assert_closed(got, kind)
     assert got.place == kind.place
     assert kept is None or name(got) == kept, type(got)
@@ -215,7 +215,7 @@ def test_indexing(kind, shape):
         [[0, 0], [-1, 0]],
     ]:
         got = x[index]
-        assert not isinstance(got, mb.Structured)
+        assert not isinstance(got, mb.types.Structured)
         check(got, n[index], kind)
     for bad in [m, -m - 1, (0, k), (0, 0, 0), [m], 1.5]:
         with pytest.raises(IndexError):

@@ -130,8 +130,10 @@ def test_tests_can_run_from_an_installed_package():
 
 def public():
     """Every public name that is ours and can carry a docstring."""
-    for name in sorted(mb.__all__):
-        thing = getattr(mb, name)
+    names = {name: getattr(mb, name) for name in mb.__all__}
+    for space in ("types", "distributed", "ext"):
+        names |= {f"{space}.{n}": getattr(names[space], n) for n in names[space].__all__ if n not in names}
+    for name, thing in sorted(names.items()):
         if name.startswith("_") or inspect.ismodule(thing):
             continue
         if callable(thing) and (getattr(thing, "__module__", "") or "").startswith("mirabelle"):

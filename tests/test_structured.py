@@ -61,7 +61,7 @@ KINDS = {
     "hermitian": (lambda at: mb.Hermitian(at(Z)), hermitian(Z)),
     "hermitian_l": (lambda at: mb.Hermitian(at(Z), "L"), hermitian(Z.conj().T)),
     "adjoint": (lambda at: mb.adjoint(at(Z)), Z.conj().T),
-    "conj": (lambda at: mb.Conj(at(Z)), Z.conj()),
+    "conj": (lambda at: mb.types.Conj(at(Z)), Z.conj()),
     "identity": (lambda at: mb.Identity(N, device=at), np.eye(N)),
     "fill": (lambda at: mb.Fill((N, N), 2.5, device=at), np.full((N, N), 2.5)),
     "fill_of_array": (lambda at: mb.Fill((N, N), at(np.array(2.5))), np.full((N, N), 2.5)),
@@ -91,7 +91,7 @@ STORED = [k for k in KINDS if "diagonal" in k or k in ("identity", "pending")]
 def make(kind, family):
     build, expected = KINDS[kind]
     x = build(family)
-    assert isinstance(x, mb.Structured)
+    assert isinstance(x, mb.types.Structured)
     assert x.place == family.home and x.shape == expected.shape and x.dtype == expected.dtype
     return x, expected
 
@@ -116,7 +116,7 @@ def type_of(x):
 def test_what_every_structured_array_can_do(kind, family):
     x, n = make(kind, family)
     check(mb.dense(x), n, family)
-    assert isinstance(mb.dense(x), mb.DenseArray)
+    assert isinstance(mb.dense(x), mb.types.DenseArray)
     assert type(family(x)) is family[n.dtype, 2]
     check(family(x), n, family)
     assert_same(mb.to_numpy(x), n, rtol=1e-15)
@@ -762,7 +762,7 @@ def test_constructors_do_the_algebra():
     assert mb.adjoint(mb.adjoint(z)) is z and mb.adjoint(mb.adjoint(x)) is x
     assert type_of(mb.adjoint(x)) == "Transpose" and type_of(mb.adjoint(z)) == "Adjoint"
     assert mb.adjoint(z).T.parts[0] is z and type_of(mb.adjoint(z).T) == "Conj"
-    assert mb.Conj(mb.Conj(z)) is z and mb.Conj(x) is x
+    assert mb.types.Conj(mb.types.Conj(z)) is z and mb.types.Conj(x) is x
     assert D.T is D and S.T is S and mb.Symmetric(S) is S and mb.Symmetric(D) is D
     assert type_of(mb.Hermitian(x)) == "Symmetric"
     assert mb.UpperTriangular(D) is D and type_of(mb.UpperTriangular(T)) == "Bidiagonal"
@@ -784,7 +784,7 @@ def test_parts_are_shared_and_types_say_where_they_live():
     v[0] = 50.0
     assert float(mb.sum(D)) == V[1:].sum() + 50.0
     assert type(D) is mb.Diagonal[mb.HostArray[np.float64, 1]]
-    assert issubclass(type(D), mb.Diagonal[mb.HostArray]) and issubclass(type(D), mb.Structured)
+    assert issubclass(type(D), mb.Diagonal[mb.HostArray]) and issubclass(type(D), mb.types.Structured)
     T = make("tridiagonal", mb.RefArray)[0]
     assert issubclass(type(T), mb.Tridiagonal[mb.RefArray, mb.RefArray, mb.RefArray])
     assert type(mb.Diagonal[mb.RefArray]([1.0])) is mb.Diagonal[mb.RefArray[np.float64, 1]]
@@ -820,7 +820,7 @@ BAD = [
     (lambda: mb.Fill((2, 3), 1.0).reshape(4), "cannot reshape array of size 6"),
     (lambda: mb.broadcast_to(mb.Fill(3, 1.0), (2,)), "broadcast|stretched"),
     (lambda: mb.adapt(mb.Diagonal, mb.HostArray(V)), "type that stores it"),
-    (lambda: mb.Structured(), "parts"),
+    (lambda: mb.types.Structured(), "parts"),
 ]
 
 
@@ -961,7 +961,7 @@ def test_what_people_see():
 # A type of one's own
 
 
-class Cyclic(mb.Structured):
+class Cyclic(mb.types.Structured):
     """Entry (i, j) is element j - i of a vector, counted around."""
 
     linear = 0
@@ -998,7 +998,7 @@ def test_a_type_of_a_dozen_lines(family):
         x[0, 0] = 1.0
 
 
-class Nothing(mb.Structured):
+class Nothing(mb.types.Structured):
     @classmethod
     def _shape_of(cls, v):
         return 2, 2

@@ -68,7 +68,7 @@ def everything(at, dtype, n):
         "symmetric_l": (mb.Symmetric(at(a), "L"), mirrored(a.T, False)),
         "hermitian": (mb.Hermitian(at(a)), mirrored(a, np.dtype(dtype).kind == "c")),
         "adjoint": (mb.adjoint(at(a)), a.conj().T.astype(dtype)),
-        "conj": (mb.Conj(at(a)), a.conj().astype(dtype)),
+        "conj": (mb.types.Conj(at(a)), a.conj().astype(dtype)),
         "identity": (mb.Identity(n, dtype=dtype, device=at), np.eye(n, dtype=dtype)),
         "fill": (mb.Fill((n, n), three, device=at), np.full((n, n), three)),
         "zeros": (mb.Zeros((n, n), dtype=dtype, device=at), np.zeros((n, n), dtype)),

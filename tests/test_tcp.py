@@ -481,7 +481,7 @@ def processes(folder, size, program):
 
 def test_processes_compute_together(tmp_path):
     program = """
-with mb.use_communicator(comm):
+with mb.distributed.use_communicator(comm):
     x = mb.DArray[mb.HostArray](np.arange(1000.0))
     y = mb.sin(x[1:]) - mb.sin(x[:-1])
     whole = mb.to_numpy(y)

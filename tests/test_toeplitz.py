@@ -56,7 +56,7 @@ def wide(x):
 
 
 def check(got, expected, kind, rtol=1e-12):
-    if isinstance(got, mb.DenseArray):  # (and not a view or a structured array)
+    if isinstance(got, mb.types.DenseArray):  # (and not a view or a structured array)
         assert_closed(got, kind)
     assert got.place == kind.place
     scale = float(np.max(np.abs(expected), initial=1))

@@ -18,7 +18,7 @@ both = pytest.mark.parametrize("family", FAMILIES)
 
 @both
 def test_parameters_are_real_subclasses(family):
-    chain = [family["f4", 2], family["f4"], family, mb.DenseArray, mb.AbstractArray]
+    chain = [family["f4", 2], family["f4"], family, mb.types.DenseArray, mb.AbstractArray]
     for lower, upper in itertools.pairwise(chain):
         assert issubclass(lower, upper) and not issubclass(upper, lower)
     assert not issubclass(family["f4", 2], family["f8"])
@@ -29,14 +29,21 @@ def test_parameters_are_real_subclasses(family):
 
 @both
 def test_wrappers_follow_their_parent(family):
-    chain = [mb.Transpose[family["f4", 2]], mb.Transpose[family["f4"]], mb.Transpose[family], mb.Transpose]
-    chain += [mb.PermutedDims, mb.Wrapper, mb.AbstractArray]
+    chain = [
+        mb.types.Transpose[family["f4", 2]],
+        mb.types.Transpose[family["f4"]],
+        mb.types.Transpose[family],
+        mb.types.Transpose,
+    ]
+    chain += [mb.types.PermutedDims, mb.types.Wrapper, mb.AbstractArray]
     for lower, upper in itertools.pairwise(chain):
         assert issubclass(lower, upper) and not issubclass(upper, lower)
-    assert issubclass(mb.View[family["f4", 2], 1], mb.View[family["f4", 2]])
-    assert issubclass(mb.View[family["f4", 2]], mb.View[family])
-    assert issubclass(mb.View[mb.Transpose[family["f4", 2]], 1], mb.View[mb.Transpose[family]])
-    assert not issubclass(mb.View[family["f4", 2]], mb.View[family["f8"]])
+    assert issubclass(mb.types.View[family["f4", 2], 1], mb.types.View[family["f4", 2]])
+    assert issubclass(mb.types.View[family["f4", 2]], mb.types.View[family])
+    assert issubclass(
+        mb.types.View[mb.types.Transpose[family["f4", 2]], 1], mb.types.View[mb.types.Transpose[family]]
+    )
+    assert not issubclass(mb.types.View[family["f4", 2]], mb.types.View[family["f8"]])
 
 
 @both
@@ -57,7 +64,7 @@ def test_threads_make_one_type():
 
     def work():
         barrier.wait()
-        made.append(mb.View[mb.Transpose[mb.HostArray[np.uint16, 7]], 5])
+        made.append(mb.types.View[mb.types.Transpose[mb.HostArray[np.uint16, 7]], 5])
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for t in threads:
@@ -71,7 +78,7 @@ def test_names_say_the_parameters():
     assert mb.HostArray["f8", 2].__name__ == "HostArray[float64, 2]"
     assert mb.HostArray["f8"].__name__ == "HostArray[float64]"
     assert repr(mb.HostArray["f8", 2]) == "mirabelle.HostArray[float64, 2]"
-    assert repr(mb.Transpose[mb.RefArray["i4", 2]]) == "mirabelle.Transpose[RefArray[int32, 2]]"
+    assert repr(mb.types.Transpose[mb.RefArray["i4", 2]]) == "mirabelle.types.Transpose[RefArray[int32, 2]]"
     assert mb.HostArray["f8"].__doc__ and mb.HostArray.__module__ == "mirabelle"
 
 
@@ -85,15 +92,16 @@ def test_every_array_is_an_instance_of_its_generic_types(kind):
     assert isinstance(x, origin) and origin[cls.parameters] is cls
     leaf = x
     while mb.parent(leaf) is not leaf:
-        assert isinstance(leaf, mb.Wrapper)
+        assert isinstance(leaf, mb.types.Wrapper)
         leaf = mb.parent(leaf)
     assert isinstance(leaf, kind.family[np.float64]) and mb.place(x) == kind.place == mb.place(leaf)
 
 
 @pytest.mark.parametrize(
     "cls",
-    [mb.HostArray, mb.HostArray["f4"], mb.HostArray["c16", 3], mb.RefArray["?", 0], mb.Transpose[mb.RefArray],
-     mb.View[mb.Transpose[mb.HostArray["i4", 2]], 1], mb.AbstractArray, mb.DenseArray],
+    [mb.HostArray, mb.HostArray["f4"], mb.HostArray["c16", 3], mb.RefArray["?", 0],
+     mb.types.Transpose[mb.RefArray],
+     mb.types.View[mb.types.Transpose[mb.HostArray["i4", 2]], 1], mb.AbstractArray, mb.types.DenseArray],
     ids=repr,
 )  # fmt: skip
 def test_types_pickle(cls):
@@ -172,15 +180,15 @@ def test_asarray_copies_only_where_asked_or_needed():
 def test_smart_constructors_do_the_algebra(family):
     x = family(np.ones((2, 3)))
     assert x.T.T is x
-    assert type(x.T) is mb.Transpose[type(x)]
+    assert type(x.T) is mb.types.Transpose[type(x)]
     y = family(np.ones((2, 3, 4)))
     assert y.transpose(1, 2, 0).transpose(2, 0, 1) is y
-    assert type(y.transpose(1, 2, 0)) is mb.PermutedDims[type(y)]
+    assert type(y.transpose(1, 2, 0)) is mb.types.PermutedDims[type(y)]
     assert x.reshape(2, 3) is x and mb.broadcast_to(x, (2, 3)) is x
     assert x.reshape(6).reshape(2, 3) is x
-    assert type(x[0]) is mb.View[type(x), 1]
-    assert type(x.reshape(3, 2)) is mb.Reshaped[type(x), 2]
-    assert type(mb.broadcast_to(x, (4, 2, 3))) is mb.BroadcastTo[type(x), 3]
+    assert type(x[0]) is mb.types.View[type(x), 1]
+    assert type(x.reshape(3, 2)) is mb.types.Reshaped[type(x), 2]
+    assert type(mb.broadcast_to(x, (4, 2, 3))) is mb.types.BroadcastTo[type(x), 3]
     v = family([1.0])
     assert v.T is v
     assert mb.parent(x) is x and mb.parent(x[1:]) is x

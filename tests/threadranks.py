@@ -13,7 +13,7 @@ def outcomes(ranks, program):
 
     def run(comm):
         try:
-            with mb.use_communicator(comm):
+            with mb.distributed.use_communicator(comm):
                 found[comm.rank] = program(comm), None
         except BaseException as e:
             found[comm.rank] = None, e

@@ -1,7 +1,8 @@
 """Work that one rank can fail at by itself, such as that on files: what one raised, all raise.
 
-`mb.together` does so for a block of any kind, and raises `RemoteError` on the others. Here it is the same
-exception on all ranks: whoever catches `FileNotFoundError` does so on all of them, and they go on together.
+`mb.distributed.together` does so for a block of any kind, and raises `RemoteError` on the others. Here it is
+the same exception on all ranks: whoever catches `FileNotFoundError` does so on all of them, and they go on
+together.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def on_all(comm: Communicator, work: Callable[[], T]) -> T:
 
     >>> import mirabelle as mb
     >>> from mirabelle.arraytypes.distributed.agreement import on_all
-    >>> on_all(mb.communicator(), lambda: 2 + 2)
+    >>> on_all(mb.distributed.communicator(), lambda: 2 + 2)
     4
     """
     result: Any = None

@@ -1,7 +1,7 @@
 """Reductions: each process reduces its part, and the terms are combined.
 
 All processes combine the same terms in the same order, so that they get the same bits: programs branch on what
-a reduction gives. Within `with mb.batch():` the terms of all reductions that wait travel together.
+a reduction gives. Within `with mb.distributed.batch():` the terms of all reductions that wait travel together.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def batch() -> Iterator[None]:
 
     >>> import mirabelle as mb
     >>> x = mb.DArray[mb.HostArray]([1.0, 2.0, 3.0])
-    >>> with mb.batch():
+    >>> with mb.distributed.batch():
     ...     a, b = mb.sum(x), mb.max(x)
     >>> float(a), float(b)
     (6.0, 3.0)

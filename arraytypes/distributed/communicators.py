@@ -99,12 +99,12 @@ class Communicator:
     Messages between two members arrive in the order in which they were sent.
 
     >>> import mirabelle as mb
-    >>> comm = mb.communicator()
+    >>> comm = mb.distributed.communicator()
     >>> comm.rank, comm.size
     (0, 1)
     """
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.distributed"
 
     # What the engine is called.
     engine = "none"
@@ -190,8 +190,8 @@ class Communicator:
     def failed(self, error: BaseException) -> None:
         """Tell the other members that this one goes no further: where they wait, they raise `RemoteError`.
 
-        It is told by itself of exceptions that nothing catches, and by `mb.together`. Who calls it otherwise
-        calls `settle` after it, with all the others.
+        It is told by itself of exceptions that nothing catches, and by `mb.distributed.together`. Who calls it
+        otherwise calls `settle` after it, with all the others.
         """
 
     def settle(self, x: Any) -> list[Any]:
@@ -339,7 +339,7 @@ def communicator() -> Communicator:
     Under `mpiexec` (or `python -m mirabelle run`) all processes; else this process alone.
 
     >>> import mirabelle as mb
-    >>> mb.communicator()
+    >>> mb.distributed.communicator()
     <communicator alone: rank 0 of 1>
     """
     found = _current.get()
@@ -370,14 +370,14 @@ def use_communicator(comm: Communicator) -> Iterator[Communicator]:
     """Within the block, new distributed arrays are made over `comm`.
 
     >>> import mirabelle as mb
-    >>> with mb.use_communicator(mb.communicator()) as comm:
+    >>> with mb.distributed.use_communicator(mb.distributed.communicator()) as comm:
     ...     comm.size
     1
     """
     if not isinstance(comm, Communicator):
         raise CommunicationError(
-            f"{comm!r} is no communicator. Get one: mb.communicator(), or, from one of mpi4py's, "
-            "`mb.mpi_communicator(comm)`."
+            f"{comm!r} is no communicator. Get one: mb.distributed.communicator(), or, from one of mpi4py's, "
+            "`mb.distributed.mpi_communicator(comm)`."
         )
     token = _current.set(comm)
     try:

@@ -5,7 +5,7 @@ All processes run the same program, and every operation on a distributed array i
 and what is to be done to it is handed to the local type.
 
 >>> import mirabelle as mb
->>> x = mb.DArray[mb.HostArray]([1.0, 2.0, 3.0], layout=mb.Block(0))
+>>> x = mb.DArray[mb.HostArray]([1.0, 2.0, 3.0], layout=mb.distributed.Block(0))
 >>> print(mb.to_numpy(x * 2 + 1), x.layout, x.communicator.size)
 [3. 5. 7.] Layout(Replicated()) 1
 """
@@ -39,7 +39,7 @@ def use_layout(layout: Any) -> Iterator[None]:
     """Within the block, new distributed arrays are divided so, where their shape allows it.
 
     >>> import mirabelle as mb
-    >>> with mb.use_layout(mb.Block(1)):
+    >>> with mb.distributed.use_layout(mb.distributed.Block(1)):
     ...     x = mb.zeros((2, 3), device=mb.DArray[mb.HostArray])
     """
     token = _layout.set(Layout.of(layout))
@@ -58,7 +58,7 @@ class DArray(DenseArray):
     """An array over several processes: `DArray[HostArray](data)`, `DArray[CuArray](data)`.
 
     `data` is the whole array, the same on all processes: each keeps its part. `layout` says which
-    (`mb.Block(0)`, `mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2))`), `comm` over which processes.
+    (`Block(0)`, `Layout(Block(0), Block(1), mesh=(2, 2))`, of `mb.distributed`), `comm` over which processes.
     """
 
     __module__ = "mirabelle"
@@ -151,7 +151,7 @@ class DArray(DenseArray):
     def owned(self) -> tuple[slice, ...]:
         """Which part of the whole this process holds, as an index: `x[x.owned]` is what `x.local` shows.
 
-        A LayoutError where the part is dealt out in several runs (`mb.BlockCyclic`).
+        A LayoutError where the part is dealt out in several runs (`mb.distributed.BlockCyclic`).
         """
         buffer = evaluated_view(self).buffer
         found = []
@@ -159,7 +159,8 @@ class DArray(DenseArray):
             if len(held) > 1:
                 raise LayoutError(
                     f"This process holds several runs ({buffer.partition.layout!r}), which no slice says. "
-                    "See x.boxes() for all of them, or x = mb.redistribute(x, mb.Block(0))."
+                    "See x.boxes() for all of them, or take one run: "
+                    "`x = mb.distributed.redistribute(x, mb.distributed.Block(0))`."
                 )
             found.append(slice(*held[0]) if held else slice(n, n))
         return tuple(found)
@@ -206,8 +207,8 @@ class DArray(DenseArray):
         """The distributed array whose parts are the `local` arrays of all processes, which it takes over.
 
         Without a layout, the parts stand one after the other along the first dimension. With
-        `mb.Partial("sum")` the array is the sum of what each process gives, and nothing is sent until it is
-        needed.
+        `mb.distributed.Partial("sum")` the array is the sum of what each process gives, and nothing is sent
+        until it is needed.
 
         >>> import mirabelle as mb
         >>> print(mb.to_numpy(mb.DArray.from_local(mb.HostArray([1, 2]))))

@@ -4,7 +4,7 @@ Of more than two dimensions, those that are divided are drawn, and else the last
 too many to draw are drawn at the beginning and at the end.
 
 >>> import mirabelle as mb
->>> print(mb.layout_of((10,), mb.Ragged(0, (6, 1, 3)), 3))
+>>> print(mb.distributed.layout_of((10,), mb.distributed.Ragged(0, (6, 1, 3)), 3))
 10, elements in runs of 6, 1, 3 over 3 processes
 0                                   6      7                 10
 ┌───────────────────────────────────┬──────┬─────────────────┐

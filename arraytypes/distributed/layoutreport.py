@@ -3,7 +3,7 @@
 All of it follows from the layout, so nothing is sent and nothing is waited for.
 
 >>> import mirabelle as mb
->>> print(mb.layout_of((6, 4), mb.Block(0), 3).words)
+>>> print(mb.distributed.layout_of((6, 4), mb.distributed.Block(0), 3).words)
 rows in equal runs over 3 processes
 """
 
@@ -196,7 +196,7 @@ def where(division: Division, rank: int) -> str:
 class LayoutReport:
     """How an array is divided: prints as a picture in text, and shows as one in a notebook."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.distributed"
 
     def __init__(self, division: Division, dtype: Any, rank: int | None = None) -> None:
         self._division = division
@@ -291,7 +291,7 @@ def layout_of(x: Any, layout: Any = None, processes: int | None = None) -> Layou
     `processes` says: so that layouts can be compared before anything is computed.
 
     >>> import mirabelle as mb
-    >>> mb.layout_of((9, 20), mb.Block(0), 3)
+    >>> mb.distributed.layout_of((9, 20), mb.distributed.Block(0), 3)
     9 × 20, rows in equal runs over 3 processes
       0                                      20
     0 ┌──────────────────────────────────────┐
@@ -304,7 +304,7 @@ def layout_of(x: Any, layout: Any = None, processes: int | None = None) -> Layou
     rank 0   [0:3, :]  60 elements  ████████████████
     rank 1   [3:6, :]  60 elements  ████████████████
     rank 2   [6:9, :]  60 elements  ████████████████
-    >>> mb.layout_of(mb.DArray[mb.HostArray]([1.0, 2.0])).bytes
+    >>> mb.distributed.layout_of(mb.DArray[mb.HostArray]([1.0, 2.0])).bytes
     (16,)
     """
     dtype: Any = None

@@ -4,7 +4,7 @@ A *layout* says it for arrays of any shape: the processes stand in a mesh (in a 
 for each dimension of the mesh a *placement* says what is divided along it.
 
 >>> import mirabelle as mb
->>> mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2))
+>>> mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2))
 Layout(Block(0), Block(1), mesh=(2, 2))
 
 A *partition* is a layout of one shape on one number of processes: for each dimension of the array, the places
@@ -43,8 +43,6 @@ class Placement:
 class Block(Placement):
     """A dimension in equal runs: the first to the first process, and so on."""
 
-    __module__ = "mirabelle"
-
     axis: int | None = 0
 
     def pieces(self, n: int, parts: int) -> tuple[Pieces, ...]:
@@ -59,8 +57,6 @@ class Block(Placement):
 @dataclass(frozen=True, repr=False)
 class BlockCyclic(Placement):
     """A dimension in runs of `block`, dealt out in turn, as ScaLAPACK does."""
-
-    __module__ = "mirabelle"
 
     axis: int | None = 0
     block: int = 1
@@ -83,8 +79,6 @@ class BlockCyclic(Placement):
 class Ragged(Placement):
     """A dimension in runs of given sizes, one for each process along the mesh."""
 
-    __module__ = "mirabelle"
-
     axis: int | None = 0
     sizes: tuple[int, ...] = ()
 
@@ -97,7 +91,7 @@ class Ragged(Placement):
         if len(self.sizes) != parts or sum(self.sizes) != n:
             raise LayoutError(
                 f"{self!r} has {len(self.sizes)} part(s) of {sum(self.sizes)} places in all; needed are "
-                f"{parts} part(s) of {n}. For equal parts write mb.Block({self.axis})."
+                f"{parts} part(s) of {n}. For equal parts write mb.distributed.Block({self.axis})."
             )
         return runs([0, *itertools.accumulate(self.sizes)])
 
@@ -109,8 +103,6 @@ class Ragged(Placement):
 class Replicated(Placement):
     """All processes along the mesh hold the same."""
 
-    __module__ = "mirabelle"
-
     def __repr__(self) -> str:
         return "Replicated()"
 
@@ -119,36 +111,39 @@ class Replicated(Placement):
 class Partial(Placement):
     """Each process holds a term, and the array is what they combine to."""
 
-    __module__ = "mirabelle"
-
     op: str = "sum"
 
     def __repr__(self) -> str:
         return f"Partial({self.op!r})"
 
 
+# (A class of data has to know its module while it is made.)
+for _kind in (Block, BlockCyclic, Ragged, Replicated, Partial):
+    _kind.__module__ = "mirabelle.distributed"
+
+
 class Layout:
     """How arrays are divided: a placement for each dimension of a mesh of processes.
 
     >>> import mirabelle as mb
-    >>> mb.Layout(mb.Block(0)) == mb.Layout.of(mb.Block(0))
+    >>> mb.distributed.Layout(mb.distributed.Block(0)) == mb.distributed.Layout.of(mb.distributed.Block(0))
     True
     """
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.distributed"
     __slots__ = ("mesh", "placements")
 
     def __init__(self, *placements: Placement, mesh: Sequence[int] | None = None) -> None:
         for p in placements:
             if not isinstance(p, Placement):
                 raise TypeError(
-                    "A layout is made of mb.Block, mb.BlockCyclic, mb.Ragged, mb.Replicated, mb.Partial, "
-                    f"not {p!r}."
+                    "A layout is made of Block, BlockCyclic, Ragged, Replicated and Partial, which are in "
+                    f"mb.distributed, not {p!r}."
                 )
         if mesh is None and len(placements) > 1:
             raise LayoutError(
                 f"{len(placements)} placements need a mesh of as many dimensions: "
-                f"`mb.Layout({', '.join(map(repr, placements))}, mesh=(2, 2))`."
+                f"`mb.distributed.Layout({', '.join(map(repr, placements))}, mesh=(2, 2))`."
             )
         self.mesh = None if mesh is None else tuple(int(n) for n in mesh)
         if self.mesh is not None and len(self.mesh) != len(placements):
@@ -165,8 +160,8 @@ class Layout:
         if isinstance(layout, Placement):
             return cls(layout)
         raise TypeError(
-            f"{layout!r} is no layout. Write mb.Block(0), mb.Replicated(), or mb.Layout(mb.Block(0), "
-            "mb.Block(1), mesh=(2, 2))."
+            f"{layout!r} is no layout. Write mb.distributed.Block(0), mb.distributed.Replicated(), or "
+            "mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2))."
         )
 
     def __eq__(self, other: object) -> bool:

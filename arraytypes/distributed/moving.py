@@ -42,16 +42,16 @@ def redistribute(x: Any, layout: Any) -> Any:
 
     >>> import mirabelle as mb
     >>> x = mb.DArray[mb.HostArray]([[1, 2], [3, 4]])
-    >>> y = mb.redistribute(x, mb.Block(1))
-    >>> print(mb.to_numpy(mb.redistribute(y * 2, mb.Block(0))))
+    >>> y = mb.distributed.redistribute(x, mb.distributed.Block(1))
+    >>> print(mb.to_numpy(mb.distributed.redistribute(y * 2, mb.distributed.Block(0))))
     [[2 4]
      [6 8]]
     """
     layout = Layout.of(layout)
     if any(isinstance(p, Partial) for p in layout.placements):
         raise LayoutError(
-            "An array is not taken apart into terms: mb.Partial is for `mb.DArray.from_local(term, "
-            "mb.Partial('sum'))`."
+            "An array is not taken apart into terms: mb.distributed.Partial is for `mb.DArray.from_local(term, "
+            "mb.distributed.Partial('sum'))`."
         )
     if not isinstance(x, AbstractArray) or not issubclass(leaf_family(type(x)), DArray):
         raise TypeError(
@@ -157,7 +157,7 @@ def halo(x: Any, width: Any, wrapped: bool) -> Any:
             if len(held) > 1:
                 raise LayoutError(
                     f"A halo is around one run of places, and parts are dealt out here: {part.layout!r}. "
-                    "Write `mb.redistribute(x, mb.Block(0))` first."
+                    "Write `mb.distributed.redistribute(x, mb.distributed.Block(0))` first."
                 )
             if not held:
                 return None
@@ -289,7 +289,8 @@ def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None) -> 
     if layout is None:
         if not local.ndim:
             raise LayoutError(
-                "Parts of no dimension stand in no row: give layout=mb.Replicated() or mb.Partial('sum')."
+                "Parts of no dimension stand in no row: give layout=mb.distributed.Replicated() or "
+                "mb.distributed.Partial('sum')."
             )
         layout = Layout(Ragged(0, tuple(s[0] for s in shapes)))
     layout = Layout.of(layout)
@@ -319,13 +320,13 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
     functions do not call it: it stands between them.
 
     >>> import mirabelle as mb
-    >>> mb.exchange({})
+    >>> mb.distributed.exchange({})
     {}
     """
     if compiling.get() is not None:
         from mirabelle.arraytypes.programs.errors import not_compiled
 
-        raise not_compiled("mb.exchange")
+        raise not_compiled("mb.distributed.exchange")
     comm = communicator() if comm is None else comm
     wrong = [q for q in sends if q == comm.rank or not 0 <= q < comm.size]
     if wrong:

@@ -5,7 +5,7 @@ reduction within the tree, is replaced by a *stand-in*: memory of no size with t
 
 >>> import mirabelle as mb
 >>> x = mb.DArray[mb.HostArray]([1.0, 2.0, 3.0])
->>> step, = rehearse(mb.tree(x[1:] - x[:-1]))
+>>> step, = rehearse(mb.ext.tree(x[1:] - x[:-1]))
 >>> [need.words for need in step.needs]
 ['is here', 'is here']
 """

@@ -114,12 +114,12 @@ def division_of(x: Any) -> tuple[Division, Communicator]:
     if isinstance(x, AbstractArray) and x.place.rank == 3 and not hasattr(root_of(x), "_node"):
         raise TypeError(
             f"A {type(x).__name__} is made of several arrays, each divided in its own way. Ask of each: "
-            "mb.layout_of(x.parts[0])."
+            "mb.distributed.layout_of(x.parts[0])."
         )
     if not isinstance(x, AbstractArray) or x.place.rank != 3:
         raise TypeError(
             f"A {type(x).__name__} is not distributed. Make a distributed array of it: mb.DArray(x), "
-            "or ask how a shape would be: mb.layout_of(x.shape, mb.Block(0), 4)."
+            "or ask how a shape would be: mb.distributed.layout_of(x.shape, mb.distributed.Block(0), 4)."
         )
     version = cards.waiting(x)
     if version is None:

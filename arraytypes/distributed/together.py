@@ -20,7 +20,7 @@ def together(comm: Communicator | None = None) -> Iterator[Communicator]:
 
     >>> import mirabelle as mb
     >>> try:
-    ...     with mb.together():
+    ...     with mb.distributed.together():
     ...         raise ValueError("no such file")     # on one rank
     ... except (ValueError, mb.RemoteError) as e:    # on all
     ...     print(e)

@@ -6,7 +6,7 @@ are arrays of any type, so where they live, how they are laid out, and how expre
 is there already; rules for dual numbers are written with the same verbs that everybody uses.
 
 >>> import mirabelle as mb
->>> x = mb.Dual(mb.HostArray([3.0, 4.0]), mb.HostArray([[1.0, 0.0], [0.0, 1.0]]))
+>>> x = mb.types.Dual(mb.HostArray([3.0, 4.0]), mb.HostArray([[1.0, 0.0], [0.0, 1.0]]))
 >>> y = mb.sqrt(mb.sum(x * x))
 >>> print(y.value, y.partials)
 5.0 [0.6 0.8]
@@ -134,12 +134,12 @@ class Dual(AbstractArray):
     hand one asks how a result changes along directions of one's own.
 
     >>> import mirabelle as mb
-    >>> x = mb.Dual(mb.HostArray([1.0, 2.0]), mb.HostArray([[1.0, 1.0]]))
+    >>> x = mb.types.Dual(mb.HostArray([1.0, 2.0]), mb.HostArray([[1.0, 1.0]]))
     >>> x * x
     Dual[HostArray[float64, 1]]([1., 4.]; partials [[2., 4.]])
     """
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ("__weakref__", "_n", "_owns", "_source", "_tag", "_terms", "_value", "_version")
 
     _value: Any
@@ -168,7 +168,7 @@ class Dual(AbstractArray):
             raise ValueError(
                 "The partials of a Dual have one axis more than its value, in front, a row for each "
                 f"direction; these have shape {partials.shape} beside a value of shape {shape}. Of one "
-                "direction: mb.Dual(x, dx[None])."
+                "direction: mb.types.Dual(x, dx[None])."
             )
         checked_float(value)
         return cls._of(snapshot(value), ((None, snapshot(partials)),), partials.shape[0], FREE)
@@ -274,7 +274,9 @@ class Dual(AbstractArray):
         if len(parameters) != 1 or not (
             isinstance(parameters[0], type) and issubclass(parameters[0], (AbstractArray, *NUMBERS))
         ):
-            raise TypeError(f"{cls.__name__} takes the type of its values, for instance mb.Dual[mb.HostArray].")
+            raise TypeError(
+                f"{cls.__name__} takes the type of its values, for instance mb.types.Dual[mb.HostArray]."
+            )
         return parameters
 
     @classmethod
@@ -549,7 +551,7 @@ def no_rule(x: Any, name: str | None = None) -> DualError:
     from mirabelle.arraytypes.structured.fallback import called_from_outside, operation
 
     name = operation(x)[0] if name is None else name
-    if name in ("mb.setitem", "mb.assign", "mb.copyto"):
+    if name in ("mb.setitem", "mb.ext.assign", "mb.copyto"):
         return cannot_hold(x)
     if name == "mb.materialize":  # no generic function: a method, or a function of other things than arrays
         return DualError(

@@ -57,7 +57,7 @@ class Linearized(Factorization):
 
     >>> import mirabelle as mb
     >>> A, dA = mb.HostArray([[2.0, 0.0], [1.0, 4.0]]), mb.HostArray([[[1.0, 0.0], [0.0, 0.0]]])
-    >>> F = mb.linalg.factorize(mb.Dual(A, dA))
+    >>> F = mb.linalg.factorize(mb.types.Dual(A, dA))
     >>> F.factors, F.solve(mb.HostArray([2.0, 9.0])).partials.tolist()
     (Triangular of 2 x 2, float64, at host, [[-0.5, 0.125]])
     """

@@ -41,7 +41,7 @@ class Tag:
 
 
 # Of dual numbers that a user makes by hand: outside of every differentiation, and never closed.
-FREE = Tag("mb.Dual", 0)
+FREE = Tag("mb.types.Dual", 0)
 
 
 # Whose frames are no lines of a user.

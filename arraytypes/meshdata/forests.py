@@ -60,7 +60,7 @@ class StarForest:
 
     `size` entries are on this process. `owners` and `roots` say of each leaf on which rank its root is, and
     which entry it is there; `leaves` says which entries the leaves are: the last ones, unless given. Made over
-    `mb.communicator()`, or `comm`.
+    `mb.distributed.communicator()`, or `comm`.
 
     With `root_size` roots are entries of other arrays, of that many entries on this process: a forest that
     leads from one division of data to another. `bcast(x, out)` then fills `out`.

@@ -62,7 +62,7 @@ def part_forest(part: Any, of: Any, *, comm: Any = None) -> StarForest:
 
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
-    >>> part = md.interval(4).part([0, 0, 0, 0], mb.communicator().rank)
+    >>> part = md.interval(4).part([0, 0, 0, 0], mb.distributed.communicator().rank)
     >>> md.part_forest(part, "vertex")
     <star forest: 5 entries on rank 0 of 1, 0 of them leaves>
     >>> md.part_forest(part, md.space(part.mesh, "P", 2, components=2).tree)

@@ -65,8 +65,8 @@ def not_compiled(what: str) -> TraceError:
     return TraceError(
         f"{what} is called in {shown_line(user_line(2))}, while the function is being compiled: it would send "
         "what there is now, once, and the program nothing. Call it between two compiled functions: `edge = "
-        "f(u)`, `came = mb.exchange({1: edge})`, `u = g(u, came[0])`. Arrays divided over the processes are "
-        "exchanged where a program needs it: `mb.DArray[mb.HostArray](u)`."
+        "f(u)`, `came = mb.distributed.exchange({1: edge})`, `u = g(u, came[0])`. Arrays divided over the "
+        "processes are exchanged where a program needs it: `mb.DArray[mb.HostArray](u)`."
     )
 
 

@@ -170,7 +170,7 @@ def outline(f: Callable[..., Any]) -> Any:
     It may do what compiled functions do. Outside of programs it is the function itself.
 
     >>> import mirabelle as mb
-    >>> @mb.outline
+    >>> @mb.ext.outline
     ... def stage(u, dt):
     ...     return u + dt * mb.sin(u)
     >>> @mb.compile
@@ -182,7 +182,7 @@ def outline(f: Callable[..., Any]) -> Any:
     [0.         1.95584111]
     """
     if not callable(f):
-        raise TypeError(f"mb.outline takes a function, not {f!r}: `@mb.outline` above a `def`.")
+        raise TypeError(f"mb.ext.outline takes a function, not {f!r}: `@mb.ext.outline` above a `def`.")
     return f if isinstance(f, Outlined) else Outlined(f)
 
 

@@ -5,7 +5,7 @@ parts. Everything else follows, dense, with a warning that says so once; each ru
 operation cheap. How to add a type (all of it; users do this in notebooks):
 
 >>> import mirabelle as mb
->>> class Outer(mb.Structured):
+>>> class Outer(mb.types.Structured):
 ...     '''u vᵀ of two vectors.'''
 ...     linear = 0                                       # the entries are proportional to part 0
 ...     @classmethod
@@ -61,7 +61,7 @@ class Structured(AbstractArray):
     Parameters: the types of the parts. See `arraytypes/structured/base.py` for how to add a type.
     """
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ("__weakref__", "_how", "_parts", "_shape")
 
     _parts: tuple[Any, ...]
@@ -275,7 +275,7 @@ class Structured(AbstractArray):
 class Implicit(Structured):
     """A structured array of no stored parts. Its parameter is the dense type it stands for."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.ext"
     __slots__ = ()
     ndim: int
 

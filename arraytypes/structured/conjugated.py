@@ -25,7 +25,7 @@ from mirabelle.dispatch import verbs
 class Conj(Structured):
     """The complex conjugate of an array, which is its part; written to, it writes to the part."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     fuses = True
     entrywise = False
@@ -81,7 +81,7 @@ class Conj(Structured):
 class Adjoint(Conj):
     """The conjugate transpose of a matrix, which is its part."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
 
     def __new__(cls, x: Any) -> Any:

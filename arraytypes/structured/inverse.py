@@ -48,13 +48,13 @@ class Inverse(Structured):
     solves without one (a triangular or tridiagonal one, say).
 
     >>> import mirabelle as mb
-    >>> B = mb.Inverse(mb.HostArray([[0.0, 2.0], [1.0, 0.0]]))
+    >>> B = mb.types.Inverse(mb.HostArray([[0.0, 2.0], [1.0, 0.0]]))
     >>> print(B, mb.linalg.det(B))
     [[0.  1. ]
      [0.5 0. ]] -0.5
     """
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ("_factors",)
 
     _factors: Factorization | None

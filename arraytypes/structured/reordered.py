@@ -2,7 +2,7 @@
 
 >>> import mirabelle as mb
 >>> A = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
->>> x = mb.Reordered(A, mb.HostArray([1, 0]))
+>>> x = mb.ext.Reordered(A, mb.HostArray([1, 0]))
 >>> print(x, x @ mb.HostArray([1.0, 0.0]))
 [[2. 1.]
  [4. 3.]] [2. 4.]
@@ -26,13 +26,13 @@ class Reordered(Structured):
     """The columns (`axis=1`) or rows (`axis=0`) of a matrix that `order` names, each once at most.
 
     >>> import mirabelle as mb
-    >>> print(mb.Reordered(mb.Identity(3), mb.HostArray([2, 0, 1]), axis=0))
+    >>> print(mb.ext.Reordered(mb.Identity(3), mb.HostArray([2, 0, 1]), axis=0))
     [[0. 0. 1.]
      [1. 0. 0.]
      [0. 1. 0.]]
     """
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.ext"
     __slots__ = ()
 
     def __new__(cls, matrix: Any, order: Any, axis: int = 1) -> Any:

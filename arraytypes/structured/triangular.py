@@ -33,7 +33,7 @@ from mirabelle.dispatch.styles import LOWER, UPPER, Structure
 class Triangular(Structured):
     """A square matrix with zeros on one side of the diagonal; its part is a matrix that holds the rest."""
 
-    __module__ = "mirabelle"
+    __module__ = "mirabelle.types"
     __slots__ = ()
     fuses = True
     entrywise = True

@@ -1,4 +1,4 @@
-"""`mb.connect(client)`: what is checked before anything is made."""
+"""`mb.distributed.connect(client)`: what is checked before anything is made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def connect(client: Any, *, direct: bool | None = None, timeout: float = 30.0) -
 
     ```python
     client = dask.distributed.Client()          # or of a cluster
-    with mb.connect(client) as session:
+    with mb.distributed.connect(client) as session:
         x = session.run(lambda: mb.arange(1e6, device=mb.DArray[mb.HostArray]))
 
         @session.program
@@ -40,18 +40,19 @@ def connect(client: Any, *, direct: bool | None = None, timeout: float = 30.0) -
     missing = [p for p in ("dask", "distributed", "cloudpickle") if importlib.util.find_spec(p) is None]
     if missing:
         raise ImportError(
-            f'mb.connect needs {", ".join(missing)}, which is not installed: pip install "mirabelle[dask]"'
+            f"mb.distributed.connect needs {', '.join(missing)}, which is not installed: "
+            'pip install "mirabelle[dask]"'
         )
     import distributed
 
     if not isinstance(client, distributed.Client):
         raise TypeError(
-            f"mb.connect takes a client of Dask, not a {type(client).__name__}: "
-            "mb.connect(dask.distributed.Client())."
+            f"mb.distributed.connect takes a client of Dask, not a {type(client).__name__}: "
+            "mb.distributed.connect(dask.distributed.Client())."
         )
     if client.asynchronous:
         raise TypeError(
-            "mb.connect waits for the workers, and this client is asynchronous. "
+            "mb.distributed.connect waits for the workers, and this client is asynchronous. "
             "Make one that is not: Client(address, asynchronous=False)."
         )
     return _joined(client, direct, timeout)

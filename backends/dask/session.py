@@ -28,7 +28,7 @@ PROGRAMS = 128
 
 
 class Session:
-    """Programs over distributed arrays on the workers of a Dask client. Made with `mb.connect(client)`.
+    """Programs over distributed arrays on the workers of a Dask client: `mb.distributed.connect(client)`.
 
     A context manager; `close()` lets go of all arrays. One program runs at a time.
     """
@@ -187,7 +187,7 @@ class Session:
         if self._broken is not None:
             raise CommunicationError(
                 f"This session cannot be used any more: {self._broken} Its arrays are gone. Connect again: "
-                "session = mb.connect(client)"
+                "session = mb.distributed.connect(client)"
             )
 
     def _explain(self, program: Program, outcomes: list[Any]) -> None:
@@ -237,7 +237,7 @@ class Session:
         raise RemoteError(
             f"{where[0].upper()}{where[1:]} was lost while {title!r} ran: its process ended, or it cannot be "
             "reached. The arrays of this session are gone. Connect again when the workers are there, and load "
-            "what was last saved: session = mb.connect(client)",
+            "what was last saved: session = mb.distributed.connect(client)",
             rank,
         )
 

@@ -25,7 +25,7 @@ def mpi_communicator(comm: Any = None) -> Communicator:
     >>> import mirabelle as mb
     >>> from mpi4py import MPI                                            # doctest: +SKIP
     >>> row = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank // 2)              # doctest: +SKIP
-    >>> with mb.use_communicator(mb.mpi_communicator(row)):               # doctest: +SKIP
+    >>> with mb.distributed.use_communicator(mb.distributed.mpi_communicator(row)):  # doctest: +SKIP
     ...     x = mb.DArray[mb.HostArray](data)
     """
     MPI = environment.library()

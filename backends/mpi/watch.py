@@ -98,7 +98,7 @@ class Watch:
             time.sleep(1e-3)
         self.trouble = CommunicationError(
             f"This process reported a failure ({type(error).__name__}: {error}), and the others no longer wait "
-            "for it. Leave the program, or meet the others at the end of `with mb.together():`."
+            "for it. Leave the program, or meet the others at the end of `with mb.distributed.together():`."
         )
 
     def say_farewell(self) -> None:

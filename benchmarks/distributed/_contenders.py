@@ -75,7 +75,7 @@ def ranks(scale: int, tiny: bool, budget_s: float) -> Iterator[Found | None]:
     import mirabelle as mb
     from benchmarks.npkernels import KERNELS
 
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     own_core(comm.rank, comm.size)
     family = mb.DArray[mb.HostArray]
 

@@ -50,7 +50,7 @@ def measure(ghosts: list[int], tiny: bool) -> list[dict[str, Any]] | None:
     import mirabelle as mb
     from mirabelle import meshdata as md
 
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     own_core(comm.rank, comm.size)
     other = 1 - comm.rank
     record = []

@@ -113,7 +113,7 @@ def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
 
     import mirabelle as mb
 
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     own_core(comm.rank, comm.size)
     seen = watched_messages()
     rounds, round_s = (3, 0.005) if tiny else (11, 0.04)

@@ -62,7 +62,7 @@ def run(tiny: bool, folder: Path | None) -> None:
 def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
     import mirabelle as mb
 
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     own_core(comm.rank, comm.size)
     rounds, round_s = (3, 0.002) if tiny else (15, 0.02)
     record: list[dict[str, Any]] = []

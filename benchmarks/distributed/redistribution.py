@@ -59,7 +59,7 @@ def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
 
     import mirabelle as mb
 
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     own_core(comm.rank, comm.size)
     world = MPI.COMM_WORLD
     rounds, round_s = (3, 0.005) if tiny else (9, 0.06)
@@ -85,7 +85,7 @@ def measure(sizes: list[int], tiny: bool) -> list[dict[str, Any]] | None:
             return landed.reshape(n, columns).copy()
 
         def redistribute(x: Any = x) -> Any:
-            return mb.materialize(mb.redistribute(x, mb.Block(1)))
+            return mb.materialize(mb.distributed.redistribute(x, mb.distributed.Block(1)))
 
         np.testing.assert_array_equal(mb.to_numpy(redistribute().local), by_hand())
         statements = {"redistribute": redistribute, "by_hand": by_hand, "alltoallv": alltoallv}

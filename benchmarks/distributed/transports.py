@@ -52,7 +52,7 @@ def measure(tiny: bool) -> dict[str, Any] | None:
     import mirabelle as mb
     from mirabelle.backends.tcp import TLS
 
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     own_core(comm.rank, comm.size)
     other = 1 - comm.rank
     sent, landed = np.zeros(BYTES // 8), np.empty(BYTES // 8)

@@ -37,7 +37,7 @@ from typing import Any
 import mirabelle as mb
 
 
-class Kronecker(mb.Structured):
+class Kronecker(mb.types.Structured):
     """The Kronecker product of two matrices: all that it stores is these."""
 
     fuses = True  # an entry is computed in the kernel that reads it

@@ -5,7 +5,7 @@ import numpy as np
 import mirabelle as mb
 
 D = mb.DArray[mb.HostArray]
-comm = mb.communicator()
+comm = mb.distributed.communicator()
 rng = np.random.default_rng(0)
 
 
@@ -140,7 +140,7 @@ program, line = mb.compile(guarded), np.arange(40.0)
 steps = [line, np.where(line == 5, 1000.0, line), line**2 / 100, np.where(line == 30, 1000.0, line), line]
 for values in steps:
     try:
-        with mb.together():
+        with mb.distributed.together():
             found = mb.to_numpy(program(D(values)))
     except (mb.UserFunctionError, mb.RemoteError):
         assert values.max() > 100

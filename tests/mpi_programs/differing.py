@@ -9,11 +9,11 @@ from mismatches import PROGRAMS, right
 import mirabelle as mb
 from mirabelle.dispatch.errors import CommunicationError
 
-comm = mb.communicator()
+comm = mb.distributed.communicator()
 for program in PROGRAMS:
     began = time.perf_counter()
     try:
-        with mb.together():
+        with mb.distributed.together():
             value = program(comm)
         said = f"no error, but {value!r}"
     except CommunicationError as e:
@@ -23,6 +23,6 @@ for program in PROGRAMS:
         said = f"{seconds} s"
     sys.stdout.write(f"{program.__name__} {comm.rank}: {said}\n")
     sys.stdout.flush()
-    with mb.together():
+    with mb.distributed.together():
         assert right(comm)[0] == 66.0
 sys.stdout.write("fine\n")

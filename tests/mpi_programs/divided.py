@@ -11,7 +11,7 @@ import mirabelle as mb
 from mirabelle.backends.host import kernels
 
 D = mb.DArray[getattr(mb, sys.argv[3] if len(sys.argv) > 3 else "HostArray")]
-comm = mb.communicator()
+comm = mb.distributed.communicator()
 SHAPE = (24, 20)
 
 
@@ -93,16 +93,16 @@ class Writer:
 
 
 def layout(rng, shape):
-    choices = [mb.Block(0), mb.Block(1), mb.Replicated(), None]
+    choices = [mb.distributed.Block(0), mb.distributed.Block(1), mb.distributed.Replicated(), None]
     if rng.random() < 0.15:
-        choices = [mb.BlockCyclic(0, 3)]  # (which is run step by step)
+        choices = [mb.distributed.BlockCyclic(0, 3)]  # (which is run step by step)
     if comm.size > 1:
         cut = int(rng.integers(3, 9))
         rest = SHAPE[0] - cut
         edges = [cut, *[rest // (comm.size - 1)] * (comm.size - 2)]
-        choices.append(mb.Ragged(0, (*edges, SHAPE[0] - sum(edges))))
+        choices.append(mb.distributed.Ragged(0, (*edges, SHAPE[0] - sum(edges))))
     if comm.size == 4:
-        choices.append(mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2)))
+        choices.append(mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2)))
     return choices[rng.integers(len(choices))]
 
 

@@ -85,7 +85,7 @@ def same(comm, program, overlap=0, mesh=SQUARE, family=DIVIDED, tolerance=1e-12)
 
 @functools.cache
 def alone(program, mesh):
-    with mb.use_communicator(mb.arraytypes.distributed.communicators.Alone()):
+    with mb.distributed.use_communicator(mb.arraytypes.distributed.communicators.Alone()):
         return mb.to_numpy(program(mesh, mb.HostArray))
 
 
@@ -357,7 +357,7 @@ CHECKS = {
 SOME = (linear, a_product_sends_ghosts_once, assembly_sends_entries_once, finite_volumes, from_one_process)
 
 if __name__ == "__main__":
-    world = mb.communicator()
+    world = mb.distributed.communicator()
     for check in SOME:
         check(world)
     sys.stdout.write(f"fine: {len(SOME)} checks on rank {world.rank} of {world.size}\n")

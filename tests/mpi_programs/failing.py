@@ -93,7 +93,7 @@ elif way == "together":
     for step in range(4 * len(WAITS)):
         loser = step % size
         try:
-            with mb.together():
+            with mb.distributed.together():
                 if step % 4 == 1 and rank == loser:
                     fail()
                 WAITS[step % len(WAITS)]()
@@ -114,7 +114,7 @@ elif way == "together":
         assert comm.allgather_object(rank) == list(range(size))
     if rank < 2:  # in a part
         try:
-            with mb.together(comm.part([0, 1])) as part:
+            with mb.distributed.together(comm.part([0, 1])) as part:
                 fail() if rank else part.barrier()
         except (FileNotFoundError, RemoteError) as e:
             assert isinstance(e, RemoteError) == (rank == 0)
@@ -131,11 +131,11 @@ elif way == "together":
     comm.barrier()
     if rank == 0:
         watch._wait = late
-    with mb.together():
+    with mb.distributed.together():
         pass
     watch._wait = settle_words
     try:
-        with mb.together():
+        with mb.distributed.together():
             fail() if rank == 1 else comm.allreduce(np.ones(1), "sum")
         raise AssertionError("nobody failed")
     except (FileNotFoundError, RemoteError) as e:

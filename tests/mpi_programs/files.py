@@ -38,10 +38,13 @@ def divided_state(ranks):
     x = np.arange(60.0).reshape(10, 6)
     a = DHost(x)
     return {
-        "x": DHost(x, layout=mb.Block(1)),
-        "ragged": DHost(x * 1j, layout=mb.Ragged(0, (10 - ranks + 1, *[1] * (ranks - 1)))),
-        "mesh": DHost(x > 20, layout=mb.Layout(mb.Block(0), mb.Block(1), mesh=(1, ranks))),
-        "dealt/out": DHost(x.astype("f2"), layout=mb.BlockCyclic(0, 2)),
+        "x": DHost(x, layout=mb.distributed.Block(1)),
+        "ragged": DHost(x * 1j, layout=mb.distributed.Ragged(0, (10 - ranks + 1, *[1] * (ranks - 1)))),
+        "mesh": DHost(
+            x > 20,
+            layout=mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(1, ranks)),
+        ),
+        "dealt/out": DHost(x.astype("f2"), layout=mb.distributed.BlockCyclic(0, 2)),
         "transposed": a.T,
         "part": a[2:7, 1::2],
         "pending": a * 2 + 1,
@@ -52,7 +55,7 @@ def divided_state(ranks):
 
 
 def save(folder):
-    arrays = divided_state(mb.communicator().size)
+    arrays = divided_state(mb.distributed.communicator().size)
     for name, x in arrays.items():
         mb.save(folder / f"{name.replace('/', '-')}.npy", x if name != "step" else DHost(7))
     for ending in ENDINGS[1:]:
@@ -67,9 +70,9 @@ def load(folder):
         assert sorted(found) == sorted(state())
         for name, values in state().items():
             same(found[name], values)
-    with mb.use_layout(mb.Block(1)):
+    with mb.distributed.use_layout(mb.distributed.Block(1)):
         x = mb.load(folder / "transposed.npy", device=DHost)
-    assert mb.communicator().size == 1 or x.layout == mb.Layout(mb.Block(1))
+    assert mb.distributed.communicator().size == 1 or x.layout == mb.distributed.Layout(mb.distributed.Block(1))
     same(x, state()["transposed"])
 
 
@@ -81,7 +84,7 @@ def same(x, values):
 
 def fail(folder):
     """The last rank may write short files only: so no rank saves anything."""
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     x = DHost(np.arange(40_000.0))
     if comm.rank == comm.size - 1:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -103,7 +106,7 @@ def fail(folder):
 
 def die(folder):
     """The last rank is killed while it writes."""
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     if comm.rank == comm.size - 1:
         DHost.box_contents = lambda x, box: os.kill(os.getpid(), signal.SIGKILL)
     mb.save(folder / "x.zarr", DHost(np.arange(9.0)))
@@ -113,4 +116,4 @@ if __name__ == "__main__":
     folder, *tasks = sys.argv[1:]
     for task in tasks:
         {"save": save, "load": load, "fail": fail, "die": die}[task](pathlib.Path(folder))
-    print("done on", mb.communicator().rank)
+    print("done on", mb.distributed.communicator().rank)

@@ -646,7 +646,7 @@ def after_a_failure(comm):
     for failing in range(comm.size):
         comm.barrier()  # (who fails must not find others before the block)
         try:
-            with mb.together(comm):
+            with mb.distributed.together(comm):
                 if comm.rank == failing:
                     raise KeyError("on one rank")
                 for _ in range(3):
@@ -756,7 +756,7 @@ CHECKS = {f.__name__: f for f in (
 )}  # fmt: skip
 
 if __name__ == "__main__":
-    world = mb.communicator()
+    world = mb.distributed.communicator()
     for check in CHECKS.values():
         check(world)
     sys.stdout.write(f"fine: {len(CHECKS)} checks on rank {world.rank} of {world.size}\n")

@@ -10,10 +10,14 @@ import numpy as np
 import mirabelle as mb
 from mirabelle.backends.host import halos, kernels, shortcuts
 
-comm = mb.communicator()
+comm = mb.distributed.communicator()
 H = mb.DArray[mb.HostArray]
 # On four processes in both directions.
-LAYOUT = mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2)) if comm.size == 4 else mb.Block(0)
+LAYOUT = (
+    mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2))
+    if comm.size == 4
+    else mb.distributed.Block(0)
+)
 rng = np.random.default_rng(int(sys.argv[1]))
 mixed = sys.argv[2:] == ["mixed"]
 mb.settings.compile_after, mb.settings.compiler, mb.settings.overlap_size = 2, "inline", 16

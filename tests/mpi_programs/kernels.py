@@ -44,10 +44,12 @@ ODD = {"m": 29, "n": 37, "k": 23, "p": 19, "q": 17, "r": 11, "steps": 3}
 
 def layouts(ranks):
     """What new arrays are divided by, where their shapes allow it."""
-    found = {"default": mb.Block(0), "dealt": mb.BlockCyclic(0, 3)}
+    found = {"default": mb.distributed.Block(0), "dealt": mb.distributed.BlockCyclic(0, 3)}
     if ranks == 4:
-        return found | {"mesh": mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2))}
-    return found | {"columns": mb.Block(1), "all": mb.Replicated()}
+        return found | {
+            "mesh": mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2))
+        }
+    return found | {"columns": mb.distributed.Block(1), "all": mb.distributed.Replicated()}
 
 
 def cases(ranks):
@@ -78,7 +80,7 @@ def kernel_outcome(name, size, layout, way):
     wanted = dict(kernel.tiny) if size == "tiny" else {k: ODD[k] for k in kernel.tiny}
     inputs = list(exact(kernel, wanted))
     expected = kernel.run(kernel.plain, np, convert(inputs, np.array))
-    with mb.use_layout(layouts(mb.communicator().size)[layout]), running(way):
+    with mb.distributed.use_layout(layouts(mb.distributed.communicator().size)[layout]), running(way):
         arguments = convert(inputs, DHost)
         with mb.count() as counted:
             results = kernel.run(kernel.program, mb, arguments)
@@ -158,11 +160,11 @@ def program_outcome(name):
 
 def outcome(run, *arguments):
     """What a case gave: the same on all ranks, or what went wrong on one of them."""
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     found, counted = [], None
     error = None
     try:
-        with mb.together():
+        with mb.distributed.together():
             found, counted = run(*arguments)
     except Exception:
         error = traceback.format_exc()
@@ -176,7 +178,7 @@ def outcome(run, *arguments):
 
 
 def main(path):
-    comm = mb.communicator()
+    comm = mb.distributed.communicator()
     # What is brought together on each rank because nothing better is known of it is an error, however small.
     mb.settings.gather_bytes = 0
     warnings.simplefilter("error")

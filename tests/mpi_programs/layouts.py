@@ -5,21 +5,22 @@ import itertools
 import numpy as np
 
 import mirabelle as mb
+from mirabelle.distributed import Block, BlockCyclic, Layout, Ragged, Replicated
 
 D = mb.DArray[mb.HostArray]
-P = mb.communicator().size
+P = mb.distributed.communicator().size
 a = np.arange(12.0, dtype="f4").reshape(3, 4)
 layouts = [
-    None, mb.Block(0), mb.Block(1), mb.BlockCyclic(0, 2), mb.BlockCyclic(1, 2), mb.Replicated(),
-    mb.Ragged(0, (2, 0, 1)), mb.Ragged(1, (3, 0, 1)), mb.Layout(mb.Block(0), mb.Block(1), mesh=(P, 1)),
-    mb.Layout(mb.Block(0), mb.Block(1), mesh=(1, P)),
+    None, Block(0), Block(1), BlockCyclic(0, 2), BlockCyclic(1, 2), Replicated(),
+    Ragged(0, (2, 0, 1)), Ragged(1, (3, 0, 1)), Layout(Block(0), Block(1), mesh=(P, 1)),
+    Layout(Block(0), Block(1), mesh=(1, P)),
 ]  # fmt: skip
 flat = a.T.reshape(-1)
 for first, second in itertools.product(layouts, layouts):
     x = D(a, layout=first).T
     if second is not None:
         try:
-            x = mb.redistribute(x, second)
+            x = mb.distributed.redistribute(x, second)
         except ValueError:  # parts for another shape
             continue
     # Parts of one row are in the orders of C and of Fortran at once, others are not.

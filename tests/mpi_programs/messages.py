@@ -33,7 +33,7 @@ def of(r, shape, dtype):
 
 
 def test_who_we_are():
-    assert comm is world() is mb.mpi_communicator() and comm.engine == "mpi"
+    assert comm is world() is mb.distributed.mpi_communicator() and comm.engine == "mpi"
     assert size == int(sys.argv[1])
     assert repr(comm) == f"<communicator mpi: rank {rank} of {size}>"
     assert comm.takes(np.ndarray) and not comm.takes(list)
@@ -160,9 +160,9 @@ def test_communicators_of_users():
     from mpi4py import MPI
 
     half = MPI.COMM_WORLD.Split(rank % 2, rank)
-    ours = mb.mpi_communicator(half)
-    assert ours is mb.mpi_communicator(half) and ours.size == half.size and ours.rank == half.rank
-    with mb.use_communicator(ours) if hasattr(mb, "use_communicator") else contextlib.nullcontext():
+    ours = mb.distributed.mpi_communicator(half)
+    assert ours is mb.distributed.mpi_communicator(half) and ours.size == half.size and ours.rank == half.rank
+    with mb.distributed.use_communicator(ours) if hasattr(mb, "use_communicator") else contextlib.nullcontext():
         assert ours.allgather_object(rank) == list(range(rank % 2, size, 2))
     # A message of one's own is not taken for one of arrays.
     if size > 1:
@@ -174,7 +174,7 @@ def test_communicators_of_users():
         assert (got == 7.0).all()
         sent.Wait()
     try:
-        mb.mpi_communicator(MPI.COMM_NULL)
+        mb.distributed.mpi_communicator(MPI.COMM_NULL)
     except CommunicationError as e:
         assert "COMM_WORLD" in str(e)
     else:

@@ -45,7 +45,7 @@ def right():
 for program in (other_operation, other_size, other_messages, missing, right):
     start = time.perf_counter()
     try:
-        with mb.together():
+        with mb.distributed.together():
             program()
         said = "fine"
     except CommunicationError as e:

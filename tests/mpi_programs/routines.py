@@ -18,7 +18,7 @@ from mirabelle.arraytypes.distributed import routines
 
 DHost = mb.DArray[mb.HostArray]
 DRef = mb.DArray[mb.RefArray]
-COMM = mb.communicator()
+COMM = mb.distributed.communicator()
 CHECKS = {}
 random = np.random.default_rng(3)
 
@@ -36,19 +36,19 @@ def layouts(shape):
     n, size = shape[0], COMM.size
     yield None
     if size == 4 and len(shape) > 1:
-        yield mb.Layout(mb.Block(0), mb.Block(1), mesh=(2, 2))
-        yield mb.Layout(mb.Block(1), mb.Replicated(), mesh=(2, 2))
+        yield mb.distributed.Layout(mb.distributed.Block(0), mb.distributed.Block(1), mesh=(2, 2))
+        yield mb.distributed.Layout(mb.distributed.Block(1), mb.distributed.Replicated(), mesh=(2, 2))
     elif size == 3:
-        yield mb.BlockCyclic(0, 2)
-        yield mb.Ragged(0, (0, 0, n))
+        yield mb.distributed.BlockCyclic(0, 2)
+        yield mb.distributed.Ragged(0, (0, 0, n))
         if n > 2:
-            yield mb.Ragged(0, (n - 2, 0, 2))
+            yield mb.distributed.Ragged(0, (n - 2, 0, 2))
         if len(shape) > 1:
-            yield mb.Block(1)
-            yield mb.Layout(mb.Replicated(), mb.Block(0), mesh=(1, 3))
-        yield mb.Replicated()
+            yield mb.distributed.Block(1)
+            yield mb.distributed.Layout(mb.distributed.Replicated(), mb.distributed.Block(0), mesh=(1, 3))
+        yield mb.distributed.Replicated()
     elif size == 2:
-        yield mb.BlockCyclic(0, 3)
+        yield mb.distributed.BlockCyclic(0, 3)
 
 
 def divided(x, family=DHost):
@@ -58,7 +58,7 @@ def divided(x, family=DHost):
 
 def few(x):
     """In blocks, and with all of it on the last rank."""
-    for layout in (None, mb.Ragged(0, (0,) * (COMM.size - 1) + x.shape[:1])):
+    for layout in (None, mb.distributed.Ragged(0, (0,) * (COMM.size - 1) + x.shape[:1])):
         yield DHost(x, layout=layout)
 
 
@@ -70,7 +70,7 @@ def shown(x, family=DHost):
     yield first[::-1], x[::-1]
     if x.ndim > 1:
         yield first.mT, x.mT
-        yield family(x, layout=mb.Block(1))[1:, ::2], x[1:, ::2]
+        yield family(x, layout=mb.distributed.Block(1))[1:, ::2], x[1:, ::2]
 
 
 def same(found, wanted, close=False):
@@ -181,7 +181,7 @@ def looked_up():
 @check
 def failures_are_shared():
     """What one rank alone finds wrong, all raise."""
-    a = DHost(np.array([0] * 20 + [7]), layout=mb.Block(0))
+    a = DHost(np.array([0] * 20 + [7]), layout=mb.distributed.Block(0))
     for work in (lambda: mb.unravel_index(a, (2, 3)), lambda: mb.bincount(a - 1)):
         try:
             work()
@@ -353,7 +353,7 @@ def systems():
             x += 1j * random.normal(size=(n, n))
         s = x @ x.conj().T + n * np.eye(n)
         b, c = random.normal(size=n), random.normal(size=(n, 5))
-        ways = list(layouts((n, n))) if n == 7 and kind == "d" else [None, mb.Block(1)]
+        ways = list(layouts((n, n))) if n == 7 and kind == "d" else [None, mb.distributed.Block(1)]
         for layout in ways:
             a, p = DHost(x, layout=layout), DHost(s, layout=layout)
             same(mb.linalg.solve(a, DHost(b)), np.linalg.solve(x, b), close=True)

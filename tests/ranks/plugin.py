@@ -19,7 +19,7 @@ from mirabelle.dispatch.errors import RemoteError
 
 # Seconds after which a test hangs.
 PATIENCE = 60
-COMM = mb.communicator()
+COMM = mb.distributed.communicator()
 # Where stacks are written while pytest keeps what is printed.
 STDERR = os.fdopen(os.dup(2), "w")
 
@@ -119,7 +119,7 @@ def pytest_runtest_setup(item):
 def pytest_runtest_call(item):
     kind = getattr(item, "callspec", None) and item.callspec.params.get("kind")
     layout = getattr(kind, "layout", None)
-    with met(item), mb.use_layout(layout) if layout is not None else contextlib.nullcontext():
+    with met(item), mb.distributed.use_layout(layout) if layout is not None else contextlib.nullcontext():
         return (yield)
 
 

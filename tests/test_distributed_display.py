@@ -330,7 +330,7 @@ def test_a_layout_can_be_looked_at_before_there_is_an_array():
     assert other.words == "columns in equal runs over 4 processes" and other.bytes == (192, 96, 96, 96)
     assert mb.distributed.layout_of(x, processes=2).elements == (30, 30)
     assert mb.distributed.layout_of((4, 4)).processes == 1
-    with pytest.raises(TypeError, match=r"mb\.layout_of\(x\.shape"):
+    with pytest.raises(TypeError, match=r"mb\.distributed\.layout_of\(x\.shape"):
         mb.distributed.layout_of(mb.zeros(3))
     with pytest.raises(mb.LayoutError, match="mesh"):
         mb.distributed.layout_of((4, 4), Layout(Block(0), Block(1), mesh=(2, 2)), 3)

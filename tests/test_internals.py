@@ -127,7 +127,7 @@ def test_what_is_captured_is_what_it_was_when_the_line_ran(word, numba_first, mo
         assert pending.tolist() == [11.0, 21.0]
 
 
-@pytest.mark.parametrize("value", [np.ones(2), mb.HostArray([1.0, 2.0]), mb.Dual[float](1.0, 2.0)])
+@pytest.mark.parametrize("value", [np.ones(2), mb.HostArray([1.0, 2.0]), mb.types.Dual[float](1.0, 2.0)])
 def test_arrays_that_are_captured_are_refused_without_bytecode(value):
     x = mb.HostArray([1.0, 2.0])
     with (

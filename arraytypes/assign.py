@@ -618,8 +618,6 @@ def overlaps(tree: Broadcasted, target: Leaf) -> bool:
 
 def _may_overlap(a: Any, b: Any) -> bool:
     """Do the bounds of two views, perhaps of different memory, meet?"""
-    if getattr(a, "buffer", None) is not getattr(b, "buffer", None):  # of the reference device
-        return False
     return np.may_share_memory(getattr(a, "proxy", a), getattr(b, "proxy", b))
 
 

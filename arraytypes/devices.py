@@ -201,7 +201,7 @@ def _family(device: Any) -> Any:
     family = maker_of(None).family
     if family is default_family():
         for known in dict.fromkeys(VIEWS.values()):
-            if known.__dict__.get("_made_driver") is not None:
+            if known.__dict__.get("_made_driver") is not None and not known.fake:
                 return known
     return family
 

@@ -287,6 +287,8 @@ class GPUArray(DenseArray):
     # The class of this family's views, and what answers for its card: set by `family_on`.
     view_type: Any = None
     _families: dict[int, Any]
+    # Is its memory nothing that another library could share, and no card that is meant unless it is named?
+    fake = False
 
     def __new__(cls, data: Any, dtype: Any = None, *, device: int | None = None) -> Any:
         if device is not None:

@@ -40,7 +40,7 @@ _OURS_AND_HOST = (AbstractArray, np.ndarray, np.generic, list, tuple, int, float
 def interface(x: Any) -> dict[str, Any]:
     """What `x.__cuda_array_interface__` says. The memory counts as shared from then on."""
     family = family_in_memory(type(x))
-    if family is None or not issubclass(family, GPUArray):
+    if family is None or not issubclass(family, GPUArray) or family.fake:
         raise AttributeError(
             f"{type(x).__name__!r} object has no attribute '__cuda_array_interface__': its elements do not lie "
             "in the memory of a card."

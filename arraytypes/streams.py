@@ -29,7 +29,7 @@ def card_family(device: Any, what: str) -> Any:
     family = maker_of(None).family
     if issubclass(family, GPUArray):
         return family
-    return next(iter(cards_in_use()), CuArray)
+    return next((f for f in cards_in_use() if not f.fake), CuArray)
 
 
 def cards_in_use() -> list[Any]:

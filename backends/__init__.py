@@ -4,11 +4,9 @@ The host's is imported at once, another when its arrays, or what it does on the 
 """
 
 from mirabelle.arraytypes.gpu import GPUArray
-from mirabelle.arraytypes.reference import RefArray
 from mirabelle.dispatch import loading
 
 loading.completed_by(GPUArray, "mirabelle.backends.gpu", "mirabelle.backends.cuda", "mirabelle.backends.hip")
-loading.completed_by(RefArray, "mirabelle.backends.reference")
 loading.completed_by(
     "mirabelle.arraytypes.distributed",
     "mirabelle.backends.host.halos",

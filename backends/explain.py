@@ -14,7 +14,7 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.codegen.reduceframe import range_source
-from mirabelle.backends.codegen.source import Layout, compilable, thread_source
+from mirabelle.backends.codegen.source import Layout, compilable
 from mirabelle.backends.explaindistributed import facts_of
 from mirabelle.backends.host import kernels, layout
 from mirabelle.dispatch import verbs
@@ -120,7 +120,7 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
     facts["launches"] = str(1 + len(before))
     if before:
         facts["computed first"] = "; ".join(before)
-    request = _request(operand)
+    request = _request(operand, family)
     views = [leaf.view for leaf in request.leaves]
     read = program_for(request, (operand.dtype,)).bytes_read(views)
     written = math.prod(version.shape) * version.dtype.itemsize
@@ -139,12 +139,9 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
     facts["one operation at a time"] = f"{shown_bytes(unfused)} in {len(request.key[0])} launches"
     program = program_for(request, (version.dtype,))
     if hasattr(family, "_described"):
-        facts["runs as"], text = family._described(program, request.shape, version, empty, views)
+        folds, axes = ([version], version.axes) if isinstance(version, Reduced) else ([], ())
+        facts["runs as"], text = family._described(program, request.shape, folds, axes, [empty], views)
         return Explanation(facts, format_tree(version), text, picture)
-    if family is not HostArray:
-        source = thread_source(program, len(request.shape))
-        facts["runs as"] = "a device kernel, one thread an element"
-        return Explanation(facts, format_tree(version), source.text, picture)
     if isinstance(version, Reduced):
         if not compilable(program) or version.reduction.neutral(version.dtype) is None:
             facts["runs as"] = "NumPy on blocks (no compiled form for these dtypes)"
@@ -173,11 +170,11 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
     return Explanation(facts, format_tree(version), source.text, picture)
 
 
-def _request(operand: Any) -> Any:
+def _request(operand: Any, family: Any) -> Any:
     """The operand linearised without evaluating anything: what would come first is a stand-in."""
 
     def stand_in(node: Any) -> Leaf:
-        return Leaf(HostArray._empty(node.shape, node.dtype))
+        return Leaf(family._empty(node.shape, node.dtype))
 
     return schedule(operand, stand_in, store=False)
 

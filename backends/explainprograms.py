@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.cards import shown_bytes
-from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.gpu import GPUArray, view_at
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.divided import DividedPlan
 from mirabelle.arraytypes.programs.exchanging import CombineStep
@@ -16,7 +16,7 @@ from mirabelle.arraytypes.programs.running import StepByStep
 from mirabelle.arraytypes.programs.steps import FoldStep, Plan, Step
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.codegen.reduceframe import range_source
-from mirabelle.backends.codegen.source import Layout, compilable, thread_source
+from mirabelle.backends.codegen.source import Layout, compilable
 from mirabelle.backends.gpu.plans import CardPlan
 from mirabelle.backends.host import kernels, layout
 from mirabelle.backends.host.plans import Call, HostPlan
@@ -74,8 +74,11 @@ def kernel_source(inner: Any, step: Any) -> str:
     nodes = step.nodes
     folds = nodes if isinstance(step, FoldStep) else ()
     program = program_for(request, tuple([x.dtype for x in (folds or step.dests)]))
-    if inner is not HostArray and not issubclass(inner, HostArray):
-        return thread_source(program, len(request.shape)).text
+    inner = getattr(inner, "inner", inner)  # (of what is divided, the kernel over all of it)
+    if hasattr(inner, "_described"):
+        outs, views = ([_layout_of(inner, r) for r in refs] for refs in (step.dests, request.leaves))
+        said, text = inner._described(program, request.shape, folds, step.axes if folds else (), outs, views)
+        return text or f"# {said}"
     if not compilable(program):
         return BLOCKS
     views = [r.proxy() for r in request.leaves]
@@ -94,6 +97,13 @@ def kernel_source(inner: Any, step: Any) -> str:
         shared = count > 1 and any(r.storage is d.storage for d in step.dests for r in request.leaves)
         how = Layout(len(a.sizes), a.classes[:count], a.classes[count:], a.tiled, shared=shared)
     return range_source(program, how).text
+
+
+def _layout_of(inner: Any, ref: Any) -> Any:
+    """A view of a card that lies as a program's value does, at an address that is nobody's."""
+    return view_at(
+        inner.view_type, None, (ref.storage.number + 1 << 40) + ref.offset, ref.shape, ref.dtype, ref.strides
+    )
 
 
 def settled(inner: Any, timeout: float = 60.0) -> None:

@@ -98,7 +98,7 @@ def info() -> int:
     print("libraries   " + ", ".join(_versions("numpy", "numba", "llvmlite")))
     print(f"system      {platform.platform()}")
     print(f"processor   {_processor()}, {os.cpu_count()} cores; kernels use {mb.settings.num_threads} threads")
-    print("backends    host (HostArray), reference (RefArray, a fake device for tests), cuda (CuArray)")
+    print("backends    host (HostArray), cuda (CuArray), and RefArray, a fake card for tests")
     for i, line in enumerate(cards()):
         print(f"{'' if i else 'cards':<11} {line}")
     print(f"mpi         {mpi()}")

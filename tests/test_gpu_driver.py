@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import gc
-import importlib
 import sys
 import time
 
@@ -12,6 +11,7 @@ from fakecupy import Array, CUDARuntimeError, FakeCupy, Memory, MemoryPointer, O
 
 import mirabelle as mb
 from mirabelle.backends.cuda import driver as cuda
+from mirabelle.backends.gpu.cards import give_cards
 
 VALUES = np.arange(6.0).reshape(2, 3)
 
@@ -196,15 +196,15 @@ def test_stray_addresses(card):
         mb.asarray(theirs)
 
 
-@pytest.mark.parametrize(("family", "backend"), [(mb.CuArray, "cuda"), (mb.ROCArray, "hip")])
-def test_threads_that_begin_at_once_have_one_driver(monkeypatch, family, backend):
-    module = importlib.import_module(f"mirabelle.backends.{backend}")
-
-    def slowly(index, simulated):
+@pytest.mark.parametrize("family", [mb.CuArray, mb.ROCArray, mb.RefArray], ids=lambda f: f.__name__)
+def test_threads_that_begin_at_once_have_one_driver(monkeypatch, family):
+    def slowly(index):
         time.sleep(0.02)
         return object()
 
-    monkeypatch.setattr(module, "_driver", slowly)
+    for name in ("driver", "cards"):
+        monkeypatch.setattr(family, name, family.__dict__[name])
+    give_cards(family, slowly, lambda: 1)
     monkeypatch.setattr(family, "_made_driver", None, raising=False)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(lambda _: family.driver(), range(4)))) == 1

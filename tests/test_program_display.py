@@ -89,7 +89,7 @@ def test_steps_name_lines_bytes_and_kernels(family):
         "v[1:] = w[:-1] + 1",
         "sin, multiply",
         "sort",
-        "def kernel_sin_multiply",
+        "_sin_multiply(",
         "are in use at once at most",
         "step 0 to",
     ):
@@ -467,7 +467,7 @@ def test_what_loops_and_branches_do_is_said(family):
         "return mb.sin(t) + x[0]",
         "if true",
         "if false",
-        "def kernel_multiply_sin_add",
+        "_multiply_sin_add(",
     ):
         assert word in text, word
     loop = next(s for s in e.steps if s.inside)

@@ -197,6 +197,9 @@ def test_every_function_on_every_matrix(kind, what, family):
             # The condition number of a singular matrix is infinite, and NumPy refuses some that are not.
             assert refused is not None or np.linalg.matrix_rank(n) < N, str(e)
             return
+        except NotImplementedError:  # what no library for cards has
+            assert what == "schur" and family.home.rank > 1
+            return
     told = [w for w in caught if issubclass(w.category, mb.DenseFallbackWarning)]
     assert len(told) <= 1, [str(w.message) for w in told]
     assert not told or (kind, what) not in RULES, str(told[0].message)

@@ -17,7 +17,7 @@ from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, DView
-from mirabelle.arraytypes.gpu import GPUView, view_at
+from mirabelle.arraytypes.gpu import view_at
 from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
@@ -237,12 +237,7 @@ def restrided(local: Any, offset: int, shape: tuple[int, ...], strides: tuple[in
     """A view of contiguous local memory with other strides."""
     if isinstance(local, np.ndarray):
         return np.ndarray(shape, local.dtype, local, offset, strides)
-    if isinstance(local, GPUView):
-        return view_at(type(local), local.owner, local.ptr + offset, shape, local.dtype, strides)
-    proxy = local.proxy
-    first = np.lib.stride_tricks.as_strided(proxy, (1,) * proxy.ndim, proxy.strides)
-    moved = np.lib.stride_tricks.as_strided(first, shape, strides)
-    return type(local)(local.buffer, moved, local.offset + offset)
+    return view_at(type(local), local.owner, local.ptr + offset, shape, local.dtype, strides)
 
 
 def without_gathers(frame: Any, tree: Any) -> Any:

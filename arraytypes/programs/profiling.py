@@ -560,7 +560,7 @@ def bandwidth_of(inner: Any) -> float | None:
     from mirabelle.backends.explainprograms import waiting
 
     simulated = hasattr(inner, "driver") and inner.driver().simulated
-    if inner.home.rank > 2 or inner.home.kind == "ref" or simulated:
+    if inner.home.rank > 2 or simulated:
         return None
     found = _bandwidths.get(inner)
     if found is None:

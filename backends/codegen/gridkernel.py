@@ -94,6 +94,9 @@ class IndexKernelText(KernelText):
     ndim: int = 1
     values: dict[str, Any] = field(default_factory=dict)
     tables: list[np.ndarray] = field(default_factory=list)
+    # What the kernel calls its context; and do threads outside the index space run?
+    context: str = "k"
+    padded: bool = False
 
 
 def kernel_source(source: KernelSource, forms: Sequence[Form], how: GridForm) -> IndexKernelText:
@@ -146,6 +149,8 @@ class _GridKernel:
             ndim=self.how.ndim,
             values=free.values,
             tables=[value for value, _ in free.tables.values()],
+            context=source.context,
+            padded=self.how.padded,
         )
 
     def parsed(self, lines: list[str]) -> list[ast.stmt]:

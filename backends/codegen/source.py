@@ -1,9 +1,9 @@
 """Programs as kernel source.
 
-One body, two frames. The *range* frame loops over a range of rows and a range of the innermost
+The *range* frame loops over a range of rows and a range of the innermost
 dimension, for the host; operations without an inline form (transcendental functions, integer
 division, ...) run there in blocks of `BLOCK` elements through NumPy's own loops, so that results
-are NumPy's to the last bit. The *thread* frame computes one element a thread, for devices.
+are NumPy's to the last bit. Cards have frames of their own (`gridframe`).
 
 Memory is read and written by `load_f8(address, index)` and the like; each backend defines what
 these names mean.
@@ -317,70 +317,3 @@ def gathered_leaves(program: Program) -> set[int]:
 def tables(program: Program) -> set[int]:
     """The references of leaves of which operations want to know where an element lies."""
     return gathered_leaves(program) | {-1 - j for j in program.places}
-
-
-def thread_source(program: Program, ranks: int) -> Source:
-    """The thread frame: element `i` of the result, found in operands by its coordinates.
-
-    Arguments in the block: total, `ranks` sizes, then for each result and each leaf an address
-    and `ranks` strides in bytes, then the scalars.
-    """
-    w = Writer()
-    body = Body(program)
-    n_out, n_leaf = len(program.outs), len(program.leaf_dtypes)
-    name = f"kernel_{program.name}"
-    w(f"def {name}(args, i):")
-    w.depth += 1
-    w("if i >= load_i8(args, 0):")
-    w("    return")
-    position = 1 + ranks
-    for j, label in enumerate([f"y{j}" for j in range(n_out)] + [f"x{j}" for j in range(n_leaf)]):
-        base = position + j * (1 + ranks)
-        w(f"{label} = load_i8(args, {base})")
-    position += (n_out + n_leaf) * (1 + ranks)
-    w("rest = i")
-    for d in reversed(range(ranks)):
-        w(f"c{d} = rest % load_i8(args, {1 + d})" if d else "c0 = rest")
-        if d:
-            w(f"rest = rest // load_i8(args, {1 + d})")
-    for j, label in enumerate([f"y{j}" for j in range(n_out)] + [f"x{j}" for j in range(n_leaf)]):
-        base = 1 + ranks + j * (1 + ranks)
-        for d in range(ranks):
-            w(f"{label} = {label} + c{d} * load_i8(args, {base + 1 + d})")
-    _load_scalars(w, program, position)
-    value: dict[int, str] = {}
-    gathered = gathered_leaves(program)
-    for j, dtype in enumerate(program.leaf_dtypes):
-        if j in program.places:
-            value[-1 - j] = f"x{j}"
-            continue
-        if -1 - j in gathered:
-            value[-1 - j] = f"{_value_load(dtype)}(x{j}, {{}})"
-            continue
-        w(f"a{j} = {_value_load(dtype)}(x{j}, 0)")
-        value[-1 - j] = f"a{j}"
-    for k, (sig, refs) in enumerate(program.steps):
-        if inline(sig) is None and not sig.op.name.startswith("pick"):
-            # No inline form: the device's own function of that name, at the loop's dtypes.
-            names = [
-                body.scalar_name(r, t) if r >= SCALAR else zero_cast(value[r], program.dtype_of(r), t)
-                for r, t in zip(refs, sig.ins, strict=True)
-            ]
-            w(f"v{k} = {sig.op.name}_{code(sig.ins[0])}({', '.join(names)})")
-        else:
-            w(f"v{k} = {body.expression(k, value)}")
-        value[k] = f"v{k}"
-    for j, (ref, dtype) in enumerate(zip(program.outs, program.out_dtypes, strict=True)):
-        w(f"store_{code(dtype)}(y{j}, 0, {zero_cast(value[ref], program.dtype_of(ref), dtype)})")
-    return Source(w.text(), name, [], body.functions)
-
-
-def _load_scalars(w: Writer, program: Program, position: int) -> None:
-    for (_, dtype), slot in program.scalar_slots.items():
-        w(f"s{slot} = {_value_load(dtype)}(args + {8 * position}, 0)")
-        position += 2
-
-
-def _value_load(dtype: np.dtype) -> str:
-    """Loads of elements; those of addresses and sizes are `load_i8`."""
-    return "load_value_i8" if code(dtype) == "i8" else f"load_{code(dtype)}"

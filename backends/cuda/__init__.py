@@ -5,36 +5,19 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
-import threading
 from typing import Any
 
 from mirabelle.arraytypes.gpu import CuArray
+from mirabelle.backends.gpu.cards import count_simulated, give_cards, simulated
 from mirabelle.dispatch.settings import settings
 
 
-@functools.cache
-def _driver(index: int, simulated: bool) -> Any:
-    if simulated:
-        from mirabelle.backends.gpu.simulator import SimulatedDriver
-
-        return SimulatedDriver(index)
+def _driver(index: int) -> Any:
+    if settings.cuda == "simulated":
+        return simulated("mb.CuArray", index)
     from mirabelle.backends.cuda.driver import driver_of
 
     return driver_of(index)
-
-
-_making = threading.Lock()
-
-
-def _driver_of(cls: Any) -> Any:
-    family = cls.family
-    made = family.__dict__.get("_made_driver")
-    if made is None:
-        with _making:  # (threads that begin at once have one driver, and one memory)
-            made = family.__dict__.get("_made_driver")
-            if made is None:
-                made = family._made_driver = _driver(family.home.index, settings.cuda == "simulated")
-    return made
 
 
 @functools.cache
@@ -53,13 +36,8 @@ def _count_cards() -> int:
     return 0
 
 
-def _cards(cls: Any) -> int:
-    if settings.cuda == "simulated":
-        from mirabelle.backends.gpu.simulator import CARDS
-
-        return CARDS
-    return _count_cards()
+def _cards() -> int:
+    return count_simulated() if settings.cuda == "simulated" else _count_cards()
 
 
-CuArray.driver = classmethod(_driver_of)  # type: ignore[method-assign, assignment]
-CuArray.cards = classmethod(_cards)  # type: ignore[method-assign, assignment]
+give_cards(CuArray, _driver, _cards)

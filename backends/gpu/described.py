@@ -5,6 +5,7 @@ The statement is planned as always, for a card that only takes notes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mirabelle.arraytypes.gpu import GPUArray
@@ -13,7 +14,7 @@ from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.gpu.driver import Driver, Launcher
 from mirabelle.backends.gpu.reduce import planned
 from mirabelle.backends.gpu.run import make_plan
-from mirabelle.dispatch.tree import Broadcasted, Reduced
+from mirabelle.dispatch.tree import Reduced
 
 
 class _Notes(Driver):
@@ -45,19 +46,24 @@ class _Notes(Driver):
 
 
 def described(
-    program: Program, shape: tuple[int, ...], version: Broadcasted | Reduced, out: Any, views: list[Any]
+    program: Program,
+    shape: tuple[int, ...],
+    folds: Sequence[Reduced],
+    axes: tuple[int, ...],
+    outs: list[Any],
+    views: list[Any],
 ) -> tuple[str, str]:
-    """How a program runs, in words, and the source of its kernels."""
+    """How a program runs, in words, and the source of its kernels; of reductions (`folds`) over `axes`, too."""
     notes: Any = _Notes()
     kept = dict(program.plans)
     try:
-        if isinstance(version, Reduced):
-            if version.reduction.scalar is None and version.reduction.neutral(version.dtype) is None:
+        if folds:
+            if any(f.reduction.scalar is None and f.reduction.neutral(f.dtype) is None for f in folds):
                 return "a routine of the card's library (no value is neutral here)", ""
-            planned(notes, program, shape, version.axes, [version], [out, *views], 1, 0)
-        elif out.size:
+            planned(notes, program, shape, axes, list(folds), [*outs, *views], len(folds), 0)
+        elif outs[0].size:
             aligned = not any(v.ptr & 15 for v in views)
-            make_plan(notes, program, [out, *views], 1, aligned)
+            make_plan(notes, program, [*outs, *views], len(outs), aligned)
     finally:
         program.plans = kept
     return "; then ".join(notes.launches), "\n".join(dict.fromkeys(s.text for s in notes.sources))

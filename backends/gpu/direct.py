@@ -297,7 +297,7 @@ def _reduced(node: Any, target: Any = None, owner: Any = None) -> Any:
     operand, reduction = node.operand, node.reduction
     if reduction.scalar is not None or operand.size > LARGEST:
         return None
-    if len(operand.reducers) > 1 and len(waiting(node)) > 1:
+    if operand.reducers and len(operand.reducers) > 1 and len(waiting(node)) > 1:
         return None
     shape = operand.shape
     key: list[Any] = []
@@ -637,14 +637,14 @@ def _(array: Any, index: type, _value: Any) -> Any:
     if not array.parameters or len(array.parameters) < 2 or index is bool or not array.ndim:
         return general
 
+    rank = array.parameters[1]
+
     def setitem(x: Any, index: Any, value: Any) -> None:
-        if type(index) is tuple:
-            for i in index:
-                if type(i) not in _BASIC:
-                    return general(x, index, value)
-            how = index if Ellipsis in index else (*index, Ellipsis)
-        else:
-            how = (index, Ellipsis)
+        parts = index if type(index) is tuple else (index,)
+        kinds = [type(i) for i in parts]
+        if kinds.count(int) == rank or not _BASIC.issuperset(kinds):
+            return general(x, index, value)  # (writing a single element may be refused)
+        how = parts if Ellipsis in parts else (*parts, Ellipsis)
         if isinstance(value, View) and value._parent is x and value._how == how:
             return None  # x[i] += v ends in x[i] = x[i]
         if not write_part(x, how, value):

@@ -37,6 +37,8 @@ class Driver:
     multiprocessors: int = 1
     capability: tuple[int, int] = (0, 0)
     simulated = False
+    # Does it look at every access of a user's kernel: for bounds, races, and elements that nobody wrote?
+    strict = False
     # Threads of a warp.
     width = 32
     # Does its compiler let a block's and a thread's own arrays be aligned?

@@ -49,7 +49,7 @@ class Plan:
         self.family = type(views[0]).family
         self.driver = self.family.driver()
         how, block, grid = _geometry(kernel, shape, group, views)
-        how = replace(how, aligned=self.driver.aligns_arrays)
+        how = replace(how, aligned=self.driver.aligns_arrays, checked=how.checked or self.driver.strict)
         forms = [
             _form(kernel.source.name, name, x, kernel.source.effects[name] == WRITTEN)
             for name, x in self.arguments.items()

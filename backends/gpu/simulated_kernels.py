@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.codegen.element import KernelText
+from mirabelle.backends.codegen.gridkernel import IndexKernelText
+from mirabelle.backends.gpu.races import Access, Accesses
 from mirabelle.backends.gpu.simulator import UPDATES, SimulatedDriver, _Machine, _Names, _shuffled
 from mirabelle.backends.host.compiler import remember
 from mirabelle.backends.host.interpreter import numpy_callable
@@ -46,9 +47,17 @@ class _Ended(Exception):
 class SimulatedIndexKernel:
     """A kernel's text, made to run in Python."""
 
-    def __init__(self, driver: SimulatedDriver, source: KernelText, values: dict[str, Any]) -> None:
+    def __init__(self, driver: SimulatedDriver, source: IndexKernelText, values: dict[str, Any]) -> None:
         self.name = source.name
+        self.source = source
         self.machine = _Machine(driver.memory)
+        self.strict = driver.strict
+        # What a strict card knows of where it is: the accesses so far, the barriers that were passed, the site
+        # in the text, and which index of the space a thread stands for.
+        self.accesses = Accesses()
+        self.phase = 0
+        self.site: int | None = None
+        self.position: Any = None
         self.left = False
         text = re.sub(r"^(\s*)barrier\(\)$", r"\1yield", source.text, flags=re.MULTILINE)
         self.waits = text != source.text
@@ -61,14 +70,17 @@ class SimulatedIndexKernel:
     def run(self, arguments: list[Any], grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         machine = self.machine
         machine.sizes = (*block, *grid)
+        self.accesses = Accesses()
         threads = _shuffled(list(itertools.product(*(range(n) for n in reversed(block)))))
         with np.errstate(all="ignore"):
             for where in _shuffled(list(itertools.product(*(range(n) for n in reversed(grid))))):
                 machine.block = where[::-1]
                 machine.shared_arrays = []
+                self.phase = 0
                 waiting = [w for at in threads if (w := self.started(at[::-1], arguments)) is not None]
                 while waiting:
                     waiting = self.together(waiting)
+                    self.phase += 1
 
     def started(self, at: tuple[int, ...], arguments: list[Any]) -> Any:
         """Run a thread that waits for nobody; what is to be run of one that does."""
@@ -104,6 +116,36 @@ class SimulatedIndexKernel:
         """Is this thread outside? Then nobody waits for it."""
         self.left = bool(really)
         return self.left
+
+    # Strict cards look at every access
+
+    def touch(self, element: Any, parts: tuple[int, ...], writes: bool, atomic: bool, value: Any) -> None:
+        """Note an access to an element, and refuse one that races with an earlier one."""
+        machine = self.machine
+        thread = machine.block, machine.thread
+        position = thread[1] if self.position is None else self.position
+        other = self.accesses.race(element, Access(thread, position, self.phase, atomic, writes, value))
+        if other is not None:
+            k = self.source.context
+            raise DeviceError(
+                f"{self.here()}: a race at {self.accessed()}{list(parts)}: thread {_shown(other.position)} and "
+                f"thread {_shown(position)} both come to it, one of them writes, and nothing says which is "
+                f"first. Put `{k}.barrier()` between them if they are of one group, use `{k}.atomic_add` or "
+                "the like, or write elsewhere."
+            )
+
+    def here(self) -> str:
+        """The kernel and the line of it that is running, as far as that is known."""
+        name = f"{self.name.removeprefix('kernel_')}()"
+        return name if self.site is None else f"{name}, line {self.source.sites[self.site][1]}"
+
+    def accessed(self) -> str:
+        """The array that an access is to."""
+        return "an array" if self.site is None else str(self.source.sites[self.site][0])
+
+
+def _shown(position: Any) -> str:
+    return str(position[0]) if len(position) == 1 else str(tuple(map(int, position)))
 
 
 # Numbers as compiled code has them
@@ -189,8 +231,8 @@ class _Scope(_Names):
         self["float"] = lambda x: np.float64(float(x))
         self["outside"] = kernel.leave
         self["_k_fail"] = self.fail
-        shared = types.SimpleNamespace(array=lambda shape, dtype, *_: kernel.machine.shared(shape, dtype))
-        local = types.SimpleNamespace(array=lambda shape, dtype, *_: np.zeros(shape, dtype))
+        shared = types.SimpleNamespace(array=self.shared)
+        local = types.SimpleNamespace(array=lambda shape, dtype, *_: _Own(kernel, shape, dtype, False))
         self["cuda"] = types.SimpleNamespace(shared=shared, local=local)
         self.update(math=_Mathematics(math), cmath=cmath, np=np, operator=operator)
 
@@ -198,7 +240,7 @@ class _Scope(_Names):
         array = _ARRAY.match(name)
         access = _ACCESS.match(name)
         if array is not None:
-            self[name] = functools.partial(_Array, self.machine, np.dtype(array[1]))
+            self[name] = functools.partial(_Array, self.kernel, np.dtype(array[1]))
         elif name.startswith("_k_op_"):
             self[name] = _operation(name.removeprefix("_k_op_"))
         elif access is not None:
@@ -207,19 +249,32 @@ class _Scope(_Names):
             return super().__missing__(name)
         return self[name]
 
+    def shared(self, shape: Any, dtype: Any, *_: Any) -> Any:
+        """The block's array: the n-th that each thread asks for is the same."""
+        machine = self.machine
+        n = machine.count[0]
+        machine.count[0] += 1
+        if n == len(machine.shared_arrays):
+            machine.shared_arrays.append(_Own(self.kernel, shape, dtype, True))
+        return machine.shared_arrays[n]
+
     def access(self, what: str, checked: bool) -> Callable[..., Any]:
         """Reading, writing or changing an element; a checked one is told of a record, a site and the thread."""
         f: Any = {"get": _get, "put": _put}.get(what) or _UPDATES[what.partition("_")[2]]
+        kernel = self.kernel
         if not checked:
             return f
 
         def looked_at(array: Any, index: Any, *rest: Any) -> Any:
             *values, address, site, thread = rest
+            kernel.site, kernel.position = int(site), thread
             for axis, (i, n) in enumerate(zip(_parts(array, index), array.shape, strict=True)):
                 if not 0 <= i < n:
                     self.record(address, (site, axis, i, *thread))
                     raise _Ended
-            return f(array, index, *values)
+            made = f(array, index, *values)
+            kernel.site = None  # (functions that are given arrays have no sites)
+            return made
 
         return looked_at
 
@@ -236,20 +291,14 @@ class _Scope(_Names):
 # Arrays and their elements
 
 
-class _Array:
-    """An array of the card's memory as a kernel sees it."""
+class _Elements:
+    """An array as a kernel sees it: its shape, and its elements one by one."""
 
-    def __init__(
-        self, machine: _Machine, dtype: np.dtype, address: Any, shape: Any, strides: Any = None
-    ) -> None:
-        self.machine = machine
-        self.dtype = dtype
-        self.address = int(address)
+    def __init__(self, kernel: SimulatedIndexKernel, dtype: Any, shape: Any) -> None:
+        self.kernel = kernel
+        self.dtype = np.dtype(dtype)
         self.shape = tuple(map(np.int64, shape))
         self.ndim = len(shape)
-        if strides is None:  # in C order
-            strides = [dtype.itemsize * math.prod(map(int, shape[d + 1 :])) for d in range(self.ndim)]
-        self.strides = tuple(map(np.int64, strides))
         self.size = np.int64(math.prod(map(int, shape)))
 
     def __len__(self) -> int:
@@ -259,9 +308,6 @@ class _Array:
         if self.ndim != 1:
             raise TypeError("a simulated card runs loops over arrays of one dimension. Loop over a range.")
         return (_get(self, i) for i in range(len(self)))
-
-    def at(self, parts: tuple[int, ...]) -> int:
-        return self.address + sum(i * int(s) for i, s in zip(parts, self.strides, strict=True))
 
     def __getitem__(self, index: Any) -> Any:
         return _get(self, self._wrapped(index))
@@ -273,49 +319,122 @@ class _Array:
         parts = _parts(self, index)
         return tuple(i + int(n) if i < 0 else i for i, n in zip(parts, self.shape, strict=True))
 
+    def touched(self, parts: tuple[int, ...], writes: bool, atomic: bool = False, value: Any = None) -> None:
+        """Note an access, on a strict card."""
+        raise NotImplementedError
+
+    def load(self, parts: tuple[int, ...]) -> Any:
+        raise NotImplementedError
+
+    def store(self, parts: tuple[int, ...], value: Any) -> None:
+        raise NotImplementedError
+
+
+class _Array(_Elements):
+    """An array of the card's memory."""
+
+    def __init__(
+        self, kernel: SimulatedIndexKernel, dtype: np.dtype, address: Any, shape: Any, strides: Any = None
+    ) -> None:
+        super().__init__(kernel, dtype, shape)
+        self.address = int(address)
+        if strides is None:  # in C order
+            strides = [dtype.itemsize * math.prod(map(int, shape[d + 1 :])) for d in range(self.ndim)]
+        self.strides = tuple(map(np.int64, strides))
+
+    def at(self, parts: tuple[int, ...]) -> int:
+        return self.address + sum(i * int(s) for i, s in zip(parts, self.strides, strict=True))
+
+    def touched(self, parts: tuple[int, ...], writes: bool, atomic: bool = False, value: Any = None) -> None:
+        if self.kernel.strict:
+            self.kernel.touch(self.at(parts), parts, writes, atomic, value)
+
+    def load(self, parts: tuple[int, ...]) -> Any:
+        return self.kernel.machine.load(self.dtype, 1, self.at(parts), 0)
+
+    def store(self, parts: tuple[int, ...], value: Any) -> None:
+        self.kernel.machine.store(self.dtype, 1, self.at(parts), 0, value)
+
+
+class _Own(_Elements):
+    """A block's or a thread's own array, whose elements are undefined until they are written."""
+
+    def __init__(self, kernel: SimulatedIndexKernel, shape: Any, dtype: Any, shared: bool) -> None:
+        super().__init__(kernel, dtype, shape)
+        self.shared = shared
+        self.elements: dict[tuple[int, ...], Any] = {}
+
+    def touched(self, parts: tuple[int, ...], writes: bool, atomic: bool = False, value: Any = None) -> None:
+        if not all(0 <= i < n for i, n in zip(parts, self.shape, strict=True)):
+            raise DeviceError(
+                f"illegal memory access: {list(parts)} is outside of a local array of shape {self.shape}."
+            )
+        if self.shared and self.kernel.strict:
+            self.kernel.touch((id(self), parts), parts, writes, atomic, value)
+
+    def load(self, parts: tuple[int, ...]) -> Any:
+        found = self.elements.get(parts)
+        if found is None:
+            padding = (
+                " A thread outside the index space may have been meant to write it: `@mb.kernel(padded=True)` "
+                "lets those run too."
+                if self.shared and not self.kernel.source.padded
+                else ""
+            )
+            raise DeviceError(
+                f"{self.kernel.here()}: {self.kernel.accessed()}{list(parts)} is read, and nobody has written "
+                f"it: local arrays start undefined.{padding}"
+            )
+        return found
+
+    def store(self, parts: tuple[int, ...], value: Any) -> None:
+        self.elements[parts] = value
+
 
 def _parts(array: Any, index: Any) -> tuple[int, ...]:
     parts = index if isinstance(index, tuple) else (index,)
+    kernel = array.kernel
     if len(parts) != array.ndim:
         raise IndexError(
-            f"an array of {array.ndim} dimension(s) is indexed with {len(parts)}: kernels name single elements."
+            f"{kernel.here()}: {kernel.accessed()} has {array.ndim} dimension(s) and is indexed with "
+            f"{len(parts)}. A kernel names single elements, with an index for each dimension."
         )
     for part in parts:
         if not isinstance(part, (int, np.integer)) or isinstance(part, bool):
             raise TypeError(
-                f"an index is an integer, and one here is a {type(part).__name__}: convert it with int()."
+                f"{kernel.here()}: an index of {kernel.accessed()} is a {type(part).__name__}. Make it an "
+                "integer with int()."
             )
     return tuple(map(int, parts))
 
 
 def _get(array: Any, index: Any) -> Any:
     parts = _parts(array, index)
-    if isinstance(array, _Array):
-        found = array.machine.load(array.dtype, 1, array.at(parts), 0)
-    else:
-        found = _inside(array, parts)[parts]
+    array.touched(parts, False)
+    found = array.load(parts)
     return np.float32(found) if array.dtype.char == "e" else found
 
 
 def _put(array: Any, index: Any, value: Any) -> None:
     parts = _parts(array, index)
+    value = _cast(array, value)
+    array.touched(parts, True, value=value)
+    array.store(parts, value)
+
+
+def _cast(array: Any, value: Any) -> Any:
+    """A number as an element of an array."""
     if np.ndim(value) or not isinstance(value, (bool, int, float, complex, np.generic)):
-        raise TypeError(f"a {type(value).__name__} does not fit an array of {array.dtype.name}.")
-    if np.iscomplexobj(value) and array.dtype.kind != "c":
-        raise TypeError(f"a complex number does not fit an array of {array.dtype.name}. Write its real part.")
-    value = np.asarray(value).astype(array.dtype)[()]
-    if isinstance(array, _Array):
-        array.machine.store(array.dtype, 1, array.at(parts), 0, value)
-    else:
-        _inside(array, parts)[parts] = value
-
-
-def _inside(array: np.ndarray, parts: tuple[int, ...]) -> np.ndarray:
-    if not all(0 <= i < n for i, n in zip(parts, array.shape, strict=True)):
-        raise DeviceError(
-            f"illegal memory access: {list(parts)} is outside of a local array of shape {array.shape}."
+        raise TypeError(
+            f"{array.kernel.here()}: an element of {array.kernel.accessed()} is one number of "
+            f"{array.dtype.name}, and a {type(value).__name__} is written to it. Index what is written: `x[i]`."
         )
-    return array
+    if np.iscomplexobj(value) and array.dtype.kind != "c":
+        raise TypeError(
+            f"{array.kernel.here()}: a complex number does not fit {array.kernel.accessed()}, which holds "
+            f"{array.dtype.name}. Write its real part."
+        )
+    return np.asarray(value).astype(array.dtype)[()]
 
 
 def _update(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -325,9 +444,10 @@ def _update(f: Callable[..., Any]) -> Callable[..., Any]:
                 "atomic operations take 32 and 64 bit integers and reals, and the array holds "
                 f"{array.dtype.name}. Use an array of mb.int32 or mb.float32."
             )
-        old = _get(array, index)
-        values = tuple(np.asarray(v).astype(array.dtype)[()] for v in values)
-        _put(array, index, f(old, *values))
+        parts = _parts(array, index)
+        array.touched(parts, True, atomic=True)
+        old = array.load(parts)
+        array.store(parts, _cast(array, f(old, *[np.asarray(v).astype(array.dtype)[()] for v in values])))
         return old
 
     return update

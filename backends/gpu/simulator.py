@@ -24,6 +24,7 @@ import numpy as np
 
 from mirabelle.arraytypes.gpu import view_at
 from mirabelle.backends.codegen.element import KernelText
+from mirabelle.backends.codegen.gridkernel import IndexKernelText
 from mirabelle.backends.gpu.driver import Driver, Launcher, stray_address
 from mirabelle.backends.gpu.memory import exhausted
 from mirabelle.backends.gpu.recording import recording, refuse_reading
@@ -118,6 +119,9 @@ class _Lent:
         self.holder = holder
 
 
+_started: dict[str, dict[int, Any]] = {}
+
+
 class SimulatedDriver(Driver):
     """A card that is none."""
 
@@ -125,11 +129,12 @@ class SimulatedDriver(Driver):
     name = "simulated"
     multiprocessors = 4
     capability = (9, 0)
-    # The cards of this kind that have been started, by number; and what their arrays are called.
-    cards: dict[int, Any] = {}  # noqa: RUF012
-    family = "mb.CuArray"
 
-    def __init__(self, index: int = 0) -> None:
+    def __init__(self, index: int = 0, family: str = "mb.CuArray", strict: bool = False) -> None:
+        self.strict = strict
+        # What arrays on it are called; and the cards of this kind that have been started, by number.
+        self.family = family
+        self.cards = _started.setdefault(family, {})
         if not 0 <= index < CARDS:
             raise DeviceError(
                 f"Card {index} was asked for, and the simulated machine has {CARDS}, numbered from 0. Use "
@@ -298,7 +303,7 @@ class SimulatedDriver(Driver):
         raise stray_address(address)
 
     def load(self, source: KernelText, functions: dict[str, Any], contract: bool = False) -> Any:
-        if source.inferred:
+        if isinstance(source, IndexKernelText):
             from mirabelle.backends.gpu.simulated_kernels import SimulatedIndexKernel
 
             return SimulatedIndexKernel(self, source, functions)

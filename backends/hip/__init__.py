@@ -8,36 +8,19 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 from typing import Any
 
 from mirabelle.arraytypes.gpu import ROCArray
+from mirabelle.backends.gpu.cards import count_simulated, give_cards, simulated
 from mirabelle.dispatch.settings import settings
 
 
-@functools.cache
-def _driver(index: int, simulated: bool) -> Any:
-    if simulated:
-        from mirabelle.backends.hip.simulator import SimulatedHipDriver
-
-        return SimulatedHipDriver(index)
+def _driver(index: int) -> Any:
+    if settings.hip == "simulated":
+        return simulated("mb.ROCArray", index)
     from mirabelle.backends.hip.driver import HipDriver
 
     return HipDriver(index)
-
-
-_making = threading.Lock()
-
-
-def _driver_of(cls: Any) -> Any:
-    family = cls.family
-    made = family.__dict__.get("_made_driver")
-    if made is None:
-        with _making:  # (threads that begin at once have one driver, and one memory)
-            made = family.__dict__.get("_made_driver")
-            if made is None:
-                made = family._made_driver = _driver(family.home.index, settings.hip == "simulated")
-    return made
 
 
 @functools.cache
@@ -54,13 +37,8 @@ def _count_cards() -> int:
     return count.value if hip.hipGetDeviceCount(ctypes.byref(count)) == 0 else 0
 
 
-def _cards(cls: Any) -> int:
-    if settings.hip == "simulated":
-        from mirabelle.backends.gpu.simulator import CARDS
-
-        return CARDS
-    return _count_cards()
+def _cards() -> int:
+    return count_simulated() if settings.hip == "simulated" else _count_cards()
 
 
-ROCArray.driver = classmethod(_driver_of)  # type: ignore[method-assign, assignment]
-ROCArray.cards = classmethod(_cards)  # type: ignore[method-assign, assignment]
+give_cards(ROCArray, _driver, _cards)

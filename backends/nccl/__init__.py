@@ -27,7 +27,7 @@ def nccl_communicator(comm: Communicator, inner: Any) -> Communicator | None:
 
     All members call it together.
     """
-    if comm.size == 1 or not (isinstance(inner, type) and issubclass(inner, GPUArray)):
+    if comm.size == 1 or not (isinstance(inner, type) and issubclass(inner, GPUArray)) or inner.fake:
         return None
     why, card = _readiness(inner)
     said = comm.allgather_object((why, card))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from mirabelle.backends.codegen.source import BLOCK
 from mirabelle.backends.host import run, runner
 from mirabelle.backends.host.loops import loop_address
 from mirabelle.backends.host.reduce import ReductionPlan
-from mirabelle.backends.host.slabs import Chain
 from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.settings import settings
+
+if TYPE_CHECKING:
+    from mirabelle.backends.host.slabs import Chain
 
 # Where an operand is: the number of a slot, and an offset in bytes.
 Place = tuple[int, int]

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mirabelle.arraytypes import recording
+from mirabelle.arraytypes import proxies, recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import (
@@ -541,9 +541,9 @@ def harmless(target: Leaf, exact: bool, reads: list[Leaf]) -> bool:
 
 def apart(a: Any, b: Any) -> bool:
     """Do two views show no common element? (False where that takes long to find out.)"""
-    a, b = getattr(a, "proxy", a), getattr(b, "proxy", b)
+    arrays = proxies.pair(a, b)
     try:
-        return not np.shares_memory(a, b, max_work=1000)  # type: ignore[arg-type] # pyright: ignore
+        return arrays is None or not np.shares_memory(*arrays, max_work=1000)  # type: ignore[arg-type] # pyright: ignore
     except np.exceptions.TooHardError:
         return False
 
@@ -609,16 +609,11 @@ def overlaps(tree: Broadcasted, target: Leaf) -> bool:
         x = stack.pop()
         if type(x) is Broadcasted:
             stack += [x.value] if x.value is not None else (x.args or ())
-        elif type(x) is Leaf and _may_overlap(x.view, mine):
+        elif type(x) is Leaf and proxies.may_meet(x.view, mine):
             v = x.view
             if (v.shape, v.strides, v.dtype) != (mine.shape, mine.strides, mine.dtype) or _distance(v, mine):
                 return True
     return False
-
-
-def _may_overlap(a: Any, b: Any) -> bool:
-    """Do the bounds of two views, perhaps of different memory, meet?"""
-    return np.may_share_memory(getattr(a, "proxy", a), getattr(b, "proxy", b))
 
 
 def _unshared() -> int:

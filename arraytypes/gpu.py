@@ -16,6 +16,7 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
+from mirabelle.arraytypes.proxies import proxy_of
 from mirabelle.dispatch import counters, loading, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import DeviceError, PlaceError
@@ -27,20 +28,11 @@ _new = object.__new__
 _NOWHERE = 1 << 46
 
 
-class _Address:
-    """What NumPy is told of memory it must never read: where it is, and how it is strided."""
-
-    __slots__ = ("__array_interface__",)
-
-    def __init__(self, interface: dict[str, Any]) -> None:
-        self.__array_interface__ = interface
-
-
 class GPUView:
     """A strided view of a card's memory: address, shape, strides and dtype, but no contents.
 
-    `owner` is what keeps the memory alive. Shapes and strides of parts are worked out by NumPy on
-    an array at the card's address, `proxy`, which is never read.
+    `owner` is what keeps the memory alive. Shapes and strides of parts are worked out by NumPy on `proxy`
+    (see proxies.py).
     """
 
     __slots__ = (
@@ -71,15 +63,7 @@ class GPUView:
     @property
     def proxy(self) -> np.ndarray:
         if self._proxy is None:
-            interface = {
-                "version": 3,
-                "shape": self.shape,
-                "strides": self.strides,
-                "typestr": self.dtype.str,
-                # NumPy takes a null pointer for a buffer of its own.
-                "data": (self.ptr or 256, False),
-            }
-            self._proxy = np.asarray(_Address(interface))
+            self._proxy = proxy_of(self.shape, self.dtype, self.strides)
         return self._proxy
 
     @property
@@ -118,7 +102,7 @@ class GPUView:
     def _shown(self, proxy: np.ndarray) -> Any:
         view = _new(type(self))
         view.owner = self.owner
-        view.ptr = address_of(proxy) if proxy.size else self.ptr
+        view.ptr = self.ptr + address_of(proxy) - address_of(self.proxy) if proxy.size else self.ptr
         view.shape = proxy.shape
         view.strides = proxy.strides
         view.dtype = proxy.dtype

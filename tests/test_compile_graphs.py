@@ -1,4 +1,4 @@
-"""What compiling leaves behind: graphs go, garbage is collected again, equal nodes are one."""
+"""What compiling leaves behind: graphs go, equal nodes are one."""
 
 from __future__ import annotations
 
@@ -7,33 +7,9 @@ import weakref
 from typing import Any
 
 import numpy as np
-import pytest
 
 import mirabelle as mb
 from mirabelle.arraytypes.programs import graph
-
-
-def test_the_collector_of_garbage_is_at_rest_while_a_function_is_compiled() -> None:
-    collects = []
-
-    def f(x: Any) -> Any:
-        collects.append(gc.isenabled())
-        return x + 1
-
-    def fails(x: Any) -> Any:
-        raise KeyError("no")
-
-    assert gc.isenabled()
-    mb.compile(f)(mb.ones(3))
-    with pytest.raises(KeyError):
-        mb.compile(fails)(mb.ones(3))
-    assert collects == [False] and gc.isenabled()
-    gc.disable()
-    try:
-        mb.compile(f)(mb.ones(3))
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 def test_graphs_go_with_their_programs() -> None:

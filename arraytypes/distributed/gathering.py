@@ -215,7 +215,6 @@ def brought_here(frame: Any, base: Leaf, shape: tuple[int, ...]) -> Leaf | None:
         return None
     local = brought_together(buffer.whole())
     twin = DBuffer(buffer.comm, everywhere(part.shape, part.mesh), buffer.inner, local)
-    twin.address = buffer.address
     return Leaf(DView(twin, view.proxy, False), table=True)
 
 

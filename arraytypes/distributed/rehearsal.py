@@ -161,7 +161,7 @@ class _Rehearsal:
             old = view.buffer
             part = partition(old.partition.shape, old.partition.mesh, old.partition.splits)
             twin = DBuffer(old.comm, part, old.inner, old.local)
-            twin.address, twin.name = old.address, old.name
+            twin.name = old.name
             found = Leaf(DView(twin, view.proxy, view.whole), table=leaf.table)
             self.keep(leaf, found)
         return found

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import proxies
 from mirabelle.arraytypes.distributed.communicators import communicator
 from mirabelle.arraytypes.distributed.darray import DArray, copy_mine
 from mirabelle.arraytypes.distributed.execution import brought_together
@@ -183,14 +184,11 @@ DArray._routines["nonzero"] = nonzero
 
 
 def _shared(name: str) -> Callable[..., bool]:
-    """Whether views show common elements is seen from their addresses: nothing is brought together."""
+    """Whether views show common elements is seen from their layouts: nothing is brought together."""
 
     def shared(a: DView, b: DView, max_work: int = -1) -> bool:
-        mine, other = (x.proxy if isinstance(x, DView) else x for x in (a, b))
-        if name == "may_share_memory":
-            return bool(np.may_share_memory(mine, other))
-        work: Any = max_work
-        return bool(np.shares_memory(mine, other, max_work=work))
+        arrays, work = proxies.pair(a, b), {"max_work": max_work} if name == "shares_memory" else {}
+        return arrays is not None and bool(getattr(np, name)(*arrays, **work))
 
     return shared
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Pieces, Split, partition, runs
-from mirabelle.dispatch.addresses import address_of
+from mirabelle.arraytypes.proxies import offset_of, proxy_of
 from mirabelle.dispatch.errors import LayoutError, PlaceError
 from mirabelle.dispatch.tree import Leaf, new_leaf
 
@@ -33,10 +33,7 @@ class DBuffer:
     the engine add these terms?", on which all must agree.
     """
 
-    __slots__ = ("_leaf", "address", "comm", "dtype", "inner", "local", "name", "partition")
-
-    # Where the next buffer begins, in addresses that are nobody's.
-    _next = 1 << 20
+    __slots__ = ("_leaf", "comm", "dtype", "inner", "local", "name", "partition")
 
     def __init__(self, comm: Communicator, part: Partition, inner: Any, local: Any) -> None:
         self.comm = comm
@@ -45,8 +42,6 @@ class DBuffer:
         self.local = local if local.flags.c_contiguous else in_order(inner, local)
         self.dtype: np.dtype = local.dtype
         self.name = next(_numbers)
-        self.address = DBuffer._next
-        DBuffer._next += (part.elements * self.dtype.itemsize + 4096) & ~63
         self._leaf: Leaf | None = None
         if inner not in comm._carriers:
             comm.prepare(inner)
@@ -83,7 +78,7 @@ class DBuffer:
             made = found
         twin = _new(DBuffer)
         twin.comm, twin.inner, twin.dtype = self.comm, self.inner, self.dtype
-        twin.name, twin.address, twin._leaf = self.name, self.address, None
+        twin.name, twin._leaf = self.name, None
         twin.partition = made
         twin.local = self.local.reshape(made.local_shape(self.comm.rank))
         return twin  # type: ignore[no-any-return]
@@ -109,14 +104,14 @@ class DBuffer:
         shape = (*part.shape[:-1], scaled(part.shape[-1]))
         twin = _new(DBuffer)
         twin.comm, twin.inner, twin.dtype = self.comm, self.inner, dtype
-        twin.name, twin.address, twin._leaf = self.name, self.address, None
+        twin.name, twin._leaf = self.name, None
         twin.partition = partition(shape, part.mesh, (*part.splits[:-1], split))
         twin.local = self.local.view(dtype)
         return twin  # type: ignore[no-any-return]
 
     def whole(self) -> DView:
         """The view of all of it."""
-        return DView(self, _proxy(self.address, self.partition.shape, self.dtype))
+        return DView(self, proxy_of(self.partition.shape, self.dtype))
 
     def __repr__(self) -> str:
         return f"DBuffer({self.name}, {self.partition}, {self.dtype.name})"
@@ -129,26 +124,6 @@ def in_order(inner: Any, local: Any) -> Any:
     return made
 
 
-class _Address:
-    """What NumPy is told of memory it must never read."""
-
-    __slots__ = ("__array_interface__",)
-
-    def __init__(self, interface: dict[str, Any]) -> None:
-        self.__array_interface__ = interface
-
-
-def _proxy(address: int, shape: tuple[int, ...], dtype: np.dtype, strides: Any = None) -> np.ndarray:
-    interface = {
-        "version": 3,
-        "shape": shape,
-        "strides": strides,
-        "typestr": dtype.str,
-        "data": (address, False),
-    }
-    return np.asarray(_Address(interface))
-
-
 def strided(view: DView, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
     """A view of the memory behind one that is contiguous, by an offset and strides in bytes."""
     if dtype.itemsize > view.buffer.dtype.itemsize:
@@ -156,8 +131,7 @@ def strided(view: DView, offset: int, shape: tuple[int, ...], strides: tuple[int
             f"Elements of {view.buffer.dtype.name} are read as {dtype.name}, of which processes may hold "
             "parts. Copy the array first: `mb.copy(x).view(dtype)`."
         )
-    at = view.buffer.address + view.offset + offset
-    return DView(view.buffer, _proxy(at, shape, dtype, strides), False)
+    return DView(view.buffer, proxy_of(shape, dtype, strides, view.offset + offset), False)
 
 
 class DView:
@@ -191,7 +165,7 @@ class DView:
     @property
     def proxy(self) -> np.ndarray:
         if self._proxy is None:
-            self._proxy = _proxy(self.buffer.address, self.shape, self.dtype)
+            self._proxy = proxy_of(self.shape, self.dtype)
         return self._proxy  # type: ignore[no-any-return]
 
     @property
@@ -204,7 +178,7 @@ class DView:
         """Where the first element lies, in bytes from where the buffer begins."""
         if self.whole or not self.proxy.size:
             return 0
-        return address_of(self.proxy) - self.buffer.address
+        return offset_of(self.proxy)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -345,8 +319,6 @@ def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> 
     buffer.local = local if local.flags.c_contiguous else in_order(buffer.inner, local)
     dtype = buffer.dtype = local.dtype
     buffer.name = next(_numbers)
-    buffer.address = DBuffer._next
-    DBuffer._next += (part.elements * dtype.itemsize + 4096) & ~63
     buffer._leaf = None
     view = _new(family.view_type)
     view.buffer = buffer

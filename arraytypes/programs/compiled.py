@@ -38,6 +38,7 @@ from mirabelle.arraytypes.programs.planning import planned
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
 from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped
 from mirabelle.arraytypes.programs.steps import Plan
+from mirabelle.arraytypes.proxies import may_meet
 from mirabelle.dispatch import generic, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -478,9 +479,7 @@ def _meets(view: Any, x: Any) -> bool:
     leaf = x._node
     if type(leaf) is not Leaf or not leaf.foreign:
         return False
-    # (Views of memory that NumPy must not read have a stand-in at its address.)
-    one, other = [v if isinstance(v, np.ndarray) else v.proxy for v in (view, leaf.view)]
-    return np.may_share_memory(one, other)
+    return may_meet(view, leaf.view)
 
 
 def _simple(c: Captured) -> int:

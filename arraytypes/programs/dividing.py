@@ -241,7 +241,7 @@ class _Dividing:
             buffer = _new(DBuffer)
             buffer.comm, buffer.inner, buffer.dtype = self.comm, self.family.inner, s.dtype
             buffer.partition, buffer.local, buffer._leaf = self.parts[s.number], None, None
-            buffer.name, buffer.address = s.number, (s.number + 1) << 42
+            buffer.name = s.number
             self.buffers[s.number] = buffer
         shown = buffer.whole()
         if ref.offset == 0 and ref.shape == s.shape and ref.dtype == s.dtype and ref.is_contiguous:

@@ -19,6 +19,7 @@ from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_li
 from mirabelle.arraytypes.programs.graph import Node, call_node, result_node
 from mirabelle.arraytypes.programs.running import in_c_order
 from mirabelle.arraytypes.programs.traced import Traced, TracedView, _template, handle, store
+from mirabelle.arraytypes.proxies import may_meet
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -67,7 +68,7 @@ def recorded(jitted: Any, family: Any, args: Sequence[Any]) -> Any:
     written = list(dict.fromkeys([same[at] for at in written]))
     for at in written:
         for v in views:
-            if isinstance(v, TracedView) and _key(v) != _key(views[at]) and _overlap(v, views[at]):
+            if isinstance(v, TracedView) and _key(v) != _key(views[at]) and may_meet(v, views[at]):
                 raise TraceError(
                     f"{name}() in {shown_line(user_line())} writes to an array of which it is given another "
                     "part, too. Pass a copy of one of them, mb.copy(x), or the whole array."
@@ -132,22 +133,6 @@ def _brought(family: Any, x: Any, how: int) -> Any:
 def _key(v: Any) -> Any:
     """What views of the same elements share."""
     return (v.start, v.shape, v.strides, v.dtype) if isinstance(v, TracedView) else id(v)
-
-
-def _overlap(a: TracedView, b: TracedView) -> bool:
-    return a.buffer is b.buffer and np.may_share_memory(_placed(a), _placed(b))
-
-
-def _placed(v: TracedView) -> np.ndarray:
-    """An array of this layout, at a place of its own for each offset, never to be read."""
-    interface = {
-        "version": 3,
-        "shape": v.shape,
-        "strides": v.strides,
-        "typestr": v.dtype.str,
-        "data": ((1 << 40) + v.offset, False),
-    }
-    return np.asarray(type("Address", (), {"__array_interface__": interface})())
 
 
 def _sample(v: Any, written: bool) -> Any:

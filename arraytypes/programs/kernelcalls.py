@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from mirabelle.arraytypes.dense import VIEWS
 from mirabelle.arraytypes.kernels import Kernel, launcher
 from mirabelle.arraytypes.programs import calls
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Node, call_node, data_node, result_node
 from mirabelle.arraytypes.programs.traced import Traced, TracedView, _template, store
+from mirabelle.arraytypes.proxies import may_meet
 
 
 @launcher(Traced)
@@ -24,7 +23,7 @@ def _launched(kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], ar
     everything = _views(arguments)
     for w in written:
         for v in everything:
-            if v is not w and v.buffer is w.buffer and np.may_share_memory(v.proxy, w.proxy):
+            if v is not w and may_meet(v, w):
                 raise TraceError(
                     f"{kernel.__name__} in {shown_line(user_line())} writes to an array of which it is given "
                     "another view: in a program each array it writes to is a value of its own. Pass a copy, "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.programs.graph import Node, c_strides
+from mirabelle.arraytypes.proxies import proxy_of
 from mirabelle.dispatch.schedule import Request
 
 
@@ -113,25 +114,11 @@ class Ref:
         return all(n == 1 or a == b for n, a, b in zip(self.shape, self.strides, wanted, strict=True))
 
     def proxy(self) -> np.ndarray:
-        """An array of this layout, at an address that is nobody's, never to be read."""
-        interface = {
-            "version": 3,
-            "shape": self.shape,
-            "strides": self.strides,
-            "typestr": self.dtype.str,
-            "data": ((self.storage.number + 1 << 40) + self.offset, False),
-        }
-        return np.asarray(_Address(interface))
+        """An array of this layout."""
+        return proxy_of(self.shape, self.dtype, self.strides, self.offset)
 
     def __repr__(self) -> str:
         return f"{self.storage!r}{list(self.shape)}"
-
-
-class _Address:
-    __slots__ = ("__array_interface__",)
-
-    def __init__(self, interface: dict[str, Any]) -> None:
-        self.__array_interface__ = interface
 
 
 def whole(storage: Storage) -> Ref:

@@ -43,6 +43,7 @@ from mirabelle.arraytypes.programs.graph import (
     result_node,
     update_node,
 )
+from mirabelle.arraytypes.proxies import proxy_of
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
@@ -163,9 +164,9 @@ class TracedView:
 
 @functools.lru_cache(maxsize=1 << 10)
 def _proxy(shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
-    # (It is never read: cells of one shape share it.)
-    made = np.lib.stride_tricks.as_strided(np.empty((), dtype), shape, c_strides(shape, dtype))
-    return made, made.__array_interface__["data"][0]
+    # (Cells of one shape share it.)
+    made = proxy_of(shape, dtype)
+    return made, address_of(made)
 
 
 def view_of_node(family: Any, node: Node) -> TracedView:

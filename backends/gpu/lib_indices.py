@@ -10,6 +10,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
+from mirabelle.arraytypes.proxies import pair
 from mirabelle.backends.gpu.library import routine
 
 
@@ -118,7 +119,8 @@ def _shared(name: str) -> None:
     def shares(a: Any, b: Any, *, max_work: Any = None) -> bool:
         if not (isinstance(a, GPUView) and isinstance(b, GPUView)):
             return False
-        return bool(getattr(np, name)(a.proxy, b.proxy, max_work=max_work))
+        arrays = pair(a, b)
+        return arrays is not None and bool(getattr(np, name)(*arrays, max_work=max_work))
 
     library.routine(GPUArray, name)(shares)
 

@@ -281,7 +281,8 @@ class SimulatedDriver(Driver):
     def lent(self, view: Any, holder: Any) -> Any:
         if not view.size:
             return np.empty(view.shape, view.dtype)
-        return np.asarray(_Lent(view.proxy.__array_interface__, holder))
+        interface = {"version": 3, "shape": view.shape, "strides": view.strides, "typestr": view.dtype.str}
+        return np.asarray(_Lent({**interface, "data": (view.ptr, not view.flags.writeable)}, holder))
 
     def borrowed(self, array: Any, kind: Any) -> Any:
         said = getattr(array, "__cuda_array_interface__", None)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.programs.graph import Node, Part, Update, c_strides, part_node
+from mirabelle.arraytypes.proxies import proxy_of
 
 # Offset, shape and strides (in bytes) of what a part shows.
 Place = tuple[int, tuple[int, ...], tuple[int, ...]]
@@ -118,22 +119,9 @@ def _apart(a: Lies, b: Lies) -> bool:
         return False
 
 
-class _Proxy:
-    """Where a part would lie, at an address that is nobody's, never to be read."""
-
-    def __init__(self, lies: Lies) -> None:
-        offset, shape, strides, item = lies
-        self.__array_interface__ = {
-            "version": 3,
-            "shape": shape,
-            "strides": strides,
-            "typestr": f"|V{item}",
-            "data": ((1 << 40) + offset, False),
-        }
-
-
 def _proxy(lies: Lies) -> np.ndarray:
-    return np.asarray(_Proxy(lies))
+    offset, shape, strides, item = lies
+    return proxy_of(shape, np.dtype((np.void, item)), strides, offset)
 
 
 def bounds(part: Any, shape: tuple[int, ...], dtype: Any) -> list[tuple[int, int]] | None:

@@ -20,6 +20,7 @@ from mirabelle.arraytypes.proxies import proxy_of
 from mirabelle.dispatch import counters, loading, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import DeviceError, PlaceError
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.styles import device
 from mirabelle.dispatch.tree import Leaf
 
@@ -170,6 +171,11 @@ class GPUView:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.ptr:#x}, shape={self.shape}, dtype={self.dtype.name})"
+
+
+@generic
+def copy_strided(dest: Any, source: Any) -> None:
+    """Copy between two views of one card, elements of which do not lie in one piece."""
 
 
 _layouts: dict[Any, int] = {}
@@ -396,9 +402,7 @@ class GPUArray(DenseArray):
         if dest.contiguous and source.contiguous and dest.size == source.size:
             cls.driver().copy(dest.ptr, source.ptr, dest.nbytes)
             return
-        from mirabelle.backends.gpu.run import copy_strided
-
-        copy_strided(cls, dest, source)
+        copy_strided(dest, source)
 
     @classmethod
     def _wrap_numpy(cls, x: np.ndarray) -> Leaf:

@@ -28,7 +28,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import build_node, cast_to, join_families
-from mirabelle.dispatch import native, verbs
+from mirabelle.dispatch import loading, native, verbs
 from mirabelle.dispatch.ops import TABLE, Op
 
 # Ufuncs
@@ -332,7 +332,7 @@ def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
 
 def _space(module: str, kind: type | None = None) -> Any:
     """The namespace that answers for a module of NumPy's."""
-    import mirabelle
+    mirabelle = loading.public()
 
     space: Any = mirabelle
     if kind is not None:

@@ -17,8 +17,10 @@ import numpy as np
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.host import HostArray, share
 from mirabelle.arraytypes.lending import Use, flattened, lender, rebuilt
-from mirabelle.dispatch import counters
+from mirabelle.arraytypes.usercode.effects import effects_of
+from mirabelle.dispatch import counters, loading
 from mirabelle.dispatch.errors import PlaceError
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.tree import Leaf
 
 _PLAIN = {type(None), bool, int, float, complex, str}
@@ -98,6 +100,16 @@ def _jitted(function: Any, options: dict[str, bool]) -> Jitted:
     return Jitted(function, options)
 
 
+@generic
+def engine_of(jitted: Any) -> Any:
+    """What compiles a function of `mb.jit` and calls it."""
+
+
+@functools.partial(generic, arity=1)
+def error_of(jitted: Any, error: Exception, views: Any) -> Exception | None:
+    """A better error for what the compiler raised at a call with `views`; None if it is good."""
+
+
 class Jitted:
     """A function made by `@mb.jit`."""
 
@@ -146,8 +158,6 @@ class Jitted:
     def effects(self) -> dict[str, int]:
         """For each parameter 0 (only read), 1 (perhaps written) or 2 (written)."""
         if self._effects is None:
-            from mirabelle.backends.codegen.effects import effects_of
-
             self._effects = effects_of(self.python)
         return self._effects
 
@@ -155,9 +165,7 @@ class Jitted:
     def engine(self) -> Any:
         """Numba's dispatcher of the function."""
         if self._engine is None:
-            from mirabelle.backends.host import scalarloops
-
-            self._engine = scalarloops.engine(self.python, self.options)
+            self._engine = engine_of(self)
         return self._engine
 
     @property
@@ -260,9 +268,7 @@ class Jitted:
         try:
             return (self._engine or self.engine)(*views)
         except Exception as e:
-            from mirabelle.backends.host import scalarloops
-
-            better = scalarloops.explained(e, self, views)
+            better = error_of(self, e, views)
             if better is None:
                 raise
             raise better from None
@@ -308,3 +314,6 @@ def _returned_array(result: np.ndarray, args: Sequence[Any], views: list[Any]) -
             # Part of an array's memory: the array may get other memory, so this is a copy.
             return wrap(HostArray, Leaf(HostArray._upload(result)))
     return wrap(HostArray, Leaf(result))
+
+
+loading.complete(__name__)

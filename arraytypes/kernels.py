@@ -17,6 +17,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.lending import Use, family_in_memory, flattened, lender, rebuilt
+from mirabelle.arraytypes.usercode.kernelsource import read_kernel
 from mirabelle.dispatch import counters
 from mirabelle.dispatch.errors import DeviceError, PlaceError
 
@@ -237,8 +238,6 @@ class Kernel:
     def source(self) -> Any:
         """The kernel's syntax tree, checked, and what is known about it."""
         if self._source is None:
-            from mirabelle.backends.codegen.kernelsource import read_kernel
-
             self._source = read_kernel(self.python)
         return self._source
 

@@ -175,7 +175,7 @@ def namespace(device: Any) -> types.ModuleType:
         return _namespaces[device]
     except (KeyError, TypeError):
         pass
-    import mirabelle
+    mirabelle = loading.public()
 
     made = _specialised(mirabelle, maker, f"mirabelle.namespace({maker.name})")
     try:
@@ -190,7 +190,7 @@ VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 def namespace_of(x: AbstractArray, version: str | None) -> types.ModuleType:
     """The namespace of an array: mirabelle itself, or the one that makes arrays where `x` is."""
-    import mirabelle
+    mirabelle = loading.public()
 
     if version is not None and version not in VERSIONS:
         raise ValueError(

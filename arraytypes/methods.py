@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import loading, verbs
 
 
 def _numpys() -> Any:
@@ -23,9 +23,7 @@ def _numpys() -> Any:
 
 def _ours() -> Any:
     """All functions."""
-    import mirabelle
-
-    return mirabelle
+    return loading.public()
 
 
 # The axes of a matrix, turned.

@@ -7,6 +7,7 @@ from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import build
+from mirabelle.arraytypes.usercode.userfunctions import operation
 from mirabelle.dispatch.misuse import explained
 
 
@@ -29,8 +30,6 @@ def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
     """
     if hasattr(f, "core"):
         return f(*operands)
-    from mirabelle.backends.codegen.userfunctions import operation
-
     if not operands:
         raise TypeError("broadcast takes a function and at least one operand: mb.broadcast(f, x).")
     op, captured = operation(f, len(operands))

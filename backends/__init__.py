@@ -14,4 +14,10 @@ loading.completed_by(
     "mirabelle.backends.nccl",
 )
 loading.completed_by("mirabelle.arraytypes.programs", "mirabelle.backends.host.plans")
+loading.completed_by(
+    "mirabelle.arraytypes.programs.reports",
+    "mirabelle.backends.explainprograms",
+    "mirabelle.backends.drawprofiles",
+)
+loading.completed_by("mirabelle.arraytypes.jit", "mirabelle.backends.host.scalarloops")
 loading.completed_by("mirabelle.arraytypes.random", "mirabelle.backends.host.random")

@@ -7,10 +7,12 @@ from typing import Any
 
 from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.programs.explaining import shown_seconds
+from mirabelle.arraytypes.programs.profiling import Profile
+from mirabelle.arraytypes.programs.reports import drawn
 
 
-def drawn(profile: Any, path: Any, lines: int) -> str:
-    """Draw a profile to an image file, PNG or what its name ends in; returns its path."""
+@drawn.method
+def _(profile: Profile, path: Any, lines: int) -> str:
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

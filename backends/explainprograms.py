@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from mirabelle.arraytypes.cards import shown_bytes
@@ -12,6 +12,7 @@ from mirabelle.arraytypes.gpu import GPUArray, view_at
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.divided import DividedPlan
 from mirabelle.arraytypes.programs.exchanging import CombineStep
+from mirabelle.arraytypes.programs.reports import kernel_source, manner, settle, timed_runner, waiting
 from mirabelle.arraytypes.programs.running import StepByStep
 from mirabelle.arraytypes.programs.steps import FoldStep, Plan, Step
 from mirabelle.backends.codegen.program import program_for
@@ -25,32 +26,36 @@ from mirabelle.backends.host.tasks import TaskList
 BLOCKS = "# NumPy on cache-sized blocks: there is no compiled form for these dtypes and operations.\n"
 
 
-def manner(runner: Any) -> str:
-    """How a program runs, in words."""
-    if isinstance(runner, HostPlan):
-        segments = runner.segments
-        if segments is None:
-            return "step by step until its kernels are compiled, then natively"
-        lists = sum(isinstance(s, TaskList) for s in segments)
-        calls = len(segments) - lists
-        if not lists:
-            return "by calls of routines"
-        said = f"natively, in {lists} task list{'s' * (lists != 1)}"
-        return said + (f" and {calls} call{'s' * (calls != 1)} beside" if calls else "")
-    if isinstance(runner, CardPlan):
-        calls = sum(isinstance(s, Step) for s in runner.segments)
-        launches = len(runner.segments) - calls
-        if not launches:
-            return "by calls of routines"
-        said = f"{launches} graph{'s' * (launches != 1)} of kernels"
-        return said + (f" and {calls} call{'s' * (calls != 1)} beside" if calls else "")
-    if isinstance(runner, DividedPlan):
-        return by_each(runner)
+@manner.method
+def _(runner: HostPlan) -> str:
+    segments = runner.segments
+    if segments is None:
+        return "step by step until its kernels are compiled, then natively"
+    lists = sum(isinstance(s, TaskList) for s in segments)
+    calls = len(segments) - lists
+    if not lists:
+        return "by calls of routines"
+    said = f"natively, in {lists} task list{'s' * (lists != 1)}"
+    return said + (f" and {calls} call{'s' * (calls != 1)} beside" if calls else "")
+
+
+@manner.method
+def _(runner: CardPlan) -> str:
+    calls = sum(isinstance(s, Step) for s in runner.segments)
+    launches = len(runner.segments) - calls
+    if not launches:
+        return "by calls of routines"
+    said = f"{launches} graph{'s' * (launches != 1)} of kernels"
+    return said + (f" and {calls} call{'s' * (calls != 1)} beside" if calls else "")
+
+
+@manner.method
+def _(runner: object) -> str:
     return "step by step"
 
 
-def by_each(runner: DividedPlan) -> str:
-    """How a program over processes runs on this one."""
+@manner.method
+def _(runner: DividedPlan) -> str:
     found = runner.latest()
     if found is None:
         return "by a plan of each process, made when it is known how the arrays are divided"
@@ -68,8 +73,8 @@ def by_each(runner: DividedPlan) -> str:
     return said + (f", {alone} call{'s' * (alone != 1)} beside" if alone else "")
 
 
-def kernel_source(inner: Any, step: Any) -> str:
-    """The source of a step's kernel."""
+@kernel_source.method
+def _(step: Step, inner: Any) -> str:
     request = step.request
     nodes = step.nodes
     folds = nodes if isinstance(step, FoldStep) else ()
@@ -106,31 +111,18 @@ def _layout_of(inner: Any, ref: Any) -> Any:
     )
 
 
-def settled(inner: Any, timeout: float = 60.0) -> None:
-    """Wait until nothing compiles any more, and nothing runs."""
-    kernels.settle(timeout)
+@settle.method
+def _(plan: Plan, inner: Any) -> None:
+    kernels.settle(60.0)
     waiting(inner)()
-
-
-def waiting(inner: Any) -> Callable[[], None]:
-    """What waits until an array type's place has done all it was given."""
-    family = getattr(inner, "inner", None) or inner
-    for f in (inner, family):
-        if isinstance(f, type) and issubclass(f, GPUArray):
-            return f.driver().drain  # type: ignore[no-any-return]
-    return _nothing
-
-
-def _nothing() -> None:
-    """The host is done when a call returns."""
 
 
 # When steps began and ended: (step's number, began, ended).
 Times = list[tuple[int, float, float]]
 
 
-def timed_runner(inner: Any, plan: Plan) -> Any:
-    """What runs a plan and notes in `times` when each step began and ended."""
+@timed_runner.method
+def _(plan: Plan, inner: Any) -> Any:
     if inner is HostArray:
         return _TimedHostPlan(plan)
     return _TimedSteps(inner, plan)

@@ -13,7 +13,8 @@ from compare import assert_same
 
 import mirabelle as mb
 from mirabelle.arraytypes.cards import shown_bytes
-from mirabelle.backends.codegen import program, userfunctions
+from mirabelle.arraytypes.usercode import userfunctions
+from mirabelle.backends.codegen import program
 from mirabelle.dispatch import promotion
 
 KEPT = 2

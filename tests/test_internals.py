@@ -10,8 +10,8 @@ import pytest
 from children import answer
 
 import mirabelle as mb
+from mirabelle.arraytypes.usercode.capturednumbers import lift
 from mirabelle.backends import partners
-from mirabelle.backends.codegen.capturednumbers import lift
 from mirabelle.backends.host import numpyblas
 from mirabelle.dispatch import internals
 
@@ -50,7 +50,7 @@ PROGRAM = """
             assert np.array_equal(mb.to_numpy(got), wanted)
     for by in (2.0, 3.5, -0.0, float("nan")):
         found.append(mb.to_numpy(mb.broadcast(lambda v: v * by + 1, mb.HostArray([1.0, 2.0]))).tobytes().hex())
-    from mirabelle.backends.codegen import userfunctions
+    from mirabelle.arraytypes.usercode import userfunctions
     import autoray
     x = autoray.do("tanh", mb.HostArray([0.5]))
     print(json.dumps([found, len(userfunctions._ops), type(x).__name__]))

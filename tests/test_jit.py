@@ -15,7 +15,7 @@ from kinds import LEAVES, SINGLE
 from samples import ordinary
 
 import mirabelle as mb
-from mirabelle.backends.codegen.effects import effects_of
+from mirabelle.arraytypes.usercode.effects import effects_of
 
 HOST = [k for k in SINGLE if not k.on_device and not k.traced]
 WRITABLE = [k for k in HOST if k.writable]

@@ -7,6 +7,7 @@ from typing import Any
 
 from mirabelle.arraytypes.duals import callees
 from mirabelle.arraytypes.duals.functionsource import body_of, tree_of
+from mirabelle.arraytypes.usercode.effects import NO_VALUE
 
 # The functions that return two numbers.
 PAIRS = ("divmod", "frexp")
@@ -53,8 +54,6 @@ class Activity:
 
     def meaning(self, e: ast.expr) -> Any:
         """What a name from around the function means, or an attribute of it; NO_VALUE of anything else."""
-        from mirabelle.backends.codegen.effects import NO_VALUE
-
         if isinstance(e, ast.Name):
             return NO_VALUE if e.id in self.local else self.look_up(e.id)
         if isinstance(e, ast.Attribute):

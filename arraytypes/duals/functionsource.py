@@ -11,13 +11,13 @@ import types
 import weakref
 from typing import Any
 
+from mirabelle.arraytypes.usercode.effects import function_tree
+
 _numbers = itertools.count(1)
 
 
 def tree_of(f: types.FunctionType) -> ast.FunctionDef | ast.Lambda | None:
     """The tree of a function, with its line numbers in its file; None if there is no source."""
-    from mirabelle.backends.codegen.effects import function_tree
-
     # (Of several lambdas in a line, where its code stands tells which it is.)
     found = _lambda_at(f) if f.__name__ == "<lambda>" else None
     return function_tree(f) if found is None else found

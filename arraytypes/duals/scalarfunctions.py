@@ -34,6 +34,7 @@ from mirabelle.arraytypes.duals.traced import straight
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.arraytypes.userbroadcast import broadcast, built, evaluated
+from mirabelle.arraytypes.usercode import userfunctions
 from mirabelle.dispatch import ops
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.tree import broadcast_shapes
@@ -158,8 +159,6 @@ def _is_array(x: Any) -> bool:
 
 def lifted_names(f: Any, op: Op, given: int) -> tuple[str, ...]:
     """The names of what the function reads from around it and gets as further operands."""
-    from mirabelle.backends.codegen import userfunctions
-
     if op.nin == given:
         return ()
     return tuple([n for n, v in userfunctions.captures(f).items() if userfunctions.liftable(v)])

@@ -28,6 +28,7 @@ from mirabelle.arraytypes.duals.activity import Activity
 from mirabelle.arraytypes.duals.functionsource import body_of, made, tree_of
 from mirabelle.arraytypes.duals.rules import forgetting
 from mirabelle.arraytypes.duals.tangentexpressions import Expressions, Tangent, item, zero
+from mirabelle.arraytypes.usercode.effects import NO_VALUE, scope_of
 from mirabelle.dispatch import ops
 
 
@@ -64,8 +65,6 @@ class _Writer(Expressions):
         numbers: str,
         inside: tuple[Any, ...],
     ) -> None:
-        from mirabelle.backends.codegen.effects import scope_of
-
         super().__init__(f, numbers)
         self.inside = (*inside, f)
         tree = tree_of(f)
@@ -119,7 +118,6 @@ class _Writer(Expressions):
     def free_names(self) -> None:
         """Give the text the names from around the function."""
         from mirabelle.arraytypes.abstract import AbstractArray
-        from mirabelle.backends.codegen.effects import NO_VALUE
 
         for node in (n for s in self.body for n in ast.walk(s)):
             if isinstance(node, ast.Name) and node.id not in self.local and node.id not in self.scope:

@@ -18,6 +18,7 @@ from mirabelle.arraytypes.duals import callees
 from mirabelle.arraytypes.duals.base import NUMBERS, apply
 from mirabelle.arraytypes.duals.elementwise import DERIVATIVES
 from mirabelle.arraytypes.duals.functionsource import body_of, tree_of
+from mirabelle.arraytypes.usercode.effects import NO_VALUE, scope_of
 
 # A longer function is better compiled: trees of more nodes than `settings.tree_limit` are evaluated in parts.
 MOST_OPERATIONS = 24
@@ -102,8 +103,6 @@ def arithmetic(name: str, *values: Any) -> Any:
 
 def meaning(e: ast.expr, look_up: Any) -> Any:
     """What a name from around a function means, or an attribute of it."""
-    from mirabelle.backends.codegen.effects import NO_VALUE
-
     if isinstance(e, ast.Name):
         return look_up(e.id)
     if isinstance(e, ast.Attribute):
@@ -164,8 +163,6 @@ class _Check:
 
 class _CheckBody:
     def __init__(self, whole: _Check, f: types.FunctionType, local: set[str]) -> None:
-        from mirabelle.backends.codegen.effects import scope_of
-
         self.whole = whole
         self.look_up = scope_of(f)
         self.local = local

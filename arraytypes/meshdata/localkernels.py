@@ -14,6 +14,7 @@ import numpy as np
 from mirabelle.arraytypes.meshdata.access import Intent
 from mirabelle.arraytypes.meshdata.localarrays import MOST_PATHS, LocalNames, Recorder, Unset, local_array
 from mirabelle.arraytypes.meshdata.localgraph import Graph
+from mirabelle.dispatch import loading
 from mirabelle.dispatch.errors import UserFunctionError
 
 # A kernel of more operations is refused: compilers need minutes for functions of such a length.
@@ -253,7 +254,7 @@ def _names(code: types.CodeType) -> frozenset[str]:
 
 
 def _local_meaning(value: Any, recorder: Recorder, made: dict[Any, Any]) -> Any:
-    import mirabelle
+    mirabelle = loading.public()
 
     if value is np or value is math or value is mirabelle:
         return LocalNames(recorder, value)

@@ -30,6 +30,7 @@ from mirabelle.arraytypes.lending import family_in_memory
 from mirabelle.arraytypes.meshdata.access import Access, Intent
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, LocalProgram, local_kernel
+from mirabelle.arraytypes.meshdata.meshkernels import Argument, Source, made
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.treedofs import map_rows, own_dofs
 from mirabelle.arraytypes.wrappers import root_of
@@ -334,8 +335,6 @@ class Compiled:
     """The kernels of a loop for arguments of certain kinds."""
 
     def __init__(self, kernel: LocalKernel, bound: Sequence[Bound]) -> None:
-        from mirabelle.backends.codegen.meshkernels import Argument, Source
-
         given = [(b.intent, b.shape, b.dtype) for b in bound]
         names: dict[int, str] = {}
         for b in bound:
@@ -358,8 +357,6 @@ class Compiled:
         key = form, *options
         found = self.made.get(key)
         if found is None:
-            from mirabelle.backends.codegen.meshkernels import made
-
             text, scope = getattr(self.source, form)(*options)
             name = text[4 : text.index("(")]
             found = self.made[key] = Kernel(made(name, text, scope))

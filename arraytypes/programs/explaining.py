@@ -638,14 +638,14 @@ def _typed(node: Node) -> str:
 
 def _runs(program: Any) -> str:
     """Where and how a program runs."""
-    from mirabelle.backends.explainprograms import manner
+    from mirabelle.arraytypes.programs.reports import manner  # (which brings what backends say)
 
     return f"{program.inner.__name__}: {manner(program.runner)}"
 
 
 def _sources(program: Any, plan: Plan, steps: list[StepFacts]) -> list[tuple[str, str]]:
     """The source of each kernel, once, with the steps that run it."""
-    from mirabelle.backends.explainprograms import kernel_source
+    from mirabelle.arraytypes.programs.reports import kernel_source
 
     known: dict[Any, str] = {}
     users: dict[str, list[StepFacts]] = {}
@@ -655,7 +655,7 @@ def _sources(program: Any, plan: Plan, steps: list[StepFacts]) -> list[tuple[str
         key = key_of_step(step, ())
         text = known.get(key)
         if text is None:
-            text = known[key] = kernel_source(program.inner, step)
+            text = known[key] = kernel_source(step, program.inner)
         users.setdefault(text, []).append(facts)
     found = []
     for text, which in users.items():

@@ -12,6 +12,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.jit import error_of
 from mirabelle.arraytypes.lending import WRITTEN, family_in_memory, flattened, lender, rebuilt
 from mirabelle.arraytypes.programs import calls
 from mirabelle.arraytypes.programs.capture import side_effect
@@ -154,9 +155,7 @@ def _returned(jitted: Any, args: list[Any], samples: list[Any]) -> tuple[Any, li
         jitted.engine.compile(signature)
         found = jitted.engine.overloads[signature].signature.return_type
     except Exception as e:
-        from mirabelle.backends.host import scalarloops
-
-        better = scalarloops.explained(e, jitted, samples)
+        better = error_of(jitted, e, samples)
         if better is None:
             raise
         raise better from None

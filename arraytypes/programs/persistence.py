@@ -56,7 +56,7 @@ from mirabelle.arraytypes.programs.texts import (
 from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
 from mirabelle.arraytypes.programs.validity import InvalidNode
 from mirabelle.arraytypes.wrappers import BroadcastTo, PermutedDims, Reshaped, Transpose, View, Wrapper
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import loading, verbs
 
 FORMAT, VERSION = "mirabelle program", 2
 _PROGRAM = "program.json"
@@ -296,7 +296,7 @@ def _entries(values: np.ndarray) -> tuple[int, int] | None:
 
 def _named_family(name: Any) -> Any:
     """The array type of mirabelle's of that name; None if there is none."""
-    import mirabelle
+    mirabelle = loading.public()
 
     found = getattr(mirabelle, name, None) if type(name) is str and name in mirabelle.__all__ else None
     is_type = isinstance(found, type) and issubclass(found, DenseArray) and not issubclass(found, Traced)

@@ -324,7 +324,7 @@ class Profile:
         >>> f.profile(x, times=1).picture("profile.png")  # doctest: +SKIP
         'profile.png'
         """
-        from mirabelle.backends.drawprofiles import drawn  # which knows matplotlib
+        from mirabelle.arraytypes.programs.reports import drawn  # which brings what knows matplotlib
 
         return drawn(self, path, lines)
 
@@ -369,7 +369,7 @@ def _by_lines(steps: list[StepTime]) -> list[LineTime]:
 
 def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times: int = 10) -> Profile:
     """Measure a program with these arguments, which keep what they hold."""
-    from mirabelle.backends.explainprograms import timed_runner, waiting
+    from mirabelle.arraytypes.programs.reports import timed_runner, waiting
 
     if isinstance(times, bool) or not isinstance(times, int) or times < 1:
         raise ValueError(
@@ -381,7 +381,7 @@ def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times:
     _warmed(program.runner, inputs)
     native = _least(program.runner.run, waiting(inner), times, inputs.fresh)
     facts = facts_of_steps(program.plan, inner)
-    runner = timed_runner(inner, program.plan)
+    runner = timed_runner(program.plan, inner)
     least: dict[int, float] = {}
     total: dict[int, float] = {}
     best: list[tuple[int, float, float]] = []
@@ -415,11 +415,11 @@ def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times:
 
 def _warmed(runner: Any, inputs: _Inputs) -> None:
     """Run until there is a kernel for everything: the first runs ask for them."""
-    from mirabelle.backends.explainprograms import settled
+    from mirabelle.arraytypes.programs.reports import settle
 
     for i in range(5):
         runner.run(inputs.fresh())
-        settled(inputs.inner)
+        settle(runner.plan, inputs.inner)
         if i and getattr(runner, "segments", ()) is not None:
             return
 
@@ -428,7 +428,7 @@ class _Within:
     """In a `with` block, the plans within steps are timed, too."""
 
     def __init__(self, inner: Any, facts: list[StepFacts]) -> None:
-        from mirabelle.backends.explainprograms import timed_runner
+        from mirabelle.arraytypes.programs.reports import timed_runner
 
         self.inner = inner
         self.sums: dict[int, _Sums] = {}
@@ -437,7 +437,7 @@ class _Within:
         while stack:
             inside = stack.pop()
             if id(inside.graph) not in self.sums:
-                self.sums[id(inside.graph)] = _Sums(timed_runner(inner, inside.plan))
+                self.sums[id(inside.graph)] = _Sums(timed_runner(inside.plan, inner))
                 self.before.append((inside.graph, inside.graph.runs[inner]))
             stack += [x for f in inside.steps for x in f.inside]
 
@@ -557,7 +557,7 @@ COPIED = 1 << 26
 
 def bandwidth_of(inner: Any) -> float | None:
     """Bytes a second that a copy of a large array reads and writes; None where that says nothing."""
-    from mirabelle.backends.explainprograms import waiting
+    from mirabelle.arraytypes.programs.reports import waiting
 
     simulated = hasattr(inner, "driver") and inner.driver().simulated
     if inner.home.rank > 2 or simulated:

@@ -30,7 +30,7 @@ from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.dense import _storing, computed, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.structured.base import Implicit, Structured, duals_in, zeros_for
-from mirabelle.dispatch import misuse, verbs
+from mirabelle.dispatch import loading, misuse, verbs
 from mirabelle.dispatch.errors import DenseFallbackError, DenseFallbackWarning
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
@@ -131,7 +131,7 @@ def _ours(frame: FrameType) -> bool:
 
 def public_name(name: str) -> str:
     """A generic function as a user writes it: mb.sin, mb.linalg.solve; mb.concat of `concat_`."""
-    import mirabelle
+    mirabelle = loading.public()
 
     name = name.removesuffix("_")
     for prefix, module in (("mb", mirabelle), ("mb.linalg", getattr(mirabelle, "linalg", None))):

@@ -1,3 +1,3 @@
 """Code generation shared by all backends: programs, kernel source, user functions."""
 
-from mirabelle.backends.codegen import userfunctions as _userfunctions  # noqa: F401 - registers
+from mirabelle.arraytypes.usercode import userfunctions as _userfunctions  # noqa: F401 - registers

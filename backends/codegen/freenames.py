@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.codegen.effects import NO_VALUE, function_tree, scope_of
+from mirabelle.arraytypes.usercode.effects import NO_VALUE, function_tree, scope_of
 from mirabelle.backends.codegen.variables import stored_names
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import UserFunctionError

@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mirabelle.arraytypes.usercode.kernelsource import KernelSource
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.freenames import FreeNames, apart
 from mirabelle.backends.codegen.gridnames import GridNames
-from mirabelle.backends.codegen.kernelsource import KernelSource
 from mirabelle.backends.codegen.variables import names
 from mirabelle.dispatch.promotion import code
 

@@ -6,8 +6,8 @@ import ast
 import copy
 from typing import Any
 
-from mirabelle.backends.codegen import kernelsource
-from mirabelle.backends.codegen.effects import scope_of
+from mirabelle.arraytypes.usercode import kernelsource
+from mirabelle.arraytypes.usercode.effects import scope_of
 from mirabelle.backends.codegen.kernelnames import Names, at
 
 

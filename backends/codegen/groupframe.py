@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.codegen import kernelsource, phases
+from mirabelle.arraytypes.usercode import kernelsource
+from mirabelle.arraytypes.usercode.kernelsource import KernelSource
+from mirabelle.backends.codegen import phases
 from mirabelle.backends.codegen.kernelnames import Names, at, without_returns
-from mirabelle.backends.codegen.kernelsource import KernelSource
 from mirabelle.backends.codegen.phases import Control, Item, Once, Phase
 from mirabelle.backends.codegen.variables import names
 from mirabelle.dispatch.errors import UserFunctionError

@@ -11,8 +11,8 @@ import ast
 import copy
 from typing import Any, NoReturn
 
-from mirabelle.backends.codegen import kernelsource
-from mirabelle.backends.codegen.kernelsource import KernelSource
+from mirabelle.arraytypes.usercode import kernelsource
+from mirabelle.arraytypes.usercode.kernelsource import KernelSource
 from mirabelle.backends.codegen.variables import names, stored_names
 from mirabelle.dispatch.errors import UserFunctionError
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.usercode.userfunctions import captures
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.source import function_name
-from mirabelle.backends.codegen.userfunctions import captures
 from mirabelle.backends.gpu.lowering import lowered_module
 from mirabelle.backends.gpu.lowering_values import NotLowered
 from mirabelle.backends.gpu.numpyfunctions import device_numpy

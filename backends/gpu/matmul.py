@@ -14,13 +14,12 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
-from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.gpu import GPUArray, copy_strided
 from mirabelle.arraytypes.library import stored_view
 from mirabelle.backends.gpu.lib_blas import PREFIX, Call, inner, lying, packed, planned, readable
 from mirabelle.backends.gpu.library import on_card, own_routine, uncounted
 from mirabelle.backends.gpu.products import product
 from mirabelle.backends.gpu.recording import recording
-from mirabelle.backends.gpu.run import copy_strided
 from mirabelle.backends.host.matmul import result_shape
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
@@ -117,5 +116,5 @@ class Product:
         """A dense copy in the product's dtype."""
         family = self._family
         made = family._empty(view.shape, self._dtype)
-        copy_strided(family, made, view)
+        copy_strided(made, view)
         return made

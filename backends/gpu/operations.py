@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.codegen.userfunctions import captures
+from mirabelle.arraytypes.usercode.userfunctions import captures
 from mirabelle.backends.gpu import (
     operations_analytic,
     operations_complex,

@@ -15,10 +15,10 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import settle, wrap
 from mirabelle.arraytypes.gpu import GPUArray, dense_strides
+from mirabelle.arraytypes.usercode.userfunctions import operation
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.gridreduce import ReduceLayout, reduce_source
 from mirabelle.backends.codegen.program import Program, program_for
-from mirabelle.backends.codegen.userfunctions import operation
 from mirabelle.backends.gpu.compiler import compiled_names
 from mirabelle.backends.gpu.run import WIDE, forcer
 from mirabelle.backends.host.layout import merge, stretched_strides

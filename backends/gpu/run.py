@@ -7,7 +7,7 @@ from typing import Any
 
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import force_temporary, settle
-from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.gpu import GPUArray, GPUView, copy_strided
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.gridframe import TILE_ROWS, TURNED, GridLayout, grid_source
 from mirabelle.backends.codegen.program import Program, program_for
@@ -197,8 +197,8 @@ def _geometry(
     return fixed, grid, (across, down, 1)
 
 
-def copy_strided(family: Any, dest: Any, source: Any) -> None:
-    """Copy between two views of a card."""
+@copy_strided.method
+def _(dest: GPUView, source: GPUView) -> None:
     sig = promotion.intern(TABLE["copy"], (source.dtype,), (source.dtype,))
     request = Request((((sig, -1),), (0,)), [Leaf(source)], [], dest.shape, [])
-    launch(family, program_for(request, (dest.dtype,)), [source], [], [dest])
+    launch(type(dest).family, program_for(request, (dest.dtype,)), [source], [], [dest])

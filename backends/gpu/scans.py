@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.usercode.userfunctions import refuse_captured_arrays
 from mirabelle.backends.codegen.gridscan import ITEMS, USER, ScanLayout, scan_source
-from mirabelle.backends.codegen.userfunctions import refuse_captured_arrays
 from mirabelle.backends.host.layout import merge
 from mirabelle.backends.host.library import scan_ufunc
 from mirabelle.dispatch import counters

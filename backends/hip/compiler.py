@@ -11,8 +11,8 @@ import functools
 import types as python_types
 from typing import Any
 
+from mirabelle.arraytypes.usercode.userfunctions import captures
 from mirabelle.backends.codegen.element import KernelText
-from mirabelle.backends.codegen.userfunctions import captures
 from mirabelle.backends.host.compiler import remember
 from mirabelle.dispatch.errors import DeviceError, UserFunctionError
 from mirabelle.dispatch.forks import ForkLock

@@ -16,7 +16,7 @@ from mirabelle.dispatch.ops import forgetting
 def _compiled(op: Callable[..., Any], scan: bool) -> Any:
     import numba
 
-    from mirabelle.backends.codegen.userfunctions import jitted
+    from mirabelle.arraytypes.usercode.userfunctions import jitted
 
     f = jitted(op)
     if scan:

@@ -39,7 +39,7 @@ def compiled(kernel: Kernel, ndim: int, arguments: list[Any]) -> _Compiled:
     key = (ndim, *map(_kind, arguments))
     run: Any = kernel.compiled.get(key)
     if run is None:
-        from mirabelle.backends.codegen.effects import syntax_lock
+        from mirabelle.arraytypes.usercode.effects import syntax_lock
 
         with syntax_lock:
             run = kernel.compiled.get(key) or kernel.compiled.setdefault(

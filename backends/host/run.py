@@ -16,9 +16,10 @@ import numpy as np
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import force_temporary, settle
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.usercode.userfunctions import jitted
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.reduceframe import range_source
-from mirabelle.backends.codegen.source import Layout, Source, compilable
+from mirabelle.backends.codegen.source import Layout, Source, compilable, function_name
 from mirabelle.backends.host import kernels, layout, threads
 from mirabelle.backends.host.interpreter import interpreted, quietly, run_blocks
 from mirabelle.backends.host.loops import loop_address
@@ -169,11 +170,8 @@ def kernel_for(program: Program, how: Layout, wait: bool = False) -> Any:
         entry = program.plans[how] = _Entry(range_source(program, how))
     if entry.kernel is None:
         if program.user_functions:
-            from mirabelle.backends.codegen.userfunctions import compiled_functions
-
-            entry.kernel = kernels.get(
-                entry.source, wait=True, functions=compiled_functions(program.user_functions)
-            )
+            functions: dict[str, Any] = {function_name(op): jitted(op.scalar) for op in program.user_functions}
+            entry.kernel = kernels.get(entry.source, wait=True, functions=functions)
             return entry
         entry.kernel = kernels.get(entry.source, wait)
         if entry.kernel is None:

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.codegen.codememory import watch
-from mirabelle.backends.codegen.userfunctions import refuse_captured_arrays
+from mirabelle.arraytypes.jit import Jitted, engine_of, error_of
+from mirabelle.arraytypes.usercode.codememory import watch
+from mirabelle.arraytypes.usercode.userfunctions import refuse_captured_arrays
 from mirabelle.backends.host import diskcache
 from mirabelle.backends.host.overloads import ContentCache, entry_key
 from mirabelle.dispatch.errors import UserFunctionError
@@ -35,6 +36,16 @@ def engine(function: Any, options: dict[str, bool]) -> Any:
     dispatcher._cache = ContentCache(function, options)
     dispatcher.compile = _quietly(dispatcher.compile)
     return dispatcher
+
+
+@engine_of.method
+def _(jitted: Jitted) -> Any:
+    return engine(jitted.python, jitted.options)
+
+
+@error_of.method
+def _(jitted: Jitted, error: Exception, views: Any) -> Exception | None:
+    return explained(error, jitted, views)
 
 
 def _quietly(compile: Any) -> Any:

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import pool
-from mirabelle.backends.codegen.capturednumbers import lift
-from mirabelle.backends.codegen.codememory import watch
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.usercode.capturednumbers import lift
+from mirabelle.arraytypes.usercode.codememory import watch
 from mirabelle.dispatch import promotion
 from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.ops import Op, forgetting
@@ -142,13 +143,6 @@ def _without_defaults(f: Any, nin: int) -> Any:
     return scope["of_some"]
 
 
-def compiled_functions(ops: list[Op]) -> dict[str, Any]:
-    """What generated source calls the functions of these operations, and the functions."""
-    from mirabelle.backends.codegen.source import function_name
-
-    return {function_name(op): jitted(op.scalar) for op in ops}  # type: ignore[arg-type]
-
-
 # Operations of user functions, one for each code, so that a lambda made anew in a loop finds
 # the kernel of the one before.
 _ops = Recent()
@@ -252,8 +246,6 @@ def _globals_of(code: types.CodeType) -> tuple[str, ...]:
 
 def refuse_captured_arrays(f: types.FunctionType) -> None:
     """What is around a compiled function is constant to it, and an array of ours is none."""
-    from mirabelle.arraytypes.abstract import AbstractArray
-
     for name, value in captures(f).items():
         if isinstance(value, AbstractArray):
             raise UserFunctionError(
@@ -282,8 +274,6 @@ def _token(value: Any) -> Any:
 
 
 def liftable(value: Any) -> bool:
-    from mirabelle.arraytypes.abstract import AbstractArray
-
     return isinstance(value, (int, float, complex, np.generic, np.ndarray, AbstractArray))
 
 

@@ -17,7 +17,7 @@ from mirabelle.dispatch import internals
 def lift(f: types.FunctionType, names: list[str]) -> Any:
     """`f` with the captured `names` as further parameters; None where its code does not allow it.
 
-    >>> from mirabelle.backends.codegen.capturednumbers import lift
+    >>> from mirabelle.arraytypes.usercode.capturednumbers import lift
     >>> def scaled(by): return lambda x: x * by
     >>> lift(scaled(3), ["by"])(2, 10)
     20

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.backends.codegen.effects import effects_of, function_tree, scope_of
-from mirabelle.backends.codegen.userfunctions import refuse_captured_arrays
+from mirabelle.arraytypes.usercode.effects import effects_of, function_tree, scope_of
+from mirabelle.arraytypes.usercode.userfunctions import refuse_captured_arrays
 from mirabelle.dispatch.errors import UserFunctionError
 
 # What a context answers about the thread, with a dimension in the parentheses or without.

@@ -3,10 +3,11 @@
 The host's is imported at once, another when its arrays, or what it does on the host, are first used.
 """
 
-from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.gpu import GPUArray, GPUView
 from mirabelle.dispatch import loading
 
 loading.completed_by(GPUArray, "mirabelle.backends.gpu", "mirabelle.backends.cuda", "mirabelle.backends.hip")
+loading.completed_by(GPUView, "mirabelle.backends.gpu")
 loading.completed_by(
     "mirabelle.arraytypes.distributed",
     "mirabelle.backends.host.halos",

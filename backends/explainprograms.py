@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirabelle.arraytypes.cards import shown_bytes
-from mirabelle.arraytypes.gpu import GPUArray, view_at
+from mirabelle.arraytypes.gpu import view_at
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.divided import DividedPlan
 from mirabelle.arraytypes.programs.exchanging import CombineStep

@@ -418,3 +418,43 @@ def test_a_kernel_is_let_go_with_its_function():
     gone = made()
     gc.collect()
     assert gone() is None
+
+
+def test_one_kernel_for_many_loops(kind):
+    """What is kept of a loop is used for those like it, and for no other."""
+
+    def kernel(x, y):
+        for i in range(2):
+            y[i] += 2 * x[i] + x[1 - i]
+
+    family, rng = getattr(mb, kind), np.random.default_rng(3)
+    seen = 0
+    for turn in range(40):
+        n, size = int(rng.integers(1, 6)), int(rng.integers(2, 6))
+        cells = md.Points("mesh", "cell", n)
+        points = cells.subset(rng.permutation(n)[: rng.integers(1, n + 1)]) if rng.integers(2) else cells
+        maps = [md.Dofs(cells, rng.integers(0, size, (n, 2)), size) for _ in "ab"]
+        dtype = [np.float64, np.float32][rng.integers(2)]
+        for _ in range(2 if turn % 3 else 1):  # (and again with other arrays)
+            x, y = rng.integers(0, 9, size).astype(dtype), rng.integers(0, 9, size).astype(np.float64)
+            a, b = (family(v) for v in (x, y))
+            wanted = y.copy()
+            for p in points.indices if isinstance(points, md.Subset) else range(n):
+                rows, goals = (m.table[p] for m in maps)
+                read = np.where(rows < 0, 0, x[rows]).astype(float)
+                for i in range(2):
+                    if goals[i] >= 0:
+                        wanted[goals[i]] += 2 * read[i] + read[1 - i]
+            md.loop(points, kernel, md.READ(a, maps[0]), md.INC(b, maps[1]))
+            assert np.array_equal(mb.to_numpy(b), wanted), turn
+            seen += 1
+        del cells, points, maps
+        gc.collect()
+    assert seen > 50
+    x = family(np.ones(3))
+    maps = md.Dofs(md.Points("mesh", "cell", 1), [[0, 1]], 3)
+    for _ in range(2):  # what is refused is refused again
+        y = family(np.zeros(3))
+        md.loop(maps.source, kernel, md.READ(x, maps), md.INC(y, maps))
+        with pytest.raises(ValueError, match="are one array"):
+            md.loop(maps.source, kernel, md.READ(y, maps), md.INC(y, maps))

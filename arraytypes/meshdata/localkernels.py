@@ -83,6 +83,8 @@ class LocalKernel:
         self.parameters = [p.name for p in parameters]
         # What loops make of it, by what they are given.
         self.compiled: dict[Any, Any] = {}
+        # What was found out about loops of it (see loops.py).
+        self.likes: dict[Any, Any] = {}
         self._programs: dict[Any, LocalProgram] = {}
 
     def __repr__(self) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,9 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.tree import Leaf
+
+# So many kinds of arguments of one kernel are remembered.
+LIKES = 16
 
 
 def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> None:
@@ -75,8 +78,7 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
 
         run_divided(points, local, accesses, atomics)
         return
-    bound = [Bound(local, points, name, a) for name, a in zip(local.parameters, accesses, strict=True)]
-    run_bound(points, local, bound, atomics)
+    run_bound(points, local, _arguments(local, points, accesses), atomics)
 
 
 def run_bound(points: Any, local: LocalKernel, bound: Sequence[Bound], atomics: bool) -> None:
@@ -111,6 +113,60 @@ def shape_of(x: Any) -> tuple[int, ...]:
     """The shape of an array; of a number none."""
     shape = getattr(x, "shape", None)
     return tuple(np.shape(x)) if shape is None else shape
+
+
+class Arguments(list["Bound"]):
+    """The arguments of a loop. `memo` has what was found out for those of the same kinds, points and maps."""
+
+    __slots__ = ("memo",)
+
+    def __init__(self, bound: Iterable[Bound], memo: dict[Any, Any]) -> None:
+        super().__init__(bound)
+        self.memo = memo
+
+
+def _arguments(local: LocalKernel, points: Any, accesses: Sequence[Any]) -> Arguments:
+    """The arguments of a loop. Where one like it was run before, what is known of that is used again."""
+    key = _likeness(points, accesses)
+    kept = None if key is None else local.likes.get(key)
+    if kept is not None:
+        _, bound, memo = kept
+        made = []
+        for b, a in zip(bound, accesses, strict=True):
+            array = a.array if type(a) is Access else a
+            made.append(b.with_array(b.name, b.intent, array.parent if hasattr(array, "tree") else array))
+        return Arguments(made, memo)
+    found = [Bound(local, points, name, a) for name, a in zip(local.parameters, accesses, strict=True)]
+    memo: dict[Any, Any] = {}
+    if key is not None:
+        if len(local.likes) >= LIKES:
+            local.likes.pop(next(iter(local.likes)), None)
+        # (What the key names by identity is kept with it.)
+        known = points, [(a.through, getattr(a.array, "tree", None)) for a in accesses if type(a) is Access]
+        local.likes[key] = known, [b.with_array(b.name, b.intent, None) for b in found], memo
+    return Arguments(found, memo)
+
+
+def _likeness(points: Any, accesses: Sequence[Any]) -> Any:
+    """What loops have in common for which the same is found out; None if that takes looking at values."""
+    key: list[Any] = [id(points) if isinstance(points, Subset) else points]
+    for a in accesses:
+        x = a
+        if type(a) is Access:
+            x = a.array
+            key += (a.intent, a.whole, id(a.through))
+        kind = type(x)
+        if kind in _VALUES:
+            key.append(kind)
+            continue
+        shape = getattr(x, "shape", None)
+        if shape is None:
+            return None
+        key += (kind, shape, x.dtype, id(x.tree) if hasattr(x, "tree") else None)
+    return tuple(key)
+
+
+_VALUES = frozenset((bool, float, complex))
 
 
 class Bound:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import linecache
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
@@ -26,6 +27,8 @@ from mirabelle.arraytypes.meshdata.localkernels import LocalProgram
 DIRECT, TABLE, WHOLE, NUMBER = "direct", "table", "whole", "number"
 # What a block's points keep between gathering and writing fits into the first cache.
 LANE_BYTES = 16384
+# Rows from this length on are written by a loop: a statement for each entry takes long to compile.
+LOOPED = 32
 # Operations for each number read, from which on several points at a time are worth what gathering costs.
 WORTH_BLOCKS = 2
 _SCOPE: dict[str, Any] = {"np": np, "math": math, "__name__": __name__}
@@ -209,10 +212,15 @@ class Source:
         statements, text = self.computed("_v{i}_{j}")
         store, scatter = [], []
         rows: set[str] = set()
+        looped: dict[int, int] = {}
         for i, j, a, n in self._outputs():
-            element = slots.taken(a.dtype)
+            if j == 0 and self._is_long(i):
+                looped[i] = slots.together(a.dtype, a.entries)
+                scatter += self._scattered_in_loop(a, slots, looped[i], a.name in deferred)
+            element = slots.at(a.dtype, looped[i] + j) if i in looped else slots.taken(a.dtype)
             store.append(f"{element} = {text[n]}")
-            scatter += self._scattered(a, i, j, element, rows, a.name in deferred)
+            if i not in looped:
+                scatter += self._scattered(a, i, j, element, rows, a.name in deferred)
         loads = [f"_v{i}_{j} = {element}" for (i, j), element in inputs.items()]
         width = slots.width()
         body = [
@@ -228,7 +236,22 @@ class Source:
             "        _p = _base + _lane",
             *(f"        {line}" for line in scatter),
         ]
-        return [line.replace("{w}", str(width)) for line in body], {f"_{x}": d for x, d in slots.dtypes.items()}
+        return [slots.placed(line, width) for line in body], {f"_{x}": d for x, d in slots.dtypes.items()}
+
+    def _is_long(self, i: int) -> bool:
+        """Is all of an argument's long row written? A loop over the row is a tenth of the text."""
+        a = self.arguments[i]
+        return a.scattered and a.arity >= LOOPED and None not in (self.program.outputs[i] or (None,))
+
+    def _scattered_in_loop(self, a: Argument, slots: _Slots, first: int, deferred: bool) -> list[str]:
+        """How all entries of a block's point are written, one after the other."""
+        table = f"{a.name}_goal" if deferred else a.rows
+        size = math.prod(a.block)
+        lines = [f"for _c in range({a.arity}):", f"    _row = {table}[_p, _c]"]
+        for place in range(size):
+            element = slots.row_at(a.dtype, first + place, size)
+            lines += [f"    {line}" for line in self._written(a, place, "_row", element, deferred)]
+        return lines
 
     def _outputs(self) -> Iterator[tuple[int, int, Argument, int]]:
         """All that is written: the argument and its entry, and the node."""
@@ -252,17 +275,16 @@ class Source:
         if row not in rows:
             rows.add(row)
             lines.append(f"{row} = {table}[_p, {k}]")
-        inside = _combined(a, a.at(row, place), element)
+        return lines + self._written(a, j % math.prod(a.block), row, element, deferred)
+
+    def _written(self, a: Argument, j: int, row: str, element: str, deferred: bool) -> list[str]:
+        """How an entry of a row's block is written."""
+        inside = _combined(a, a.at(row, a.entry(j)[1]), element)
         if deferred:
-            size = math.prod(a.block)
-            flat = int(np.ravel_multi_index(place, a.block)) if a.block else 0
-            lines += [f"if {row} >= 0:", f"    {inside}", f"elif {row} < -1:"]
-            lines.append(f"    {a.name}_later[{_sum(_product(f'(-2 - {row})', size), flat)}] = {element}")
-        elif a.partial:
-            lines += [f"if {row} >= 0:", f"    {inside}"]
-        else:
-            lines.append(inside)
-        return lines
+            place = _sum(_product(f"(-2 - {row})", math.prod(a.block)), j)
+            later = f"    {a.name}_later[{place}] = {element}"
+            return [f"if {row} >= 0:", f"    {inside}", f"elif {row} < -1:", later]
+        return [f"if {row} >= 0:", f"    {inside}"] if a.partial else [inside]
 
     def elements(self, atomics: bool) -> tuple[str, dict[str, Any]]:
         """A thread takes one point."""
@@ -324,6 +346,9 @@ class Source:
         ), {}
 
 
+_PLACE = re.compile(r"\{(\d+)\}")
+
+
 class _Slots:
     """Where the lanes of a block keep each number: one array for each dtype."""
 
@@ -333,11 +358,27 @@ class _Slots:
 
     def taken(self, dtype: np.dtype) -> str:
         """A place of a lane's own."""
+        return self.at(dtype, self.together(dtype, 1))
+
+    def together(self, dtype: np.dtype, count: int) -> int:
+        """So many places that follow each other: the first of them."""
         name = f"_lanes_{dtype.name}"
         self.dtypes[name] = dtype
         slot = self.counts.get(name, 0)
-        self.counts[name] = slot + 1
-        return f"{name}[{slot} * {{w}} + _lane]"
+        self.counts[name] = slot + count
+        return slot
+
+    def at(self, dtype: np.dtype, slot: int) -> str:
+        """The element of a lane, before it is known how many lanes there are."""
+        return f"_lanes_{dtype.name}[{{{slot}}} + _lane]"
+
+    def row_at(self, dtype: np.dtype, slot: int, step: int) -> str:
+        """The element of a lane for entry `_c` of a row: `slot` for the first, and so on in steps."""
+        return f"_lanes_{dtype.name}[_c * {{{step}}} + ({{{slot}}} + _lane)]"
+
+    def placed(self, line: str, width: int) -> str:
+        """A line in which places are numbers."""
+        return _PLACE.sub(lambda found: str(int(found[1]) * width), line)
 
     def width(self) -> int:
         size = sum(n * self.dtypes[name].itemsize for name, n in self.counts.items())

@@ -17,6 +17,7 @@ import numpy as np
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.meshdata.loops import (
+    Arguments,
     Bound,
     Compiled,
     compiled,
@@ -36,53 +37,61 @@ RANGES = 4
 
 @run_loop.method
 def _(lead: HostArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
-    plan = compiled(kernel, bound)
     ranges = max(1, min(settings.num_threads * RANGES, n // LEAST_POINTS)) if settings.num_threads > 1 else 1
-    waiting = {
-        b.name: b.dofs.known(("goals", ranges, n), functools.partial(_goals, ranges))
-        for b, a in zip(bound, plan.arguments, strict=True)
-        if a.scattered and ranges > 1 and not b.dofs.injective
-    }
-    _run(plan, n, ranges, bound, {name: found for name, found in waiting.items() if len(found[1])})
+    memo = bound.memo if isinstance(bound, Arguments) else {}
+    found = memo.get(ranges)
+    if found is None:
+        found = memo[ranges] = _Ranges(compiled(kernel, bound), n, ranges, bound)
+    found.run(bound)
 
 
-def _run(plan: Compiled, n: int, ranges: int, bound: Sequence[Bound], waiting: dict[str, Any]) -> None:
-    kernel = plan.kernel("lanes", frozenset(waiting))
-    pairs = list(zip(bound, plan.arguments, strict=True))
-    later = {
-        a.name: _buffer(plan, i, a, (len(waiting[a.name][1]) * math.prod(a.block),))
-        for i, (_, a) in enumerate(pairs)
-        if a.name in waiting
-    }
-    parts = {
-        a.name: _buffer(plan, i, a, (a.entries, n))
-        for i, (_, a) in enumerate(pairs)
-        if a.intent.writes and a.how == "whole"
-    }
-    edges = np.array([n * i // ranges for i in range(ranges + 1)])
-    given = [
-        edges,
-        *(b.array for b in bound),
-        *(table.table for table in tables_of(bound)),
-        *(waiting[a.name][0] for _, a in pairs if a.name in waiting),
-        *later.values(),
-        *parts.values(),
-    ]
-    _, arguments = kernel.lent(tuple(given))
-    if counters.active:
-        counters.add(launches=1)
-    run = indexkernels.compiled(kernel, 1, arguments)
-    if ranges == 1:
-        run(0, 1, 1, 1, *arguments)
-    else:
-        run(0, 0, ranges, 1, *arguments)  # compiled once, not by each thread
-        threads.run_all([functools.partial(run, i, i + 1, ranges, 1, *arguments) for i in range(ranges)])
-    memory = dict(zip(kernel.source.parameters, arguments, strict=True))
-    for b, a in pairs:
-        if a.name in later:
-            _settle(a, memory[a.name], waiting[a.name][1], later[a.name])
-        elif a.name in parts:
-            join_whole(b, asarray(parts[a.name]))
+class _Ranges:
+    """A loop over so many points in so many ranges: what does not change from one call to the next."""
+
+    def __init__(self, plan: Compiled, n: int, ranges: int, bound: Sequence[Bound]) -> None:
+        self.plan, self.n, self.ranges = plan, n, ranges
+        pairs = list(zip(bound, plan.arguments, strict=True))
+        waiting = {
+            a.name: b.dofs.known(("goals", ranges, n), functools.partial(_goals, ranges))
+            for b, a in pairs
+            if a.scattered and ranges > 1 and b.dofs is not None and not b.dofs.injective
+        }
+        self.waiting = {name: found for name, found in waiting.items() if len(found[1])}
+        self.kernel = plan.kernel("lanes", frozenset(self.waiting))
+        self.edges = np.array([n * i // ranges for i in range(ranges + 1)])
+        goals = (self.waiting[a.name][0] for _, a in pairs if a.name in self.waiting)
+        self.tables = [*(table.table for table in tables_of(bound)), *goals]
+        self.later = [
+            (i, (len(self.waiting[a.name][1]) * math.prod(a.block),))
+            for i, (_, a) in enumerate(pairs)
+            if a.name in self.waiting
+        ]
+        self.parts = [
+            (i, (a.entries, n)) for i, (_, a) in enumerate(pairs) if a.intent.writes and a.how == "whole"
+        ]
+        self.compiled: Any = None
+
+    def run(self, bound: Sequence[Bound]) -> None:
+        plan, ranges = self.plan, self.ranges
+        later = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.later]
+        parts = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.parts]
+        given = (self.edges, *[b.array for b in bound], *self.tables, *later, *parts)
+        _, arguments = self.kernel.lent(given)
+        if counters.active:
+            counters.add(launches=1)
+        if self.compiled is None:
+            self.compiled = indexkernels.compiled(self.kernel, 1, arguments)
+        run = self.compiled
+        if ranges == 1:
+            run(0, 1, 1, 1, *arguments)
+        else:
+            run(0, 0, ranges, 1, *arguments)  # compiled once, not by each thread
+            threads.run_all([functools.partial(run, i, i + 1, ranges, 1, *arguments) for i in range(ranges)])
+        for (i, _), values in zip(self.later, later, strict=True):
+            a = plan.arguments[i]
+            _settle(a, arguments[1 + i], self.waiting[a.name][1], values)
+        for (i, _), part in zip(self.parts, parts, strict=True):
+            join_whole(bound[i], asarray(part))
 
 
 def _buffer(plan: Compiled, i: int, a: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import mirabelle as mb
+from benchmarks import meshskfem
 from benchmarks._measure import store
 from benchmarks._table import show
 from mirabelle import meshdata as md
@@ -398,7 +399,8 @@ def volume_by_hand() -> Callable[..., None]:
 # Cases: what ours does, what the other does, and how to compare
 
 
-Case = tuple[Callable[[], Any], Callable[[], Any], int]
+# What ours does, what the other does, how many cells, and what scikit-fem does, if it can.
+Case = tuple[Callable[[], Any], Callable[[], Any], int, Callable[[], Any] | None]
 
 
 def applied(mesh: Any, V: Any, kernel: Callable[..., None], hand: Callable[..., None]) -> Case:
@@ -418,7 +420,7 @@ def applied(mesh: Any, V: Any, kernel: Callable[..., None], hand: Callable[..., 
         hand(mesh.coordinates, T, V.dofs.table, u0, out)
         return out
 
-    return ours, others, cells.size
+    return ours, others, cells.size, None
 
 
 def action_case(mesh: Any, degree: int) -> Case:
@@ -451,7 +453,7 @@ def assembly_case(mesh: Any, degree: int) -> Case:
         hand(mesh.coordinates, T, slots, data)
         return data
 
-    return ours, others, cells.size
+    return ours, others, cells.size, meshskfem.assembly(mesh, degree)
 
 
 def volume_case(mesh: Any) -> Case:
@@ -492,7 +494,7 @@ def volume_case(mesh: Any) -> Case:
         hand(own, near, sides, normal, middle, centres, u0, ss, r)
         return r
 
-    return ours, others, cells.size
+    return ours, others, cells.size, None
 
 
 def cases() -> dict[str, Callable[[], Any]]:
@@ -537,7 +539,7 @@ def run(only: str = "", rounds: int = 0, array: str = "") -> None:
     for name, make in cases().items():
         if only not in name:
             continue
-        ours, others, n = make()
+        ours, others, n, skfem = make()
         t = time.perf_counter()
         first = mb.to_numpy(ours())
         first_s = time.perf_counter() - t
@@ -545,19 +547,36 @@ def run(only: str = "", rounds: int = 0, array: str = "") -> None:
         error = float(np.abs(first - second).max() / np.abs(second).max())
         assert error < 1e-12, (name, error)
         one, hand, two = measured(ours, others, rounds or 12)
+        beside = None
+        if skfem is not None:
+            meshskfem.same(first, skfem())
+            beside = meshskfem.seconds(skfem, 3)
         record.append(
             {
                 "case": name, "cells": n, "first_s": first_s, "hand_cpu_s": hand, "mirabelle_cpu_s": one,
                 "mirabelle_2_threads_s": two, "times_hand": hand / one, "times_hand_2_threads": hand / two,
+                "skfem_cpu_s": beside,
             }
         )  # fmt: skip
         row = [name, f"{n:,}", f"{hand * 1e3:.2f}", f"{one * 1e3:.2f}", f"{two * 1e3:.2f}", f"{hand / one:.2f}"]
-        table.append([*row, f"{hand / two:.2f}", f"{first_s:.1f}"])
+        skfem_ms = "-" if beside is None else f"{beside * 1e3:.1f}"
+        table.append([*row, f"{hand / two:.2f}", f"{first_s:.1f}", skfem_ms])
         print("  ".join(table[-1]), flush=True)
     show(
         "Loops over meshes beside loops by hand in Numba: milliseconds, best",
-        ["loop", "cells", "by hand", "one thread", "two", "times hand", "two threads", "first call, s"],
+        [
+            "loop",
+            "cells",
+            "by hand",
+            "one thread",
+            "two",
+            "times hand",
+            "two threads",
+            "first call, s",
+            "scikit-fem",
+        ],
         table,
+        [meshskfem.note()],
     )
     if not only:
         store("meshdata", {"threads": [1, 2], "cases": record})

@@ -448,8 +448,7 @@ def test_one_kernel_for_many_loops(kind):
             md.loop(points, kernel, md.READ(a, maps[0]), md.INC(b, maps[1]))
             assert np.array_equal(mb.to_numpy(b), wanted), turn
             seen += 1
-        del cells, points, maps
-        gc.collect()
+        del cells, points, maps  # (so that others take their addresses)
     assert seen > 50
     x = family(np.ones(3))
     maps = md.Dofs(md.Points("mesh", "cell", 1), [[0, 1]], 3)

@@ -29,8 +29,9 @@ DIRECT, TABLE, WHOLE, NUMBER = "direct", "table", "whole", "number"
 LANE_BYTES = 16384
 # Rows from this length on are written by a loop: a statement for each entry takes long to compile.
 LOOPED = 32
-# Operations for each number read, from which on several points at a time are worth what gathering costs.
-WORTH_BLOCKS = 2
+# Operations for each number read or written, from which on several points at a time are worth what it costs
+# to put these side by side.
+WORTH_BLOCKS = 3.5
 _SCOPE: dict[str, Any] = {"np": np, "math": math, "__name__": __name__}
 
 
@@ -177,8 +178,8 @@ class Source:
 
     def lanes(self, deferred: frozenset[str]) -> tuple[str, dict[str, Any]]:
         """A thread takes a range of points. What other ranges write to, too, it leaves in `_later`."""
-        reads = sum(map(len, self.read))
-        in_blocks = self.program.operations >= WORTH_BLOCKS * reads
+        moved = sum(map(len, self.read)) + len(self.program.written)
+        in_blocks = self.program.operations >= WORTH_BLOCKS * moved
         body, scope = self._in_blocks(deferred) if in_blocks else self._one_by_one(deferred)
         body = ["_chunk = _k.index(0)", *self.uniform(), *body]
         later = [f"{a.name}_later" for a in self.arguments if a.name in deferred]

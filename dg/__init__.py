@@ -28,6 +28,7 @@ from mirabelle.dg.boundary import (
     Symmetry,
 )
 from mirabelle.dg.capturing import ArtificialViscosity, SubcellBlending
+from mirabelle.dg.divided import Divided
 from mirabelle.dg.elements import ReferenceElement, element
 from mirabelle.dg.equations import (
     Acoustics,
@@ -62,6 +63,7 @@ from mirabelle.dg.fluxes import (
 )
 from mirabelle.dg.limiters import ModalFilter, PositivityLimiter
 from mirabelle.dg.meshes import Mesh, box, read_mesh
+from mirabelle.dg.meshes.divided import DividedMesh, read_parts, write_parts
 from mirabelle.dg.output import (
     Checkpoint,
     SaveSolution,
@@ -117,6 +119,8 @@ __all__ = [
     "Constant",
     "Diffusion",
     "Dirichlet",
+    "Divided",
+    "DividedMesh",
     "DormandPrince54",
     "Equations",
     "FarField",
@@ -169,6 +173,7 @@ __all__ = [
     "plus_dissipation",
     "ranocha",
     "read_mesh",
+    "read_parts",
     "right_hand_side",
     "roe",
     "rusanov",
@@ -179,6 +184,7 @@ __all__ = [
     "thumbnail",
     "upwind",
     "volume_term",
+    "write_parts",
     "write_pvd",
     "write_vtu",
 ]

@@ -30,6 +30,7 @@ from mirabelle.dg.fluxes import lax_friedrichs
 from mirabelle.dg.returned import one, one_each
 from mirabelle.dg.solver import FluxDifferencing
 from mirabelle.dg.terms import flux_differences, stacked, volume_term, with_diffusion
+from mirabelle.dg.traces import behind, cut_of_cells
 
 if TYPE_CHECKING:
     from mirabelle.dg.semidiscretization import Semidiscretization
@@ -69,14 +70,16 @@ def _indicated(indicator: Indicator | None, semi: Semidiscretization, fields: Fi
     return one(function(fields), function, (semi.nodes, semi.K), "The indicator")
 
 
-def _neighbours(semi: Semidiscretization) -> Any:
-    """The cells behind the faces of each cell, (Nf, K)."""
-    return semi.put(semi.mesh.neighbour_cells.astype(np.int32))
+def _neighbours(semi: Semidiscretization) -> tuple[Any, Any]:
+    """The cells behind the faces of each cell, (Nf, 1, K), and the cut between processes."""
+    cells = semi.mesh.neighbour_cells.astype(np.int32)
+    return semi.put(cells[:, None]), cut_of_cells(semi.part, semi.comm, semi.put)
 
 
 def _among_neighbours(semi: Semidiscretization, values: Any) -> Any:
     """The values of the cells behind faces, (Nf, K), of those of cells (1, K)."""
-    return mb.materialize(values)[0][semi.kept(_neighbours)]
+    neighbours, cut = semi.kept(_neighbours)
+    return behind(mb.expand_dims(mb.materialize(values), axis=0), neighbours, cut)[0][:, 0]
 
 
 # Blending with finite volumes

@@ -2,6 +2,7 @@
 
     python -m mirabelle dg list isentropic_vortex
     python -m mirabelle dg run vortex.toml order=4 array=CuArray
+    python -m mirabelle run -n 4 -m mirabelle dg run vortex.toml --array CuArray
     python -m mirabelle dg plot out/checkpoint.h5 rho picture.png
 
 A file of parameters, of which all but `case` may be left out:
@@ -30,6 +31,7 @@ import difflib
 import functools
 import importlib
 import inspect
+import os
 import tomllib
 from collections.abc import Collection
 from pathlib import Path
@@ -65,9 +67,15 @@ def main(argv: list[str] | None = None) -> int:
     file = (__doc__ or "").partition("picture.png\n\n")[2]
     changes = command(_run, "solve a problem, by its name or a file of parameters (.toml)", "case", more=file)
     changes.add_argument("changes", nargs="*", metavar="name=value", help="order=4 array=CuArray end_time=0.5")
+    changes.add_argument("--array", default="", help="the type of arrays, as array=CuArray")
     listed = command(_list, "the standard problems, or the parameters of one")
     listed.add_argument("case", nargs="?", default="")
     command(_info, "what a snapshot has", "file")
+    cut = command(_partition, "divide a mesh for some processes, a file for each (dg.read_parts)", "mesh")
+    cut.add_argument("-n", type=int, required=True, help="the number of processes")
+    cut.add_argument(
+        "-o", "--out", default="", help="the folder, by default that of the mesh, named mesh.parts"
+    )
     drawn = command(_plot, "draw a field of a snapshot", "file", "field", "picture")
     drawn.add_argument("--at", action="append", default=[], metavar="z=0.5", help="a plane to cut along")
     drawn.add_argument("--mesh", action="store_true", help="draw the cells, too")
@@ -163,7 +171,17 @@ def _problem(case: str) -> Any:
     return importlib.import_module(f"mirabelle.dg.examples.{case}")
 
 
-def _run(case: str, changes: list[str]) -> None:
+def _run(case: str, changes: list[str], array: str = "") -> None:
+    comm = mb.distributed.communicator()
+    with contextlib.ExitStack() as block:
+        if comm.size > 1:  # all end as one does, and one speaks for all
+            block.enter_context(mb.distributed.together(comm))
+            if comm.rank:
+                block.enter_context(contextlib.redirect_stdout(block.enter_context(open(os.devnull, "w"))))
+        _solve(case, [*changes, *([f"array={array}"] if array else [])])
+
+
+def _solve(case: str, changes: list[str]) -> None:
     from mirabelle import dg
 
     given = wanted(case, changes)
@@ -176,7 +194,10 @@ def _run(case: str, changes: list[str]) -> None:
         k: getattr(dg, str(v), v) if k in known and callable(known[k].default) else v
         for k, v in given["parameters"].items()
     }
-    semi, initial, (begin, end), options = module.setup(array=getattr(mb, given["array"]), **parameters)
+    array = getattr(mb, given["array"])
+    if mb.distributed.communicator().size > 1:  # the cells are divided
+        array = mb.DArray[array]
+    semi, initial, (begin, end), options = module.setup(array=array, **parameters)
     end = end if given["end_time"] is None else float(given["end_time"])
     if given["cfl"] is not None:
         options = {k: v for k, v in options.items() if k not in ("dt", "tolerance")} | {"cfl": given["cfl"]}
@@ -231,6 +252,15 @@ def _info(file: str) -> None:
         print(f"{name:8} from {values.min():.6g} to {values.max():.6g}")
 
 
+def _partition(mesh: str, n: int, out: str) -> None:
+    from mirabelle import dg
+
+    folder = Path(out or Path(mesh).with_suffix(".parts"))
+    whole = dg.read_mesh(mesh)
+    dg.write_parts(whole, folder, n)
+    print(f"{folder}: {whole} for {n} processes")
+
+
 def _plot(file: str, field: str, picture: str, at: list[str], mesh: bool) -> None:
     from mirabelle import dg
 
@@ -245,6 +275,7 @@ def _picture(solution: Any, field: str, path: Path, **options: Any) -> None:
 
     figure = Figure(layout="tight")
     solution.plot(field, ax=figure.add_subplot(), **options)
-    with replacing(path) as fresh:
-        figure.savefig(fresh, dpi=150)
+    if solution.speaks:
+        with replacing(path) as fresh:
+            figure.savefig(fresh, dpi=150)
     print(path)

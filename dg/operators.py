@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import mirabelle as mb
 from mirabelle.dg.geometry import Geometry, geometry
+from mirabelle.dg.traces import Cut, behind, cut_of, cut_of_cells
 
 if TYPE_CHECKING:
     from mirabelle.dg.elements import ReferenceElement
     from mirabelle.dg.meshes import Mesh
+    from mirabelle.dg.meshes.parts import Part
 
 Vector = tuple[Any, ...]  # one array a coordinate
 
@@ -170,6 +173,7 @@ class Operators:
     to_faces: Any  # (nQ, Np), or None
     own: Any  # int32 (Nf, nq): nodes of face points, or None
     neighbour: Any  # int32 (Nf, nq, K), of all nodes or all face points
+    cut: Cut | None  # what other processes have behind faces; None on one process
     metric: tuple[Vector, ...]  # [r][d], (nP or 1, K)
     node_metric: tuple[Vector, ...]  # the same at the nodes
     normal: Vector  # (Nf, nq or 1, K)
@@ -202,9 +206,14 @@ def matrices(rule: Rule, strong: bool, put: Callable[[np.ndarray], Any]) -> Matr
 
 
 def operators(
-    mesh: Mesh, rule: Rule, strong: bool, put: Callable[[np.ndarray], Any]
+    mesh: Mesh,
+    rule: Rule,
+    strong: bool,
+    put: Callable[[np.ndarray], Any],
+    part: Part | None = None,
+    comm: Any = None,
 ) -> tuple[Operators, Geometry]:
-    """The operators of a rule on a mesh; `put` makes arrays of NumPy's."""
+    """The operators of a rule on a mesh, or on the part of one; `put` makes arrays of NumPy's."""
     g, element = geometry(mesh, rule.element), rule.element
     K, d = len(mesh), element.dims
     n_faces, nq = rule.face_points.shape[:2]
@@ -212,17 +221,23 @@ def operators(
     metric, node_metric = g.at(g.contravariant, points), g.at(g.contravariant, element.nodes)
     normal, scale = g.normals(rule.face_points, np.stack([f.normal for f in element.faces]).astype(float))
     steep = surface_over_volume(rule, g, scale)
-    steepness = np.maximum(steep, steep[0][mesh.neighbour_cells])[:, None]
+    other = steep[0][mesh.neighbour_cells]
+    if (cells := cut_of_cells(part, comm, put)) is not None:
+        near = put(mesh.neighbour_cells[:, None].astype(np.int32))
+        other = mb.to_numpy(behind(put(steep[None, :1]), near, cells)[0])[:, 0]
+    steepness = np.maximum(steep, other)[:, None]
     correction = None
     if g.affine:
         metric, node_metric, scale = metric / g.jacobian, node_metric / g.jacobian, scale / g.jacobian
     else:
         correction = put(_correction(rule, g))
     neighbour = mesh.face_permutation(rule.reference_face_points)
+    places = np.arange(n_faces * nq).reshape(n_faces, nq)
     nodes = None
     if rule.face_nodes is not None:
         nodes = rule.face_nodes.reshape(-1)
         neighbour = nodes[neighbour // K] * K + neighbour % K
+        places = rule.face_nodes
     positions = g.at(g.positions, rule.face_points.reshape(-1, d)).reshape(d, n_faces, nq, K)
     boundaries, outer = {}, np.full(n_faces * nq * K, -1, np.int32)
     for name, (faces, cells) in mesh.boundaries.items():
@@ -249,6 +264,7 @@ def operators(
         to_faces=None if nodes is not None else put(rule.to_faces),
         own=None if nodes is None else put(nodes.reshape(n_faces, nq).astype(np.int32)),
         neighbour=put(neighbour.reshape(n_faces, nq, K).astype(np.int32)),
+        cut=cut_of(part, comm, places, rule.reference_face_points, put),
         metric=tuple([tuple([put(c) for c in row]) for row in metric]),
         node_metric=tuple([tuple([put(c) for c in row]) for row in node_metric]),
         normal=tuple([put(c) for c in normal]),

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,15 @@ from mirabelle.dg.returned import called, described, one_each
 from mirabelle.dg.solver import FluxDifferencing, Solver, StrongForm
 from mirabelle.dg.stability import stable_step
 
+if TYPE_CHECKING:
+    from mirabelle.dg.meshes.parts import Part
+
 Fields = tuple[Any, ...]
+
+
+def _is_divided(array: Any) -> bool:
+    """Does a constructor make arrays over processes?"""
+    return callable(array) and mb.place(array(np.zeros(0))).kind == "distributed"
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class Semidiscretization:
 
     `boundary_conditions` are given by the names of the mesh's boundaries, `source(u, x, t, equations)` returns
     one array a field. `array` makes arrays: `mb.HostArray`, `mb.RefArray`, `mb.CuArray`, `mb.CuArray.on(1)`.
-    (Arrays over processes, `mb.DArray`, are refused: a mesh is not divided yet.)
+    With `mb.DArray[mb.HostArray]` the cells are divided over the processes (`dg.Divided`).
 
     >>> import mirabelle as mb
     >>> from mirabelle import dg
@@ -51,6 +59,17 @@ class Semidiscretization:
     >>> float(mb.max(mb.abs(semi.rhs(u, 0.0) - exact))) < 2e-3
     True
     """
+
+    # The part of a divided mesh that this one is of, and the processes that have the others.
+    part: Part | None = None
+    comm: Any = None
+
+    def __new__(cls, mesh: Any, equations: Any, *given: Any, array: Any = mb.HostArray, **more: Any) -> Any:
+        if cls is Semidiscretization and _is_divided(given[3] if len(given) > 3 else array):
+            from mirabelle.dg.divided import Divided
+
+            return super().__new__(Divided)
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -80,13 +99,6 @@ class Semidiscretization:
                 f"There are no arrays of floating-point numbers by array={array!r} and dtype={dtype!r}. Give "
                 "both as objects: `array=mb.CuArray, dtype=mb.float32`."
             )
-        if mb.place(array(np.zeros(0, dtype))).kind == "distributed":
-            raise ValueError(
-                f"array={getattr(array, '__name__', array)} makes arrays that are divided over processes along "
-                "their first axis, which here is that of the fields: a mesh is not divided yet. Solve on one "
-                "process, `array=mb.HostArray` or `array=mb.CuArray`; several processes may each solve a "
-                "problem of their own."
-            )
         if source is not None and not callable(source):
             raise ValueError(
                 f"The source is {source!r}, and has to be a function: `source=lambda u, x, t, equations: "
@@ -105,7 +117,7 @@ class Semidiscretization:
                 "The strong form takes fluxes at nodes that lie on faces, too. Choose "
                 "`volume=dg.WeakForm()` with over-integration and with Gauss nodes."
             )
-        self.operators, self.geometry = operators(mesh, self.rule, self.strong, self.put)
+        self.operators, self.geometry = operators(mesh, self.rule, self.strong, self.put, self.part, self.comm)
         if isinstance(solver.volume, FluxDifferencing) and self.operators.split is None:
             raise ValueError(
                 "Flux differencing needs Gauss-Lobatto nodes on lines, quadrilaterals or hexahedra, without "
@@ -121,6 +133,11 @@ class Semidiscretization:
     def K(self) -> int:
         """The number of cells."""
         return len(self.mesh)
+
+    @property
+    def fingerprint(self) -> str:
+        """A short text that tells its mesh from others, whatever processes its cells are on."""
+        return self.mesh.fingerprint
 
     @property
     def dims(self) -> int:
@@ -154,7 +171,7 @@ class Semidiscretization:
 
     def __repr__(self) -> str:
         return (
-            f"Semidiscretization of {type(self.equations).__name__} on {self.K} {self.mesh.cell} cells, "
+            f"Semidiscretization of {type(self.equations).__name__} on {self.K} {self.element.cell} cells, "
             f"order {self.solver.order}: {self.unknowns} unknowns as "
             f"{getattr(self.array, '__name__', self.array)}"
         )
@@ -202,7 +219,7 @@ class Semidiscretization:
         for c in self.x:
             outwards = c - mb.mean(c, axis=0, keepdims=True)
             furthest = mb.max(mb.abs(outwards), axis=0, keepdims=True)
-            by = share * mb.max(mb.abs(c)) / furthest
+            by = share * self.of_all(mb.max(mb.abs(c)), "max") / furthest
             inside.append(mb.materialize(c - by * outwards))
         return tuple(inside)
 
@@ -279,7 +296,11 @@ class Semidiscretization:
             products = sum((1 if a is b else 2) * mb.abs(dot(a, b)) for a, b in pairs)
             diffusivity = self.equations.diffusivity(fields) + self.artificial_diffusivity(u)
             rate = rate + diffusivity * products * (0.25 * alike * alike / limit.diffusion)
-        return cfl / mb.max(rate)
+        return cfl / self.of_all(mb.max(rate), "max")
+
+    def of_all(self, value: Any, op: str) -> Any:
+        """A number of this process's cells combined with those of all others, on each of them."""
+        return value if self.comm is None else mb.distributed.allreduce(value, op, self.comm)
 
     # Integrals
 
@@ -301,11 +322,11 @@ class Semidiscretization:
     @cached_property
     def volume(self) -> float:
         """The domain's volume."""
-        return float(mb.sum(self.weights))
+        return float(self.of_all(mb.sum(self.weights), "sum"))
 
     def integrate(self, values: Any) -> Any:
         """The integral over the domain of values at the nodes (..., Np, K); numbers stay on their place."""
-        return mb.sum(self.weights * values, axis=(-2, -1))
+        return self.of_all(mb.sum(self.weights * values, axis=(-2, -1)), "sum")
 
     @cached_property
     def cell_volumes(self) -> Any:
@@ -330,13 +351,13 @@ class Semidiscretization:
             np.broadcast_to(mb.to_numpy(mb.materialize(v)), J.shape) if not np.isscalar(v) else v
             for v in self._one_a_field(exact(tuple([mb.HostArray(c) for c in x]), t), exact, J.shape)
         ]
+        over = self.of_all(self.put(np.asarray(np.sum(w[:, None] * J))), "sum")
         out = {}
         for i, name in enumerate(self.equations.names):
             e = values[i] - wanted[i]
-            out[name] = (
-                float(np.sqrt(np.sum(w[:, None] * J * e * e) / np.sum(w[:, None] * J))),
-                float(np.abs(e).max()),
-            )
+            square = self.of_all(self.put(np.asarray(np.sum(w[:, None] * J * e * e))), "sum")
+            largest = self.of_all(self.put(np.asarray(np.abs(e).max())), "max")
+            out[name] = float(mb.sqrt(square / over)), float(largest)
         return out
 
     def sample(self, u: Any, points: Any) -> np.ndarray:

@@ -27,6 +27,7 @@ import mirabelle as mb
 from mirabelle.dg.operators import Lines, Matrices
 from mirabelle.dg.returned import described, one_each
 from mirabelle.dg.solver import FluxDifferencing, VolumeForm
+from mirabelle.dg.traces import behind, sent_ahead
 from mirabelle.dg.viscous import slope_of_jumps
 
 if TYPE_CHECKING:
@@ -38,7 +39,12 @@ Fields = tuple[Any, ...]
 
 def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> Any:
     """du/dt of a state (m, Np, K) at a time (an array without axes)."""
+    o = semi.operators
+    # (What is on its way is held until the end.)
+    under_way = [sent_ahead(at_faces(o, u), o.cut)]
     gradients = gradient(semi.solver.viscous, semi, u, t) if semi.second_order else None
+    if gradients is not None:
+        under_way.append(sent_ahead(at_faces(o, gradients[1]), o.cut))
     rates = _whole(semi, volume_term(semi.solver.volume, semi, u, gradients), "dg.volume_term")
     faces = lift(semi.operators.matrices, semi, surface_term(semi, u, gradients, t))
     rates = corrected(semi, rates + _whole(semi, faces, "dg.lift"))
@@ -74,15 +80,27 @@ def split(values: Any) -> Fields:
     return tuple([values[i] for i in range(values.shape[0])])
 
 
+def at_faces(o: Operators, values: Any) -> Any:
+    """Fields (n, Np, K) where faces' points are numbered: the nodes themselves, or points of faces (n, Nf nq,
+    K)."""
+    return values if o.own is not None else mb.materialize(o.to_faces @ values)
+
+
+def inside_faces(o: Operators, values: Any) -> Fields:
+    """What fields (n, Np, K) are at the faces' points in the cell itself: a tuple of (Nf, nq, K)."""
+    if o.own is not None:
+        return tuple([v[o.own] for v in split(values)])
+    return tuple([mb.reshape(v, (*o.faces, -1)) for v in split(at_faces(o, values))])
+
+
 def both_sides(o: Operators, values: Any) -> tuple[Fields, Fields]:
     """What fields (n, Np, K) are at the faces' points, in the cell itself and in its neighbour: tuples of (Nf,
     nq, K)."""
     if o.own is not None:
-        inside = tuple([v[o.own] for v in split(values)])
-    else:
-        values = mb.materialize(o.to_faces @ values)
-        inside = tuple([mb.reshape(v, (*o.faces, -1)) for v in split(values)])
-    return inside, tuple([mb.reshape(v, (-1,))[o.neighbour] for v in split(values)])
+        return inside_faces(o, values), behind(values, o.neighbour, o.cut)
+    values = at_faces(o, values)
+    inside = tuple([mb.reshape(v, (*o.faces, -1)) for v in split(values)])
+    return inside, behind(values, o.neighbour, o.cut)
 
 
 def at_boundary(values: Any, places: Any) -> Fields:
@@ -281,7 +299,7 @@ def _(numerical: Any, semi: Any, u: Any, inside: Any, outside: Any, gradients: A
     if semi.second_order:
         viscous, slopes = semi.solver.viscous, both_sides(o, gradients[1])
         if own:
-            own = difference(own, _viscous_normal(semi, inside, both_sides(o, gradients[0])[0], o.normal))
+            own = difference(own, _viscous_normal(semi, inside, inside_faces(o, gradients[0]), o.normal))
         w, other = equations.gradient_variables(inside), equations.gradient_variables(outside)
         value = viscous.value(w, other, o.normal)
         jumps = [difference(value, w), difference(other, value)]

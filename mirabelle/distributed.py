@@ -16,6 +16,7 @@ if _typing.TYPE_CHECKING:
     from mirabelle.arraytypes.distributed.darray import DArray, use_layout
     from mirabelle.arraytypes.distributed.layoutreport import LayoutReport, layout_of
     from mirabelle.arraytypes.distributed.layouts import Block, BlockCyclic, Layout, Partial, Ragged, Replicated
+    from mirabelle.arraytypes.distributed.localmessages import Delivery, allreduce
     from mirabelle.arraytypes.distributed.moving import exchange, redistribute
     from mirabelle.arraytypes.distributed.together import together
     from mirabelle.backends.dask import connect
@@ -27,6 +28,7 @@ _LATER = {
     "mirabelle.arraytypes.distributed.darray": "DArray use_layout",
     "mirabelle.arraytypes.distributed.layoutreport": "LayoutReport layout_of",
     "mirabelle.arraytypes.distributed.layouts": "Block BlockCyclic Layout Partial Ragged Replicated",
+    "mirabelle.arraytypes.distributed.localmessages": "Delivery allreduce",
     "mirabelle.arraytypes.distributed.moving": "exchange redistribute",
     "mirabelle.arraytypes.distributed.together": "together",
     "mirabelle.backends.dask": "connect",
@@ -38,11 +40,13 @@ __all__ = [
     "BlockCyclic",
     "Communicator",
     "DArray",
+    "Delivery",
     "Layout",
     "LayoutReport",
     "Partial",
     "Ragged",
     "Replicated",
+    "allreduce",
     "batch",
     "communicator",
     "connect",

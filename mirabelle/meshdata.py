@@ -30,7 +30,7 @@ from mirabelle.arraytypes.meshdata.output import write_vtk
 from mirabelle.arraytypes.meshdata.pairs import pairs
 from mirabelle.arraytypes.meshdata.parting import Part
 from mirabelle.arraytypes.meshdata.parting import divided_part as part
-from mirabelle.arraytypes.meshdata.partition import partition
+from mirabelle.arraytypes.meshdata.partition import partition, partition_graph
 from mirabelle.arraytypes.meshdata.petsc import from_petsc, read_petsc, to_petsc, write_petsc
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
@@ -99,6 +99,7 @@ __all__ = [
     "part",
     "part_forest",
     "partition",
+    "partition_graph",
     "pattern",
     "physical_groups",
     "quadrature",

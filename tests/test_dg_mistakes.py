@@ -303,9 +303,11 @@ def test_numbers_and_stacked_arrays_serve_for_fields() -> None:
     assert (mb.to_numpy(semi.state(lambda x, t: np.array([1.0, 0.0, 0.0, 2.5]))) == mb.to_numpy(u)).all()
 
 
-def test_arrays_over_processes_are_refused():
+def test_arrays_over_processes_divide_cells():
     for array in (mb.DArray[mb.HostArray], mb.DArray[mb.RefArray], lambda x: mb.DArray[mb.HostArray](x)):
-        with pytest.raises(ValueError, match=r"divided over processes .* `array=mb.HostArray`"):
-            dg.Semidiscretization(
-                dg.box(4, periodic=True), dg.Advection((1.0,)), dg.Solver(order=2), array=array
-            )
+        semi = dg.Semidiscretization(
+            dg.box(4, periodic=True), dg.Advection((1.0,)), dg.Solver(order=2), array=array
+        )
+        assert isinstance(semi, dg.Divided)
+        with pytest.raises(TypeError, match=r"over all processes, and this is a HostArray.*semi.put"):
+            semi.rhs(mb.zeros((1, 3, 4)), 0.0)

@@ -203,12 +203,15 @@ class DArray(DenseArray):
         return np.ascontiguousarray(part).reshape(tuple(b - a for a, b in ranges))
 
     @classmethod
-    def from_local(cls, local: Any, layout: Any = None, comm: Communicator | None = None) -> Any:
+    def from_local(
+        cls, local: Any, layout: Any = None, comm: Communicator | None = None, checked: bool = True
+    ) -> Any:
         """The distributed array whose parts are the `local` arrays of all processes, which it takes over.
 
         Without a layout, the parts stand one after the other along the first dimension. With
         `mb.distributed.Partial("sum")` the array is the sum of what each process gives, and nothing is sent
-        until it is needed.
+        until it is needed. With `checked=False` and a layout that says all sizes (`mb.distributed.Ragged`),
+        processes do not compare what they give: then nothing is sent.
 
         >>> import mirabelle as mb
         >>> print(mb.to_numpy(mb.DArray.from_local(mb.HostArray([1, 2]))))
@@ -216,7 +219,7 @@ class DArray(DenseArray):
         """
         from mirabelle.arraytypes.distributed.moving import from_local
 
-        return from_local(cls, local, layout, comm)
+        return from_local(cls, local, layout, comm, checked)
 
     @classmethod
     def _from_boxes(

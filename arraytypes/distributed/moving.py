@@ -26,6 +26,7 @@ from mirabelle.arraytypes.distributed.layouts import (
     partition,
     runs,
 )
+from mirabelle.arraytypes.distributed.localmessages import check_local
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer
 from mirabelle.arraytypes.distributed.views import DView, family_over, flat_edges
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -268,7 +269,7 @@ def _shares(local: Any, view: DView) -> bool:
 # From and to local arrays
 
 
-def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None) -> Any:
+def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None, checked: bool = True) -> Any:
     """See DArray.from_local."""
     comm = communicator() if comm is None else comm
     if not isinstance(local, AbstractArray):
@@ -282,6 +283,8 @@ def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None) -> 
             f"The parts of a {cls.__name__} are of type {cls.inner.__name__}, not {type(local).__name__}."
         )
     view = verbs.leaf_of(verbs.copy(local)).view
+    if not checked:
+        return wrap(family, Leaf(family._of_local(comm, _said_by(layout, local, comm), view)))
     said = comm.allgather_object((tuple(local.shape), local.dtype.str))
     shapes = [s for s, _ in said]
     if len({d for _, d in said}) > 1 or len({len(s) for s in shapes}) > 1:
@@ -313,20 +316,36 @@ def from_local(cls: Any, local: Any, layout: Any, comm: Communicator | None) -> 
     return wrap(family, Leaf(family._of_local(comm, part, view)))
 
 
+def _said_by(layout: Any, local: Any, comm: Communicator) -> Partition:
+    """The partition of an array of which one dimension is divided, in runs that the layout says."""
+    (placement,) = Layout.of(layout).placements
+    if not isinstance(placement, Ragged) or placement.axis is None:
+        raise LayoutError(
+            f"Without a check the layout has to say the sizes of all parts, and {layout!r} does not: give "
+            "layout=mb.distributed.Ragged(axis, sizes), or leave checked=False out."
+        )
+    shape = list(local.shape)
+    shape[placement.axis] = sum(placement.sizes)
+    part = divided(tuple(shape), comm.size, Layout.of(layout))
+    if part.local_shape(comm.rank) != tuple(local.shape):
+        raise LayoutError(
+            f"In layout {layout!r} this process holds a part of shape {part.local_shape(comm.rank)}, and it "
+            f"gave {tuple(local.shape)}."
+        )
+    return part
+
+
 def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict[int, Any]:
     """Give local arrays to other processes, and get those that are for this one: {rank: array} each.
 
-    All processes call it, also those that give nothing. What comes has the type of what was sent. Compiled
-    functions do not call it: it stands between them.
+    All processes call it, also those that give nothing. What comes has the type of what was sent. In a compiled
+    function what is given and what comes are values of the program: the messages are on their way until
+    somebody needs what came, and which arrays go where is agreed upon when the function is captured.
 
     >>> import mirabelle as mb
     >>> mb.distributed.exchange({})
     {}
     """
-    if compiling.get() is not None:
-        from mirabelle.arraytypes.programs.errors import not_compiled
-
-        raise not_compiled("mb.distributed.exchange")
     comm = communicator() if comm is None else comm
     wrong = [q for q in sends if q == comm.rank or not 0 <= q < comm.size]
     if wrong:
@@ -335,11 +354,11 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
             f"{[q for q in range(comm.size) if q != comm.rank]}."
         )
     for q, x in sends.items():
-        if not isinstance(x, AbstractArray) or leaf_family(type(x)).home.rank > 2:
-            raise TypeError(
-                "exchange sends local arrays (x.local, x.halo(1), or any of one process), not a "
-                f"{type(x).__name__} (for process {q})."
-            )
+        check_local(x, "mb.distributed.exchange", f" (for process {q})")
+    if compiling.get() is not None:
+        from mirabelle.arraytypes.programs.messagecalls import exchanged
+
+        return exchanged(sends, comm)
     packed = {q: verbs.copy(x) for q, x in sends.items()}
     families = {q: leaf_family(type(x)) for q, x in packed.items()}
     said = comm.allgather_object({q: (families[q], x.shape, x.dtype.str) for q, x in packed.items()})

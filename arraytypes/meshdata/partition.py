@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -39,15 +40,38 @@ def partition(mesh: Mesh, n: int, weights: Any = None, method: str | None = None
     )
     if not np.isfinite(work).all() or (work < 0).any():
         raise ValueError("The weights of cells are finite numbers that are not negative: the work they are.")
+    return by_component(
+        mesh, partition_graph(cell_midpoints(mesh), lambda: neighbouring_cells(mesh), n, work, method)
+    )
+
+
+def partition_graph(
+    midpoints: Any,
+    neighbours: Callable[[], tuple[Table, Table]],
+    n: int,
+    weights: Any = None,
+    method: str | None = None,
+) -> Table:
+    """The same of cells that are known by their midpoints (K, d), and by who touches whom.
+
+    `neighbours()` gives the two cells of each inner face, each face once. It is asked by METIS only.
+
+    >>> import numpy as np
+    >>> from mirabelle import meshdata as md
+    >>> middles, pairs = np.arange(4.0)[:, None], (np.arange(3), np.arange(1, 4))
+    >>> md.partition_graph(middles, lambda: pairs, 2, method="hilbert").tolist()
+    [0, 0, 1, 1]
+    """
+    work = np.ones(len(midpoints)) if weights is None else np.asarray(weights, float)
     if method is None:
         method = "metis" if find_spec("pymetis") is not None else "hilbert"
-    found = (_by_metis if method == "metis" else _along_curve)(mesh, int(n), work)
-    return by_component(mesh, found.astype(np.int32))
+    found = _by_metis(neighbours, n, work) if method == "metis" else _along_curve(midpoints, n, work)
+    return found.astype(np.int32)
 
 
-def _along_curve(mesh: Mesh, n: int, work: Table) -> Table:
+def _along_curve(midpoints: Table, n: int, work: Table) -> Table:
     """Pieces of equal work: a cell belongs to the piece in which the middle of its work lies."""
-    order = hilbert_order(cell_midpoints(mesh))
+    order = hilbert_order(midpoints)
     total = max(float(work.sum()), 1e-300)
     middle = np.cumsum(work[order]) - work[order] / 2
     out = np.empty(len(order), dtype=np.int64)
@@ -55,7 +79,7 @@ def _along_curve(mesh: Mesh, n: int, work: Table) -> Table:
     return out
 
 
-def _by_metis(mesh: Mesh, n: int, work: Table) -> Table:
+def _by_metis(neighbours: Callable[[], tuple[Table, Table]], n: int, work: Table) -> Table:
     try:
         pymetis: Any = import_module("pymetis")
     except ImportError:
@@ -65,7 +89,7 @@ def _by_metis(mesh: Mesh, n: int, work: Table) -> Table:
         ) from None
     if n == 1 or not len(work):
         return np.zeros(len(work), dtype=np.int64)
-    starts, ends = neighbouring_cells(mesh)
+    starts, ends = neighbours()
     both = np.concatenate([starts, ends]), np.concatenate([ends, starts])
     order = np.argsort(both[0], kind="stable")
     rowptr = np.concatenate([[0], np.cumsum(np.bincount(both[0], minlength=len(work)))])

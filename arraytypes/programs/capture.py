@@ -16,6 +16,7 @@ from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.effects import watched, written_outside
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Input, Node, input_node
+from mirabelle.arraytypes.programs.lateness import after, writing_down
 from mirabelle.arraytypes.programs.signature import Arguments, Static, mapped
 from mirabelle.arraytypes.programs.traced import Traced, family_for, handle
 from mirabelle.arraytypes.programs.watching import entered
@@ -134,7 +135,8 @@ def captured(
         token = traced_family.set(family)
         before = entered[0]
         try:
-            with tracing(), made_instead(inner, family), watched(f, given, given):
+            messages: list[Node] = []
+            with writing_down(messages), tracing(), made_instead(inner, family), watched(f, given, given):
                 result = f(*traced_args, **traced_kwargs)
         finally:
             traced_family.reset(token)
@@ -164,6 +166,12 @@ def captured(
         stand_ins = list(placeholders.values())
         written = [i for i, p in enumerate(stand_ins) if p.node is not inputs[i]]
         outputs = tuple([x.node for x in returned] + [stand_ins[i].node for i in written])
+        if messages and not outputs:
+            raise TraceError(
+                f"{getattr(f, '__name__', 'The function')} sends arrays to other processes, and neither "
+                "returns nor writes any: a program is what its results need. Return what came or was sent."
+            )
+        outputs = after(outputs, messages)
         if entered[0] != before:
             refuse_escaped(outputs, inputs)
     return Captured(inner, inputs, outputs, stand_ins, result, returned, written, composed)

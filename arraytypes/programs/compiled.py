@@ -30,6 +30,7 @@ from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
 from mirabelle.arraytypes.programs import divided as _divided  # noqa: F401 (they register themselves)
 from mirabelle.arraytypes.programs import dualcalls, graph
 from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F401
+from mirabelle.arraytypes.programs import messagecalls as _messagecalls  # noqa: F401
 from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.errors import user_line

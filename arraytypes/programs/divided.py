@@ -154,11 +154,11 @@ class Segment:
 def _end(plan: Plan, error: Exception) -> None:
     """What was under way when a plan failed is waited for: it goes to and comes from the plan's own memory."""
     for step in plan.steps:
-        if isinstance(step, StartStep) and step.exchange.messages is not None:
-            messages, step.exchange.messages = step.exchange.messages, None
-            if not isinstance(error, CommunicationError):
-                with contextlib.suppress(CommunicationError):
-                    messages.finish()
+        if not isinstance(step, StartStep) or not step.exchange.under_way:
+            continue
+        if not isinstance(error, CommunicationError):
+            with contextlib.suppress(CommunicationError):
+                step.exchange.end()
 
 
 def _communicator(views: dict[int, Any]) -> Communicator | None:

@@ -21,6 +21,7 @@ import numpy as np
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray
+from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.wrappers import root_of
@@ -72,7 +73,7 @@ def _names_of(f: Callable[..., Any]) -> tuple[str, ...]:
 
 def children(x: Any) -> list[tuple[str, Any, Any]]:
     """What a container or an object holds: how one writes it behind its name, its key, and the thing."""
-    if isinstance(x, (*_PLAIN, AbstractArray)):
+    if isinstance(x, (*_PLAIN, AbstractArray, Communicator)):  # (what engines note of their work is their own)
         return []
     if isinstance(x, (list, tuple)):
         return [(f"[{i}]", i, y) for i, y in enumerate(x[:MOST])]

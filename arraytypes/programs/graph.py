@@ -418,7 +418,16 @@ def call_node(
     key = ("call", kind, routine, frozen(template), *map(id, operands))
     node: Call = _made(Call, key, (), np.dtype(np.bool_), operands)
     node.kind, node.routine, node.template, node.outputs = kind, routine, template, outputs
+    if kind in MESSAGES:
+        node.bound = True
     return node
+
+
+# Kinds of calls that other processes take part in: whatever they are of, they are made when the program runs.
+# ("after" is a value that is there after some of them.)
+MESSAGES = frozenset(("send", "receive", "combine", "after"))
+# What a call returns that others are to come after.
+TOKEN: tuple[tuple[int, ...], np.dtype] = (), np.dtype(np.uint8)
 
 
 def frozen(nest: Any) -> Any:
@@ -568,10 +577,22 @@ def rewritten(outputs: tuple[Node, ...], rule: Callable[[Node], Node]) -> tuple[
 
 
 def placed_as(old: Node, new: Node) -> Node:
-    """`new` in the place that `old` has in the program, if it was made for it."""
-    if new is not old and new.serial > old.serial:
-        new.serial = max(old.serial, max([x.serial for x in new.operands], default=0))
-        new.line = old.line
+    """`new` in the place that `old` has in the program, if it was made for it, with all that was made on the
+    way."""
+    if new is old or new.serial <= old.serial:
+        return new
+    stack = [new]
+    while stack:
+        top = stack[-1]
+        later = [x for x in top.operands if x.serial > old.serial]
+        if later and top.serial > 0:
+            top.serial = -top.serial  # (met: its operands come first)
+            stack += later
+            continue
+        stack.pop()
+        if top.serial < 0 or top.serial > old.serial:
+            top.serial = max(old.serial, max([x.serial for x in top.operands], default=0))
+            top.line = old.line
     return new
 
 

@@ -20,6 +20,7 @@ from mirabelle.arraytypes.programs.fusing import (
     operations_of,
 )
 from mirabelle.arraytypes.programs.graph import (
+    MESSAGES,
     Call,
     Data,
     Empty,
@@ -36,8 +37,10 @@ from mirabelle.arraytypes.programs.graph import (
     placed_as,
     users_of,
 )
+from mirabelle.arraytypes.programs.lateness import late, messages_of
 from mirabelle.arraytypes.programs.memory import place_temporaries
-from mirabelle.arraytypes.programs.passes.geometry import apart
+from mirabelle.arraytypes.programs.messageplanning import plan_messages
+from mirabelle.arraytypes.programs.passes.geometry import apart, harmless
 from mirabelle.arraytypes.programs.passes.geometry import composed as composed_part
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
@@ -73,7 +76,7 @@ class _Planner:
         self.becomes = owned
         self.owned = {id(x) for x in inputs if x.number in owned.values()}
         self.inputs = inputs
-        self.nodes = ordered(outputs)
+        self.nodes = late(ordered(outputs))
         self.place = {id(x): i for i, x in enumerate(self.nodes)}
         self.users = users_of(self.nodes)
         self.is_output = {id(x) for x in outputs}
@@ -91,6 +94,8 @@ class _Planner:
         self.mine: set[Storage] = set()
         # The position from which on a value in memory is overwritten by an update of it.
         self.overwritten: dict[int, int] = {}
+        # The messages of calls that begin them.
+        self.exchanges: dict[int, Any] = {}
         # The kernels that compute several values: by these, and by where they are run.
         self.kernel_of: dict[int, Kernel] = {}
         self.kernel_at: dict[int, Kernel] = {}
@@ -184,7 +189,10 @@ class _Planner:
     def fuse(self) -> None:
         """Find out which values one kernel computes. Each has the place of the last of these."""
         kernels = kernels_of(self.nodes, self.users, self.stored)
-        self.nodes = arranged(self.nodes, kernels)
+        before, self.nodes = self.nodes, arranged(self.nodes, kernels)
+        if messages_of(before) != messages_of(self.nodes):
+            # (Other processes make theirs in the order of the program.)
+            kernels, self.nodes = [], before
         self.place = {id(x): i for i, x in enumerate(self.nodes)}
         for k in kernels:
             last = max([self.place[id(x)] for x in k.members])
@@ -422,6 +430,8 @@ class _Planner:
         return plan
 
     def call(self, call: Call) -> None:
+        if call.kind in MESSAGES:
+            return plan_messages(self, call)
         dests: dict[int, Storage] = {}
         for r in self.users.get(id(call), ()):
             assert isinstance(r, Result)
@@ -687,23 +697,6 @@ def _made_of(value: Node, update: Update) -> Node:
     from mirabelle.arraytypes.programs.graph import empty_node
 
     return empty_node(update.part_shape, value.dtype)
-
-
-def harmless(read: Ref, dest: Ref) -> bool:
-    """Does a kernel that writes to `dest` and reads this see what was there before?"""
-    if read.storage is not dest.storage:
-        return True
-    if read.table:
-        return False
-    same = (read.offset, read.shape, read.strides, read.dtype) == (
-        dest.offset,
-        dest.shape,
-        dest.strides,
-        dest.dtype,
-    )
-    if same:
-        return True
-    return apart(read, dest)
 
 
 class KernelBuilder:

@@ -9,6 +9,7 @@ from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Node
+from mirabelle.arraytypes.programs.lateness import written_down
 from mirabelle.arraytypes.programs.traced import Traced, _names, view_of_node
 from mirabelle.arraytypes.random.bitgenerator import compiling
 from mirabelle.arraytypes.wrappers import root_of
@@ -70,11 +71,14 @@ class Watch:
     def __enter__(self) -> Watch:
         entered[0] += 1
         self.token = compiling.set(Within(current_program()))
+        # (Of a body of a loop, messages are made that somebody needs, as all else is.)
+        self.messages = written_down.set(None)
         recording.watchers.append(self)
         return self
 
     def __exit__(self, *problem: object) -> None:
         recording.watchers.remove(self)
+        written_down.reset(self.messages)
         compiling.reset(self.token)
 
     def found(self) -> list[tuple[Any, Node]]:

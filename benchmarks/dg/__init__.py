@@ -20,6 +20,7 @@ PARTS = {
     "host": "right-hand sides and steps on this machine: 2-D Euler beside MFEM, 3-D wave and Euler beside JAX",
     "split": "entropy-conserving Euler by flux differences on one core, beside our weak form and JAX",
     "setup": "seconds to the first right-hand side of a wave on 25 000 tetrahedra; the faces of 2.5 million",
+    "scaling": "a gas over processes of this machine, or over cards: weak and strong, beside no messages",
     "gpu": "wave, Euler and Navier-Stokes on a card, as one graph, beside eager arrays and JAX",
 }
 

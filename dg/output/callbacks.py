@@ -40,16 +40,15 @@ class SaveSolution(Callback):
             )
 
     def start(self, solution: Solution) -> None:
-        goes_on = solution.steps > 0 and self.list.exists()
+        goes_on = solution.steps > 0 and solution.speaks and self.list.exists()
         self.series = [(t, f) for t, f in read_pvd(self.list) if t < solution.t] if goes_on else []
         self.step(solution)
 
     def step(self, solution: Solution) -> None:
         for name in self.formats:
-            file = f"solution_{solution.steps:08}.{name}"
-            WRITERS[name](solution, self.folder / file)
-            if name == "vtu":
-                self.series.append((solution.t, file))
+            file = WRITERS[name](solution, self.folder / f"solution_{solution.steps:08}.{name}")
+            if name == "vtu" and solution.speaks:
+                self.series.append((solution.t, file.name))
                 write_pvd(self.list, self.series)
         self.last = solution.steps
 
@@ -87,9 +86,11 @@ class Checkpoint(Callback):
     def step(self, solution: Solution) -> None:
         self.interval = self.usual
         fresh = save(solution, self.path.with_suffix(f".new{self.path.suffix}"))
-        if self.path.exists():
-            os.replace(self.path, self.previous)
-        os.replace(fresh, self.path)
+        if solution.speaks:
+            if self.path.exists():
+                os.replace(self.path, self.previous)
+            os.replace(fresh, self.path)
+        solution.gather()
         self.last = solution.steps
 
     def finish(self, solution: Solution) -> None:

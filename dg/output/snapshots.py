@@ -38,13 +38,17 @@ def save(solution: Solution, path: Any) -> Path:
     ...     load(save(solution, f"{folder}/a.h5"), semi)
     Solution at t = 0.5 after 7 steps
     """
-    path, mesh, equations, e = named(path), solution.semi.mesh, solution.semi.equations, solution.semi.element
-    arrays = {f"mesh/{name}": getattr(mesh, name) for name in ARRAYS}
-    arrays |= {f"boundaries/{name}": np.stack(pair) for name, pair in mesh.boundaries.items()}
+    path, semi, equations, e = named(path), solution.semi, solution.semi.equations, solution.semi.element
+    if hasattr(semi, "stored"):  # (of a divided mesh each process writes its part)
+        mesh, arrays = semi.cells, semi.stored()
+    else:
+        mesh = semi.mesh
+        arrays = {f"mesh/{name}": getattr(mesh, name) for name in ARRAYS}
+        arrays |= {f"boundaries/{name}": np.stack(pair) for name, pair in mesh.boundaries.items()}
     header = {
         "format": FORMAT,
         "solution": {name: getattr(solution, name) for name in sorted(COUNTERS)},
-        "mesh": [mesh.fingerprint, mesh.cell, mesh.order],
+        "mesh": [semi.fingerprint, mesh.cell, mesh.order],
         "element": [e.cell, e.order, e.kind_of_nodes],
         "equations": repr(equations),
         "class": [type(equations).__module__, type(equations).__qualname__],
@@ -93,13 +97,13 @@ def load(path: Any, semi: Any = None) -> Solution:
         semi = _stored(path, header)
         u = mb.load(path, "u", device=mb.HostArray)
     else:
-        u = mb.load(path, "u", device=semi.array)
+        u = _in_order(path, semi)
         e = semi.element
         for what, there, here in (
             ("another element", header["element"], [e.cell, e.order, e.kind_of_nodes]),
             ("other equations", header["equations"], repr(semi.equations)),
             ("another type of numbers", str(u.dtype), str(np.dtype(semi.dtype))),
-            ("another mesh", header["mesh"][0], semi.mesh.fingerprint),
+            ("another mesh", header["mesh"][0], semi.fingerprint),
         ):
             if there != here:
                 raise ValueError(
@@ -107,9 +111,27 @@ def load(path: Any, semi: Any = None) -> Solution:
                     f"{here} here. Go on with what wrote it; only to look at it, load it alone: "
                     f"dg.load({str(path)!r})."
                 )
+    if isinstance(u, np.ndarray):
+        u = semi.put(u)
     stored = header["solution"].items()
     kept: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in stored if k in COUNTERS}
     return Solution(semi, u, **kept)
+
+
+def _in_order(path: Any, semi: Any) -> Any:
+    """The state in a file with its cells in the order of `semi`; NumPy's, where they were in another."""
+    try:
+        there = mb.to_numpy(mb.load(path, "numbers"))
+    except KeyError:
+        there = None
+    here = getattr(semi, "numbers", None)
+    if there is None and here is None:
+        return mb.load(path, "u", device=semi.array)
+    u = mb.to_numpy(mb.load(path, "u", device=mb.HostArray))
+    places = np.arange(u.shape[-1]) if there is None else np.argsort(there)
+    if here is not None and len(here) != len(places):
+        return u  # (of another mesh: that is said next)
+    return u[..., places if here is None else places[here]]
 
 
 def _stored(path: Any, header: dict[str, Any]) -> Any:

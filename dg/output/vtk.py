@@ -21,7 +21,8 @@ from mirabelle.dg.time.solution import Solution
 def write_vtu(solution: Solution, path: Any) -> Path:
     """Write the conservative and primitive fields as an XML file of VTK (.vtu), which replaces an older one.
 
-    Each cell has its own points, so jumps between cells are kept; fields and curved cells have their order.
+    Each cell has its own points, so jumps between cells are kept; fields and curved cells have their order. Of
+    a divided problem each process writes a file of its own, and what is returned (.pvtu) lists them.
 
     >>> import tempfile
     >>> from mirabelle import dg
@@ -31,18 +32,57 @@ def write_vtu(solution: Solution, path: Any) -> Path:
     ...     'NumberOfPoints="64"' in write_vtu(solution, f"{folder}/a.vtu").read_text()
     True
     """
-    semi, mesh, equations = solution.semi, solution.semi.mesh, solution.semi.equations
+    path = Path(path)
+    semi = solution.semi
+    if not hasattr(semi, "local"):
+        return _write(semi, mb.to_numpy(mb.materialize(solution.u)), solution.t, path)
+    whole = path.with_suffix(".pvtu")
+    files = [f"{path.stem}_{rank:04}.vtu" for rank in range(semi.processes.size)]
+    with mb.distributed.together(semi.processes):
+        mine = mb.to_numpy(mb.materialize(semi.taken(solution.u)))
+        _write(semi.local, mine, solution.t, path.with_name(files[semi.processes.rank]))
+    with mb.distributed.together(semi.processes):
+        if semi.speaks:
+            write_pvtu(whole, files)
+    return whole
+
+
+def _write(semi: Any, state: np.ndarray, t: float, path: Path) -> Path:
+    mesh, equations = semi.mesh, semi.equations
     e = element(mesh.cell, max(semi.element.order, mesh.order))
     points = e.equispaced()[e.vtk_order()]
     x = mesh.positions(points)
-    u = semi.element.interpolation(points) @ mb.to_numpy(mb.materialize(solution.u))
+    u = semi.element.interpolation(points) @ state
     _, named = fields(equations, u, x)
     shape = (len(points), len(mesh))
     values = {n: np.broadcast_to(mb.to_numpy(mb.materialize(v)), shape).T for n, v in named.items()}
-    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     cell = "interval" if mesh.cell == "line" else mesh.cell
-    return md.write_vtk_cells(path, cell, e.order, x.transpose(2, 1, 0), values, solution.t)
+    return md.write_vtk_cells(path, cell, e.order, x.transpose(2, 1, 0), values, t)
+
+
+def write_pvtu(path: Path, files: Iterable[str]) -> Path:
+    """Write what ParaView opens as one (.pvtu): the files of all processes, which lie beside it."""
+    files = list(files)
+    tree = xml.parse(path.with_name(files[0])).getroot()
+    tag = "UnstructuredGrid"
+    piece = tree.find(f"{tag}/Piece")
+    assert piece is not None
+    made = xml.Element("VTKFile", {**tree.attrib, "type": f"P{tag}"})
+    grid = xml.SubElement(made, f"P{tag}", GhostLevel="0")
+    kept = "type", "Name", "NumberOfComponents"
+    for name in ("FieldData", "PointData", "CellData", "Points"):
+        found = tree.find(f"{tag}/FieldData") if name == "FieldData" else piece.find(name)
+        if found is None or name == "FieldData":
+            continue
+        section = xml.SubElement(grid, f"P{name}")
+        for array in found:
+            xml.SubElement(section, "PDataArray", {k: v for k, v in array.attrib.items() if k in kept})
+    for file in files:
+        xml.SubElement(grid, "Piece", Source=file)
+    with replacing(path) as fresh:
+        xml.ElementTree(made).write(fresh)
+    return path
 
 
 def write_pvd(path: Any, series: Iterable[tuple[float, str]]) -> Path:

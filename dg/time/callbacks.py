@@ -86,7 +86,7 @@ class Alive(Callback):
         return f"step {solution.steps}, t = {solution.t:.6g}, dt = {solution.dt:.3g}, {done}"
 
     def start(self, solution: Solution) -> None:
-        if sys.stdout.isatty():
+        if sys.stdout.isatty() and solution.speaks:
             try:
                 from rich.progress import Progress
             except ImportError:
@@ -96,6 +96,8 @@ class Alive(Callback):
             self.task = self.bar.add_task("", total=solution.span[1] - solution.span[0])
 
     def step(self, solution: Solution) -> None:
+        if not solution.speaks:
+            return
         if self.bar is None:
             print(self.line(solution), flush=True)
             self.printed = solution.steps
@@ -154,9 +156,9 @@ class Analysis(Callback):
             record |= {f"integral_{name}": integral, f"drift_{name}": integral - self.initial[name]}
             record |= {f"{kind}_{name}": e for kind, e in errors[name]._asdict().items()} if errors else {}
         self.records.append(record)
-        if self.show:
+        if self.show and solution.speaks:
             print(self.table(record), flush=True)
-        if self.path is not None:
+        if self.path is not None and solution.speaks:
             with open(self.path, "a", newline="") as file:
                 writer = csv.DictWriter(file, list(record))
                 if not file.tell():

@@ -75,17 +75,16 @@ class ErrorStep(FixedStep):
 
     def advance(self, semi: Any, method: Any, carry: Carry, t: Any, dt: Any) -> tuple[Carry, Any]:
         u, k, error = method.attempt(semi.rhs, *carry, t, dt, semi.limit)
-        return (u, k), self.norm(error, mb.maximum(mb.abs(carry[0]), mb.abs(u)))
+        return (u, k), self.norm(semi, error, mb.maximum(mb.abs(carry[0]), mb.abs(u)))
 
-    def norm(self, values: Any, magnitude: Any) -> Any:
+    def norm(self, semi: Any, values: Any, magnitude: Any) -> Any:
         """The root mean square of values in units of the tolerance."""
-        scaled = values / (self.size * (1 + magnitude))
-        return mb.sqrt(mb.mean(scaled * scaled))
+        return mb.sqrt(mean_square(semi, values / (self.size * (1 + magnitude))))
 
     def first(self, semi: Any, method: Any, carry: Carry, span: float) -> float:
         # A hundredth of the time in which the state changes, as Hairer, Nørsett and Wanner start.
         u, k = carry
-        state, slope = (float(self.norm(v, mb.abs(u))) for v in (u, k))
+        state, slope = (float(self.norm(semi, v, mb.abs(u))) for v in (u, k))
         return min(span, 0.01 * state / slope if min(state, slope) > 1e-5 else 1e-5 * span)
 
     def accepts(self, verdict: float) -> bool:
@@ -105,6 +104,18 @@ class ErrorStep(FixedStep):
             return max(after, solution.dt)
         solution.history = errors[:2]
         return after
+
+
+def of_all(semi: Any, value: Any, op: str) -> Any:
+    """A number of this process's part of a problem combined with those of the others, if there are any."""
+    return semi.of_all(value, op) if getattr(semi, "comm", None) is not None else value
+
+
+def mean_square(semi: Any, values: Any) -> Any:
+    """The mean of the squares of all values (m, Np, K) of a problem."""
+    if getattr(semi, "comm", None) is None:
+        return mb.mean(values * values)
+    return semi.of_all(mb.sum(values * values), "sum") / (values.shape[0] * values.shape[1] * semi.part.total)
 
 
 def control_of(method: RungeKutta, dt: Any, cfl: Any, tolerance: Any, interval: int) -> FixedStep:

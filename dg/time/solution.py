@@ -68,7 +68,18 @@ class Solution:
         if name not in self.timers.calls or self.method is None:
             return float("nan")
         work = self.u[0].size * self.method.stages * self.timers.calls[name]
-        return float(self.timers.seconds[name] * mb.settings.num_threads / work)
+        processes = self.semi.processes.size if hasattr(self.semi, "processes") else 1
+        return float(self.timers.seconds[name] * mb.settings.num_threads * processes / work)
+
+    @property
+    def speaks(self) -> bool:
+        """Whether this process is the one that prints, and writes what one writes for all."""
+        return bool(getattr(self.semi, "speaks", True))
+
+    def gather(self) -> None:
+        """Wait for the other processes of a divided problem."""
+        if hasattr(self.semi, "processes"):
+            self.semi.processes.barrier()
 
     def request_stop(self, reason: str) -> None:
         """Ask, from a callback, that this step be the last one."""
@@ -114,17 +125,23 @@ class BlowUp(ArithmeticError):
 
 def where_not_finite(semi: Any, u: Any) -> str:
     """Where a state is not finite first: the field, its value and the coordinates; empty if it is nowhere."""
+    if hasattr(semi, "anywhere"):
+        return str(semi.anywhere(where_not_finite, u))
     fields = mb.to_numpy(mb.materialize(u))
     return first_place(semi, dict(zip(semi.equations.names, fields, strict=True)), np.isfinite)
 
 
 def where_not_positive(semi: Any, u: Any) -> str:
     """Where a quantity that the equations say is positive is not, of a state; empty if it is everywhere."""
+    if hasattr(semi, "anywhere"):
+        return str(semi.anywhere(where_not_positive, u))
     return first_place(semi, semi.equations.positive(semi.fields(u)), lambda values: values > 0)
 
 
 def where_negative_speed(semi: Any, u: Any) -> str:
     """Where `max_speed` or `diffusivity` of equations that have them is negative; empty if they are nowhere."""
+    if hasattr(semi, "anywhere"):
+        return str(semi.anywhere(where_negative_speed, u))
     e, fields = semi.equations, semi.fields(u)
     if not isinstance(e, Equations):
         return ""

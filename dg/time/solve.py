@@ -25,7 +25,7 @@ from typing import Any
 
 import mirabelle as mb
 from mirabelle.dg.time.callbacks import Callback, as_callback
-from mirabelle.dg.time.control import Carry, FixedStep, control_of
+from mirabelle.dg.time.control import Carry, FixedStep, control_of, of_all
 from mirabelle.dg.time.methods import CarpenterKennedy54, RDPK3SpFSAL35, RungeKutta
 from mirabelle.dg.time.solution import (
     BlowUp,
@@ -141,9 +141,12 @@ class Run:
     ) -> None:
         self.solution, self.control, self.callbacks, self.compiled = solution, control, callbacks, compiled
         self.semi, (begin, self.end) = solution.semi, solution.span
+        # What steps are made of: of a divided problem, this process's part.
+        self.local = getattr(solution.semi, "local", solution.semi)
         self.tiny = 1e-13 * max(abs(self.end), self.end - begin)
         self.targets = {id(c): next_multiple(c.dt, begin) for c in callbacks if c.dt}
         self.carry: Carry = ()
+        self.shown: Any = None  # what `carry` is shown as: the solution's state
         self.good = copy.copy(solution)
 
     def go(self, max_steps: int | None) -> Solution:
@@ -155,6 +158,7 @@ class Run:
                 self.call("start", self.callbacks)
                 while solution.t < self.end and not solution.stopped:
                     self.step()
+                    self.agree()
                     if solution.steps >= last and solution.t < self.end:
                         solution.request_stop(f"after {max_steps} steps, as max_steps says")
                 self.call("finish", self.callbacks)
@@ -169,12 +173,17 @@ class Run:
             with self.solution.timers(callback.name):
                 getattr(callback, what)(self.solution)
 
+    def agree(self) -> None:
+        """Let all processes of a divided problem do the same, of whom one may have been told to stop."""
+        if hasattr(self.semi, "agree"):
+            self.semi.agree(self.solution, self.callbacks)
+
     def step(self) -> None:
         """One step that counts: it is tried until its control accepts it."""
-        solution, control, semi = self.solution, self.control, self.semi
+        solution, control, semi = self.solution, self.control, self.local
         t = semi.scalar(solution.t)
-        if not self.carry or self.carry[0] is not solution.u:  # the first step, or a callback set another state
-            self.carry = control.begin(semi, solution.u, t)
+        if not self.carry or self.shown is not solution.u:  # the first step, or a callback set another state
+            self.carry = control.begin(semi, self.taken(solution.u), t)
             solution.rhs_calls += len(self.carry) - 1
         if solution.control != repr(control):
             solution.dt = control.first(semi, solution.method, self.carry, self.end - solution.t)
@@ -191,11 +200,20 @@ class Run:
             accepted = not judged or control.accepts(verdict)
             solution.dt = control.after(verdict, dt, solution) if judged else solution.dt
             solution.rejected += not accepted
-        self.carry, solution.u, solution.t, solution.steps = carry, carry[0], now, solution.steps + 1
+        self.carry, solution.t, solution.steps = carry, now, solution.steps + 1
+        self.shown = solution.u = self.as_shown(carry[0])
         if judged:
             self.good = copy.copy(solution)
         self.call("step", due)
         self.targets.update((id(c), next_multiple(c.dt, now)) for c in due if c.dt)
+
+    def taken(self, u: Any) -> Any:
+        """A state as steps take it."""
+        return u if self.local is self.semi else self.semi.taken(u)
+
+    def as_shown(self, u: Any) -> Any:
+        """What steps made, as a state."""
+        return u if self.local is self.semi else self.semi.shown(u)
 
     def fitted(self, dt: float) -> tuple[float, float]:
         """The step to take, at most dt (or a hair more, not to leave a hair), and the time it leads to."""
@@ -215,24 +233,24 @@ class Run:
     def attempt(self, judged: bool, t: Any, dt: float) -> tuple[Carry, float]:
         """Run the program of a step; the verdict is NaN for a state that is not finite, 0 if it is not read."""
         solution, key = self.solution, (self.solution.method, self.control, judged, self.compiled)
-        programs = vars(self.semi).setdefault("step_programs", {})
+        programs = vars(self.local).setdefault("step_programs", {})
         name = "steps" if key in programs else "first step"
         if key not in programs:
-            programs[key] = program(self.semi, *key)
+            programs[key] = program(self.local, *key)
         with solution.timers(name):
-            *carry, verdict = programs[key](self.carry, t, self.semi.scalar(dt))
+            *carry, verdict = programs[key](self.carry, t, self.local.scalar(dt))
             verdict = float(verdict) if judged else 0.0
         solution.rhs_calls += solution.method.stages if solution.method else 0
         return tuple(carry), verdict
 
     def blow_up(self, carry: Carry) -> BlowUp:
         """The error that says what happened, with the last good solution."""
-        semi, good, now = self.semi, self.good, self.solution
-        signs = [where_not_finite(semi, u) or where_not_positive(semi, u) for u in (good.u, now.u, carry[0])]
+        semi, good, now, last = self.semi, self.good, self.solution, self.as_shown(carry[0])
+        signs = [where_not_finite(semi, u) or where_not_positive(semi, u) for u in (good.u, now.u, last)]
         where = next(filter(None, signs), "")
         if any(signs[:2]):
             where += ", already before that step"
-        if not where and (bad := where_not_finite(semi, semi.rhs(carry[0], semi.scalar(now.t)))):
+        if not where and (bad := where_not_finite(semi, semi.rhs(last, semi.scalar(now.t)))):
             where = f"the right-hand side of {bad}"
         return BlowUp(
             f"The solution blew up in step {now.steps + 1}, at t = {now.t:.6g}: "
@@ -250,7 +268,8 @@ def program(semi: Any, method: Any, control: FixedStep, judged: bool, compiled: 
         carry, verdict = control.advance(semi, method, carry, t, dt)
         if not judged:
             return (*carry, None)
-        return (*carry, mb.where(mb.all(mb.isfinite(carry[0])), verdict, mb.nan))
+        finite = of_all(semi, mb.all(mb.isfinite(carry[0])), "all")
+        return (*carry, mb.where(finite, verdict, mb.nan))
 
     return mb.compile(step) if compiled else step
 

@@ -149,3 +149,59 @@ for values in steps:
         wanted = values[2:] + values[:-2] + 2 * values[1:-1]
         assert np.allclose(found, wanted[1:] - wanted[:-1])
 print("fine")
+
+
+# What is sent and what comes are values of a program: random ones, eager and compiled, cold and hot, in loops.
+def random_exchange(trial):
+    """A function of two local arrays that sends parts of them around, the same on all ranks."""
+    common, own = np.random.default_rng(trial), np.random.default_rng((trial, comm.rank))
+    pairs = [(p, q) for p in range(comm.size) for q in range(comm.size) if p != q and common.random() < 0.7]
+    rounds = int(common.integers(1, 4))
+    cuts = own.integers(0, 5, size=(rounds, comm.size, 2))
+    dtypes = common.choice(["f8", "f4", "i4"], size=rounds)
+    op = str(common.choice(["sum", "max", "min", "prod"]))
+
+    def f(u, v):
+        for r in range(rounds):
+            some = {q: cuts[r, q] for p, q in pairs if p == comm.rank}
+            w = mb.sin(u) * 2 if r % 2 else mb.astype(v[1:] * 3, str(dtypes[r]))
+            came = mb.distributed.exchange({q: w[..., a : a + 1 + b] for q, (a, b) in some.items()})
+            u = u + 0.125 * mb.sum(v * v)  # (meanwhile)
+            for q in came:
+                u = u + (q + 1) * mb.sum(came[q].astype("f8"))
+            v = v + mb.distributed.allreduce(mb.clip(u[:2], -2.0, 2.0), op)[:, None][:, 0].sum()
+        return u, v
+
+    return f, mb.HostArray(own.random(int(own.integers(7, 12)))), mb.HostArray(own.random((3, 11)))
+
+
+for trial in range(12):
+    f, u, v = random_exchange(trial)
+    wanted = f(u, v)
+    hot = mb.compile(f)
+    for _ in range(3):
+        for mine, theirs in zip(hot(u, v), wanted, strict=True):
+            assert np.allclose(mb.to_numpy(mine), mb.to_numpy(theirs), rtol=1e-6, equal_nan=True), trial
+
+
+def ring(u, steps):
+    """Each passes on what it got, in a loop of the program."""
+    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+
+    def turn(i, state):
+        (carried,) = state
+        return (mb.distributed.exchange({after: carried * 1.0})[before] + 1.0,)
+
+    return mb.fori_loop(0, steps, turn, (u,))[0]
+
+
+if comm.size > 1:
+    got = mb.compile(ring, static=("steps",))(mb.HostArray([float(comm.rank)]), steps=comm.size)
+    assert float(got[0]) == comm.rank + comm.size, got
+    # Ranks that are about to do something else say so, and do not wait for ever.
+    try:
+        mb.compile(lambda u: mb.distributed.allreduce(u, "sum" if comm.rank else "max"))(mb.HostArray([1.0]))
+    except (mb.CommunicationError, mb.RemoteError) as e:
+        assert "mb.distributed.allreduce" in str(e), e
+    else:
+        raise AssertionError("another operation was taken for this one")

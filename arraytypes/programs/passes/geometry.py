@@ -169,3 +169,20 @@ def is_contiguous(part: Any) -> bool:
     """Does it show elements that follow one another in C's order?"""
     wanted = c_strides(part.shape, part.dtype)
     return all(n == 1 or a == b for n, a, b in zip(part.shape, part.strides, wanted, strict=True))
+
+
+def harmless(read: Any, dest: Any) -> bool:
+    """Does a kernel that writes to `dest` and reads this see what was there before?"""
+    if read.storage is not dest.storage:
+        return True
+    if read.table:
+        return False
+    same = (read.offset, read.shape, read.strides, read.dtype) == (
+        dest.offset,
+        dest.shape,
+        dest.strides,
+        dest.dtype,
+    )
+    if same:
+        return True
+    return apart(read, dest)

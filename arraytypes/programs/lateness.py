@@ -1,0 +1,83 @@
+"""Messages in the order of a program: which of them are made, and when those that come are waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+from collections.abc import Iterator, Sequence
+
+from mirabelle.arraytypes.programs.graph import (
+    MATERIALIZE,
+    MESSAGES,
+    Call,
+    Fold,
+    Input,
+    Map,
+    Node,
+    Product,
+    Result,
+    Slot,
+    Update,
+    call_node,
+    map_node,
+    result_node,
+)
+from mirabelle.dispatch.promotion import signature
+
+# The messages that were written down since the capture of a function began: they are made, also where nobody
+# here needs what comes, because another process needs what is sent.
+written_down: contextvars.ContextVar[list[Node] | None] = contextvars.ContextVar(
+    "mirabelle_messages", default=None
+)
+
+
+@contextlib.contextmanager
+def writing_down(new: list[Node]) -> Iterator[None]:
+    """Within the block, messages are noted here."""
+    token = written_down.set(new)
+    try:
+        yield
+    finally:
+        written_down.reset(token)
+
+
+def after(outputs: tuple[Node, ...], messages: list[Node]) -> tuple[Node, ...]:
+    """The outputs of a program that makes these messages, too."""
+    if not messages or not outputs:
+        return outputs
+    first, *rest = outputs
+    if type(first) not in (Input, Map, Fold, Update, Product, Result):  # (of all others, a copy)
+        first = map_node(signature(MATERIALIZE, (first.dtype,)), (first,), first.shape)
+    operands = (first, *dict.fromkeys(messages))
+    call = call_node("after", "after", ((Slot(0),), {}), operands, ((first.shape, first.dtype),))
+    return (result_node(call, 0), *rest)
+
+
+def late(nodes: list[Node]) -> list[Node]:
+    """Nodes in their order, but the ends of deliveries stand just before what first needs them."""
+    ends = {id(x) for x in nodes if type(x) is Call and x.kind == "receive"}
+    if not ends:
+        return nodes
+    waiting: dict[int, list[Node]] = {}  # the end of a delivery and its results, by its own id
+    of: dict[int, int] = {}
+    found: list[Node] = []
+    for x in nodes:
+        if id(x) in ends:
+            waiting[id(x)] = [x]
+            of[id(x)] = id(x)
+            continue
+        if type(x) is Result and of.get(id(x.operands[0])) in waiting:
+            of[id(x)] = of[id(x.operands[0])]
+            waiting[of[id(x)]].append(x)
+            continue
+        for a in x.operands:
+            found += waiting.pop(of.get(id(a), 0), ())
+        found.append(x)
+    for rest in waiting.values():
+        found += rest
+    return found
+
+
+def messages_of(nodes: Sequence[Node]) -> list[Node]:
+    """The calls that begin messages, or combine terms, in order: all processes make them in this order."""
+    return [x for x in nodes if type(x) is Call and x.kind in MESSAGES and x.kind not in ("receive", "after")]

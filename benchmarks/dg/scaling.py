@@ -1,0 +1,79 @@
+"""A gas over processes of this machine: each with as many cells as one has alone (weak), or with its share of
+those (strong).
+
+`python -m benchmarks dg scaling [--quick] [--only COUNTS]`; with BENCHMARKS_ARRAY=CuArray on cards, one a
+process. Each job has a process for each part, one thread each; those take turns: one alone, all side by side
+with a problem of their own each, and all together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks._measure import store
+from benchmarks._table import show
+
+# Cells of one process, order: 65 536 unknowns, and sizes at which a step takes a fraction and a multiple.
+HOST = [((32, 32), 3), ((16, 16), 3), ((128, 64), 3)]
+CARDS = [((560, 560), 3), ((176, 178), 3), ((44, 44), 3)]
+QUICK = [((8, 8), 2)]
+METHOD = (
+    "us is microseconds a step (five stages of Carpenter and Kennedy, cfl 0.5 of which the next step is read, "
+    "compiled), the median of the turns and the slowest process of each. weak is the time of one process alone "
+    "over that of all together with as many cells each; beside is the time of all side by side, each with a "
+    "problem of its own and no messages, over that: what messages cost, without what cores take from each "
+    "other. strong is the time of one over that of all with a share of the same cells each, over their number."
+)
+
+
+def counts(only: str) -> list[int]:
+    """How many processes."""
+    if only:
+        return [int(n) for n in only.split(",")]
+    cores = os.cpu_count() or 1
+    return [n for n in (2, 4, 8, 16) if n <= cores]
+
+
+def run(only: str = "", quick: bool = False, folder: Path | None = None) -> None:
+    """Run the jobs, print a table, store what was found after each."""
+    array = os.environ.get("BENCHMARKS_ARRAY", "HostArray")
+    cases = QUICK if quick else HOST if array == "HostArray" else CARDS
+    turns, steps = (3, 4) if quick else (15, 40)
+    found: list[dict[str, Any]] = []
+    for n in counts(only):
+        for cells, order in cases:
+            found.append(job(n, array, cells, order, turns, steps))
+            if folder is not None:
+                name = "dg_scaling" if array == "HostArray" else f"dg_scaling_{array}"
+                store(name, {"method": METHOD, "cases": found}, folder)
+    rows = [
+        [
+            f"{c['processes']} x {c['unknowns']}",
+            *[c["us"][name] for name in ("alone", "side by side", "divided", "strong")],
+            *[f"{c[name]:.3f}" for name in ("weak", "beside", "strong")],
+            c["bytes"],
+        ]
+        for c in found
+    ]
+    head = ["processes x unknowns", "alone", "side by side", "divided", "shared", "weak", "beside", "strong",
+            "bytes"]  # fmt: skip
+    show(f"A gas over processes, {array}", head, rows, [METHOD])
+
+
+def job(n: int, array: str, cells: tuple[int, int], order: int, turns: int, steps: int) -> dict[str, Any]:
+    """What the processes of one job find."""
+    with tempfile.TemporaryDirectory(prefix="mirabelle-scaling-") as folder:
+        answer = Path(folder, "answer.json")
+        told = {"array": array, "cells": cells, "order": order, "turns": turns, "steps": steps,
+                "folder": folder, "answer": str(answer)}  # fmt: skip
+        threads = dict.fromkeys(("MIRABELLE_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+        line = [sys.executable, "-m", "mirabelle", "run", "-n", str(n), "-m", "benchmarks.dg._scaling_program"]
+        subprocess.run([*line, json.dumps(told)], env={**os.environ, **threads}, check=True, timeout=900)
+        made: dict[str, Any] = json.loads(answer.read_text())
+        return made

@@ -1,0 +1,244 @@
+"""A problem in space whose cells are divided over processes.
+
+Each process has some cells, and operators and geometry of these alone (`local`, a problem like any other). What
+lies behind the cut between them comes in one message from each neighbouring process and evaluation
+(`dg.traces`). Users see arrays over all cells: states, positions and right-hand sides are `mb.DArray`s, divided
+by cells, while fields and nodes are not divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+import mirabelle as mb
+from mirabelle.dg.equations import Equations
+from mirabelle.dg.meshes import Mesh
+from mirabelle.dg.meshes.divided import DividedMesh, divided
+from mirabelle.dg.meshes.parts import Part
+from mirabelle.dg.semidiscretization import Auxiliary, Fields, Semidiscretization
+from mirabelle.dg.solver import Solver
+
+
+class Local(Semidiscretization):
+    """What one process has of a divided problem; its arrays are those of its own cells."""
+
+    def __init__(self, part: Part, comm: Any, *given: Any, **more: Any) -> None:
+        self.part, self.comm = part, comm
+        super().__init__(part.mesh, *given, **more)
+
+    def __new__(cls, part: Any, comm: Any, *given: Any, **more: Any) -> Any:
+        return object.__new__(cls)
+
+
+class Divided(Semidiscretization):
+    """Equations on a mesh of which each process has some cells; made by `dg.Semidiscretization`.
+
+    All processes make it together: from the same mesh, or from one of which each has read its part
+    (`dg.read_parts`). `ranks` may say which process gets each cell; by default METIS does where `pymetis` is
+    installed, else Hilbert's curve. The cells of a process follow each other in all arrays: `numbers` are the
+    numbers that they had in the mesh that was divided.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> mesh = dg.box(8, upper=2 * mb.pi, periodic=True)
+    >>> semi = dg.Semidiscretization(mesh, dg.Advection((1.0,)), dg.Solver(3), array=mb.DArray[mb.HostArray])
+    >>> solution = dg.solve(semi, 0.5, lambda x, t: (mb.sin(x[0] - t),), cfl=0.9)
+    >>> type(solution.u).__name__, solution.u.shape
+    ('DArray[HostArray[float64, 3]]', (1, 4, 8))
+    >>> solution.errors(lambda x, t: (mb.sin(x[0] - t),))["u"].l2 < 1e-3
+    True
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh | DividedMesh,
+        equations: Equations,
+        solver: Solver,
+        boundary_conditions: Mapping[str, Any] | None = None,
+        source: Callable[..., Sequence[Any]] | None = None,
+        array: Callable[..., Any] = mb.DArray[mb.HostArray],
+        dtype: Any = mb.float64,
+        ranks: Any = None,
+    ) -> None:
+        made = array(np.zeros(0))
+        self.array = array
+        self.cells = mesh if isinstance(mesh, DividedMesh) else divided(mesh, ranks)
+        self.processes, self.sizes = self.cells.comm, self.cells.sizes
+        given, part = dict(boundary_conditions or {}), self.cells.part
+        self.cells.check_boundaries(given) if mesh is self.cells else mesh.check_boundaries(given)
+        here = {name: condition for name, condition in given.items() if name in part.mesh.boundaries}
+        self.local = Local(part, self.processes, equations, solver, here, source, type(made).inner, dtype)
+        self._kept: dict[Any, Any] = {}
+        self.boundary_conditions, self.source = given, source
+        for name in ("equations", "solver", "dtype", "element", "rule", "strong"):
+            setattr(self, name, getattr(self.local, name))
+        self.x: Fields = tuple([self.shown(c) for c in self.local.x])
+        self.auxiliary = Auxiliary(tuple([self.shown(c) for c in self.local.auxiliary.nodes]))
+
+    # From the arrays of all to those of this process, and back
+
+    def shown(self, local: Any) -> Any:
+        """An array (..., K) of this process's cells as its part of one over all cells."""
+        local = mb.materialize(local)
+        layout = mb.distributed.Ragged(local.ndim - 1, self.sizes)
+        return mb.DArray.from_local(local, layout, self.processes, checked=False)
+
+    def taken(self, u: Any) -> Any:
+        """This process's part of an array (..., K) over all cells."""
+        if mb.place(u).kind != "distributed":
+            raise TypeError(
+                f"A state of a divided problem is an array over all processes, and this is a "
+                f"{type(u).__name__}. Make one: `semi.state(lambda x, t: (...))`, `semi.put(values)`."
+            )
+        u = mb.distributed.redistribute(u, mb.distributed.Ragged(u.ndim - 1, self.sizes))
+        return u.local
+
+    def put(self, values: Any) -> Any:
+        values = np.asarray(values)
+        if values.ndim and values.shape[-1] == self.K:
+            first = sum(self.sizes[: self.processes.rank])
+            mine = values[..., first : first + self.sizes[self.processes.rank]]
+            return self.shown(self.local.put(np.ascontiguousarray(mine)))
+        return self.local.put(values)
+
+    @cached_property
+    def mesh(self) -> Mesh:  # type: ignore[override]
+        """The whole mesh in the order of the arrays, brought together: all processes ask for it together."""
+        return self.cells.whole
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """The number that each cell had in the mesh that was divided; all processes ask for it together."""
+        return np.concatenate(self.processes.allgather_object(self.cells.numbers))
+
+    @property
+    def fingerprint(self) -> str:
+        return self.cells.fingerprint
+
+    @property
+    def K(self) -> int:
+        return len(self.cells)
+
+    @property
+    def dims(self) -> int:
+        return self.cells.dims
+
+    def scalar(self, value: float) -> Any:
+        return self.local.scalar(value)
+
+    def stored(self) -> dict[str, Any]:
+        """The whole mesh as arrays over all processes, by the names that they have in files."""
+        own = {f"mesh/{name}": x for name, x in self.cells.arrays().items()}
+        own |= {f"boundaries/{name}": x for name, x in self.cells.boundaries().items()}
+        own["numbers"] = self.cells.numbers
+        comm, found = self.processes, {}
+        for name, x in own.items():
+            sizes = comm.allgather_object(x.shape[-1])
+            local = self.local.array(np.ascontiguousarray(x))
+            layout = mb.distributed.Ragged(x.ndim - 1, sizes)
+            found[name] = mb.DArray.from_local(local, layout, comm, checked=False)
+        return found
+
+    @property
+    def speaks(self) -> bool:
+        """Whether this process is the one that prints."""
+        return bool(self.processes.rank == 0)
+
+    # What each process does of its part
+
+    def state(self, function: Callable[[Fields, Any], Sequence[Any]], t: float = 0.0) -> Any:
+        return self.shown(self.local.state(function, t))
+
+    def rhs(self, u: Any, t: Any = 0.0) -> Any:
+        return self.shown(self.local.rhs(self.taken(u), t))
+
+    def limit(self, u: Any, t: Any = 0.0) -> Any:
+        return self.shown(self.local.limit(self.taken(u), t)) if self.solver.limiters else u
+
+    def max_dt(self, u: Any, cfl: float = 1.0, method: Any = None) -> Any:
+        return self.local.max_dt(self.taken(u), cfl, method)
+
+    def artificial_diffusivity(self, u: Any, faces: bool = False) -> Any:
+        found = self.local.artificial_diffusivity(self.taken(u), faces)
+        return found if isinstance(found, float) else self.shown(found)
+
+    def norms(
+        self, u: Any, exact: Callable[[Fields, Any], Sequence[Any]], t: float
+    ) -> dict[str, tuple[float, float]]:
+        return self.local.norms(self.taken(u), exact, t)
+
+    def integrate(self, values: Any) -> Any:
+        return self.local.integrate(self.taken(values))
+
+    def means(self, u: Any) -> Any:
+        return self.shown(self.local.means(self.taken(u)))
+
+    @cached_property
+    def weights(self) -> Any:
+        return self.shown(self.local.weights)
+
+    @cached_property
+    def cell_volumes(self) -> Any:
+        return self.shown(self.local.cell_volumes)
+
+    @cached_property
+    def volume(self) -> float:
+        return self.local.volume
+
+    def sample(self, u: Any, points: Any) -> np.ndarray:
+        """The fields at points (d, n), (m, n) in NumPy, on all processes; NaN outside of the domain."""
+        found = self.local.sample(self.taken(u), points)
+        comm, n = self.processes, self.processes.size
+        # (A point on the cut is found by several: the first has it.)
+        who = np.where(np.isnan(found).all(0), n, comm.rank)
+        first = mb.to_numpy(mb.distributed.allreduce(mb.HostArray(who), "min", comm))
+        mine = np.where(first == comm.rank, found, 0.0)
+        total = mb.to_numpy(mb.distributed.allreduce(mb.HostArray(mine), "sum", comm))
+        return np.where(first < n, total, np.nan)
+
+    def anywhere(self, find: Callable[[Any, Any], str], u: Any) -> str:
+        """What the first process finds that finds anything of its own part, in words."""
+        found = find(self.local, self.taken(u))
+        said = self.processes.allgather_object(found)
+        for rank, text in enumerate(said):
+            if text:
+                return f"{text} of rank {rank}"
+        return ""
+
+    # Together
+
+    def agree(self, solution: Any, callbacks: Sequence[Any]) -> None:
+        """Let all do what one was told, by a signal or by its own callbacks: to stop, to write."""
+        mine = (solution.stopped, solution.interrupted, [c.interval for c in callbacks])
+        flag = np.array([bool(solution.stopped), *[-(c.interval or 0) for c in callbacks]], np.int64)
+        told = mb.to_numpy(mb.distributed.allreduce(mb.HostArray(flag), "max", self.processes))
+        if (told == flag).all() and not told[0]:
+            return
+        said = self.processes.allgather_object(mine)
+        solution.stopped = next((text for text, _, _ in said if text), "")
+        solution.interrupted = any(came for _, came, _ in said)
+        for callback, given in zip(callbacks, zip(*[every for _, _, every in said], strict=True), strict=True):
+            callback.interval = min([n for n in given if n is not None], default=None)
+
+    def report(self) -> str:
+        """How the cells are divided: cells, faces on the cut, neighbours and bytes of one evaluation, by rank.
+
+        All processes call it.
+        """
+        local, part, fields = self.local, self.local.part, len(self.equations)
+        assert part is not None
+        cut = local.operators.cut
+        sent = 0 if cut is None else cut.nbytes(fields, self.dtype.itemsize)
+        row = len(part.mesh), len(part.faces), len(np.unique(part.ranks)), sent
+        rows = self.processes.allgather_object(row)
+        lines = ["rank   cells   cut faces   neighbours   bytes an evaluation"]
+        lines += [f"{r:4}{a:8}{b:12}{c:13}{d:22}" for r, (a, b, c, d) in enumerate(rows)]
+        most = max(a for a, *_ in rows) * len(rows) / sum(a for a, *_ in rows)
+        return "\n".join([*lines, f"the largest part has {most:.3f} of the mean"])
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}, on {self.processes.size} processes"

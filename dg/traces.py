@@ -1,0 +1,130 @@
+"""What lies behind faces, also where another process has it: one message to each neighbouring process.
+
+A `Cut` says which of this process's points (nodes, points of faces, or cells) others see through faces on the
+cut, and where what comes from them belongs. What came has a row for each point and a column for each field, and
+is chosen where a face is on the cut: so everything that follows is as it is on one process.
+
+In a compiled step the messages leave where `sent_ahead` or `behind` is written, and travel until somebody
+needs what comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import mirabelle as mb
+from mirabelle.dg.elements import element
+from mirabelle.dg.meshes.connectivity import permutation_table
+
+if TYPE_CHECKING:
+    from mirabelle.dg.meshes.parts import Part
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """The points on the cut between processes, as arrays of one place."""
+
+    comm: Any
+    points: Any  # int32 (n,): the points that others need, of all (Np or Nf nq) K, by rank
+    sends: dict[int, tuple[int, int]]  # which of these each rank needs
+    receives: dict[int, tuple[int, int]]  # and which of those that come each rank has
+    count: int  # how many come
+    is_behind: Any  # bool (Nf, nq, K): whether what is behind a face comes from another process, and
+    behind: Any  # int32: which one of what comes it is then
+    deliveries: dict[Any, Any] = field(default_factory=dict)
+
+    def exchanged(self, values: Any) -> Any:
+        """What others have behind the cut, (count, n), of values (n, points, K)."""
+        n = values.shape[0]
+        mine = mb.transpose(mb.reshape(values, (n, -1))[:, self.points])
+        key = n, np.dtype(values.dtype)
+        delivery = self.deliveries.get(key)
+        if delivery is None:
+            words = "traces of", n, "fields of", values.dtype
+            delivery = mb.distributed.Delivery.of_rows(
+                self.comm, self.sends, self.receives, (self.count, n), values.dtype, words
+            )
+            self.deliveries[key] = delivery
+        return delivery(mine)
+
+    def nbytes(self, fields: int, itemsize: int = 8) -> int:
+        """How many bytes leave this process for so many fields."""
+        return sum(b - a for a, b in self.sends.values()) * fields * itemsize
+
+
+def cut_of(
+    part: Part | None, comm: Any, places: np.ndarray, points: np.ndarray, put: Callable[[np.ndarray], Any]
+) -> Cut | None:
+    """The cut for the points of a rule, or None where nothing is cut.
+
+    `places` (Nf, nq) says where a point of a face lies among those of a cell, `points` (nq, d - 1) where it
+    is on the face's own reference cell.
+    """
+    if part is None or not len(part.faces):
+        return None
+    K, (n_faces, nq) = len(part.mesh), places.shape
+    table = permutation_table(element(part.mesh.cell, 1).face_cell, points)
+    # Both sides of the cut number its faces as the one that receives does: by cell and face.
+    numbers = part.cells[part.local_cells]
+    outgoing = np.lexsort((part.behind_faces, part.behind_cells, part.ranks))
+    incoming = np.lexsort((part.faces, numbers, part.ranks))
+    # The neighbour's point q is the one that our own table has at q the other way round.
+    turned = np.argsort(table, axis=1)[part.orientations[outgoing]]
+    faces, cells = part.faces[outgoing], part.local_cells[outgoing]
+    mine = places[faces[:, None], turned] * K + cells[:, None]
+    is_behind, behind = np.zeros((n_faces, nq, K), bool), np.zeros((n_faces, nq, K), np.int32)
+    faces, cells = part.faces[incoming], part.local_cells[incoming]
+    is_behind[faces, :, cells] = True
+    behind[faces, :, cells] = np.arange(len(incoming) * nq, dtype=np.int32).reshape(-1, nq)
+    return Cut(
+        comm,
+        put(mine.reshape(-1).astype(np.int32)),
+        _runs(part.ranks[outgoing], nq),
+        _runs(part.ranks[incoming], nq),
+        len(incoming) * nq,
+        put(is_behind),
+        put(behind),
+    )
+
+
+def cut_of_cells(part: Part | None, comm: Any, put: Callable[[np.ndarray], Any]) -> Cut | None:
+    """The cut for what there is one of in a cell: arrays (n, 1, K)."""
+    if part is None:
+        return None
+    e = element(part.mesh.cell, 1)
+    centre = element(e.face_cell, 1).vertices.mean(0, keepdims=True) if e.dims > 1 else np.zeros((1, 0))
+    return cut_of(part, comm, np.zeros((len(e.faces), 1), int), centre, put)
+
+
+def _runs(ranks: np.ndarray, nq: int) -> dict[int, tuple[int, int]]:
+    """Where the points of each rank begin and end, in rising order."""
+    found, first = np.unique(ranks, return_index=True)
+    ends = [*first[1:], len(ranks)]
+    return {int(r): (int(a) * nq, int(b) * nq) for r, a, b in zip(found, first, ends, strict=True)}
+
+
+def behind(values: Any, neighbour: Any, cut: Cut | None) -> tuple[Any, ...]:
+    """What each field of values (n, points, K) is behind faces, in the shape of `neighbour`, (Nf, nq, K).
+
+    `neighbour` says which point a face's neighbour has there, of all points K; on the cut it is not looked at.
+    """
+    fields = [mb.reshape(values[i], (-1,)) for i in range(values.shape[0])]
+    if cut is None:
+        return tuple([v[neighbour] for v in fields])
+    came = cut.exchanged(values)
+    return tuple([mb.where(cut.is_behind, came[:, i][cut.behind], v[neighbour]) for i, v in enumerate(fields)])
+
+
+def sent_ahead(values: Any, cut: Cut | None) -> Any:
+    """In a compiled step: let what others need leave here, before anything that does not need what comes.
+
+    Equal exchanges of a program are one, as long as somebody holds what this returns: so `behind`, which is
+    written later, gets what is sent here.
+    """
+    if cut is None or mb.place(values).kind != "traced":
+        return None
+    return cut.exchanged(values)

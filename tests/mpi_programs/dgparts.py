@@ -1,0 +1,219 @@
+"""The standard problems of `mirabelle.dg` with their cells divided over ranks, compared with one process."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from test_dg_examples import CASES
+
+import mirabelle as mb
+from mirabelle import dg
+
+# (On cards: MIRABELLE_TEST_ARRAY=CuArray.)
+ARRAY = mb.DArray[getattr(mb, os.environ.get("MIRABELLE_TEST_ARRAY", "HostArray"))]
+COMPILED = "isentropic_vortex", "navier_stokes_manufactured"
+
+
+def in_order(semi, u):
+    """An array over all cells as NumPy's, in the order that the cells had."""
+    u = mb.to_numpy(u)
+    found = np.empty_like(u)
+    found[..., semi.numbers] = u
+    return found
+
+
+def solved(case, array, compiled, ranks=None):
+    """The semidiscretization, the first right-hand side, and the solution after some steps."""
+    module = importlib.import_module(f"mirabelle.dg.examples.{case.example}")
+    semi, initial, (begin, _), options = module.setup(array=array, **case.parameters)
+    u = semi.state(initial, begin)
+    rhs = semi.rhs(u, semi.scalar(begin))
+    options = {k: v for k, v in options.items() if k != "callbacks"}
+    solution = dg.solve(
+        semi, (begin, begin + 10), u, max_steps=min(case.steps, 3), compiled=compiled, **options
+    )
+    return semi, rhs, solution
+
+
+def alike(a, b, tolerance, least=1e-30):
+    scale = max(np.abs(b).max(), least)
+    return np.abs(a - b).max() <= tolerance * scale
+
+
+def examples(comm, wanted):
+    """Each problem gives the same, to rounding, and conserves as much."""
+    met = set()
+    for case in CASES:
+        if wanted and case.example not in wanted:
+            continue
+        compiled = case.example in COMPILED and case.example not in met
+        met.add(case.example)
+        one, rhs, alone = solved(case, mb.HostArray, compiled)
+        if len(one.mesh) < comm.size:
+            continue
+        semi, divided, solution = solved(case, ARRAY, compiled)
+        tolerance = max(case.alike, 1e-9)
+        assert alike(
+            in_order(semi, divided), mb.to_numpy(rhs), tolerance, np.abs(mb.to_numpy(alone.u)).max()
+        ), case
+        assert solution.steps == alone.steps, case
+        assert abs(solution.t - alone.t) <= 1e-10 * max(alone.t, 1e-30), (case, solution.t, alone.t)
+        assert alike(in_order(semi, solution.u), mb.to_numpy(alone.u), tolerance), (case, "u")
+        if case.conserves:
+            before = mb.to_numpy(one.integrate(one.state(_initial(case), 0.0)))
+            after = mb.to_numpy(semi.integrate(solution.u))
+            assert np.allclose(before, after, rtol=1e-11, atol=1e-11), (case, before, after)
+
+
+def _initial(case):
+    module = importlib.import_module(f"mirabelle.dg.examples.{case.example}")
+    return module.setup(**case.parameters)[1]
+
+
+def vortex(array, order=3, cells=(8, 6)):
+    gas = dg.CompressibleEuler(2)
+
+    def initial(x, t):
+        bump = 0.2 * mb.exp(-((x[0] - 0.4) ** 2 + (x[1] - 0.5) ** 2) * 20)
+        return gas.conservative((1 + bump, 0.5, 0.25, 1.0))
+
+    mesh = dg.box(cells, periodic=True)
+    return dg.Semidiscretization(mesh, gas, dg.Solver(order), array=array), initial
+
+
+def messages(comm, _):
+    """An evaluation sends each neighbour one message, with the traces on the cut and nothing else."""
+    semi, initial = vortex(ARRAY)
+    u = semi.state(initial)
+    semi.rhs(u, semi.scalar(0.0))
+    part = semi.local.part
+    with mb.count() as counts:
+        semi.rhs(u, semi.scalar(0.0))
+    assert counts.messages == len(np.unique(part.ranks)), counts
+    assert counts.bytes_sent == len(part.faces) * 4 * 4 * 8, counts
+    # In a compiled step, for each of its stages.
+    solution = dg.solve(semi, (0.0, 1.0), u, dt=1e-3, max_steps=1)
+    (program,) = vars(semi.local)["step_programs"].values()
+    (made,) = program.programs.values()
+    names = [step.name for step in made.plan.steps]
+    assert names.count("send") == names.count("receive") == (5 if comm.size > 1 else 0), names
+    if comm.size > 1:
+        first = names.index("send")
+        assert names.index("receive") > first + 1, names  # the volume is computed meanwhile
+    with mb.count() as counts:
+        dg.solve(semi, (solution.t, 1.0), solution.u, dt=1e-3, max_steps=2)
+    on_host = ARRAY.inner is mb.HostArray  # (elsewhere terms of reductions are messages, too)
+    assert not on_host or counts.messages == 10 * len(np.unique(part.ranks)), counts
+
+
+def files(comm, _):
+    """Snapshots go on where they were, on any number of processes; pieces for ParaView; probes."""
+    folder = Path(comm.bcast_object(tempfile.mkdtemp() if comm.rank == 0 else None))
+    one, initial = vortex(mb.HostArray)
+    semi, _ = vortex(ARRAY)
+    points = np.array([[0.1, 0.51, 0.77, 3.0], [0.2, 0.53, 0.9, 0.5]])
+    probe, alone = dg.Probe(points[:, :3], interval=1), dg.Probe(points[:, :3], interval=1)
+    how = {"dt": 1e-3, "compiled": False}
+    whole = dg.solve(one, (0.0, 1.0), initial, max_steps=4, callbacks=[alone], **how)
+    half = dg.solve(
+        semi, (0.0, 1.0), initial, max_steps=2, callbacks=[probe, dg.Checkpoint(folder / "a.h5")], **how
+    )
+    half = dg.solve(semi, 1.0, dg.load(folder / "a.h5", semi), max_steps=2, callbacks=[probe], **how)
+    assert alike(in_order(semi, half.u), mb.to_numpy(whole.u), 1e-12)
+    assert np.allclose(probe.values[:3], alone.values[:3], rtol=1e-12)
+    assert np.isnan(semi.sample(half.u, points)[:, 3]).all()
+    went_on = dg.solve(one, 1.0, dg.load(folder / "a.h5", one), max_steps=2, **how)  # on one process
+    assert alike(mb.to_numpy(went_on.u), mb.to_numpy(whole.u), 1e-12)
+    if comm.rank == 0:
+        dg.save(went_on, folder / "one.h5")
+    comm.barrier()
+    back = dg.load(folder / "one.h5", semi)
+    assert alike(in_order(semi, back.u), mb.to_numpy(whole.u), 1e-12)
+    assert semi.fingerprint == one.fingerprint
+    # A mesh that was divided beforehand.
+    if comm.rank == 0:
+        dg.write_parts(one.mesh, folder / "box.parts", comm.size)
+        dg.write_parts(one.mesh, folder / "other.parts", comm.size + 1)
+    comm.barrier()
+    mesh = dg.read_parts(folder / "box.parts")
+    read = dg.Semidiscretization(mesh, one.equations, one.solver, array=ARRAY)
+    again = dg.solve(read, 1.0, dg.load(folder / "one.h5", read), dt=1e-3, max_steps=1, compiled=False)
+    alone = dg.solve(one, 1.0, went_on, dt=1e-3, max_steps=1, compiled=False)
+    assert alike(in_order(read, again.u), mb.to_numpy(alone.u), 1e-12)
+    assert read.mesh.fingerprint == semi.mesh.fingerprint
+    try:
+        dg.read_parts(folder / "other.parts")
+    except (ValueError, mb.RemoteError) as e:
+        assert f"for {comm.size + 1} processes, and there are {comm.size}" in str(e)
+    else:
+        raise AssertionError("a mesh for another number of processes was taken")
+    listed = dg.write_vtu(half, folder / "b.vtu")
+    if comm.rank == 0:
+        text = listed.read_text()
+        assert listed.name == "b.pvtu" and text.count("<Piece") == comm.size
+        assert all((folder / f"b_{r:04}.vtu").exists() for r in range(comm.size))
+        assert 'Name="rho"' in text and 'Name="p"' in text
+        shown = dg.load(folder / "a.h5")
+        assert shown.plot("rho").get_title() == f"rho, t = {shown.t:g}"
+
+
+def mistakes(comm, _):
+    """What cannot be is said on all ranks."""
+    gas, array = dg.CompressibleEuler(1), ARRAY
+
+    def said(make):
+        try:
+            make()
+        except (ValueError, TypeError, ArithmeticError) as e:
+            return str(e)
+        raise AssertionError("nothing was raised")
+
+    if comm.size > 1:
+        text = said(lambda: dg.Semidiscretization(dg.box(1, periodic=True), gas, dg.Solver(1), array=array))
+        assert f"{comm.size} processes cannot divide 1 cells" in text, text
+    mesh = dg.box(8)
+    text = said(lambda: dg.Semidiscretization(mesh, gas, dg.Solver(1), {"x_neg": dg.SlipWall()}, array=array))
+    assert "x_pos" in text
+    ranks = np.full(8, comm.size)
+    text = said(
+        lambda: (
+            dg.Divided(mesh, gas, dg.Solver(1), {}, ranks=ranks)
+            if 0
+            else dg.Divided(dg.box(8, periodic=True), gas, dg.Solver(1), ranks=ranks)
+        )
+    )
+    assert "ranks= go from" in text, text
+    semi = dg.Semidiscretization(dg.box(8, periodic=True), gas, dg.Solver(2), array=array)
+    text = said(
+        lambda: dg.solve(
+            semi, 1.0, lambda x, t: (mb.where(x[0] > 0.9, -1.0, 1.0), 0.0 * x[0], 1.0 + x[0]), dt=1e-3
+        )
+    )
+    assert "is no state" in text and "rho" in text, text
+    text = said(lambda: semi.rhs(mb.zeros((3, 3, 8))))
+    assert "over all processes" in text
+    bad = lambda x, t: gas.conservative((1.0 + 0.5 * mb.sin(6.283185307179586 * x[0]), 0.3, 1.0))
+    text = said(lambda: dg.solve(semi, 10.0, bad, dt=5.0))
+    assert "blew up" in text, text
+
+
+CHECKS = {f.__name__: f for f in (examples, messages, files, mistakes)}
+
+
+def main():
+    comm = mb.distributed.communicator()
+    names = [a for a in sys.argv[1:] if a in CHECKS] or list(CHECKS)
+    wanted = [a for a in sys.argv[1:] if a not in CHECKS]
+    for name in names:
+        CHECKS[name](comm, wanted)
+        comm.barrier()
+    sys.stdout.write(f"fine {comm.rank}\n")
+
+
+if __name__ == "__main__":
+    main()

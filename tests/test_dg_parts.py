@@ -1,0 +1,132 @@
+"""`mirabelle.dg` with its cells divided over processes: real ones, and what needs only one."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+from mirabelle import dg, launch
+from mirabelle.backends.mpi import environment
+from mirabelle.dg.command import main
+from mirabelle.dg.meshes.parts import parts, ranks_of_cells
+from mirabelle.dispatch.errors import CommunicationError
+
+ROOT = pathlib.Path(__file__).parents[1]
+PROGRAM = ROOT / "tests" / "mpi_programs" / "dgparts.py"
+
+
+def started(ranks, *words, **settings):
+    """What some processes printed that ran the program together."""
+    if importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("mpi4py is not installed")
+    try:
+        launcher = launch.find_launcher()
+    except CommunicationError as e:
+        pytest.skip(str(e))
+    if environment.size() is not None:
+        pytest.skip("these tests start processes themselves")
+    variables = launch.surroundings(launcher, ranks, 1)
+    variables["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    variables |= {f"MIRABELLE_{k.upper()}": str(v) for k, v in settings.items()}
+    line = launcher.line(ranks, [sys.executable, *map(str, words)])
+    ran = subprocess.run(
+        line, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, cwd=ROOT
+    )
+    assert ran.returncode == 0, ran.stdout[-4000:]
+    return ran.stdout
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_divided(ranks):
+    """All examples, messages, files and mistakes: the same as on one process, to rounding."""
+    said = started(ranks, PROGRAM)
+    assert all(f"fine {r}" in said for r in range(ranks))
+
+
+def test_divided_on_cards():
+    """The same over (simulated) cards."""
+    wanted = "messages", "files", "examples", "diffusion"
+    said = started(2, PROGRAM, *wanted, test_array="CuArray", cuda="simulated")
+    assert "fine 0" in said and "fine 1" in said
+
+
+def test_command(tmp_path):
+    """`python -m mirabelle run -n 2 -m mirabelle dg run` divides the cells, writes pieces, and goes on."""
+    folder = f"output.folder={tmp_path}"
+    words = "-m", "mirabelle", "dg", "run", "isentropic_vortex", "cells=6", "end_time=0.2", folder
+    said = started(2, *words, "output.checkpoint=100", "output.formats=vtu", "output.plot=rho")
+    assert said.count("right-hand sides") == 1 and "on 2 processes" in said
+    assert (tmp_path / "rho.png").exists()
+    assert len(list(tmp_path.glob("solution_*.pvtu"))) == len(list(tmp_path.glob("solution_*_0001.vtu"))) > 1
+    assert (tmp_path / "solution.pvd").read_text().count(".pvtu") > 1
+    again = f"restart={tmp_path}/checkpoint.h5"
+    said = started(3, *words[:-2], "end_time=0.25", again, f"output.folder={tmp_path}/more")
+    assert "at t = 0.25" in said
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+@pytest.mark.parametrize("cell", ["line", "triangle", "quadrilateral", "tetrahedron", "hexahedron"])
+def test_parts_fit(cell, n):
+    """What each part says of the cut is what the part behind it says: of faces, cells and orientations."""
+    d = {"line": 1, "triangle": 2, "quadrilateral": 2}.get(cell, 3)
+    mesh = dg.box((4, 3, 2)[:d], cell=cell, periodic=(True, False, True)[:d])
+    ranks = (
+        np.random.default_rng(n).integers(0, min(n, len(mesh)), len(mesh)) if n > 2 else ranks_of_cells(mesh, n)
+    )
+    ranks[: ranks.max() + 1] = np.arange(ranks.max() + 1)
+    made = parts(mesh, ranks)
+    assert sum(len(p.mesh) for p in made) == len(mesh)
+    seen = set()
+    for p in made:
+        assert (p.mesh.volumes > 0).all()
+        for face, cell_here, rank, there, side in zip(
+            p.faces, p.cells[p.local_cells], p.ranks, p.behind_cells, p.behind_faces, strict=True
+        ):
+            assert rank != p.rank and ranks[there] == rank
+            assert mesh.neighbour_cells[face, cell_here] == there
+            seen.add(((int(cell_here), int(face)), (int(there), int(side))))
+    assert all((b, a) in seen for a, b in seen)
+    boundaries = {
+        name: sum(len(p.mesh.boundaries.get(name, ((),))[0]) for p in made) for name in mesh.boundaries
+    }
+    assert boundaries == {name: len(f) for name, (f, _) in mesh.boundaries.items()}
+
+
+def test_partition_command(tmp_path, capsys):
+    """A mesh file is divided beforehand; what is no such folder is refused."""
+    meshio = pytest.importorskip("meshio")
+    points = np.array([[x, y] for y in range(4) for x in range(4)], float)
+    quads = [[i + 4 * j, i + 1 + 4 * j, i + 5 + 4 * j, i + 4 + 4 * j] for j in range(3) for i in range(3)]
+    meshio.Mesh(points, [("quad", np.array(quads))]).write(tmp_path / "a.vtk")
+    assert main(["partition", str(tmp_path / "a.vtk"), "-n", "3"]) == 0
+    assert "9 quadrilaterals" in capsys.readouterr().out
+    assert len(list((tmp_path / "a.parts").glob("part_*.npz"))) == 3
+    with pytest.raises(ValueError, match="divided for 3 processes, and there are 1"):
+        dg.read_parts(tmp_path / "a.parts")
+    with pytest.raises(ValueError, match="is no folder of a divided mesh"):
+        dg.read_parts(tmp_path)
+    with pytest.raises(ValueError, match="10 processes cannot divide 9 cells"):
+        dg.write_parts(dg.read_mesh(tmp_path / "a.vtk"), tmp_path / "b", 10)
+
+
+def test_one_process():
+    """On one process a divided problem is the problem."""
+    mesh, gas = dg.box((4, 4), periodic=True), dg.CompressibleEuler(2)
+
+    def initial(x, t):
+        return gas.conservative((1 + 0.1 * mb.sin(6.283185307179586 * x[0]), 0.1, 0.2, 1.0))
+
+    one = dg.Semidiscretization(mesh, gas, dg.Solver(2))
+    semi = dg.Semidiscretization(mesh, gas, dg.Solver(2), array=mb.DArray[mb.HostArray])
+    assert type(semi) is dg.Divided and repr(semi).endswith("on 1 processes")
+    u, v = one.state(initial), semi.state(initial)
+    assert np.array_equal(mb.to_numpy(semi.rhs(v, 0.0)), mb.to_numpy(one.rhs(u, 0.0)))
+    assert float(semi.max_dt(v)) == float(one.max_dt(u))
+    assert np.array_equal(mb.to_numpy(semi.integrate(v)), mb.to_numpy(one.integrate(u)))
+    assert np.allclose(mb.to_numpy(mb.sum(semi.weights * v)), mb.to_numpy(mb.sum(one.weights * u)))
+    assert "the largest part has 1.000" in semi.report()

@@ -196,7 +196,7 @@ def _solve(case: str, changes: list[str]) -> None:
     }
     array = getattr(mb, given["array"])
     if mb.distributed.communicator().size > 1:  # the cells are divided
-        array = mb.DArray[array]
+        array = mb.DArray[array]  # pyright: ignore[reportInvalidTypeArguments]
     semi, initial, (begin, end), options = module.setup(array=array, **parameters)
     end = end if given["end_time"] is None else float(given["end_time"])
     if given["cfl"] is not None:

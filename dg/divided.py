@@ -60,7 +60,7 @@ class Divided(Semidiscretization):
         solver: Solver,
         boundary_conditions: Mapping[str, Any] | None = None,
         source: Callable[..., Sequence[Any]] | None = None,
-        array: Callable[..., Any] = mb.DArray[mb.HostArray],
+        array: Callable[..., Any] = mb.DArray[mb.HostArray],  # pyright: ignore[reportInvalidTypeArguments]
         dtype: Any = mb.float64,
         ranks: Any = None,
     ) -> None:
@@ -137,7 +137,7 @@ class Divided(Semidiscretization):
         own["numbers"] = self.cells.numbers
         comm, found = self.processes, {}
         for name, x in own.items():
-            sizes = comm.allgather_object(x.shape[-1])
+            sizes = tuple(comm.allgather_object(x.shape[-1]))
             local = self.local.array(np.ascontiguousarray(x))
             layout = mb.distributed.Ragged(x.ndim - 1, sizes)
             found[name] = mb.DArray.from_local(local, layout, comm, checked=False)

@@ -222,9 +222,9 @@ def operators(
     normal, scale = g.normals(rule.face_points, np.stack([f.normal for f in element.faces]).astype(float))
     steep = surface_over_volume(rule, g, scale)
     other = steep[0][mesh.neighbour_cells]
-    if (cells := cut_of_cells(part, comm, put)) is not None:
+    if (of_cells := cut_of_cells(part, comm, put)) is not None:
         near = put(mesh.neighbour_cells[:, None].astype(np.int32))
-        other = mb.to_numpy(behind(put(steep[None, :1]), near, cells)[0])[:, 0]
+        other = mb.to_numpy(behind(put(steep[None, :1]), near, of_cells)[0])[:, 0]
     steepness = np.maximum(steep, other)[:, None]
     correction = None
     if g.affine:

@@ -110,8 +110,7 @@ def _rows(view: Any, a: int, b: int) -> Any:
 def check_local(x: Any, what: str, whom: str = "") -> None:
     """A TypeError, unless it is an array of one process."""
     family = leaf_family(type(x)) if isinstance(x, AbstractArray) else None
-    home = None if family is None else getattr(family, "inner", family).home
-    if home is None or home.rank > 2 or (family.home.rank == 3):
+    if family is None or family.home.rank == 3 or getattr(family, "inner", family).home.rank > 2:
         raise TypeError(
             f"{what} takes local arrays (x.local, x.halo(1), or any of one process), not a {type(x).__name__}"
             f"{whom}."
@@ -119,7 +118,7 @@ def check_local(x: Any, what: str, whom: str = "") -> None:
 
 
 @generic
-def delivered(lead: Any, delivery: Delivery, arrays: Any, /) -> list[Any]:
+def delivered(lead: Any, delivery: Delivery, arrays: Any, /) -> Any:
     """What came, as arrays like `lead`, after each process was sent its rows of `arrays`."""
 
 

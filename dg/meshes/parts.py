@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -85,7 +86,7 @@ def _part(mesh: Mesh, ranks: np.ndarray, rank: int) -> Part:
     away = ranks[near] != rank
     faces, local = np.nonzero(away)
     own = np.broadcast_to(np.arange(len(cells), dtype=np.int32), near.shape)
-    arrays = {
+    arrays: dict[str, Any] = {
         "cells": mesh.cells[:, cells],
         "coordinates": mesh.coordinates[..., cells],
         "neighbour_cells": np.where(away, own, place[near]),

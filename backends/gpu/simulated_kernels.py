@@ -21,8 +21,7 @@ import numpy as np
 
 from mirabelle.backends.codegen.gridkernel import IndexKernelText
 from mirabelle.backends.gpu.races import Access, Accesses
-from mirabelle.backends.gpu.simulator import UPDATES, SimulatedDriver, _Machine, _Names, _shuffled
-from mirabelle.backends.host.compiler import remember
+from mirabelle.backends.gpu.simulator import UPDATES, SimulatedDriver, _Machine, _Names, shuffled
 from mirabelle.backends.host.interpreter import numpy_callable
 from mirabelle.dispatch.errors import DeviceError
 from mirabelle.dispatch.ops import TABLE
@@ -64,20 +63,18 @@ class SimulatedIndexKernel:
         typing = _Typed()
         tree = ast.fix_missing_locations(typing.visit(ast.parse(text)))
         scope = _Scope(self, {n: _of_numbers(v) for n, v in values.items()} | typing.constants)
-        exec(compile(tree, remember(text), "exec"), scope)
-        self.function = scope[source.name]
+        self.function = scope.run(text, tree)[source.name]
 
     def run(self, arguments: list[Any], grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         machine = self.machine
         machine.sizes = (*block, *grid)
         self.accesses = Accesses()
-        threads = _shuffled(list(itertools.product(*(range(n) for n in reversed(block)))))
+        threads = shuffled(block)
         with np.errstate(all="ignore"):
-            for where in _shuffled(list(itertools.product(*(range(n) for n in reversed(grid))))):
-                machine.block = where[::-1]
+            for machine.block in shuffled(grid):
                 machine.shared_arrays = []
                 self.phase = 0
-                waiting = [w for at in threads if (w := self.started(at[::-1], arguments)) is not None]
+                waiting = [w for at in threads if (w := self.started(at, arguments)) is not None]
                 while waiting:
                     waiting = self.together(waiting)
                     self.phase += 1
@@ -356,12 +353,16 @@ class _Array(_Elements):
         self.kernel.machine.store(self.dtype, 1, self.at(parts), 0, value)
 
 
+_numbers = itertools.count()
+
+
 class _Own(_Elements):
     """A block's or a thread's own array, whose elements are undefined until they are written."""
 
     def __init__(self, kernel: SimulatedIndexKernel, shape: Any, dtype: Any, shared: bool) -> None:
         super().__init__(kernel, dtype, shape)
         self.shared = shared
+        self.number = next(_numbers)
         self.elements: dict[tuple[int, ...], Any] = {}
 
     def touched(self, parts: tuple[int, ...], writes: bool, atomic: bool = False, value: Any = None) -> None:
@@ -370,7 +371,7 @@ class _Own(_Elements):
                 f"illegal memory access: {list(parts)} is outside of a local array of shape {self.shape}."
             )
         if self.shared and self.kernel.strict:
-            self.kernel.touch((id(self), parts), parts, writes, atomic, value)
+            self.kernel.touch((self.number, parts), parts, writes, atomic, value)
 
     def load(self, parts: tuple[int, ...]) -> Any:
         found = self.elements.get(parts)

@@ -9,6 +9,7 @@ living allocation, and aligned as vectors must be.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import functools
 import gc
 import itertools
@@ -17,7 +18,7 @@ import re
 import threading
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -364,8 +365,7 @@ class _Kernel:
         for label, f in functions.items():
             op = TABLE.get(label.removeprefix("fn_"))
             scope[label] = f if op is None or op.scalar is not f else functools.partial(_known, op)
-        exec(compile(text, remember(text), "exec"), scope)
-        self.function = scope[source.name]
+        self.function = scope.run(text)[source.name]
 
     def run(self, arguments: list[Any], grid: tuple[int, ...], block: tuple[int, ...]) -> None:
         with self.turn:
@@ -375,32 +375,26 @@ class _Kernel:
         machine = self.machine
         machine.sizes = (*block, *grid)
         function = self.function
-        threads = list(itertools.product(*(range(n) for n in reversed(block))))
+        threads = shuffled(block)
         with np.errstate(all="ignore"):
-            for where in _shuffled(list(itertools.product(*(range(n) for n in reversed(grid))))):
-                machine.block = where[::-1]
+            for machine.block in shuffled(grid):
                 machine.shared_arrays = []
-                if not self.waits:
-                    for at in threads:
-                        machine.thread = at[::-1]
-                        function(*arguments)
+                if self.waits:
+                    self._run_together(threads, arguments)
                     continue
-                self._run_together(threads, arguments)
+                for machine.thread in threads:
+                    function(*arguments)
 
-    def _run_together(self, threads: list[Any], arguments: list[Any]) -> None:
+    def _run_together(self, threads: Sequence[Any], arguments: list[Any]) -> None:
         machine = self.machine
-        running = []
-        for at in threads:
-            started = self.function(*arguments)
-            running.append((at[::-1], started, [0]))
+        running = [(at, self.function(*arguments), [0]) for at in threads]
         while running:
             going = []
-            for at, generator, count in running:
-                machine.thread = at
-                machine.count = count
+            for waiting in running:
+                machine.thread, generator, machine.count = waiting
                 if next(generator, running) is not running:
-                    going.append((at, generator, count))
-            if going and len(going) < len(running) and len(going) != len(running):
+                    going.append(waiting)
+            if going and len(going) < len(running):
                 ended = len(running) - len(going)
                 if not machine.lenient:
                     raise DeviceError(
@@ -409,10 +403,12 @@ class _Kernel:
             running = going
 
 
-def _shuffled(items: list[Any]) -> list[Any]:
-    n = len(items)
-    step = next(s for s in (7919, 104729, 1) if math.gcd(s, n) == 1)
-    return [items[i * step % n] for i in range(n)]
+@functools.lru_cache(maxsize=256)
+def shuffled(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """All places within sizes, the first of which is the fastest; in another order, the same each time."""
+    places = [place[::-1] for place in itertools.product(*map(range, reversed(sizes)))]
+    step = next(s for s in (7919, 104729, 1) if math.gcd(s, len(places)) == 1)
+    return tuple([places[i * step % len(places)] for i in range(len(places))])
 
 
 def _known(op: Any, *args: Any) -> Any:
@@ -520,6 +516,20 @@ class _Names(dict[str, Any]):
             self[word] = functools.partial(_seen_as, np.dtype(taken).type, made)
         for word, taken, made in (("bits4", "f4", "u4"), ("number4", "u4", "f4")):
             self[word] = functools.partial(_seen_as, np.dtype(taken).type, made)
+
+    def run(self, text: str, tree: Any = None) -> dict[str, Any]:
+        """The globals that a text leaves. (A plain dictionary, which Python looks things up in quickly.)"""
+        found: dict[str, Any] = {}
+        stack = [compile(text if tree is None else tree, remember(text), "exec")]
+        whole = stack[0]
+        while stack:
+            code = stack.pop()
+            stack += [c for c in code.co_consts if isinstance(c, types.CodeType)]
+            for name in code.co_names:
+                with contextlib.suppress(KeyError):  # (of Python's own, and of attributes)
+                    found[name] = self[name]
+        exec(whole, found)
+        return found
 
     def __missing__(self, name: str) -> Any:
         found = _MEMORY.match(name)

@@ -12,6 +12,7 @@ from mirabelle.arraytypes.dense import VIEWS, DenseArray, evaluated, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.addresses import address_of
+from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.styles import HOST
 from mirabelle.dispatch.tree import Leaf, adopted
 
@@ -32,6 +33,11 @@ class HostArray(DenseArray):
 
     home = HOST
     _brief_trees = -1
+
+    __float__ = in_c.Converter(DenseArray.__float__, "f")
+    __int__ = in_c.Converter(DenseArray.__int__, "i")
+    __complex__ = in_c.Converter(DenseArray.__complex__, "c")
+    __bool__ = in_c.Converter(DenseArray.__bool__, "b")
 
     @classmethod
     def _upload(cls, data: np.ndarray) -> np.ndarray:

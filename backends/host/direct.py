@@ -376,8 +376,8 @@ def _(array: Any, index: type) -> Any:
         chosen: Any = by_one
     else:
         chosen = by_tuple if index is tuple else by_number
-    # (What shows a part is made in C; single elements, NumPy's integers and errors are left to these.)
-    return chosen if chosen is by_number else in_c.Getter(views, chosen)
+    # (What shows a part, and a copy of one element, is made in C; all else, and errors, are left to these.)
+    return in_c.Getter(views, chosen, False, element_type)
 
 
 @verbs.getitem.generated(signature=(PermutedDims, int | slice | tuple))
@@ -391,7 +391,7 @@ def _(array: Any, index: type) -> Any:
         or leaf_family(array) is not HostArray
     ):
         return general
-    return in_c.Getter(ViewTypes(array), general, True)
+    return in_c.Getter(ViewTypes(array), general, True, HostArray[array.dtype, 0])
 
 
 @functools.cache

@@ -111,8 +111,9 @@ whole_index(PyObject *index)
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    /* The types of views by their dimensions; what answers all else. */
+    /* The types of views by their dimensions; what answers all else; the type of single elements, or NULL. */
     PyObject *views, *python;
+    PyTypeObject *element;
     /* Is it of a wrapper, which has a shape itself? */
     int wrapped;
     PyTypeObject *types[TYPES];
@@ -132,6 +133,65 @@ type_of_views(Getter *self, int nd)
         self->types[nd] = (PyTypeObject *)Py_NewRef(type);
     Py_DECREF(type); /* (the views keep it) */
     return (PyTypeObject *)type;
+}
+
+/* Does an index that leaves no dimension say so with integers alone? (With an ellipsis it shows a view.) */
+static int
+names_element(PyObject *index)
+{
+    if (!PyTuple_CheckExact(index))
+        return PyLong_CheckExact(index);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
+        if (!PyLong_CheckExact(PyTuple_GET_ITEM(index, i)))
+            return 0;
+    return 1;
+}
+
+/* A copy of one element, as a handle of its own: a new reference. */
+static PyObject *
+element_at(PyTypeObject *type, PyArrayObject *memory, PyObject *dtype, const char *data)
+{
+    PyArray_Descr *descr = PyArray_DESCR(memory);
+    Py_INCREF(descr);
+    PyObject *value = PyArray_NewFromDescr(&PyArray_Type, descr, 0, NULL, NULL, NULL, 0, NULL);
+    PyObject *shape = value == NULL ? NULL : PyTuple_New(0);
+    if (shape == NULL) {
+        Py_XDECREF(value);
+        return NULL;
+    }
+    memcpy(PyArray_BYTES((PyArrayObject *)value), data, (size_t)PyArray_ITEMSIZE(memory));
+    Leaf *leaf = new_leaf(value, shape, dtype);
+    Py_DECREF(value);
+    Py_DECREF(shape);
+    PyObject *handle = leaf == NULL ? NULL : type->tp_alloc(type, 0);
+    if (handle == NULL) {
+        Py_XDECREF(leaf);
+        return NULL;
+    }
+    Py_SETREF(leaf->element, Py_NewRef(Py_True));
+    SLOT(handle, state.handle_node) = (PyObject *)leaf;
+    return handle;
+}
+
+/* An element of what a wrapper shows of memory: NULL, without an error, where Python is to say. */
+static PyObject *
+element_shown(Getter *self, PyObject *x, PyObject *index)
+{
+    PyObject *parent = SLOT(x, state.view_parent), *made = NULL;
+    if (self->element == NULL || !names_element(index) || parent == NULL || !PyObject_TypeCheck(parent, state.dense))
+        return NULL;
+    PyObject *node = SLOT(parent, state.handle_node);
+    if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
+        return NULL;
+    PyObject *leaf = shown_part(x);
+    Part part;
+    if (leaf != NULL && IS_LEAF(leaf) && IS_ARRAY(((Leaf *)leaf)->view)) {
+        PyArrayObject *memory = (PyArrayObject *)((Leaf *)leaf)->view;
+        if (resolve_index(index, memory, &part) && part.nd == 0)
+            made = element_at(self->element, memory, ((Leaf *)leaf)->dtype, part.data);
+    }
+    Py_XDECREF(leaf);
+    return made;
 }
 
 static PyObject *
@@ -164,6 +224,13 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
         }
         known = resolve_part(args[1], nd, dims, no_strides, NULL, &part);
     }
+    if (known && part.nd == 0 && self->element != NULL && memory != NULL && IS_ARRAY(memory) && names_element(args[1]))
+        return element_at(self->element, (PyArrayObject *)memory, ((Leaf *)node)->dtype, part.data);
+    if (known && part.nd == 0 && self->wrapped) {
+        PyObject *element = element_shown(self, args[0], args[1]);
+        if (element != NULL || PyErr_Occurred())
+            return element;
+    }
     if (!known || part.nd == 0)
         return PyObject_Vectorcall(self->python, args, flags, NULL);
     PyTypeObject *type = type_of_views(self, part.nd);
@@ -193,14 +260,18 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
     return view;
 }
 
-/* Getter(types of views by their dimensions, what answers all else, of a wrapper?) */
+/* Getter(types of views by their dimensions, what answers all else, of a wrapper?, type of elements or None) */
 static PyObject *
 getter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *views, *python;
+    PyObject *views, *python, *element = Py_None;
     int wrapped = 0;
-    if (!PyArg_ParseTuple(args, "OO|p", &views, &python, &wrapped))
+    if (!PyArg_ParseTuple(args, "OO|pO", &views, &python, &wrapped, &element))
         return NULL;
+    if (element != Py_None && !PyType_Check(element)) {
+        PyErr_SetString(PyExc_TypeError, "The type of elements is a type.");
+        return NULL;
+    }
     Getter *self = (Getter *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
@@ -208,6 +279,7 @@ getter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->views = Py_NewRef(views);
     self->python = Py_NewRef(python);
     self->wrapped = wrapped;
+    self->element = element == Py_None ? NULL : (PyTypeObject *)Py_NewRef(element);
     return (PyObject *)self;
 }
 
@@ -217,6 +289,7 @@ getter_dealloc(Getter *self)
     PyTypeObject *type = Py_TYPE(self);
     Py_CLEAR(self->views);
     Py_CLEAR(self->python);
+    Py_CLEAR(self->element);
     for (int i = 0; i < TYPES; i++)
         Py_CLEAR(self->types[i]);
     type->tp_free(self);
@@ -239,4 +312,108 @@ static PyType_Slot getter_slots[] = {
 PyType_Spec getter_spec = {
     "mirabelle.dispatch._native.Getter", sizeof(Getter), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, getter_slots,
+};
+
+/* float(x), int(x), complex(x), bool(x) of arrays of one element in the memory of the host. */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    /* What answers all else; 'f', 'i', 'c' or 'b'. */
+    PyObject *python;
+    char kind;
+} Converter;
+
+static PyObject *
+converter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Converter *self = (Converter *)callable;
+    PyObject *node, *value, *result;
+    if (names != NULL || PyVectorcall_NARGS(flags) != 1 || !PyObject_TypeCheck(args[0], state.dense))
+        return PyObject_Vectorcall(self->python, args, flags, names);
+    node = SLOT(args[0], state.handle_node);
+    if (node == NULL || !IS_LEAF(node) || !unobserved())
+        return PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->python, args, flags, NULL);
+    PyArrayObject *memory = (PyArrayObject *)((Leaf *)node)->view;
+    if (!IS_ARRAY(memory) || elements(memory) != 1 || (PyArray_ISCOMPLEX(memory) && self->kind != 'c'))
+        return PyObject_Vectorcall(self->python, args, flags, NULL);
+    value = PyArray_GETITEM(memory, PyArray_BYTES(memory));
+    if (value == NULL)
+        return NULL;
+    if (self->kind == 'f')
+        result = PyNumber_Float(value);
+    else if (self->kind == 'i')
+        result = PyNumber_Long(value);
+    else if (self->kind == 'c')
+        result = PyObject_CallOneArg((PyObject *)&PyComplex_Type, value);
+    else {
+        int yes = PyObject_IsTrue(value);
+        result = yes < 0 ? NULL : PyBool_FromLong(yes);
+    }
+    Py_DECREF(value);
+    return result;
+}
+
+/* Converter(what answers all else, kind) */
+static PyObject *
+converter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *python;
+    int kind;
+    if (!PyArg_ParseTuple(args, "OC", &python, &kind))
+        return NULL;
+    if (kind != 'f' && kind != 'i' && kind != 'c' && kind != 'b') {
+        PyErr_SetString(PyExc_ValueError, "Arrays become floats, integers, complex numbers or truth values.");
+        return NULL;
+    }
+    Converter *self = (Converter *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = converter_vectorcall;
+    self->python = Py_NewRef(python);
+    self->kind = (char)kind;
+    return (PyObject *)self;
+}
+
+static void
+converter_dealloc(Converter *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(self->python);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* As functions do: a method of what it is looked up on. */
+static PyObject *
+converter_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
+/* Name, signature and the like are those of the function. */
+static PyObject *
+converter_getattro(PyObject *self, PyObject *name)
+{
+    return PyObject_GetAttr(((Converter *)self)->python, name);
+}
+
+static PyMemberDef converter_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Converter, vectorcall), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot converter_slots[] = {
+    {Py_tp_new, converter_new},
+    {Py_tp_dealloc, converter_dealloc},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_descr_get, converter_get},
+    {Py_tp_getattro, converter_getattro},
+    {Py_tp_members, converter_members},
+    {0, NULL},
+};
+
+PyType_Spec converter_spec = {
+    "mirabelle.dispatch._native.Converter", sizeof(Converter), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, converter_slots,
 };

@@ -6,10 +6,10 @@
 State state;
 PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
 
-#define TYPES 12
+#define TYPES 13
 static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec,  &statement_spec, &builder_spec,
                                    &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec,
-                                   &product_spec, &halo_spec};
+                                   &product_spec, &halo_spec,   &converter_spec};
 static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
@@ -260,7 +260,7 @@ PyInit__native(void)
 {
     static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
                                        "Getter", "Setter", "Overrides", "Reduced",   "Reducer",
-                                       "Product", "Halo"};
+                                       "Product", "Halo", "Converter"};
     import_array(); /* (an error where this was built for another NumPy) */
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)

@@ -224,7 +224,7 @@ PyObject *csr_pattern(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_times(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec, reducer_spec,
-    product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec;
+    product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
 
 /* Task lists (tasks.c). */

@@ -93,7 +93,8 @@ class Messages(Exchange):
         until = time.perf_counter() + SPIN
         while self.left and time.perf_counter() < until:
             self.step(0.0)
-            _yield()
+            if self.left:
+                _yield()
         while self.left:
             self.step(0.5)
             if self.left and time.monotonic() - began > settings.check_timeout:

@@ -8,6 +8,7 @@ all else to a function of Python that it is given.
   (dispatch/tree.py, arraytypes/wrappers.py);
 - `buffer.c`: the buffer protocol before Python 3.12 (arraytypes/buffers.py);
 - `operators.c`: calls of generic functions by operators, from the types to the method (dispatch/generic.py);
+- `addresses.c`: where memory and NumPy's inner loops are (dispatch/addresses.py, backends/host/loops.py);
 - `building.c`: how an operation makes a node (arraytypes/elementwise.py);
 - `reducing.c`: how a reduction makes a node (backends/host/vectors.py);
 - `computing.c`: small trees by NumPy's functions, products of matrices and vectors (backends/host/direct.py,
@@ -40,7 +41,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-VERSION = 12
+VERSION = 13
 
 _CURE = (
     "Build it where the sources are, with a C compiler: `pip install -e .`, or, where setuptools and NumPy are "

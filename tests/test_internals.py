@@ -1,5 +1,6 @@
 """What leans on the insides of other projects can be switched off, each by itself: results are the same."""
 
+import ctypes
 import gc
 import inspect
 import sys
@@ -13,7 +14,11 @@ import mirabelle as mb
 from mirabelle.arraytypes.usercode.capturednumbers import lift
 from mirabelle.backends import partners
 from mirabelle.backends.host import numpyblas
-from mirabelle.dispatch import internals
+from mirabelle.backends.host.loops import loop_address
+from mirabelle.dispatch import internals, promotion
+from mirabelle.dispatch.addresses import address_of
+from mirabelle.dispatch.native import in_c
+from mirabelle.dispatch.ops import TABLE
 
 WORDS = ["all", "none", *internals.INTERNALS, ",".join(internals.INTERNALS)]
 
@@ -82,6 +87,50 @@ def test_numpys_blas_is_asked_for_only_where_it_may_be():
 def test_a_numpy_with_other_names_goes_through_matmul(monkeypatch):
     monkeypatch.setattr(numpyblas, "_NAMES", ("no_such_gemv",))
     assert numpyblas.gemv() == 0
+
+
+# NumPy's objects, by NumPy's headers
+
+ARRAYS = [
+    np.zeros(3),
+    np.zeros((4, 5))[1:, ::-2],
+    np.zeros(()),
+    np.zeros(7, np.uint8)[3:],
+    np.zeros(0),
+    np.broadcast_to(1.0, (3, 4)),
+]
+
+
+@pytest.mark.parametrize("x", ARRAYS, ids=lambda x: str(x.shape))
+def test_addresses_are_those_that_numpy_says(x):
+    assert address_of(x) == x.__array_interface__["data"][0]
+
+
+def test_bytes_have_addresses_and_nothing_else_has():
+    assert ctypes.string_at(address_of(b"where"), 5) == b"where"
+    for x in ("text", 3, None, [1.0], np.float64(1)):
+        with pytest.raises(TypeError, match="has no address"):
+            address_of(x)
+
+
+@pytest.mark.parametrize("ufunc", [np.exp, np.add, np.isnan, np.divmod, np.left_shift, np.matmul])
+def test_loops_are_as_many_as_types(ufunc):
+    loops = in_c.loops_of(ufunc)
+    assert len(loops) == len(ufunc.types) and all(type(x) is int for pair in loops for x in pair)
+    assert len({code for code, _ in loops}) > 1
+    with pytest.raises(TypeError, match="no ufunc"):
+        in_c.loops_of(len)
+
+
+def test_a_loop_that_is_called_by_its_address_is_numpys():
+    sig = promotion.signature(TABLE["exp"], (np.dtype(float),))
+    code, data = loop_address(sig)
+    x, y = np.linspace(-3, 3, 17), np.empty(17)
+    pointers = (ctypes.c_void_p * 2)(address_of(x), address_of(y))
+    sizes, steps = (ctypes.c_ssize_t * 1)(17), (ctypes.c_ssize_t * 2)(8, 8)
+    kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
+    kind(code)(*[ctypes.cast(p, ctypes.c_void_p) for p in (pointers, sizes, steps)], data or None)
+    np.testing.assert_array_equal(y, np.exp(x))
 
 
 # Bytecode

@@ -191,7 +191,9 @@ def gathered(base: np.ndarray, offset: Any) -> np.ndarray:
         base = base[tuple(slice(None, None, -1) if s < 0 else slice(None) for s in base.strides)]
     elif position.shape != base.shape:
         position = np.broadcast_to(position, np.broadcast_shapes(position.shape, base.shape))
-    memory = np.lib.stride_tricks.as_strided(base[(0,) * base.ndim + (...,)], (1 << 40,), (itemsize,))
+    # (As far as it is read.)
+    count = int(position.max()) + 1 if position.size else 0
+    memory = np.lib.stride_tricks.as_strided(base[(0,) * base.ndim + (...,)], (count,), (itemsize,))
     return memory.take(position)
 
 

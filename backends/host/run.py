@@ -24,7 +24,7 @@ from mirabelle.backends.host import kernels, layout, threads
 from mirabelle.backends.host.interpreter import interpreted, quietly, run_blocks
 from mirabelle.backends.host.loops import loop_address
 from mirabelle.dispatch import counters, native, verbs
-from mirabelle.dispatch.addresses import address_of, address_of_bytes
+from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
@@ -279,7 +279,7 @@ class LaunchPlan:
         rows, inner, kernel = self.rows, self.inner, self.kernel
         if rows * inner < settings.thread_size * self.least or settings.num_threads < 2:
             block = self.pack(*words)
-            kernel(address_of_bytes(block), 0, rows, 0, inner, 0, 1, 0)
+            kernel(address_of(block), 0, rows, 0, inner, 0, 1, 0)
             return
         if self.pieces is None:
             work, granule = rows * inner * min(self.program.cost, 16), 64 if self.tiled else 1

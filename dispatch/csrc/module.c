@@ -295,7 +295,7 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 12) < 0 || begin_tasks() != 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 13) < 0 || PyModule_AddFunctions(module, address_methods) < 0 || begin_tasks() != 0) {
         Py_DECREF(module);
         return NULL;
     }

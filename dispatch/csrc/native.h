@@ -227,6 +227,9 @@ extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_
     product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
 
+/* addresses.c: functions of the module. */
+extern PyMethodDef address_methods[];
+
 /* Task lists (tasks.c). */
 int begin_tasks(void);
 PyObject *task_functions(PyObject *module, PyObject *unused);

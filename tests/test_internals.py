@@ -3,6 +3,8 @@
 import ctypes
 import gc
 import inspect
+import pathlib
+import re
 import sys
 import types
 
@@ -244,3 +246,29 @@ def test_compiling_leaves_the_collector_of_garbage_alone(monkeypatch):
     for name in ("disable", "enable", "freeze", "unfreeze", "set_threshold", "collect"):
         monkeypatch.setattr(gc, name, lambda *a, name=name: pytest.fail(f"gc.{name} is called"))
     mb.compile(f)(mb.HostArray(np.ones(3)))
+
+
+# Where it stands
+
+ROOT = pathlib.Path(mb.__file__).parents[1]
+TRICKS = {
+    r"co_code|co_varnames=": {"arraytypes/usercode/capturednumbers.py"},
+    r"sys\.meta_path|exec_module|sys\.path_hooks": {"backends/partners/__init__.py"},
+    r"_multiarray_umath|openblas|cblas_": {"backends/host/numpyblas.py"},
+    r"\bgc\.(disable|enable|freeze|unfreeze|set_threshold)\(": set(),
+    # (What the C interfaces of CUDA and NVVM declare is for others to read.)
+    r"from_address\(id\(": set(),
+    r"^\s*(np|numpy)(\.\w+)+ = |setattr\((np|numpy)\b": set(),
+}
+
+
+@pytest.mark.parametrize("pattern", TRICKS)
+def test_what_leans_on_insides_stands_in_its_module(pattern):
+    looks = re.compile(pattern, re.MULTILINE)
+    found = {
+        str(path.relative_to(ROOT))
+        for folder in ("arraytypes", "backends", "dispatch", "dg", "mirabelle")
+        for path in (ROOT / folder).rglob("*.py")
+        if looks.search(path.read_text())
+    }
+    assert found == TRICKS[pattern]

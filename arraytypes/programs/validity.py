@@ -35,7 +35,6 @@ from mirabelle.arraytypes.programs.graph import (
     call_node,
     map_node,
     result_node,
-    walked,
 )
 from mirabelle.arraytypes.programs.traced import _product_shape
 from mirabelle.dispatch import promotion
@@ -99,10 +98,6 @@ def _check_operands(node: Node) -> None:
 
 
 # Nodes by their kinds
-
-
-def _check_leaf(node: Any) -> None:
-    _require(not node.operands, "a node that is computed from nothing has operands")
 
 
 def _check_map(node: Any) -> None:
@@ -235,123 +230,115 @@ def _check_product(node: Any) -> None:
 
 
 def _check_call(node: Any) -> None:
-    template = node.template
-    good = type(template) is tuple and len(template) == 2
-    good = good and type(template[0]) is tuple and type(template[1]) is dict
-    _require(good and all(type(k) is str for k in template[1]), f"{node.routine} is called with no arguments")
-    for x in walked(template):
-        if isinstance(x, Slot):
-            inside = type(x.number) is int and 0 <= x.number < len(node.operands)
-            _require(inside, f"{node.routine} is called with operand {x.number} of {len(node.operands)}")
+    find = KINDS.get(node.kind)
+    if find is None:
+        raise InvalidNode(f"there are no calls of the kind {node.kind!r}")
     for shape, dtype in node.outputs:
         check_shape(shape, dtype)
-    find = KINDS.get(node.kind)
-    _require(find is not None, f"there are no calls of the kind {node.kind!r}")
-    assert find is not None
-    find(node, *template)
+    try:
+        args, options = _filled(node.template, node)
+        find(node, *args, **options)
+    except (TypeError, AttributeError) as e:
+        raise InvalidNode(f"{node.routine} is called with other arguments than it takes: {e}") from None
 
 
-def _check_routine(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+def _filled(nest: Any, node: Any) -> Any:
+    """The arguments of a call, with its operands in place of slots."""
+    if isinstance(nest, Slot):
+        n, count = nest.number, len(node.operands)
+        _require(0 <= n < count, f"{node.routine} is called with operand {n} of {count}")
+        return node.operands[n]
+    if isinstance(nest, (list, tuple)):
+        return type(nest)([_filled(x, node) for x in nest])
+    return {k: _filled(x, node) for k, x in nest.items()} if isinstance(nest, dict) else nest
+
+
+# What calls of each kind are called with: the call, and its arguments.
+
+
+def _check_routine(node: Any, *args: Any, **options: Any) -> None:
     why = why_not_routine(node.routine)
     _require(why is None, f"the routine {node.routine!r} {why}")
 
 
-def _check_accumulate(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    _require(node.routine == "accumulate" and len(args) == 3 and not options, "a scan without its arguments")
-    x, op, axis = args
-    known = op is None or (type(op) is str and isinstance(getattr(np, op, None), np.ufunc))
-    _require(known, f"a scan with {op!r}")
-    _require(isinstance(x, Slot) and type(axis) is int, "a scan without its arguments")
-    _require(0 <= axis < max(len(node.operands[x.number].shape), 1), f"a scan along axis {axis}")
+def _check_accumulate(node: Any, x: Node, op: str | None, axis: int) -> None:
+    _require(node.routine == "accumulate" and (op is None or _is_ufunc(op)), f"a scan with {op!r}")
+    _require(type(axis) is int and 0 <= axis < max(x.ndim, 1), f"a scan along axis {axis}")
 
 
-def _check_scatter(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    good = node.routine == "scatter" and len(args) > 2
-    good = good and all(isinstance(a, Slot) for a in (*args[:1], *args[2:]))
-    _require(good, "a scatter without its arguments")
-    target = node.operands[next(iter(args)).number]
-    _require(set(options) <= {"op", "distinct"}, f"a scatter with {sorted(options)}")
-    op = options.get("op", "")
-    known = op == "" or (type(op) is str and isinstance(getattr(np, op, None), np.ufunc))
-    _require(known and type(options.get("distinct", False)) is bool, f"a scatter with {op!r}")
-    _require(len(args) - 2 <= len(target.shape), "a scatter with more index arrays than dimensions")
-    for a in args[2:]:
-        dtype = node.operands[a.number].dtype
-        _require(dtype.kind in "iu", f"a scatter is told by {dtype.name}")
+def _check_scatter(
+    node: Any, target: Node, values: Node, *index: Node, op: str = "", distinct: bool = False
+) -> None:
+    known = node.routine == "scatter" and (op == "" or _is_ufunc(op)) and type(distinct) is bool
+    _require(known and isinstance(values, Node), f"a scatter with {op!r}")
+    _require(len(index) <= target.ndim, "a scatter with more index arrays than dimensions")
+    _require(all(x.dtype.kind in "iu" for x in index), "a scatter is told by what is no integer")
 
 
-def _check_within(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    good = node.routine == "within" and len(args) == 3 and not options and isinstance(args[0], Slot)
-    _require(
-        good and type(args[1]) is int and type(args[2]) is int and args[2] >= 0, "a check of no index array"
-    )
-    _require(node.operands[args[0].number].dtype.kind in "iu", "a check of what is no index array")
+def _check_within(node: Any, index: Node, low: int, n: int) -> None:
+    good = node.routine == "within" and type(low) is int and type(n) is int and n >= 0
+    _require(good and index.dtype.kind in "iu", "a check of no index array")
 
 
-def _check_some(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    good = node.routine == "some" and len(args) == 3 and not options and args[2] in ("min", "max")
-    _require(good and all(isinstance(a, Slot) for a in args[:2]), "a check of no reduction")
-    values, held = (node.operands[a.number] for a in args[:2])
-    _require(held.shape == () and held.dtype == np.bool_, "a check without a truth value")
-    _require(node.outputs == ((values.shape, values.dtype),), "a check that changes what it looks at")
+def _check_some(node: Any, values: Node, held: Node, op: str) -> None:
+    good = node.routine == "some" and op in ("min", "max") and held.shape == () and held.dtype == _BOOL
+    _require(good, "a check of no reduction")
+    _require(node.outputs == (_array(values),), "a check that changes what it looks at")
 
 
-def _check_loop(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    _require(len(args) == 2 and type(args[1]) is list, "a loop without its arguments")
-    loop, slots = args
-    _check_graph("a loop", loop.inputs, slots, node)
-    carried = [(x.shape, x.dtype) for x in loop.outputs]
-    same = carried == [(x.shape, x.dtype) for x in loop.inputs[: len(carried)]] == list(node.outputs)
-    _require(carried and same, "what a loop carries changes from trip to trip")
-    if node.kind == "while":
-        good = not options and loop.trips is None and isinstance(loop.condition, Node)
-        _require(good and loop.condition.size == 1, "a loop without a condition that is one truth value")
-        return
-    _require(set(options) <= {"lower", "upper"} and loop.condition is None, "a loop without bounds")
-    _require(loop.trips is None or loop.trips >= 0, f"a loop of {loop.trips} trips")
-    for bound in options.values():
-        whole = type(bound) is int
-        if isinstance(bound, Slot):
-            x = node.operands[bound.number]
-            whole = x.size == 1 and x.dtype.kind in "iu"
+def _check_while(node: Any, loop: Any, given: list[Node]) -> None:
+    _check_carried(node, loop, given)
+    _require(loop.trips is None and loop.condition.size == 1, "a loop whose condition is no truth value")
+
+
+def _check_for(node: Any, loop: Any, given: list[Node], lower: Any = 0, upper: Any = 0) -> None:
+    _check_carried(node, loop, given)
+    _require(loop.condition is None and (loop.trips is None or loop.trips >= 0), "a loop without bounds")
+    for x in (lower, upper):
+        whole = x.size == 1 and x.dtype.kind in "iu" if isinstance(x, Node) else type(x) is int
         _require(whole, "a loop without bounds")
 
 
-def _check_branches(node: Any, args: tuple[Any, ...], options: dict[str, Any]) -> None:
-    good = len(args) == 3 and isinstance(args[1], Slot) and type(args[2]) is list and not options
-    _require(good, "branches without their arguments")
-    branches, predicate, slots = args
-    _require(node.operands[predicate.number].size == 1, "branches without a truth value")
+def _check_carried(node: Any, loop: Any, given: list[Node]) -> None:
+    _check_taken("a loop", loop.inputs, given)
+    carried = [*map(_array, loop.outputs)]
+    same = carried == [*map(_array, loop.inputs[: len(carried)])] == list(node.outputs)
+    _require(carried and same, "what a loop carries changes from trip to trip")
+
+
+def _check_branches(node: Any, branches: Any, predicate: Node, given: list[Node]) -> None:
+    _require(predicate.size == 1, "branches without a truth value")
     for graph in (branches.if_true, branches.if_false):
-        _check_graph("a branch", graph.inputs, slots, node)
-        made = [(x.shape, x.dtype) for x in graph.outputs]
-        _require(made == list(node.outputs), "branches that give other arrays than they say")
+        _check_taken("a branch", graph.inputs, given)
+        same = [*map(_array, graph.outputs)] == list(node.outputs)
+        _require(same, "branches that give other arrays than they say")
 
 
-def _check_graph(what: str, inputs: Any, slots: Any, node: Any) -> None:
+def _check_taken(what: str, inputs: Any, given: list[Node]) -> None:
     """Does a graph within a graph get what it takes?"""
-    _require(all(isinstance(s, Slot) for s in slots), f"{what} without its arguments")
-    given = [(node.operands[s.number].shape, node.operands[s.number].dtype) for s in slots]
-    taken = [(x.shape, x.dtype) for x in inputs]
-    _require(given == taken, f"{what} takes other arrays than it is given")
+    same = type(given) is list and [*map(_array, given)] == [*map(_array, inputs)]
+    _require(same, f"{what} takes other arrays than it is given")
+
+
+def _array(x: Node) -> tuple[tuple[int, ...], np.dtype]:
+    return x.shape, x.dtype
+
+
+def _is_ufunc(name: Any) -> bool:
+    return type(name) is str and name.isidentifier() and isinstance(getattr(np, name, None), np.ufunc)
 
 
 def _check_result(node: Any) -> None:
     (call,) = node.operands
-    _require(type(call) is Call, "a result of what is no call")
-    _require(
-        type(node.number) is int and 0 <= node.number < len(call.outputs), f"result {node.number} of a call"
-    )
-    _require((node.shape, node.dtype) == call.outputs[node.number], "a result is not what its call returns")
+    inside = type(call) is Call and 0 <= node.number < len(call.outputs)
+    _require(inside and _array(node) == call.outputs[node.number], "a result is not what its call returns")
 
 
 _GATHER = TABLE["gather"]
 
 # What checks each kind of node, and each kind of call.
 CHECKS: dict[type[Node], Callable[[Any], None]] = {
-    Input: _check_leaf,
-    Data: _check_leaf,
-    Empty: _check_leaf,
+    **dict.fromkeys((Input, Data, Empty), lambda node: None),
     Map: _check_map,
     Fold: _check_fold,
     Part: _check_part,
@@ -360,14 +347,14 @@ CHECKS: dict[type[Node], Callable[[Any], None]] = {
     Call: _check_call,
     Result: _check_result,
 }
-KINDS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], None]] = {
+KINDS: dict[str, Callable[..., None]] = {
     "routine": _check_routine,
     "accumulate": _check_accumulate,
     "scatter": _check_scatter,
     "within": _check_within,
     "some": _check_some,
-    "while": _check_loop,
-    "for": _check_loop,
+    "while": _check_while,
+    "for": _check_for,
     "cond": _check_branches,
 }
 
@@ -407,7 +394,7 @@ def why_not_routine(name: str) -> str | None:
     if name in SAFE_ROUTINES:
         return None
     operation, _, method = name.rpartition(".")
-    if method in _METHODS and operation.isidentifier() and isinstance(getattr(np, operation, None), np.ufunc):
+    if method in _METHODS and _is_ufunc(operation):
         return None
     return "is none of those that only compute"
 

@@ -8,6 +8,7 @@ Points(axis='mesh', component='cell', size=2)
 from mirabelle.arraytypes.meshdata import derivatives, programs  # noqa: F401 - dual numbers, programs
 from mirabelle.arraytypes.meshdata.access import INC, MAX_RW, MAX_WRITE, MIN_RW, MIN_WRITE, READ, RW, WRITE
 from mirabelle.arraytypes.meshdata.axes import Axis, Ragged
+from mirabelle.arraytypes.meshdata.columns import Columns, columns
 from mirabelle.arraytypes.meshdata.dirichletrows import dirichlet
 from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
@@ -57,6 +58,7 @@ __all__ = [
     "Action",
     "Axis",
     "AxisTree",
+    "Columns",
     "DividedMatrix",
     "Dofs",
     "Element",
@@ -83,6 +85,7 @@ __all__ = [
     "UnderWay",
     "begin_access",
     "classify",
+    "columns",
     "dirichlet",
     "dofs",
     "element",

@@ -70,6 +70,15 @@ class Dofs:
         self._placed: dict[Any, Any] = {}
         self._facts: dict[Any, Any] = {}
 
+    # Of points in columns (columns.py): how far apart neighbouring layers reach, and how many there are.
+    strides: tuple[int, ...] = ()
+    layers = 0
+
+    @property
+    def rows(self) -> Any:
+        """The table as loops read it."""
+        return self.table
+
     @property
     def arity(self) -> int:
         """How many entries each point reaches."""
@@ -111,7 +120,7 @@ class Dofs:
         """A table (or a part of the inverse) in the memory of an array type's place."""
         key = family, what
         if key not in self._placed:
-            values = self.table if what == "table" else self.inverse()[_INVERSE.index(what)]
+            values = self.rows if what == "table" else self.inverse()[_INVERSE.index(what)]
             self._placed[key] = placed(family, values)
         return self._placed[key]
 

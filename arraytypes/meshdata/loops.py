@@ -263,7 +263,8 @@ class Bound:
         """All that the source depends on: no sizes."""
         table = self.dofs
         arity, partial = (table.arity, table.partial) if table is not None else (0, False)
-        return self.intent, self.how, arity, self.shape, self.row_shape, self.flat, partial, self.dtype
+        strides = table.strides if table is not None else ()
+        return self.intent, self.how, arity, self.shape, self.row_shape, self.flat, partial, self.dtype, strides
 
 
 def _no_access(kernel: LocalKernel, name: str, given: Any) -> Any:
@@ -398,7 +399,8 @@ class Compiled:
         self.program: LocalProgram = kernel.program(given)
         self.arguments = [
             Argument(b.name, b.intent, b.how, 0 if b.dofs is None else b.dofs.arity, b.row_shape, b.flat,
-                     b.dofs is not None and b.dofs.partial, b.dtype, names[id(b.dofs)])
+                     b.dofs is not None and b.dofs.partial, b.dtype, names[id(b.dofs)],
+                     b.dofs.strides if b.dofs is not None else ())
             for b in bound
         ]  # fmt: skip
         self.source = Source(kernel.name, self.program, self.arguments)
@@ -439,6 +441,16 @@ def tables_of(bound: Sequence[Bound]) -> list[Dofs]:
     return list({id(b.dofs): b.dofs for b in bound if b.dofs is not None}.values())
 
 
+def layers_of(bound: Sequence[Bound]) -> list[int]:
+    """How many points each column of points has, where they stand in columns."""
+    found = {b.dofs.layers for b in bound if b.dofs is not None and b.dofs.strides}
+    if len(found) > 1:
+        raise ValueError(
+            f"The loop is over columns, and its tables are of {sorted(found)} layers: of one number."
+        )
+    return list(found)
+
+
 @run_loop.method
 def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
     family = family_in_memory(type(lead))
@@ -456,7 +468,7 @@ def _(lead: AbstractArray, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> 
         if not (a.buffered and not a.intent.gathers) or free:
             values.append(b.array)
     rows = [table.on(family) for table in tables_of(bound)]
-    plan.kernel("elements", bool(atomics))[n](*values, *rows, *parts)
+    plan.kernel("elements", bool(atomics))[n](*values, *rows, *parts, *layers_of(bound))
     waiting = iter(parts)
     for i, (b, a) in enumerate(zip(bound, plan.arguments, strict=True)):
         if not a.buffered or (atomics and a.scattered and a.intent.combines is not None):

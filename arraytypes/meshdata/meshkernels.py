@@ -49,6 +49,8 @@ class Argument:
     dtype: np.dtype
     # The name of its table: arguments that share one read it once.
     rows: str = ""
+    # Of points in columns: how far apart what neighbouring layers reach is, by columns of the table.
+    strides: tuple[int, ...] = ()
 
     @property
     def entries(self) -> int:
@@ -71,6 +73,15 @@ class Argument:
         """The column of its table and the place in its block of a local entry."""
         size = math.prod(self.block)
         return j // size, tuple(int(i) for i in np.unravel_index(j % size, self.block)) if self.block else ()
+
+    def row(self, point: str, k: int) -> str:
+        """The row that a point reaches."""
+        return self.lifted(f"{self.rows}[{'_column' if self.strides else point}, {k}]", k)
+
+    def lifted(self, row: str, k: int) -> str:
+        """The row in a layer, of that in the lowest."""
+        step = self.strides[k] if self.strides else 0
+        return f"{row} + {_product('_layer', step)}" if step else row
 
     def at(self, row: str, place: tuple[int, ...]) -> str:
         """The element of a row's block."""
@@ -98,7 +109,15 @@ class Source:
         self.program = program
         self.arguments = arguments
         self.read = program.read()
-        self.variables: dict[int, str] = {}
+        # Of points in columns: the parameter for how many a column has, and where a point is.
+        columns = any(a.strides for a in arguments)
+        self.layers = ["_layers"] if columns else []
+        self.place = ["_column = _p // _layers", "_layer = _p - _column * _layers"] if columns else []
+        # The same of points one after the other: from before the first on.
+        self.before = ["_column = {0} // _layers", "_layer = {0} - _column * _layers - 1"] if columns else []
+        self.next = (
+            ["_layer += 1", "if _layer == _layers:", "    _layer = 0", "    _column += 1"] if columns else []
+        )
 
     # The pieces
 
@@ -119,7 +138,7 @@ class Source:
                     row = f"_{a.rows}{k}"
                     if row not in looked_up:
                         looked_up.add(row)
-                        lines.append(f"{row} = {a.rows}[{point}, {k}]")
+                        lines.append(f"{row} = {a.row(point, k)}")
                 value = a.at(row, place)
                 if a.partial:
                     zero = "False" if a.dtype.kind == "b" else "0"
@@ -186,17 +205,19 @@ class Source:
         buffers = [f"{a.name}_parts" for a in self.arguments if a.intent.writes and a.how == WHOLE]
         written = [f"{a.name}_goal" for a in self.arguments if a.name in deferred]
         arrays = [a.name for a in self.arguments]
-        given = ["_bounds", *arrays, *self.table_parameters(), *written, *later, *buffers]
+        given = ["_bounds", *arrays, *self.table_parameters(), *written, *later, *buffers, *self.layers]
         local = [line for line in body if ".private(" in line]
         return _function(self.name, given, local + [line for line in body if line not in local]), scope
 
     def _one_by_one(self, deferred: frozenset[str]) -> tuple[list[str], dict[str, Any]]:
         statements, text = self.computed("_v{i}_{j}")
-        lines = ["_p = _each", *self.loads("_p", "_v{i}_{j} = {value}"), *statements]
+        lines = ["_p = _each", *self.next, *self.loads("_p", "_v{i}_{j} = {value}"), *statements]
         rows: set[str] = set()
         for i, j, a, n in self._outputs():
             lines += self._scattered(a, i, j, text[n], rows, a.name in deferred)
-        return ["for _each in range(_bounds[_chunk], _bounds[_chunk + 1]):", *(f"    {x}" for x in lines)], {}
+        before = [line.format("_bounds[_chunk]") for line in self.before]
+        loop = "for _each in range(_bounds[_chunk], _bounds[_chunk + 1]):"
+        return [*before, loop, *(f"    {x}" for x in lines)], {}
 
     def _in_blocks(self, deferred: frozenset[str]) -> tuple[list[str], dict[str, Any]]:
         """What a block's points read is put side by side, so that several are computed at a time."""
@@ -224,25 +245,33 @@ class Source:
                 scatter += self._scattered(a, i, j, element, rows, a.name in deferred)
         loads = [f"_v{i}_{j} = {element}" for (i, j), element in inputs.items()]
         width = slots.width()
+        before = [f"    {line.format('_base')}" for line in self.before]
         body = [
             *(f"{array} = _k.private({count * width}, _{array})" for array, count in slots.counts.items()),
             f"for _base in range(_bounds[_chunk], _bounds[_chunk + 1], {width}):",
             f"    _n = min({width}, _bounds[_chunk + 1] - _base)",
+            *before,
             "    for _lane in range(_n):",
             "        _p = _base + _lane",
-            *(f"        {line}" for line in gather),
+            *(f"        {line}" for line in [*self.next, *gather]),
             f"    for _lane in range({width}):",
             *(f"        {line}" for line in [*loads, *statements, *store] or ["pass"]),
+            *before,
             "    for _lane in range(_n):",
             "        _p = _base + _lane",
-            *(f"        {line}" for line in scatter),
+            *(f"        {line}" for line in [*self.next, *scatter]),
         ]
         return [slots.placed(line, width) for line in body], {f"_{x}": d for x, d in slots.dtypes.items()}
 
     def _is_long(self, i: int) -> bool:
         """Is all of an argument's long row written? A loop over the row is a tenth of the text."""
         a = self.arguments[i]
-        return a.scattered and a.arity >= LOOPED and None not in (self.program.outputs[i] or (None,))
+        return (
+            a.scattered
+            and a.arity >= LOOPED
+            and not a.strides
+            and None not in (self.program.outputs[i] or (None,))
+        )
 
     def _scattered_in_loop(self, a: Argument, slots: _Slots, first: int, deferred: bool) -> list[str]:
         """How all entries of a block's point are written, one after the other."""
@@ -271,18 +300,20 @@ class Source:
         if a.how == DIRECT:
             return [_combined(a, a.at("_p", place), element)]
         lines = []
-        table = f"{a.name}_goal" if deferred else a.rows
-        row = f"_{table}{k}"
+        row = f"_{a.name}_goal{k}" if deferred else f"_{a.rows}{k}"
         if row not in rows:
             rows.add(row)
-            lines.append(f"{row} = {table}[_p, {k}]")
-        return lines + self._written(a, j % math.prod(a.block), row, element, deferred)
+            point = "_column" if a.strides else "_p"
+            lines.append(f"{row} = {f'{a.name}_goal[{point}, {k}]' if deferred else a.row('_p', k)}")
+        return lines + self._written(a, j % math.prod(a.block), row, element, deferred, k)
 
-    def _written(self, a: Argument, j: int, row: str, element: str, deferred: bool) -> list[str]:
-        """How an entry of a row's block is written."""
-        inside = _combined(a, a.at(row, a.entry(j)[1]), element)
+    def _written(self, a: Argument, j: int, row: str, element: str, deferred: bool, k: int = 0) -> list[str]:
+        """How an entry of a row's block is written. What is deferred of columns has a place for each layer."""
+        there = f"({a.lifted(row, k)})" if deferred and a.strides else row
+        inside = _combined(a, a.at(there, a.entry(j)[1]), element)
         if deferred:
-            place = _sum(_product(f"(-2 - {row})", math.prod(a.block)), j)
+            place = f"((-2 - {row}) * _layers + _layer)" if a.strides else f"(-2 - {row})"
+            place = _sum(_product(place, math.prod(a.block)), j)
             later = f"    {a.name}_later[{place}] = {element}"
             return [f"if {row} >= 0:", f"    {inside}", f"elif {row} < -1:", later]
         return [f"if {row} >= 0:", f"    {inside}"] if a.partial else [inside]
@@ -293,6 +324,7 @@ class Source:
         body = [
             "_p = _k.index(0)",
             "_n = _k.size(0)",
+            *self.place,
             *self.uniform(),
             *self.loads("_p", "_v{i}_{j} = {value}"),
         ]
@@ -306,7 +338,7 @@ class Source:
                 row = f"_{a.rows}{k}"
                 if row not in rows:
                     rows.add(row)
-                    body.append(f"{row} = {a.rows}[_p, {k}]")
+                    body.append(f"{row} = {a.row('_p', k)}")
                 statement = _atomically(a, row, place, text[n])
                 body += [f"if {row} >= 0:", f"    {statement}"] if a.partial else [statement]
             else:
@@ -319,7 +351,7 @@ class Source:
             for a in self.arguments
             if not (a.buffered and not a.intent.gathers) or (atomics and a.scattered)
         ]
-        given = [*plain, *self.table_parameters(), *parts]
+        given = [*plain, *self.table_parameters(), *parts, *self.layers]
         return _function(self.name, given, body), {}
 
     def gathered(self, i: int) -> tuple[str, dict[str, Any]]:

@@ -8,8 +8,9 @@ the same with any number of threads.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from mirabelle.arraytypes.meshdata.loops import (
     Compiled,
     compiled,
     join_whole,
+    layers_of,
     run_loop,
     tables_of,
 )
@@ -51,16 +53,19 @@ class _Ranges:
     def __init__(self, plan: Compiled, n: int, ranges: int, bound: Sequence[Bound]) -> None:
         self.plan, self.n, self.ranges = plan, n, ranges
         pairs = list(zip(bound, plan.arguments, strict=True))
+        columns = layers_of(bound)
+        height = columns[0] if columns else 1  # (a range has whole columns)
+        self.edges = np.array([n // height * i // ranges * height for i in range(ranges + 1)])
         waiting = {
-            a.name: b.dofs.known(("goals", ranges, n), functools.partial(_goals, ranges))
+            a.name: found_goals(b.dofs, self.edges)
             for b, a in pairs
             if a.scattered and ranges > 1 and b.dofs is not None and not b.dofs.injective
         }
         self.waiting = {name: found for name, found in waiting.items() if len(found[1])}
         self.kernel = plan.kernel("lanes", frozenset(self.waiting))
-        self.edges = np.array([n * i // ranges for i in range(ranges + 1)])
         goals = (self.waiting[a.name][0] for _, a in pairs if a.name in self.waiting)
-        self.tables = [*(table.table for table in tables_of(bound)), *goals]
+        self.tables = [*(table.rows for table in tables_of(bound)), *goals]
+        self.columns = columns
         self.later = [
             (i, (len(self.waiting[a.name][1]) * math.prod(a.block),))
             for i, (_, a) in enumerate(pairs)
@@ -75,7 +80,7 @@ class _Ranges:
         plan, ranges = self.plan, self.ranges
         later = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.later]
         parts = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.parts]
-        given = (self.edges, *[b.array for b in bound], *self.tables, *later, *parts)
+        given = (self.edges, *[b.array for b in bound], *self.tables, *later, *parts, *self.columns)
         _, arguments = self.kernel.lent(given)
         if counters.active:
             counters.add(launches=1)
@@ -89,7 +94,8 @@ class _Ranges:
             threads.run_all([functools.partial(run, i, i + 1, ranges, 1, *arguments) for i in range(ranges)])
         for (i, _), values in zip(self.later, later, strict=True):
             a = plan.arguments[i]
-            _settle(a, arguments[1 + i], self.waiting[a.name][1], values)
+            _, targets, order = self.waiting[a.name]
+            _settle(a, arguments[1 + i], targets, values, order)
         for (i, _), part in zip(self.parts, parts, strict=True):
             join_whole(bound[i], asarray(part))
 
@@ -101,31 +107,70 @@ def _buffer(plan: Compiled, i: int, a: Any, shape: tuple[int, ...]) -> np.ndarra
     )
 
 
-def _goals(ranges: int, table: Any) -> tuple[Any, Any]:
-    """Where the points of each range write, and what is left for later.
+def found_goals(dofs: Any, edges: np.ndarray) -> tuple[Any, Any, Any]:
+    """Where points of each range write, what is left for later, and in which order (None: as it comes)."""
+    key = "goals", tuple(edges.tolist())
+    if not dofs.strides:
+        found: tuple[Any, Any, Any] = dofs.known(key, functools.partial(_goals, edges))
+        return found
+    if key not in dofs._facts:
+        dofs._facts[key] = _column_goals(dofs, edges)
+    return dofs._facts[key]  # type: ignore[no-any-return]
 
-    It is the table, with a place in a list (-2 and below) for what other ranges reach, too.
-    """
-    n = len(table)
-    edges = [n * i // ranges for i in range(ranges + 1)]
-    size = int(table.max(initial=-1)) + 1
-    first, last = np.full(size + 1, -1, np.int16), np.full(size + 1, -1, np.int16)
-    for i in range(ranges):
-        last[table[edges[i] : edges[i + 1]]] = i
-    for i in reversed(range(ranges)):
-        first[table[edges[i] : edges[i + 1]]] = i
-    shared = first != last
-    shared[-1] = False  # (where a table has -1)
+
+def _goals(edges: np.ndarray, table: Any) -> tuple[Any, Any, Any]:
+    """The table, with a place in a list (-2 and below) for what other ranges reach, too."""
+    shared = _shared((table[a:b] for a, b in itertools.pairwise(edges)), int(table.max(initial=-1)) + 1)
     goals = table.copy()
     mask = shared[table]
     targets = table[mask]
     goals[mask] = -2 - np.arange(len(targets), dtype=table.dtype)
-    return goals, targets
+    return goals, targets, None
 
 
-def _settle(a: Any, memory: Any, targets: Any, later: Any) -> None:
+def _shared(parts: Iterable[Any], size: int) -> np.ndarray:
+    """Which entries several ranges reach. (The last one is that of -1, which is nothing.)"""
+    first, last = np.full(size + 1, -1, np.int16), np.full(size + 1, -1, np.int16)
+    for i, part in enumerate(parts):
+        last[part] = i
+        new = part[first[part] < 0]
+        first[new] = i
+    shared = first != last
+    shared[-1] = False
+    return shared
+
+
+def _column_goals(dofs: Any, edges: np.ndarray) -> tuple[Any, Any, Any]:
+    """The same for columns, of the table of the lowest layer: what one layer shares, all do.
+
+    What is left has a place for each layer; it is added in the order of points, layer by layer.
+    """
+    layers, rows = dofs.layers, dofs.rows
+    up = np.arange(layers)[:, None] * np.array(dofs.strides)
+    steps = [(rows[a // layers : b // layers, None] + up) for a, b in itertools.pairwise(edges)]
+    shared = _shared(steps, dofs.size)
+    while True:  # (what meets in some layer meets in all where points stand above each other: once is enough)
+        mask = np.concatenate([shared[step].any(axis=1) for step in steps])
+        reached = np.concatenate([step.transpose(0, 2, 1).reshape(-1, layers) for step in steps])[mask.ravel()]
+        if shared[reached].all():
+            break
+        shared[reached] = True
+    goals = rows.copy()
+    column, k = np.nonzero(mask)
+    goals[mask] = -2 - np.arange(len(column), dtype=rows.dtype)
+    at = np.arange(layers)
+    order = np.lexsort(
+        [np.broadcast_to(x, (len(k), layers)).ravel() for x in (k[:, None], at, column[:, None])]
+    )
+    targets = (rows[column, k][:, None] + at * np.array(dofs.strides)[k][:, None]).ravel()
+    return goals, targets[order], order
+
+
+def _settle(a: Any, memory: Any, targets: Any, later: Any, order: Any) -> None:
     """Write what was left: in the order of the points."""
     size = math.prod(a.block)
+    if order is not None:
+        later = later.reshape(-1, size)[order].reshape(-1)
     if a.flat:
         targets = (
             (targets[:, None].astype(np.int64) * size + np.arange(size)).reshape(-1) if size > 1 else targets

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import collections
 import math
-import sys
 from typing import Any, cast
 
 import numpy as np
@@ -44,9 +43,8 @@ from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.policy import scalar_access
-from mirabelle.dispatch.references import SHARED, least, when_uncertain
 from mirabelle.dispatch.schedule import pure, survivors
-from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, adopted
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, adopted, evaluating, may_write
 
 
 @verbs.setitem.method
@@ -234,7 +232,6 @@ def write(dest: Any, source: Any) -> None:
         at_once(root)
         return
     leaf = verbs.leaf_of(root)
-    node = None
     exact = type(source) is not Leaf and source.shape == dest.shape and source.dtype == dest.dtype
     if not adopted(leaf):
         write_foreign(family, dest, leaf, source)
@@ -267,7 +264,6 @@ def write(dest: Any, source: Any) -> None:
             return
     if recording.active and recording.stays(leaf):
         # A graph writes where it was told to: it is the readers that go to other memory.
-        del leaf, part, reads
         claim(root)
         write(dest, source)
         return
@@ -292,7 +288,7 @@ def execute(family: Any, target: Leaf, tree: Broadcasted) -> None:
         tree = Broadcasted(promotion.intern(TABLE["copy"], (tree.dtype,), (tree.dtype,)), (tree,), target.shape)
     target.checked = True
     written(target)
-    verbs.copyto(wrap(family, target), tree)
+    evaluating(verbs.copyto, wrap(family, target), tree)
     target.checked = False
 
 
@@ -446,7 +442,7 @@ def readers(source: Any, leaf: Leaf) -> list[Leaf]:
     """The leaves of a tree that show memory of `leaf`, each as often as a node holds it.
 
     Operands that have been evaluated are replaced by their values on the way: who else holds
-    such an operand then shows in the references to its value.
+    such an operand then holds its value.
     """
     found: list[Leaf] = []
     seen: set[int] = set()
@@ -483,37 +479,23 @@ def nobody_else(leaf: Leaf, source: Any = None, reads: Any = (), part: Leaf | No
     That is all of `leaf`, or a part of it. Pending trees that read other parts go on to find
     what they read. Memory that belongs to another leaf is that one's to write.
     """
-    if leaf.root is not None:
-        return False
-    parts = leaf.living_parts()
-    whole = sum(r is leaf for r in reads)
-    # Each read of the whole leaf is held by a node and by the list; of a part, by the part.
-    if references(leaf) > _ALONE + len(parts) + 2 * whole:
-        return False
-    # An array of another library made from this memory (np.asarray(x)) holds its view, and is a reader too.
-    # (So does what shows a part, where NumPy makes it.)
-    expected = 2 + len(parts) if type(leaf.view) is np.ndarray else 2
-    if sys.getrefcount(leaf.view) > expected or isinstance(getattr(leaf.view, "base", None), np.ndarray):
+    if not may_write(leaf, 0 if type(source) is Leaf else sum(r is leaf for r in reads)):
         return False
     changed = {
-        id(p) for p in parts if p is not part and (part is None or p.table or not apart(p.view, part.view))
+        id(p)
+        for p in leaf.held_parts()
+        if p is not part and (part is None or p.table or not apart(p.view, part.view))
     }
-    if whole:
+    if any(r is leaf for r in reads):
         changed.add(id(leaf))
     if not changed:
         return True
     known = collections.Counter(map(id, reads))
     if not changed <= known.keys() or type(source) is not Broadcasted or source.value is not None:
         return False
-    for p in parts:
-        # Held by a node and by the list for each read, if nobody else does.
-        if id(p) in changed and sys.getrefcount(p) > LOOP_REFERENCES + 2 * known[id(p)]:
-            return False
+    if any(p.holders > known[id(p)] for p in leaf.held_parts() if id(p) in changed):
+        return False
     return not survivors(source, changed)
-
-
-def references(leaf: Leaf) -> int:
-    return sys.getrefcount(leaf)
 
 
 def harmless(target: Leaf, exact: bool, reads: list[Leaf]) -> bool:
@@ -614,41 +596,3 @@ def overlaps(tree: Broadcasted, target: Leaf) -> bool:
             if (v.shape, v.strides, v.dtype) != (mine.shape, mine.strides, mine.dtype) or _distance(v, mine):
                 return True
     return False
-
-
-def _unshared() -> int:
-    """The references to a leaf that only its handle, `write` and `nobody_else` hold."""
-    seen: list[int] = []
-    global references
-
-    def probe(leaf: Leaf) -> int:
-        seen.append(sys.getrefcount(leaf))
-        return 1 << 30
-
-    original, references = references, probe
-    try:
-        from mirabelle.arraytypes.host import HostArray
-
-        x = HostArray(np.zeros(2))
-        for _ in range(3):  # the first calls of a process pass through the resolver
-            verbs.assign(x, 1.0)
-    finally:
-        references = original
-    return least(seen)
-
-
-_ALONE = 0
-
-
-def _share() -> None:
-    global _ALONE
-    _ALONE = SHARED
-
-
-when_uncertain(_share)
-
-
-def calibrate() -> None:
-    """Measure, once the backends are there, what an unshared leaf's reference count is."""
-    global _ALONE
-    _ALONE = _unshared()

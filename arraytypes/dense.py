@@ -20,22 +20,31 @@ import numpy as np
 from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
-from mirabelle.dispatch import counters, native, policy, verbs
+from mirabelle.dispatch import _native, counters, native, policy, verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, Version, adopted, destination, is_element
+from mirabelle.dispatch.tree import (
+    Broadcasted,
+    Leaf,
+    Reduced,
+    Version,
+    adopted,
+    destination,
+    evaluating,
+    is_element,
+)
 
 _new = object.__new__
 
 
-class DenseArray(AbstractArray):
+class DenseArray(AbstractArray, _native.Handle):
     """An array whose elements all lie in the memory of one place.
 
     Constructing one copies: afterwards nobody else can write to its memory.
     """
 
     __module__ = "mirabelle.types"
-    __slots__ = ("__weakref__", "_constructed", "_node")
+    __slots__ = ("__weakref__", "_constructed")
 
     _node: Version
     # Set, of an array without axes, where a constructor made it (`constructed`).
@@ -360,20 +369,21 @@ def force(family: type[DenseArray], version: Any) -> Leaf:
     """The value of a version, computed if it is not yet."""
     if type(version) is Leaf:
         return version
-    value = version.value
-    if value is None:
-        if family._direct is not None:
-            try:
-                value = family._direct(version)
-            except MemoryError as e:
-                raise pool.no_room_after(e) from None
-            if value is not None:
-                return value
-        dest = destination(family._empty(version.shape, version.dtype, _order(version)))
-        verbs.copyto(wrap(family, dest), version)
-        dest.checked = False
-        value = settle(version, dest)
-    return value
+    return version.value or evaluating(_forced, family, version)  # type: ignore[no-any-return]
+
+
+def _forced(family: type[DenseArray], version: Any) -> Leaf:
+    if family._direct is not None:
+        try:
+            value = family._direct(version)
+        except MemoryError as e:
+            raise pool.no_room_after(e) from None
+        if value is not None:
+            return value
+    dest = destination(family._empty(version.shape, version.dtype, _order(version)))
+    verbs.copyto(wrap(family, dest), version)
+    dest.checked = False
+    return settle(version, dest)
 
 
 def force_temporary(family: type[DenseArray], version: Any) -> Leaf:

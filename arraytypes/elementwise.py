@@ -196,7 +196,7 @@ def _reader(t: type) -> Any:
 
 
 _node = operator.attrgetter("_node")
-native.tell(handle_node=DenseArray.__dict__["_node"], broadcast_shapes=broadcast_shapes)
+native.tell(broadcast_shapes=broadcast_shapes)
 # NumPy's numbers, which have a dtype of their own.
 _NUMPY_NUMBERS = frozenset(
     t

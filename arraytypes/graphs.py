@@ -191,7 +191,6 @@ class _Home:
             # A reduction of the old contents must not be found by one of the new.
             leaf.reducers = None
             return
-        del leaf
         self._leaf = weakref.ref(claim(x))
 
 

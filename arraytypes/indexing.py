@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from typing import Any
 
 import numpy as np
@@ -247,8 +246,6 @@ def positions_of(mask: Any, flat: bool = False) -> tuple[Any, ...]:
     return tuple(wrap(family, p) for p in known)
 
 
-# The references to an operand, in `_question`, that only its node holds: the tuple, the loop, the call.
-_HELD_BY_NODE = 3
 # The positions of larger masks are not kept with what the mask was made from: they would fill memory.
 _SMALL_MASK = 1 << 20
 
@@ -264,7 +261,7 @@ def _question(mask: Any) -> tuple[Any, Any]:
         if type(a) in (int, float, bool):
             key.append((type(a), a))
         elif operand is None and type(a) in (Leaf, Broadcasted) and a.shape == node.shape:
-            if type(a) is Broadcasted and a.value is None and sys.getrefcount(a) <= _HELD_BY_NODE:
+            if type(a) is Broadcasted and a.value is None and a.holders < 2:
                 return None, None  # (its value is not kept: it must not look as if somebody held it)
             operand = a
             key.append(i)

@@ -47,7 +47,6 @@ def own(x: Any) -> None:
         leaf.reducers = None
         return
     if recording.active and recording.stays(leaf):
-        del leaf
         claim(root)
         return
     flags = leaf.view.flags

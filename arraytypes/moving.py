@@ -6,14 +6,13 @@ has addresses, so there it is the readers that move.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.gpu import GPUView, view_at
 from mirabelle.dispatch.errors import DeviceError
-from mirabelle.dispatch.tree import Leaf
+from mirabelle.dispatch.tree import Leaf, memory_alone
 
 
 def claim(root: Any) -> Leaf:
@@ -29,13 +28,13 @@ def move_away(leaf: Leaf) -> None:
 
     Its memory is then free to be written. (A copy of the whole piece: so parts keep their strides.)
     """
-    if sys.getrefcount(leaf.view) > 2:  # more than the leaf and the question: somebody outside has its address
+    if not memory_alone(leaf):  # somebody outside has its address
         raise DeviceError(
             f"A graph is about to write an array of shape {leaf.shape} whose contents another library still "
             "shows (by DLPack). Let go of what was made of it, or hand out a copy: "
             "`torch.from_dlpack(mb.copy(x))`."
         )
-    view, parts = leaf.view, leaf.living_parts()
+    view, parts = leaf.view, leaf.held_parts()
     family: Any = type(view).family
     fresh = _fresh(family, view)
     family._copy_into(fresh, view)

@@ -4,6 +4,7 @@ What a statement costs beside its kernel is Python: looking up methods, making v
 statement again. These pieces are written in C and built with the package. Each does the common case, and hands
 all else to a function of Python that it is given.
 
+- `owners.c`: who keeps a version, and whether memory may be written in place (dispatch/tree.py);
 - `nodes.c`: the nodes of trees, `Leaf`, `Broadcasted` and `Reduced`, and what wrappers show of memory
   (dispatch/tree.py, arraytypes/wrappers.py);
 - `buffer.c`: the buffer protocol before Python 3.12 (arraytypes/buffers.py);
@@ -30,6 +31,7 @@ True
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -41,7 +43,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-VERSION = 13
+VERSION = 14
 
 _CURE = (
     "Build it where the sources are, with a C compiler: `pip install -e .`, or, where setuptools and NumPy are "
@@ -74,7 +76,8 @@ def _found() -> Any:
 
 
 in_c: Any = _found()
-
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=in_c.forget_other_threads)
 
 in_c.tell(
     asarray=np.asarray,
@@ -90,8 +93,6 @@ in_c.tell(
 tell = in_c.tell
 # What dispatch said so far holds no longer: a method appeared or disappeared.
 forget = in_c.forget
-# Reference counts do not say who holds a version: all memory counts as shared.
-distrust = in_c.distrust
 
 
 def operator(table: Any, function: Any, arity: int, swapped: bool = False) -> Any:
@@ -119,3 +120,13 @@ def compute_at_once() -> None:
 
 
 settings.watch(_limits)
+
+
+def _checks(s: Any) -> None:
+    check: Any = None
+    if s.check_owners:
+        from mirabelle.dispatch.ownercheck import check
+    in_c.tell(check_owners=check)
+
+
+settings.watch(_checks)

@@ -9,16 +9,12 @@ cost clearly more than storing it, or if it is being evaluated for the second ti
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mirabelle.dispatch.ops import TABLE
-from mirabelle.dispatch.promotion import signature
-from mirabelle.dispatch.references import unwatched
-from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
 
 # From this cost on (in additions per element) a value is worth storing, or hoisting.
 STORE_COST = 16
@@ -149,7 +145,7 @@ def schedule(
             if node.sig.op.nout > 1 and node.shape == shape:
                 # An operation with several results computes all that anybody still waits for.
                 _siblings(b, node, outs, stored)
-            if sys.getrefcount(node) > LOOP_REFERENCES + b.uses.get(id(node), 1):
+            if node.holders > b.uses.get(id(node), 1):
                 # Somebody outside this tree holds it: it may be needed again.
                 if node.shape == shape and len(node.sig.outs) == 1 and worth_storing(node, stored):
                     ref = b.seen[id(node)]
@@ -163,10 +159,6 @@ def schedule(
     return Request((tuple(b.steps), tuple(outs)), b.leaves, b.scalars, shape, stored)
 
 
-# The references, in `schedule_reduction`, to a tree that only its reductions hold.
-_held_by_reductions = 1 << 30
-
-
 def schedule_reduction(operand: Any, reductions: list[Reduced], force: Callable[[Any], Leaf]) -> Request:
     """Linearise the tree of some reductions, whose values come first among the outputs.
 
@@ -178,13 +170,9 @@ def schedule_reduction(operand: Any, reductions: list[Reduced], force: Callable[
     if type(operand) is Broadcasted and operand.value is not None:
         operand = operand.value
     keep = False
-    if type(operand) is Broadcasted:
-        holders = sys.getrefcount(operand) - len(reductions)
-        if holders > _held_by_reductions:
-            keep = worth_storing(operand)
-            operand.evaluations += 1
-        elif reductions[0].reduction is None:
-            _calibration.append(holders)
+    if type(operand) is Broadcasted and operand.holders > len(reductions):
+        keep = worth_storing(operand)
+        operand.evaluations += 1
     request = schedule(operand, force)
     steps, refs = request.key
     if keep:
@@ -192,19 +180,6 @@ def schedule_reduction(operand: Any, reductions: list[Reduced], force: Callable[
     top = refs[:1]
     request.key = (steps, top * (len(reductions) + keep) + refs[1:])
     return request
-
-
-_calibration: list[int] = []
-
-
-def _calibrate() -> None:
-    global _held_by_reductions
-    leaf = Leaf(np.zeros(2))
-    sig = signature(TABLE["square"], (leaf.dtype,))
-    for _ in range(3):
-        node = Reduced(None, Broadcasted(sig, (leaf,), (2,)), (0,), False, (), leaf.dtype)
-        schedule_reduction(node.operand, [node], lambda x: x)
-    _held_by_reductions = max(_calibration, default=0)
 
 
 def _siblings(b: _Builder, node: Broadcasted, outs: list[int], stored: list[Broadcasted]) -> None:
@@ -269,10 +244,7 @@ def survivors(root: Broadcasted, leaves: set[int]) -> bool:
     reaches: set[int] = set()
     _reach(root, leaves, order, uses, reaches)
     order.pop()
-    for node in order:
-        if id(node) in reaches and sys.getrefcount(node) > LOOP_REFERENCES + uses[id(node)]:
-            return True
-    return False
+    return any(id(node) in reaches and node.holders > uses[id(node)] for node in order)
 
 
 def _reach(
@@ -314,7 +286,3 @@ def _hoisted(node: Broadcasted, shape: tuple[int, ...]) -> bool:
 def pure(node: Broadcasted) -> bool:
     """Is every operation of a tree known to depend on its operands alone, and never to fail?"""
     return all(n.sig.op.pure for n in operations(node))
-
-
-with unwatched():
-    _calibrate()

@@ -213,6 +213,13 @@ TABLE: tuple[Setting, ...] = (
         "Hand the memory of cards to MPI as it is (on), copy it by way of the host (off), or do what MPI "
         "says that it can.",
     ),
+    Setting(
+        "check_owners",
+        _flag,
+        False,
+        "Before memory is written in place, look for whatever holds it without being counted, and raise an "
+        "error if something does. Slow; for tests of mirabelle itself.",
+    ),
     Setting("nccl", _flag, True, "Send the memory of cards by NCCL, where each process has a card of its own."),
     Setting(
         "rank_cards",
@@ -251,6 +258,7 @@ class Settings:
     communicator: str
     check_collectives: bool
     check_timeout: float
+    check_owners: bool
     device_messages: str
     nccl: bool
     rank_cards: bool

@@ -3,14 +3,13 @@
 Every array a user holds is a handle on an immutable *version*: a `Leaf` (data in memory), a
 `Broadcasted` (an operation on versions, not computed yet) or a `Reduced` (a reduction of one).
 Operations capture versions, never handles. So a later write to an array, which gives its
-handle another version, cannot change what was said before; CPython's reference counts tell
-whether anybody still needs the old one.
+handle another version, cannot change what was said before; each version counts who holds it,
+which tells whether anybody still needs the old one (dispatch/csrc/owners.c).
 """
 
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,6 @@ import numpy as np
 
 from mirabelle.dispatch import _native, native
 from mirabelle.dispatch.addresses import address_of
-from mirabelle.dispatch.references import unwatched
 
 # The size of a foreign leaf: past every limit, so that whatever reads it is evaluated at once.
 FOREIGN = 1 << 30
@@ -69,6 +67,13 @@ class Leaf(_native.Leaf):
 # Can nobody else write to a leaf's memory, or not any more? (What was another's is ours once nobody else holds
 # its array.)
 adopted: Callable[[Any], bool] = _native.adopted
+# May a leaf's memory be written where it is? may_write(leaf, how often the tree that is written reads all of
+# it, arrays that show parts of it and nobody else has, ...). Who reads parts is for the asker to find out.
+may_write: Callable[..., bool] = _native.may_write
+# Does nobody outside have what stands for a leaf's memory: NumPy's array, or a card's view?
+memory_alone: Callable[[Any], bool] = _native.memory_alone
+# Call what is about to read versions: meanwhile other threads write no memory in place.
+evaluating: Callable[..., Any] = _native.evaluating
 
 
 class Broadcasted(_native.Node):
@@ -118,6 +123,13 @@ def is_element(version: Any) -> bool:
             if isinstance(x, Broadcasted):
                 stack += [x.value] if x.value is not None else x.args or ()
     return False
+
+
+def kept(version: Version) -> Any:
+    """What keeps a version as an array does, for as long as it lives."""
+    holder = _native.Handle()
+    holder._node = version
+    return holder
 
 
 def destination(view: Any) -> Leaf:
@@ -200,18 +212,3 @@ def _broadcast(what: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
                         "`x[:, None]` or swap two with `x.T`."
                     )
     return tuple(out)
-
-
-def _references() -> tuple[int, int]:
-    """What getrefcount says of a node nobody else holds, as `linearize` and writers ask it."""
-    order = [Leaf(np.empty(0))]
-    held = [order[0]]
-    held.clear()
-    for leaf in order:
-        count = sys.getrefcount(leaf)
-    return count, 0
-
-
-# The references to a node in `order` while a loop variable runs over it.
-with unwatched():
-    LOOP_REFERENCES = _references()[0]

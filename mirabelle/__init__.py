@@ -63,8 +63,6 @@ import mirabelle.arraytypes
 import mirabelle.backends
 import mirabelle.backends.host
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.aliasing import check as _check_aliasing
-from mirabelle.arraytypes.assign import calibrate as _calibrate_writes
 from mirabelle.arraytypes.creation import (
     arange,
     asarray,
@@ -222,7 +220,6 @@ from mirabelle.dispatch.errors import (
 from mirabelle.dispatch.generic import generic, methods, override, which
 from mirabelle.dispatch.policy import allow_scalar, allow_transfer, eager
 from mirabelle.dispatch.promotion import result_type
-from mirabelle.dispatch.references import unwatched as _unwatched
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.verbs import (
     abs,
@@ -1169,10 +1166,7 @@ if not _typing.TYPE_CHECKING:  # (a checker would think that every name is there
     __getattr__, __dir__ = _loading.later(__name__, _LATER, __all__, _unknown)
 
 
-with _unwatched():
-    _calibrate_writes()
-    _install_direct()
-    _check_aliasing()
+_install_direct()
 _watch_partners()
 if _environment.is_started():  # (by a launcher of MPI: who ends, and who has which card, is settled now)
     _loading.load("mirabelle.arraytypes.distributed")

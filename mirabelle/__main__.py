@@ -90,7 +90,6 @@ def info() -> int:
     """Everything one wants to know before reporting a bug."""
     import mirabelle as mb
     from mirabelle.backends.cuda.info import lines as cards
-    from mirabelle.dispatch import references
     from mirabelle.launch import described as mpi
 
     print(f"mirabelle   {mb.__version__} in {os.path.dirname(mb.__file__)}")
@@ -103,8 +102,6 @@ def info() -> int:
         print(f"{'' if i else 'cards':<11} {line}")
     print(f"mpi         {mpi()}")
     print(f"cache       {_cache_line()}")
-    if not references.certain:
-        print("references  not believed: all memory counts as shared, and each write makes new memory")
     for extra, parts in EXTRAS.items():
         there = [d for module, d in parts if importlib.util.find_spec(module)]
         missing = [d for module, d in parts if not importlib.util.find_spec(module)]

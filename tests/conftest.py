@@ -94,8 +94,10 @@ def _family(item):
 
 def pytest_collection_finish():
     # Tens of thousands of tests stay as they are: tests that collect garbage need not look through them.
+    # (Who looks for owners that are not counted looks through all.)
     gc.collect()
-    gc.freeze()
+    if os.environ.get("MIRABELLE_CHECK_OWNERS", "0") == "0":
+        gc.freeze()
 
 
 @pytest.fixture(scope="module")

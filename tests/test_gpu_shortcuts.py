@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import mirabelle as mb
 from mirabelle.backends.gpu import cupydriver, direct, shortcuts
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.tree import Broadcasted, Leaf
+from mirabelle.dispatch.tree import Broadcasted
 
 N = 12
 TIMES = 12
@@ -236,19 +236,6 @@ def test_statements_that_take_turns_are_left_alone():
         V[...] = W * 2.0
     assert mb.to_numpy(Z).tolist() == [2.0] * N and mb.to_numpy(V).tolist() == [2.0] * 2 * N
     assert max(p.shortcut.turns for p in direct._plans.values() if hasattr(p, "shortcut")) == shortcuts._TURNS
-
-
-def test_where_counts_say_nothing_nothing_is_known(monkeypatch, hits):
-    monkeypatch.setattr(shortcuts, "unshared", -1)
-    Z, X = card(*data(9, 2))
-    for _ in range(TIMES):
-        Z[...] = X * 2.0
-    assert not hits[0] and not shortcuts.known
-
-
-def test_counts_were_measured():
-    assert min(shortcuts.unshared, shortcuts.viewed, shortcuts.alone) > 0
-    assert type(card(np.zeros(2))[0]._node) is Leaf
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import mirabelle as mb
 from mirabelle.backends.host import reduce, shortcuts
 from mirabelle.dispatch import native, verbs
-from mirabelle.dispatch.tree import Broadcasted, Leaf
+from mirabelle.dispatch.tree import Broadcasted, Leaf, kept
 
 MISSING = """
     import json, sys
@@ -141,25 +141,29 @@ def test_more_dimensions_than_most_have():
 # Nodes
 
 
-def test_parts_are_known_while_they_live():
+def test_parts_are_known_while_somebody_holds_them():
     root = Leaf(np.zeros(10))
-    assert not root.parts and root.living_parts() == []
+    assert not root.parts and root.held_parts() == []
     parts = [Leaf(root.view[i:], root=root) for i in range(5)]
-    assert set(map(id, root.living_parts())) == set(map(id, parts)) and root.parts
+    assert root.parts and root.held_parts() == []
+    holders = [kept(part) for part in parts]
+    assert set(map(id, root.held_parts())) == set(map(id, parts))
     deeper = Leaf(parts[2].view[1:], root=parts[2])
-    assert deeper.root is root and len(root.living_parts()) == 6
-    del parts[1], parts[2]
+    holders.append(kept(deeper))
+    assert deeper.root is root and len(root.held_parts()) == 6
+    del holders[1], holders[2]
+    assert len(root.held_parts()) == 4
+    del parts, deeper, holders
     gc.collect()
-    assert len(root.living_parts()) == 4
-    del parts, deeper
-    assert root.living_parts() == []
+    assert root.held_parts() == [] and not root.parts
 
 
 def test_a_part_can_be_given_to_another():
     one, other = Leaf(np.zeros(4)), Leaf(np.ones(4))
     part = Leaf(one.view[1:], root=one)
     part.shows(other)
-    assert one.living_parts() == [] and other.living_parts() == [part] and part.root is other
+    holder = kept(part)
+    assert one.held_parts() == [] and other.held_parts() == [holder._node] and part.root is other
     with pytest.raises(TypeError):
         part.shows(3)
     with pytest.raises(AttributeError):

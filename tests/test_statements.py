@@ -75,7 +75,7 @@ def test_many_parts_are_let_go(array):
     for _ in range(500):
         mb.materialize(x[1:5] + x[2:6])
     assert len(x._node.parts or ()) <= 40
-    assert x._node.living_parts() == []
+    assert x._node.held_parts() == []
 
 
 @ARRAYS

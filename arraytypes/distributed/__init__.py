@@ -15,14 +15,10 @@ from mirabelle.arraytypes.distributed import (
     sorting,
     statements,
 )
-from mirabelle.arraytypes.distributed.calibration import calibrate
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.dispatch import loading
-from mirabelle.dispatch.references import unwatched
 
 loading.complete(__name__)
-with unwatched():
-    calibrate()
 DArray._reduction_made = staticmethod(combining.note)
 
 __all__ = [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 from collections.abc import Iterator
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -125,7 +124,7 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
         return None
     state: list[Any] = [None, None, None, []]
     if type(operand) is Broadcasted and operand.value is None:
-        if getrefcount(operand) > _HELD_BY_REDUCTION:
+        if operand.holders > 1:
             return None
         local = execution.quick(operand, state)
         if local is None:
@@ -148,7 +147,6 @@ def _alone(family: Any, node: Reduced) -> Leaf | None:
     if not regular:
         return None
     made = Reduced(node.reduction, local, node.axes, node.keepdims, shape, node.dtype)
-    del local, state  # (a tree that only its reduction holds is not stored)
     value = force(family.inner, made).view
     if group:
         if counters.active:
@@ -193,10 +191,6 @@ def _marked(part: Partition, node: Reduced) -> int:
     )  # fmt: skip
 
 
-# The references to an operand in `_alone` that only its reduction holds: that, the variable, the question.
-_HELD_BY_REDUCTION = 3
-
-
 def _family(node: Reduced, family: Any) -> Any:
     from mirabelle.arraytypes.dense import family_of_version
 
@@ -219,8 +213,10 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
     axes = first.axes
     operand: Any = first.operand
     if type(operand) is Broadcasted and operand.value is None:
-        holders = sum(ref() is not None for ref in operand.reducers or ())
-        if getrefcount(operand) > holders + 2:  # somebody may ask for its values, too
+        waiting = [
+            r for r in (ref() for ref in operand.reducers or ()) if r is not None and r.operand is operand
+        ]
+        if operand.holders > len(waiting):  # somebody may ask for its values, too
             if worth_storing(operand):
                 force(family, operand)
             else:
@@ -254,7 +250,6 @@ def _terms(family: Any, nodes: list[Reduced]) -> list[Term]:
             Reduced(n.reduction, local, axes, n.keepdims, plan[2], n.dtype)
             for n, plan in zip(nodes, plans, strict=True)
         ]
-        del local  # (a tree that only its reductions hold is not stored)
         values = [force(family.inner, r).view for r in made]
     frame.settle()
     return [

@@ -8,9 +8,7 @@ from others. What remains is a tree over local arrays, which the local type eval
 from __future__ import annotations
 
 import itertools
-import sys
 import weakref
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -28,7 +26,7 @@ from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import worth_storing
-from mirabelle.dispatch.tree import LOOP_REFERENCES, Broadcasted, Leaf, Reduced, destination, new_node
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination, kept, new_node
 
 _new = object.__new__
 
@@ -65,8 +63,8 @@ class Frame:
         self.made: dict[int, Any] = {}
         self.order: list[Broadcasted] = []
         self.uses: dict[int, int] = {}
-        # Nodes that somebody outside the tree holds, with their local nodes: are their values stored?
-        self.kept: list[tuple[Broadcasted, Broadcasted, bool]] = []
+        # Nodes that somebody outside the tree holds, what holds their local nodes, and whether they are stored.
+        self.kept: list[tuple[Broadcasted, Any, bool]] = []
 
     def node(self, node: Broadcasted) -> Any:
         """The local tree of a tree."""
@@ -115,7 +113,7 @@ class Frame:
                 local = Broadcasted(sibling.sig, (made,), made.shape)
                 self.made[id(sibling)] = local
                 self.uses[id(sibling)] = 0
-                self.kept.append((sibling, local, True))
+                self.kept.append((sibling, kept(local), True))
                 made.reducers.append(weakref.ref(local))
 
     def leaf(self, leaf: Leaf, wait: bool = True) -> Leaf:
@@ -154,11 +152,11 @@ class Frame:
             shape = self.partition.shape
             stored: list[Broadcasted] = []
             for node in order:
-                if sys.getrefcount(node) > LOOP_REFERENCES + self.uses[id(node)]:
+                if node.holders > self.uses[id(node)]:
                     stores = node.shape == shape and len(node.sig.outs) == 1 and worth_storing(node, stored)
                     if stores:
                         stored.append(node)
-                    self.kept.append((node, self.made[id(node)], stores))
+                    self.kept.append((node, kept(self.made[id(node)]), stores))
         self.order = []
         self.made = {}
         self.fetched = {}
@@ -168,11 +166,11 @@ class Frame:
 
     def settle(self) -> None:
         """Give nodes that are worth it their values: mostly, they were stored on the way."""
-        for node, local, stores in self.kept:
+        for node, holder, stores in self.kept:
             if node.value is not None:
                 continue
             if stores:
-                view = self.family._of_local(self.comm, self.partition, force(self.inner, local).view)
+                view = self.family._of_local(self.comm, self.partition, force(self.inner, holder._node).view)
                 settle(node, Leaf(view))
             else:
                 node.evaluations += 1
@@ -643,8 +641,6 @@ def copy_view(dest: DView, source: DView) -> None:
 
 # The short way: a tree over whole arrays of one partition, whose parts nobody else holds
 
-_REFERENCES = 3  # to an operand in `_quick`: its node's tuple, the loop's variable, the question
-
 
 class _Slow(Exception):
     """A tree that is not as simple as the short way wants it."""
@@ -658,7 +654,7 @@ def _quick(node: Broadcasted, shape: tuple[int, ...], state: list[Any]) -> Any:
         kind = type(a)
         if kind is Broadcasted:
             if a.value is None:
-                if getrefcount(a) > _REFERENCES or a.layout is not None:
+                if a.holders > 1 or a.layout is not None:
                     raise _Slow
                 a = _quick(a, shape, state)
                 size += a.size

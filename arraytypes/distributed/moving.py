@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -375,16 +374,12 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
     return {q: wrap(f, Leaf(landed[q])) for q, (f, _, _) in coming.items()}
 
 
-# What else holds a leaf that one array alone reads: the array, this function, the question.
-_ALONE = 3
-
-
 def shared_local(x: Any) -> Any:
     """See DArray.local."""
     evaluated_view(x)
     leaf = x._node
     if not leaf.foreign:
-        if sys.getrefcount(leaf) > _ALONE or leaf.living_parts():
+        if leaf.holders > 1 or leaf.held_parts():
             leaf = x._node = verbs.leaf_of(verbs.copy(x))
         leaf.foreign = True
         leaf.size = FOREIGN

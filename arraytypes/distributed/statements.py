@@ -85,7 +85,6 @@ def _(array: Any, index: type, value: Any) -> Any:
             or not nobody_else(node)
             or not _written_again(node, index, tree)
         ):
-            del node, tree  # the general way counts who refers to the old contents
             general(x, index, value)
 
     return setitem

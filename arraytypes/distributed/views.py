@@ -52,6 +52,7 @@ class DBuffer:
         leaf = self._leaf
         if leaf is None:
             leaf = self._leaf = Leaf(self.local)
+            leaf.keep()
         return leaf
 
     @property

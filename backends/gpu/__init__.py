@@ -12,7 +12,5 @@ from mirabelle.backends.gpu import (  # noqa: F401 - they add methods
     reduce,
     run,
 )
-from mirabelle.dispatch.references import unwatched
 
-with unwatched():
-    direct.install()
+direct.install()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,6 @@ import numpy as np
 from mirabelle.arraytypes.assign import apart as are_apart
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle
 from mirabelle.arraytypes.gpu import CuArray, GPUArray
-from mirabelle.arraytypes.probes import Least, Refusing
-from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.arraytypes.wrappers import View, shown_part
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import Program, program_for
@@ -29,26 +26,14 @@ from mirabelle.backends.gpu.run import make_plan
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, verbs
 from mirabelle.dispatch.ops import TABLE, forgetting
-from mirabelle.dispatch.promotion import intern, signature
-from mirabelle.dispatch.references import SHARED, least, when_uncertain
+from mirabelle.dispatch.promotion import intern
 from mirabelle.dispatch.schedule import SCALAR, Request, dag_cost, worth_storing
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, new_leaf
+from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, evaluating, may_write, new_leaf
 
 # Trees of more operations are scheduled: their parts may be worth storing.
 LARGEST = 24
 
 _new = object.__new__
-# The references to a node, in `_walk`, that only its parent holds; to a leaf, in `write`, of its handle.
-_alone = 1 << 30
-_unshared = -1
-# To a view, of its leaf; to a tree, in `_reduced`, of its reduction.
-_viewed = 1 << 30
-_reduced_alone = 1 << 30
-# In `_dying`: to a leaf that one node reads and nobody holds, and to its view.
-_reading = -1
-_shown = -1
-# In `_shared_part`: to a part that one node reads, with the two lists it is in.
-_read_once = -1
 _world = -1
 _usable = False
 # What `copyto` does by default with trees and reductions.
@@ -103,7 +88,7 @@ def _walk(
                     continue
                 if a.shape != shape and (a.shape or a.evaluations or dag_cost(a) > LAUNCH):
                     raise NotDirect
-                if getrefcount(a) > _alone:
+                if a.holders > 1:
                     # Somebody else holds it: the rule of `schedule` says whether it is stored.
                     if worth_storing(a):
                         raise NotDirect
@@ -236,11 +221,9 @@ def evaluate(node: Any) -> Leaf | None:
         return None
     if leaves[0].shape != shape:
         return None
-    first = leaves[0].view
     out = None
-    if not apart and not first.family.driver().recorders:
+    if not apart and not leaves[0].view.family.driver().recorders:
         # (A graph that wrote over what it reads would compute something else each time it is replayed.)
-        del first
         out = _dying(leaves, key, shape, node.sig.out)
     if out is None:
         first = leaves[0].view
@@ -260,17 +243,15 @@ def evaluate(node: Any) -> Leaf | None:
 def _dying(leaves: list[Leaf], key: list[Any], shape: tuple[int, ...], dtype: np.dtype) -> Any:
     """The memory of an operand that goes with the tree: the result is written over it."""
     for i, leaf in enumerate(leaves):
-        # Held by this list and by each node that reads it; and its view by nobody but it.
-        if getrefcount(leaf) <= _reading + key.count(~i):
-            view = leaf.view
-            if (
-                leaf.shape == shape
-                and leaf.dtype == dtype
-                and view.contiguous
-                and not (leaf.foreign or leaf.table or leaf.parts or leaf.root is not None)
-                and getrefcount(view) <= _shown
-            ):
-                return view
+        # (No array has it: it is held by each node that reads it.)
+        if (
+            leaf.shape == shape
+            and leaf.dtype == dtype
+            and leaf.view.contiguous
+            and not (leaf.foreign or leaf.table or leaf.parts)
+            and may_write(leaf, key.count(~i))
+        ):
+            return leaf.view
     return None
 
 
@@ -312,7 +293,7 @@ def _reduced(node: Any, target: Any = None, owner: Any = None) -> Any:
         root = operand
         if type(root) is not Broadcasted:
             return None
-        if getrefcount(root) > _reduced_alone:
+        if root.holders > 1:
             if worth_storing(root):
                 return None
             apart.append(root)
@@ -369,6 +350,10 @@ def write(dest: Any, value: Any) -> bool:
         again = _known.get((node.sig, node.size))
         if again is not None and again(dest, node):
             return True
+    return evaluating(_write, dest, node)  # type: ignore[no-any-return]
+
+
+def _write(dest: Any, node: Any) -> bool:
     leaf = dest._node
     if (
         type(node) is not Broadcasted
@@ -394,23 +379,12 @@ def write(dest: Any, value: Any) -> bool:
         _walk(node, shape, key, leaves, scalars, apart)
     except NotDirect:
         return False
-    view = leaf.view
-    # Each read of the array itself is held by a node, and the first of them by the list of leaves.
-    reads = key.count(~leaves.index(leaf)) + 2 if leaf in leaves else 0
-    if not leaves or not view.size or (reads and apart and _reached(apart, leaf)):
+    reads = key.count(~leaves.index(leaf)) + 1 if leaf in leaves else 0
+    if not leaves or not leaf.view.size or (reads and apart and _reached(apart, leaf)):
         return False  # (who holds a part of the tree, and reads on, is for the ordinary way to find out)
-    shown = False
-    for other in leaves:
-        if other.root is leaf:
-            shown = True
-    other = None  # type: ignore[assignment] # (it is counted who refers to the leaf)
-    if (
-        shown
-        or getrefcount(leaf) - reads > _unshared
-        or getrefcount(view) > _viewed
-        or (leaf.parts and leaf.living_parts())
-    ):
+    if (leaf.parts and leaf.held_parts()) or not may_write(leaf, reads):
         return _swapped(dest, leaf, node)
+    view = leaf.view
     key.append(view._layout or view.layout)
     plan = _plans.get(tuple(key))
     if plan is None:
@@ -446,6 +420,10 @@ def _swapped(dest: Any, leaf: Leaf, node: Any) -> bool:
 
 def write_part(dest: Any, how: Any, value: Any) -> bool:
     """Write a value over a part of an array, in place, if nobody else reads what was there."""
+    return evaluating(_write_part, dest, how, value)  # type: ignore[no-any-return]
+
+
+def _write_part(dest: Any, how: Any, value: Any) -> bool:
     leaf = dest._node
     if (
         type(leaf) is not Leaf
@@ -466,8 +444,7 @@ def write_part(dest: Any, how: Any, value: Any) -> bool:
             and waits.shape == shape
             and waits.dtype == leaf.dtype
             and not leaf.parts
-            and getrefcount(leaf) <= _unshared
-            and getrefcount(leaf.view) < _viewed
+            and may_write(leaf)
             and target.size
             and type(value).family is type(dest).family
             and _reduced(waits, target, leaf)
@@ -486,10 +463,10 @@ def write_part(dest: Any, how: Any, value: Any) -> bool:
         _walk(node, shape, key, leaves, scalars, apart)
     except NotDirect:
         return False
-    parts = leaf.living_parts() if leaf.parts else []
-    if leaf in leaves or getrefcount(leaf) - len(parts) > _unshared or getrefcount(leaf.view) >= _viewed:
+    parts = leaf.held_parts() if leaf.parts else []
+    if leaf in leaves or not may_write(leaf):
         return False
-    if parts and not (_undisturbed(parts, leaves, target) and not _shared_part(parts, leaves, target)):
+    if not _undisturbed(parts, leaves, target):
         return False
     reads = any(x.root is leaf for x in leaves) if parts else False
     if reads and apart and _reached(apart, leaf):
@@ -528,24 +505,16 @@ def _reached(held: list[Any], leaf: Leaf) -> bool:
 def _undisturbed(parts: list[Leaf], leaves: list[Leaf], target: Any) -> bool:
     """Do those who read parts of an array go on to find what they read, when another part is written?
 
-    The tree that is written may read what it writes, element on element.
+    The tree that is written, and no other, may read what it writes, element on element.
     """
     for part in parts:
         view = part.view
         if part.table or not (
             are_apart(view, target)
-            or (part in leaves and view.ptr == target.ptr and view.layout == target.layout)
+            or (part in leaves and part.holders < 2 and view.ptr == target.ptr and view.layout == target.layout)
         ):
             return False
     return True
-
-
-def _shared_part(parts: list[Leaf], leaves: list[Leaf], target: Any) -> bool:
-    """Is one of the parts that are read where they are written held by another tree, too?"""
-    for x in leaves:  # noqa: SIM110 - a loop's references are counted
-        if x in parts and x.view.ptr == target.ptr and getrefcount(x) > _read_once:
-            return True
-    return False
 
 
 def _source(value: Any, family: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
@@ -692,7 +661,6 @@ def _(array: Any, _index: type, values: Any) -> Any:
                 again = _known.get((node.sig, node.size))
                 if again is not None and again(x, node):
                     return
-            del node
             if not write(x, value):
                 verbs.assign(x, value)
 
@@ -705,92 +673,8 @@ def _(array: Any, _index: type, values: Any) -> Any:
     return setitem
 
 
-def _share() -> None:
-    global _unshared, _viewed, _reading, _shown, _read_once
-    _unshared = _viewed = _reading = _shown = _read_once = SHARED
-    shortcuts.unshared = SHARED
-
-
-when_uncertain(_share)
-
-
 def install() -> None:
-    """Once all methods are registered: measure reference counts, and be asked."""
-    global _alone, _unshared, _viewed, _reduced_alone, _reading, _shown, _read_once
+    """Once all methods are registered: be asked."""
     for t in (Broadcasted, Reduced):
         _defaults[t] = verbs.copyto.core.resolve((CuArray, t))
-    seen: list[int] = []
-    measured: list[int] = []
-
-    class Nowhere:
-        shape = (2,)
-        dtype = np.dtype(np.float64)
-        size = 2
-        ptr = 0
-        layout = _layout = 1
-        contiguous = True
-
-    square, add = signature(TABLE["square"], (Nowhere.dtype,)), signature(TABLE["add"], (Nowhere.dtype,) * 2)
-
-    class Handle:
-        def __init__(self, node: Any) -> None:
-            self._node = node
-
-        class family:
-            class driver:
-                recorders = True
-
-    def _tree_of_one(sig: Any, leaf: Leaf) -> Any:
-        return Handle(Broadcasted(sig, (leaf,), (2,)))
-
-    def tree(leaf: Leaf) -> Any:
-        return Handle(Broadcasted(add, (Broadcasted(square, (leaf,), (2,)), leaf), (2,)))
-
-    other: Any = Leaf(Nowhere())
-    _alone = Least(seen)
-    for _ in range(3):
-        _walk(tree(other)._node, (2,), [], [], [], [])
-    _alone = least(seen)
-    refused: list[int] = []
-    _reduced_alone = Refusing(refused)
-    for _ in range(3):
-        node = Reduced(REDUCTIONS["sum"], tree(other)._node, (0,), False, (), Nowhere.dtype)
-        # Of little cost, but computed once already: worth storing, which ends the attempt.
-        node.operand.evaluations = 1  # type: ignore[union-attr]
-        _reduced(node)
-    _reduced_alone = least(refused)
-    for name in ("_reading", "_shown"):
-        fewest: list[int] = []
-        _reading = 1 << 30
-        globals()[name] = Least(fewest)
-        for _ in range(3):
-            leaves: list[Leaf] = []
-            held = _tree_of_one(square, Leaf(Nowhere()))
-            _walk(held._node, (2,), [], leaves, [], [])
-            _dying(leaves, [], (2,), Nowhere.dtype)
-        measured.append(least(fewest))
-    _reading, _shown = measured
-    measured.clear()
-    once: list[int] = []
-    _read_once = Refusing(once)
-    for _ in range(3):
-        leaves = []
-        held = _tree_of_one(square, Leaf(Nowhere()))
-        _walk(held._node, (2,), [], leaves, [], [])
-        _shared_part(list(leaves), leaves, Nowhere)
-    _read_once = least(once)
-    # The comparison that says "too many" ends the attempt, before anything is launched.
-    for name in ("_unshared", "_viewed"):
-        counts: list[int] = []
-        _unshared = _viewed = 1 << 30
-        globals()[name] = Refusing(counts)
-        for _ in range(3):
-            write(Handle(Leaf(Nowhere())), tree(other))
-        measured.append(least(counts))
-    _unshared, _viewed = measured
-    shortcuts.calibrate(
-        lambda x, y: Broadcasted(add, (Broadcasted(square, (x,), (2,)), y), (2,)),
-        lambda: Handle(Leaf(Nowhere())),
-        lambda: Leaf(Nowhere()),
-    )
     GPUArray._direct = staticmethod(evaluate)  # type: ignore[assignment]

@@ -9,18 +9,10 @@ not, nothing has happened, and the tree is walked.
 from __future__ import annotations
 
 from collections.abc import Callable
-from sys import getrefcount
 from typing import Any
 
-from mirabelle.arraytypes.probes import Least
 from mirabelle.dispatch import counters, generic
-from mirabelle.dispatch.references import SHARED, least
-from mirabelle.dispatch.tree import Broadcasted, Leaf
-
-# The references that nobody else adds to: of a leaf by its handle, of its view, of a node by its parent. (In a
-# function that was written out, where each read of a leaf is held by a node's arguments and by a name.)
-unshared = viewed = alone = -1
-READ = 2
+from mirabelle.dispatch.tree import Broadcasted, Leaf, may_write
 
 # What knows statements again: by the sig at the root and the size of the tree, the one that was met last.
 known: dict[Any, Callable[[Any, Any], bool]] = {}
@@ -58,22 +50,22 @@ def written(root: Any, dest: Leaf, run: Any, world: int) -> Any:
     """A function of a handle and a tree: was the statement known again, and launched? None for trees with
     parts that it would have to ask more about."""
     text = _Text(dest)
-    if unshared < 0 or not text.node("node", root):
+    if not text.node("node", root):
         return None
     space = {
-        "Broadcasted": Broadcasted, "Leaf": Leaf, "getrefcount": getrefcount, "counters": counters,
-        "generic": generic, "world": world, "run": run, "layout": dest.view.layout, "alone": alone,
-        "unshared": unshared + READ * text.reads, "viewed": viewed, **text.space,
+        "Broadcasted": Broadcasted, "Leaf": Leaf, "may_write": may_write, "counters": counters,
+        "generic": generic, "world": world, "run": run, "layout": dest.view.layout,
+        **text.space,
     }  # fmt: skip
     lines = [
         "def again(dest, node):",
         " if counters.active or generic._world != world: return False",
         " leaf = dest._node",
         " if type(leaf) is not Leaf or leaf.foreign or leaf.root is not None or leaf.parts: return False",
-        " view = leaf.view",
-        " if view._layout != layout: return False",
+        " if leaf.view._layout != layout: return False",
         *text.lines,
-        " if getrefcount(leaf) > unshared or getrefcount(view) > viewed: return False",
+        f" if not may_write(leaf, {text.reads}): return False",
+        " view = leaf.view",
         f" run({', '.join(['view.ptr', *text.addresses, *text.numbers])})",
         " leaf.writes += 1",
         " leaf.reducers = leaf.known = None",
@@ -119,7 +111,7 @@ class _Text:
             self.space[sig] = a.sig
             self.lines += [
                 f" if type({name}) is not Broadcasted or {name}.sig is not {sig}: return False",
-                f" if getrefcount({name}) > alone: return False",
+                f" if {name}.holders > 1: return False",
             ]
             return self.node(name, a)
         elif a is self.dest:
@@ -143,30 +135,3 @@ class _Text:
             ]
             self.addresses.append(f"{view}.ptr")
         return True
-
-
-def calibrate(root: Any, handle: Any, other: Callable[[], Any]) -> None:
-    """Measure the reference counts, with a statement on memory that does not exist: `handle()` is an array,
-    `root(x, y)` a tree of one node that reads x and a node that reads y, `other()` a leaf."""
-    global unshared, viewed, alone
-    counts: dict[str, list[int]] = {"unshared": [], "viewed": [], "alone": []}
-    more: list[int] = []
-
-    def measured(reading: bool, into: dict[str, list[int]]) -> None:
-        global unshared, viewed, alone
-        dest = handle()
-        tree = root(dest._node if reading else other(), other())
-        unshared, viewed, alone = 0, 1 << 30, 1 << 30
-        again = written(tree, dest._node, lambda *addresses: None, generic._world)
-        again.__globals__.update({name: Least(seen) for name, seen in into.items()})
-        del tree
-        for _ in range(3):
-            again(dest, root(dest._node if reading else other(), other()))
-
-    measured(False, counts)
-    measured(True, {"unshared": more})
-    # (Where names do not hold what they name, nothing is known again.)
-    if least(more) == least(counts["unshared"]) + READ:
-        unshared, viewed, alone = [least(seen) for seen in counts.values()]
-    else:
-        unshared = SHARED

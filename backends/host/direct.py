@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
-import weakref
 from types import EllipsisType
 from typing import Any
 
@@ -37,18 +35,14 @@ from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.dispatch import counters, generic, native, verbs
 from mirabelle.dispatch.native import in_c
-from mirabelle.dispatch.references import SHARED, least, when_uncertain
 from mirabelle.dispatch.schedule import operations, worth_storing
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, adopted, new_leaf
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, adopted, may_write, new_leaf
 
 _world = -1
 _ours: Any = None
 _reducing: Any = None
 _usable = False
-# The references to a node that only its parent holds, or only its reductions hold.
-_alone = 1 << 30
-_reduced_alone = 1 << 30
 
 
 _new = object.__new__
@@ -120,7 +114,7 @@ def _reduced(operand: Any, together: list[Reduced]) -> None:
     elif operand.value is not None:
         value = operand.value.view
     else:
-        shared = sys.getrefcount(operand) - len(together) > _reduced_alone
+        shared = operand.holders > len(together)
         known = None if shared or counters.active else shortcuts.evaluated(operand, usual=True)
         value = _value(operand) if known is None else known.view
         if shared:
@@ -150,11 +144,11 @@ class _Counted:
             leaf = x if type(x) is Leaf else getattr(x, "value", None)
             if leaf is not None:
                 leaves[leaf.key()] = leaf
-        self.nodes = [weakref.ref(n) for n in nodes]  # it is counted who holds them
+        self.nodes = nodes
         self.read = sum(leaf.view.nbytes for leaf in leaves.values())
 
     def done(self, together: list[Reduced]) -> None:
-        values = [n.value for n in [*together, *[ref() for ref in self.nodes]] if n is not None]
+        values = [n.value for n in [*together, *self.nodes]]
         written = sum(leaf.view.nbytes for leaf in values if leaf is not None)
         counters.add(launches=1, bytes_read=self.read, bytes_written=written)
 
@@ -200,14 +194,14 @@ def _value(node: Broadcasted) -> Any:
         if kind is Leaf:
             a = a.view
         elif kind is Broadcasted or kind is Reduced:
-            shared = sys.getrefcount(a) > _alone
-            a = _operand(a) if shared or kind is Reduced or a.value is not None else _value(a)
+            own = kind is Broadcasted and a.value is None and a.holders < 2
+            a = _value(a) if own else _operand(a)
         kind = type(b)
         if kind is Leaf:
             b = b.view
         elif kind is Broadcasted or kind is Reduced:
-            shared = sys.getrefcount(b) > _alone
-            b = _operand(b) if shared or kind is Reduced or b.value is not None else _value(b)
+            own = kind is Broadcasted and b.value is None and b.holders < 2
+            b = _value(b) if own else _operand(b)
         return ufunc(a, b)  # pyright: ignore
     values = []
     for a in args:
@@ -215,36 +209,12 @@ def _value(node: Broadcasted) -> Any:
         if kind is Leaf:
             a = a.view
         elif kind is Broadcasted or kind is Reduced:
-            shared = sys.getrefcount(a) > _alone
-            a = _operand(a) if shared or kind is Reduced or a.value is not None else _value(a)
+            own = kind is Broadcasted and a.value is None and a.holders < 2
+            a = _value(a) if own else _operand(a)
         values.append(a)
     out = ufunc(*values)
     # (A copy or a cast may be of a larger shape than what it is of.)
     return out if len(values) > 1 or out.shape == node.shape else np.array(np.broadcast_to(out, node.shape))
-
-
-def _calibrate() -> None:
-    """Measure the reference count, in `_value`, of a node only its parent holds."""
-    global _alone, _reduced_alone
-    seen: list[int] = []
-
-    class Probe(int):
-        def __lt__(self, count: object) -> bool:  # `count > _alone` asks the subclass first
-            seen.append(count)  # type: ignore[arg-type]
-            return False
-
-    _alone = Probe(0)
-    x = HostArray(np.zeros(2))
-    for _ in range(3):
-        y = verbs.add(verbs.square(x), x)
-        _value(y._node)
-    _alone = least(seen)
-    _reduced_alone = Probe(0)
-    seen.clear()
-    for _ in range(3):
-        y = verbs.sum(verbs.square(x))
-        evaluate_reduction(y._node)
-    _reduced_alone = least(seen)
 
 
 def install() -> None:
@@ -253,8 +223,6 @@ def install() -> None:
     _ours = verbs.copyto.core.resolve((HostArray, Broadcasted))
     _reducing = verbs.copyto.core.resolve((HostArray, Reduced))
     shortcuts.usable = usable
-    _calibrate()
-    _calibrate_writes()
     HostArray._direct = staticmethod(evaluate)  # type: ignore[assignment]
     native.compute_at_once()
 
@@ -262,17 +230,6 @@ def install() -> None:
 # Statements on small arrays: the general methods do the same, but ask more.
 
 _BASIC = frozenset((int, slice, type(None), EllipsisType, *(np.dtype(c).type for c in "bBhHiIlLqQ")))
-# The references to a leaf, in `write_small`, that only its handle holds.
-_unshared = 1
-
-
-def _share() -> None:
-    global _unshared, _sole
-    _unshared = _sole = SHARED
-    native.distrust()
-
-
-when_uncertain(_share)
 
 
 def usable() -> bool:
@@ -541,25 +498,14 @@ def write_small(x: Any, how: Any, read: Any, value: Any) -> bool:
     ours = adopted(node)
     if counters.active or (not ours and node.root is not None) or not usable():
         return False
-    view = node.view
-    target = view[how]
+    target = node.view[how]
     if target.size > 4 * settings.small_size:
         return False
     new = read(value)
     if new is None:
         return False
-    # The value let go of what it was computed from: whoever still refers to the memory reads it.
-    others = 0
-    if ours and sys.getrefcount(node) > _unshared:
-        parts = node.living_parts()
-        others = len(parts)
-        if sys.getrefcount(node) - others > _unshared or not _unaffected(parts, target):
-            return False
-        del parts
-    if ours and (
-        sys.getrefcount(view) > 4 + others + (getattr(new, "base", None) is view)
-        or isinstance(view.base, np.ndarray)
-    ):
+    # (The value let go of what it was computed from: who still holds the memory reads it.)
+    if ours and not (may_write(node, 0, target, new) and _unaffected(node.held_parts(), target)):
         return False
     try:
         target[...] = new
@@ -594,7 +540,6 @@ def _(array: Any, index: type, value: type) -> Any:
             if node.value is None:
                 return general(x, index, value)
             x._node = node = node.value
-        del node  # (what follows counts who holds it)
         if type(index) is tuple:
             whole = False
             for i in index:
@@ -625,8 +570,6 @@ def _(array: Any, index: type, value: type) -> Any:
 # From so many bytes on, finding out that a result may be written where it belongs takes less time than to have
 # it in other memory, which the caches must hold too.
 _IN_PLACE = 1 << 16
-# The references, in `in_place`, to a leaf that only a handle and the tree that is written to it hold.
-_sole = 1 << 30
 
 
 def waits_for_reductions(tree: Broadcasted) -> bool:
@@ -652,15 +595,9 @@ def in_place(leaf: Leaf, tree: Broadcasted) -> bool:
     uses = 0
     for a in args:
         uses += a is leaf
-    if not uses or sys.getrefcount(leaf) - uses > _sole:
-        return False
-    # (An array of NumPy's made from it holds its view. What an attribute gives is held by the call alone.)
-    if sys.getrefcount(leaf.view) > 2:
+    if not uses or not may_write(leaf, uses):
         return False
     view = leaf.view
-    if isinstance(view.base, np.ndarray):
-        return False
-    del args, a
     if not shortcuts.stored(tree, view):
         return False
     leaf.writes += 1
@@ -756,30 +693,3 @@ def _(array: Any, values: Any) -> Any:
         return general(dest, value, casting=casting)
 
     return assign
-
-
-def _calibrate_writes() -> None:
-    """Measure, in `write_small`, the reference count of a leaf that only its handle holds."""
-    global _unshared
-    seen: list[int] = []
-
-    class Probe(int):
-        def __lt__(self, count: object) -> bool:
-            seen.append(count)  # type: ignore[arg-type]
-            return False
-
-    _unshared = Probe(0)
-    x, y = HostArray(np.zeros(4)), HostArray(np.zeros(4))
-    for _ in range(3):
-        x[1:] = y[1:] * 2.0
-        view = x[1:]
-        verbs.assign(view, y[1:] * 2.0)
-    _unshared = least(seen)
-    global _sole
-    _sole = Probe(0)
-    seen.clear()
-    x = HostArray(np.zeros(_IN_PLACE >> 3))
-    y = HostArray(np.zeros(_IN_PLACE >> 3))
-    for _ in range(3):
-        x += y
-    _sole = least(seen)

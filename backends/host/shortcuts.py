@@ -113,7 +113,6 @@ def note(node: Broadcasted | Reduced, way: int, make: Callable[[], Any], times: 
         met < settings.compile_after and math.prod(tree.shape) <= settings.small_size
     ):
         return
-    del tree  # (it is counted who holds it)
     if len(_met) > KINDS:
         _met.clear()
         known.clear()
@@ -206,12 +205,11 @@ class Statement:
         if len(found) > _ITEMS:
             raise Unfit
         self.uses = collections.Counter(id(x) for x, _, _ in found if type(x) is Broadcasted)
-        references = iter([count for _, count, _ in found])
-        del found  # (what is asked below counts who holds the nodes)
+        holders = iter([count for _, count, _ in found])
         if type(tree) is Leaf:
-            self._operands((tree,), references)
+            self._operands((tree,), holders)
         else:
-            self._operands(self._args(tree), references)
+            self._operands(self._args(tree), holders)
 
     @staticmethod
     def _args(node: Any) -> Any:
@@ -219,9 +217,9 @@ class Statement:
             raise Unfit
         return node.args
 
-    def _operands(self, args: Any, references: Iterator[int]) -> None:
+    def _operands(self, args: Any, holders: Iterator[int]) -> None:
         for a in args:
-            count = next(references)
+            count = next(holders)
             kind = type(a)
             if kind in _NUMBERS:
                 self.numbers[len(self.items)] = a
@@ -239,9 +237,9 @@ class Statement:
                 item.same = self.places[id(a)]
                 self.items.append(item)
             else:
-                self._node(a, count, references)
+                self._node(a, count, holders)
 
-    def _node(self, a: Any, count: int, references: Iterator[int]) -> None:
+    def _node(self, a: Any, count: int, holders: Iterator[int]) -> None:
         if a.shape != self.shape:
             raise Unfit
         item = Item(_NODE, a.sig)
@@ -251,7 +249,7 @@ class Statement:
         self.places[id(a)] = len(self.items)
         self.items.append(item)
         before = self.rewritten
-        self._operands(self._args(a), references)
+        self._operands(self._args(a), holders)
         if item.held and self.rewritten > before:
             raise Unfit  # whoever holds it would find what is written here
 

@@ -38,9 +38,8 @@ unchanged(void)
 static PyObject *
 memory_behind(int kind, PyObject *value)
 {
-    PyObject *node = SLOT(value, kind == VIEW ? state.view_parent : state.handle_node);
-    if (kind == VIEW && node != NULL)
-        node = SLOT(node, state.handle_node);
+    PyObject *whole = kind == VIEW ? SLOT(value, state.view_parent) : value;
+    PyObject *node = whole == NULL ? NULL : VERSION_OF(whole);
     if (node != NULL && IS_NODE(node))
         node = ((Node *)node)->value;
     return node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view) ? NULL : ((Leaf *)node)->view;
@@ -80,48 +79,41 @@ put_doubles(int kind, PyObject *value, const Part *target)
 static int
 put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 {
-    PyObject *version = SLOT(x, state.handle_node);
+    PyObject *version = VERSION_OF(x);
     if (version == NULL || !IS_LEAF(version) || !unobserved())
         return 0;
-    if (!unchanged() || version != SLOT(x, state.handle_node))
+    if (!unchanged() || version != VERSION_OF(x))
         return PyErr_Occurred() ? -1 : 0;
     Leaf *leaf = (Leaf *)version;
     int ours = adopted(leaf);
-    if (!IS_ARRAY(leaf->view) || (ours ? state.uncertain || Py_REFCNT(leaf) > 1 : leaf->root != Py_None))
+    if (!IS_ARRAY(leaf->view) || (ours ? count_parts(leaf) > 0 : leaf->root != Py_None))
         return 0;
     PyArrayObject *view = (PyArrayObject *)leaf->view;
     Part target;
-    if ((ours && PyArray_BASE(view) != NULL && PyArray_Check(PyArray_BASE(view))) ||
-        !resolve_index(index, view, &target))
+    if (!resolve_index(index, view, &target))
         return 0;
     Py_ssize_t size = 1;
     for (int i = 0; i < target.nd; i++)
         size *= target.dims[i];
     if (size > 4 * state.few)
         return 0;
-    int done = 0;
-    if (DTYPE(view) == state.float64 && PyArray_ISWRITEABLE(view) && (!ours || Py_REFCNT(view) == 1))
+    int alone = ours ? may_write(leaf, 0, NULL, 0) : 1, done = 0;
+    if (alone < 1)
+        return alone;
+    if (DTYPE(view) == state.float64 && PyArray_ISWRITEABLE(view))
         done = put_doubles(self->kind, value, &target);
+    PyObject *memory = done ? NULL : readable(self->kind, value);
+    if (memory != NULL && (PyObject *)view == leaf->view) {
+        Py_INCREF(leaf);
+        Py_INCREF(view);
+        done = PyObject_SetItem((PyObject *)view, index, memory) == 0;
+        Py_DECREF(view);
+        Py_DECREF(leaf);
+    }
+    Py_XDECREF(memory);
     if (done) {
         leaf->writes++;
         Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
-        return 1;
-    }
-    PyObject *memory = readable(self->kind, value);
-    if (memory != NULL) {
-        int shown = IS_ARRAY(memory) && PyArray_BASE((PyArrayObject *)memory) == (PyObject *)view;
-        if ((!ours || Py_REFCNT(view) <= 1 + shown) && (PyObject *)view == leaf->view) {
-            Py_INCREF(leaf);
-            Py_INCREF(view);
-            done = PyObject_SetItem((PyObject *)view, index, memory) == 0;
-            if (done) {
-                leaf->writes++;
-                Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
-            }
-            Py_DECREF(view);
-            Py_DECREF(leaf);
-        }
-        Py_DECREF(memory);
     }
     return left_to_python() ? done : -1; /* (what does not fit: Python says so) */
 }
@@ -130,7 +122,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 static int
 of_itself(PyObject *x, PyObject *index, PyObject *value)
 {
-    PyObject *version = SLOT(x, state.handle_node);
+    PyObject *version = VERSION_OF(x);
     if (SLOT(value, state.view_parent) != x || version == NULL || !IS_LEAF(version) ||
         !IS_ARRAY(((Leaf *)version)->view))
         return 0;
@@ -153,10 +145,10 @@ static int
 compute(Setter *self, PyObject *value)
 {
     static const unsigned every[] = {7, 8, 9}, seldom[] = {63, 64, 65};
-    PyObject *tree = SLOT(value, state.handle_node);
+    PyObject *tree = VERSION_OF(value);
     if (tree == NULL || !IS_NODE(tree) || has_value((Node *)tree))
         return tree != NULL;
-    int held = Py_REFCNT(value) > 1;
+    int held = is_named(value, 1);
     unsigned met = self->unknown++;
     /* (Where none has come back for long, as in loops over parts that shrink, it is in vain.) */
     self->idle += self->idle < IDLE;
@@ -169,10 +161,8 @@ compute(Setter *self, PyObject *value)
     if (leaf == NULL && !PyErr_Occurred())
         leaf = computed(tree);
     int done = !left_to_python() ? -1 : leaf != NULL;
-    if (leaf != NULL && SLOT(value, state.handle_node) == tree) {
-        SLOT(value, state.handle_node) = Py_NewRef(leaf);
-        Py_DECREF(tree);
-    }
+    if (leaf != NULL && VERSION_OF(value) == tree)
+        set_held(&VERSION_OF(value), Py_NewRef(leaf));
     Py_XDECREF(leaf);
     Py_DECREF(tree);
     return done;

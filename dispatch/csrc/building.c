@@ -31,7 +31,7 @@ typedef struct {
 static PyObject *
 computed_first(PyObject *x)
 {
-    PyObject *version = Py_NewRef(SLOT(x, state.handle_node));
+    PyObject *version = Py_NewRef(VERSION_OF(x));
     PyObject *value = state.known == NULL ? NULL : evaluated_again(state.known, version, 0);
     if (value == NULL && left_to_python())
         value = PyObject_CallOneArg(state.evaluated, x);
@@ -43,14 +43,14 @@ computed_first(PyObject *x)
 static PyObject *
 version_of(Builder *self, PyObject *x, Py_ssize_t references, Py_ssize_t *names)
 {
-    PyObject *version = SLOT(x, state.handle_node);
+    PyObject *version = VERSION_OF(x);
     if (version == NULL) {
         PyErr_SetString(PyExc_AttributeError, "_node");
         return NULL;
     }
     if (!IS_NODE(version) || has_value((Node *)version))
         return Py_NewRef(version);
-    Py_ssize_t named = ((Node *)version)->names + (Py_REFCNT(x) > references);
+    Py_ssize_t named = ((Node *)version)->names + is_named(x, references);
     if (named > NAMES && self->brief && !recorded()) {
         double n = shape_size(((Node *)version)->shape);
         if (self->brief < 0 ? state.immediate < n && n <= state.brief : state.brief && n <= self->brief)
@@ -176,12 +176,7 @@ built(PyObject *callable, PyObject *const *args, Py_ssize_t n, Py_ssize_t refere
         if (value != NULL) {
             Py_DECREF(operands);
             Py_DECREF(shape);
-            handle = self->result->tp_alloc(self->result, 0);
-            if (handle == NULL)
-                Py_DECREF(value);
-            else
-                SLOT(handle, state.handle_node) = (PyObject *)value;
-            return handle;
+            return new_handle(self->result, (PyObject *)value);
         }
         if (PyErr_Occurred()) /* (somebody interrupts) */
             goto failed;
@@ -190,16 +185,15 @@ built(PyObject *callable, PyObject *const *args, Py_ssize_t n, Py_ssize_t refere
     if (node == NULL)
         goto failed;
     node->sig = Py_NewRef(self->sig);
-    Py_SETREF(node->args, operands);
+    set_held(&node->args, operands);
     operands = NULL;
     node->shape = shape;
     shape = NULL;
     node->size = size;
     node->names = names;
-    handle = self->result->tp_alloc(self->result, 0);
+    handle = new_handle(self->result, (PyObject *)node);
     if (handle == NULL)
-        goto failed;
-    SLOT(handle, state.handle_node) = (PyObject *)node;
+        return NULL;
     if (size > state.node_limit) {
         PyObject *result = PyObject_CallOneArg(state.at_once, handle);
         Py_DECREF(handle);

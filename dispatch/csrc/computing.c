@@ -75,7 +75,7 @@ static PyObject *
 operand_value(PyObject *a, int depth, Quiet *quiet)
 {
     if (IS_NODE(a) && !has_value((Node *)a)) /* (whether what others hold is kept is for Python to say) */
-        return Py_REFCNT(a) > 1 ? NULL : value_of((Node *)a, depth + 1, quiet);
+        return ((Node *)a)->holders > 1 ? NULL : value_of((Node *)a, depth + 1, quiet);
     if (IS_NODE(a))
         a = ((Node *)a)->value;
     else if (IS_REDUCED(a))
@@ -99,8 +99,7 @@ applied(PyObject *function, PyObject *operands, PyObject *shape, int depth, Quie
     while (known < n && (values[known] = operand_value(PyTuple_GET_ITEM(operands, known), depth, quiet)) != NULL) {
         /* (What was computed on the way is nobody else's.) */
         PyObject *a = PyTuple_GET_ITEM(operands, known);
-        if (IS_NODE(a) && !has_value((Node *)a) && IS_ARRAY(values[known]) && Py_REFCNT(values[known]) == 1 &&
-            PyArray_BASE((PyArrayObject *)values[known]) == NULL && PyArray_ISWRITEABLE((PyArrayObject *)values[known]))
+        if (IS_NODE(a) && !has_value((Node *)a) && is_unshared(values[known]))
             mine |= 1 << known;
         known++;
     }
@@ -167,7 +166,9 @@ computed(PyObject *tree)
         return NULL;
     Py_INCREF(node);
     Quiet quiet = {0, NULL};
+    begin_evaluation();
     PyObject *value = value_of(node, 0, &quiet), *found = NULL;
+    end_evaluation();
     speak(quiet.context);
     if (node->args != Py_None) { /* (others may have run) */
         Leaf *leaf = as_leaf(value, node->shape);
@@ -213,6 +214,7 @@ computed_reduction(PyObject *known, PyObject *x)
         return NULL;
     Py_INCREF(x);
     Py_INCREF(operand);
+    begin_evaluation();
     if (IS_LEAF(operand))
         leaf = Py_NewRef(operand);
     else {
@@ -245,6 +247,7 @@ computed_reduction(PyObject *known, PyObject *x)
         if (reduced->value != Py_None)
             found = Py_NewRef(reduced->value);
     }
+    end_evaluation();
     Py_XDECREF(leaf);
     Py_DECREF(operand);
     Py_DECREF(x);
@@ -274,7 +277,7 @@ memory_of(PyObject *x, int forced)
     PyObject *whole = part ? SLOT(x, state.view_parent) : x;
     if (whole == NULL || !PyType_IsSubtype(Py_TYPE(whole), state.dense))
         return NULL;
-    PyObject *node = SLOT(whole, state.handle_node);
+    PyObject *node = VERSION_OF(whole);
     if (node != NULL && IS_NODE(node) && !has_value((Node *)node) && forced && state.known != NULL) {
         Py_INCREF(node); /* (others may run, and give the array another) */
         PyObject *value = evaluated_again(state.known, node, 0);
@@ -282,7 +285,7 @@ memory_of(PyObject *x, int forced)
         Py_XDECREF(value); /* (the node keeps it) */
         if (!left_to_python())
             return NULL;
-        node = SLOT(whole, state.handle_node);
+        node = VERSION_OF(whole);
     }
     if (node != NULL && IS_NODE(node))
         node = ((Node *)node)->value;
@@ -347,11 +350,7 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
                 for (int i = 0; shape != NULL && i < PyArray_NDIM(array); i++)
                     PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(PyArray_DIMS(array)[i]));
                 Leaf *leaf = shape == NULL || PyErr_Occurred() ? NULL : new_leaf(out, shape, DTYPE(array));
-                made = leaf == NULL ? NULL : self->result->tp_alloc(self->result, 0);
-                if (made != NULL)
-                    SLOT(made, state.handle_node) = (PyObject *)leaf;
-                else
-                    Py_XDECREF(leaf);
+                made = leaf == NULL ? NULL : new_handle(self->result, (PyObject *)leaf);
                 Py_XDECREF(shape);
             }
             Py_XDECREF(out);

@@ -163,14 +163,10 @@ element_at(PyTypeObject *type, PyArrayObject *memory, PyObject *dtype, const cha
     Leaf *leaf = new_leaf(value, shape, dtype);
     Py_DECREF(value);
     Py_DECREF(shape);
-    PyObject *handle = leaf == NULL ? NULL : type->tp_alloc(type, 0);
-    if (handle == NULL) {
-        Py_XDECREF(leaf);
+    if (leaf == NULL)
         return NULL;
-    }
     Py_SETREF(leaf->element, Py_NewRef(Py_True));
-    SLOT(handle, state.handle_node) = (PyObject *)leaf;
-    return handle;
+    return new_handle(type, (PyObject *)leaf);
 }
 
 /* An element of what a wrapper shows of memory: NULL, without an error, where Python is to say. */
@@ -180,7 +176,7 @@ element_shown(Getter *self, PyObject *x, PyObject *index)
     PyObject *parent = SLOT(x, state.view_parent), *made = NULL;
     if (self->element == NULL || !names_element(index) || parent == NULL || !PyObject_TypeCheck(parent, state.dense))
         return NULL;
-    PyObject *node = SLOT(parent, state.handle_node);
+    PyObject *node = VERSION_OF(parent);
     if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
         return NULL;
     PyObject *leaf = shown_part(x);
@@ -207,7 +203,7 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
     if (self->wrapped)
         shape = SLOT(args[0], state.view_shape);
     else
-        node = SLOT(args[0], state.handle_node);
+        node = VERSION_OF(args[0]);
     if (node != NULL && IS_LEAF(node))
         memory = ((Leaf *)node)->view;
     else if (node != NULL && IS_NODE(node))
@@ -331,7 +327,7 @@ converter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, Py
     PyObject *node, *value, *result;
     if (names != NULL || PyVectorcall_NARGS(flags) != 1 || !PyObject_TypeCheck(args[0], state.dense))
         return PyObject_Vectorcall(self->python, args, flags, names);
-    node = SLOT(args[0], state.handle_node);
+    node = VERSION_OF(args[0]);
     if (node == NULL || !IS_LEAF(node) || !unobserved())
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->python, args, flags, NULL);
     PyArrayObject *memory = (PyArrayObject *)((Leaf *)node)->view;

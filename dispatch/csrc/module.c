@@ -6,10 +6,10 @@
 State state;
 PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
 
-#define TYPES 13
+#define TYPES 14
 static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec,  &statement_spec, &builder_spec,
                                    &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec,
-                                   &product_spec, &halo_spec,   &converter_spec};
+                                   &product_spec, &halo_spec,   &converter_spec, &handle_spec};
 static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
@@ -54,12 +54,12 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"counters", &state.counters},
         {"recordings", &state.recordings},
         {"watchers", &state.watchers},
+        {"check_owners", &state.check_owners},
     };
     struct {
         const char *name;
         Py_ssize_t *place;
     } slots[] = {
-        {"handle_node", &state.handle_node},
         {"view_parent", &state.view_parent},
         {"view_how", &state.view_how},
         {"view_shape", &state.view_shape},
@@ -103,14 +103,6 @@ static PyObject *
 forget(PyObject *module, PyObject *ignored)
 {
     state.generation++;
-    Py_RETURN_NONE;
-}
-
-/* Reference counts do not say who holds a version (dispatch/references.py): no memory is written in place. */
-static PyObject *
-distrust(PyObject *module, PyObject *ignored)
-{
-    state.uncertain = 1;
     Py_RETURN_NONE;
 }
 
@@ -213,7 +205,6 @@ is_ours(PyObject *module, PyObject *leaf)
 static PyMethodDef methods[] = {
     {"tell", (PyCFunction)(void (*)(void))tell, METH_VARARGS | METH_KEYWORDS, "What is looked at."},
     {"forget", forget, METH_NOARGS, "What dispatch said so far holds no longer."},
-    {"distrust", distrust, METH_NOARGS, "All memory counts as shared."},
     {"limits", limits, METH_VARARGS, "What trees are looked at as they are made; what writes are small."},
     {"shown_part", shown, METH_O, "The leaf of what wrappers show of a dense array."},
     {"again", (PyCFunction)(void (*)(void))known_again, METH_FASTCALL, "Do a statement that was met before."},
@@ -226,7 +217,12 @@ static PyMethodDef methods[] = {
     {"computed", small_value, METH_O, "The value of a small tree, by NumPy's functions, or None."},
     {"computed_reduction", small_reduction, METH_O, "The value of a small reduction, by NumPy's functions, or None."},
     {"adopted", is_ours, METH_O, "Can nobody else write to a leaf's memory, or not any more?"},
-    {"inspected", what_stands, METH_O, "What stands in a tree: operands, references, whether met before."},
+    {"inspected", what_stands, METH_O, "What stands in a tree: operands, holders, whether met before."},
+    {"may_write", (PyCFunction)(void (*)(void))ask_may_write, METH_FASTCALL, "May memory be written where it is?"},
+    {"memory_alone", ask_memory_alone, METH_O, "Does nobody outside have the object that stands for its memory?"},
+    {"evaluating", (PyCFunction)(void (*)(void))evaluating, METH_FASTCALL,
+     "Call what reads versions, while other threads write no memory in place."},
+    {"forget_other_threads", forget_other_threads, METH_NOARGS, "Other threads stayed behind."},
     {"mask_count", (PyCFunction)(void (*)(void))mask_count, METH_FASTCALL, "For how many elements a mask holds."},
     {"mask_picked", (PyCFunction)(void (*)(void))mask_picked, METH_FASTCALL,
      "The elements that a mask picks, in new memory; None where NumPy is to say."},
@@ -260,7 +256,7 @@ PyInit__native(void)
 {
     static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
                                        "Getter", "Setter", "Overrides", "Reduced",   "Reducer",
-                                       "Product", "Halo", "Converter"};
+                                       "Product", "Halo", "Converter", "Handle"};
     import_array(); /* (an error where this was built for another NumPy) */
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
@@ -269,6 +265,10 @@ PyInit__native(void)
     state.boolean = (PyObject *)PyArray_DescrFromType(NPY_BOOL);
     state.generation = 1;
     state.active = PyUnicode_InternFromString("active");
+    state.node_name = PyUnicode_InternFromString("_node");
+    state.args_name = PyUnicode_InternFromString("args");
+    state.value_name = PyUnicode_InternFromString("value");
+    state.operand_name = PyUnicode_InternFromString("operand");
     state.show = PyUnicode_InternFromString("_show");
     state.axis = PyUnicode_InternFromString("axis");
     state.dtype = PyUnicode_InternFromString("dtype");
@@ -295,7 +295,8 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 13) < 0 || PyModule_AddFunctions(module, address_methods) < 0 || begin_tasks() != 0) {
+    if (PyModule_AddIntConstant(module, "VERSION", 14) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+        begin_tasks() != 0) {
         Py_DECREF(module);
         return NULL;
     }

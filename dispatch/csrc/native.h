@@ -22,9 +22,22 @@
 /* As many dimensions as NumPy has. */
 #define DIMENSIONS 64
 
+/* What all versions begin with: how many handles, operations, reductions and values keep it (owners.c). */
+typedef struct {
+    PyObject_HEAD
+    Py_ssize_t holders;
+} Version;
+
+/* An array that a user has, or another that keeps a version. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *version;
+} Handle;
+
 typedef struct Leaf Leaf;
 struct Leaf {
     PyObject_HEAD
+    Py_ssize_t holders;
     PyObject *view, *shape, *dtype, *root, *known, *reducers;
     PyObject *foreign, *table, *element, *checked;
     Py_ssize_t size, writes;
@@ -34,6 +47,7 @@ struct Leaf {
 
 typedef struct {
     PyObject_HEAD
+    Py_ssize_t holders;
     PyObject *sig, *args, *shape, *value, *reducers, *layout;
     Py_ssize_t size, evaluations;
     /* Of the pending values in it that had a name when they were read: how many read each other. */
@@ -42,6 +56,7 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
+    Py_ssize_t holders;
     PyObject *reduction, *operand, *axes, *keepdims, *shape, *dtype, *value, *reducers, *term;
     Py_ssize_t depth;
     /* Is it one of real numbers that NumPy has, too? */
@@ -52,8 +67,8 @@ typedef struct {
 typedef struct {
     /* The classes made of Leaf and Node, and those of dense arrays, wrappers and views. */
     PyTypeObject *leaf, *node, *reduced, *dense, *wrapper, *view, *divided;
-    /* Where handles keep their version; views their parent, index and shape. */
-    Py_ssize_t handle_node, view_parent, view_how, view_shape;
+    /* Where views keep their parent, index and shape. */
+    Py_ssize_t view_parent, view_how, view_shape;
     /* Of views of distributed memory: of which buffer, all of it?, and which part; what a buffer is of. */
     Py_ssize_t divided_buffer, divided_whole, divided_map, buffer_comm, buffer_partition, buffer_local;
     /* Functions of Python for what is not done here. */
@@ -72,8 +87,8 @@ typedef struct {
     PyObject *float64, *boolean, *operations;
     /* Grows when a method appears or disappears: what was found by dispatch holds for one generation. */
     uint64_t generation;
-    /* Do reference counts not say who holds a version? */
-    int uncertain;
+    /* Looks for holders that are not counted (None: nobody looks), and the names of fields that hold versions. */
+    PyObject *check_owners, *node_name, *args_name, *value_name, *operand_name;
     /* Trees of more operations are looked at as they are made; writes of so few elements are NumPy's. */
     Py_ssize_t node_limit, few, tree_limit;
     /* Results of so many elements are computed at once: no tree is made for them. */
@@ -107,20 +122,48 @@ elements(const PyArrayObject *a)
 }
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+#define VERSION_OF(handle) (((Handle *)(handle))->version)
 #define IS_LEAF(x) (Py_TYPE(x) == state.leaf)
 #define IS_NODE(x) (Py_TYPE(x) == state.node)
 #define IS_REDUCED(x) (Py_TYPE(x) == state.reduced)
 #define IS_ARRAY(x) PyArray_CheckExact(x)
 #define DTYPE(a) ((PyObject *)PyArray_DESCR(a))
 
+/* owners.c: a field that holds a version, or a tuple of some, gets another (a reference to it, or NULL). */
+void set_held(PyObject **place, PyObject *x);
+/* Such fields by their names, for classes whose attributes they are. */
+typedef struct {
+    PyObject **name;
+    Py_ssize_t offset;
+} Counted;
+int set_counted(PyObject *self, PyObject *name, PyObject *value, const Counted *fields);
+/* An array on a version (a reference to it). */
+PyObject *new_handle(PyTypeObject *type, PyObject *version);
+/* Something is about to read versions, and does so no longer. */
+void begin_evaluation(void);
+void end_evaluation(void);
+/* May a leaf's memory be written where it is? It has one handle, is read as a whole so many times by the tree that is
+   written and by nobody else; who reads parts of it is for the asker to find out. `shown` are arrays that show some of
+   it, and nobody else has them. 1, 0, or -1 with an error. */
+int may_write(Leaf *leaf, Py_ssize_t reads, PyObject *const *shown, Py_ssize_t n);
+/* Can nobody else write to its memory, or not any more? */
+int adopted(Leaf *leaf);
+/* May an array that was computed on the way be written over? */
+int is_unshared(PyObject *array);
+/* Has an array a name? (A guess, at what is worth storing: one without has so many references.) */
+int is_named(PyObject *array, Py_ssize_t unnamed);
+PyObject *evaluating(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *forget_other_threads(PyObject *module, PyObject *unused);
+PyObject *ask_may_write(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *ask_memory_alone(PyObject *module, PyObject *leaf);
+
 /* nodes.c */
 Leaf *new_leaf(PyObject *view, PyObject *shape, PyObject *dtype);
 void show_part(Leaf *part, Leaf *root);
+/* Of the leaves that show parts of its memory, how many are held. */
 Py_ssize_t count_parts(Leaf *root);
 PyObject *shown_part(PyObject *x);
 int has_value(Node *node);
-/* Can nobody else write to its memory, or not any more? */
-int adopted(Leaf *leaf);
 /* A reduction of an operand, which is told of it; NULL with an error. */
 PyObject *new_reduced(PyObject *reduction, PyObject *operand, PyObject *axes, int keepdims, PyObject *shape,
                       PyObject *dtype);
@@ -223,8 +266,8 @@ PyObject *csr_taken(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_pattern(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_times(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
-extern PyType_Spec leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec, reducer_spec,
-    product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec;
+extern PyType_Spec handle_spec, leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec,
+    reducer_spec, product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
 
 /* addresses.c: functions of the module. */

@@ -69,18 +69,18 @@ count_parts(Leaf *root)
 {
     Py_ssize_t n = 0;
     for (Leaf *part = root->parts; part != NULL; part = part->after)
-        n += Py_REFCNT(part) > 0;
+        n += part->holders > 0;
     return n;
 }
 
 static PyObject *
-leaf_living_parts(Leaf *self, PyObject *ignored)
+leaf_held_parts(Leaf *self, PyObject *ignored)
 {
     PyObject *found = PyList_New(0);
     if (found == NULL)
         return NULL;
     for (Leaf *part = self->parts; part != NULL; part = part->after)
-        if (Py_REFCNT(part) > 0 && PyList_Append(found, (PyObject *)part) < 0) {
+        if (part->holders > 0 && PyList_Append(found, (PyObject *)part) < 0) {
             Py_DECREF(found);
             return NULL;
         }
@@ -180,6 +180,9 @@ leaf_dealloc(Leaf *self)
 
 #define FIELD(type, name) {#name, T_OBJECT_EX, offsetof(type, name), 0, NULL}
 #define NUMBER(type, name) {#name, T_PYSSIZET, offsetof(type, name), 0, NULL}
+/* What holds versions: set by assignment, which counts (owners.c). */
+#define HELD(type, name) {#name, T_OBJECT_EX, offsetof(type, name), READONLY, NULL}
+#define HOLDERS(type) {"holders", T_PYSSIZET, offsetof(type, holders), READONLY, "How many keep it."}
 
 /* Does any leaf show a part of this one's memory? */
 static PyObject *
@@ -193,15 +196,23 @@ static PyGetSetDef leaf_getset[] = {{"parts", (getter)leaf_parts, NULL, NULL, NU
 static PyMemberDef leaf_members[] = {
     FIELD(Leaf, view), FIELD(Leaf, shape), FIELD(Leaf, dtype), FIELD(Leaf, known), FIELD(Leaf, reducers),
     FIELD(Leaf, foreign), FIELD(Leaf, table), FIELD(Leaf, element), FIELD(Leaf, checked),
-    NUMBER(Leaf, size), NUMBER(Leaf, writes),
+    NUMBER(Leaf, size), NUMBER(Leaf, writes), HOLDERS(Leaf),
     {"root", T_OBJECT_EX, offsetof(Leaf, root), READONLY, NULL},
     {NULL},
 };
 
+static PyObject *
+leaf_keep(Leaf *self, PyObject *ignored)
+{
+    self->holders++;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef leaf_methods[] = {
+    {"keep", (PyCFunction)leaf_keep, METH_NOARGS, "Something keeps it that is no array, as long as it lives."},
     {"shows", (PyCFunction)leaf_shows, METH_O, "Note that this leaf shows a part of another's memory."},
-    {"living_parts", (PyCFunction)leaf_living_parts, METH_NOARGS,
-     "The leaves that show parts of this one's memory."},
+    {"held_parts", (PyCFunction)leaf_held_parts, METH_NOARGS,
+     "The leaves that show parts of this one's memory, and are held."},
     {NULL},
 };
 
@@ -256,7 +267,7 @@ node_init(Node *self, PyObject *args, PyObject *kwargs)
         }
     self->size = n;
     Py_XSETREF(self->sig, Py_NewRef(sig));
-    Py_XSETREF(self->args, Py_NewRef(operands));
+    set_held(&self->args, Py_NewRef(operands));
     Py_XSETREF(self->shape, Py_NewRef(shape));
     return 0;
 }
@@ -278,9 +289,9 @@ static int
 node_clear(Node *self)
 {
     Py_CLEAR(self->sig);
-    Py_CLEAR(self->args);
+    set_held(&self->args, NULL);
     Py_CLEAR(self->shape);
-    Py_CLEAR(self->value);
+    set_held(&self->value, NULL);
     Py_CLEAR(self->reducers);
     Py_CLEAR(self->layout);
     return 0;
@@ -307,17 +318,25 @@ node_dtype(Node *self, void *closure)
 }
 
 static PyMemberDef node_members[] = {
-    FIELD(Node, sig), FIELD(Node, args), FIELD(Node, shape), FIELD(Node, value), FIELD(Node, reducers),
-    FIELD(Node, layout), NUMBER(Node, size), NUMBER(Node, evaluations), NUMBER(Node, names),
+    FIELD(Node, sig), HELD(Node, args), FIELD(Node, shape), HELD(Node, value), FIELD(Node, reducers),
+    FIELD(Node, layout), NUMBER(Node, size), NUMBER(Node, evaluations), NUMBER(Node, names), HOLDERS(Node),
     {NULL},
 };
+
+static int
+node_setattro(PyObject *self, PyObject *name, PyObject *value)
+{
+    static const Counted fields[] = {
+        {&state.args_name, offsetof(Node, args)}, {&state.value_name, offsetof(Node, value)}, {NULL}};
+    return set_counted(self, name, value, fields);
+}
 
 static PyGetSetDef node_getset[] = {{"dtype", (getter)node_dtype, NULL, NULL, NULL}, {NULL}};
 
 static PyType_Slot node_slots[] = {
     {Py_tp_new, node_new},           {Py_tp_init, node_init},   {Py_tp_dealloc, node_dealloc},
     {Py_tp_traverse, node_traverse}, {Py_tp_clear, node_clear}, {Py_tp_members, node_members},
-    {Py_tp_getset, node_getset},     {0, NULL},
+    {Py_tp_getset, node_getset},     {Py_tp_setattro, node_setattro}, {0, NULL},
 };
 
 PyType_Spec node_spec = {
@@ -419,7 +438,7 @@ set_reduced(Reduced *self, PyObject *reduction, PyObject *operand, PyObject *axe
             PyObject *shape, PyObject *dtype)
 {
     Py_XSETREF(self->reduction, Py_NewRef(reduction));
-    Py_XSETREF(self->operand, Py_NewRef(operand));
+    set_held(&self->operand, Py_NewRef(operand));
     Py_XSETREF(self->axes, Py_NewRef(axes));
     Py_XSETREF(self->keepdims, Py_NewRef(keepdims));
     Py_XSETREF(self->shape, Py_NewRef(shape));
@@ -468,12 +487,12 @@ static int
 reduced_clear(Reduced *self)
 {
     Py_CLEAR(self->reduction);
-    Py_CLEAR(self->operand);
+    set_held(&self->operand, NULL);
     Py_CLEAR(self->axes);
     Py_CLEAR(self->keepdims);
     Py_CLEAR(self->shape);
     Py_CLEAR(self->dtype);
-    Py_CLEAR(self->value);
+    set_held(&self->value, NULL);
     Py_CLEAR(self->reducers);
     Py_CLEAR(self->term);
     return 0;
@@ -490,16 +509,24 @@ reduced_dealloc(Reduced *self)
 }
 
 static PyMemberDef reduced_members[] = {
-    FIELD(Reduced, reduction), FIELD(Reduced, operand), FIELD(Reduced, axes), FIELD(Reduced, keepdims),
-    FIELD(Reduced, shape), FIELD(Reduced, dtype), FIELD(Reduced, value), FIELD(Reduced, reducers),
-    FIELD(Reduced, term), NUMBER(Reduced, depth),
+    FIELD(Reduced, reduction), HELD(Reduced, operand), FIELD(Reduced, axes), FIELD(Reduced, keepdims),
+    FIELD(Reduced, shape), FIELD(Reduced, dtype), HELD(Reduced, value), FIELD(Reduced, reducers),
+    FIELD(Reduced, term), NUMBER(Reduced, depth), HOLDERS(Reduced),
     {NULL},
 };
+
+static int
+reduced_setattro(PyObject *self, PyObject *name, PyObject *value)
+{
+    static const Counted fields[] = {
+        {&state.value_name, offsetof(Reduced, value)}, {&state.operand_name, offsetof(Reduced, operand)}, {NULL}};
+    return set_counted(self, name, value, fields);
+}
 
 static PyType_Slot reduced_slots[] = {
     {Py_tp_new, reduced_new},           {Py_tp_init, reduced_init},   {Py_tp_dealloc, reduced_dealloc},
     {Py_tp_traverse, reduced_traverse}, {Py_tp_clear, reduced_clear}, {Py_tp_members, reduced_members},
-    {0, NULL},
+    {Py_tp_setattro, reduced_setattro}, {0, NULL},
 };
 
 PyType_Spec reduced_spec = {
@@ -529,23 +556,6 @@ memory_through(PyObject *x, PyObject *memory)
     return shown;
 }
 
-int
-adopted(Leaf *leaf)
-{
-    if (leaf->foreign != Py_True)
-        return 1;
-    PyArrayObject *view = (PyArrayObject *)leaf->view;
-    if (leaf->root != Py_None || view == NULL || !IS_ARRAY(view) || Py_REFCNT(view) > 1 || PyArray_BASE(view) != NULL ||
-        (PyArray_FLAGS(view) & (NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE)) != (NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE))
-        return 0;
-    Py_ssize_t names = Py_TYPE(view)->tp_weaklistoffset;
-    if (names <= 0 || SLOT(view, names) != NULL)
-        return 0;
-    Py_SETREF(leaf->foreign, Py_NewRef(Py_False));
-    leaf->size = 0;
-    return 1;
-}
-
 /* The leaf of what wrappers show of a dense array (arraytypes/wrappers.shown_part): those of whose rules `_show`
    says all. */
 PyObject *
@@ -556,17 +566,15 @@ shown_part(PyObject *x)
         root = SLOT(root, state.view_parent);
     PyObject *node = NULL, *shape = SLOT(x, state.view_shape);
     if (root != NULL && PyType_IsSubtype(Py_TYPE(root), state.dense))
-        node = SLOT(root, state.handle_node);
+        node = VERSION_OF(root);
     if (node == NULL || shape == NULL)
         return PyObject_CallOneArg(state.capture, x);
     PyObject *value = IS_LEAF(node) ? node : IS_NODE(node) ? ((Node *)node)->value : NULL;
     if (value == NULL || !IS_LEAF(value))
         return PyObject_CallOneArg(state.capture, x);
     Leaf *whole = (Leaf *)Py_NewRef(value);
-    if (value != node) {
-        SLOT(root, state.handle_node) = Py_NewRef(value);
-        Py_DECREF(node);
-    }
+    if (value != node)
+        set_held(&VERSION_OF(root), Py_NewRef(value));
     int ours = adopted(whole);
     PyObject *memory = memory_through(x, whole->view);
     Leaf *leaf = memory == NULL ? NULL : new_leaf(memory, shape, whole->dtype);

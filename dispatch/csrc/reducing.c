@@ -61,13 +61,12 @@ operand_of(PyObject *x, int every_axis)
         Py_XDECREF(part);
         return NULL;
     }
-    PyObject *node = SLOT(x, state.handle_node);
+    PyObject *node = VERSION_OF(x);
     int looked = 0;
     if (node != NULL && IS_NODE(node) && has_value((Node *)node)) {
         PyObject *value = Py_NewRef(((Node *)node)->value);
-        SLOT(x, state.handle_node) = value;
-        Py_DECREF(node);
-        node = SLOT(x, state.handle_node); /* (others may have run) */
+        set_held(&VERSION_OF(x), value);
+        node = VERSION_OF(x); /* (others may have run) */
     }
     if (node == NULL)
         return NULL;
@@ -169,12 +168,9 @@ reduced_of(Reducer *self, PyObject *x, PyObject *axis, int keepdims)
         PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(self->results, PyTuple_GET_SIZE(kept));
         /* (Few elements are reduced at once, as they are computed at once.) */
         PyObject *value = size <= state.immediate && IS_LEAF(operand) ? computed_reduction(NULL, node) : NULL;
-        handle = value == NULL && PyErr_Occurred() ? NULL : type->tp_alloc(type, 0);
-        if (handle != NULL) {
-            SLOT(handle, state.handle_node) = Py_NewRef(value != NULL ? value : node);
-            if (value == NULL && let_wait(node, size > LARGE) < 0)
-                Py_CLEAR(handle);
-        }
+        handle = value == NULL && PyErr_Occurred() ? NULL : new_handle(type, Py_NewRef(value != NULL ? value : node));
+        if (handle != NULL && value == NULL && let_wait(node, size > LARGE) < 0)
+            Py_CLEAR(handle);
         Py_XDECREF(value);
     }
 done:

@@ -33,7 +33,7 @@ static int match_node(Match *m, Node *node);
 static int
 match_leaf(Match *m, const Item *item, int at, PyObject *x)
 {
-    int alone = Py_REFCNT(x) == 1;
+    int alone = IS_LEAF(x) && ((Leaf *)x)->holders == 1;
     if (IS_NODE(x) && has_value((Node *)x) && item->kind == LEAF)
         x = ((Node *)x)->value;
     Leaf *leaf = (Leaf *)x;
@@ -137,7 +137,7 @@ match_operand(Match *m, PyObject *x)
     /* What is stored beside the result follows from who is held by others, and what was evaluated before. */
     Node *node = (Node *)x;
     return IS_NODE(x) && node->sig == item->what && same_shape(node->shape, m->shape) &&
-           (Py_REFCNT(node) > item->uses) == item->held && (node->evaluations > 0) == item->evaluated &&
+           (node->holders > item->uses) == item->held && (node->evaluations > 0) == item->evaluated &&
            match_node(m, node);
 }
 
@@ -225,9 +225,9 @@ allocated(PyObject *shape, PyObject *dtype, PyObject *order)
 void
 settle(Node *node, Leaf *value)
 {
-    Py_XSETREF(node->value, (PyObject *)value);
+    set_held(&node->value, (PyObject *)value);
     node->size = 0;
-    Py_XSETREF(node->args, Py_NewRef(Py_None));
+    set_held(&node->args, Py_NewRef(Py_None));
 }
 
 void
@@ -285,7 +285,7 @@ may_come_back(Reduced *reduced)
         return 0;
     if (IS_NODE(operand)) {
         Node *node = (Node *)operand;
-        if (node->args == NULL || node->args == Py_None || Py_REFCNT(node) > 1)
+        if (node->args == NULL || node->args == Py_None || node->holders > 1)
             return 0;
     }
     else if (!IS_LEAF(operand))
@@ -487,8 +487,8 @@ known_by(PyObject *known, PyObject *operand, long way)
 void
 settle_reduced(Reduced *reduced, Leaf *value)
 {
-    Py_XSETREF(reduced->value, (PyObject *)value);
-    Py_XSETREF(reduced->operand, Py_NewRef(Py_None));
+    set_held(&reduced->value, (PyObject *)value);
+    set_held(&reduced->operand, Py_NewRef(Py_None));
 }
 
 /* Whoever holds the value of a statement would compute it of what was written: it gets what was computed. */
@@ -522,8 +522,8 @@ settle_written(PyObject *tree, Leaf *leaf, PyObject *index)
 int
 again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
 {
-    PyObject *version = SLOT(x, state.handle_node), *tree = SLOT(value, state.handle_node);
-    if (state.uncertain || version == NULL || tree == NULL || !IS_LEAF(version) || Py_REFCNT(tree) > 1)
+    PyObject *version = VERSION_OF(x), *tree = VERSION_OF(value);
+    if (version == NULL || tree == NULL || !IS_LEAF(version))
         return 0;
     Leaf *leaf = (Leaf *)version;
     Reduced *reduced = IS_REDUCED(tree) ? (Reduced *)tree : NULL;
@@ -534,8 +534,6 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
     if (!adopted(leaf) || leaf->root != Py_None || !IS_ARRAY(leaf->view) || !unobserved())
         return 0;
     PyArrayObject *view = (PyArrayObject *)leaf->view;
-    if (PyArray_BASE(view) != NULL && PyArray_Check(PyArray_BASE(view)))
-        return 0;
     Part target;
     if (!resolve_index(index, view, &target) ||
         !is_shape(reduced != NULL ? reduced->shape : node->shape, target.nd, target.dims))
@@ -553,11 +551,16 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
                               : matches(&m, s, leaf, target.data, tree)))
             continue;
         /* A small value that somebody holds is computed by itself: it need not follow what is written. */
-        if (!s->rewritten && Py_REFCNT(value) > 1 && s->rows * s->inner <= 4 * state.few)
+        if (!s->rewritten && is_named(value, 1) && s->rows * s->inner <= 4 * state.few)
             break;
-        /* Who else reads what is written? (Each part of its memory holds the leaf, and shows its array.) */
-        if (count_parts(leaf) != s->own || Py_REFCNT(leaf) > 1 + s->own || Py_REFCNT(view) > 1 + s->own)
+        /* Who else reads what is written? */
+        int alone = count_parts(leaf) == s->own ? may_write(leaf, 0, NULL, 0) : 0;
+        if (alone == 0)
             continue;
+        if (alone < 0) {
+            done = -1;
+            break;
+        }
         hold(&m);
         Py_INCREF(leaf);
         Py_INCREF(view);
@@ -568,7 +571,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
             Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
             /* A tree that read what was written must not be computed again, whoever holds it (references to an
                argument do not tell: it may be lent); of others, who holds it is spared computing it. */
-            if ((s->rewritten || Py_REFCNT(value) > 1) && settle_written(tree, leaf, index) < 0)
+            if ((s->rewritten || is_named(value, 1)) && settle_written(tree, leaf, index) < 0)
                 done = -1;
         }
         let_go(&m);
@@ -655,8 +658,14 @@ stored_again(PyObject *known, PyObject *tree, PyObject *array)
     return done;
 }
 
-/* What stands in a tree: a list of (operand, the references to it, was it met before?) in the order in which they
-   are met. */
+/* What stands in a tree: a list of (operand, how many hold it, was it met before?) in the order in which they are
+   met. */
+
+static Py_ssize_t
+held_by(PyObject *x)
+{
+    return IS_LEAF(x) || IS_NODE(x) || IS_REDUCED(x) ? ((Version *)x)->holders : 0;
+}
 
 static int
 inspect(PyObject *found, PyObject *places, Node *node)
@@ -672,8 +681,8 @@ inspect(PyObject *found, PyObject *places, Node *node)
             return -1;
         }
         Py_DECREF(key);
-        Py_ssize_t references = Py_REFCNT(x); /* (of one that was met before the list has some) */
-        PyObject *entry = Py_BuildValue("(OnO)", x, references, met ? Py_True : Py_False);
+        Py_ssize_t holders = held_by(x);
+        PyObject *entry = Py_BuildValue("(OnO)", x, holders, met ? Py_True : Py_False);
         if (entry == NULL || PyList_Append(found, entry) < 0) {
             Py_XDECREF(entry);
             return -1;
@@ -689,7 +698,7 @@ PyObject *
 inspected(PyObject *tree)
 {
     if (IS_LEAF(tree)) /* (the operand of a reduction) */
-        return Py_BuildValue("[(OnO)]", tree, Py_REFCNT(tree), Py_False);
+        return Py_BuildValue("[(OnO)]", tree, held_by(tree), Py_False);
     if (!IS_NODE(tree)) {
         PyErr_SetString(PyExc_TypeError, "A tree is expected.");
         return NULL;

@@ -1,0 +1,267 @@
+/* Who keeps a version, counted by us; and who refers to the memory of one, which only the memory's own object knows.
+
+   A version counts its holders: handles (arrays that a user has), operations and reductions it is an operand of, and
+   nodes whose value it is. All that keeps one beyond a call is one of these, or a handle of its own. The fields that
+   hold versions change in this file only.
+
+   CPython's counts are read in this file only: by `memory_alone` and `is_unshared`, of NumPy's array (or what stands for
+   the memory of a card), since libraries that read it hold that and nothing of ours; by `is_named`, of a user's array,
+   which decides what is worth storing and no value; and by the check of all this. Nothing is compared with a number that
+   was measured: what refers to it that is ours is counted on the spot. */
+
+#include "native.h"
+
+/* Versions */
+
+static Py_ssize_t *
+holders_of(PyObject *x)
+{
+    return IS_LEAF(x) || IS_NODE(x) || IS_REDUCED(x) ? &((Version *)x)->holders : NULL;
+}
+
+/* What an operation reads is a tuple of versions and numbers. */
+static void
+count(PyObject *x, Py_ssize_t more)
+{
+    if (x == NULL)
+        return;
+    Py_ssize_t *holders = holders_of(x);
+    if (holders != NULL)
+        *holders += more;
+    else if (PyTuple_CheckExact(x))
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(x); i++)
+            if ((holders = holders_of(PyTuple_GET_ITEM(x, i))) != NULL)
+                *holders += more;
+}
+
+void
+set_held(PyObject **place, PyObject *x)
+{
+    PyObject *before = *place;
+    count(x, 1);
+    count(before, -1);
+    *place = x;
+    Py_XDECREF(before);
+}
+
+int
+set_counted(PyObject *self, PyObject *name, PyObject *value, const Counted *fields)
+{
+    for (; fields->name != NULL; fields++)
+        if (*fields->name == name || PyUnicode_Compare(*fields->name, name) == 0) {
+            set_held(&SLOT(self, fields->offset), Py_XNewRef(value));
+            return 0;
+        }
+    return PyErr_Occurred() ? -1 : PyObject_GenericSetAttr(self, name, value);
+}
+
+/* Handles: what holds a version by being an array. (The class of dense arrays is made of it; one by itself keeps a
+   version for whoever made it.) */
+
+static int
+handle_setattro(PyObject *self, PyObject *name, PyObject *value)
+{
+    static const Counted fields[] = {{&state.node_name, offsetof(Handle, version)}, {NULL}};
+    return set_counted(self, name, value, fields);
+}
+
+static int
+handle_traverse(Handle *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(self->version);
+    return 0;
+}
+
+static int
+handle_clear(Handle *self)
+{
+    set_held(&self->version, NULL);
+    return 0;
+}
+
+static void
+handle_dealloc(Handle *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    handle_clear(self);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyMemberDef handle_members[] = {
+    {"_node", T_OBJECT_EX, offsetof(Handle, version), READONLY, "The version (set by assignment, which counts)."},
+    {NULL},
+};
+
+static PyType_Slot handle_slots[] = {
+    {Py_tp_dealloc, handle_dealloc}, {Py_tp_traverse, handle_traverse}, {Py_tp_clear, handle_clear},
+    {Py_tp_members, handle_members}, {Py_tp_setattro, handle_setattro}, {0, NULL},
+};
+
+PyType_Spec handle_spec = {
+    "mirabelle.dispatch._native.Handle", sizeof(Handle), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, handle_slots,
+};
+
+PyObject *
+new_handle(PyTypeObject *type, PyObject *version)
+{
+    Handle *self = (Handle *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        Py_DECREF(version);
+    else
+        set_held(&self->version, version);
+    return (PyObject *)self;
+}
+
+/* Evaluations. One may be about to read what a tree reads that another thread has just evaluated, too, and that has
+   let go of it: as long as another thread evaluates something, no memory is written in place. */
+
+static Py_ssize_t evaluations;
+static _Thread_local Py_ssize_t own_evaluations;
+
+void
+begin_evaluation(void)
+{
+    evaluations++;
+    own_evaluations++;
+}
+
+void
+end_evaluation(void)
+{
+    evaluations--;
+    own_evaluations--;
+}
+
+PyObject *
+evaluating(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n < 1) {
+        PyErr_SetString(PyExc_TypeError, "evaluating(function, *arguments)");
+        return NULL;
+    }
+    begin_evaluation();
+    PyObject *value = PyObject_Vectorcall(args[0], args + 1, n - 1, NULL);
+    end_evaluation();
+    return value;
+}
+
+PyObject *
+forget_other_threads(PyObject *module, PyObject *unused)
+{
+    evaluations = own_evaluations; /* (of a child: other threads stay behind) */
+    Py_RETURN_NONE;
+}
+
+/* Memory */
+
+/* How often an array keeps another: it is a part of it, or the same. */
+static Py_ssize_t
+keeps(PyObject *x, PyObject *memory)
+{
+    return x == memory || (x != NULL && PyArray_Check(x) && PyArray_BASE((PyArrayObject *)x) == memory);
+}
+
+/* Do only a leaf, the leaves that show parts of it, and `shown` (parts that the asker made) refer to its memory? The array counts who holds it: NumPy's arrays made from it, buffers, what other libraries keep. Debuggers may only
+   add to that. */
+static int
+memory_alone(Leaf *leaf, PyObject *const *shown, Py_ssize_t n)
+{
+    PyObject *memory = leaf->view;
+    if (memory == NULL || (IS_ARRAY(memory) && PyArray_BASE((PyArrayObject *)memory) != NULL &&
+                           PyArray_Check(PyArray_BASE((PyArrayObject *)memory))))
+        return 0;
+    Py_ssize_t ours = 1;
+    for (Py_ssize_t i = 0; i < n; i++)
+        ours += keeps(shown[i], memory);
+    for (Leaf *part = leaf->parts; part != NULL; part = part->after) {
+        if (!keeps(part->view, memory))
+            continue;
+        if (Py_REFCNT(part->view) > 1) /* (somebody has the part's array, and by it the memory) */
+            return 0;
+        ours++;
+    }
+    return Py_REFCNT(memory) <= ours;
+}
+
+int
+is_unshared(PyObject *array)
+{
+    return IS_ARRAY(array) && Py_REFCNT(array) == 1 && PyArray_BASE((PyArrayObject *)array) == NULL &&
+           PyArray_ISWRITEABLE((PyArrayObject *)array);
+}
+
+int
+adopted(Leaf *leaf)
+{
+    if (leaf->foreign != Py_True)
+        return 1;
+    PyArrayObject *view = (PyArrayObject *)leaf->view;
+    if (leaf->root != Py_None || view == NULL || !IS_ARRAY(view) || PyArray_BASE(view) != NULL ||
+        !PyArray_CHKFLAGS(view, NPY_ARRAY_OWNDATA | NPY_ARRAY_WRITEABLE) || !memory_alone(leaf, NULL, 0))
+        return 0;
+    Py_ssize_t names = Py_TYPE(view)->tp_weaklistoffset;
+    if (names <= 0 || SLOT(view, names) != NULL)
+        return 0;
+    Py_SETREF(leaf->foreign, Py_NewRef(Py_False));
+    leaf->size = 0;
+    return 1;
+}
+
+/* Have Python look for holders that are not counted (dispatch/ownercheck.py), where CPython counts more than we do: 1, or
+   -1 with an error. */
+static int
+owners_checked(Leaf *leaf)
+{
+    Py_ssize_t known = leaf->holders;
+    for (Leaf *part = leaf->parts; part != NULL; part = part->after)
+        known++;
+    if (Py_REFCNT(leaf) <= known)
+        return 1;
+    PyObject *said = PyObject_CallOneArg(state.check_owners, (PyObject *)leaf);
+    Py_XDECREF(said);
+    return said == NULL ? -1 : 1;
+}
+
+int
+may_write(Leaf *leaf, Py_ssize_t reads, PyObject *const *shown, Py_ssize_t n)
+{
+    if (leaf->root != Py_None || leaf->holders > 1 + reads || evaluations != own_evaluations ||
+        !memory_alone(leaf, shown, n))
+        return 0;
+    return state.check_owners == NULL || state.check_owners == Py_None ? 1 : owners_checked(leaf);
+}
+
+int
+is_named(PyObject *array, Py_ssize_t unnamed)
+{
+    return Py_REFCNT(array) > unnamed;
+}
+
+/* may_write(leaf, how often the tree that is written reads it as a whole, arrays that show parts of it and nobody else
+   has, ...) */
+PyObject *
+ask_may_write(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Py_ssize_t reads = n > 1 ? PyLong_AsSsize_t(args[1]) : 0;
+    if (PyErr_Occurred())
+        return NULL;
+    if (n < 1 || !IS_LEAF(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "may_write(leaf, reads, *shown)");
+        return NULL;
+    }
+    int may = may_write((Leaf *)args[0], reads, args + 2, n > 2 ? n - 2 : 0);
+    return may < 0 ? NULL : PyBool_FromLong(may);
+}
+
+/* Does nobody outside have the object that stands for a leaf's memory? */
+PyObject *
+ask_memory_alone(PyObject *module, PyObject *leaf)
+{
+    if (!IS_LEAF(leaf))
+        return PyErr_Format(PyExc_TypeError, "%s is no leaf.", Py_TYPE(leaf)->tp_name);
+    return PyBool_FromLong(memory_alone((Leaf *)leaf, NULL, 0));
+}

@@ -5,10 +5,10 @@ is written in place, and its numbers are wrong. While the setting is on, all tha
 through at each such write. What ends with the call does not matter: local variables, and containers that only
 they refer to. Slow (a hundredth of a second a write): for runs of tests.
 
->>> from mirabelle.dispatch import ownercheck
 >>> import mirabelle as mb
+>>> from mirabelle.dispatch import ownercheck
 >>> x = mb.ones(3)
->>> ownercheck.uncounted_holder(mb.tree(x)) is None
+>>> ownercheck.uncounted_holder(x._node) is None
 True
 """
 

@@ -6,6 +6,7 @@ import importlib.util
 import inspect
 import pathlib
 import pkgutil
+import re
 
 import pytest
 from children import answer
@@ -255,3 +256,25 @@ def test_no_file_is_left_to_grow():
         for path in sources(folder):
             limit = 1600 if path.name == "__init__.py" else 800
             assert len(path.read_text().splitlines()) < limit, path
+
+
+# Lines that read CPython's reference counts. They may become fewer.
+COUNTS = {
+    # Of NumPy's arrays, which count who holds their memory; of users' arrays, for what is worth storing.
+    "dispatch/csrc/owners.c": 5,
+    # Of the memory of a card that a program gave its results in: has everybody let go of it?
+    "backends/gpu/plans.py": 4,
+}
+
+
+def test_reference_counts_are_read_in_one_place():
+    """Who holds a version is counted by us, and nothing else depends on the interpreter's counts."""
+    found = {}
+    for folder in ["mirabelle", *ALLOWED]:
+        for path in [*sources(folder), *(ROOT / folder).rglob("*.[ch]")]:
+            lines = sum(
+                bool(re.search(r"getrefcount|Py_REFCNT", line)) for line in path.read_text().splitlines()
+            )
+            if lines:
+                found[path.relative_to(ROOT).as_posix()] = lines
+    assert found == COUNTS

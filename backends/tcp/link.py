@@ -32,7 +32,7 @@ LONGEST_WORD = 1 << 24
 STAGING = 1 << 16
 
 # Seconds in which who waits asks again and again before it sleeps: to be woken takes longer than most messages.
-SPIN = 100e-6
+SPIN = 20e-6
 _yield = getattr(os, "sched_yield", lambda: None)
 
 # What a socket raises where it would have to wait, encrypted or not.

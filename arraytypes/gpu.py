@@ -16,7 +16,7 @@ import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
-from mirabelle.arraytypes.proxies import proxy_of
+from mirabelle.arraytypes.proxies import ProxyView, proxy_of
 from mirabelle.dispatch import counters, loading, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import DeviceError, PlaceError
@@ -29,52 +29,27 @@ _new = object.__new__
 _NOWHERE = 1 << 46
 
 
-class GPUView:
-    """A strided view of a card's memory: address, shape, strides and dtype, but no contents.
+class GPUView(ProxyView):
+    """A strided view of a card's memory, at an address. `owner` is what keeps the memory alive."""
 
-    `owner` is what keeps the memory alive. Shapes and strides of parts are worked out by NumPy on `proxy`
-    (see proxies.py).
-    """
+    __slots__ = ("_layout", "contiguous", "owner", "ptr", "size", "strides")
 
-    __slots__ = (
-        "_layout",
-        "_parts",
-        "_proxy",
-        "contiguous",
-        "dtype",
-        "owner",
-        "ptr",
-        "shape",
-        "size",
-        "strides",
-    )
-
-    family: Any = None
     owner: Any
     ptr: int
-    shape: tuple[int, ...]
     strides: tuple[int, ...]
-    dtype: np.dtype
     size: int
     contiguous: bool
     _layout: Any
-    _parts: Any
-    _proxy: Any
 
-    @property
-    def proxy(self) -> np.ndarray:
-        if self._proxy is None:
-            self._proxy = proxy_of(self.shape, self.dtype, self.strides)
-        return self._proxy
+    def _laid_out(self) -> np.ndarray:
+        return proxy_of(self.shape, self.dtype, self.strides)
 
     @property
     def start(self) -> int:
-        """Where the first element lies, comparable."""
         return self.ptr
 
     @property
     def offset(self) -> int:
-        """Where the first element lies, in bytes from anywhere."""
         return self.ptr
 
     @property
@@ -82,23 +57,7 @@ class GPUView:
         """The number of all a launch depends on but the address: what plans are kept by."""
         if self._layout is None:
             self._layout = layout_number(type(self), self.shape, self.strides, self.dtype, self.ptr & 15 == 0)
-        return self._layout
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
-
-    @property
-    def flags(self) -> Any:
-        return self.proxy.flags
+        return self._layout  # type: ignore[no-any-return]
 
     def _shown(self, proxy: np.ndarray) -> Any:
         view = _new(type(self))
@@ -113,64 +72,13 @@ class GPUView:
         view._layout = view._parts = None
         return view
 
-    def __getitem__(self, index: Any) -> Any:
-        # Programs show the same parts of an array again and again.
-        known = self._parts
-        if known is None:
-            known = self._parts = {}
-        key = _spelled(index)
-        part = known.get(key)
-        if part is None:
-            open_ = index if type(index) is tuple and Ellipsis in index else _open(index)
-            part = self._shown(self.proxy[open_])
-            if len(known) >= 64:
-                known.clear()
-            known[key] = part
-        return part
+    def strided(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+        return view_at(type(self), self.owner, self.ptr + offset, shape, dtype, strides)
 
-    def transpose(self, axes: tuple[int, ...]) -> Any:
-        known = self._parts
-        if known is None:
-            known = self._parts = {}
-        key = "transpose", *axes
-        part = known.get(key)
-        if part is None:
-            part = self._shown(self.proxy.transpose(axes))
-            if len(known) >= 64:
-                known.clear()
-            known[key] = part
-        return part
-
-    def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
-        return self._shown(self.proxy.reshape(shape, copy=False))
-
-    def broadcast_to(self, shape: tuple[int, ...]) -> Any:
-        return self._shown(np.broadcast_to(self.proxy, shape))
-
-    def diagonal(self, offset: int, axis1: int, axis2: int) -> Any:
-        return self._shown(self.proxy.diagonal(offset, axis1, axis2))
-
-    def sliding_windows(self, window: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-        return self._shown(np.lib.stride_tricks.sliding_window_view(self.proxy, window, axes))
-
-    def view(self, dtype: np.dtype) -> Any:
-        return self._shown(self.proxy.view(dtype))
-
-    @property
-    def real(self) -> Any:
-        return self._shown(self.proxy.real)
-
-    @property
-    def imag(self) -> Any:
-        return self._shown(self.proxy.imag)
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise DeviceError(
+    def _refusal(self) -> Exception:
+        return DeviceError(
             "A card's memory cannot be read as a NumPy array. Fetch it explicitly with mb.to_numpy(x)."
         )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.ptr:#x}, shape={self.shape}, dtype={self.dtype.name})"
 
 
 @generic
@@ -195,18 +103,6 @@ def layout_number(
 
 
 _numbers = itertools.count()
-
-
-def _spelled(index: Any) -> Any:
-    """A basic index as a key: slices cannot be one before Python 3.12."""
-    if type(index) is tuple:
-        return tuple([(i.start, i.stop, i.step) if type(i) is slice else i for i in index])
-    return ((index.start, index.stop, index.step),) if type(index) is slice else index
-
-
-def _open(index: Any) -> Any:
-    """An index that gives an array also where it names a single element."""
-    return (*index, Ellipsis) if type(index) is tuple else (index, Ellipsis)
 
 
 @functools.lru_cache(maxsize=65536)

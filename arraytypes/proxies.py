@@ -16,7 +16,9 @@ array that is larger than what is reserved, a proxy is at an address that is nob
 from __future__ import annotations
 
 import functools
+import math
 import mmap
+import operator
 from typing import Any
 
 import numpy as np
@@ -80,6 +82,158 @@ def proxy_of(
 def offset_of(array: np.ndarray) -> int:
     """Where a part of a proxy begins, in bytes behind where proxies without an offset do."""
     return address_of(array) - _origin()
+
+
+class ProxyView:
+    """A strided view of memory that NumPy does not read: that of a card, of other processes, of a graph.
+
+    It has a layout, and no contents. What shows another part of it is worked out on its proxy; a kind of views
+    says how the view of such a part is made (`_shown`).
+    """
+
+    # (Lists of parts are short: programs show the same ones again and again.)
+    __slots__ = ("_parts", "_proxy", "dtype", "shape")
+
+    # The family of arrays over such views: each has its own class of views.
+    family: Any = None
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    _parts: Any
+    _proxy: Any
+
+    def _shown(self, proxy: np.ndarray) -> Any:
+        """The view of the part that lies as `proxy` does."""
+        raise NotImplementedError
+
+    def strided(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+        """A view of the memory behind this one, which is contiguous, by an offset and strides in bytes."""
+        raise NotImplementedError
+
+    def _refusal(self) -> Exception:
+        """The error for whoever takes it for NumPy's memory."""
+        raise NotImplementedError
+
+    @property
+    def proxy(self) -> np.ndarray:
+        if self._proxy is None:
+            self._proxy = self._laid_out()
+        return self._proxy  # type: ignore[no-any-return]
+
+    def _laid_out(self) -> np.ndarray:
+        """The proxy of a view that has been asked for nothing yet: one of whole memory, in C's order."""
+        return proxy_of(self.shape, self.dtype)
+
+    @property
+    def start(self) -> Any:
+        """Where the first element lies, comparable."""
+        return self.buffer.name, self.offset  # type: ignore[attr-defined]
+
+    @property
+    def offset(self) -> int:
+        """Where the first element lies, in bytes from where its memory begins."""
+        return offset_of(self._proxy) if self._proxy is not None and self._proxy.size else 0
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.proxy.strides
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def flags(self) -> Any:
+        return self.proxy.flags
+
+    def __getitem__(self, index: Any) -> Any:
+        key = spelled(index)
+        known = self._parts
+        if known is None:
+            known = self._parts = {}
+        try:
+            part = known.get(key)
+        except TypeError:  # a bound of a slice is an array of one number
+            return self[_of_numbers(index)]
+        if part is None:
+            parts = index if type(index) is tuple else (index,)
+            part = self._keep(key, self._shown(self.proxy[parts if Ellipsis in parts else (*parts, Ellipsis)]))
+        return part
+
+    def transpose(self, axes: Any) -> Any:
+        key = "transpose", *axes
+        known = self._parts
+        if known is None:
+            known = self._parts = {}
+        part = known.get(key)
+        return self._keep(key, self._shown(self.proxy.transpose(axes))) if part is None else part
+
+    def _keep(self, key: Any, part: Any) -> Any:
+        if len(self._parts) >= MOST_PARTS:
+            self._parts.clear()
+        self._parts[key] = part
+        return part
+
+    def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
+        return self._shown(self.proxy.reshape(shape, copy=False))
+
+    def broadcast_to(self, shape: tuple[int, ...]) -> Any:
+        return self._shown(np.broadcast_to(self.proxy, shape))
+
+    def diagonal(self, offset: int, axis1: int, axis2: int) -> Any:
+        return self._shown(self.proxy.diagonal(offset, axis1, axis2))
+
+    def sliding_windows(self, window: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+        return self._shown(np.lib.stride_tricks.sliding_window_view(self.proxy, window, axes))
+
+    def view(self, dtype: np.dtype) -> Any:
+        """The same bytes read as another dtype."""
+        return self._shown(self.proxy.view(dtype))
+
+    @property
+    def real(self) -> Any:
+        return self._shown(self.proxy.real)
+
+    @property
+    def imag(self) -> Any:
+        return self._shown(self.proxy.imag)
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise self._refusal()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.start}, shape={self.shape}, dtype={self.dtype.name})"
+
+
+# How many parts a view remembers.
+MOST_PARTS = 64
+
+
+def spelled(index: Any) -> Any:
+    """A basic index as a key: slices cannot be one before Python 3.12."""
+    if type(index) is tuple:
+        return tuple([(i.start, i.stop, i.step) if type(i) is slice else i for i in index])
+    return ((index.start, index.stop, index.step),) if type(index) is slice else index
+
+
+def _of_numbers(index: Any) -> Any:
+    """A basic index whose numbers are Python's. (What is an array is read, which its place may refuse.)"""
+    if type(index) is tuple:
+        return tuple([_of_numbers(i) for i in index])
+    if type(index) is slice:
+        return slice(*[_of_numbers(i) for i in (index.start, index.stop, index.step)])
+    return index if index is None or index is Ellipsis else operator.index(index)
 
 
 def pair(a: Any, b: Any) -> tuple[np.ndarray, np.ndarray] | None:

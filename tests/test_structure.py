@@ -8,13 +8,19 @@ import pathlib
 import pkgutil
 import re
 
+import numpy as np
 import pytest
 from children import answer
 
 import mirabelle as mb
 from mirabelle import meshdata as md
+from mirabelle.arraytypes.dense import VIEWS
+from mirabelle.arraytypes.proxies import ProxyView
 from mirabelle.arraytypes.structured import fallback
+from mirabelle.backends.gpu.driver import Driver
+from mirabelle.backends.gpu.simulator import SimulatedDriver
 from mirabelle.backends.partners import PARTNERS
+from mirabelle.dispatch import loading
 
 ROOT = pathlib.Path(__file__).parents[1]
 FOLDERS = ["dispatch", "arraytypes", "backends", "dg"]
@@ -278,3 +284,38 @@ def test_reference_counts_are_read_in_one_place():
             if lines:
                 found[path.relative_to(ROOT).as_posix()] = lines
     assert found == COUNTS
+
+
+def classes_with(name):
+    """The classes of the library that define something of this name."""
+    return [
+        node.name
+        for folder in FOLDERS
+        for path in sources(folder)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        and any(
+            getattr(n, "name", "") == name
+            or (isinstance(n, ast.Assign) and any(getattr(t, "id", "") == name for t in n.targets))
+            for n in node.body
+        )
+    ]
+
+
+def test_views_have_one_base():
+    """Memory that NumPy does not read is shown by one kind of views, whatever holds it."""
+    loading.everything()
+    _ = mb.types.DArray[mb.HostArray], mb.RefArray([1.0]) + 1
+    kinds = [view for view in VIEWS if view is not np.ndarray]
+    assert len(kinds) > 3 and all(issubclass(view, ProxyView) for view in kinds)
+    assert classes_with("sliding_windows") == ["ProxyView"]
+
+
+def test_there_is_one_fake_device():
+    """What RefArray runs is what cards run; one driver pretends to be a card, and one machine runs threads."""
+    fakes = {type(family.driver()) for family in (mb.RefArray, mb.CuArray) if family.driver().simulated}
+    assert fakes == {SimulatedDriver} and issubclass(mb.RefArray, mb.types.GPUArray)
+    drivers = [kind for kind in Driver.__subclasses__() if kind.__module__.startswith("mirabelle")]
+    assert [kind for kind in drivers if kind.simulated] == [SimulatedDriver]
+    orders = [p.name for p in sources("backends") if "104729" in p.read_text()]  # (threads' shuffled order)
+    assert orders == ["simulator.py"]

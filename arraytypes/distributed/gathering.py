@@ -17,7 +17,6 @@ from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, DView
-from mirabelle.arraytypes.gpu import view_at
 from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
@@ -236,7 +235,7 @@ def restrided(local: Any, offset: int, shape: tuple[int, ...], strides: tuple[in
     """A view of contiguous local memory with other strides."""
     if isinstance(local, np.ndarray):
         return np.ndarray(shape, local.dtype, local, offset, strides)
-    return view_at(type(local), local.owner, local.ptr + offset, shape, local.dtype, strides)
+    return local.strided(offset, shape, strides, local.dtype)
 
 
 def without_gathers(frame: Any, tree: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, Pieces, Split, partition, runs
-from mirabelle.arraytypes.proxies import offset_of, proxy_of
+from mirabelle.arraytypes.proxies import ProxyView, proxy_of
 from mirabelle.dispatch.errors import LayoutError, PlaceError
 from mirabelle.dispatch.tree import Leaf, new_leaf
 
@@ -125,28 +125,13 @@ def in_order(inner: Any, local: Any) -> Any:
     return made
 
 
-def strided(view: DView, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
-    """A view of the memory behind one that is contiguous, by an offset and strides in bytes."""
-    if dtype.itemsize > view.buffer.dtype.itemsize:
-        raise LayoutError(
-            f"Elements of {view.buffer.dtype.name} are read as {dtype.name}, of which processes may hold "
-            "parts. Copy the array first: `mb.copy(x).view(dtype)`."
-        )
-    return DView(view.buffer, proxy_of(shape, dtype, strides, view.offset + offset), False)
-
-
-class DView:
+class DView(ProxyView):
     """A strided view of distributed memory. `family` is set by each family's own subclass."""
 
-    __slots__ = ("_map", "_parts", "_proxy", "buffer", "dtype", "shape", "whole")
+    __slots__ = ("_map", "buffer", "whole")
 
-    family: Any = None
     _map: Any
-    _parts: Any
-    _proxy: Any
     buffer: DBuffer
-    shape: tuple[int, ...]
-    dtype: np.dtype
     # Does it show all of its buffer, as it is?
     whole: bool
 
@@ -163,77 +148,17 @@ class DView:
             view.shape, view.dtype = proxy.shape, proxy.dtype
         return view
 
-    @property
-    def proxy(self) -> np.ndarray:
-        if self._proxy is None:
-            self._proxy = proxy_of(self.shape, self.dtype)
-        return self._proxy  # type: ignore[no-any-return]
-
-    @property
-    def start(self) -> tuple[int, int]:
-        """Where the first element lies, comparable."""
-        return self.buffer.name, self.offset
-
-    @property
-    def offset(self) -> int:
-        """Where the first element lies, in bytes from where the buffer begins."""
-        if self.whole or not self.proxy.size:
-            return 0
-        return offset_of(self.proxy)
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self.proxy.strides
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.size * self.dtype.itemsize
-
-    @property
-    def flags(self) -> Any:
-        return self.proxy.flags
-
     def _shown(self, proxy: np.ndarray) -> Any:
         whole = self.whole and proxy.shape == self.shape and proxy.strides == self.strides
         return DView(self.buffer, proxy, whole and proxy.dtype == self.dtype)
 
-    def __getitem__(self, index: Any) -> Any:
-        # Programs show the same parts of an array again and again: their maps are found once.
-        index = index if type(index) is tuple else (index,)
-        key = spelled(index)
-        part = self._part(key)
-        if part is None:
-            part = self._keep(key, self._shown(self.proxy[index if Ellipsis in index else (*index, Ellipsis)]))
-        return part
-
-    def transpose(self, axes: Any) -> Any:
-        key = "transpose", *axes
-        part = self._part(key)
-        return self._keep(key, self._shown(self.proxy.transpose(axes))) if part is None else part
-
-    def _part(self, key: Any) -> Any:
-        return None if self._parts is None else self._parts.get(key)
-
-    def _keep(self, key: Any, part: Any) -> Any:
-        known = self._parts
-        if known is None:
-            known = self._parts = {}
-        elif len(known) >= 64:
-            known.clear()
-        known[key] = part
-        return part
+    def strided(self, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
+        if dtype.itemsize > self.buffer.dtype.itemsize:
+            raise LayoutError(
+                f"Elements of {self.buffer.dtype.name} are read as {dtype.name}, of which processes may hold "
+                "parts. Copy the array first: `mb.copy(x).view(dtype)`."
+            )
+        return DView(self.buffer, proxy_of(shape, dtype, strides, self.offset + offset), False)
 
     def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
         """Another shape, where each process can say it of its part; a ValueError where not."""
@@ -247,15 +172,6 @@ class DView:
             raise ValueError("this shape of a distributed array needs a copy")
         return shown
 
-    def broadcast_to(self, shape: tuple[int, ...]) -> Any:
-        return self._shown(np.broadcast_to(self.proxy, shape))
-
-    def diagonal(self, offset: int, axis1: int, axis2: int) -> Any:
-        return self._shown(self.proxy.diagonal(offset, axis1, axis2))
-
-    def sliding_windows(self, window: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-        return self._shown(np.lib.stride_tricks.sliding_window_view(self.proxy, window, axes))
-
     def view(self, dtype: np.dtype) -> Any:
         """The same bytes read as another dtype."""
         if dtype.itemsize != self.itemsize:
@@ -266,18 +182,10 @@ class DView:
                     "one after another on each process. Copy the array first: `mb.copy(x).view(dtype)`."
                 )
             return buffer.whole()
-        return self._shown(self.proxy.view(dtype))
+        return super().view(dtype)
 
-    @property
-    def real(self) -> Any:
-        return self._shown(self.proxy.real)
-
-    @property
-    def imag(self) -> Any:
-        return self._shown(self.proxy.imag)
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise PlaceError(
+    def _refusal(self) -> Exception:
+        return PlaceError(
             "The memory of other processes cannot be read as a NumPy array. Fetch it explicitly with "
             "mb.to_numpy(x), on all processes; this one's part is x.local."
         )
@@ -306,9 +214,6 @@ class DView:
             return self.buffer.partition
         found = self.map
         return None if found is None else found.partition
-
-    def __repr__(self) -> str:
-        return f"DView({self.buffer!r}, shape={self.shape})"
 
 
 def whole_leaf(family: Any, comm: Communicator, part: Partition, local: Any) -> Leaf:
@@ -478,11 +383,6 @@ class How:
         if self.axes is not None:
             local = local.transpose(self.axes)
         return local if self.opened is None else local[self.opened]
-
-
-def spelled(index: tuple[Any, ...]) -> Any:
-    """A basic index as a key: slices cannot be one before Python 3.12."""
-    return tuple([(i.start, i.stop, i.step) if type(i) is slice else i for i in index])
 
 
 def flat_edges(part: Partition) -> list[int] | None:

@@ -24,7 +24,7 @@ from mirabelle.arraytypes.distributed.execution import chosen, operand_plan, tar
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, partition, runs
 from mirabelle.arraytypes.distributed.overlapping import around
 from mirabelle.arraytypes.distributed.transfers import Box, volume
-from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map, strided
+from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map
 from mirabelle.arraytypes.programs.exchanging import CombineStep, Exchange, FinishStep, StartStep
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.memory import place_temporaries
@@ -246,7 +246,7 @@ class _Dividing:
         shown = buffer.whole()
         if ref.offset == 0 and ref.shape == s.shape and ref.dtype == s.dtype and ref.is_contiguous:
             return shown  # type: ignore[no-any-return]
-        return strided(shown, ref.offset, ref.shape, ref.strides, ref.dtype)  # type: ignore[no-any-return]
+        return shown.strided(ref.offset, ref.shape, ref.strides, ref.dtype)  # type: ignore[no-any-return]
 
     def map(self, ref: Ref) -> Map:
         found = self.view(ref).map

@@ -5,14 +5,12 @@ Each step is a tree over leaves of the plan's memory, handed to the family's `co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import VIEWS, force, wrap
-from mirabelle.arraytypes.distributed.darray import DArray
-from mirabelle.arraytypes.distributed.views import strided as divided_strided
+from mirabelle.arraytypes.dense import force, wrap
 from mirabelle.arraytypes.programs import calls
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.graph import Node, c_strides
@@ -56,24 +54,13 @@ def strided(view: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, 
             if view.flags.writeable
             else _reading(view, offset, shape, strides, dtype)
         )
-    made = STRIDED.get(VIEWS[type(view)])
-    if made is None:
-        for family in VIEWS[type(view)].__mro__:
-            made = STRIDED.get(family)
-            if made is not None:
-                break
-    assert made is not None, f"views of {VIEWS[type(view)].__name__} cannot be shown with other strides"
-    return made(view, offset, shape, strides, dtype)
+    return view.strided(offset, shape, strides, dtype)
 
 
 def _reading(view: Any, offset: int, shape: Any, strides: Any, dtype: Any) -> Any:
     flat = view.reshape(-1).view(np.uint8)
     part = np.lib.stride_tricks.as_strided(flat[offset:][: dtype.itemsize].view(dtype), (1,), (0,))
     return np.lib.stride_tricks.as_strided(part, shape, strides, writeable=False)
-
-
-# How views of a family, and of those below it, are shown with other strides.
-STRIDED: dict[Any, Callable[..., Any]] = {DArray: divided_strided}
 
 
 def tree_of(request: Request, out: int, leaves: Sequence[Leaf]) -> Broadcasted:

@@ -43,9 +43,8 @@ from mirabelle.arraytypes.programs.graph import (
     result_node,
     update_node,
 )
-from mirabelle.arraytypes.proxies import proxy_of
+from mirabelle.arraytypes.proxies import ProxyView, proxy_of
 from mirabelle.dispatch import promotion, verbs
-from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
@@ -65,116 +64,41 @@ class Cell:
         self.name = next(_names)
 
 
-class TracedView:
-    """A strided view of a cell. Shapes and strides are worked out by NumPy on an array that is never read."""
+class TracedView(ProxyView):
+    """A strided view of a cell."""
 
-    __slots__ = ("buffer", "offset", "origin", "proxy")
+    __slots__ = ("buffer",)
 
-    # The family of its arrays: each has its own class of views.
-    family: Any = None
     buffer: Cell
-    offset: int
-    proxy: np.ndarray
-    # Where the cell's first byte would be.
-    origin: int
 
     def _shown(self, proxy: np.ndarray) -> Any:
         view = _new(type(self))
         view.buffer = self.buffer
-        view.proxy = proxy
-        view.origin = self.origin
-        view.offset = address_of(proxy) - self.origin if proxy.size else self.offset
+        view.shape, view.dtype = proxy.shape, proxy.dtype
+        view._proxy = proxy
+        view._parts = None
         return view
 
     @property
     def node(self) -> Node:
         """The value it shows now."""
-        proxy = self.proxy
-        return part_node(self.buffer.value, self.offset, proxy.shape, proxy.strides, proxy.dtype)
+        return part_node(self.buffer.value, self.offset, self.shape, self.proxy.strides, self.dtype)
 
-    @property
-    def start(self) -> tuple[int, int]:
-        """Where the first element lies, comparable."""
-        return self.buffer.name, self.offset
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.proxy.shape
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        return self.proxy.strides
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.proxy.dtype
-
-    @property
-    def size(self) -> int:
-        return self.proxy.size
-
-    @property
-    def ndim(self) -> int:
-        return self.proxy.ndim
-
-    @property
-    def nbytes(self) -> int:
-        return self.proxy.nbytes
-
-    @property
-    def itemsize(self) -> int:
-        return self.proxy.itemsize
-
-    @property
-    def flags(self) -> Any:
-        return self.proxy.flags
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._shown(self.proxy[index])
-
-    def transpose(self, axes: Any) -> Any:
-        return self._shown(self.proxy.transpose(axes))
-
-    def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
-        return self._shown(self.proxy.reshape(shape, copy=False))
-
-    def broadcast_to(self, shape: tuple[int, ...]) -> Any:
-        return self._shown(np.broadcast_to(self.proxy, shape))
-
-    def diagonal(self, offset: int, axis1: int, axis2: int) -> Any:
-        return self._shown(self.proxy.diagonal(offset, axis1, axis2))
-
-    def sliding_windows(self, window: tuple[int, ...], axes: tuple[int, ...]) -> Any:
-        return self._shown(np.lib.stride_tricks.sliding_window_view(self.proxy, window, axes))
-
-    def view(self, dtype: np.dtype) -> Any:
-        return self._shown(self.proxy.view(dtype))
-
-    @property
-    def real(self) -> Any:
-        return self._shown(self.proxy.real)
-
-    @property
-    def imag(self) -> Any:
-        return self._shown(self.proxy.imag)
-
-    def __array__(self, *_: Any, **__: Any) -> Any:
-        raise TraceError(because_of("NumPy asks for the values of an array"))
+    def _refusal(self) -> Exception:
+        return TraceError(because_of("NumPy asks for the values of an array"))
 
 
-@functools.lru_cache(maxsize=1 << 10)
-def _proxy(shape: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, int]:
-    # (Cells of one shape share it.)
-    made = proxy_of(shape, dtype)
-    return made, address_of(made)
+# (Cells of one layout share a proxy.)
+_proxy = functools.lru_cache(maxsize=1 << 10)(proxy_of)
 
 
 def view_of_node(family: Any, node: Node) -> TracedView:
     """A view of new memory that holds a value."""
     view = _new(family.view_type)
     view.buffer = Cell(node)
-    view.proxy, view.origin = _proxy(node.shape, node.dtype)
-    view.offset = 0
+    view.shape, view.dtype = node.shape, node.dtype
+    view._proxy = _proxy(node.shape, node.dtype)
+    view._parts = None
     return view  # type: ignore[no-any-return]
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from mirabelle.arraytypes.gpu import GPUArray, dense_layout, view_at
 from mirabelle.arraytypes.programs.fusing import LARGEST_TREE, MOST_OPERANDS
 from mirabelle.arraytypes.programs.graph import c_strides
-from mirabelle.arraytypes.programs.running import STRIDED, StepByStep, in_c_order
+from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
 from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
@@ -56,14 +56,6 @@ SMALL, CALLS = 256 << 10, 4
 # The number of the memory that temporaries share.
 STATIC = -1
 _BYTE = np.dtype(np.uint8)
-
-
-def strided(view: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
-    """A view of the memory of a contiguous one, by an offset and strides in bytes."""
-    return view_at(type(view), view.owner, view.ptr + offset, shape, dtype, strides)
-
-
-STRIDED[GPUArray] = strided
 
 
 class CardPlan(StepByStep):

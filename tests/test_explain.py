@@ -61,7 +61,7 @@ def test_every_kind_is_explained(kind):
         assert kind.family.__name__.rstrip("]") in e.facts["result"]
 
 
-@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray])
+@pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray, mb.CuArray])
 def test_the_number_of_launches_is_the_truth(family):
     row, column = family(np.ones(40)), family(np.ones((30, 1)))
     cases = {

@@ -220,3 +220,33 @@ def test_a_graph_does_not_write_over_what_it_reads(values):
     g.replay()
     g.replay()
     assert_same(y, values * 2.0)
+
+
+def test_what_reads_memory_that_a_part_was_written_to():
+    y = mb.CuArray([1.0, 2.0, 3.0]) * 1
+    largest = mb.max(y)
+    y[1:] = 9
+    assert_same(mb.stack([largest + 1, mb.sum(y)]), np.array([4.0, 19.0]))
+
+
+def test_bounds_that_are_arrays_of_one_number():
+    x, n = mb.CuArray([1.0, 2.0, 3.0, 4.0]), mb.sum(mb.CuArray([1, 1]))
+    for index in (np.s_[:n], np.s_[n:], np.s_[n:, None], np.s_[..., :n]):
+        assert_same(x[index] + 0, mb.to_numpy(x)[index])
+    with mb.allow_scalar():
+        x[n:] = 7
+    assert_same(x, np.array([1.0, 2.0, 7.0, 7.0]))
+
+
+def test_writing_one_element_is_refused():
+    x, y = mb.CuArray([1.0, 2.0]), mb.CuArray(np.ones((2, 2)))
+    for write in (
+        lambda: x.__setitem__(0, 5.0), lambda: x.__setitem__(np.int64(1), x[0]),
+        lambda: y.__setitem__((0, 1), 5), lambda: y.__setitem__((0, ..., 1), 5), lambda: x.__setitem__((0, ...), 5),
+    ):  # fmt: skip
+        with pytest.raises(mb.ScalarAccessError, match="allow_scalar"):
+            write()
+    y[0, None] = 2.0
+    y[1, ...] = 3.0
+    assert_same(x, np.array([1.0, 2.0]))
+    assert_same(y, np.array([[2.0, 2], [3, 3]]))

@@ -242,7 +242,8 @@ def test_writing_one_element_is_refused():
     x, y = mb.CuArray([1.0, 2.0]), mb.CuArray(np.ones((2, 2)))
     for write in (
         lambda: x.__setitem__(0, 5.0), lambda: x.__setitem__(np.int64(1), x[0]),
-        lambda: y.__setitem__((0, 1), 5), lambda: y.__setitem__((0, ..., 1), 5), lambda: x.__setitem__((0, ...), 5),
+        lambda: y.__setitem__((0, 1), 5), lambda: y.__setitem__((0, ..., 1), 5),
+        lambda: x.__setitem__((0, ...), 5),
     ):  # fmt: skip
         with pytest.raises(mb.ScalarAccessError, match="allow_scalar"):
             write()

@@ -6,7 +6,9 @@ from xml.etree import ElementTree as xml
 
 import numpy as np
 import pytest
+from threadranks import fails_on_ranks, on_ranks
 
+import mirabelle as mb
 from mirabelle import meshdata as md
 
 SHAPES = ["interval", "triangle", "quadrilateral", "tetrahedron", "hexahedron"]
@@ -64,3 +66,41 @@ def test_a_failure_leaves_the_old_file(tmp_path):
     with pytest.raises(ValueError, match="not of 'prism'"):
         md.vtk_nodes("prism", 2)
     assert path.read_text() == before and [p.name for p in tmp_path.iterdir()] == ["a.vtu"]
+
+
+@pytest.mark.parametrize("owner", [[0] * 8 + [1] * 8 + [2] * 2, [2] * 18])
+def test_processes_write_their_own_cells(tmp_path, owner):
+    """All pieces together have what one file has; a process may have no cells."""
+    mesh = md.unit_square(3)
+    V = md.space(mesh, "P", 2, components=2)
+
+    def f(x):
+        return x**2
+
+    whole = arrays(md.write_vtk(tmp_path / "all.vtu", mesh, {"u": (V, V.interpolate(f)), "n": np.arange(18.0)}))
+
+    def program(comm):
+        part = md.part(mesh, owner, overlap=1)
+        W = md.space(part.mesh, "P", 2, components=2)
+        cells = part.divided("cell", part.numbers("cell").astype(float))
+        return md.write_vtk(tmp_path / "u.vtu", part.mesh, {"u": (W, W.interpolate(f, mb.DArray)), "n": cells})
+
+    (path, *_) = on_ranks(3, program)
+    root = xml.parse(path)
+    pieces = [arrays(tmp_path / p.get("Source")) for p in root.iter("Piece")]
+    assert path.suffix == ".pvtu" and len(pieces) == 3
+    kinds = {a.get("Name"): a.get("NumberOfComponents") for a in root.iter("PDataArray")}
+    assert kinds == {"Points": "3", "u": "3", "n": None}
+    for name in ("Points", "u", "n"):
+        found = np.concatenate([p[name] for p in pieces])
+        order, wanted = (np.lexsort(x.T[::-1]) for x in (found, whole[name]))
+        np.testing.assert_allclose(found[order], whole[name][wanted], atol=1e-14)
+
+
+def test_a_folder_that_is_not_there_is_told_to_all(tmp_path):
+    def program(comm):
+        part = md.part(md.unit_square(2))
+        folder = tmp_path / "nowhere" if comm.rank else tmp_path
+        md.write_vtk(folder / "u.vtu", part.mesh, {"n": part.mesh.volumes()})
+
+    assert all(isinstance(e, FileNotFoundError) for e in fails_on_ranks(2, program))

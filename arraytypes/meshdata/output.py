@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.meshdata.elements import HIGHEST, element
 from mirabelle.arraytypes.meshdata.spacegeometry import entity_geometry
 from mirabelle.arraytypes.meshdata.spacemaking import mesh_shape, space
 from mirabelle.arraytypes.meshdata.spaces import Space
 from mirabelle.arraytypes.meshdata.spacetables import targets
 from mirabelle.arraytypes.meshdata.treearray import TreeArray
-from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells
+from mirabelle.arraytypes.meshdata.vtkcells import vtk_nodes, write_vtk_cells, write_vtk_pieces
 from mirabelle.dispatch import verbs
 
 
@@ -24,6 +25,9 @@ def write_vtk(path: Any, mesh: Any, fields: Mapping[str, Any], time: float = 0.0
 
     A field is a function of a Lagrange space, a pair `(V, u)` of any space and its function, or an array with a
     value for each vertex or for each cell. Functions keep their degree, and jump between cells where they do.
+
+    Of a divided mesh (`md.part`) all processes write together: each a file of its own cells, "u_0.vtu" and so
+    on, and the first one of the names of these, "u.pvtu", which programs open.
 
     >>> import tempfile
     >>> from mirabelle import meshdata as md
@@ -40,7 +44,13 @@ def write_vtk(path: Any, mesh: Any, fields: Mapping[str, Any], time: float = 0.0
     geometry = entity_geometry(mesh, element("P", shape, 1), "cell")
     x = np.einsum("qk,nkd->nqd", geometry.element.tabulate(nodes), geometry.corners)
     values = {name: _sampled(mesh, V, u, nodes) for name, (V, u) in found.items()}
-    return write_vtk_cells(path, shape, order, x, values, time)
+    division = mesh.topology.division
+    if division is None:
+        return write_vtk_cells(path, shape, order, x, values, time)
+    own = division.part.owned("cell")
+    return write_vtk_pieces(
+        division.comm, path, shape, order, x[:own], {k: v[:own] for k, v in values.items()}, time
+    )
 
 
 def _sampled(mesh: Any, V: Any, u: Any, nodes: np.ndarray) -> np.ndarray:
@@ -64,9 +74,17 @@ def _function(mesh: Any, name: str, given: Any) -> tuple[Any, Any]:
         return V, u
     if isinstance(given, TreeArray):
         return lagrange_space(mesh, name, given), given
+    division = mesh.topology.division
+    if isinstance(given, DArray) and division is not None:
+        of = {kind: e for kind in ("vertex", "cell") if (e := division.entries(kind)).size == given.shape[0]}
+        if len(of) == 1:
+            [(kind, entries)] = of.items()
+            return kind, verbs.to_numpy(entries.local(given, ghosts=True))
     values = verbs.to_numpy(verbs.materialize(given)) if isinstance(given, AbstractArray) else np.asarray(given)
     sizes = {k: mesh.points(k).size for k in ("vertex", "cell")}
     kinds = [kind for kind, size in sizes.items() if values.ndim and len(values) == size]
+    if division is not None and not any(sizes.values()):  # (a process without points)
+        kinds = kinds[:1]
     if len(kinds) != 1:
         raise ValueError(
             f"The field {name!r} has shape {values.shape}, and the mesh has {sizes['vertex']} vertices and "

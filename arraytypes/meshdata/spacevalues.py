@@ -148,4 +148,6 @@ def sampled(V: Any, u: Any, points: Any) -> np.ndarray:
     check(u, V)
     at = V.element.cell.vertices if points is None else np.asarray(points, dtype=float)
     n, q = V.mesh.points("cell").size, len(at)
+    if not n:  # (a process without cells)
+        return np.empty((0, q, *V.value_shape), u.dtype)
     return verbs.to_numpy(combined(V, u, np.repeat(np.arange(n), q), np.tile(at, (n, 1)), (n, q)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterator, Mapping
 from html import escape
 from itertools import product
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.distributed.agreement import on_all, on_root
 from mirabelle.arraytypes.io import replacing
 
 # VTK's numbers of the linear cell and of the Lagrange cell. Not all readers know Lagrange cells of order 1.
@@ -88,6 +90,35 @@ def write_vtk_cells(
     return path
 
 
+def write_vtk_pieces(
+    comm: Any, path: Any, shape: str, order: int, positions: Any, fields: Mapping[str, Any], time: float
+) -> Path:
+    """The same of cells that several processes have: a file for each, and one that names them."""
+    path = Path(path).with_suffix(".pvtu")
+    pieces = [path.with_name(f"{path.stem}_{r}.vtu") for r in range(comm.size)]
+    on_all(comm, lambda: write_vtk_cells(pieces[comm.rank], shape, order, positions, fields, time))
+
+    def together() -> None:
+        cells = np.shape(positions)[:2]
+        kinds = {name: _numbers(name, np.asarray(v), cells) for name, v in fields.items()}
+        head = '<VTKFile type="PUnstructuredGrid" version="1.0" byte_order="LittleEndian" header_type="UInt64">'
+        lines = [head, '<PUnstructuredGrid GhostLevel="0">', "<PPoints>"]
+        lines += [
+            '<PDataArray type="Float64" Name="Points" NumberOfComponents="3"/>',
+            "</PPoints>",
+            "<PPointData>",
+        ]
+        for name, v in kinds.items():
+            shown = f' NumberOfComponents="{v.shape[1]}"' if v.ndim == 2 else ""
+            lines.append(f'<PDataArray type="{NUMBERS[v.dtype.name]}" Name="{escape(name)}"{shown}/>')
+        lines += ["</PPointData>", *(f'<Piece Source="{escape(p.name)}"/>' for p in pieces)]
+        with replacing(path) as fresh, open(fresh, "w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in (*lines, "</PUnstructuredGrid>", "</VTKFile>"))
+
+    on_root(comm, together)
+    return path
+
+
 def _lines(shape: str, order: int, x: np.ndarray, fields: Mapping[str, Any], time: float) -> Iterator[str]:
     K, n, space = x.shape
     points = np.zeros((K, n, 3))
@@ -121,7 +152,7 @@ def _numbers(name: str, values: np.ndarray, shape: tuple[int, int]) -> np.ndarra
             f"The field {name!r} has values of {values.dtype}, and VTK's files hold real numbers. Write its "
             f'parts: `{{"{name} re": u.real, "{name} im": u.imag}}`.'
         )
-    flat = values.reshape(shape[0] * shape[1], -1)
+    flat = values.reshape(shape[0] * shape[1], math.prod(values.shape[2:]))
     if values.dtype.name not in NUMBERS:
         flat = flat.astype(np.int64 if values.dtype.kind in "biu" else np.float64)
     if flat.shape[1] == 1:

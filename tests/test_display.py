@@ -1,5 +1,6 @@
 """What people see: text as NumPy writes it, and in notebooks a card with a picture."""
 
+import itertools
 import re
 import sys
 import time
@@ -13,6 +14,7 @@ from samples import ordinary
 
 import mirabelle as mb
 from mirabelle.arraytypes import cards, flow, pictures
+from mirabelle.arraytypes.boxes import Box, drawing
 
 plain = pytest.mark.parametrize("kind", PLAIN, ids=repr)
 single = pytest.mark.parametrize("kind", SINGLE, ids=repr)
@@ -341,3 +343,26 @@ def test_a_type_may_have_a_picture_of_its_own():
     with mb.override(pictures.picture, (mb.Diagonal,), lambda x: "<svg>mine</svg>"):
         assert "mine" in words(x._repr_html_()) and "mine" not in words(mb.ones(3)._repr_html_())
     assert "mine" not in words(x._repr_html_())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_boxes_of_any_graph_stand_apart(seed):
+    """Whatever reads what: all are drawn, none over another, and lines lead downwards."""
+    rng = np.random.default_rng(seed)
+    drawn = []
+    for i in range(int(rng.integers(1, 25))):
+        box = Box(
+            f"n{i}" * int(rng.integers(1, 5)), ["note"][: int(rng.integers(2))], "#000000", source=not i % 3
+        )
+        for _ in range(0 if box.is_source else int(rng.integers(4))):
+            box.reading(drawn[int(rng.integers(len(drawn)))] if drawn else None, bool(rng.integers(2)))
+        drawn.append(box)
+    said = drawing(drawn)
+    found = re.findall(r'<rect x="(.*?)" y="(.*?)" width="(.*?)" height="(.*?)"', said)
+    rectangles = [tuple(map(float, r)) for r in found]
+    assert len(rectangles) >= len(drawn) and all(f">{b.said}<" in said for b in drawn)
+    for (x, y, w, h), (x2, y2, w2, h2) in itertools.combinations(rectangles, 2):
+        assert x + w <= x2 or x2 + w2 <= x or y + h <= y2 or y2 + h2 <= y
+    for path in re.findall(r'<path d="(.*?)"', said):
+        heights = [float(y) for y in re.findall(r",(-?[\d.]+)", path)]
+        assert heights == sorted(heights)

@@ -34,6 +34,7 @@ from mirabelle.arraytypes.programs import messagecalls as _messagecalls  # noqa:
 from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.errors import user_line
+from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.planning import planned
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
@@ -290,6 +291,8 @@ class Program:
         self.runner: Any = self.inner._plan_runner(self.plan) or StepByStep(self.inner, self.plan)
         clock.passed("compile")
         self._returns = _simple(self.captured)
+        # Does it take part in messages that the processes have not compared yet?
+        self._unmatched = any(isinstance(s, (StartStep, ReduceStep)) for s in self.plan.steps)
         # Is all that it writes to arguments written where they are?
         self._gives_all = all(s.kind == "input" for s in self.plan.outputs[len(self.captured.returned) :])
 
@@ -343,6 +346,9 @@ class Program:
         `composed` are the arguments that are made of several of them.
         """
         inner = self.inner
+        if self._unmatched:
+            matched_messages(self.plan.steps)
+            self._unmatched = False
         if self.captured.written:
             self._part(arrays)
         quick = self.runner.quick if self._gives_all else None

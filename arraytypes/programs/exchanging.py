@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from mirabelle.arraytypes.distributed import combining
 from mirabelle.arraytypes.distributed.communicators import MESSAGES, Communicator
 from mirabelle.arraytypes.distributed.localmessages import mark_of_terms
 from mirabelle.arraytypes.distributed.transfers import Messages
-from mirabelle.arraytypes.programs.steps import OutsideStep, Ref
+from mirabelle.arraytypes.programs.errors import TraceError, shown_line
+from mirabelle.arraytypes.programs.steps import OutsideStep, Ref, Step
 from mirabelle.arraytypes.reductions import REDUCTIONS
 from mirabelle.dispatch import counters
 from mirabelle.dispatch.settings import settings
@@ -66,11 +68,23 @@ class Exchange:
 class StartStep(OutsideStep):
     """Send what others need, and let what comes arrive."""
 
-    __slots__ = ("exchange",)
+    __slots__ = ("exchange", "line")
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__("send", [*exchange.sends.values()], [*exchange.receives.values()])
         self.exchange = exchange
+        self.line: Any = None
+
+    @property
+    def comm(self) -> Communicator:
+        return self.exchange.comm
+
+    @property
+    def sizes(self) -> tuple[str, dict[int, int], dict[int, int]]:
+        """What it does, and how many bytes go to and come from each process."""
+        e = self.exchange
+        sent, come = ({r: ref.nbytes for r, ref in side.items()} for side in (e.sends, e.receives))
+        return self.word, sent, come
 
     def run(self, inner: Any, reads: list[Any], writes: list[Any]) -> None:
         self.exchange.begin(inner, reads, writes)
@@ -93,12 +107,19 @@ class FinishStep(OutsideStep):
 class ReduceStep(OutsideStep):
     """Combine the elements of an array of each process, all of which get the same."""
 
-    __slots__ = ("comm", "mark", "op")
+    __slots__ = ("comm", "line", "mark", "op")
 
     def __init__(self, comm: Communicator, op: str, term: Ref, result: Ref) -> None:
         super().__init__(f"allreduce {op}", [term], [result])
         self.comm, self.op = comm, op
         self.mark = mark_of_terms(op, term)
+        self.line: Any = None
+
+    @property
+    def sizes(self) -> tuple[str, dict[int, int], dict[int, int]]:
+        """What it does, as `StartStep.sizes` says it."""
+        (term,) = self.reads
+        return f"{self.word} of {term.dtype}{list(term.shape)}", {}, {}
 
     def run(self, inner: Any, reads: list[Any], writes: list[Any]) -> None:
         (term,), (result,) = reads, writes
@@ -108,6 +129,42 @@ class ReduceStep(OutsideStep):
         found = combining.combined(self.comm, inner, result, REDUCTIONS[self.op], self.mark)
         if found is not result:
             inner._copy_into(result, found)
+
+
+def matched_messages(steps: Sequence[Step]) -> None:
+    """Raise on all processes if they are not about to send each other what they expect.
+
+    They compare it once, before a program first runs: what goes to whom, how long it is, and what is combined.
+    """
+    ours = [s for s in steps if isinstance(s, (StartStep, ReduceStep))]
+    for comm in {id(s.comm): s.comm for s in ours}.values():
+        if comm.size == 1:
+            continue
+        mine = [(s.sizes, shown_line(s.line)) for s in ours if s.comm is comm]
+        said = comm.allgather_object(mine)
+        for rank, theirs in enumerate(said):
+            for k in range(max(map(len, said))):
+                for other, others in enumerate(said[:rank]):
+                    _match(k, (other, others), (rank, theirs))
+
+
+def _match(k: int, *both: tuple[int, Any]) -> None:
+    """Compare the messages of two processes, the k-th of each."""
+    (p, first), (q, second) = both
+    nothing = ("nothing more", {}, {}), "its end"
+    (one, out, into), here = first[k] if k < len(first) else nothing
+    (two, back, come), there = second[k] if k < len(second) else nothing
+    if one == two and out.get(q, 0) == come.get(p, 0) and back.get(p, 0) == into.get(q, 0):
+        return
+    said = [
+        f"rank {p} does '{one}' (to rank {q} {out.get(q, 0)} bytes, from it {into.get(q, 0)}) in {here}",
+        f"rank {q} does '{two}' (to rank {p} {back.get(p, 0)} bytes, from it {come.get(p, 0)}) in {there}",
+    ]
+    raise TraceError(
+        f"Ranks {p} and {q} have compiled programs whose messages do not fit: {', and '.join(said)}. They "
+        "would wait for each other for ever, so none has begun. What one process sends another takes at the "
+        "same place of the program: let exchanges depend on nothing that processes know differently."
+    )
 
 
 class CombineStep(OutsideStep):

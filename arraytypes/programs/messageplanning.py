@@ -37,7 +37,9 @@ def _send(planner: Any, call: Call) -> None:
     for rank, (i, a, b) in delivery.receives.items():
         if b > a:
             exchange.receives[rank] = rows(whole(landed[i]), a, b)
-    planner.add(StartStep(exchange))
+    step = StartStep(exchange)
+    step.line = call.line
+    planner.add(step)
 
 
 def _receive(planner: Any, call: Call) -> None:
@@ -50,7 +52,9 @@ def _combine(planner: Any, call: Call) -> None:
     comm, op, _ = call.template[0]
     result = result_node(call, 0)
     s = planner.where[id(result)] = planner.new_storage(result)
-    planner.add(ReduceStep(comm, op, planner.ref(call.operands[0]), whole(s)))
+    step = ReduceStep(comm, op, planner.ref(call.operands[0]), whole(s))
+    step.line = call.line
+    planner.add(step)
     planner.made_by[id(result)] = len(planner.steps) - 1
 
 

@@ -203,16 +203,16 @@ class _Node:
 
 
 class _Call:
-    """A call of cuBLAS: a graph in the graph, captured for each set of addresses."""
+    """A call of a library, cuBLAS or NCCL: a graph in the graph, captured for each set of addresses."""
 
-    __slots__ = ("_blas", "_call", "_calls", "_stream", "_values", "handle")
+    __slots__ = ("_calls", "_driver", "_run", "_stream", "_values", "handle")
 
     is_kernel = False
 
     def __init__(self, calls: _Calls, driver: Any, run: Any) -> None:
         self._calls = calls
-        self._call = run.call
-        self._blas = blas_of(driver)
+        self._driver = driver
+        self._run = run
         self._stream = capturing_stream(driver)
         self._values: list[int] = []
         self.handle = 0
@@ -222,21 +222,25 @@ class _Call:
 
     def _captured(self) -> Any:
         calls, stream = self._calls, self._stream.ptr
-        calls.checked(calls.begin(stream, _RELAXED), "to be recorded: a product")
+        what = self._run.word
+        calls.checked(calls.begin(stream, _RELAXED), f"to be recorded: {what}")
         try:
-            *addresses, memory = self._values
-            self._blas(self._call, stream, addresses, memory)
+            if hasattr(self._run, "give"):
+                self._run.give(stream, self._values)
+            else:
+                *addresses, memory = self._values
+                blas_of(self._driver)(self._run.call, stream, addresses, memory)
         finally:
             made = ctypes.c_void_p()
             status = calls.end(stream, ctypes.byref(made))
-        calls.checked(status, "a product")
+        calls.checked(status, what)
         return made
 
     def add(self, graph: Any, before: Any, count: int) -> None:
         child, made = self._captured(), ctypes.c_void_p()
         status = self._calls.add_graph(ctypes.byref(made), graph, before, count, child)
         self._calls.destroy_nodes(child)
-        self._calls.checked(status, "a product")
+        self._calls.checked(status, self._run.word)
         self.handle = made.value or 0
 
     def tell(self, graph: Any) -> int:

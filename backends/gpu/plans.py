@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.gpu import GPUArray, dense_layout, view_at
+from mirabelle.arraytypes.programs.exchanging import FinishStep, ReduceStep, StartStep
 from mirabelle.arraytypes.programs.fusing import LARGEST_TREE, MOST_OPERANDS
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
@@ -34,7 +35,7 @@ from mirabelle.arraytypes.programs.steps import (
 )
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import program_for
-from mirabelle.backends.gpu import loops, products, reduce
+from mirabelle.backends.gpu import loops, messages, products, reduce
 from mirabelle.backends.gpu.kernelgraphs import Launch, Room, Stretch, dependencies, place, reached
 from mirabelle.backends.gpu.lib_blas import PREFIX, lying, packed, planned, readable
 from mirabelle.backends.gpu.lib_blas import inner as inner_product
@@ -119,6 +120,8 @@ class CardPlan(StepByStep):
                 found = self._fold(step)
             elif isinstance(step, ProductStep):
                 found = self._product(step)
+            elif isinstance(step, (StartStep, FinishStep, ReduceStep)):
+                found = messages.launched(self, step)
             if found is None:
                 events.append(step)
             else:
@@ -456,6 +459,9 @@ class Together:
         self.most = GRAPHS if len(launches) < MANY else GRAPHS_OF_MANY
         # Is each launched by itself? With these arguments, of which some are given with each call.
         self.by_itself = False
+        # What is to be done before, by the host: links between cards are told that they are used.
+        links = {id(x.run.link): x.run for x in launches if hasattr(x.run, "beforehand")}
+        self.beforehand = [run.beforehand for run in links.values()]
         self.each: list[tuple[Any, list[Any], list[tuple[int, int, int]]]] = []
 
     def prepare(self, addresses: dict[int, int], slots: dict[int, int]) -> None:
@@ -477,6 +483,8 @@ class Together:
         self.by_itself = not self.driver.has_graphs
 
     def run(self, given: tuple[int, ...]) -> None:
+        for prepare in self.beforehand:
+            prepare()
         if self.by_itself:
             for run, values, mine in self.each:
                 for j, slot, offset in mine:
@@ -566,6 +574,7 @@ class BlasLaunch:
     """A product by cuBLAS as a launch: of the addresses of operands, the result, and memory to work in."""
 
     __slots__ = ("call",)
+    word = "a product"
 
     def __init__(self, call: Any) -> None:
         self.call = call

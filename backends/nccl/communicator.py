@@ -161,6 +161,29 @@ def _leave() -> None:
 atexit.register(_leave)
 
 
+class LinkCall:
+    """Something that NCCL does, as a launch among others of a compiled program."""
+
+    __slots__ = ("_give", "link", "word")
+    # (It is captured, as calls of libraries are.)
+    call = True
+
+    def __init__(self, link: Link, give: Callable[[int, Sequence[int]], None], word: str) -> None:
+        self.link, self._give, self.word = link, give, word
+
+    def give(self, stream: int, addresses: Sequence[int]) -> None:
+        """Give it to a stream."""
+        with self.link.driver.using():
+            self._give(stream, addresses)
+
+    def __call__(self, *addresses: int) -> None:
+        self.give(self.link.driver.current_stream().ptr, addresses)
+
+    def beforehand(self) -> None:
+        """Before a graph that has it is run: it comes after what the link was given, in the current stream."""
+        self.link.here([], lambda stream: None)
+
+
 class NCCLExchange(Exchange):
     """Messages between cards. The memory is kept until the current stream waits for them."""
 
@@ -292,6 +315,37 @@ class NCCLCommunicator(Communicator):
 
         views = [view for _, view, _ in (*outgoing, *incoming)]
         return NCCLExchange(link, link.beside(views, give), views)
+
+    def exchange_call(self, sends: list[tuple[int, int]], receives: list[tuple[int, int]]) -> LinkCall:
+        """Messages of so many bytes to and from ranks, for a graph: of their addresses, in this order.
+
+        (That all mean the same was found out before: these carry no marks.)
+        """
+        library, nccl = binding.library(), self.link.nccl
+        byte = library.NCCL_INT8
+        outgoing = [(self.members[r], n) for r, n in sends]
+        incoming = [(self.members[r], n) for r, n in receives]
+
+        def give(stream: int, addresses: Sequence[int]) -> None:
+            library.groupStart()
+            try:
+                for (to, n), at in zip(outgoing, addresses[: len(outgoing)], strict=True):
+                    nccl.send(at, n, byte, to, stream)
+                for (of, n), at in zip(incoming, addresses[len(outgoing) :], strict=True):
+                    nccl.recv(at, n, byte, of, stream)
+            finally:
+                library.groupEnd()
+
+        return LinkCall(self.link, give, "messages between cards")
+
+    def allgather_call(self, nbytes: int) -> LinkCall:
+        """So many bytes of each member, one after the other on all, for a graph."""
+        nccl, byte = self._collectives(), binding.library().NCCL_INT8
+
+        def give(stream: int, addresses: Sequence[int]) -> None:
+            nccl.allGather(*addresses, nbytes, byte, stream)
+
+        return LinkCall(self.link, give, "a gathering between cards")
 
     def _compare(self, sends: dict[int, np.ndarray], receives: dict[int, int], mark: int) -> None:
         """Tell partners the mark and the sizes of what goes by NCCL; theirs are looked at before what follows.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -206,6 +207,17 @@ CHECKS = {f.__name__: f for f in (examples, messages, files, mistakes)}
 
 
 def main():
+    with contextlib.ExitStack() as block:
+        if os.environ.get("MIRABELLE_TEST_NCCL"):  # (of simulated cards)
+            from tests import fakenccl
+
+            nccl = block.enter_context(fakenccl.installed(fakenccl.Processes()))
+        run()
+        if os.environ.get("MIRABELLE_TEST_NCCL"):
+            assert {call[0] for call in nccl.calls} >= {"send", "recv", "allGather"}
+
+
+def run():
     comm = mb.distributed.communicator()
     names = [a for a in sys.argv[1:] if a in CHECKS] or list(CHECKS)
     wanted = [a for a in sys.argv[1:] if a not in CHECKS]

@@ -49,7 +49,7 @@ def test_divided(ranks):
 
 
 def test_divided_on_cards():
-    """The same over (simulated) cards, by way of the host, and from card to card: then within the graph of a step."""
+    """The same over (simulated) cards, by way of the host, and from card to card within the graph of a step."""
     given = {"test_array": "CuArray", "cuda": "simulated"}
     said = started(2, PROGRAM, "messages", "files", "examples", "diffusion", **given)
     assert "fine 0" in said and "fine 1" in said

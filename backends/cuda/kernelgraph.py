@@ -142,6 +142,8 @@ class KernelGraph:
                 calls.checked(status, "an order of kernels")
         calls.checked(calls.instantiate(ctypes.byref(self._exec), self._graph, 0), "to make the graph")
         self.run = _runner(calls, self._exec.value, driver._stream)
+        for holder in {id(run.link): run.link for run, _ in launches if hasattr(run, "link")}.values():
+            holder.graphs.add(self)
 
     def tell(self, number: int, values: list[Any]) -> None:
         """Give a launch other arguments."""
@@ -151,11 +153,17 @@ class KernelGraph:
         if status:
             self._calls.checked(status, "new addresses")
 
+    def close(self) -> None:
+        """Give up the graph: it is never run again. (NCCL's communicators end when no graph has calls of them.)"""
+        graph, self._graph = self._graph, ctypes.c_void_p()
+        made, self._exec = self._exec, ctypes.c_void_p()
+        if made.value:
+            self._calls.destroy(made)
+        if graph.value:
+            self._calls.destroy_nodes(graph)
+
     def __del__(self) -> None:
-        if self._exec.value:
-            self._calls.destroy(self._exec)
-        if self._graph.value:
-            self._calls.destroy_nodes(self._graph)
+        self.close()
 
 
 def _runner(calls: _Calls, graph: Any, stream: Any) -> Any:

@@ -64,6 +64,8 @@ class Link:
         # Has it been used since somebody last waited on the host?
         self.busy = False
         self.closed = ""
+        # Graphs that have calls of it, which end before it does.
+        self.graphs: weakref.WeakSet[Any] = weakref.WeakSet()
         _links.add(self)
 
     def use(self, views: Sequence[GPUView]) -> bool:
@@ -139,6 +141,9 @@ class Link:
         if self.closed:
             return
         self.closed = why
+        for graph in list(self.graphs):
+            with contextlib.suppress(Exception):
+                graph.close()
         for nccl in (*self.others, self.nccl):
             with contextlib.suppress(Exception):
                 nccl.abort()

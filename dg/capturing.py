@@ -30,7 +30,7 @@ from mirabelle.dg.fluxes import lax_friedrichs
 from mirabelle.dg.returned import one, one_each
 from mirabelle.dg.solver import FluxDifferencing
 from mirabelle.dg.terms import flux_differences, stacked, volume_term, with_diffusion
-from mirabelle.dg.traces import behind, cut_of_cells
+from mirabelle.dg.traces import behind, cells_behind
 
 if TYPE_CHECKING:
     from mirabelle.dg.semidiscretization import Semidiscretization
@@ -72,8 +72,7 @@ def _indicated(indicator: Indicator | None, semi: Semidiscretization, fields: Fi
 
 def _neighbours(semi: Semidiscretization) -> tuple[Any, Any]:
     """The cells behind the faces of each cell, (Nf, 1, K), and the cut between processes."""
-    cells = semi.mesh.neighbour_cells.astype(np.int32)
-    return semi.put(cells[:, None]), cut_of_cells(semi.part, semi.comm, semi.put)
+    return cells_behind(semi.part, semi.comm, semi.mesh, semi.put)  # type: ignore[no-any-return]
 
 
 def _among_neighbours(semi: Semidiscretization, values: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 import mirabelle as mb
 from mirabelle.dg.geometry import Geometry, geometry
-from mirabelle.dg.traces import Cut, behind, cut_of, cut_of_cells
+from mirabelle.dg.traces import Cut, behind, cells_behind, cut_of
 
 if TYPE_CHECKING:
     from mirabelle.dg.elements import ReferenceElement
@@ -172,7 +172,7 @@ class Operators:
     to_points: Any  # (nP, Np), or None
     to_faces: Any  # (nQ, Np), or None
     own: Any  # int32 (Nf, nq): nodes of face points, or None
-    neighbour: Any  # int32 (Nf, nq, K), of all nodes or all face points
+    neighbour: Any  # int32 (Nf, nq, K), of all nodes or all face points, and behind them of what comes
     cut: Cut | None  # what other processes have behind faces; None on one process
     metric: tuple[Vector, ...]  # [r][d], (nP or 1, K)
     node_metric: tuple[Vector, ...]  # the same at the nodes
@@ -222,9 +222,8 @@ def operators(
     normal, scale = g.normals(rule.face_points, np.stack([f.normal for f in element.faces]).astype(float))
     steep = surface_over_volume(rule, g, scale)
     other = steep[0][mesh.neighbour_cells]
-    if (of_cells := cut_of_cells(part, comm, put)) is not None:
-        near = put(mesh.neighbour_cells[:, None].astype(np.int32))
-        other = mb.to_numpy(behind(put(steep[None, :1]), near, of_cells)[0])[:, 0]
+    if part is not None:
+        other = mb.to_numpy(behind(put(steep[None, :1]), *cells_behind(part, comm, mesh, put))[0])[:, 0]
     steepness = np.maximum(steep, other)[:, None]
     correction = None
     if g.affine:
@@ -233,11 +232,13 @@ def operators(
         correction = put(_correction(rule, g))
     neighbour = mesh.face_permutation(rule.reference_face_points)
     places = np.arange(n_faces * nq).reshape(n_faces, nq)
-    nodes = None
+    nodes, count = None, n_faces * nq
     if rule.face_nodes is not None:
         nodes = rule.face_nodes.reshape(-1)
         neighbour = nodes[neighbour // K] * K + neighbour % K
-        places = rule.face_nodes
+        places, count = rule.face_nodes, len(element.nodes)
+    neighbour = neighbour.reshape(n_faces, nq, K).astype(np.int32)
+    cut = cut_of(part, comm, places, count, rule.reference_face_points, neighbour, put)
     positions = g.at(g.positions, rule.face_points.reshape(-1, d)).reshape(d, n_faces, nq, K)
     boundaries, outer = {}, np.full(n_faces * nq * K, -1, np.int32)
     for name, (faces, cells) in mesh.boundaries.items():
@@ -263,8 +264,8 @@ def operators(
         to_points=None if rule.to_points is None else put(rule.to_points),
         to_faces=None if nodes is not None else put(rule.to_faces),
         own=None if nodes is None else put(nodes.reshape(n_faces, nq).astype(np.int32)),
-        neighbour=put(neighbour.reshape(n_faces, nq, K).astype(np.int32)),
-        cut=cut_of(part, comm, places, rule.reference_face_points, put),
+        neighbour=put(neighbour),
+        cut=cut,
         metric=tuple([tuple([put(c) for c in row]) for row in metric]),
         node_metric=tuple([tuple([put(c) for c in row]) for row in node_metric]),
         normal=tuple([put(c) for c in normal]),

@@ -1,8 +1,8 @@
 """What lies behind faces, also where another process has it: one message to each neighbouring process.
 
 A `Cut` says which of this process's points (nodes, points of faces, or cells) others see through faces on the
-cut, and where what comes from them belongs. What came has a row for each point and a column for each field, and
-is chosen where a face is on the cut: so everything that follows is as it is on one process.
+cut. What comes from them stands behind the process's own values, and the index tables of faces on the cut lead
+there: so everything that follows is as it is on one process.
 
 In a compiled step the messages leave where `sent_ahead` or `behind` is written, and travel until somebody
 needs what comes.
@@ -21,6 +21,7 @@ from mirabelle.dg.elements import element
 from mirabelle.dg.meshes.connectivity import permutation_table
 
 if TYPE_CHECKING:
+    from mirabelle.dg.meshes import Mesh
     from mirabelle.dg.meshes.parts import Part
 
 
@@ -32,9 +33,7 @@ class Cut:
     points: Any  # int32 (n,): the points that others need, of all (Np or Nf nq) K, by rank
     sends: dict[int, tuple[int, int]]  # which of these each rank needs
     receives: dict[int, tuple[int, int]]  # and which of those that come each rank has
-    count: int  # how many come
-    is_behind: Any  # bool (Nf, nq, K): whether what is behind a face comes from another process, and
-    behind: Any  # int32: which one of what comes it is then
+    count: int  # how many come: they stand behind the points of this process's cells
     deliveries: dict[Any, Any] = field(default_factory=dict)
 
     def exchanged(self, values: Any) -> Any:
@@ -57,16 +56,23 @@ class Cut:
 
 
 def cut_of(
-    part: Part | None, comm: Any, places: np.ndarray, points: np.ndarray, put: Callable[[np.ndarray], Any]
+    part: Part | None,
+    comm: Any,
+    places: np.ndarray,
+    count: int,
+    points: np.ndarray,
+    neighbour: np.ndarray,
+    put: Callable[[np.ndarray], Any],
 ) -> Cut | None:
     """The cut for the points of a rule, or None where nothing is cut.
 
-    `places` (Nf, nq) says where a point of a face lies among those of a cell, `points` (nq, d - 1) where it
-    is on the face's own reference cell.
+    `places` (Nf, nq) says where a point of a face lies among the `count` points of a cell, `points` (nq, d - 1)
+    where it is on the face's own reference cell. The table `neighbour` (Nf, nq, K), of all points of all cells, is
+    told of those that come, which are numbered from there on.
     """
     if part is None or not len(part.faces):
         return None
-    K, (n_faces, nq) = len(part.mesh), places.shape
+    K, nq = len(part.mesh), places.shape[1]
     table = permutation_table(element(part.mesh.cell, 1).face_cell, points)
     # Both sides of the cut number its faces as the one that receives does: by cell and face.
     numbers = part.cells[part.local_cells]
@@ -76,28 +82,25 @@ def cut_of(
     turned = np.argsort(table, axis=1)[part.orientations[outgoing]]
     faces, cells = part.faces[outgoing], part.local_cells[outgoing]
     mine = places[faces[:, None], turned] * K + cells[:, None]
-    is_behind, behind = np.zeros((n_faces, nq, K), bool), np.zeros((n_faces, nq, K), np.int32)
     faces, cells = part.faces[incoming], part.local_cells[incoming]
-    is_behind[faces, :, cells] = True
-    behind[faces, :, cells] = np.arange(len(incoming) * nq, dtype=np.int32).reshape(-1, nq)
+    own = count * K
+    neighbour[faces, :, cells] = own + np.arange(len(incoming) * nq).reshape(-1, nq)
     return Cut(
         comm,
         put(mine.reshape(-1).astype(np.int32)),
         _runs(part.ranks[outgoing], nq),
         _runs(part.ranks[incoming], nq),
         len(incoming) * nq,
-        put(is_behind),
-        put(behind),
     )
 
 
-def cut_of_cells(part: Part | None, comm: Any, put: Callable[[np.ndarray], Any]) -> Cut | None:
-    """The cut for what there is one of in a cell: arrays (n, 1, K)."""
-    if part is None:
-        return None
-    e = element(part.mesh.cell, 1)
+def cells_behind(part: Part | None, comm: Any, mesh: Mesh, put: Callable[[np.ndarray], Any]) -> Any:
+    """Of what there is one of in a cell, arrays (n, 1, K): the table of neighbours (Nf, 1, K), and the cut."""
+    near = mesh.neighbour_cells[:, None].astype(np.int32)
+    e = element(mesh.cell, 1)
     centre = element(e.face_cell, 1).vertices.mean(0, keepdims=True) if e.dims > 1 else np.zeros((1, 0))
-    return cut_of(part, comm, np.zeros((len(e.faces), 1), int), centre, put)
+    cut = cut_of(part, comm, np.zeros((len(e.faces), 1), int), 1, centre, near, put)
+    return put(near), cut
 
 
 def _runs(ranks: np.ndarray, nq: int) -> dict[int, tuple[int, int]]:
@@ -110,13 +113,12 @@ def _runs(ranks: np.ndarray, nq: int) -> dict[int, tuple[int, int]]:
 def behind(values: Any, neighbour: Any, cut: Cut | None) -> tuple[Any, ...]:
     """What each field of values (n, points, K) is behind faces, in the shape of `neighbour`, (Nf, nq, K).
 
-    `neighbour` says which point a face's neighbour has there, of all points K; on the cut it is not looked at.
+    `neighbour` says which point a face's neighbour has there, of all points K, and of what comes.
     """
-    fields = [mb.reshape(values[i], (-1,)) for i in range(values.shape[0])]
-    if cut is None:
-        return tuple([v[neighbour] for v in fields])
-    came = cut.exchanged(values)
-    return tuple([mb.where(cut.is_behind, came[:, i][cut.behind], v[neighbour]) for i, v in enumerate(fields)])
+    if cut is not None:
+        n = values.shape[0]
+        values = mb.concat([mb.reshape(values, (n, -1)), mb.transpose(cut.exchanged(values))], axis=1)
+    return tuple([mb.reshape(values[i], (-1,))[neighbour] for i in range(values.shape[0])])
 
 
 def sent_ahead(values: Any, cut: Cut | None) -> Any:

@@ -154,7 +154,7 @@ class KernelGraph:
             self._calls.checked(status, "new addresses")
 
     def close(self) -> None:
-        """Give up the graph: it is never run again. (NCCL's communicators end when no graph has calls of them.)"""
+        """Give up the graph: it is not run again. (NCCL waits for graphs that have calls of it.)"""
         graph, self._graph = self._graph, ctypes.c_void_p()
         made, self._exec = self._exec, ctypes.c_void_p()
         if made.value:

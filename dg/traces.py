@@ -67,8 +67,8 @@ def cut_of(
     """The cut for the points of a rule, or None where nothing is cut.
 
     `places` (Nf, nq) says where a point of a face lies among the `count` points of a cell, `points` (nq, d - 1)
-    where it is on the face's own reference cell. The table `neighbour` (Nf, nq, K), of all points of all cells, is
-    told of those that come, which are numbered from there on.
+    where it is on the face's own reference cell. The table `neighbour` (Nf, nq, K), of all points of all cells,
+    is told of those that come, which are numbered from there on.
     """
     if part is None or not len(part.faces):
         return None
@@ -83,8 +83,7 @@ def cut_of(
     faces, cells = part.faces[outgoing], part.local_cells[outgoing]
     mine = places[faces[:, None], turned] * K + cells[:, None]
     faces, cells = part.faces[incoming], part.local_cells[incoming]
-    own = count * K
-    neighbour[faces, :, cells] = own + np.arange(len(incoming) * nq).reshape(-1, nq)
+    neighbour[faces, :, cells] = count * K + np.arange(len(incoming) * nq).reshape(-1, nq)
     return Cut(
         comm,
         put(mine.reshape(-1).astype(np.int32)),

@@ -73,6 +73,7 @@ class Divided(Semidiscretization):
         here = {name: condition for name, condition in given.items() if name in part.mesh.boundaries}
         self.local = Local(part, self.processes, equations, solver, here, source, type(made).inner, dtype)
         self._kept: dict[Any, Any] = {}
+        self._layouts: dict[int, Any] = {}
         self.boundary_conditions, self.source = given, source
         for name in ("equations", "solver", "dtype", "element", "rule", "strong"):
             setattr(self, name, getattr(self.local, name))
@@ -84,7 +85,10 @@ class Divided(Semidiscretization):
     def shown(self, local: Any) -> Any:
         """An array (..., K) of this process's cells as its part of one over all cells."""
         local = mb.materialize(local)
-        layout = mb.distributed.Ragged(local.ndim - 1, self.sizes)
+        layout = self._layouts.get(local.ndim)
+        if layout is None:
+            ragged = mb.distributed.Ragged(local.ndim - 1, self.sizes)
+            layout = self._layouts[local.ndim] = mb.distributed.Layout(ragged)
         return mb.DArray.from_local(local, layout, self.processes, checked=False)
 
     def taken(self, u: Any) -> Any:
@@ -212,17 +216,18 @@ class Divided(Semidiscretization):
     # Together
 
     def agree(self, solution: Any, callbacks: Sequence[Any]) -> None:
-        """Let all do what one was told, by a signal or by its own callbacks: to stop, to write."""
-        mine = (solution.stopped, solution.interrupted, [c.interval for c in callbacks])
-        flag = np.array([bool(solution.stopped), *[-(c.interval or 0) for c in callbacks]], np.int64)
-        told = mb.to_numpy(mb.distributed.allreduce(mb.HostArray(flag), "max", self.processes))
-        if (told == flag).all() and not told[0]:
-            return
-        said = self.processes.allgather_object(mine)
-        solution.stopped = next((text for text, _, _ in said if text), "")
-        solution.interrupted = any(came for _, came, _ in said)
-        for callback, given in zip(callbacks, zip(*[every for _, _, every in said], strict=True), strict=True):
-            callback.interval = min([n for n in given if n is not None], default=None)
+        """Let all do what one was told, by a signal or by its own callbacks: to stop, to write a checkpoint."""
+        asked = [getattr(c, "asked", False) for c in callbacks]
+        flags = np.array([bool(solution.stopped or solution.told), *asked], np.int8)
+        flags = mb.to_numpy(mb.distributed.allreduce(mb.HostArray(flags), "max", self.processes))
+        for callback, wanted in zip(callbacks, flags[1:], strict=True):
+            if wanted:
+                callback.interval, callback.asked = 1, False
+        if flags[0]:
+            mine = solution.stopped or solution.told, solution.interrupted or bool(solution.told)
+            said = self.processes.allgather_object(mine)
+            solution.stopped = next(text for text, _ in said if text)
+            solution.interrupted = any(came for _, came in said)
 
     def report(self) -> str:
         """How the cells are divided: cells, faces on the cut, neighbours and bytes of one evaluation, by rank.

@@ -140,7 +140,9 @@ class KernelGraph:
                 second = ctypes.c_void_p(node.handle)
                 status = calls.order(self._graph, ctypes.byref(first), ctypes.byref(second), _EARLY, 1)
                 calls.checked(status, "an order of kernels")
-        calls.checked(calls.instantiate(ctypes.byref(self._exec), self._graph, 0), "to make the graph")
+        # (Messages go before kernels that have begun earlier: others wait for them.)
+        flags = _PRIORITIES if any(hasattr(run, "link") for run, _ in launches) else 0
+        calls.checked(calls.instantiate(ctypes.byref(self._exec), self._graph, flags), "to make the graph")
         self.run = _runner(calls, self._exec.value, driver._stream)
         for holder in {id(run.link): run.link for run, _ in launches if hasattr(run, "link")}.values():
             holder.graphs.add(self)
@@ -221,7 +223,8 @@ class _Call:
         self._calls = calls
         self._driver = driver
         self._run = run
-        self._stream = capturing_stream(driver)
+        # (What is captured has the stream's priority.)
+        self._stream = run.link.stream if hasattr(run, "link") else capturing_stream(driver)
         self._values: list[int] = []
         self.handle = 0
 
@@ -258,6 +261,8 @@ class _Call:
         return status
 
 
+# The nodes of a graph have the priorities of the streams that they were captured from.
+_PRIORITIES = 8
 # The mode of a capture in which code may be loaded meanwhile.
 _RELAXED = 2
 

@@ -73,15 +73,20 @@ class Checkpoint(Callback):
         self.previous = self.path.with_suffix(f".previous{self.path.suffix}")
         self.last = -1
         self.handler: Any = None
+        # Did a signal ask for it? Of a divided problem all processes have to hear of it first.
+        self.asked, self.together = False, False
 
     def start(self, solution: Solution) -> None:
+        self.together = hasattr(solution.semi, "agree")
         # Python lets only the main thread listen to signals.
         if self.on_signal is not None and threading.current_thread() is threading.main_thread():
             self.handler = signal.signal(self.on_signal, self.wanted)
 
     def wanted(self, number: int, frame: Any) -> None:
         """A signal came. The state is whole only between steps, so the next step is made one that counts."""
-        self.interval = 1
+        self.asked = True
+        if not self.together:
+            self.interval = 1
 
     def step(self, solution: Solution) -> None:
         self.interval = self.usual

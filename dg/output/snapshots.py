@@ -23,7 +23,7 @@ from mirabelle.dg.time.solution import Solution
 
 FORMAT = "mirabelle.dg snapshot 1"
 # The numbers and texts of a solution. Methods are given anew, timers count anew.
-COUNTERS = {f.name for f in dataclasses.fields(Solution)} - {"semi", "u", "method", "timers"}
+COUNTERS = {f.name for f in dataclasses.fields(Solution)} - {"semi", "u", "method", "timers", "told"}
 ARRAYS = [f.name for f in dataclasses.fields(Mesh) if f.name not in ("cell", "order", "boundaries")]
 
 

@@ -38,7 +38,8 @@ class Solution:
     """A state `u` at the time `t` of a semidiscretization, after some `steps`.
 
     The step that comes next, were it not shortened to land on some time, is `dt`; `control` says what worked it
-    out, and `history` are the last errors of steps, relative to the tolerance.
+    out, and `history` are the last errors of steps, relative to the tolerance. `told` is what a signal said to
+    this process of a divided problem, of which the others have not heard yet.
     """
 
     semi: Any
@@ -54,6 +55,7 @@ class Solution:
     control: str = ""
     history: tuple[float, float] = (1.0, 1.0)
     span: tuple[float, float] = (0.0, 0.0)
+    told: str = ""
     timers: Timers = field(default_factory=Timers)
 
     @property

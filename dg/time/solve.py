@@ -35,6 +35,9 @@ from mirabelle.dg.time.solution import (
     where_not_positive,
 )
 
+# After so many steps processes of a divided problem ask each other whether a signal came.
+EVERY = 8
+
 
 def solve(
     semi: Any,
@@ -148,6 +151,8 @@ class Run:
         self.carry: Carry = ()
         self.shown: Any = None  # what `carry` is shown as: the solution's state
         self.good = copy.copy(solution)
+        self.best: Any = None  # its state, as steps have it
+        self.called = False  # were callbacks called after the last step?
 
     def go(self, max_steps: int | None) -> Solution:
         """Step until the end, or until somebody asks to stop."""
@@ -161,8 +166,10 @@ class Run:
                     self.agree()
                     if solution.steps >= last and solution.t < self.end:
                         solution.request_stop(f"after {max_steps} steps, as max_steps says")
+                self.show()
                 self.call("finish", self.callbacks)
             except BaseException:
+                self.show()
                 self.call("abort", self.callbacks)
                 raise
         return solution
@@ -174,15 +181,19 @@ class Run:
                 getattr(callback, what)(self.solution)
 
     def agree(self) -> None:
-        """Let all processes of a divided problem do the same, of whom one may have been told to stop."""
-        if hasattr(self.semi, "agree"):
+        """Let all processes of a divided problem do the same, of whom one may have been told to stop.
+
+        They ask each other after callbacks, and now and then for what signals said.
+        """
+        if hasattr(self.semi, "agree") and (self.called or self.solution.steps % EVERY == 0):
             self.semi.agree(self.solution, self.callbacks)
 
     def step(self) -> None:
         """One step that counts: it is tried until its control accepts it."""
         solution, control, semi = self.solution, self.control, self.local
         t = semi.scalar(solution.t)
-        if not self.carry or self.shown is not solution.u:  # the first step, or a callback set another state
+        # At first, or where a callback set another state.
+        if not self.carry or (solution.u is not None and self.shown is not solution.u):
             self.carry = control.begin(semi, self.taken(solution.u), t)
             solution.rhs_calls += len(self.carry) - 1
         if solution.control != repr(control):
@@ -201,9 +212,12 @@ class Run:
             solution.dt = control.after(verdict, dt, solution) if judged else solution.dt
             solution.rejected += not accepted
         self.carry, solution.t, solution.steps = carry, now, solution.steps + 1
-        self.shown = solution.u = self.as_shown(carry[0])
+        self.called = bool(due)
+        self.shown = solution.u = carry[0] if self.local is self.semi else None
         if judged:
-            self.good = copy.copy(solution)
+            self.good, self.best = copy.copy(solution), carry[0]
+        if due:
+            self.show()
         self.call("step", due)
         self.targets.update((id(c), next_multiple(c.dt, now)) for c in due if c.dt)
 
@@ -214,6 +228,11 @@ class Run:
     def as_shown(self, u: Any) -> Any:
         """What steps made, as a state."""
         return u if self.local is self.semi else self.semi.shown(u)
+
+    def show(self) -> None:
+        """Let the solution have its state, which that of a divided problem gets when somebody is to see it."""
+        if self.solution.u is None:
+            self.shown = self.solution.u = self.as_shown(self.carry[0])
 
     def fitted(self, dt: float) -> tuple[float, float]:
         """The step to take, at most dt (or a hair more, not to leave a hair), and the time it leads to."""
@@ -246,6 +265,9 @@ class Run:
     def blow_up(self, carry: Carry) -> BlowUp:
         """The error that says what happened, with the last good solution."""
         semi, good, now, last = self.semi, self.good, self.solution, self.as_shown(carry[0])
+        self.show()
+        if good.u is None:
+            good.u = self.as_shown(self.best)
         signs = [where_not_finite(semi, u) or where_not_positive(semi, u) for u in (good.u, now.u, last)]
         where = next(filter(None, signs), "")
         if any(signs[:2]):
@@ -291,8 +313,12 @@ def stopping_on_signals(solution: Solution) -> Iterator[None]:
         if came and number == signal.SIGINT:
             pass_on(number)
         came.append(number)
+        reason = f"interrupted by {signal.Signals(number).name}"
+        if hasattr(solution.semi, "agree"):  # (all processes are to hear of it first)
+            solution.told = solution.told or reason
+            return
         solution.interrupted = True
-        solution.request_stop(f"interrupted by {signal.Signals(number).name}")
+        solution.request_stop(reason)
 
     def pass_on(number: int) -> None:
         before = listeners[number]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -203,7 +204,40 @@ def mistakes(comm, _):
     assert "blew up" in text, text
 
 
-CHECKS = {f.__name__: f for f in (examples, messages, files, mistakes)}
+def stops(comm, _):
+    """What a signal says to one process all do, after the same step."""
+    folder = Path(comm.bcast_object(tempfile.mkdtemp() if comm.rank == 0 else None))
+    semi, initial = vortex(ARRAY)
+    last = comm.size - 1
+    for number, often in ((signal.SIGUSR1, 1), (signal.SIGTERM, 1), (signal.SIGTERM, 5)):
+        written = []
+
+        def tell(solution, number=number):
+            if solution.steps == 5 and comm.rank == last:
+                os.kill(os.getpid(), number)
+
+        class Noted(dg.Checkpoint):
+            def step(self, solution, written=written):
+                written.append(solution.steps)
+                super().step(solution)
+
+        told = dg.time.callbacks.as_callback(tell)
+        told.interval = often
+        callbacks = [Noted(folder / "a.h5"), told]
+        how = {"dt": 1e-4, "max_steps": 24, "callbacks": callbacks, "compiled": False}
+        try:
+            solution = dg.solve(semi, (0.0, 1.0), initial, **how)
+        except SystemExit as e:
+            assert comm.rank == last and number == signal.SIGTERM and e.code == 143, e
+        else:
+            assert number == signal.SIGUSR1 or (comm.rank < last and solution.interrupted), solution
+        steps = comm.allgather_object(written)
+        assert all(s == steps[0] for s in steps), steps
+        assert steps[0] == ([6, 24] if number == signal.SIGUSR1 else [5]), steps
+        assert dg.load(folder / "a.h5", semi).steps == steps[0][-1]
+
+
+CHECKS = {f.__name__: f for f in (examples, messages, files, mistakes, stops)}
 
 
 def main():

@@ -33,6 +33,7 @@ from mirabelle.arraytypes.meshdata.parting import Part
 from mirabelle.arraytypes.meshdata.parting import divided_part as part
 from mirabelle.arraytypes.meshdata.partition import partition, partition_graph
 from mirabelle.arraytypes.meshdata.petsc import from_petsc, read_petsc, to_petsc, write_petsc
+from mirabelle.arraytypes.meshdata.piecewise import part_of_cells
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.spacemaking import space
@@ -101,6 +102,7 @@ __all__ = [
     "pairs",
     "part",
     "part_forest",
+    "part_of_cells",
     "partition",
     "partition_graph",
     "pattern",

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from test_meshdata_topology import MESHES, M, mixed_square
+from threadranks import fails_on_ranks, on_ranks
 
 from mirabelle import meshdata as md
 from mirabelle.arraytypes.meshdata import shapes
@@ -160,3 +161,80 @@ def test_a_partition_along_the_curve_is_compact():
 def test_bad_input(make, error, text):
     with pytest.raises(error, match=text):
         make()
+
+
+def cells_of(mesh, owner, rank, names):
+    """The cells of a rank, by names of vertices, and the rows of coordinates that they need."""
+    ends = np.cumsum([len(t) for t in mesh.cells.values()])[:-1]
+    mine = {s: t[o == rank] for (s, t), o in zip(mesh.cells.items(), np.split(owner, ends), strict=True)}
+    rows = np.unique(np.concatenate([t.ravel() for t in mine.values()])).astype(int)[::-1]
+    return mesh.coordinates[rows], {s: names[t] for s, t in mine.items()}, names[rows]
+
+
+@pytest.mark.parametrize("name", MESHES)
+def test_parts_of_cells_against_the_whole(name):
+    """Entities, orientations and the boundary are those of the mesh that no process has."""
+    mesh, ranks = MESHES[name](), 3
+    if mesh.coordinates.shape[1] < mesh.dim:
+        pytest.skip("no coordinates")
+    owner = np.random.default_rng(8).integers(0, ranks - (len(name) % 2), len(cell_sets(mesh)))
+    names = 3 * np.arange(len(mesh.coordinates)) + 10  # (of the same order, so that orientations are the same)
+
+    def keys(mesh, component, names):
+        if component == "vertex":
+            return names[:, None]
+        return np.sort(names[mesh.closure(component, "vertex").target().table], axis=1)
+
+    def program(comm):
+        part = md.part_of_cells(*cells_of(mesh, owner, comm.rank, names), comm=comm)
+        own, whole = part.numbers("vertex"), {}
+        for c in mesh.shapes:
+            mine, there = keys(part.mesh, c, own), keys(mesh, c, names)
+            at = {tuple(k): i for i, k in enumerate(there.tolist())}
+            whole[c] = np.array([at[tuple(k)] for k in mine.tolist()], int)
+            assert (
+                part.mesh.exterior(c).indices.tolist()
+                == np.flatnonzero(np.isin(whole[c], mesh.exterior(c).indices)).tolist()
+                if c not in mesh.components(mesh.dim)
+                else True
+            )
+        for c in mesh.components(mesh.dim):
+            for target in mesh.closure(c).targets:
+                t = target.name
+                got = whole[t][part.mesh.closure(c, t).target().table]
+                assert np.array_equal(got, mesh.closure(c, t).target().table[whole[c]])
+                if t not in ("vertex", c):
+                    assert np.array_equal(part.mesh.orientations(c, t), mesh.orientations(c, t)[whole[c]])
+        return {c: (whole[c], part.owned(c), part.ghosts(c), part.numbers(c)) for c in mesh.shapes}
+
+    found = on_ranks(ranks, program)
+    for c in mesh.shapes:
+        owned = np.concatenate([f[c][0][: f[c][1]] for f in found])
+        assert sorted(owned.tolist()) == list(range(mesh.points(c).size))
+        for whole, n, (r, i), numbers in (f[c] for f in found):
+            assert [found[a][c][0][b] for a, b in zip(r, i, strict=True)] == whole[n:].tolist()
+            assert [found[a][c][3][b] for a, b in zip(r, i, strict=True)] == numbers[n:].tolist()
+
+
+def test_bad_parts_of_cells():
+    x, cells = [[0.0, 0], [1, 0], [0, 1]], [[0, 1, 2]]
+
+    def twice(comm):
+        md.part_of_cells(x, cells, [0, 1, 2])
+
+    def other_shapes(comm):
+        md.part_of_cells(x, {"triangle": cells} if comm.rank else {"interval": [[0, 1]]}, [0, 1, 2])
+
+    def a_name_twice(comm):
+        md.part_of_cells(x, cells, [0, 1, 1])
+
+    def no_such_vertex(comm):
+        md.part_of_cells(x, [[0, 1, 5]], [0, 1, 2])
+
+    for program, text in (
+        (twice, "A cell is given twice"),
+        (other_shapes, "tables of the same shapes"),
+        (a_name_twice, "each once"),
+        (no_such_vertex, "none of those given"),
+    ):
+        assert any(text in str(e) for e in fails_on_ranks(2, program))

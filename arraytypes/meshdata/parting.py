@@ -144,8 +144,12 @@ def divided_part(
         made = on_all(comm, lambda: part(_whole(mesh), owner, comm.rank, overlap))
     else:
         made = _sent(comm, mesh, owner, overlap, root)
-    topology = made.mesh.topology
-    topology.division = Division(made, comm)
+    return known_to_others(made, comm)
+
+
+def known_to_others(made: Part, comm: Any) -> Part:
+    """A part whose mesh knows that it is one of several, and so do its points."""
+    made.mesh.topology.division = Division(made, comm)
     for name, subset in made.mesh.markers.items():
         made.mesh._markers[name] = made.mesh.points(subset.points.component).subset(subset.indices)
     return made
@@ -214,7 +218,7 @@ def part(mesh: Mesh, owner: Any, rank: int, overlap: int) -> Part:
         local[c] = np.full(len(owns), -1, dtype=index_type(len(numbers[c])))
         local[c][numbers[c]] = np.arange(len(numbers[c]), dtype=local[c].dtype)
         ghosts[c] = owns[others].astype(np.int32), _positions(owns)[others]
-    return Part(_local_mesh(mesh, numbers, local, owned), int(rank), numbers, ghosts)
+    return Part(local_mesh(mesh, numbers, local, owned), int(rank), numbers, ghosts)
 
 
 def _check(mesh: Mesh, rank: Any, overlap: Any) -> None:
@@ -277,7 +281,7 @@ def _positions(owns: Table) -> Table:
     return out
 
 
-def _local_mesh(mesh: Mesh, numbers: dict[str, Table], local: dict[str, Table], owned: dict[str, int]) -> Mesh:
+def local_mesh(mesh: Mesh, numbers: dict[str, Table], local: dict[str, Table], owned: dict[str, int]) -> Mesh:
     """The mesh of some of a mesh's points, in the order given."""
     from mirabelle.arraytypes.meshdata.meshes import Mesh
 

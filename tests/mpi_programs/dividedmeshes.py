@@ -370,12 +370,32 @@ def from_one_process(comm):
     assert V.sample(u).shape == (len(part.numbers("cell")), 3)
 
 
+def from_cells_of_each(comm):
+    """Nobody has the mesh: each process has some cells, and the vertices of these by wild numbers."""
+    rng = np.random.default_rng(5)
+    names = rng.permutation(1000)[: len(SQUARE.coordinates)] * 7
+    owner = rng.integers(0, comm.size, 50)
+    cells = SQUARE.cells["triangle"][owner == comm.rank]
+    some = rng.permutation(np.unique(cells))
+    part = md.part_of_cells(SQUARE.coordinates[some], names[cells], names[some], comm=comm)
+    assert sorted(part.numbers("vertex").tolist()) == sorted(names[some].tolist())
+    for component in SQUARE.shapes:
+        total = comm.allgather_object(part.owned(component))
+        assert sum(total) == SQUARE.points(component).size
+    for degree, program in ((1, LINEAR), (3, CUBIC)):
+        V, A, b = poisson(part.mesh, degree, DIVIDED)
+        u, _ = mb.linalg.cg(A, b, rtol=1e-14)
+        np.testing.assert_allclose(
+            mb.to_numpy(V.evaluate(u, PLACES)), alone(program, SQUARE), rtol=0, atol=1e-12
+        )
+
+
 CHECKS = {
     f.__name__: f
     for f in (
         linear, quadratic, cubic, rows_alone, quadratic_without_matrix, a_product_sends_ghosts_once,
         an_action_sends_ghosts_twice, assembly_sends_entries_once, elasticity, flows, finite_volumes,
-        from_one_process,
+        from_one_process, from_cells_of_each,
     )
 }  # fmt: skip
 

@@ -1,0 +1,145 @@
+"""Parts of a mesh that no process has as a whole: each gives its own cells, and finds what it shares.
+
+Points are known by the numbers of their vertices. For each such name one process, which the numbers choose, is
+told who has it; it answers who owns it (the lowest rank) and in how many cells it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.distributed.agreement import on_all
+from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
+from mirabelle.arraytypes.meshdata.forestlinks import by_rank, swapped
+from mirabelle.arraytypes.meshdata.maps import Table
+from mirabelle.arraytypes.meshdata.meshes import Mesh
+from mirabelle.arraytypes.meshdata.parting import Part, known_to_others, local_mesh
+
+
+def part_of_cells(coordinates: Any, cells: Any, vertices: Any, *, comm: Any = None) -> Part:
+    """This process' part of a mesh, of the cells that it gives: no process needs to have the mesh.
+
+    `vertices` are the numbers that all processes know vertices by, of the rows of `coordinates`, and `cells`
+    the vertices of cells by these numbers (or a dictionary of tables by shape, the same shapes on all
+    processes). Each cell is given by one process. There is no overlap.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> part = md.part_of_cells([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[20, 10, 30]], [20, 10, 30])
+    >>> part
+    Part(rank 0: 1 of 1 cell, 3 of 3 edges, 3 of 3 vertices are its own)
+    """
+    comm = communicator() if comm is None else comm
+    mesh, names = on_all(comm, lambda: _here(coordinates, cells, vertices))
+    said = comm.allgather_object((mesh.shapes, mesh.coordinates.shape[1]))
+    if any(s != said[0] for s in said):  # (all find the same)
+        raise ValueError(
+            f"Processes give cells of {', '.join(sorted({str(s) for s in said}))}: tables of the same shapes, "
+            "of no rows where there are none, and coordinates of as many dimensions."
+        )
+    topology = mesh.topology
+    keys = {c: _keys(mesh, c, names) for c in topology.shapes}
+    count = {c: np.ones(len(k), np.int64) for c, k in keys.items()} | topology.facet_cells
+    found = {c: _met(comm, keys[c], count[c]) for c in keys}
+    for c in topology.components(topology.dim):
+        twice = np.flatnonzero(found[c][1] > 1)
+        on_all(comm, lambda c=c, twice=twice: _check_once(c, keys[c][twice]))  # type: ignore[misc]
+    # What lies on the boundary is what lies on a facet that is in one cell, of whichever process.
+    topology.__dict__["facet_cells"] = {c: found[c][1] for c in topology.facet_cells}
+    for c in topology.shapes:
+        topology._exterior[c] = _met(comm, keys[c], topology.exterior(c).astype(np.int64))[1] > 0
+    return known_to_others(_part(comm, mesh, names, keys, {c: owner for c, (owner, _) in found.items()}), comm)
+
+
+def _here(coordinates: Any, cells: Any, vertices: Any) -> tuple[Mesh, Table]:
+    """The mesh of the cells given, its vertices by rising numbers, and these numbers."""
+    given = cells if isinstance(cells, Mapping) else {None: cells}
+    tables = {shape: np.asarray(table) for shape, table in given.items()}
+    names, rows = np.unique(np.asarray(vertices), return_index=True)
+    if len(names) != len(vertices) or len(vertices) != len(coordinates) or (names.size and names[0] < 0):
+        raise ValueError(
+            f"There are {len(coordinates)} rows of coordinates and {len(vertices)} numbers of vertices: one "
+            "for each, none negative, and each once."
+        )
+    used = np.unique(np.concatenate([t.ravel() for t in tables.values()])).astype(np.int64)
+    at = np.searchsorted(names, used)
+    if used.size and (not names.size or (names[np.minimum(at, len(names) - 1)] != used).any()):
+        raise ValueError(
+            "A cell has a vertex that is none of those given: cells are given by the numbers in `vertices`."
+        )
+    x = np.asarray(coordinates)[rows[at]] if used.size else np.asarray(coordinates)[:0]
+    own = {shape: np.searchsorted(used, t).reshape(t.shape) for shape, t in tables.items()}
+    return Mesh(x, own[None] if list(own) == [None] else own), used
+
+
+def _keys(mesh: Mesh, component: str, names: Table) -> Table:
+    """What points of a component are known by: the numbers of their vertices, rising."""
+    shape = mesh.topology.shapes[component]
+    if shape is None:
+        return names[:, None]
+    return np.sort(names[mesh.topology.entity_vertices(shape.dim, shape.name)], axis=1)
+
+
+def _met(comm: Communicator, keys: Table, marks: Table) -> tuple[Table, Table]:
+    """Of each point the lowest rank that has it, and the sum of the marks that it has on all."""
+    home = keys[:, 0] % comm.size
+    order = np.argsort(home, kind="stable")
+    rows = np.concatenate([keys, marks[:, None]], axis=1)[order]
+    came = swapped(comm, by_rank(home[order], rows), keys.shape[1] + 1)
+    whole = np.concatenate([np.zeros((0, rows.shape[1]), np.int64), *[came[r] for r in sorted(came)]])
+    ranks = np.repeat(sorted(came), [len(came[r]) for r in sorted(came)])
+    distinct, number = np.unique(whole[:, :-1], axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    lowest, total = np.full(len(distinct), comm.size), np.zeros(len(distinct), np.int64)
+    np.minimum.at(lowest, number, ranks.astype(np.int64))
+    np.add.at(total, number, whole[:, -1])
+    both = np.stack([lowest, total], axis=1)[number]
+    answers = {r: both[ranks == r] for r in came}
+    back = swapped(comm, answers, 2)
+    found = np.empty((len(keys), 2), np.int64)
+    found[order] = np.concatenate([np.zeros((0, 2), np.int64), *[back[r] for r in sorted(back)]])
+    return found[:, 0], found[:, 1]
+
+
+def _check_once(component: str, twice: Table) -> None:
+    if len(twice):
+        raise ValueError(
+            f"A {component} is given twice: that of the vertices {twice[0].tolist()}. Each cell is given by "
+            "one process; others have it as a neighbour where they need one."
+        )
+
+
+def _part(
+    comm: Communicator, mesh: Mesh, names: Table, keys: dict[str, Table], owners: dict[str, Table]
+) -> Part:
+    numbers, ghosts, order, local, owned = {}, {}, {}, {}, {}
+    for c, owner in owners.items():
+        own, others = np.flatnonzero(owner == comm.rank), np.flatnonzero(owner != comm.rank)
+        others = others[np.argsort(owner[others], kind="stable")]
+        order[c] = np.concatenate([own, others])
+        owned[c] = len(own)
+        local[c] = np.empty(len(owner), np.int64)
+        local[c][order[c]] = np.arange(len(owner))
+        at = _positions(comm, keys[c][own], owner[others], keys[c][others])
+        ghosts[c] = owner[others].astype(np.int32), at
+        starts = np.cumsum([0, *comm.allgather_object(len(own))])
+        numbers[c] = np.concatenate([starts[comm.rank] + np.arange(len(own)), starts[owner[others]] + at])
+    numbers["vertex"] = names[order["vertex"]]
+    return Part(local_mesh(mesh, order, local, owned), comm.rank, numbers, ghosts)
+
+
+def _positions(comm: Communicator, own: Table, owners: Table, keys: Table) -> Table:
+    """The number of each point of others among those of its owner."""
+    asked = swapped(comm, by_rank(owners, keys), own.shape[1])
+    answers = {}
+    for r, wanted in asked.items():
+        _, number = np.unique(np.concatenate([own, wanted]), axis=0, return_inverse=True)
+        number = number.reshape(-1)
+        at = np.empty(number.max() + 1, np.int64)
+        at[number[: len(own)]] = np.arange(len(own))
+        answers[r] = at[number[len(own) :]][:, None]
+    came = swapped(comm, answers, 1)
+    return np.concatenate([np.zeros(0, np.int64), *[came[r][:, 0] for r in sorted(came)]])

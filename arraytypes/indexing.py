@@ -25,6 +25,7 @@ IndexError: index 5 is out of bounds for axis 0 with size 3
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -37,6 +38,7 @@ from mirabelle.arraytypes.dense import DenseArray, as_numpy, wrap
 from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
 from mirabelle.arraytypes.wrappers import view_of
 from mirabelle.dispatch import counters, policy, promotion, verbs
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import Sig
 from mirabelle.dispatch.tree import Broadcasted, Leaf, broadcast_shapes
@@ -525,13 +527,17 @@ def _at_once(x: Any, index: tuple[Any, ...]) -> Any:
 # Writing
 
 
+@functools.partial(generic, arity=1)
+def write_to_parts(x: Any, index: tuple[Any, ...], value: Any, op: str) -> None:
+    """`write_at` for an array that carries derivatives."""
+
+
 def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
     """x[index] = value; or, with an `op`, x[index] = op(x[index], value) for each entry in turn."""
     from mirabelle.arraytypes.assign import assigned_value, check_writable, scatter_into
 
-    rule = getattr(x, "_written_at", None)
-    if rule is not None:  # a type of several arrays writes to each
-        rule(index, value, op)
+    if x.carries_derivatives and not hasattr(x, "_stored"):  # an array of several, which writes to each
+        write_to_parts(x, index, value, op)
         return
     if getattr(value, "carries_derivatives", False):
         verbs.assign(x, value)  # which says why it cannot be

@@ -13,6 +13,7 @@ has it, and a backend adds a place by naming its library.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,7 @@ from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.naming import named, of_types
 from mirabelle.dispatch.tree import Leaf
 
@@ -84,7 +86,12 @@ def _differentiated(routine: str, operands: tuple[Any, ...], options: dict[str, 
     """What a routine makes of dual numbers: `arraytypes/duals/routines.py` has a rule for each."""
     operands = tuple(x._in_memory() if _of_dual_parts(x) else x for x in operands)
     arrays = arrays_in((*operands, *options.values()), AbstractArray)
-    return next(x for x in arrays if x.carries_derivatives)._in_routine(routine, operands, options)
+    return differentiated(next(x for x in arrays if x.carries_derivatives), routine, operands, options)
+
+
+@functools.partial(generic, arity=1)
+def differentiated(x: Any, routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What a routine makes of operands or options of which `x` carries derivatives."""
 
 
 def _of_dual_parts(x: Any) -> bool:

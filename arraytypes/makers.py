@@ -201,27 +201,31 @@ def namespace_of(x: AbstractArray, version: str | None) -> types.ModuleType:
 
 
 def _specialised(module: types.ModuleType, maker: Maker, name: str) -> types.ModuleType:
+    """The namespace of a module whose functions make arrays by `maker`. A name is made when it is asked for."""
     made = types.ModuleType(name, module.__doc__)
-    elementwise = set(verbs.ELEMENTWISE.values())
-    for key in module.__dict__.get("__all__", ()):
-        value = getattr(module, key)
-        if isinstance(value, types.ModuleType):
-            value = _specialised(value, maker, f"{name}.{key}")
-        elif getattr(value, "makes_arrays", False):
-            value = _bound(value, maker)
-        elif hasattr(value, "made_by"):  # mgrid and its like, which are no functions
-            value = value.made_by(maker)
-        elif isinstance(value, types.FunctionType):
-            value = value if value in elementwise else _within(value, maker)
-        elif _is_made_of_data(value):
-            value = _type_within(value, maker)
-        setattr(made, key, value)
-    # (What a name that is not there says.)
-    other = module.__dict__.get("__getattr__")
-    if other is not None:
-        made.__dict__["__getattr__"] = other
-    made.__dict__["__all__"] = list(module.__dict__.get("__all__", ()))
+    public = list(module.__dict__.get("__all__", ()))
+
+    def __getattr__(key: str) -> Any:
+        value = getattr(module, key)  # (which says what is wrong with a name that is not there)
+        if key in public:
+            value = _made_by(maker, value, f"{name}.{key}")
+            setattr(made, key, value)
+        return value
+
+    made.__dict__.update(__getattr__=__getattr__, __dir__=lambda: list(public), __all__=public)
     return made
+
+
+def _made_by(maker: Maker, value: Any, name: str) -> Any:
+    if isinstance(value, types.ModuleType):
+        return _specialised(value, maker, name)
+    if getattr(value, "makes_arrays", False):
+        return _bound(value, maker)
+    if hasattr(value, "made_by"):  # mgrid and its like, which are no functions
+        return value.made_by(maker)
+    if isinstance(value, types.FunctionType):
+        return value if value in verbs.ELEMENTWISE.values() else _within(value, maker)
+    return _type_within(value, maker) if _is_made_of_data(value) else value
 
 
 def _bound(f: Any, maker: Maker) -> Any:

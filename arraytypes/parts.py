@@ -21,7 +21,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import normal_axes
-from mirabelle.arraytypes.wrappers import BroadcastTo, Wrapper, root_of, shown_leaf
+from mirabelle.arraytypes.wrappers import BroadcastTo, Wrapper, part_of_several, root_of, shown_leaf
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.ops import TABLE
@@ -102,8 +102,8 @@ class Reinterpreted(Wrapper):
     def _of(cls, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
         if hasattr(parent, "_stored"):
             parent = parent._stored()
-        if hasattr(parent, "_shown_as"):
-            return parent._shown_as(cls, how, shape)
+        if hasattr(parent, "_of_several"):
+            return part_of_several(parent, cls, how, shape)
         x = object.__new__(cls[type(parent), how])  # type: ignore[misc]
         x._parent, x._how, x._shape = parent, how, shape
         return x

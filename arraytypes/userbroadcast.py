@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import build
+from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.arraytypes.usercode.userfunctions import operation
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.misuse import explained
 
 
@@ -43,10 +46,26 @@ def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
 def evaluated(f: Callable[..., Any], op: Any, operands: tuple[Any, ...], given: int) -> Any:
     """The operation of `f` on operands, of which those beyond the first `given` are what it closes over."""
     for x in operands:
-        rule = getattr(type(x), "_scalar_function", None)
-        if rule is not None:
-            return rule(f, op, operands, given)
+        made = broadcast_over(x, f, op, operands, given)
+        if made is not NotImplemented:
+            return made
     return built(op, operands)
+
+
+@functools.partial(generic, arity=1)
+def broadcast_over(x: Any, f: Any, op: Any, operands: tuple[Any, ...], given: int) -> Any:
+    """What the type of the operand `x` makes of a user's function; NotImplemented: what all others do."""
+
+
+@broadcast_over.method
+def _(x: object, f: Any, op: Any, operands: tuple[Any, ...], given: int) -> Any:
+    return NotImplemented
+
+
+@broadcast_over.method
+def _(x: Structured, f: Any, op: Any, operands: tuple[Any, ...], given: int) -> Any:
+    found = (broadcast_over(part, f, op, operands, given) for part in x.parts)  # (which may be dual numbers)
+    return next((made for made in found if made is not NotImplemented), NotImplemented)
 
 
 def built(op: Any, operands: tuple[Any, ...]) -> Any:

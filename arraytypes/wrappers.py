@@ -30,11 +30,17 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.methods import TURNED
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import native, verbs
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, broadcast_shapes
 
 _new = object.__new__
+
+
+@functools.partial(generic, arity=1)
+def part_of_several(parent: Any, kind: Any, how: Any, shape: tuple[int, ...]) -> Any:
+    """What a wrapper type shows of a type of several arrays: the same part of each."""
 
 
 class Wrapper(AbstractArray):
@@ -88,8 +94,8 @@ class Wrapper(AbstractArray):
     def _of(cls, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
         if hasattr(parent, "_stored"):  # a structured array has no memory to show a part of
             parent = parent._stored()
-        if hasattr(parent, "_shown_as"):  # a type of several arrays shows the same part of each
-            return parent._shown_as(cls, how, shape)
+        if hasattr(parent, "_of_several"):
+            return part_of_several(parent, cls, how, shape)
         parameters = (type(parent), len(shape)) if cls._changes_ndim else type(parent)
         x = _new(cls[parameters])  # type: ignore[index]
         x._parent, x._how, x._shape = parent, how, shape
@@ -375,7 +381,7 @@ _transposes: dict[type, type] = {}
 
 def _plainly_turned(t: Any) -> bool:
     dense = t.parent_type if issubclass(t, View) else t
-    return issubclass(dense, DenseArray) and not hasattr(dense, "_stored") and not hasattr(dense, "_shown_as")
+    return issubclass(dense, DenseArray) and not hasattr(dense, "_stored") and not hasattr(dense, "_of_several")
 
 
 @functools.lru_cache(maxsize=1 << 10)

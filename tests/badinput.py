@@ -245,7 +245,9 @@ def harmless() -> Iterator[None]:
     ):
         warnings.simplefilter("ignore")
         os.chdir(folder)
-        resource.setrlimit(resource.RLIMIT_AS, (16 << 30, limits[1]))
+        # (Beside what is taken already: address space may be reserved that is no memory.)
+        taken = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (taken + (16 << 30), limits[1]))
         try:
             yield
         finally:

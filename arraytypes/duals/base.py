@@ -142,6 +142,9 @@ class Dual(AbstractArray):
     __module__ = "mirabelle.types"
     __slots__ = ("__weakref__", "_n", "_owns", "_source", "_tag", "_terms", "_value", "_version")
 
+    # Wrapper types show a part of each of its arrays (duals/views.py).
+    _of_several = True
+
     _value: Any
     _terms: tuple[Term, ...]
     _n: int

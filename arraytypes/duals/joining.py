@@ -6,7 +6,7 @@ from typing import Any
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.duals.base import Dual, outermost, partials_of, value_in, zeros_for
-from mirabelle.arraytypes.functions.joining import concatenate, with_duals_dense
+from mirabelle.arraytypes.functions.joining import concatenate, concatenated, with_duals_dense
 from mirabelle.arraytypes.functions.manipulation import concat_, stack, stack_
 from mirabelle.dispatch import verbs
 
@@ -26,6 +26,11 @@ def _(leading: Dual, arrays: list, axis: Any) -> Any:
     return joined(with_duals_dense(arrays), axis)
 
 
+@concatenated.method
+def _(leading: Dual, arrays: list[Any], axis: int) -> Any:
+    return joined(arrays, axis)
+
+
 def joined(arrays: list[Any], axis: Any) -> Any:
     """`concatenate` of arrays, one of them a dual number at least."""
     if axis is None:
@@ -33,9 +38,6 @@ def joined(arrays: list[Any], axis: Any) -> Any:
     top = outermost(arrays)
     value = concatenate([value_in(x, top._tag) for x in arrays], axis)
     return top._with(value, ((None, concatenate(_rows(arrays, top), axis % value.ndim + 1)),))
-
-
-Dual._concatenated = staticmethod(joined)  # type: ignore[attr-defined]
 
 
 @stack_.method

@@ -26,7 +26,7 @@ from mirabelle.arraytypes.duals.base import (
     snapshot,
 )
 from mirabelle.arraytypes.elementwise import leaf_family
-from mirabelle.arraytypes.indexing import write_at
+from mirabelle.arraytypes.indexing import write_at, write_to_parts
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.dispatch import verbs
@@ -269,9 +269,6 @@ def _write_at(x: Any, index: Any, value: Any, op: str = "") -> None:
         put(mine[k], entries, partials[k] if isinstance(partials, AbstractArray) else 0)
 
 
-Dual._written_at = _write_at  # type: ignore[attr-defined]
-
-
 def _parts_of(dest: Any, value: Any) -> tuple[Any, Any]:
     """What is written to the values, and to the partials."""
     if not isinstance(value, Dual):
@@ -284,6 +281,7 @@ def _parts_of(dest: Any, value: Any) -> tuple[Any, Any]:
 
 
 verbs.setitem.method(_write_at, signature=(Dual, object, object))
+write_to_parts.method(_write_at, signature=(Dual,))
 for _value in (object, Structured, Dual):
     verbs.assign.method(write, signature=(Dual, _value))
 

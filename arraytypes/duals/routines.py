@@ -32,7 +32,9 @@ def called(routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> 
     return rule(routine, top, operands, options)
 
 
-Dual._in_routine = staticmethod(called)  # type: ignore[attr-defined]
+@library.differentiated.method
+def _(x: Dual, routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    return called(routine, operands, options)
 
 
 def rule_of(*names: str) -> Callable[[Rule], Rule]:

@@ -32,8 +32,7 @@ from mirabelle.arraytypes.duals.rules import forgetting
 from mirabelle.arraytypes.duals.tangents import tangent_function
 from mirabelle.arraytypes.duals.traced import straight
 from mirabelle.arraytypes.elementwise import cast_to
-from mirabelle.arraytypes.structured.base import Structured
-from mirabelle.arraytypes.userbroadcast import broadcast, built, evaluated
+from mirabelle.arraytypes.userbroadcast import broadcast, broadcast_over, evaluated
 from mirabelle.arraytypes.usercode import userfunctions
 from mirabelle.dispatch import ops
 from mirabelle.dispatch.ops import Op
@@ -193,17 +192,11 @@ def _remember(key: Any, value: Any) -> None:
     _known[key] = value
 
 
-def of_structured(f: Callable[..., Any], op: Op, operands: tuple[Any, ...], given: int) -> Any:
-    """`f` broadcast over structured arrays, whose parts may be dual numbers."""
-    dual = any(holds_duals(type(x)) for x in operands)
-    return of_duals(f, op, operands, given) if dual else built(op, operands)
+@broadcast_over.method
+def _(x: Dual, f: Callable[..., Any], op: Op, operands: tuple[Any, ...], given: int) -> Any:
+    return of_duals(f, op, operands, given)
 
 
-def of_symbols(f: Callable[..., Any], op: Op, operands: tuple[Any, ...], given: int) -> Any:
-    """`f` in a formula: a call of it."""
-    return operation(op, operands)
-
-
-Dual._scalar_function = staticmethod(of_duals)  # type: ignore[attr-defined]
-Structured._scalar_function = staticmethod(of_structured)  # type: ignore[attr-defined]
-Symbol._scalar_function = staticmethod(of_symbols)  # type: ignore[attr-defined]
+@broadcast_over.method
+def _(x: Symbol, f: Callable[..., Any], op: Op, operands: tuple[Any, ...], given: int) -> Any:
+    return operation(op, operands)  # in a formula: a call of it

@@ -17,12 +17,12 @@ from mirabelle.arraytypes.parts import (
     real_part,
     sliding_window_view,
 )
-from mirabelle.arraytypes.wrappers import PermutedDims, View
+from mirabelle.arraytypes.wrappers import PermutedDims, View, part_of_several
 from mirabelle.dispatch import verbs
 
 
-def shown_as(x: Any, kind: Any, how: Any, shape: tuple[int, ...]) -> Any:
-    """What a wrapper type shows of a dual number."""
+@part_of_several.method
+def _(x: Dual, kind: Any, how: Any, shape: tuple[int, ...]) -> Any:
     if issubclass(kind, View):
         return verbs.getitem(x, how)
     if issubclass(kind, PermutedDims):
@@ -50,9 +50,6 @@ def shown_as(x: Any, kind: Any, how: Any, shape: tuple[int, ...]) -> Any:
         out._version = x._owner()[0]._version
         return out
     raise no_rule(x)
-
-
-Dual._shown_as = shown_as  # type: ignore[attr-defined]
 
 
 # Where the values lie in memory, the partials need not follow

@@ -11,6 +11,7 @@ of their own. Parts of an array are views.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -29,6 +30,7 @@ from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.functions.turning import atleast_1d, atleast_2d, atleast_3d
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.misuse import explained
 
 
@@ -59,6 +61,11 @@ def at_once(arrays: Any, axis: Any, stacked: bool = False) -> Any:
         return None
     join = leaf_family(type(arrays[0]))._join_small
     return None if join is None or counters.active else join(arrays, axis, stacked)
+
+
+@functools.partial(generic, arity=1)
+def concatenated(leading: Any, arrays: list[Any], axis: int) -> Any:
+    """Arrays of which `leading` carries derivatives, one after another."""
 
 
 @explained
@@ -99,9 +106,10 @@ def concatenate(
                     f"along dimension {d}, the array at index 0 has size {n} and the array at index {i} has "
                     f"size {m}"
                 )
-    rule = next((type(x)._concatenated for x in parts if hasattr(type(x), "_concatenated")), None)
-    if rule is not None:  # a type that has a way of its own
-        made = rule(parts if dtype is None else [verbs.astype(x, dtype, copy=False) for x in parts], axis)
+    leading = next((x for x in parts if x.carries_derivatives), None)
+    if leading is not None:  # a type that has a way of its own
+        cast = parts if dtype is None else [verbs.astype(x, dtype, copy=False) for x in parts]
+        made = concatenated(leading, cast, axis)
         return made if out is None else verbs.assign(out, made)
     if out is not None and dtype is not None:
         raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")

@@ -48,11 +48,22 @@ from mirabelle.arraytypes.parametric import checked_dtype, generic_class
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import DENSE, Structure
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
 _new = object.__new__
+
+
+@generic
+def made_dense(x: Any) -> Any:
+    """The dense form of `x`, for an operation that has no rule for it: structured/fallback.py says so."""
+
+
+@generic
+def held_in_memory(x: Any) -> Any:
+    """The dense form of `x`, for a library that needs all entries in memory."""
 
 
 class Structured(AbstractArray):
@@ -124,8 +135,12 @@ class Structured(AbstractArray):
         return NotImplemented
 
     def _stored(self) -> Any:
-        """The dense form, for an operation without a rule: `fallback.made_dense`, which says so."""
-        raise NotImplementedError("mirabelle.arraytypes.structured.fallback gives this.")
+        """The dense form, for an operation without a rule, which says so (structured/fallback.py)."""
+        return made_dense(self)
+
+    def _in_memory(self) -> Any:
+        """The dense form, for a library that needs all entries in memory."""
+        return held_in_memory(self)
 
     def _index(self, index: tuple[Any, ...]) -> Any:
         """self[index] where that is structured, or another quick case; else NotImplemented."""

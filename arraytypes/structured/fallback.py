@@ -29,6 +29,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.dense import _storing, computed, wrap
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
+from mirabelle.arraytypes.structured import base
 from mirabelle.arraytypes.structured.base import Implicit, Structured, duals_in, zeros_for
 from mirabelle.dispatch import loading, misuse, verbs
 from mirabelle.dispatch.errors import DenseFallbackError, DenseFallbackWarning
@@ -52,7 +53,7 @@ def made_dense(x: Structured) -> Any:
     return x._dense()
 
 
-Structured._stored = made_dense  # type: ignore[method-assign, assignment]
+base.made_dense.method(made_dense, signature=(Structured,))
 
 
 def tell(x: Structured) -> None:
@@ -130,13 +131,14 @@ def _ours(frame: FrameType) -> bool:
 
 
 def public_name(name: str) -> str:
-    """A generic function as a user writes it: mb.sin, mb.linalg.solve; mb.concat of `concat_`."""
+    """A generic function as a user writes it: mb.sin, mb.linalg.solve, mb.ext.tree; mb.concat of `concat_`."""
     mirabelle = loading.public()
-
     name = name.removesuffix("_")
-    for prefix, module in (("mb", mirabelle), ("mb.linalg", getattr(mirabelle, "linalg", None))):
-        if hasattr(module, name):
-            return f"{prefix}.{name}"
+    if name in mirabelle.__all__:
+        return f"mb.{name}"
+    for space in ("linalg", "ext"):
+        if name in getattr(mirabelle, space).__all__:
+            return f"mb.{space}.{name}"
     return f"mb.{name}"
 
 
@@ -155,7 +157,7 @@ def in_memory(x: Structured) -> Any:
     return made_dense(x)
 
 
-Structured._in_memory = in_memory  # type: ignore[attr-defined]
+base.held_in_memory.method(in_memory, signature=(Structured,))
 
 
 @verbs.leaf_of.method

@@ -20,6 +20,7 @@ routines of the place's library: SciPy's, on the host.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,14 @@ from mirabelle.arraytypes.structured.banded import Banded, Diagonal, Identity
 from mirabelle.arraytypes.structured.base import Implicit, Structured, indices
 from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.tree import Leaf
+
+
+@functools.partial(generic, arity=1)
+def mapped_entries(x: Any, op: Any, operands: tuple[Any, ...]) -> Any:
+    """An elementwise operation over stored entries (sparse_rules.py); NotImplemented where there is none."""
 
 
 class CSR(Structured):
@@ -268,6 +275,9 @@ class CSR(Structured):
         )
 
     # Products
+
+    def _mapped(self, op: Any, operands: tuple[Any, ...]) -> Any:
+        return mapped_entries(self, op, operands)
 
     def _times(self, other: Any) -> Any:
         join_families("matmul", (self, other))

@@ -29,7 +29,7 @@ from mirabelle.arraytypes.structured.banded import Banded, Identity
 from mirabelle.arraytypes.structured.base import Structured, zeros
 from mirabelle.arraytypes.structured.broadcasting import is_number, value_of, zero_structure
 from mirabelle.arraytypes.structured.fallback import has_entries
-from mirabelle.arraytypes.structured.sparse import CSR, csr_of_bands, same_pattern
+from mirabelle.arraytypes.structured.sparse import CSR, csr_of_bands, mapped_entries, same_pattern
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.styles import NUMBER, Structure
@@ -121,7 +121,7 @@ def _sum_with_dense(op: Op, operands: tuple[Any, ...]) -> Any:
     return library.call("csr_sum", *x.parts, verbs.dense(other), dtype=sig.out, signs=signs)
 
 
-CSR._mapped = mapped  # type: ignore[method-assign]
+mapped_entries.method(mapped, signature=(CSR,))
 
 
 @verbs.copy.method

@@ -14,7 +14,11 @@ loading.completed_by(
     "mirabelle.backends.mpi.finding",
     "mirabelle.backends.nccl",
 )
-loading.completed_by("mirabelle.arraytypes.programs", "mirabelle.backends.host.plans")
+loading.completed_by(
+    "mirabelle.arraytypes.programs",
+    "mirabelle.backends.host.plans",
+    "mirabelle.arraytypes.programs.kernelcalls",
+)
 loading.completed_by(
     "mirabelle.arraytypes.programs.reports",
     "mirabelle.backends.explainprograms",

@@ -152,6 +152,7 @@ def same(found, expected):
         np.testing.assert_allclose(values(found), values(expected), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:mb.(Inverse|Adjoint) is mb.types:DeprecationWarning")
 @pytest.mark.parametrize("name", MADE)
 def test_what_is_made_of_lists_is_where_the_namespace_or_the_default_says(name):
     make = MADE[name]

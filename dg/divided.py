@@ -16,7 +16,7 @@ import numpy as np
 
 import mirabelle as mb
 from mirabelle.dg.equations import Equations
-from mirabelle.dg.meshes import Mesh
+from mirabelle.dg.meshes import Mesh, drawing
 from mirabelle.dg.meshes.divided import DividedMesh, divided
 from mirabelle.dg.meshes.parts import Part
 from mirabelle.dg.semidiscretization import Auxiliary, Fields, Semidiscretization
@@ -230,20 +230,47 @@ class Divided(Semidiscretization):
             solution.interrupted = any(came for _, came in said)
 
     def report(self) -> str:
-        """How the cells are divided: cells, faces on the cut, neighbours and bytes of one evaluation, by rank.
+        """How cells are divided, what is sent, and how long processes have waited for it, by rank.
 
-        All processes call it.
+        Seconds are those in which the host waited in steps of `dg.solve` (cards wait by themselves). All
+        processes call it.
         """
         local, part, fields = self.local, self.local.part, len(self.equations)
         assert part is not None
         cut = local.operators.cut
         sent = 0 if cut is None else cut.nbytes(fields, self.dtype.itemsize)
-        row = len(part.mesh), len(part.faces), len(np.unique(part.ranks)), sent
+        waited, times = _waited(local)
+        each = 1e6 * waited / times if times else 0.0
+        row = len(part.mesh), len(part.faces), len(np.unique(part.ranks)), sent, each, waited
         rows = self.processes.allgather_object(row)
-        lines = ["rank   cells   cut faces   neighbours   bytes an evaluation"]
-        lines += [f"{r:4}{a:8}{b:12}{c:13}{d:22}" for r, (a, b, c, d) in enumerate(rows)]
+        lines = ["rank   cells   cut faces   neighbours   bytes an evaluation   µs waited each   s in all"]
+        lines += [
+            f"{r:4}{a:8}{b:12}{c:13}{d:22}{e:17.1f}{f:11.3f}" for r, (a, b, c, d, e, f) in enumerate(rows)
+        ]
         most = max(a for a, *_ in rows) * len(rows) / sum(a for a, *_ in rows)
         return "\n".join([*lines, f"the largest part has {most:.3f} of the mean"])
 
+    def plot_parts(self, axes: Any = None) -> Any:
+        """Draw which process has which cells, by matplotlib; gives the axes. All processes call it.
+
+        >>> from matplotlib.figure import Figure
+        >>> import mirabelle as mb
+        >>> from mirabelle import dg
+        >>> mesh, array = dg.box((4, 4), periodic=True), mb.DArray[mb.HostArray]
+        >>> semi = dg.Semidiscretization(mesh, dg.Advection((1.0, 0.0)), dg.Solver(1), array=array)
+        >>> len(semi.plot_parts(Figure().add_subplot()).collections)
+        1
+        """
+        return drawing.plot_parts(self.mesh, self.sizes, axes)
+
     def __repr__(self) -> str:
         return f"{super().__repr__()}, on {self.processes.size} processes"
+
+
+def _waited(local: Any) -> tuple[float, int]:
+    """Seconds in which compiled steps have waited for messages, and how often."""
+    functions = vars(local).get("step_programs", {}).values()
+    programs = [program for f in functions for program in vars(f).get("programs", {}).values()]
+    steps = [step for program in programs for step in program.plan.steps]
+    found = {id(s.exchange): s.exchange for s in steps if hasattr(s, "exchange")}.values()
+    return sum([e.waited for e in found]), sum([e.times for e in found])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ class Exchange:
     the engine prepares them once.
     """
 
-    __slots__ = ("_kept", "_of", "_under_way", "comm", "mark", "receives", "sends")
+    __slots__ = ("_kept", "_of", "_under_way", "comm", "mark", "receives", "sends", "times", "waited")
 
     def __init__(self, comm: Communicator, mark: int = MESSAGES) -> None:
         self.comm = comm
@@ -35,6 +36,8 @@ class Exchange:
         self._under_way: Any = None
         self._kept: Any = None
         self._of: list[Any] = []
+        # Seconds in which the host has waited for it, and how often.
+        self.waited, self.times = 0.0, 0
 
     @property
     def under_way(self) -> bool:
@@ -62,7 +65,10 @@ class Exchange:
         """Wait until all has come, and until what was sent may be overwritten."""
         finish, self._under_way = self._under_way, None
         assert finish is not None
+        began = time.perf_counter()
         finish()
+        self.waited += time.perf_counter() - began
+        self.times += 1
 
 
 class StartStep(OutsideStep):

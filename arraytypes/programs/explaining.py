@@ -22,6 +22,7 @@ from typing import Any
 
 from mirabelle.arraytypes.cards import card, preformatted, shown_bytes
 from mirabelle.arraytypes.programs.errors import file_text
+from mirabelle.arraytypes.programs.exchanging import FinishStep, ReduceStep, StartStep
 from mirabelle.arraytypes.programs.graph import Data, Fold, Map, Node, Update, counted, walked
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
@@ -133,6 +134,9 @@ _KINDS: dict[type, str] = {
     CopyStep: "copy",
     ProductStep: "product",
     CallStep: "call",
+    StartStep: "sending",
+    FinishStep: "receipt",
+    ReduceStep: "combination",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -68,4 +69,30 @@ def plot(mesh: Mesh, axes: Any = None) -> Any:
         axes.set(**{f"{letter}label": letter, f"{letter}lim": (a - 0.03 * (b - a), b + 0.03 * (b - a))})
     if mesh.dims > 1:
         axes.set_aspect("equal")
+    return axes
+
+
+def plot_parts(mesh: Mesh, sizes: Sequence[int], axes: Any = None) -> Any:
+    """Draw which process has which cells: so many each, of which those of a process follow each other."""
+    plt = optional("matplotlib.pyplot", "Pictures are drawn by")
+    axes = axes or plt.figure().add_subplot(projection="3d" if mesh.dims == 3 else None)
+    x, ends = mesh.vertices, np.cumsum(sizes)
+    ring = {"triangle": [0, 1, 2], "quadrilateral": [0, 1, 3, 2]}.get(mesh.cell)
+    for rank, (first, end) in enumerate(zip(ends - sizes, ends, strict=True)):
+        style = {"color": f"C{rank % 10}", "label": f"rank {rank}: {end - first} cells"}
+        mine = x[:, :, first:end]
+        if ring is not None:
+            collection = optional("matplotlib.collections", "Pictures are drawn by").PolyCollection
+            axes.add_collection(
+                collection(mine[:, ring].transpose(2, 1, 0), edgecolors="w", linewidths=0.3, **style)
+            )
+        elif mesh.dims == 1:
+            axes.plot(mine[0], 0 * mine[0], "|-", **{k: v for k, v in style.items() if k == "color"})
+        else:
+            axes.scatter(*mine.mean(1), s=4, **style)
+    if mesh.dims == 2:
+        axes.autoscale_view()
+        axes.set_aspect("equal")
+    if mesh.dims > 1 and len(sizes) <= 10:
+        axes.legend(loc="upper right", fontsize="small")
     return axes

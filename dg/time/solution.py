@@ -103,6 +103,12 @@ class Solution:
 
         return snapshots.save(self, path)
 
+    def report(self) -> str:
+        """How cells are divided over processes, what is sent, and how long processes waited for it."""
+        if not hasattr(self.semi, "report"):
+            return f"{self.semi!r}, on one process"
+        return str(self.semi.report())
+
     def summary(self) -> str:
         """A few lines to print at the end: what was computed, and where the time went."""
         counts = f"{self.rhs_calls} right-hand sides, {self.rejected} rejected steps"

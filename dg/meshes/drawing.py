@@ -94,5 +94,5 @@ def plot_parts(mesh: Mesh, sizes: Sequence[int], axes: Any = None) -> Any:
         axes.autoscale_view()
         axes.set_aspect("equal")
     if mesh.dims > 1 and len(sizes) <= 10:
-        axes.legend(loc="upper right", fontsize="small")
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="small")
     return axes

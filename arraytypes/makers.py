@@ -207,7 +207,7 @@ def _specialised(module: types.ModuleType, maker: Maker, name: str) -> types.Mod
 
     def __getattr__(key: str) -> Any:
         value = getattr(module, key)  # (which says what is wrong with a name that is not there)
-        if key in public:
+        if key in public or isinstance(value, type):  # (names of before are in no list)
             value = _made_by(maker, value, f"{name}.{key}")
             setattr(made, key, value)
         return value

@@ -99,7 +99,7 @@ MADE = {
     "Circulant": lambda xp: xp.Circulant([1.0, 2]),
     "Symmetric": lambda xp: xp.Symmetric(M),
     "Inverse": lambda xp: xp.Inverse(M),
-    "Adjoint": lambda xp: xp.Adjoint(M),
+    "Adjoint": lambda xp: xp.types.Adjoint(M),
     "LowRank": lambda xp: xp.LowRank([[1.0], [2.0]], [[3.0, 4.0]]),
     "LowRank of NumPy's": lambda xp: xp.LowRank(np.ones((2, 1)), np.ones((1, 2)), np.ones(1)),
     "CSR": lambda xp: xp.CSR(M),

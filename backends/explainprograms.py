@@ -74,7 +74,8 @@ def _(runner: DividedPlan) -> str:
 
 
 @kernel_source.method
-def _(step: Step, inner: Any) -> str:
+def _(a_step: Step, inner: Any) -> str:
+    step: Any = a_step  # (of one of the kinds that have a kernel)
     request = step.request
     nodes = step.nodes
     folds = nodes if isinstance(step, FoldStep) else ()

@@ -76,7 +76,7 @@ def accepted(f: Callable[..., Any]) -> set[str] | None:
     return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else {p.name for p in parameters}
 
 
-def annotations(f: Callable[..., Any], names: Iterable[str]) -> tuple[Any, ...]:
+def annotated(f: Callable[..., Any], names: Iterable[str]) -> tuple[Any, ...]:
     """The annotations of these parameters, strings evaluated where `f` was written; else `object`."""
     raw = getattr(f, "__annotations__", {})
     said = tuple([raw.get(name, object) for name in names])

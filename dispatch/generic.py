@@ -41,7 +41,7 @@ from mirabelle.dispatch import loading, native
 from mirabelle.dispatch.annotations import (
     Classes,
     accepted,
-    annotations,
+    annotated,
     below,
     check_faithful,
     covers,
@@ -162,7 +162,7 @@ class GenericFunction:
     def _signature(self, f: Callable[..., Any], given: tuple[Any, ...] | None) -> tuple[Any, ...]:
         if given is None:
             names = positional(f)[: self.arity]
-            given = annotations(f, names)
+            given = annotated(f, names)
         else:
             given = tuple(given)
             names = [f"argument {i + 1}" for i in range(len(given))]

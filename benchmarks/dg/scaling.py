@@ -9,12 +9,15 @@ with a problem of their own each, and all together.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from benchmarks._measure import store
 from benchmarks._table import show
@@ -29,6 +32,14 @@ METHOD = (
     "over that of all together with as many cells each; beside is the time of all side by side, each with a "
     "problem of its own and no messages, over that: what messages cost, without what cores take from each "
     "other. strong is the time of one over that of all with a share of the same cells each, over their number."
+)
+
+
+STAGES, FURTHER = 5, (8, 64, 512)
+MODEL = (
+    "A model, not a measurement: microseconds a step beyond problems side by side are a constant and so many a "
+    "byte sent, fitted to the jobs of two processes; with n processes the constant is taken log2(n) times, and "
+    "parts are squares with neighbours on all sides. Networks between machines are not in it."
 )
 
 
@@ -49,9 +60,10 @@ def run(only: str = "", quick: bool = False, folder: Path | None = None) -> None
     for n in counts(only):
         for cells, order in cases:
             found.append(job(n, array, cells, order, turns, steps))
+            made = modelled(found)
             if folder is not None:
                 name = "dg_scaling" if array == "HostArray" else f"dg_scaling_{array}"
-                store(name, {"method": METHOD, "cases": found}, folder)
+                store(name, {"method": METHOD, "cases": found, "model": made}, folder)
     rows = [
         [
             f"{c['processes']} x {c['unknowns']}",
@@ -64,6 +76,29 @@ def run(only: str = "", quick: bool = False, folder: Path | None = None) -> None
     head = ["processes x unknowns", "alone", "side by side", "divided", "shared", "weak", "beside", "strong",
             "bytes"]  # fmt: skip
     show(f"A gas over processes, {array}", head, rows, [METHOD])
+    told = [[f"{m['unknowns']}", *[f"{m['weak'][str(n)]:.3f}" for n in FURTHER]] for m in made["sizes"]]
+    show("What a model says of more: weak", ["unknowns each", *map(str, FURTHER)], told, [MODEL])
+
+
+def modelled(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the jobs of two processes say of more: fitted to what messages cost beyond problems side by side."""
+    two = [c for c in found if c["processes"] == 2]
+    if not two:
+        return {"says": MODEL, "sizes": []}
+    beyond = np.array([c["us"]["divided"] - c["us"]["side by side"] for c in two])
+    terms = np.array([[1.0, STAGES * c["bytes"]] for c in two])
+    latency, per_byte = np.maximum(np.linalg.lstsq(terms, beyond, rcond=None)[0], 0.0)
+    sizes = []
+    for c in two:
+        nodes = (c["order"] + 1) ** 2
+        sides = 4 * math.sqrt(c["unknowns"] / 4 / nodes)  # of a square part, in cells
+        sent = sides * (c["order"] + 1) * 4 * 8
+        weak = {}
+        for n in FURTHER:
+            more = latency * math.log2(n) + per_byte * STAGES * sent
+            weak[str(n)] = c["us"]["side by side"] / (c["us"]["side by side"] + more)
+        sizes.append({"unknowns": c["unknowns"], "weak": weak})
+    return {"says": MODEL, "us_a_step": float(latency), "us_a_byte": float(per_byte), "sizes": sizes}
 
 
 def job(n: int, array: str, cells: tuple[int, int], order: int, turns: int, steps: int) -> dict[str, Any]:

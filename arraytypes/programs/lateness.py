@@ -7,22 +7,14 @@ import contextvars
 from collections.abc import Iterator, Sequence
 
 from mirabelle.arraytypes.programs.graph import (
-    MATERIALIZE,
     MESSAGES,
     Call,
-    Fold,
-    Input,
-    Map,
     Node,
-    Product,
     Result,
     Slot,
-    Update,
     call_node,
-    map_node,
     result_node,
 )
-from mirabelle.dispatch.promotion import signature
 
 # The messages that were written down since the capture of a function began: they are made, also where nobody
 # here needs what comes, because another process needs what is sent.
@@ -46,11 +38,15 @@ def after(outputs: tuple[Node, ...], messages: list[Node]) -> tuple[Node, ...]:
     if not messages or not outputs:
         return outputs
     first, *rest = outputs
-    if type(first) not in (Input, Map, Fold, Update, Product, Result):  # (of all others, a copy)
-        first = map_node(signature(MATERIALIZE, (first.dtype,)), (first,), first.shape)
     operands = (first, *dict.fromkeys(messages))
     call = call_node("after", "after", ((Slot(0),), {}), operands, ((first.shape, first.dtype),))
     return (result_node(call, 0), *rest)
+
+
+def results_after(outputs: Sequence[Node]) -> list[Node]:
+    """The values that results are, which are there after messages: in memory of their own, as results are."""
+    calls = [x.operands[0] for x in outputs if type(x) is Result]
+    return [call.operands[0] for call in calls if type(call) is Call and call.kind == "after"]
 
 
 def late(nodes: list[Node]) -> list[Node]:

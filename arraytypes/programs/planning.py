@@ -37,7 +37,7 @@ from mirabelle.arraytypes.programs.graph import (
     placed_as,
     users_of,
 )
-from mirabelle.arraytypes.programs.lateness import late, messages_of
+from mirabelle.arraytypes.programs.lateness import late, messages_of, results_after
 from mirabelle.arraytypes.programs.memory import place_temporaries
 from mirabelle.arraytypes.programs.messageplanning import plan_messages
 from mirabelle.arraytypes.programs.passes.geometry import apart, harmless
@@ -79,7 +79,7 @@ class _Planner:
         self.nodes = late(ordered(outputs))
         self.place = {id(x): i for i, x in enumerate(self.nodes)}
         self.users = users_of(self.nodes)
-        self.is_output = {id(x) for x in outputs}
+        self.is_output = {id(x) for x in (*outputs, *results_after(outputs))}
         self.stored: set[int] = set()
         self.storages: list[Storage] = []
         self.where: dict[int, Storage] = {}

@@ -161,7 +161,10 @@ def random_exchange(trial):
     dtypes = common.choice(["f8", "f4", "i4"], size=rounds)
     op = str(common.choice(["sum", "max", "min", "prod"]))
 
+    shown = int(common.integers(10))
+
     def f(u, v):
+        given = u, v
         for r in range(rounds):
             some = {q: cuts[r, q] for p, q in pairs if p == comm.rank}
             w = mb.sin(u) * 2 if r % 2 else mb.astype(v[1:] * 3, str(dtypes[r]))
@@ -170,12 +173,16 @@ def random_exchange(trial):
             for q in came:
                 u = u + (q + 1) * mb.sum(came[q].astype("f8"))
             v = v + mb.distributed.allreduce(mb.clip(u[:2], -2.0, 2.0), op)[:, None][:, 0].sum()
-        return u, v
+        results = (
+            (u, v), (u[::2], v), (v.T, u), (mb.reshape(u * 2, (-1, 1)), v), (given[0], u), (mb.zeros(3), u),
+            (mb.concat([u, u]), v[0]), (mb.sum(u), v), (mb.exp(v) @ v.T, u), (v[1:, ::-1], u[1:]),
+        )  # fmt: skip
+        return results[shown]
 
     return f, mb.HostArray(own.random(int(own.integers(7, 12)))), mb.HostArray(own.random((3, 11)))
 
 
-for trial in range(12):
+for trial in range(24):
     f, u, v = random_exchange(trial)
     wanted = f(u, v)
     hot = mb.compile(f)

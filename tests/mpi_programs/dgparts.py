@@ -98,6 +98,9 @@ def messages(comm, _):
         semi.rhs(u, semi.scalar(0.0))
     assert counts.messages == len(np.unique(part.ranks)), counts
     assert counts.bytes_sent == len(part.faces) * 4 * 4 * 8, counts
+    for order in (1, 2):
+        semi_, initial_ = vortex(ARRAY, order)
+        dg.solve(semi_, (0.0, 1.0), initial_, cfl=0.5, max_steps=1)
     # In a compiled step, for each of its stages.
     solution = dg.solve(semi, (0.0, 1.0), u, dt=1e-3, max_steps=1)
     (program,) = vars(semi.local)["step_programs"].values()

@@ -46,9 +46,10 @@ def _collect(x: Any, seen: dict[int, Box], boxes: list[Box]) -> Box | None:
         box = Box(f"{x.reduction.name} over {_axes(x)}", [typed(x)], "#a06cd5")
     else:
         box = Box(f"{x!s}"[:16], [], pictures.OTHER, source=True)
-    for a in (
-        () if not is_version or isinstance(x, Leaf) else (x.operand,) if isinstance(x, Reduced) else x.args
-    ):
+    operands: Any = ()
+    if is_version and not isinstance(x, Leaf):
+        operands = (x.operand,) if isinstance(x, Reduced) else x.args
+    for a in operands:
         below = _collect(a, seen, boxes)
         if below is None:
             return None

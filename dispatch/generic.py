@@ -42,7 +42,6 @@ from mirabelle.dispatch.annotations import (
     Classes,
     accepted,
     annotated,
-    below,
     check_faithful,
     covers,
     positional,
@@ -53,6 +52,7 @@ from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.methods import Method, MethodTable
 from mirabelle.dispatch.misuse import explain
 from mirabelle.dispatch.naming import named, of_types
+from mirabelle.dispatch.resolving import Ambiguous, Plum, most_specific
 
 # Held while methods and tables are changed, and while nothing else is waited for.
 _changing = ForkLock()
@@ -126,6 +126,8 @@ class GenericFunction:
         self.prototype = prototype
         self.arity = arity
         self.methods: list[Method] = []
+        # The methods that plum knows, and it.
+        self._plum: tuple[list[Method], Plum | None] = [], None
         self.active_overrides = 0
         # What answers a call with arguments that the prototype does not have, if the function is a wider one.
         self.further: Callable[..., Any] = self.refuse_further
@@ -219,13 +221,19 @@ class GenericFunction:
     def resolve(self, signature: tuple[type, ...]) -> Method | None:
         """The method for these types, overrides aside; None where there is none."""
         loading.complete_types(signature)
-        fits = [m for m in self.methods if covers(m.classes, signature)]
-        for method in fits:
-            if all(other is method or below(method.classes, other.classes) for other in fits):
-                return method
-        if fits:
-            raise AmbiguousMethodError(self._ambiguous(signature))
-        return None
+        try:
+            if any(m.is_users for m in self.methods):
+                return self._by_plum(signature)
+            return most_specific(self.methods, signature)
+        except Ambiguous:
+            raise AmbiguousMethodError(self._ambiguous(signature)) from None
+
+    def _by_plum(self, signature: tuple[type, ...]) -> Method | None:
+        """What plum says, which knows our methods as they are now."""
+        known, plum = self._plum
+        if plum is None or known != self.methods:
+            known, plum = self._plum = [*self.methods], Plum(self.__name__, self.methods)
+        return plum.most_specific(signature)
 
     def _implementation(self, signature: tuple[type, ...], operator: bool) -> Callable[..., Any]:
         if self.active_overrides:

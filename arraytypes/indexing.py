@@ -229,15 +229,16 @@ def positions_of(mask: Any, flat: bool = False) -> tuple[Any, ...]:
     if asked is not None:
         answer = asked.recalled("answer")
         if answer is not None and answer[0] == (key, flat):
-            return tuple(wrap(family, p) for p in answer[1])
+            return tuple([wrap(family, verbs.leaf_of(p)) for p in answer[1]])
     leaf = verbs.leaf_of(mask)
     what = "places" if flat else "positions"
     known = leaf.recalled(what)
     if known is None:
         looked: Any = wrap(family, leaf)
         looked = _in_a_row(looked) if flat else looked
-        known = tuple(verbs.leaf_of(p) for p in library.call("nonzero", looked))
-        for p, n in zip(known, looked.shape, strict=True):
+        # (Arrays are kept, and not their versions: who holds an array reads it.)
+        known = tuple(library.call("nonzero", looked))
+        for p, n in zip([verbs.leaf_of(p) for p in known], looked.shape, strict=True):
             p.remember("bounds", (0, n - 1))
             if len(known) == 1:
                 p.remember("entries", (0, n - 1, True))
@@ -245,7 +246,7 @@ def positions_of(mask: Any, flat: bool = False) -> tuple[Any, ...]:
     asked = valued_leaf(operand)
     if asked is not None:
         asked.remember("answer", ((key, flat), known))
-    return tuple(wrap(family, p) for p in known)
+    return tuple([wrap(family, verbs.leaf_of(p)) for p in known])
 
 
 # The positions of larger masks are not kept with what the mask was made from: they would fill memory.

@@ -43,6 +43,8 @@ def uncounted_holder(version: Any) -> Any:
             seen.add(id(holder))
             if held is version and _is_counted(holder, version):
                 continue
+            if held is not version and isinstance(holder, (_native.Handle, _native.Leaf)):
+                return holder  # (something that an array keeps: it stays with that one)
             if _stays(holder) or len(seen) > _MANY:
                 return holder
             waiting.append(holder)

@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 from children import answer
+from kinds import LEAVES
 
 import mirabelle as mb
 from mirabelle.dispatch import native
@@ -401,3 +402,21 @@ def test_the_check_finds_nothing_in_programs():
         print(json.dumps(mb.settings.check_owners))
     """
     assert answer(script, check_owners=1) is True
+
+
+@pytest.mark.parametrize("n", [30, 2_000])
+@pytest.mark.parametrize("kind", ["host", "ref", "cuda"])
+def test_what_is_kept_with_a_mask_is_written_by_nobody(kind, n):
+    """Where a mask holds is kept with it, and read again: results of as many integers go elsewhere."""
+    make = LEAVES[kind].make
+    numbers, values = np.arange(n) * 3, np.random.default_rng(0).random(n)
+    x, mask = make(numbers), mb.materialize(make(values) > 0.5)
+    wanted = numbers[values > 0.5]
+    for _ in range(3):
+        assert np.array_equal(mb.to_numpy(x[mask]), wanted)
+        out = make(np.zeros(n, np.int64))
+        out[x[mask] // 3] = 1
+        assert np.array_equal(mb.to_numpy(out) == 1, values > 0.5)
+        y = x[mask]
+        y += 1
+        assert np.array_equal(mb.to_numpy(y), wanted + 1)

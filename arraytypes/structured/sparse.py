@@ -175,13 +175,12 @@ class CSR(Structured):
         """The row of each stored entry: worked out once for each pattern."""
         leaf = verbs.leaf_of(self.indptr)
         known = leaf.recalled("csr_rows")
-        if known is None:
-            made = library.call("csr_rows", self.indptr)
-            known = verbs.leaf_of(made)
+        if known is None:  # (An array is kept, and not its version: who holds an array reads it.)
+            known = library.call("csr_rows", self.indptr)
             if self._shape[0]:
-                known.remember("bounds", (0, self._shape[0] - 1))
+                verbs.leaf_of(known).remember("bounds", (0, self._shape[0] - 1))
             leaf.remember("csr_rows", known)
-        return wrap(self.family, known)
+        return wrap(self.family, verbs.leaf_of(known))
 
     def _dense(self) -> Any:
         return library.call("csr_dense", *self._parts, shape=self._shape)

@@ -92,6 +92,7 @@ def main() -> None:
         "neighbours": len(np.unique(part.ranks)),
         "bytes": whole.semi.local.operators.cut.nbytes(4) if len(part.faces) else 0,
         "engine": comm.engine,
+        "place": str(mb.place(alone.solution.u)),
     }
     if comm.rank == 0:
         Path(told["answer"]).write_text(json.dumps(answer))

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -20,8 +21,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 PROGRAM = ROOT / "tests" / "mpi_programs" / "dgparts.py"
 
 
-def started(ranks, *words, **settings):
-    """What some processes printed that ran the program together."""
+def started(ranks, *words, fails=False, **settings):
+    """What some processes printed that ran a program together; it ends well, or has to fail soon."""
     if importlib.util.find_spec("mpi4py") is None:
         pytest.skip("mpi4py is not installed")
     try:
@@ -37,7 +38,7 @@ def started(ranks, *words, **settings):
     ran = subprocess.run(
         line, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300, cwd=ROOT
     )
-    assert ran.returncode == 0, ran.stdout[-4000:]
+    assert (ran.returncode != 0) == fails, ran.stdout[-4000:]
     return ran.stdout
 
 
@@ -69,6 +70,17 @@ def test_command(tmp_path):
     again = f"restart={tmp_path}/checkpoint.h5"
     said = started(3, *words[:-2], "end_time=0.25", again, f"output.folder={tmp_path}/more")
     assert "at t = 0.25" in said
+
+
+def test_a_process_that_ends_ends_the_run(tmp_path):
+    """A process that dies or raises ends all soon, and the last checkpoint goes on, also on another number."""
+    program = PROGRAM.with_name("dgdying.py")
+    for how in ("dies", "raises"):
+        began = time.perf_counter()
+        said = started(2, program, how, tmp_path, fails=True)
+        assert time.perf_counter() - began < 60  # (some seconds, most of them for starting, on a busy machine)
+        assert how == "dies" or said.count("RuntimeError: a callback of one process fails") >= 2
+        assert started(3, program, "goes on", tmp_path).count("from 4 to 6") == 3
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])

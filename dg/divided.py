@@ -8,6 +8,7 @@ by cells, while fields and nodes are not divided.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -70,6 +71,7 @@ class Divided(Semidiscretization):
         self.processes, self.sizes = self.cells.comm, self.cells.sizes
         given, part = dict(boundary_conditions or {}), self.cells.part
         self.cells.check_boundaries(given) if mesh is self.cells else mesh.check_boundaries(given)
+        self._compare(equations, solver, given, dtype)
         here = {name: condition for name, condition in given.items() if name in part.mesh.boundaries}
         self.local = Local(part, self.processes, equations, solver, here, source, type(made).inner, dtype)
         self._kept: dict[Any, Any] = {}
@@ -79,6 +81,27 @@ class Divided(Semidiscretization):
             setattr(self, name, getattr(self.local, name))
         self.x: Fields = tuple([self.shown(c) for c in self.local.x])
         self.auxiliary = Auxiliary(tuple([self.shown(c) for c in self.local.auxiliary.nodes]))
+
+    def _compare(self, equations: Any, solver: Any, given: Mapping[str, Any], dtype: Any) -> None:
+        """Raise on all processes if they are not about to solve the same problem."""
+        told = {
+            "mesh": self.cells.fingerprint,
+            "equations": repr(equations),
+            "solver": repr(solver),
+            "boundary conditions": ", ".join(sorted(given)) or "none",
+            "dtype": str(np.dtype(dtype)),
+        }
+        # (Functions are at other addresses in each process.)
+        mine = {name: re.sub(r" at 0x[0-9a-f]+", "", text) for name, text in told.items()}
+        for rank, theirs in enumerate(said := self.processes.allgather_object(mine)):
+            for name, text in theirs.items():
+                if text != said[0][name]:
+                    raise ValueError(
+                        f"Processes solve different problems: of rank 0 the {name} is {said[0][name]}, and of "
+                        f"rank {rank} {text}. All make the same semidiscretization, `dg.Semidiscretization("
+                        "mesh, equations, solver, ..., array=mb.DArray[mb.HostArray])`; nothing of it depends "
+                        "on the rank."
+                    )
 
     # From the arrays of all to those of this process, and back
 

@@ -178,9 +178,17 @@ def mistakes(comm, _):
             return str(e)
         raise AssertionError("nothing was raised")
 
+    def mine(order=1, cells=8, walls=0):
+        mesh = dg.box(cells, periodic=not walls)
+        conditions = dict.fromkeys(mesh.boundaries, dg.SlipWall())
+        return dg.Semidiscretization(mesh, gas, dg.Solver(order), conditions, array=array)
+
     if comm.size > 1:
         text = said(lambda: dg.Semidiscretization(dg.box(1, periodic=True), gas, dg.Solver(1), array=array))
         assert f"{comm.size} processes cannot divide 1 cells" in text, text
+        for case in ({"order": 1 + comm.rank}, {"cells": 8 + 2 * comm.rank}, {"walls": comm.rank}):
+            text = said(lambda case=case: mine(**case))
+            assert "Processes solve different problems: of rank 0 the" in text, text
     mesh = dg.box(8)
     text = said(lambda: dg.Semidiscretization(mesh, gas, dg.Solver(1), {"x_neg": dg.SlipWall()}, array=array))
     assert "x_pos" in text

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from collections.abc import Mapping
 from types import FrameType
 from typing import Any
 
@@ -101,7 +102,7 @@ def doing(mark: int) -> str:
 
 
 def difference(rank: int, here: str, other: int, there: str) -> str:
-    """The sentence for two ranks whose marks differ."""
+    """The sentence for two ranks that do different things."""
     return (
         f"Ranks do different things. Rank {rank}: {here}. Rank {other}: {there}. All ranks must take part in "
         "every operation on what they share, in the same order, with the same shapes, dtypes and layouts. "
@@ -109,6 +110,43 @@ def difference(rank: int, here: str, other: int, there: str) -> str:
         "differ between ranks. Move it out of there, or work on `comm.part(ranks)`; "
         "MIRABELLE_CHECK_COLLECTIVES=1 compares the lines before each operation."
     )
+
+
+# What a rank says where programs differ: its mark, the rank whose message did not belong (-1: it only heard of
+# one), and what it does, on what line.
+Said = tuple[int, int, str]
+
+
+def who_differs(said: Mapping[int, Said], rank: int, whoever: bool = False) -> tuple[int, int] | None:
+    """Two ranks that do different things, by what all of them said so far, this one (`rank`) as well.
+
+    One of them got a message that did not belong and the other sent it; who only heard of it may merely not be
+    there yet, and is named only if it does the same as one of the two, or (`whoever`) if nobody else answers.
+
+    >>> from mirabelle.arraytypes.distributed.marks import who_differs
+    >>> said = {0: (7, 1, "a sum"), 1: (8, -1, "a maximum"), 2: (9, -1, "a gathering")}
+    >>> who_differs(said, rank=2)
+    (0, 1)
+    """
+    mine, against, _ = said[rank]
+    if against not in (-1, rank):
+        return (rank, against) if against in said else None
+    for found, (mark, of, _) in said.items():
+        if of == found != rank and mark != mine:  # (it cannot tell whose message it was)
+            return rank, found
+        if of not in (-1, found) and of in said:
+            return _named_for(rank, mine, said, found, of)
+    others = sorted(set(said) - {rank}, key=lambda r: said[r][0] == mine) if whoever else ()
+    return next(((rank, r) for r in others), None)
+
+
+def _named_for(rank: int, mine: int, said: Mapping[int, Said], found: int, of: int) -> tuple[int, int]:
+    """These two, with this rank in the place of one that does the same."""
+    if rank == of or (rank != found and said[of][0] == mine != said[found][0]):
+        return rank, found
+    if said[found][0] == mine != said[of][0]:
+        return rank, of
+    return found, of
 
 
 # What stands for the line of one who does not say it.

@@ -302,7 +302,7 @@ class MPICommunicator(Communicator):
         MPIExchange([request], watch, self.members).wait()
         if both[0] != mark or both[1] != ~mark:
             other = int(both[0]) if both[0] != mark else ~int(both[1])
-            raise watch.differing(next(m for m in self.members if m != watch.rank), other)
+            raise watch.differing(next(m for m in self.members if m != watch.rank), other, sure=False)
         MPIExchange([getattr(comm, name)(*arguments)], watch, self.members).wait()
         return True
 

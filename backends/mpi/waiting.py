@@ -136,7 +136,7 @@ class MPIExchange(Exchange):
         # Else they were cut off: the two ends disagree about what is sent.
         others = [m for m in self.partners if m != self.watch.rank]
         if others:
-            return self.watch.differing(others[0], 0)
+            return self.watch.differing(others[0], sure=False)
         return CommunicationError(f"MPI could not deliver messages of this rank: {error}.")
 
     def __del__(self) -> None:

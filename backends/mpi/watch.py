@@ -66,7 +66,7 @@ class Watch:
         # in `settle`; and how many failures were heard from and told to it.
         self._failures: dict[int, list[tuple[int, str]]] = {}
         # What others said that they do, where programs differ; the mark of what was begun here last.
-        self._differences: dict[int, list[tuple[int, tuple[int, str]]]] = {}
+        self._differences: dict[int, list[tuple[int, marks.Said]]] = {}
         self.doing = marks.marked("exchange of messages")
         self._ended: dict[int, float] = {}
         self._words: dict[int, list[Any]] = {}
@@ -143,47 +143,39 @@ class Watch:
         self.look_for_ends(members)
 
     def differing(
-        self, member: int, theirs: int = 0, mark: int = 0, sent: int = 0, expected: int = 0
+        self, member: int, theirs: int = 0, mark: int = 0, sent: int = 0, expected: int = 0, sure: bool = True
     ) -> CommunicationError:
         """What to raise where another rank does something else: all are told, and it says what it does.
 
-        `theirs` is the mark that came, if one did, where `mark` was expected; or else so many bytes.
+        `theirs` is the mark that came, if one did, where `mark` was expected; or else so many bytes. Of
+        `member`, or (not `sure`) of any.
         """
         mine = mark or self.doing
         here = marks.doing(mine)
         there = f"{marks.named(theirs)}, and {marks.UNHEARD}" if theirs else marks.UNHEARD
         if theirs and theirs == mark:
             here, there = f"{here} ({expected} bytes expected)", f"it sent {sent} bytes, and {marks.UNHEARD}"
+        against = self.rank if not sure else member if theirs else -1
+        said: dict[int, marks.Said] = {self.rank: (mine, against, here)}
         for r in range(self.size):
             if r != self.rank:
                 self._told[r] += 1
-                self._sending.append(self.channel.isend((mine, here), r, DIFFERS))
+                self._sending.append(self.channel.isend(said[self.rank], r, DIFFERS))
         until = time.perf_counter() + marks.ANSWER
-        while (
-            other := self._who_differs(member, mine if theirs != mine else 0)
-        ) is None and member not in self._failures:
+        while (pair := marks.who_differs(said, self.rank)) is None and member not in self._failures:
             self.listen()
+            said.update({r: words[0][1] for r, words in self._differences.items()})
             if member in self._ended or time.perf_counter() > until:
                 break
             time.sleep(1e-3)
-        if other is not None:
-            member, there = other
-        elif member in self._failures:
+        pair = pair or marks.who_differs(said, self.rank, whoever=True) or (self.rank, member)
+        if member in self._failures:
             there = f"it failed:\n\n{self._failures[member][0][1]}"
-        elif member in self._differences:
-            there = self._differences[member][0][1][1]
         elif member in self._ended:
             there = f"{there}; it has ended its program"
-        self.trouble = CommunicationError(marks.difference(self.rank, here, member, there))
+        words = [said[r][2] if r in said else there for r in pair]
+        self.trouble = CommunicationError(marks.difference(pair[0], words[0], pair[1], words[1]))
         return self.refusal()
-
-    def _who_differs(self, first: int, mine: int) -> tuple[int, str] | None:
-        """A rank that has said that it does something else; of those who hear of it, some do the same."""
-        for rank in (first, *self._differences):
-            for _, (mark, said) in self._differences.get(rank, ()):
-                if mark != mine:
-                    return rank, said
-        return None
 
     def look_for_ends(self, members: tuple[int, ...]) -> None:
         """Raise if one of these members has ended, and nothing more can come from it."""

@@ -7,6 +7,7 @@ queued, so large messages that cross do not block each other, and a process that
 from __future__ import annotations
 
 import contextlib
+import re
 import selectors
 import socket
 import threading
@@ -23,6 +24,8 @@ from mirabelle.dispatch.errors import CommunicationError, RemoteError
 from mirabelle.dispatch.settings import settings
 
 READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
+# What a rank says where programs differ (see `_tell`).
+_DIFFERS = re.compile(r"(-?\d+) (-?\d+)\n(.*)", re.DOTALL)
 
 
 class TCPCommunicator(Collectives):
@@ -172,7 +175,7 @@ class TCPCommunicator(Collectives):
     def _differing(self, link: Link, refused: tuple[int, int, int, int] | None) -> CommunicationError:
         """What to raise where another rank does something else; the others are told, and say what they do."""
         theirs = marks.UNHEARD
-        mine = self._doing if refused is None else refused[0]
+        mine, against = (self._doing, -1) if refused is None else (refused[0], link.rank)
         here = marks.doing(mine)
         if refused is not None:
             mark, expected, sent, length = refused
@@ -181,31 +184,34 @@ class TCPCommunicator(Collectives):
                 here = f"{here} ({expected} bytes expected)"
                 theirs = f"it sent {length} bytes, and {marks.UNHEARD}"
         if not self._told:
-            self._told = True
-            for other in self._links.values():
-                if not other.closed and not other.left:
-                    self._send(other, DIFFERS, memoryview(f"{mine}\n{here}".encode()))
+            self._tell(mine, against, here)
         self._trouble = CommunicationError(here)  # (nobody looks again while the other answers)
         until = time.monotonic() + marks.ANSWER
-        while (found := self._who_differs(link, mine)) is None and time.monotonic() < until:
+        said = {self.rank: (mine, against, here), **self._said()}
+        while (pair := marks.who_differs(said, self.rank)) is None and time.monotonic() < until:
             if all(x.closed or x.left for x in self._links.values()):
                 break
             self._turn(0.05)
-        rank, said = found or (link.rank, self._said(link)[1] or theirs)
-        return CommunicationError(marks.difference(self.rank, here, rank, said))
+            said.update(self._said())
+        pair = pair or marks.who_differs(said, self.rank, whoever=True) or (self.rank, link.rank)
+        words = [said[r][2] if r in said else theirs for r in pair]
+        return CommunicationError(marks.difference(pair[0], words[0], pair[1], words[1]))
 
-    def _who_differs(self, first: Link, mine: int) -> tuple[int, str] | None:
-        """A rank that has said that it does something else; of those who hear of it, some do the same."""
-        for link in (first, *self._links.values()):
-            mark, said = self._said(link)
-            if said and (mark != mine or link.refused is not None):
-                return link.rank, said
-        return None
+    def _tell(self, mark: int, against: int, here: str) -> None:
+        """Say to all what this one does, and whose message did not belong (-1: it only heard of it)."""
+        self._told = True
+        for other in self._links.values():
+            if not other.closed and not other.left:
+                self._send(other, DIFFERS, memoryview(f"{mark} {against}\n{here}".encode()))
 
-    def _said(self, link: Link) -> tuple[int, str]:
-        said = next((text for program, text in link.differences if program == self.program), "0\n")
-        mark, _, text = said.partition("\n")
-        return int(mark) if mark.lstrip("-").isdecimal() else 0, text
+    def _said(self) -> dict[int, marks.Said]:
+        """What other ranks said that they do."""
+        found = {}
+        for rank, link in self._links.items():
+            text = next((text for program, text in link.differences if program == self.program), "")
+            if given := _DIFFERS.fullmatch(text):
+                found[rank] = int(given[1]), int(given[2]), given[3]
+        return found
 
     def _overdue(self, mark: int) -> None:
         """With collective checks: who does not come in time does not come."""
@@ -217,10 +223,7 @@ class TCPCommunicator(Collectives):
                 "or the loop around it takes fewer steps there. For work that takes longer set "
                 "MIRABELLE_CHECK_TIMEOUT."
             )
-            for other in self._links.values():
-                if not other.closed and not other.left:
-                    self._send(other, DIFFERS, memoryview(f"0\n{marks.doing(mark)}, in vain".encode()))
-            self._told = True
+            self._tell(0, missing[0] if missing else self.rank, f"{marks.doing(mark)}, in vain")
         self._check()
 
     def _lose(self, link: Link, error: OSError | None) -> None:

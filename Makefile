@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --no-input
 SOURCES = mirabelle dispatch arraytypes backends dg
 
-.PHONY: help demo test lint types dev links format bench docs clean
+.PHONY: help demo test lint types dev links format bench docs site clean
 
 help:
 	@echo "make demo     run the tour: one program, several arrays, a picture"
@@ -18,6 +18,7 @@ help:
 	@echo "make format   let ruff put the code in order"
 	@echo "make bench    run the benchmarks beside their peers"
 	@echo "make docs     write docs/settings.md, the README's picture and figures, and execute the notebooks"
+	@echo "make site     build the site, with every function, into build/site/html; warnings and broken links are errors"
 	@echo "make clean    remove everything that can be made again"
 
 demo: .venv-demo/.made
@@ -62,8 +63,12 @@ docs: .venv-docs/.made
 	.venv-docs/bin/python -m docs.figures
 	.venv-docs/bin/python -m notebooks
 
+# To be read with any browser: build/site/html/index.html. (`python -m docs.site --serve` shows it while pages are written.)
+site: .venv-site/.made
+	.venv-site/bin/python -m docs.site
+
 clean:
-	rm -rf .venv-demo .venv-test .venv-lint .venv-bench .venv-docs build dist *.egg-info demo_out
+	rm -rf .venv-demo .venv-test .venv-lint .venv-bench .venv-docs .venv-site build dist *.egg-info demo_out
 	rm -f dispatch/*.so
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find $(SOURCES) tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -75,6 +80,7 @@ clean:
 .venv-lint/.made: WANTED = -e '.[lint]'
 .venv-bench/.made: WANTED = -e '.[bench]'
 .venv-docs/.made: WANTED = -e '.[docs,scipy]'
+.venv-site/.made: WANTED = -e '.[site]'
 
 .venv-%/.made: pyproject.toml setup.py $(wildcard dispatch/csrc/*)
 	@test -n "$(PYTHON)" || { echo "No Python >= 3.11 was found. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }

@@ -1,0 +1,84 @@
+"""Docstrings, which are plain text with NumPy's sections, as Markdown."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+SECTIONS = (
+    "Parameters",
+    "Returns",
+    "Yields",
+    "Raises",
+    "Attributes",
+    "Differences to NumPy",
+    "See Also",
+    "Notes",
+    "Examples",
+)
+
+
+def text_of(thing: Any) -> str:
+    """The docstring, without what a class has inherited."""
+    doc = vars(thing).get("__doc__") if inspect.isclass(thing) else getattr(thing, "__doc__", None)
+    return inspect.cleandoc(doc or "")
+
+
+def summary(thing: Any) -> str:
+    """The first paragraph as one line."""
+    return " ".join(text_of(thing).split("\n\n")[0].split())
+
+
+def escaped(line: str) -> str:
+    """A line of plain text in which Markdown sees nothing but `code`."""
+    pieces = re.split(r"(``.+?``|`[^`]*`)", line)
+    return "".join(p if i % 2 else re.sub(r"([*_<\[\]\\])", r"\\\1", p) for i, p in enumerate(pieces))
+
+
+def sections(doc: str) -> Iterator[tuple[str, str]]:
+    """The text before the first heading under the name "", then each section by its name."""
+    heading = re.compile(rf"^({'|'.join(SECTIONS)})\n-{{3,}}\n", flags=re.MULTILINE)
+    parts = heading.split(doc)
+    yield "", parts[0].strip("\n")
+    yield from zip(parts[1::2], (p.strip("\n") for p in parts[2::2]), strict=True)
+
+
+def parameters(body: str) -> str:
+    """`name : type` and what is indented below, as a list."""
+    found = []
+    for entry in re.split(r"\n(?=\S)", body):
+        head, *lines = entry.split("\n")
+        names, _, kind = (part.strip() for part in head.partition(" : "))
+        named = ", ".join(f"`{name.strip()}`" for name in names.split(","))
+        said = escaped(" ".join(" ".join(lines).split()))
+        kind = f" *({escaped(kind)})*" if kind else ""
+        found.append(f"- {named}{kind}: {said}" if said else f"- {named}{kind}")
+    return "\n".join(found)
+
+
+def prose(body: str) -> str:
+    """Paragraphs, lists, doctests and indented text."""
+    blocks = []
+    for block in re.split(r"\n\s*\n", body):
+        lines = block.split("\n")
+        if lines[0].lstrip().startswith(">>>"):
+            blocks.append("```pycon\n" + inspect.cleandoc(block) + "\n```")
+        elif all(line.startswith("    ") for line in lines):
+            blocks.append("```text\n" + inspect.cleandoc(block) + "\n```")
+        elif lines[0].startswith("- "):
+            blocks.append("\n".join(escaped(line) for line in lines))
+        else:
+            blocks.append("\n".join(escaped(line) for line in lines).replace("\n- ", "\n\n- "))
+    return "\n\n".join(blocks)
+
+
+def markdown(doc: str) -> str:
+    """A whole docstring."""
+    made = []
+    for name, body in sections(doc):
+        if name and name != "Examples":
+            made.append(f"**{name}**")
+        made.append(parameters(body) if name in ("Parameters", "Attributes", "Raises") else prose(body))
+    return "\n\n".join(part for part in made if part)

@@ -1,0 +1,196 @@
+"""Pages of the reference: every public name with its signature, what `help` says of it, and what is NumPy's."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from docs.site import subjects
+from docs.site.docstrings import escaped, markdown, summary, text_of
+
+# Namespaces of NumPy and SciPy that have functions of the same names. (What NumPy lacks has no such line.)
+NUMPYS = {"mb": np, "mb.linalg": np.linalg, "mb.fft": np.fft, "mb.lib.stride_tricks": np.lib.stride_tricks}
+WIDE = 88  # a signature that is longer stands on several lines
+
+
+def signature(thing: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(thing)
+    except (TypeError, ValueError):
+        return None
+
+
+def told(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parameter without an annotation that says nothing."""
+    return parameter.replace(annotation=parameter.empty) if parameter.annotation in ("Any", Any) else parameter
+
+
+def written(called: str, thing: Any) -> str:
+    """The call with its parameters, one a line if they are many."""
+    found = signature(thing)
+    if found is None:
+        return called
+    kept = [told(p) for p in found.parameters.values()]
+    said = str(found.replace(parameters=kept, return_annotation=inspect.Signature.empty)).replace("'", "")
+    returned = found.return_annotation
+    after = "" if returned in ("Any", "None", Any, None, found.empty) else f" -> {returned}".replace("'", "")
+    if len(called + said + after) <= WIDE:
+        return called + said + after
+    rows, slash, star = [], False, False
+    for p in kept:
+        if slash and p.kind is not p.POSITIONAL_ONLY:
+            rows.append("/")
+        if p.kind is p.KEYWORD_ONLY and not star:
+            rows.append("*")
+        slash, star = p.kind is p.POSITIONAL_ONLY, star or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        rows.append(str(p).replace("'", ""))
+    rows += ["/"] if slash else []
+    return f"{called}(\n" + "".join(f"    {row},\n" for row in rows) + f"){after}"
+
+
+def numpys_counterpart(space: str, names: Iterable[str]) -> Any:
+    """NumPy's function of one of the names, if there is one and it is not this very object."""
+    return next((f for f in (getattr(NUMPYS.get(space), n, None) for n in names) if callable(f)), None)
+
+
+def beside_numpy(space: str, names: Iterable[str], thing: Any) -> str:
+    """What parameters NumPy's function has more and less, read from both signatures."""
+    theirs = numpys_counterpart(space, names)
+    if theirs is None or inspect.isclass(thing):
+        return ""
+    if theirs is thing:
+        return "*Beside NumPy:* NumPy's own."
+    ours, numpys = signature(thing), signature(theirs)
+    if ours is None or numpys is None or any(p.kind is p.VAR_KEYWORD for p in numpys.parameters.values()):
+        return ""
+    mine = {n for n, p in ours.parameters.items() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
+    wider = any(p.kind is p.VAR_KEYWORD for p in ours.parameters.values())
+    # (What has no name of ours may be taken by position: the first ones are compared by how many there are.)
+    positional = [n for n, p in ours.parameters.items() if p.kind is p.POSITIONAL_ONLY]
+    others = list(numpys.parameters)[len(positional) :]
+    missing = [] if wider else [n for n in others if n not in mine and not n.startswith("*")]
+    further = [n for n in ours.parameters if n in mine and n not in numpys.parameters]
+    if not missing and not further:
+        return "*Beside NumPy:* the same parameters."
+    said = []
+    if missing:
+        said.append("not here: " + ", ".join(f"`{n}`" for n in missing))
+    if further:
+        said.append("only here: " + ", ".join(f"`{n}`" for n in further))
+    return f"*Beside NumPy:* {'; '.join(said)}."
+
+
+def methods(thing: type) -> Iterator[str]:
+    """Rows of a table: what a class defines itself, and the first sentence of each."""
+    for name, value in vars(thing).items():
+        if name.startswith("_"):
+            continue
+        function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+        what = function.fget if isinstance(function, property) else function
+        if not callable(what) and not isinstance(value, property):
+            continue
+        about = summary(what) if what is not None else ""
+        if not about and hasattr(np.ndarray, name):
+            about = f"as `np.ndarray.{name}`"
+        found = None if isinstance(value, property) else signature(function)
+        call = name
+        if found is not None:
+            kept = [told(p) for n, p in found.parameters.items() if n not in ("self", "cls")]
+            call += str(found.replace(parameters=kept, return_annotation=found.empty)).replace("'", "")
+        yield f"| `{call}` | {escaped(about)} |".replace("`|`", "`or`")
+
+
+def entry(space: str, names: list[str], thing: Any) -> str:
+    """A name and its other names."""
+    called = f"{space}.{names[0]}"
+    anchors = "".join(f'<a id="{space}.{name}"></a>' for name in names[1:])
+    parts = [f"## `{called}` {{ id='{called}' }}"]
+    if "__" in called:  # (in an attribute Markdown would make bold type of it)
+        parts = [f"## `{called}`", f'<a id="{called}"></a>']
+    if anchors:
+        parts.append(anchors + "Also called " + ", ".join(f"`{space}.{n}`" for n in names[1:]) + ".")
+    if callable(thing):
+        parts.append(f"```python\n{written(called, thing)}\n```")
+    if callable(thing) or not isinstance(thing, (int, float, str, bool, type(None))):
+        parts.append(markdown(text_of(thing)) if is_ours(thing) else numpys_text(thing))
+    else:
+        parts.append(f"`{thing!r}`")
+    parts.append(beside_numpy(space, names, thing))
+    if inspect.isclass(thing) and is_ours(thing):
+        rows = list(methods(thing))
+        if rows:
+            parts.append("\n".join(["| | |", "|---|---|", *rows]))
+    return "\n\n".join(part for part in parts if part)
+
+
+def is_ours(thing: Any) -> bool:
+    return str(getattr(thing, "__module__", "mirabelle")).startswith("mirabelle")
+
+
+def numpys_text(thing: Any) -> str:
+    return f"NumPy's own: {escaped(summary(thing))}"
+
+
+def grouped(found: dict[str, Any]) -> list[tuple[list[str], Any]]:
+    """(names, thing), with all names of one thing together; its own name first."""
+    groups: dict[int, tuple[list[str], Any]] = {}
+    for name, thing in found.items():
+        # (Small numbers are one object, whoever says them.)
+        key = id(thing) if callable(thing) else id(name)
+        groups.setdefault(key, ([], thing))[0].append(name)
+    made = []
+    for names, thing in groups.values():
+        own = getattr(thing, "__name__", "")
+        made.append((sorted(names, key=lambda n, own=own: (n != own, n)), thing))
+    return sorted(made, key=lambda group: group[0][0].lower())
+
+
+def page(space: str, title: str, about: str, found: dict[str, Any]) -> str:
+    """A page: a table of its names with their first sentences, then each."""
+    groups = grouped(found)
+    rows = []
+    for names, thing in groups:
+        said = escaped(summary(thing)) if is_ours(thing) else "NumPy's own"
+        rows.append(f"| [`{names[0]}`](#{space}.{names[0]}) | {said} |")
+    table = "\n".join(["| | |", "|---|---|", *rows])
+    return "\n\n".join([f"# {title}", about, table, *(entry(space, *group) for group in groups)]) + "\n"
+
+
+def index(pages: dict[str, tuple[str, str, dict[str, Any]]]) -> str:
+    """All names by letter, each a link to where it stands."""
+    letters: dict[str, list[tuple[str, str]]] = {}
+    for path, (space, _, found) in pages.items():
+        for names, _ in grouped(found):
+            for name in names:
+                target = f"{path}#{space}.{name}"
+                letters.setdefault(name.lstrip("_")[0].upper(), []).append((f"{space}.{name}", target))
+    made = ["# Every public name", "What stands behind a name is what `help` shows of it, too."]
+    subjects_ = [f"- [{title}]({path})" for path, (_, title, _) in pages.items()]
+    made += ["\n".join(subjects_)]
+    for letter, links in sorted(letters.items()):
+        links.sort(key=lambda link: link[0].rsplit(".", 1)[1].lower())
+        made += [f"## {letter}", " · ".join(f"[`{called}`]({target})" for called, target in links)]
+    return "\n\n".join(made) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """The text of each page of the reference, by its file's name."""
+    found: dict[str, tuple[str, str, dict[str, Any]]] = {}
+    abouts: dict[str, str] = {}
+    things = subjects.by_subject()
+    for subject in subjects.SUBJECTS:
+        found[f"{subject.page}.md"] = ("mb", subject.title, things[subject.page])
+        abouts[f"{subject.page}.md"] = subject.about
+    for module, space, title in subjects.SPACES:
+        path = f"{module.removeprefix('mirabelle.').replace('.', '_')}.md"
+        found[path] = (space, title, subjects.public(module))
+        abouts[path] = f"`{module}`. " + markdown(
+            inspect.cleandoc(importlib.import_module(module).__doc__ or "")
+        )
+    made = {path: page(space, title, abouts[path], things) for path, (space, title, things) in found.items()}
+    made["index.md"] = index(found)
+    return made

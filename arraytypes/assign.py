@@ -37,6 +37,7 @@ from mirabelle.arraytypes.elementwise import (
     warn_if_discarding,
 )
 from mirabelle.arraytypes.indexing import common_shape, is_advanced, write_at
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.moving import claim
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
 from mirabelle.dispatch import policy, promotion, verbs
@@ -377,7 +378,7 @@ def scatter(target: Any, value: Any, indices: list[Any], op: str, distinct: bool
     if number is not None:
         views.insert(0, number)
     options = {"distinct": True} if distinct else {}
-    family._routine("scatter")(verbs.lower(target, leaf), *views, op=op, **options)
+    routine_of(family, "scatter")(verbs.lower(target, leaf), *views, op=op, **options)
 
 
 def written_number(value: Any) -> Any:

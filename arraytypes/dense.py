@@ -203,39 +203,6 @@ class DenseArray(AbstractArray, _native.Handle):
         """A NumPy operand as a leaf of this place."""
         return Leaf(cls._upload(x))
 
-    # Routines of the place's library by name: functions of views (see arraytypes/library.py).
-    _routines: dict[str, Any] = {}  # noqa: RUF012 - each family has its own
-
-    @classmethod
-    def _routine(cls, name: str) -> Any:
-        """The routine of that name."""
-        found = cls._routines.get(name)
-        if found is None:
-            raise NotImplementedError(
-                f"The library of {cls.family.__name__} has no {name}. Move the data to a place that has it, "
-                f"`mb.adapt(mb.HostArray, x)`, or add the routine: `@library.routine({cls.family.__name__}, "
-                f"{name!r})` from mirabelle.arraytypes."
-            )
-        return found
-
-    @classmethod
-    def _draw(cls, dest: Any, draw: Any, starts: np.ndarray) -> None:
-        """Fill the rows of a view with random numbers: see `arraytypes.random.samplers`.
-
-        `starts` has the place of each row's first element in the whole array.
-        """
-        raise TypeError(
-            f"{cls.__name__} makes no random numbers. Make them with mb.random.default_rng(seed, "
-            f"device=mb.HostArray) and move them, or give the type a static method {cls.__name__}._draw(dest, "
-            "draw, starts), as backends/host/random.py does."
-        )
-
-    @classmethod
-    def _plan_runner(cls, plan: Any) -> Any:
-        """What runs a compiled program on this place; None for the step by step way (see
-        programs/running.py)."""
-        return None
-
     # May a compiled program write to the memory of its arguments, where nobody else reads it?
     _runs_in_place = False
 
@@ -247,27 +214,10 @@ class DenseArray(AbstractArray, _native.Handle):
     # A copy in another shape, where a contiguous copy in C's order cannot be shown in every shape.
     _reshaped: Any = None
 
-    # Fills a view by its parts, where a family does that in its own way (see `arraytypes.random.filling`).
-    _fill: Any = None
-
     @classmethod
     def joins(cls, other: Any) -> bool:
         """May an array of another family (None: NumPy's) come to this one's place unasked?"""
         return False
-
-    @classmethod
-    def _matmul(cls, x1: Any, x2: Any) -> Any:
-        raise TypeError(
-            f"{cls.__name__} has no matrix product. Give it one: `@mb.matmul.method` for "
-            f"({cls.__name__}, {cls.__name__}), or a static method {cls.__name__}._matmul(x1, x2)."
-        )
-
-    @classmethod
-    def _accumulate(cls, x: Any, op: Any, axis: int) -> Any:
-        raise TypeError(
-            f"{cls.__name__} has no scan. Give it one: `@mb.accumulate.method` for ({cls.__name__}), or "
-            f"a static method {cls.__name__}._accumulate(x, op, axis)."
-        )
 
 
 def _taken(data: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
 from mirabelle.arraytypes.proxies import ProxyView, proxy_of
 from mirabelle.dispatch import counters, loading, verbs
@@ -170,6 +171,7 @@ class GPUArray(DenseArray):
     __module__ = "mirabelle.types"
     __slots__ = ()
 
+    _runs_in_place = True
     # The class of this family's views, and what answers for its card: set by `family_on`.
     view_type: Any = None
     _families: dict[int, Any]
@@ -258,7 +260,7 @@ class GPUArray(DenseArray):
         if min(numbers[0], numbers[-1]) < low or max(numbers[0], numbers[-1]) > high:
             return None
         # The card counts: what is sent from the host waits for all that was queued.
-        return cls._routine("arange")(numbers.start, numbers.stop, numbers.step, dtype=dtype)
+        return routine_of(cls, "arange")(numbers.start, numbers.stop, numbers.step, dtype=dtype)
 
     @classmethod
     def _download(cls, view: Any) -> np.ndarray:

@@ -33,6 +33,7 @@ class HostArray(DenseArray):
 
     home = HOST
     _brief_trees = -1
+    _runs_in_place = True
 
     __float__ = in_c.Converter(DenseArray.__float__, "f")
     __int__ = in_c.Converter(DenseArray.__int__, "i")

@@ -22,11 +22,67 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
+from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import counters, verbs
-from mirabelle.dispatch.generic import generic
+from mirabelle.dispatch.generic import by_type, generic
 from mirabelle.dispatch.naming import named, of_types
 from mirabelle.dispatch.tree import Leaf
+
+
+@by_type
+def routine_of(family: Any, name: str) -> Any:
+    """The routine of that name of a family's library: a function of views."""
+
+
+@routine_of.method
+def _(family: type[DenseArray], name: str) -> Callable[..., Any]:
+    found = registered(family, name)
+    if found is None:
+        raise NotImplementedError(
+            f"The library of {family.__name__} has no {name}. Move the data to a place that has it, "
+            f"`mb.adapt(mb.HostArray, x)`, or add the routine: `@library.routine({family.__name__}, "
+            f"{name!r})` from mirabelle.arraytypes."
+        )
+    return found
+
+
+@by_type
+def matrix_product(family: Any, x1: Any, x2: Any) -> Any:
+    """The product of two evaluated arrays of a family, of at least one dimension and of shapes that fit."""
+
+
+@matrix_product.method
+def _(family: type[DenseArray], x1: Any, x2: Any) -> Any:
+    raise _missing(family, "matrix product", "matrix_product", "x1, x2")
+
+
+@by_type
+def scan(family: Any, x: Any, op: Any, axis: int) -> Any:
+    """What a place's library makes of `mb.accumulate`."""
+
+
+@scan.method
+def _(family: type[DenseArray], x: Any, op: Any, axis: int) -> Any:
+    raise _missing(family, "scan", "scan", "x, op, axis")
+
+
+def _missing(family: Any, what: str, function: str, parameters: str) -> TypeError:
+    name = family.__name__
+    return TypeError(
+        f"{name} has no {what}. Give it one, with `library` from mirabelle.arraytypes: "
+        f"`@library.{function}.method` for `def _(family: type[{name}], {parameters})`."
+    )
+
+
+@verbs.accumulate.method
+def _(x: AbstractArray, op: Any = None, axis: Any = None, init: Any = None) -> Any:
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"accumulate needs an axis for an array of {x.ndim} dimensions: axis=0, say.")
+        axis = 0
+    (axis,) = normal_axes(axis, x.ndim)
+    return scan(leaf_family(type(x)), x, op, axis)
 
 
 def call(routine: str, *operands: Any, **options: Any) -> Any:
@@ -50,7 +106,7 @@ def call(routine: str, *operands: Any, **options: Any) -> Any:
     else:
         if family is not None and all(map(_is_plain, options.values())):
             views = [x if type(x) in _PLAIN else view(family, x) for x in operands]
-            return _wrapped(family, family._routine(routine)(*views, **options))
+            return _wrapped(family, routine_of(family, routine)(*views, **options))
     return _call(routine, operands, options)
 
 
@@ -76,7 +132,7 @@ def _call(routine: str, operands: tuple[Any, ...], options: dict[str, Any]) -> A
         (family,) = families
     else:
         family = join_families(routine, tuple(arrays))
-    run = family._routine(routine)
+    run = routine_of(family, routine)
     if options:
         options = {key: nested(family, x) for key, x in options.items()}
     return _wrapped(family, run(*[nested(family, x) for x in operands], **options))
@@ -124,7 +180,7 @@ def arrays_in(nest: Any, kind: Any = (AbstractArray, np.ndarray)) -> list[Any]:
 def has(family: Any, routine: str) -> bool:
     """Does this family's library have the routine?"""
     try:
-        family._routine(routine)
+        routine_of(family, routine)
     except NotImplementedError:
         return False
     return True
@@ -147,13 +203,21 @@ def routine(family: Any, name: str) -> Callable[[Any], Any]:
 
     def register(f: Any) -> Any:
         global additions
-        if "_routines" not in family.__dict__:
-            family._routines = {}
-        family._routines[name] = named(f, of_types(name, [family.__name__]))
+        ROUTINES.setdefault(family, {})[name] = named(f, of_types(name, [family.__name__]))
         additions += 1
         return f
 
     return register
+
+
+# What families were given, by name.
+ROUTINES: dict[Any, dict[str, Callable[..., Any]]] = {}
+
+
+def registered(family: Any, name: str) -> Callable[..., Any] | None:
+    """The routine that a family, or one that it stands below, was given by that name."""
+    tables = [ROUTINES[t] for t in family.__mro__ if t in ROUTINES]
+    return next((table[name] for table in tables if name in table), None)
 
 
 def view(family: Any, x: Any) -> Any:

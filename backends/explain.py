@@ -13,10 +13,8 @@ from mirabelle.arraytypes.duals.base import Dual
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import program_for
-from mirabelle.backends.codegen.reduceframe import range_source
-from mirabelle.backends.codegen.source import Layout, compilable
 from mirabelle.backends.explaindistributed import facts_of
-from mirabelle.backends.host import kernels, layout
+from mirabelle.backends.host.described import described
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import which
 from mirabelle.dispatch.schedule import HOIST_COST, SCALAR, dag_cost, schedule
@@ -138,36 +136,9 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
     facts["bytes written"] = shown_bytes(written)
     facts["one operation at a time"] = f"{shown_bytes(unfused)} in {len(request.key[0])} launches"
     program = program_for(request, (version.dtype,))
-    if hasattr(family, "_described"):
-        folds, axes = ([version], version.axes) if isinstance(version, Reduced) else ([], ())
-        facts["runs as"], text = family._described(program, request.shape, folds, axes, [empty], views)
-        return Explanation(facts, format_tree(version), text, picture)
-    if isinstance(version, Reduced):
-        if not compilable(program) or version.reduction.neutral(version.dtype) is None:
-            facts["runs as"] = "NumPy on blocks (no compiled form for these dtypes)"
-            return Explanation(facts, format_tree(version), "", picture)
-        r = layout.arrange_reduction(request.shape, version.axes, views)
-        classes = "".join(layout.inner_class(s[-1], v.dtype) for s, v in zip(r.strides, views, strict=True))
-        how = Layout(
-            len(r.sizes), "c", classes, reduce=(version.reduction.ufunc.__name__,),
-            reduce_rank=len(r.reduced), inner_kept=r.inner_kept,
-        )  # fmt: skip
-    else:
-        if not compilable(program):
-            facts["runs as"] = "NumPy on blocks (no compiled form for these dtypes)"
-            return Explanation(facts, format_tree(version), "", picture)
-        a, _ = layout.arrange_rows(request.shape, [empty, *views], 1)
-        how = Layout(len(a.sizes), a.classes[:1], a.classes[1:], a.tiled)
-    source = range_source(program, how)
-    known = kernels.known(source)
-    facts["runs as"] = (
-        "NumPy on the whole operands: it is small" if n <= settings.small_size
-        else f"a compiled kernel ({known})" if known == "in memory"
-        else "NumPy on cache-sized blocks, because its kernel does not compile" if known == "does not compile"
-        else "NumPy on cache-sized blocks, until it is used often" if n < settings.compile_size
-        else "NumPy on cache-sized blocks, while the kernel compiles"
-    )  # fmt: skip
-    return Explanation(facts, format_tree(version), source.text, picture)
+    folds, axes = ([version], version.axes) if isinstance(version, Reduced) else ([], ())
+    facts["runs as"], text = described(family, program, request.shape, folds, axes, [empty], views)
+    return Explanation(facts, format_tree(version), text, picture)
 
 
 def _request(operand: Any, family: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mirabelle.arraytypes.cards import shown_bytes
-from mirabelle.arraytypes.gpu import view_at
+from mirabelle.arraytypes.gpu import GPUArray, view_at
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.divided import DividedPlan
 from mirabelle.arraytypes.programs.exchanging import CombineStep
@@ -16,14 +16,11 @@ from mirabelle.arraytypes.programs.reports import kernel_source, manner, settle,
 from mirabelle.arraytypes.programs.running import StepByStep
 from mirabelle.arraytypes.programs.steps import FoldStep, Plan, Step
 from mirabelle.backends.codegen.program import program_for
-from mirabelle.backends.codegen.reduceframe import range_source
-from mirabelle.backends.codegen.source import Layout, compilable
 from mirabelle.backends.gpu.plans import CardPlan
-from mirabelle.backends.host import kernels, layout
+from mirabelle.backends.host import kernels
+from mirabelle.backends.host.described import described
 from mirabelle.backends.host.plans import Call, HostPlan
 from mirabelle.backends.host.tasks import TaskList
-
-BLOCKS = "# NumPy on cache-sized blocks: there is no compiled form for these dtypes and operations.\n"
 
 
 @manner.method
@@ -81,32 +78,17 @@ def _(a_step: Step, inner: Any) -> str:
     folds = nodes if isinstance(step, FoldStep) else ()
     program = program_for(request, tuple([x.dtype for x in (folds or step.dests)]))
     inner = getattr(inner, "inner", inner)  # (of what is divided, the kernel over all of it)
-    if hasattr(inner, "_described"):
-        outs, views = ([_layout_of(inner, r) for r in refs] for refs in (step.dests, request.leaves))
-        said, text = inner._described(program, request.shape, folds, step.axes if folds else (), outs, views)
-        return text or f"# {said}"
-    if not compilable(program):
-        return BLOCKS
-    views = [r.proxy() for r in request.leaves]
-    if folds:
-        if any(f.reduction.scalar is not None or f.reduction.neutral(f.dtype) is None for f in folds):
-            return BLOCKS
-        r = layout.arrange_reduction(request.shape, step.axes, views)
-        classes = "".join(layout.inner_class(s[-1], v.dtype) for s, v in zip(r.strides, views, strict=True))
-        how = Layout(
-            len(r.sizes), "c" * len(folds), classes, reduce=tuple([f.reduction.ufunc.__name__ for f in folds]),
-            reduce_rank=len(r.reduced), inner_kept=r.inner_kept,
-        )  # fmt: skip
-    else:
-        count = len(step.dests)
-        a = layout.arrange(request.shape, [*[d.proxy() for d in step.dests], *views])
-        shared = count > 1 and any(r.storage is d.storage for d in step.dests for r in request.leaves)
-        how = Layout(len(a.sizes), a.classes[:count], a.classes[count:], a.tiled, shared=shared)
-    return range_source(program, how).text
+    outs, views = ([_layout_of(inner, r) for r in refs] for refs in (step.dests, request.leaves))
+    shared = len(outs) > 1 and any(r.storage is d.storage for d in step.dests for r in request.leaves)
+    axes = step.axes if folds else ()
+    said, text = described(inner, program, request.shape, folds, axes, outs, views, shared)
+    return text or f"# {said}\n"
 
 
 def _layout_of(inner: Any, ref: Any) -> Any:
-    """A view of a card that lies as a program's value does, at an address that is nobody's."""
+    """A view that lies as a program's value does, and is nobody's memory."""
+    if not issubclass(inner, GPUArray):
+        return ref.proxy()
     return view_at(
         inner.view_type, None, (ref.storage.number + 1 << 40) + ref.offset, ref.shape, ref.dtype, ref.strides
     )

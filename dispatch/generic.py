@@ -4,7 +4,7 @@ A generic function is an ordinary Python function, generated for its arity, whos
 one look-up in a table keyed by the types of its arguments. A miss looks for the most specific
 method that fits and stores the answer, so the steady state costs a dictionary look-up.
 
->>> from mirabelle.dispatch.generic import generic
+>>> from mirabelle.dispatch.generic import by_type, generic
 >>> @generic
 ... def describe(x):
 ...     "Say what x is."
@@ -23,6 +23,17 @@ returns the function that answers calls of these types (as Julia's generated fun
 ...     return lambda value: f"a {name} of value {value}"
 >>> describe(1.5)
 'a float of value 1.5'
+
+One *by type* is called with a type, and its methods are for types themselves: what a place does for its arrays.
+
+>>> @by_type
+... def smallest(kind):
+...     "The smallest number of a kind."
+>>> @smallest.method
+... def _(kind: type[int]):
+...     return kind(1)
+>>> smallest(bool)
+True
 """
 
 from __future__ import annotations
@@ -34,6 +45,7 @@ import inspect
 import itertools
 import textwrap
 import types
+import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -47,7 +59,11 @@ from mirabelle.dispatch.annotations import (
     positional,
     type_name,
 )
-from mirabelle.dispatch.errors import AmbiguousMethodError, MissingMethodError
+from mirabelle.dispatch.errors import (
+    AmbiguousMethodError,
+    MissingMethodError,
+    UnfaithfulAnnotationError,
+)
 from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.methods import Method, MethodTable
 from mirabelle.dispatch.misuse import explain
@@ -120,11 +136,15 @@ def _not_implemented(*_: Any, **__: Any) -> Any:
 class GenericFunction:
     """The bookkeeping behind one generic function: its methods, tables and overrides."""
 
-    def __init__(self, prototype: Callable[..., Any], arity: int, options: dict[str, Any]) -> None:
+    def __init__(
+        self, prototype: Callable[..., Any], arity: int, options: dict[str, Any], by_type: bool = False
+    ) -> None:
         self.__name__ = prototype.__name__
         self.__doc__ = prototype.__doc__
         self.prototype = prototype
         self.arity = arity
+        # Are the arguments that it dispatches on types, which are looked up themselves?
+        self.by_type = by_type
         self.methods: list[Method] = []
         # The methods that plum knows, and it.
         self._plum: tuple[list[Method], Plum | None] = [], None
@@ -165,6 +185,8 @@ class GenericFunction:
         if given is None:
             names = positional(f)[: self.arity]
             given = annotated(f, names)
+            if self.by_type:
+                given = tuple([self._meant(name, t) for name, t in zip(names, given, strict=True)])
         else:
             given = tuple(given)
             names = [f"argument {i + 1}" for i in range(len(given))]
@@ -177,6 +199,21 @@ class GenericFunction:
         for annotation, name in zip(given, names, strict=True):
             check_faithful(self.__name__, annotation, name)
         return given
+
+    def _meant(self, name: str, annotation: Any) -> Any:
+        """The class of an annotation `type[Class]`."""
+        if typing.get_origin(annotation) is type:
+            return typing.get_args(annotation)[0]
+        if annotation in (object, Any):
+            return object
+        raise UnfaithfulAnnotationError(
+            f"{self.__name__}() is called with a type, not with an instance of one. Annotate with "
+            f"`{name}: type[{type_name(annotation)}]`."
+        )
+
+    def types_of(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What a call with these arguments is looked up by."""
+        return args[: self.arity] if self.by_type else tuple(map(type, args[: self.arity]))
 
     def _tolerant(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """`f`, called without the options it does not have, as long as they are at their defaults."""
@@ -303,19 +340,22 @@ class GenericFunction:
             key=lambda m: sum(not issubclass(s, c) for s, c in zip(signature, m.classes, strict=True)),
         )
         closest = "".join(f"\n    {m!r}" for m in ranked[:3])
-        names = self._parameter_names()
-        hint = ", ".join(f"{n}: {type_name(_open(t))}" for n, t in zip(names, signature, strict=True))
+        hint = self._hint(tuple(map(_open, signature)))
         body = f"{self.__name__}() has no method for ({shown})."
         body += f"\n  Closest:{closest}" if closest else "\n  It has no methods at all."
         return body + f"\n  Define one like this:\n    @mb.{self.__name__}.method\n    def _({hint}): ..."
+
+    def _hint(self, signature: tuple[type, ...]) -> str:
+        """The parameters of a method for these types."""
+        pattern = "{}: type[{}]" if self.by_type else "{}: {}"
+        names = map(type_name, signature)
+        return ", ".join(map(pattern.format, self._parameter_names(), names))
 
     def _ambiguous(self, signature: tuple[type, ...]) -> str:
         shown = ", ".join(type_name(t) for t in signature)
         fits = [m for m in self.methods if covers(m.classes, signature)]
         lines = "".join(f"\n    {m!r}" for m in fits)
-        hint = ", ".join(
-            f"{n}: {type_name(t)}" for n, t in zip(self._parameter_names(), signature, strict=True)
-        )
+        hint = self._hint(signature)
         return (
             f"{self.__name__}({shown}) fits several methods and none is the most specific:{lines}\n"
             f"  Settle it with a method for the overlap:\n"
@@ -347,6 +387,7 @@ def generic(
     wider: bool = False,
     optional: int = 0,
     operator: bool = False,
+    by_type: bool = False,
 ) -> Any:
     """Make a generic function of a prototype (its name, signature and docstring).
 
@@ -357,6 +398,7 @@ def generic(
     A `wider` function takes further arguments, too: its `core.further` answers calls that have any. The
     last `optional` of the dispatched parameters may be left away, and are None then. What an `operator` of
     Python runs has a second form, `function.operator`, which answers `NotImplemented` where there is no method.
+    One `by_type` dispatches on its first argument, which is a type itself.
 
     >>> from mirabelle.dispatch.generic import generic
     >>> def describe(x): "Say what x is."
@@ -370,10 +412,10 @@ def generic(
         p.name
         for p in signature.parameters.values()
         if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
-    ][:arity]
+    ][: 1 if by_type else arity]
     rest = [p for p in signature.parameters.values() if p.name not in dispatched]
     options = {p.name: p.default for p in rest if p.default is not p.empty}
-    core = GenericFunction(prototype, len(dispatched), options)
+    core = GenericFunction(prototype, len(dispatched), options, by_type)
     name = prototype.__name__
 
     # The generated source: one look-up, one call. Those whose parameters are called the same share it.
@@ -404,7 +446,7 @@ def generic(
         defaults[p.name] = p.default
         head.append(f"{p.name}=_defaults[{p.name!r}]")
         call.append(f"{p.name}={p.name}")
-    key = ", ".join(f"type({d})" for d in dispatched)
+    key = dispatched[0] if by_type else ", ".join(f"type({d})" for d in dispatched)
     body = look_up = f"    return _table[{key}]({', '.join(call)})\n"
     # What operators run: they come with operands alone.
     narrow = f"({', '.join(['*' if h == '*_more' else h for h in head])}):\n{look_up}"
@@ -466,13 +508,17 @@ def generic(
     return function
 
 
+# A generic function that dispatches on its first argument, which is a type itself.
+by_type = functools.partial(generic, by_type=True)
+
+
 @functools.cache
 def _compiled(source: str) -> types.CodeType:
     return compile(f"def _{source}", "<mirabelle generic>", "exec")
 
 
 def _previous(core: GenericFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    signature = tuple(map(type, args[: core.arity]))
+    signature = core.types_of(args)
     level = _levels.get().get(core, -1) + 1
     shadowed = core.overriding(signature, skip=level)
     if shadowed is None:
@@ -556,7 +602,7 @@ def which(function: Any, *args: Any) -> Method:
     'sqrt'
     """
     core = core_of(function)
-    signature = tuple(map(type, args[: core.arity]))
+    signature = core.types_of(args)
     if len(signature) < core.arity:
         raise TypeError(
             f"{core.__name__}() dispatches on {core.arity} argument(s), and {len(signature)} came. "

@@ -52,7 +52,7 @@ class Method:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.generated:
-            return self.implementation(*map(type, args))(*args, **kwargs)
+            return self.implementation(*self.function.types_of(args))(*args, **kwargs)
         return self.implementation(*args, **kwargs)
 
     def __repr__(self) -> str:

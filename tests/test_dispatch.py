@@ -16,7 +16,7 @@ import pytest
 
 import mirabelle as mb
 from mirabelle.dispatch import generic as machinery
-from mirabelle.dispatch.generic import generic
+from mirabelle.dispatch.generic import by_type, generic
 
 
 class Animal: ...
@@ -48,6 +48,18 @@ def meet():
 
     yield meet
     machinery._registry.remove(meet.core)
+
+
+@pytest.fixture
+def sound():
+    """A generic function that dispatches on types themselves."""
+
+    @by_type
+    def sound(kind, times=1):
+        """What animals of a kind say."""
+
+    yield sound
+    machinery._registry.remove(sound.core)
 
 
 # Methods
@@ -568,3 +580,50 @@ def test_the_most_specific_method_is_the_one_that_plum_finds():
             asked += 1
             found += expected is not None
     assert asked > 1000 and found > 500
+
+
+# Functions of types
+
+
+def test_a_function_of_types_looks_up_the_type_itself(sound):
+    @sound.method
+    def _(kind: type[Animal], times=1):
+        return "?" * times
+
+    assert sound(Dog) == sound(Animal) == "?" and sound(Dog, times=2) == "??"
+
+    @sound.method
+    def _(kind: type[Dog], times=1):
+        return sound.previous(Animal) + kind.__name__
+
+    sound.method(lambda kind: kind(7), signature=(int | str,))
+    assert (sound(Dog), sound(bool), sound(str), sound(Cat)) == ("?Dog", True, "7", "?")
+    assert mb.which(sound, Dog).function.__name__ == "sound" and mb.which(sound, Cat)(Cat, 3) == "???"
+    with mb.override(sound, Cat, lambda kind, times=1: f"over {sound.previous(kind)}"):
+        assert (sound(Cat), sound(Dog)) == ("over ?", "?Dog")
+    assert sound(Cat) == "?"
+    # An array type stands for its parameters, too.
+    sound.method(lambda kind: "array", signature=(mb.types.DenseArray,))
+    assert sound(mb.HostArray) == sound(mb.HostArray[mb.float64, 2]) == "array"
+    sound.method(lambda kind: "Cat", signature=(Cat,))
+    with pytest.raises(mb.AmbiguousMethodError, match=r"(?s)fits several methods.*kind: type\[Both\]"):
+        sound(type("Both", (Dog, Cat), {}))
+
+
+def test_what_a_function_of_types_refuses(sound):
+    with pytest.raises(mb.MissingMethodError, match=r"no methods at all[^_]*def _\(kind: type\[Dog\]\)"):
+        sound(Dog)
+    with pytest.raises(mb.UnfaithfulAnnotationError, match=r"with a type, .* `kind: type\[Dog\]`"):
+
+        @sound.method
+        def _(kind: Dog): ...
+
+    with pytest.raises(mb.UnfaithfulAnnotationError, match="does not decide"):
+
+        @sound.method
+        def _(kind: type[Shape]): ...
+
+    sound.method(lambda kind: "any", signature=(object,))
+    assert sound(Dog) == "any"
+    with pytest.raises(TypeError):
+        sound([])  # no type, and nothing that can be looked up

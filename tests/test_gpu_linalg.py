@@ -11,6 +11,7 @@ from cupy_like import Card, card, strict
 
 import mirabelle as mb
 from mirabelle.arraytypes.gpu import handle
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.backends.gpu import library
 from mirabelle.dispatch import verbs
 
@@ -36,7 +37,7 @@ def run(name, /, *args, **options):
 
 
 def host(name, /, *args, **options):
-    return mb.HostArray._routine(name)(*args, **options)
+    return routine_of(mb.HostArray, name)(*args, **options)
 
 
 def alike(found, expected, rtol=1e-9, dtypes=True):

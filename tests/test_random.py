@@ -14,7 +14,7 @@ from kinds import LEAVES, SINGLE
 from ways import running
 
 import mirabelle as mb
-from mirabelle.arraytypes.random import counting, elementary, onblocks, philox
+from mirabelle.arraytypes.random import counting, elementary, filling, onblocks, philox
 from mirabelle.arraytypes.random.samplers import TABLE, Draw
 from mirabelle.backends.host import random as host_random
 from mirabelle.dispatch import verbs
@@ -216,7 +216,7 @@ def test_compiled_samplers_give_the_bits_of_interpreted_ones(name, dtype, each):
     draw = Draw(sampler, (1, 2, 3, 4), parameters)
     hot, cold = np.zeros((2, 2, 3001), dtype)
     with running("hot"):
-        host_random.fill(hot, draw, start)
+        filling.draw(mb.HostArray, hot, draw, start)
     host_random.quietly(onblocks.fill, cold, draw, start)
     np.testing.assert_array_equal(hot.view(f"u{hot.itemsize}"), cold.view(f"u{cold.itemsize}"))
     assert len(np.unique(hot)) > (1 if dtype == "?" else 20)
@@ -229,7 +229,7 @@ def test_threads_do_not_show(name, threads):
     whole, parts = np.empty((2, 1, 30011))
     onblocks.fill(whole, draw, np.array([1], np.int64))
     with mb.settings.changed(num_threads=threads, thread_size=1):
-        host_random.fill(parts, draw, np.array([1], np.int64))
+        filling.draw(mb.HostArray, parts, draw, np.array([1], np.int64))
     np.testing.assert_array_equal(whole, parts)
 
 
@@ -1040,7 +1040,7 @@ def test_parameters_never_move_unasked():
 
 def test_a_family_without_random_numbers_says_so():
     with pytest.raises(TypeError, match="makes no random numbers"):
-        mb.types.DenseArray._draw(None, None, None)
+        filling.draw(mb.types.DenseArray, None, None, None)
 
 
 @pytest.mark.parametrize("a", [0.5, 1.0, 2.0, 3.7])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.gathering import fetch_flat
@@ -26,7 +27,7 @@ from mirabelle.arraytypes.distributed.lines import (
     uncut,
     view_of,
 )
-from mirabelle.arraytypes.distributed.routines import together
+from mirabelle.arraytypes.distributed.routines import nonzero, together
 from mirabelle.arraytypes.distributed.searching import counted_parts, summed
 from mirabelle.arraytypes.distributed.sorting import sorted_line
 from mirabelle.arraytypes.distributed.views import DView
@@ -67,7 +68,7 @@ def bincount(view: DView, weights: Any = None, minlength: int = 0) -> Any:
     low, high = _extremes(view)
     if low < 0:
         raise ValueError("'list' argument must have no negative elements")
-    run = view.family.inner._routine("bincount")
+    run = library.routine_of(view.family.inner, "bincount")
     mine, own = _mine(view, weights)
     found = local_result(
         view.family.inner, run(mine, weights=own, minlength=max(int(minlength), int(high) + 1))
@@ -103,7 +104,7 @@ def histogram(view: DView, bins: Any = 10, range: Any = None, density: Any = Non
         options = {"bins": inner._upload(edges)}
     mine, own = _mine(view, weights)
     if mine.size:
-        counts = local_result(inner, inner._routine("histogram")(mine, weights=own, **options)[0])
+        counts = local_result(inner, library.routine_of(inner, "histogram")(mine, weights=own, **options)[0])
     else:
         kind = np.dtype(np.intp) if own is None else _counted(own.dtype)
         counts = inner._upload(np.zeros(len(edges) - 1, kind))
@@ -187,13 +188,13 @@ def _grid(columns: list[Any], bins: Any, range: Any, density: Any, weights: Any)
 
 @distributed_routine("flatnonzero")
 def flatnonzero(view: DView) -> Any:
-    return DArray._routines["nonzero"](flattened(regular(view)))[0]
+    return nonzero(flattened(regular(view)))[0]
 
 
 @distributed_routine("argwhere")
 def argwhere(view: DView) -> Any:
     """The places that `nonzero` finds, side by side: all its results are divided in one way."""
-    found = DArray._routines["nonzero"](view)
+    found = nonzero(view)
     first = found[0]
     part = partition_of(first)
     shape = (first.shape[0], len(found))
@@ -214,7 +215,7 @@ def _reduced(name: str, view: DView, operands: tuple[Any, ...], axis: Any, optio
     view = regular(view)
     if uncut(view, axes) is None:
         return None
-    run = view.family.inner._routine(name)
+    run = library.routine_of(view.family.inner, name)
     lead = tuple(d for x in operands for d in getattr(x, "shape", ()))
     left: list[int | None] = [None] * len(lead)
     left += list(range(view.ndim)) if options["keepdims"] else [d for d in range(view.ndim) if d not in axes]
@@ -259,7 +260,7 @@ def _of_columns(name: str, view: DView, axes: tuple[int, ...], operands: tuple[A
 
     left = [d for d in range(view.ndim) if d not in axes]
     more = {key: x for key, x in options.items() if key != "keepdims"}
-    run = DArray._routines[name]
+    run = library.registered(DArray, name)
     rows = []
     for at in itertools.product(*(range(view.shape[d]) for d in left)):
         index = [slice(None)] * view.ndim

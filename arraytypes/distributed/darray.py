@@ -64,6 +64,7 @@ class DArray(DenseArray):
     __module__ = "mirabelle"
     __slots__ = ()
 
+    _runs_in_place = True
     # A loop over it is one of all processes (see meshdata/dividedloops.py).
     communicates = True
     # The family of the local arrays, and the class of this family's views.

@@ -20,6 +20,7 @@ from mirabelle.arraytypes.distributed.lines import (
     uncut,
 )
 from mirabelle.arraytypes.distributed.views import DView
+from mirabelle.arraytypes.library import routine_of
 
 
 def _stack(name: str, views: Sequence[DView], options: dict[str, Any]) -> Any:
@@ -35,7 +36,7 @@ def _stack(name: str, views: Sequence[DView], options: dict[str, Any]) -> Any:
         part_of(v, part if i == 0 else partition(v.shape, part.mesh, (*part.splits[:-2], None, None)))
         for i, v in enumerate(views)
     ]
-    run = inner._routine(name)
+    run = routine_of(inner, name)
     made = on_all(first.buffer.comm, lambda: run(*local, **options))
     n = len(lead)
 

@@ -29,6 +29,7 @@ from mirabelle.arraytypes.distributed.lines import (
 )
 from mirabelle.arraytypes.distributed.moving import reshaped, rolled
 from mirabelle.arraytypes.distributed.views import DView
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -60,7 +61,7 @@ def transformed(view: DView, sign: int) -> DView:
     n1, n2 = factors
     name = "fft" if sign < 0 else "ifft"
     options = {"n": None, "norm": "backward" if sign < 0 else "forward"}
-    routine = view.family.inner._routine(f"fft.{name}")
+    routine = routine_of(view.family.inner, f"fft.{name}")
     matrix = regular(view_of(reshaped(_handle(view), (n1, n2))))
     down = by_lines(matrix, (0,), lambda x: routine(x, axis=0, **options), (0, 1))
     part = down.buffer.partition
@@ -166,7 +167,7 @@ def _mirrored(half: Any, n: int) -> Any:
 
 def along_axis(name: str, view: DView, n: int | None, axis: int, norm: Any) -> DView:
     axis %= view.ndim
-    routine = view.family.inner._routine(f"fft.{name}")
+    routine = routine_of(view.family.inner, f"fft.{name}")
     found = by_lines(view, (axis,), lambda x: routine(x, n=n, axis=axis, norm=norm), range(view.ndim))
     if found is None:
         if n is not None and n < 1:
@@ -189,7 +190,7 @@ def _cosines(name: str) -> None:
     @distributed_routine(f"fft.{name}")
     def run(view: DView, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
         options = {"type": type, "n": n, "axis": axis % view.ndim, "norm": norm}
-        routine = view.family.inner._routine(f"fft.{name}")
+        routine = routine_of(view.family.inner, f"fft.{name}")
         found = by_lines(view, (axis % view.ndim,), lambda x: routine(x, **options), range(view.ndim))
         return fall_back(view.family, f"fft.{name}")(view, **options) if found is None else found
 

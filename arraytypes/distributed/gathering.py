@@ -17,6 +17,7 @@ from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.layouts import Partition, everywhere, partition
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, DView
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.dispatch import counters, promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced
@@ -392,7 +393,7 @@ def put_flat(buffer: DBuffer, flat: np.ndarray, values: Any, op: str, half: str 
         else:
             target_1 = target
         uploaded = [inner._upload(np.ascontiguousarray(i)) for i in index]
-        inner._routine("scatter")(target_1, arrived.get(q, number), *uploaded, op=op)
+        routine_of(inner, "scatter")(target_1, arrived.get(q, number), *uploaded, op=op)
     buffer.written()
 
 

@@ -80,7 +80,7 @@ def repeat(view: DView, counts: Any, axis: int = 0) -> Any:
 @distributed_routine("pad")
 def pad(view: DView, widths: Any, mode: Any = "constant", **options: Any) -> Any:
     """One axis after the other, as NumPy does it, each where it is not divided."""
-    run = view.family.inner._routine("pad")
+    run = library.routine_of(view.family.inner, "pad")
     given = options
     result = view
     for axis, width in enumerate(widths):
@@ -121,7 +121,7 @@ def _triangle(name: str) -> None:
         view = regular(view)
         part, inner = partition_of(view), view.family.inner
         local, rank = part_of(view, part), view.buffer.comm.rank
-        routine = inner._routine(name)
+        routine = library.routine_of(inner, name)
         out = inner._empty(part.local_shape(rank), view.dtype)
         rows, columns = part.held(rank)[-2:]
         for row, column in itertools.product(rows, columns):
@@ -183,7 +183,7 @@ def _sliding(name: str) -> None:
         if mine is None:
             return of_parts(a, part, inner._empty((0,), dtype))
         low = part.held(comm.rank)[0][0][0] + start
-        sums = inner._routine("convolve")(local, table, mode="full")
+        sums = library.routine_of(inner, "convolve")(local, table, mode="full")
         count = part.local_shape(comm.rank)[0]
         made = sums[low - mine[0] : low - mine[0] + count]
         return of_parts(a, part, view_of(verbs.copy(handle(a, made))))
@@ -198,7 +198,7 @@ for _name in ("convolve", "correlate"):
 def _bits(name: str) -> None:
     @distributed_routine(name)
     def run(view: DView, axis: Any = None, **options: Any) -> Any:
-        routine = view.family.inner._routine(name)
+        routine = library.routine_of(view.family.inner, name)
         found = None
         if axis is not None:
             found = by_lines(

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.darray import DArray
@@ -51,7 +52,7 @@ def distributed_routine(name: str) -> Callable[[Any], Any]:
 
         run.__name__ = name
         named(f, of_types(name, ["DArray"]))
-        DArray._routines[name] = run
+        library.routine(DArray, name)(run)
         return f
 
     return register
@@ -74,7 +75,7 @@ def everywhere_alike(name: str, *operands: Any, **options: Any) -> Any:
     if not found or not whole_here((*operands, *options.values())):
         return fall_back(found[0].family, name)(*operands, **options)
     first = found[0]
-    made = first.family.inner._routine(name)(*together(operands), **together(options))
+    made = library.routine_of(first.family.inner, name)(*together(operands), **together(options))
     return replicated(first, made)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.combining import combined, grouped
 from mirabelle.arraytypes.distributed.darray import DArray
@@ -38,10 +39,11 @@ from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf
 
 
-def darray_matmul(x1: Any, x2: Any) -> Any:
+@library.matrix_product.method
+def _(family: type[DArray], x1: Any, x2: Any) -> Any:
     """x1 @ x2, each process its part."""
     v1, v2 = _settled(verbs.leaf_of(x1).view), _settled(verbs.leaf_of(x2).view)
-    family, comm = v1.family, v1.buffer.comm
+    comm = v1.buffer.comm
     if comm.size == 1:
         local = product(family.inner, _whole(v1), _whole(v2))
         return wrap(family, Leaf(family._of_local(comm, everywhere(local.shape, (1,)), local)))
@@ -49,23 +51,18 @@ def darray_matmul(x1: Any, x2: Any) -> Any:
     return wrap(family, Leaf(found))
 
 
-DArray._matmul = staticmethod(darray_matmul)  # type: ignore[method-assign, assignment]
-
-
+@library.routine(DArray, "gemm")
 def gemm(x1: DView, x2: DView, target: DView, *, alpha: Any = 1, beta: Any = 0) -> None:
     """alpha * x1 @ x2 + beta * target, written to `target`."""
     family = target.family
     if target.buffer.comm.size == 1:
         gathering_routine(family, "gemm")(x1, x2, target, alpha=alpha, beta=beta)
         return
-    made = darray_matmul(wrap(family, Leaf(x1)), wrap(family, Leaf(x2)))
+    made = library.matrix_product(family, wrap(family, Leaf(x1)), wrap(family, Leaf(x2)))
     made = made if alpha == 1 else verbs.multiply(made, alpha)
     if beta:
         made = verbs.add(made, verbs.multiply(wrap(family, Leaf(target)), beta))
     family._copy_into(target, verbs.leaf_of(verbs.astype(made, target.dtype, copy=False)).view)
-
-
-DArray._routines["gemm"] = gemm
 
 
 def product(inner: Any, a: Any, b: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import proxies
+from mirabelle.arraytypes import library, proxies
 from mirabelle.arraytypes.distributed.communicators import communicator
 from mirabelle.arraytypes.distributed.darray import DArray, copy_mine
 from mirabelle.arraytypes.distributed.execution import brought_together
@@ -24,27 +24,24 @@ from mirabelle.dispatch.errors import GatheringWarning
 from mirabelle.dispatch.settings import settings
 
 
-def routine(cls: Any, name: str) -> Callable[..., Any]:
-    """The routine of that name for distributed arrays."""
-    own = DArray._routines.get(name)
-    return gathering_routine(cls, name) if own is None else own
+@library.routine_of.method
+def _(family: type[DArray], name: str) -> Callable[..., Any]:
+    return library.registered(family, name) or gathering_routine(family, name)
 
 
-def gathering_routine(cls: Any, name: str) -> Callable[..., Any]:
+def gathering_routine(family: Any, name: str) -> Callable[..., Any]:
     """The local type's routine, run by each process on all that it reads."""
-    run = cls.inner._routine(name)
+    run = library.routine_of(family.inner, name)
 
     def gathered(*views: Any, **options: Any) -> Any:
         comm = _communicator_of((*views, *options.values()))
         _warn(name, (*views, *options.values()))
-        return divided_again(cls, comm, run(*together(views), **together(options)))
+        return divided_again(family, comm, run(*together(views), **together(options)))
 
     return gathered
 
 
-DArray._routines = {}
-DArray._routine = classmethod(routine)  # type: ignore[method-assign, assignment]
-DArray._routines["scatter"] = scatter
+library.routine(DArray, "scatter")(scatter)
 
 _warned: set[str] = set()
 
@@ -116,6 +113,7 @@ def divided_again(family: Any, comm: Any, result: Any) -> Any:
     return family._of_local(comm, part, local)
 
 
+@library.routine(DArray, "bounds")
 def bounds(view: DView) -> tuple[int, int]:
     """The least and the largest entry of an index array."""
     from mirabelle.arraytypes.dense import wrap
@@ -141,9 +139,7 @@ def bounds(view: DView) -> tuple[int, int]:
     return min(m[0] for m in said), max(m[1] for m in said)
 
 
-DArray._routines["bounds"] = bounds
-
-
+@library.routine(DArray, "nonzero")
 def nonzero(view: DView) -> tuple[Any, ...]:
     """Where elements are not zero: what each process finds in its part, in the order of processes."""
     from mirabelle.arraytypes.dense import wrap
@@ -161,7 +157,7 @@ def nonzero(view: DView) -> tuple[Any, ...]:
     ordered = part is not None and first is not None and first.edges is not None and not any(part.splits[1:])
     if not ordered or len(part.mesh) > 1:  # type: ignore[union-attr]
         if not view.shape or view.shape[0] < comm.size or (part is not None and part.replicated):
-            return divided_again(family, comm, inner._routine("nonzero")(together(view)))  # type: ignore[no-any-return]
+            return divided_again(family, comm, library.routine_of(inner, "nonzero")(together(view)))  # type: ignore[no-any-return]
         from mirabelle.arraytypes.distributed.layouts import Block
 
         part = divided(view.shape, comm.size, Layout(Block(0)))
@@ -180,9 +176,6 @@ def nonzero(view: DView) -> tuple[Any, ...]:
     return tuple(results)
 
 
-DArray._routines["nonzero"] = nonzero
-
-
 def _shared(name: str) -> Callable[..., bool]:
     """Whether views show common elements is seen from their layouts: nothing is brought together."""
 
@@ -194,4 +187,4 @@ def _shared(name: str) -> Callable[..., bool]:
 
 
 for _name in ("shares_memory", "may_share_memory"):
-    DArray._routines[_name] = _shared(_name)
+    library.routine(DArray, _name)(_shared(_name))

@@ -7,30 +7,33 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.darray import DArray, evaluated_whole, place_of
-from mirabelle.arraytypes.distributed.layouts import divided, partition
+from mirabelle.arraytypes.distributed.layouts import divided
 from mirabelle.arraytypes.distributed.moving import in_partition
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DView
+from mirabelle.arraytypes.random import filling
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
 
 
-def accumulate(x: Any, op: Any, axis: int) -> Any:
+@library.scan.method
+def _(family: type[DArray], x: Any, op: Any, axis: int) -> Any:
     """A scan: of each part by itself, then with what came before it."""
     view = verbs.leaf_of(x).view
     if view.map is None or view.map.pinned or view.map.shape != view.shape:
         view = in_partition(view, divided(view.shape, view.buffer.comm.size))
     view = evaluated_whole(view)
     buffer = view.buffer
-    comm, part, inner, family = buffer.comm, buffer.partition, buffer.inner, view.family
+    comm, part, inner = buffer.comm, buffer.partition, buffer.inner
     split = part.splits[axis]
     if split is not None and split.edges is None:  # runs that are dealt out: not in this dimension
         view = in_partition(view, divided(view.shape, comm.size))
         buffer, part = view.buffer, view.buffer.partition
         split = part.splits[axis]
-    scanned = inner._accumulate(wrap(inner, Leaf(buffer.local)), op, axis)
+    scanned = library.scan(inner, wrap(inner, Leaf(buffer.local)), op, axis)
     if split is not None:
         scanned = _with_before(comm, inner, part, scanned, op, axis)
     return wrap(family, Leaf(family._of_local(comm, part, verbs.leaf_of(scanned).view)))
@@ -64,7 +67,7 @@ def _with_before(comm: Any, inner: Any, part: Any, scanned: Any, op: Any, axis: 
         from mirabelle.arraytypes.functions.joining import concatenate
 
         row = concatenate(handles, axis=axis)
-        before = verbs.getitem(inner._accumulate(row, op, axis), index)
+        before = verbs.getitem(library.scan(inner, row, op, axis), index)
     return _combine(op, before, scanned)
 
 
@@ -88,25 +91,25 @@ _VERBS = {
     "all": "logical_and",
 }  # fmt: skip
 
-DArray._accumulate = staticmethod(accumulate)  # type: ignore[method-assign, assignment]
 
-
-def fill(view: DView, sampler: Any, stream: Any, parameters: tuple[Any, ...], piece: Any) -> None:
+@filling.fill.method
+def _(
+    family: type[DArray], view: DView, sampler: Any, stream: Any, parameters: tuple[Any, ...], piece: Any
+) -> None:
     """Fill a view with random numbers: an element's number depends on its place in the whole alone."""
     from mirabelle.arraytypes.distributed.execution import Frame
-    from mirabelle.arraytypes.random import filling
 
     buffer = view.buffer
     comm, inner = buffer.comm, buffer.inner
     if not view.whole:
-        fresh = view.family._empty(view.shape, view.dtype)
-        fill(fresh, sampler, stream, parameters, piece)
-        view.family._copy_into(view, fresh)
+        fresh = family._empty(view.shape, view.dtype)
+        filling.fill(family, fresh, sampler, stream, parameters, piece)
+        family._copy_into(view, fresh)
         return
     part = buffer.partition
     total = view.shape if piece is None else (*piece.total, *view.shape[len(piece.total) :])
     offset = (0,) * len(total) if piece is None else (*piece.offset, *(0,) * (len(total) - len(piece.offset)))
-    frame = Frame(view.family, comm, part)
+    frame = Frame(family, comm, part)
     local = [
         wrap(inner, frame.leaf(verbs.leaf_of(p))) if hasattr(p, "ndim") and p.ndim else p for p in parameters
     ]
@@ -131,8 +134,3 @@ def _part(p: Any, where: tuple[slice, ...], ndim: int) -> Any:
         return p
     index = tuple(slice(None) if n == 1 else w for n, w in zip(p.shape, where[ndim - p.ndim :], strict=True))
     return verbs.getitem(p, index)
-
-
-DArray._fill = staticmethod(fill)  # type: ignore[attr-defined]
-
-__all__ = ["accumulate", "fill", "np", "partition"]

@@ -24,6 +24,7 @@ from mirabelle.arraytypes.distributed.lines import (
 from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.arraytypes.distributed.routines import together
 from mirabelle.arraytypes.distributed.views import DView
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.reductions import REDUCTIONS
 
 
@@ -59,18 +60,18 @@ def summed(view: DView, local: Any, op: str = "sum") -> Any:
 
 @distributed_routine("around")
 def around(view: DView, decimals: int = 0) -> Any:
-    run = view.family.inner._routine("around")
+    run = routine_of(view.family.inner, "around")
     return elementwise(view, lambda x: run(x, decimals))
 
 
 @distributed_routine("i0")
 def i0(view: DView) -> Any:
-    return elementwise(view, view.family.inner._routine("i0"))
+    return elementwise(view, routine_of(view.family.inner, "i0"))
 
 
 @distributed_routine("unravel_index")
 def unravel_index(view: DView, shape: Any, order: str = "C") -> Any:
-    run = view.family.inner._routine("unravel_index")
+    run = routine_of(view.family.inner, "unravel_index")
     return elementwise(view, lambda x: run(x, shape, order=order))
 
 
@@ -81,7 +82,7 @@ def ravel_multi_index(index: Any, dims: Any, mode: Any = "raise", order: str = "
     first = max(views, key=lambda v: v.size)
     if any(v.shape != first.shape for v in views):
         return fall_back(first.family, "ravel_multi_index")(tuple(rows), dims, mode=mode, order=order)
-    run = first.family.inner._routine("ravel_multi_index")
+    run = routine_of(first.family.inner, "ravel_multi_index")
     first = regular(first)
     part = partition_of(first)
     local = tuple(part_of(r, part) if isinstance(r, DView) else r for r in rows)
@@ -91,13 +92,13 @@ def ravel_multi_index(index: Any, dims: Any, mode: Any = "raise", order: str = "
 
 @distributed_routine("digitize")
 def digitize(view: DView, bins: Any, right: bool = False) -> Any:
-    run, edges = view.family.inner._routine("digitize"), together(bins)
+    run, edges = routine_of(view.family.inner, "digitize"), together(bins)
     return elementwise(view, lambda x: run(x, edges, right=right))
 
 
 @distributed_routine("interp")
 def interp(view: DView, xp: Any, fp: Any, **options: Any) -> Any:
-    run, table = view.family.inner._routine("interp"), together((xp, fp))
+    run, table = routine_of(view.family.inner, "interp"), together((xp, fp))
     return elementwise(view, lambda x: run(x, *table, **options))
 
 
@@ -105,9 +106,9 @@ def interp(view: DView, xp: Any, fp: Any, **options: Any) -> Any:
 def searchsorted(ordered: Any, values: Any, side: str = "left") -> Any:
     """In a large table, each process counts the elements of its part that come before each value."""
     if smaller(ordered, values):
-        run, table = values.family.inner._routine("searchsorted"), together(ordered)
+        run, table = routine_of(values.family.inner, "searchsorted"), together(ordered)
         return elementwise(values, lambda x: run(table, x, side=side))
-    run, wanted = ordered.family.inner._routine("searchsorted"), together(values)
+    run, wanted = routine_of(ordered.family.inner, "searchsorted"), together(values)
     mine, speaks = counted_parts(ordered)
     if not speaks:
         mine = mine[:0]
@@ -119,9 +120,9 @@ def searchsorted(ordered: Any, values: Any, side: str = "left") -> Any:
 def isin(elements: Any, table: Any, invert: bool = False) -> Any:
     """In a large table, each process looks for all elements in its part."""
     if not smaller(elements, table):
-        run, known = elements.family.inner._routine("isin"), together(table)
+        run, known = routine_of(elements.family.inner, "isin"), together(table)
         return elementwise(elements, lambda x: run(x, known, invert=invert))
-    run, wanted = table.family.inner._routine("isin"), together(elements)
+    run, wanted = routine_of(table.family.inner, "isin"), together(elements)
     mine, _ = counted_parts(table)
     found = local_result(table.family.inner, run(wanted, mine, invert=invert))
     return replicated(table, summed(table, found, "all" if invert else "any"))

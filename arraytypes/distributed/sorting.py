@@ -156,7 +156,7 @@ def _along(name: str, line: Callable[[DView], DView], kth: bool = False) -> None
         axis %= view.ndim
         if kth:
             _check_places(operands[0], view.shape[axis])
-        local = view.family.inner._routine(name)
+        local = library.routine_of(view.family.inner, name)
         found = by_lines(view, (axis,), lambda x: local(x, *operands, axis=axis, **options), range(view.ndim))
         return line_by_line(regular(view), axis, line) if found is None else found
 
@@ -260,7 +260,7 @@ def unique(
     if return_inverse:
         assert places is not None
         number = verbs.subtract(
-            inner._accumulate(verbs.astype(begins, np.int64), None, 0), 1 - start_of(made, comm.rank)
+            library.scan(inner, verbs.astype(begins, np.int64), None, 0), 1 - start_of(made, comm.rank)
         )
         results.append(_put_back(ordered, places, view_of(number), shape))
     if return_counts:

@@ -239,7 +239,7 @@ def cholesky(view: DView, upper: bool = False) -> Any:
                     verbs.getitem(block, slice(first - low, None)),
                     across,
                 )
-    made = view.family._routine("tril")(a.made)
+    made = library.routine_of(view.family, "tril")(a.made)
     return in_partition(turned(made, 2) if upper else made, _home(view))
 
 

@@ -18,6 +18,7 @@ from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.products import new_array
 from mirabelle.arraytypes.functions.solving import inv
 from mirabelle.arraytypes.lending import own
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.tree import broadcast_shapes
@@ -74,7 +75,7 @@ def gemm(x1: Any, x2: Any, /, *, alpha: Any = 1, beta: Any = 0, out: Any = None)
         leaf.view if apart(leaf.view, target) else verbs.leaf_of(verbs.copy(x)).view
         for leaf, x in zip(leaves, (x1, x2), strict=True)
     ]
-    family._routine("gemm")(*views, target, alpha=alpha, beta=beta)
+    routine_of(family, "gemm")(*views, target, alpha=alpha, beta=beta)
     return out
 
 

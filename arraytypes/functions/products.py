@@ -17,6 +17,7 @@ from mirabelle.arraytypes.elementwise import (
     raise_places,
 )
 from mirabelle.arraytypes.functions.contraction import contract, pending, standing_alone, summed_product
+from mirabelle.arraytypes.library import matrix_product
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import view_of
 from mirabelle.dispatch import promotion, verbs
@@ -56,7 +57,7 @@ def _(x1: AbstractArray, x2: AbstractArray) -> Any:
             return summed_product(x1, x2, (n1 - 1,))
         if n1 == 1 and pending(x2):
             return summed_product(view_of(x1, (slice(None), None)), x2, (0,))
-    return f1._matmul(x1, x2)
+    return matrix_product(f1, x1, x2)
 
 
 def _of_data(verb: Any) -> Any:

@@ -23,6 +23,7 @@ import numpy as np
 from mirabelle.arraytypes.creation import asarray, zeros
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.meshdata.divisions import division_of, is_divided
 from mirabelle.arraytypes.meshdata.maps import Map
 from mirabelle.arraytypes.meshdata.patterns import found, of_blocks
@@ -290,7 +291,7 @@ class Matrix:
                 "there: `A.csr.to_scipy()`."
             )
         parts = np.asarray(self.data), self.pattern.indices, self.pattern.indptr
-        return family._routine("csr_scipy")(*parts, shape=self.shape)
+        return routine_of(family, "csr_scipy")(*parts, shape=self.shape)
 
     def to_cupy(self) -> Any:
         """CuPy's csr_matrix over the same memory, for a matrix on a card: without a copy."""
@@ -301,7 +302,7 @@ class Matrix:
                 "`pattern.matrix(array=mb.CuArray)`."
             )
         views = [verbs.leaf_of(x).view for x in (self.data, *self.pattern.on(family))]
-        return family._routine("csr_of_the_library")(*views, shape=self.shape)
+        return routine_of(family, "csr_of_the_library")(*views, shape=self.shape)
 
     def __repr__(self) -> str:
         rows, columns = self.shape

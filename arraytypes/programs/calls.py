@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
+from mirabelle.arraytypes.library import routine_of, scan
 from mirabelle.arraytypes.programs.errors import TraceError, because_of, shown_line, user_line
 from mirabelle.arraytypes.programs.graph import Node, Slot, frozen
 from mirabelle.dispatch import verbs
@@ -172,7 +173,7 @@ def run_call(inner: Any, kind: str, name: str, template: Any, views: list[Any]) 
     """Run a call on views of the inner family."""
     args, options = _with(template, views)
     if kind == "routine":
-        return inner._routine(name)(*args, **options)
+        return routine_of(inner, name)(*args, **options)
     return KINDS[kind](inner, *args, **options)
 
 
@@ -194,13 +195,13 @@ def _with(nest: Any, views: list[Any]) -> Any:
 
 
 def _accumulated(inner: Any, view: Any, op: Any, axis: int) -> Any:
-    return inner._accumulate(wrap(inner, Leaf(view)), op, axis)
+    return scan(inner, wrap(inner, Leaf(view)), op, axis)
 
 
 def _scattered(inner: Any, target: Any, *views: Any, **options: Any) -> Any:
     made = inner._empty(target.shape, target.dtype)
     inner._copy_into(made, target)
-    inner._routine("scatter")(made, *views, **options)
+    routine_of(inner, "scatter")(made, *views, **options)
     return made
 
 

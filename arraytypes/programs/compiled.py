@@ -37,7 +37,7 @@ from mirabelle.arraytypes.programs.errors import user_line
 from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.planning import planned
-from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
+from mirabelle.arraytypes.programs.running import in_c_order, plan_runner
 from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped
 from mirabelle.arraytypes.programs.steps import Plan
 from mirabelle.arraytypes.proxies import may_meet
@@ -288,7 +288,7 @@ class Program:
         """Make of the graph what runs."""
         self.plan, self.in_place = self._planned()
         clock.passed("plan")
-        self.runner: Any = self.inner._plan_runner(self.plan) or StepByStep(self.inner, self.plan)
+        self.runner: Any = plan_runner(self.inner, self.plan)
         clock.passed("compile")
         self._returns = _simple(self.captured)
         # Does it take part in messages that the processes have not compared yet?

@@ -19,7 +19,7 @@ from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.programs.dividing import Divided, Unfit, divided
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.exchanging import StartStep
-from mirabelle.arraytypes.programs.running import StepByStep
+from mirabelle.arraytypes.programs.running import StepByStep, plan_runner
 from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Step
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.settings import settings
@@ -148,7 +148,7 @@ class Segment:
         if comm.size > 1:
             matched(comm, found, self.steps)
         inner = family.inner
-        return (found, inner._plan_runner(found.plan) or StepByStep(inner, found.plan)), comm
+        return (found, plan_runner(inner, found.plan)), comm
 
 
 def _end(plan: Plan, error: Exception) -> None:
@@ -215,9 +215,6 @@ def matched(comm: Communicator, found: Divided, steps: Sequence[Step]) -> None:
                 )
 
 
-def _runner(cls: Any, plan: Plan) -> DividedPlan:
-    return DividedPlan(cls, plan)
-
-
-DArray._plan_runner = classmethod(_runner)  # type: ignore[method-assign, assignment]
-DArray._runs_in_place = True
+@plan_runner.method
+def _(inner: type[DArray], plan: Plan) -> DividedPlan:
+    return DividedPlan(inner, plan)

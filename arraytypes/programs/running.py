@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import force, wrap
+from mirabelle.arraytypes.dense import DenseArray, force, wrap
+from mirabelle.arraytypes.library import matrix_product
 from mirabelle.arraytypes.programs import calls
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.graph import Node, c_strides
@@ -28,6 +29,7 @@ from mirabelle.arraytypes.programs.steps import (
     Storage,
 )
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import intern
 from mirabelle.dispatch.schedule import SCALAR, Request
@@ -39,6 +41,16 @@ def evaluate(inner: Any, nodes: tuple[Node, ...]) -> list[Any]:
     from mirabelle.arraytypes.programs.passes import simplified
 
     return StepByStep(inner, planned(simplified(nodes), [])).run([])
+
+
+@by_type
+def plan_runner(inner: Any, plan: Plan) -> Any:
+    """What runs a plan on a place: an object whose `run` takes and returns views."""
+
+
+@plan_runner.method
+def _(inner: type[DenseArray], plan: Plan) -> Any:
+    return StepByStep(inner, plan)
 
 
 def strided(view: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -189,7 +201,7 @@ class StepByStep:
 def multiplied(inner: Any, step: ProductStep, operands: list[Any]) -> Any:
     """The memory of a matrix product."""
     x1, x2 = [wrap(inner, Leaf(v)) for v in operands]
-    made = verbs.leaf_of(inner._matmul(x1, x2)).view
+    made = verbs.leaf_of(matrix_product(inner, x1, x2)).view
     if made.dtype != step.dest.dtype or tuple(made.shape) != step.dest.shape:
         raise TraceError(
             f"The product in {shown_line(step.nodes[0].line)} gave {made.dtype.name}{list(made.shape)} where "

@@ -56,12 +56,12 @@ class Subgraph:
     def _made(self, inner: Any, owned: dict[int, int] | None) -> Any:
         from mirabelle.arraytypes.programs.passes import chosen_passes
         from mirabelle.arraytypes.programs.planning import planned
-        from mirabelle.arraytypes.programs.running import StepByStep
+        from mirabelle.arraytypes.programs.running import plan_runner
 
         with graph.undisturbed():
             outputs = chosen_passes().applied(self.outputs)
             plan = planned(outputs, self.inputs, owned)
-        return inner._plan_runner(plan) or StepByStep(inner, plan)
+        return plan_runner(inner, plan)
 
     @property
     def nodes(self) -> list[Node]:

@@ -20,6 +20,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import write_safely
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle, wrap
+from mirabelle.arraytypes.library import matrix_product, routine_of, scan
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.calls import results_of
@@ -44,6 +45,7 @@ from mirabelle.arraytypes.programs.graph import (
     update_node,
 )
 from mirabelle.arraytypes.proxies import ProxyView, proxy_of
+from mirabelle.arraytypes.random import filling
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import Place
@@ -276,29 +278,6 @@ class Traced(DenseArray):
         return other is cls.inner or cls.inner.joins(other) or (other is None and cls.inner.home.rank < 2)
 
     @classmethod
-    def _matmul(cls, x1: Any, x2: Any) -> Any:
-        a, b = verbs.leaf_of(x1).view.node, verbs.leaf_of(x2).view.node
-        shape = _product_shape(a.shape, b.shape)
-        dtype = np.matmul(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
-        return handle(cls, product_node(a, b, shape, dtype))
-
-    @classmethod
-    def _accumulate(cls, x: Any, op: Any, axis: int) -> Any:
-        return cls._recorded("accumulate", "accumulate", (verbs.leaf_of(x).view, op, axis), {})
-
-    @classmethod
-    def _routine(cls, name: str) -> Callable[..., Any]:
-        own = _OWN.get(name)
-        if own is not None:
-            return functools.partial(own, cls)
-        cls.inner._routine(name)  # which says what is wrong if there is none
-
-        def record(*args: Any, **options: Any) -> Any:
-            return _views(cls, cls._recorded("routine", name, args, options))
-
-        return record
-
-    @classmethod
     def _recorded(cls, kind: str, name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The arrays that a call returns: computed now if it depends on no argument, else nodes."""
         operands: list[Node] = []
@@ -310,15 +289,6 @@ class Traced(DenseArray):
             )
         call = call_node(kind, name, template, tuple(operands), found.outputs)
         return found.rebuilt(lambda i: handle(cls, result_node(call, i)))
-
-    @classmethod
-    def _fill(cls, view: Any, sampler: Any, stream: Any, parameters: tuple[Any, ...], piece: Any) -> None:
-        # (Which generators may be used here, they know themselves: see random/bitgenerator.py.)
-        given = tuple(
-            [verbs.leaf_of(verbs.adapt(cls, p)).view if isinstance(p, AbstractArray) else p for p in parameters]
-        )
-        made = cls._recorded("draw", "draw", (view.shape, view.dtype, sampler, stream, given, piece), {})
-        store(view, verbs.leaf_of(made).view.node)
 
     @classmethod
     def _within(cls, index: Any, axis: int, n: int) -> Any:
@@ -396,7 +366,45 @@ def _bounds(family: Any, view: Any) -> Any:
         raise TraceError(
             because_of("The least and the largest entry of an index array are asked for", view.node)
         )
-    return family.inner._routine("bounds")(evaluated(family, view))
+    return routine_of(family.inner, "bounds")(evaluated(family, view))
+
+
+@matrix_product.method
+def _(family: type[Traced], x1: Any, x2: Any) -> Any:
+    a, b = verbs.leaf_of(x1).view.node, verbs.leaf_of(x2).view.node
+    shape = _product_shape(a.shape, b.shape)
+    dtype = np.matmul(np.zeros((1, 1), a.dtype), np.zeros((1, 1), b.dtype)).dtype
+    return handle(family, product_node(a, b, shape, dtype))
+
+
+@scan.method
+def _(family: type[Traced], x: Any, op: Any, axis: int) -> Any:
+    return family._recorded("accumulate", "accumulate", (verbs.leaf_of(x).view, op, axis), {})
+
+
+@filling.fill.method
+def _(
+    family: type[Traced], view: Any, sampler: Any, stream: Any, parameters: tuple[Any, ...], piece: Any
+) -> None:
+    # (Which generators may be used here, they know themselves: see random/bitgenerator.py.)
+    given = tuple(
+        [verbs.leaf_of(verbs.adapt(family, p)).view if isinstance(p, AbstractArray) else p for p in parameters]
+    )
+    made = family._recorded("draw", "draw", (view.shape, view.dtype, sampler, stream, given, piece), {})
+    store(view, verbs.leaf_of(made).view.node)
+
+
+@routine_of.method
+def _(family: type[Traced], name: str) -> Callable[..., Any]:
+    own = _OWN.get(name)
+    if own is not None:
+        return functools.partial(own, family)
+    routine_of(family.inner, name)  # which says what is wrong if there is none
+
+    def record(*args: Any, **options: Any) -> Any:
+        return _views(family, family._recorded("routine", name, args, options))
+
+    return record
 
 
 # (Of all routines these two alone write to what they are given.)

@@ -16,6 +16,7 @@ from mirabelle.arraytypes.assign import nobody_else, written
 from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.random.samplers import TABLE, Draw, Sampler
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.tree import Leaf
 
 # Places have 48 bits of the counter.
@@ -85,6 +86,7 @@ def new(
     return wrap(family, Leaf(view))
 
 
+@by_type
 def fill(
     family: Any,
     view: Any,
@@ -93,10 +95,18 @@ def fill(
     parameters: tuple[Any, ...],
     piece: Piece | None,
 ) -> None:
-    """Have the backend fill a contiguous view."""
-    if family._fill is not None:
-        family._fill(view, sampler, stream, parameters, piece)
-        return
+    """Fill a contiguous view, which is a piece of a whole, with random numbers."""
+
+
+@fill.method
+def _(
+    family: type[DenseArray],
+    view: Any,
+    sampler: Sampler,
+    stream: tuple[int, int, int, int],
+    parameters: tuple[Any, ...],
+    piece: Piece | None,
+) -> None:
     starts, length = rows_of(view.shape, piece)
     if not view.size:
         return
@@ -108,7 +118,22 @@ def fill(
     flat = tuple([
         verbs.leaf_of(a).view.reshape((view.size,)) if isinstance(a, AbstractArray) else a for a in arrays
     ])  # fmt: skip
-    family._draw(view.reshape((len(starts), length)), Draw(sampler, stream, flat), starts)
+    draw(family, view.reshape((len(starts), length)), Draw(sampler, stream, flat), starts)
+
+
+@by_type
+def draw(family: Any, dest: Any, drawn: Draw, starts: np.ndarray) -> None:
+    """Fill the rows of a view; `starts` has the place of each row's first element in the whole array."""
+
+
+@draw.method
+def _(family: type[DenseArray], dest: Any, drawn: Draw, starts: np.ndarray) -> None:
+    name = family.__name__
+    raise TypeError(
+        f"{name} makes no random numbers. Make them with mb.random.default_rng(seed, device=mb.HostArray) and "
+        f"move them, or give it a method of `draw` (mirabelle.arraytypes.random.filling), as "
+        "backends/host/random.py does."
+    )
 
 
 def each(x: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:

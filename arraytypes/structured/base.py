@@ -44,6 +44,7 @@ from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.elementwise import default_family, join_families, leaf_family
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.dispatch import promotion, verbs
@@ -340,7 +341,7 @@ def _widens(source: np.dtype, target: np.dtype) -> bool:
 
 def indices(family: Any, n: int) -> Any:
     """0 to n - 1 as an array of a place, made there."""
-    view = family._routine("arange")(n, dtype=np.int64)
+    view = routine_of(family, "arange")(n, dtype=np.int64)
     leaf = Leaf(view)
     if n:
         leaf.remember("bounds", (0, n - 1))

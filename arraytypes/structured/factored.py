@@ -58,7 +58,8 @@ class SparseLU(Factorization):
     def _factor(self, A: Any) -> tuple[Any, ...]:
         views = library.nested(A.family, A.parts)
         try:
-            self._factors = A.family._routine("csr_factors")(*views)  # no array: the library's own object
+            # (No array: the library's own object.)
+            self._factors = library.routine_of(A.family, "csr_factors")(*views)
         except np.linalg.LinAlgError:
             raise LinAlgError(singular("SparseLU")) from None
         return (A,)

@@ -119,7 +119,8 @@ class CSR(Structured):
 
     def to_scipy(self) -> Any:
         """The same matrix as SciPy's csr_array: an explicit transfer, from anywhere."""
-        return HostArray._routine("csr_scipy")(*(verbs.to_numpy(p) for p in self._parts), shape=self._shape)
+        parts = [verbs.to_numpy(p) for p in self._parts]
+        return library.routine_of(HostArray, "csr_scipy")(*parts, shape=self._shape)
 
     # Structure
 

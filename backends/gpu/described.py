@@ -14,6 +14,7 @@ from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.gpu.driver import Driver, Launcher
 from mirabelle.backends.gpu.reduce import planned
 from mirabelle.backends.gpu.run import make_plan
+from mirabelle.backends.host.described import described
 from mirabelle.dispatch.tree import Reduced
 
 
@@ -45,15 +46,17 @@ class _Notes(Driver):
         return self
 
 
-def described(
+@described.method
+def _(
+    family: type[GPUArray],
     program: Program,
     shape: tuple[int, ...],
     folds: Sequence[Reduced],
     axes: tuple[int, ...],
     outs: list[Any],
     views: list[Any],
+    shared: bool | None = None,
 ) -> tuple[str, str]:
-    """How a program runs, in words, and the source of its kernels; of reductions (`folds`) over `axes`, too."""
     notes: Any = _Notes()
     kept = dict(program.plans)
     try:
@@ -67,6 +70,3 @@ def described(
     finally:
         program.plans = kept
     return "; then ".join(notes.launches), "\n".join(dict.fromkeys(s.text for s in notes.sources))
-
-
-GPUArray._described = staticmethod(described)  # type: ignore[attr-defined]

@@ -63,9 +63,10 @@ def _chapters() -> None:
         importlib.import_module(f"mirabelle.backends.gpu.lib_{name}")
 
 
-def gpu_routine(cls: Any, name: str) -> Callable[..., Any]:
-    """A routine of a card: one registered for its family, one of ours, or the library's own."""
-    return _counted(uncounted(cls, name))
+@library.routine_of.method
+def _(family: type[GPUArray], name: str) -> Callable[..., Any]:
+    """One registered for the family, one of ours, or the library's own."""
+    return _counted(uncounted(family, name))
 
 
 def uncounted(cls: Any, name: str) -> Callable[..., Any]:
@@ -74,18 +75,9 @@ def uncounted(cls: Any, name: str) -> Callable[..., Any]:
     if found is not None and found[0] is cls.driver() and found[1] == library.additions:
         return found[2]
     _chapters()
-    made = own_routine(cls, name) or by_arrays(cls, name)
+    made = library.registered(cls, name) or by_arrays(cls, name)
     _known[cls, name] = cls.driver(), library.additions, made
     return made
-
-
-def own_routine(cls: Any, name: str) -> Callable[..., Any] | None:
-    """A routine that was registered for a family itself."""
-    for family in cls.__mro__:
-        own = family.__dict__.get("_routines", {}).get(name)
-        if own is not None:
-            return own  # type: ignore[no-any-return]
-    return None
 
 
 # By type and name, what was found: for which driver, and after how many additions.
@@ -105,17 +97,13 @@ def by_arrays(cls: Any, name: str) -> Callable[..., Any]:
 # By family and name: the driver that a routine was made for, and the routine.
 _made: dict[tuple[Any, str], tuple[Any, Callable[..., Any]]] = {}
 
-GPUArray._routine = classmethod(gpu_routine)  # type: ignore[method-assign, assignment]
 
-
-def gpu_accumulate(x: Any, op: Any, axis: int) -> Any:
+@library.scan.method
+def _(family: type[GPUArray], x: Any, op: Any, axis: int) -> Any:
     from mirabelle.backends.gpu import scans
 
     view = verbs.leaf_of(x).view
     return wrap(view.family, Leaf(scans.scan(view, op, axis)))
-
-
-GPUArray._accumulate = staticmethod(gpu_accumulate)  # type: ignore[method-assign, assignment]
 
 
 def _found(cls: Any, driver: Any, name: str) -> Callable[..., Any]:

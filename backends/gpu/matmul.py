@@ -17,7 +17,7 @@ from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.gpu import GPUArray, copy_strided
 from mirabelle.arraytypes.library import stored_view
 from mirabelle.backends.gpu.lib_blas import PREFIX, Call, inner, lying, packed, planned, readable
-from mirabelle.backends.gpu.library import on_card, own_routine, uncounted
+from mirabelle.backends.gpu.library import on_card, uncounted
 from mirabelle.backends.gpu.products import product
 from mirabelle.backends.gpu.recording import recording
 from mirabelle.backends.host.matmul import result_shape
@@ -28,11 +28,11 @@ from mirabelle.dispatch.tree import Leaf
 _ways: dict[Any, Callable[[Any, Any], Any]] = {}
 
 
-def gpu_matmul(x1: Any, x2: Any) -> Any:
+@library.matrix_product.method
+def _(family: type[GPUArray], x1: Any, x2: Any) -> Any:
     a, b = stored_view(x1), stored_view(x2)
     if a is None or b is None:  # a structured array
         a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
-    family = a.family
     driver = family.driver()
     if driver.recorders and recording(driver) is not None:
         way: Any = product  # CuPy lets nobody call BLAS while a graph is recorded
@@ -49,12 +49,9 @@ def gpu_matmul(x1: Any, x2: Any) -> Any:
     return wrap(family, Leaf(made))
 
 
-GPUArray._matmul = staticmethod(gpu_matmul)  # type: ignore[method-assign, assignment]
-
-
 def _way(driver: Any, family: Any, a: Any, b: Any) -> Callable[[Any, Any], Any]:
     dtype = np.result_type(a.dtype, b.dtype)
-    if own_routine(family, "matmul") is None:
+    if library.registered(family, "matmul") is None:
         # BLAS knows no integers (CuPy's kernel for narrow ones is quicker than ours, for wide ones slower).
         if dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize == 8):
             return product

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.gpu import GPUArray, dense_layout, view_at
 from mirabelle.arraytypes.programs.exchanging import FinishStep, ReduceStep, StartStep
 from mirabelle.arraytypes.programs.fusing import LARGEST_TREE, MOST_OPERANDS
 from mirabelle.arraytypes.programs.graph import c_strides
-from mirabelle.arraytypes.programs.running import StepByStep, in_c_order
+from mirabelle.arraytypes.programs.running import StepByStep, in_c_order, plan_runner
 from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
@@ -39,7 +40,7 @@ from mirabelle.backends.gpu import loops, messages, products, reduce
 from mirabelle.backends.gpu.kernelgraphs import Launch, Room, Stretch, dependencies, place, reached
 from mirabelle.backends.gpu.lib_blas import PREFIX, lying, packed, planned, readable
 from mirabelle.backends.gpu.lib_blas import inner as inner_product
-from mirabelle.backends.gpu.library import on_card, own_routine
+from mirabelle.backends.gpu.library import on_card
 from mirabelle.backends.gpu.recording import recording
 from mirabelle.backends.gpu.run import make_plan
 from mirabelle.dispatch import counters, promotion
@@ -243,7 +244,7 @@ class CardPlan(StepByStep):
         dtype = dest.dtype
         if a.dtype != dtype or b.dtype != dtype or dtype.char not in PREFIX or not (a.size and b.size):
             return None
-        if not self.driver.has_graphs or own_routine(self.inner, "matmul") is not None:
+        if not self.driver.has_graphs or library.registered(self.inner, "matmul") is not None:
             return None
         first, second = lying(a), lying(b)
         if not readable(first) or not readable(second):
@@ -664,9 +665,6 @@ class _Memory:
 _new = object.__new__
 
 
-def runner_of(cls: Any, plan: Plan) -> CardPlan:
-    return CardPlan(cls, plan)
-
-
-GPUArray._plan_runner = classmethod(runner_of)  # type: ignore[method-assign, assignment]
-GPUArray._runs_in_place = True
+@plan_runner.method
+def _(inner: type[GPUArray], plan: Plan) -> CardPlan:
+    return CardPlan(inner, plan)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
-from mirabelle.arraytypes.random import onblocks
+from mirabelle.arraytypes.random import filling, onblocks
 from mirabelle.arraytypes.random.samplers import ATTEMPTS, Draw, Sampler
 from mirabelle.backends.codegen.element import KernelText
 from mirabelle.backends.codegen.source import Writer
@@ -32,9 +32,8 @@ THREADS = 256
 ONE, SERIES, LISTED = "one", "series", "listed"
 
 
-def fill(dest: Any, draw: Draw, starts: np.ndarray) -> None:
-    """Fill the rows of `dest`; `starts` has the place of each row's first element in the whole array."""
-    family = type(dest).family
+@filling.draw.method
+def _(family: type[GPUArray], dest: Any, draw: Draw, starts: np.ndarray) -> None:
     if counters.active:
         counters.add(
             launches=1,
@@ -49,9 +48,6 @@ def fill(dest: Any, draw: Draw, starts: np.ndarray) -> None:
         quietly(onblocks.fill, driver.array(dest), Draw(draw.sampler, draw.stream, here), starts)
         return
     fill_by_kernel(driver, dest, draw, starts)
-
-
-GPUArray._draw = staticmethod(fill)  # type: ignore[method-assign, assignment]
 
 
 def fill_by_kernel(driver: Any, dest: Any, draw: Draw, starts: np.ndarray) -> None:

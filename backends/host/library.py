@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
-from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.backends.host.matmul import product
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.tree import Leaf
@@ -22,27 +20,15 @@ def _result(data: np.ndarray, *operands: np.ndarray) -> Any:
     return wrap(HostArray, Leaf(np.asarray(data)))
 
 
-def host_matmul(x1: Any, x2: Any) -> Any:
+@library.matrix_product.method
+def _(family: type[HostArray], x1: Any, x2: Any) -> Any:
     a, b = verbs.leaf_of(x1).view, verbs.leaf_of(x2).view
     with np.errstate(all="ignore"):
         return _result(product(a, b), a, b)
 
 
-HostArray._matmul = staticmethod(host_matmul)  # type: ignore[method-assign, assignment]
-
-
-@verbs.accumulate.method
-def _(x: AbstractArray, op: Any = None, axis: Any = None, init: Any = None) -> Any:
-    family = leaf_family(type(x))
-    if axis is None:
-        if x.ndim != 1:
-            raise ValueError(f"accumulate needs an axis for an array of {x.ndim} dimensions: axis=0, say.")
-        axis = 0
-    (axis,) = normal_axes(axis, x.ndim)
-    return family._accumulate(x, op, axis)
-
-
-def host_accumulate(x: Any, op: Any, axis: int) -> Any:
+@library.scan.method
+def _(family: type[HostArray], x: Any, op: Any, axis: int) -> Any:
     view = verbs.leaf_of(x).view
     ufunc = scan_ufunc(op)
     if ufunc is not None:
@@ -68,6 +54,3 @@ def scan_ufunc(op: Any) -> Any:
             )
         return ufunc
     return None
-
-
-HostArray._accumulate = staticmethod(host_accumulate)  # type: ignore[method-assign, assignment]

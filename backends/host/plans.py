@@ -20,7 +20,7 @@ from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.memory import lodgings
-from mirabelle.arraytypes.programs.running import StepByStep, in_c_order, strided
+from mirabelle.arraytypes.programs.running import StepByStep, in_c_order, plan_runner, strided
 from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
@@ -486,9 +486,6 @@ def _done(_: int) -> None:
     """Adding a statement returns its number, which nobody needs."""
 
 
-def runner_of(plan: Plan) -> HostPlan:
+@plan_runner.method
+def _(inner: type[HostArray], plan: Plan) -> HostPlan:
     return HostPlan(plan)
-
-
-HostArray._plan_runner = staticmethod(runner_of)  # type: ignore[method-assign, assignment]
-HostArray._runs_in_place = True

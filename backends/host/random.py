@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.random import onblocks
+from mirabelle.arraytypes.random import filling, onblocks
 from mirabelle.arraytypes.random.samplers import ATTEMPTS, Draw, Sampler, kernel_text
 from mirabelle.backends.codegen.rangeframe import PARAMETERS
 from mirabelle.backends.codegen.source import BLOCK, Source, Writer
@@ -76,8 +76,8 @@ def number4(x):
 """
 
 
-def fill(dest: np.ndarray, draw: Draw, starts: np.ndarray) -> None:
-    """Fill the rows of `dest`; `starts` has the place of each row's first element in the whole array."""
+@filling.draw.method
+def _(family: type[HostArray], dest: np.ndarray, draw: Draw, starts: np.ndarray) -> None:
     rows, length = dest.shape
     if counters.active:
         counters.add(
@@ -101,9 +101,6 @@ def fill(dest: np.ndarray, draw: Draw, starts: np.ndarray) -> None:
         kernel(address, 0, rows, 0, length, 0, 1, 0)
         return
     threads.run_all([functools.partial(kernel, address, *p, 0, 1, 0) for p in split(rows, length)])
-
-
-HostArray._draw = staticmethod(fill)  # type: ignore[method-assign, assignment]
 
 
 def as_word(value: Any, dtype: np.dtype) -> int:

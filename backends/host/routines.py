@@ -17,18 +17,18 @@ from mirabelle.backends.host.interpreter import quietly
 from mirabelle.dispatch import counters
 
 
-def host_routine(cls: Any, name: str) -> Callable[..., Any]:
-    """A routine of the host: one registered by that name, else NumPy's, else SciPy's."""
-    made = _made.get(name)
-    if made is None or made[0] is not cls._routines.get(name):
-        own = cls._routines.get(name)
-        made = _made[name] = (own, _counted(own or _found(name)))
+@library.routine_of.method
+def _(family: type[HostArray], name: str) -> Callable[..., Any]:
+    """One registered by that name, else NumPy's, else SciPy's."""
+    made = _made.get((family, name))
+    if made is None or made[0] != library.additions:
+        found = library.registered(family, name) or _found(name)
+        made = _made[family, name] = library.additions, _counted(found)
     return made[1]
 
 
-_made: dict[str, tuple[Any, Callable[..., Any]]] = {}
-
-HostArray._routine = classmethod(host_routine)  # type: ignore[method-assign, assignment]
+# By type and name, what was found, after how many additions.
+_made: dict[Any, tuple[int, Callable[..., Any]]] = {}
 
 
 def _found(name: str) -> Any:

@@ -512,7 +512,7 @@ def _(factors: Any, b: np.ndarray) -> Any:
 @routine("solve")
 def _(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, b: np.ndarray) -> Any:
     factors = _factors(data, indices, indptr, indptr.size - 1) if b.size else None
-    return HostArray._routine("csr_factored_solve")(factors, b)
+    return library.routine_of(HostArray, "csr_factored_solve")(factors, b)
 
 
 @routine("det")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
@@ -55,7 +56,8 @@ def _of_matrices(first: Any, second: Any) -> tuple[Any, np.dtype] | None:
     if len(first.parameters) < 2 or len(second.parameters) < 2:
         return None
     dtype, n1 = first.parameters
-    if first.family is not second.family or first.family._matmul is not HostArray._matmul:
+    product_of: Any = library.matrix_product.core.resolve((first.family,))
+    if first.family is not second.family or product_of.is_users:
         return None
     if second.parameters[0] != dtype or dtype.char not in "fd" or not {n1, second.parameters[1]} <= {1, 2}:
         return None

@@ -203,6 +203,12 @@ class DenseArray(AbstractArray, _native.Handle):
         """A NumPy operand as a leaf of this place."""
         return Leaf(cls._upload(x))
 
+    @classmethod
+    def _wrap_result(cls, x: np.ndarray) -> Leaf:
+        """New memory of the host's, which nobody else can write to, as a leaf of this place."""
+        leaf = cls._wrap_numpy(x)
+        return Leaf(leaf.view) if leaf.foreign else leaf
+
     # May a compiled program write to the memory of its arguments, where nobody else reads it?
     _runs_in_place = False
 
@@ -330,7 +336,7 @@ def _forced(family: type[DenseArray], version: Any) -> Leaf:
             raise pool.no_room_after(e) from None
         if value is not None:
             return value
-    dest = destination(family._empty(version.shape, version.dtype, _order(version)))
+    dest = destination(family._empty(version.shape, version.dtype, memory_order(version)))
     verbs.copyto(wrap(family, dest), version)
     dest.checked = False
     return settle(version, dest)
@@ -356,7 +362,7 @@ def settle(version: Broadcasted | Reduced, value: Leaf) -> Leaf:
     return value
 
 
-def _order(version: Any) -> str:
+def memory_order(version: Any) -> str:
     """The memory order of a result: that of the first operand of its shape."""
     ndim = len(version.shape)
     if ndim < 2:
@@ -373,10 +379,13 @@ def _order(version: Any) -> str:
     leaf = x if type(x) is Leaf else getattr(x, "value", None)
     if leaf is None or leaf.shape != version.shape:
         return "C"
-    strides = leaf.view.strides
-    significant = [s for s, n in zip(strides, leaf.shape, strict=True) if n > 1]
-    ascending = all(a < b for a, b in itertools.pairwise(significant))
-    return "F" if len(significant) > 1 and ascending and significant[0] > 0 else "C"
+    return "F" if in_columns(leaf.view) else "C"
+
+
+def in_columns(view: Any) -> bool:
+    """Does each index of a view run faster than the one behind it? (Not where rows run as well.)"""
+    strides = [s for s, n in zip(view.strides, view.shape, strict=True) if n > 1]
+    return len(strides) > 1 and strides[0] > 0 and all(a < b for a, b in itertools.pairwise(strides))
 
 
 def is_small(shape: tuple[int, ...], operations: int) -> bool:

@@ -77,6 +77,10 @@ class HostArray(DenseArray):
         """A NumPy operand: read where it lies if that is possible."""
         return Leaf(_native(x), foreign=True)
 
+    @classmethod
+    def _wrap_result(cls, x: np.ndarray) -> Leaf:
+        return Leaf(_native(x))
+
 
 VIEWS[np.ndarray] = HostArray
 
@@ -87,7 +91,13 @@ def _fortran(x: np.ndarray) -> bool:
 
 def readable(x: np.ndarray) -> bool:
     """Can kernels read it where it lies? (Native byte order, aligned.)"""
-    return x.dtype == checked_dtype(x.dtype) and x.dtype.isnative and x.flags.aligned
+    dtype = x.dtype
+    held = dtype.char in _HELD or dtype == checked_dtype(dtype)
+    return held and dtype.isnative and x.flags.aligned
+
+
+# What arrays hold, in whatever byte order: other dtypes are asked for an error.
+_HELD = "?bBhHiIlLqQefdFD"
 
 
 def _native(x: np.ndarray) -> np.ndarray:

@@ -258,9 +258,7 @@ def _wrapped(family: Any, result: Any) -> Any:
     if result is None or isinstance(result, (bool, int, float, complex, str)):
         return result
     if isinstance(result, np.ndarray):
-        leaf = family._wrap_numpy(result)
-        if leaf.foreign:  # new memory, that nobody else can write to
-            leaf = Leaf(leaf.view)
+        leaf = family._wrap_result(result)
     else:
         leaf = Leaf(result)
     if counters.active:

@@ -51,7 +51,7 @@ def summed_product(x1: Any, x2: Any, axes: tuple[int, ...]) -> Any:
     """The sum of x1 * x2 along axes: one kernel or call, no temporary."""
     dtype = promotion.result_type(x1.dtype, x2.dtype)
     if _of_lines(x1, x2, axes):
-        return library.call("vecdot", x1, x2)
+        return leaf_family(type(x1))._matmul(x1, x2) if x1.ndim == 1 else library.call("vecdot", x1, x2)
     if dtype == np.float16 and axes:
         wide = verbs.multiply(cast_to(x1, np.dtype(np.float32)), x2)
         return cast_to(total(wide, axes), dtype)
@@ -62,7 +62,6 @@ def _of_lines(x1: Any, x2: Any, axes: tuple[int, ...]) -> bool:
     """Are these inner products of lines that lie in memory, one after the other? Those are BLAS's."""
     return (
         axes == (x1.ndim - 1,)
-        and x1.ndim > 1
         and not (x1.carries_derivatives or x2.carries_derivatives)
         and x1.shape == x2.shape
         and x1.dtype == x2.dtype
@@ -72,6 +71,7 @@ def _of_lines(x1: Any, x2: Any, axes: tuple[int, ...]) -> bool:
         and _steps_last(x1)
         and _steps_last(x2)
         and library.has(leaf_family(type(x1)), "vecdot")
+        and (x1.ndim > 1 or leaf_family(type(x1)).home.rank < 2)
     )
 
 

@@ -24,14 +24,17 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import fitting
 from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.dense import DenseArray, memory_order, wrap
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.functions.turning import atleast_1d, atleast_2d, atleast_3d
 from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.arraytypes.wrappers import Wrapper, root_of
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.misuse import explained
+from mirabelle.dispatch.tree import Leaf
 
 
 def alike(name: str, arrays: Any) -> list[Any]:
@@ -63,6 +66,14 @@ def at_once(arrays: Any, axis: Any, stacked: bool = False) -> Any:
     return None if join is None or counters.active else join(arrays, axis, stacked)
 
 
+def _dimensions(arrays: Any) -> int | None:
+    """How many dimensions arrays of ours have, where all have as many."""
+    if type(arrays) not in (list, tuple) or not arrays:
+        return None
+    found = {x.ndim if isinstance(x, AbstractArray) else None for x in arrays}
+    return found.pop() if len(found) == 1 else None
+
+
 @functools.partial(generic, arity=1)
 def concatenated(leading: Any, arrays: list[Any], axis: int) -> Any:
     """Arrays of which `leading` carries derivatives, one after another."""
@@ -79,6 +90,8 @@ def concatenate(
     [1.  2.  3.5]
     """
     if out is None and dtype is None and casting == "same_kind":
+        if axis is None and _dimensions(arrays) == 1:
+            axis = 0
         quick = at_once(arrays, axis)
         if quick is not None:
             return quick
@@ -125,7 +138,7 @@ def concatenate(
             )
     if out is None and library_is_quicker(leaf_family(type(first)), math.prod(shape)):
         return library.call("concatenate", parts, axis=axis, dtype=kind, casting=casting)
-    made = verbs.similar(first, dtype=kind, shape=shape) if out is None else as_array(out)
+    made = _room_for(parts, kind, shape) if out is None else as_array(out)
     if made.shape != shape:
         raise ValueError(f"Output array is the wrong shape: {made.shape}, and the result's is {shape}.")
     start = 0
@@ -135,6 +148,20 @@ def concatenate(
             verbs.setitem(made, (*[slice(None)] * axis, slice(start, stop)), x)
         start = stop
     return made if out is None else out
+
+
+def _room_for(parts: list[Any], kind: np.dtype, shape: tuple[int, ...]) -> Any:
+    """Memory for arrays one after another: in columns where all of them lie so, as NumPy has it."""
+    if len(shape) > 1 and all(_columns_of_memory(x) for x in parts):
+        family = leaf_family(type(parts[0]))
+        return wrap(family, Leaf(family._empty(shape, kind, "F")))
+    return verbs.similar(parts[0], dtype=kind, shape=shape)
+
+
+def _columns_of_memory(x: Any) -> bool:
+    """Does an array, or what is computed for it, lie in columns?"""
+    stored = root_of(x) if isinstance(x, Wrapper) else x
+    return isinstance(stored, DenseArray) and memory_order(verbs.capture(x)) == "F"
 
 
 def _common_dtype(parts: list[Any]) -> np.dtype:
@@ -151,7 +178,15 @@ def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     [[1 2]
      [3 4]]
     """
-    return concatenate(map(atleast_2d, alike("vstack", tup)), 0, dtype=dtype, casting=casting)
+    quick = None if dtype is not None else _of_vectors(tup, 0)
+    if quick is not None:
+        return quick
+    return concatenate(list(map(atleast_2d, alike("vstack", tup))), 0, dtype=dtype, casting=casting)
+
+
+def _of_vectors(tup: Any, axis: int) -> Any:
+    """Vectors as the rows or columns of a matrix, at once; None for all else."""
+    return at_once(tup, axis, True) if _dimensions(tup) == 1 else None
 
 
 @explained
@@ -179,7 +214,9 @@ def dstack(tup: Any) -> Any:
     [[[1 3]
       [2 4]]]
     """
-    return concatenate(map(atleast_3d, alike("dstack", tup)), 2)
+    parts = alike("dstack", tup)
+    quick = at_once(parts, 2, True) if _dimensions(parts) == 2 else None
+    return concatenate(list(map(atleast_3d, parts)), 2) if quick is None else quick
 
 
 @explained
@@ -191,6 +228,9 @@ def column_stack(tup: Any) -> Any:
     [[1 3]
      [2 4]]
     """
+    quick = _of_vectors(tup, 1)
+    if quick is not None:
+        return quick
     parts = alike("column_stack", tup)
     return concatenate([x if x.ndim > 1 else verbs.reshape(x, (x.size, 1)) for x in parts], 1)
 
@@ -305,8 +345,11 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     [2 4]
     """
     x, axis, n = _along(arr, axis)
-    kept = np.ones(n, bool)
     obj = _on_host(obj)
+    if type(obj) is int and -n <= obj < n:
+        obj %= n
+        return concatenate((_slab(x, axis, 0, obj), _slab(x, axis, obj + 1, n)), axis)
+    kept = np.ones(n, bool)
     if not isinstance(obj, slice):
         obj = np.asarray(obj)
         if obj.dtype.kind == "b" and obj.shape != (n,):
@@ -416,8 +459,11 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     ['[1 2]', '[3]']
     """
     _, axis, n = _along(ary, axis)
-    cuts = _cuts(indices_or_sections, n)
-    return [_slab(ary, axis, start, stop) for start, stop in itertools.pairwise(cuts)]
+    cuts = itertools.pairwise(_cuts(indices_or_sections, n))
+    if not axis:
+        return [ary[start:stop] for start, stop in cuts]
+    before = (slice(None),) * axis
+    return [ary[*before, start:stop] for start, stop in cuts]
 
 
 # More parts than this fill memory with views of nothing.

@@ -130,6 +130,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         raise ValueError("vecdot takes arrays of at least one dimension; multiply scalars with *.")
     (axis1,), (axis2,) = normal_axes(axis, x1.ndim), normal_axes(axis, x2.ndim)
     _check_lengths("vecdot", x1, axis1, x2, axis2)
+    if x1.ndim == 1 and x2.ndim == 1:
+        return verbs.dot(_conjugate(x1), x2)
     x1, x2 = _last(x1, axis1), _last(x2, axis2)
     shape = broadcast_shapes([x1.shape, x2.shape], "vecdot")
     return summed_product(_conjugate(x1), x2, (len(shape) - 1,))
@@ -137,6 +139,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 def _last(x: Any, axis: int) -> Any:
     """`x` with an axis moved to the end."""
+    if axis == x.ndim - 1:
+        return x
     return verbs.permute_dims(x, (*(d for d in range(x.ndim) if d != axis), axis))
 
 
@@ -156,6 +160,8 @@ def inner(a: Any, b: Any, /) -> Any:
     if not a.ndim or not b.ndim:
         return verbs.multiply(a, b)
     _check_lengths("inner", a, -1, b, -1)
+    if a.ndim == 1 and b.ndim == 1:
+        return verbs.dot(a, b)
     return tensordot(a, b, axes=([-1], [-1]))
 
 
@@ -172,6 +178,8 @@ def vdot(a: Any, b: Any, /) -> Any:
         if a.size != b.size:
             raise ValueError(f"vdot takes arrays of equally many elements; these have {a.size} and {b.size}.")
         a, b = verbs.reshape(a, (-1,)), verbs.reshape(b, (-1,))
+    if a.ndim == 1:
+        return verbs.dot(_conjugate(a), b)
     return summed_product(_conjugate(a), b, tuple(range(a.ndim)))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import apart, overlaps
-from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, wrap
+from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, in_columns, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import (
@@ -436,7 +436,8 @@ def _large_result(views: list[np.ndarray], axis: int, stacked: bool) -> np.ndarr
         shape.insert(axis % (len(shape) + 1), len(views))
     else:
         shape[axis] = sum([v.shape[axis] for v in views])
-    return HostArray._empty(tuple(shape), np.result_type(*{v.dtype for v in views}))
+    order = "F" if not stacked and all(map(in_columns, views)) else "C"
+    return HostArray._empty(tuple(shape), np.result_type(*{v.dtype for v in views}), order)
 
 
 def join_small(arrays: Any, axis: Any, stacked: bool) -> Any:

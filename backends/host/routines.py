@@ -51,14 +51,26 @@ def _found(name: str) -> Any:
 def _counted(run: Any) -> Callable[..., Any]:
     @functools.wraps(run)
     def routine(*views: Any, **options: Any) -> Any:
-        operands = arrays_in((views, options), np.ndarray)
         if counters.active:
+            operands = arrays_in((views, options), np.ndarray)
             counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
         threads.dismiss()  # (libraries have threads of their own)
         result = quietly(functools.partial(run, **options), *views) if options else quietly(run, *views)
-        return owned(result, operands)
+        if not isinstance(result, _MAY_SHARE):
+            return result
+        if type(result) is np.ndarray and result.base is None:
+            for given in (*views, *options.values()):
+                if given is result or type(given) in _NESTS:
+                    break
+            else:
+                return result
+        return owned(result, arrays_in((views, options), np.ndarray))
 
     return routine
+
+
+_NESTS = (list, tuple, dict)
+_MAY_SHARE = (np.ndarray, list, tuple)
 
 
 def owned(result: Any, views: list[np.ndarray]) -> Any:

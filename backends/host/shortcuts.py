@@ -18,7 +18,7 @@ import numpy as np
 
 from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.assign import apart, fallible
-from mirabelle.arraytypes.dense import _order
+from mirabelle.arraytypes.dense import memory_order
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.host import layout, run
 from mirabelle.backends.host.reduce import ReductionPlan, waiting
@@ -150,7 +150,7 @@ def _evaluated(node: Broadcasted | Reduced) -> Any:
         raise Unfit
     if type(node) is Reduced:
         return _Reduction(node, None, np.empty(node.shape, node.dtype)).made()
-    return Statement(node, None, np.empty(node.shape, node.dtype, _order(node))).made()  # type: ignore[call-overload]
+    return Statement(node, None, np.empty(node.shape, node.dtype, memory_order(node))).made()  # type: ignore[call-overload]
 
 
 class Item:

@@ -6,6 +6,7 @@ The general methods do the same. For a few hundred elements, what they ask on th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -262,3 +263,28 @@ for _verb, _ufunc in (
     (verbs.max, np.maximum),
 ):
     _reduction(_verb, _ufunc)
+
+
+def _question(verb: Any, answer: Callable[[np.ndarray], Any], dtype: np.dtype) -> None:
+    """What is asked about all elements, answered at once where they are in memory and fit a cache."""
+
+    def generated(array: Any) -> Any:
+        general = verb.core.resolve((AbstractArray,)).implementation
+        if len(array.parameters) < 2:
+            return general
+        out = array.family[dtype, 0]
+
+        def asked(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+            a = _stored(x) if axis is None and not keepdims else None
+            if a is None or a.size > 32 * settings.small_size or counters.active or not _of_sums():
+                return general(x, axis=axis, keepdims=keepdims)
+            return _array(out, answer(a), dtype)
+
+        return asked
+
+    verb.generated(generated, signature=(HostArray,))
+
+
+_question(verbs.all, lambda a: np.logical_and.reduce(a, None), np.dtype(bool))
+_question(verbs.any, lambda a: np.logical_or.reduce(a, None), np.dtype(bool))
+_question(verbs.count_nonzero, np.count_nonzero, np.dtype(np.int64))

@@ -250,6 +250,10 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
         Py_XDECREF(shape);
         return NULL;
     }
+    /* They hold numbers, None and slices of these, and so are part of no cycle. (An array that is split into 10**5
+       views has the collector look at each of them, again and again.) */
+    PyObject_GC_UnTrack(how);
+    PyObject_GC_UnTrack(shape);
     SLOT(view, state.view_parent) = Py_NewRef(args[0]);
     SLOT(view, state.view_how) = how;
     SLOT(view, state.view_shape) = shape;

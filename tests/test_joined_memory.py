@@ -1,0 +1,136 @@
+"""What is joined, split or asked at once is what NumPy gives, in memory that lies as NumPy's."""
+
+import itertools
+
+import numpy as np
+import pytest
+from compare import assert_same
+from kinds import LEAVES
+
+import mirabelle as mb
+
+HOST, CARD = LEAVES["host"], LEAVES["cuda"]
+placed = pytest.mark.parametrize("kind", [HOST, CARD], ids=repr)
+
+# Arrays of two and three dimensions by how they lie in memory.
+LIE = {
+    "C": lambda a: a,
+    "F": np.asfortranarray,
+    "turned": lambda a: np.ascontiguousarray(a.T).T,
+    "part of F": lambda a: np.asfortranarray(np.concatenate([a, a]))[: a.shape[0]],
+    "backwards": lambda a: np.ascontiguousarray(a[::-1])[::-1],
+}
+
+
+def order(x):
+    return "C" * x.flags.c_contiguous + "F" * x.flags.f_contiguous
+
+
+@pytest.mark.parametrize("kind, n", [(HOST, 3), (HOST, 70), (CARD, 4)], ids=repr)  # at once, by kernels
+@pytest.mark.parametrize("lies", list(itertools.combinations_with_replacement(LIE, 2)), ids="-".join)
+def test_columns_stay_columns_where_all_lie_so(kind, n, lies):
+    rng = np.random.default_rng(n)
+    for shape, axis in [((n, n + 1), 0), ((n, n + 1), 1), ((n, 5, n), 1), ((1, n), 0)]:
+        numpys = [LIE[how](rng.normal(size=shape)) for how in lies]
+        ours = [kind.make(np.asfortranarray(a)) if order(a) == "F" else kind.make(a) for a in numpys]
+        if any(order(x) != order(a) for x, a in zip(ours, numpys, strict=True)):
+            continue  # (what has gaps is copied to a card without them)
+        wanted, found = np.concatenate(numpys, axis), mb.concatenate(ours, axis)
+        assert_same(found, wanted)
+        if set(lies) <= {"C", "F", "turned"}:
+            assert order(found) == order(wanted)
+        waits = mb.concatenate([x + 1 for x in ours], axis)  # (nothing is in memory yet)
+        assert_same(waits, wanted + 1)
+
+
+@pytest.mark.parametrize("kind, n", [*((HOST, n) for n in (0, 1, 4, 5000)), (CARD, 0), (CARD, 3)], ids=repr)
+def test_vectors_as_rows_and_columns(kind, n):
+    rng = np.random.default_rng(n)
+    for dtypes in [("f8", "f8"), ("i4", "f4"), ("?", "u1", "c16"), ("f8",)]:
+        a = [(rng.normal(size=n) * 9).astype(d) for d in dtypes]
+        x = [kind.make(v) for v in a]
+        for f in ("vstack", "hstack", "dstack", "column_stack", "concatenate", "stack"):
+            assert_same(getattr(mb, f)(x), getattr(np, f)(a))
+            assert_same(getattr(mb, f)(tuple(x)), getattr(np, f)(tuple(a)))
+        assert_same(mb.append(x[0], x[-1]), np.append(a[0], a[-1]))
+        assert_same(mb.vstack([x[0], x[0][None]]), np.vstack([a[0], a[0][None]]))
+
+
+def test_what_does_not_fit_is_said_of_vectors_too():
+    x, y = mb.zeros(3), mb.zeros(4)
+    for f in (mb.vstack, mb.column_stack, mb.stack):
+        with pytest.raises(ValueError, match=r"must|same shape"):
+            f([x, y])
+    with pytest.raises(ValueError, match="at least one"):
+        mb.vstack([])
+
+
+@placed
+def test_deleting_one_index(kind):
+    a = np.arange(12.0).reshape(3, 4)
+    x = kind.make(a)
+    for at, axis in [(0, 0), (-1, 0), (2, 1), (-4, 1), (11, None), (np.int64(1), 0)]:
+        assert_same(mb.delete(x, at, axis), np.delete(a, at, axis))
+    kept = mb.delete(x, 0, 0)
+    kept[...] = -1
+    assert_same(x, a)
+    with pytest.raises(IndexError, match="out of bounds"):
+        mb.delete(x, 4, 1)
+
+
+def test_many_parts_are_views():
+    a = np.arange(24.0).reshape(4, 6)
+    x = mb.HostArray(a.copy())
+    for sections, axis in [(3, 0), (4, 1), (7, 1), ([1, 3], 0), ([2, 9, -1], 1), (24, -1)]:
+        parts = mb.array_split(x, sections, axis)
+        wanted = np.array_split(a, sections, axis)
+        assert len(parts) == len(wanted)
+        for ours, theirs in zip(parts, wanted, strict=True):
+            assert_same(ours, theirs)
+    mb.array_split(x, 3, 1)[1][...] = 0
+    a[:, 2:4] = 0
+    assert_same(x, a)
+
+
+@pytest.mark.parametrize("n", [0, 1, 100, 5000, 40_000, 200_000])
+@pytest.mark.parametrize("dtype", ["?", "i1", "u8", "f2", "f8", "c8"])
+def test_questions_to_all_elements(n, dtype):
+    for values in (np.zeros(n), np.ones(n), np.arange(n) % 3 == 1, np.full(n, np.nan)):
+        with np.errstate(all="ignore"):
+            a = values.astype(dtype)
+        x = mb.HostArray(a)
+        for shown, theirs in [(x, a), (x[::2], a[::2]), (x.reshape(-1, 1), a.reshape(-1, 1)), (x + x, a + a)]:
+            for f in ("all", "any", "count_nonzero"):
+                found = getattr(mb, f)(shown)
+                assert_same(found, np.asarray(getattr(np, f)(theirs)))
+                assert found.shape == ()
+        kept = mb.any(x, keepdims=True)
+        assert_same(kept, np.any(a, keepdims=True))
+
+
+def test_an_answer_is_of_its_time():
+    x = mb.zeros(100)
+    before = mb.any(x)
+    x[3] = 1
+    assert not before and mb.any(x) and int(mb.count_nonzero(x)) == 1
+
+
+@pytest.mark.parametrize("kind, n", [(HOST, 1), (HOST, 3), (HOST, 70_000), (CARD, 5)], ids=repr)
+def test_inner_products_of_vectors(kind, n):
+    rng = np.random.default_rng(n)
+    for dtype in ("f4", "f8", "c8", "c16", "i4", "?", "f2"):
+        a, b = ((rng.normal(size=n) + 1j * rng.normal(size=n)).astype("c16") for _ in range(2))
+        if dtype[0] != "c":
+            a, b = a.real > 0, b.real > 0
+        a, b = a.astype(dtype), b.astype(dtype)
+        x, y = kind.make(a), kind.make(b)
+        for f in ("dot", "inner", "vdot", "vecdot"):
+            for first, theirs in [(x, a), (x + x, a + a), (mb.flip(x), a[::-1])]:
+                wanted = getattr(np, f)(theirs, b)
+                found = getattr(mb, f)(first, y)
+                assert found.dtype == wanted.dtype and found.shape == ()
+                np.testing.assert_allclose(
+                    mb.to_numpy(found), wanted, rtol=2e-2 if dtype == "f2" else 1e-3, atol=1e-2 * n**0.5
+                )
+    with pytest.raises(ValueError, match="inner"):
+        mb.inner(kind.make(np.zeros(3)), kind.make(np.zeros(4)))

@@ -64,7 +64,12 @@ def _inplace(verb: Any) -> Any:
 
 
 class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
-    """The root of all array types."""
+    """The root of all array types.
+
+    >>> import mirabelle as mb
+    >>> isinstance(mb.ones(2), mb.AbstractArray), isinstance(mb.Diagonal([1.0]), mb.AbstractArray)
+    (True, True)
+    """
 
     __module__ = "mirabelle"
     __slots__ = ()

@@ -45,6 +45,13 @@ from mirabelle.dispatch.misuse import explained
 def chunk_size(x: Any) -> Any:
     """How many partial derivatives `gradient`, `jacobian` and `hessian` compute at a time, at most.
 
+    Parameters
+    ----------
+    x : array
+        What is differentiated by.
+
+    Notes
+    -----
     All of them by default, unless partials would take more memory than `chunk_bytes(x)`. Fewer need less
     memory, and more evaluations of the function. Override it for an array type:
 
@@ -65,6 +72,13 @@ def _(x: AbstractArray) -> int:
 def chunk_bytes(x: Any) -> Any:
     """How much memory the partials of one array may take before fewer are computed at a time.
 
+    Parameters
+    ----------
+    x : array
+        What is differentiated by.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.autodiff.chunk_bytes(mb.ones(3)) // 2**20
     256
@@ -79,6 +93,13 @@ def _(x: AbstractArray) -> int:
 def value(x: Any) -> Any:
     """`x` without its derivatives: a constant for whoever differentiates.
 
+    Parameters
+    ----------
+    x : array or number
+        Also tuples, lists and dictionaries of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> f = lambda x: mb.sum(x * mb.autodiff.value(x))
     >>> print(mb.autodiff.gradient(f, mb.HostArray([1.0, 2.0])))
@@ -257,6 +278,15 @@ def _each(result: Any, f: Callable[[Any], Any]) -> Any:
 def derivative(f: Callable[[Any], Any], x: Any) -> Any:
     """The derivative of a function of one number, which may return arrays, also several.
 
+    Parameters
+    ----------
+    f : callable
+        A function of one number.
+    x : number
+        Where.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.autodiff.derivative(lambda t: t**3, 2.0)
     12.0
@@ -307,6 +337,17 @@ def gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
     its entries.) NumPy's array has a gradient of NumPy's, as optimisers of SciPy want it. `chunk` partials are
     computed at a time; see `chunk_size`.
 
+    Parameters
+    ----------
+    f : callable
+        A function of one array (or number).
+    x : array
+        Where.
+    chunk : int or None
+        How many directions are carried at a time; None asks `chunk_size`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.autodiff.gradient(lambda x: mb.sum(x * x) / 2, mb.HostArray([1.0, 2.0, 3.0])))
     [1. 2. 3.]
@@ -330,6 +371,17 @@ def _copied(x: np.ndarray) -> Any:
 def value_and_gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> tuple[Any, Any]:
     """The value of a function, and its gradient, for the price of the gradient.
 
+    Parameters
+    ----------
+    f : callable
+        A function of one array (or number).
+    x : array
+        Where.
+    chunk : int or None
+        How many directions are carried at a time; None asks `chunk_size`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> value, slope = mb.autodiff.value_and_gradient(lambda x: mb.sum(x * x), mb.HostArray([1.0, 2.0]))
     >>> print(value, slope)
@@ -368,6 +420,17 @@ def _value_and_gradient(f: Callable[[Any], Any], x: Any, chunk: int | None, name
 def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
     """All derivatives of a function from arrays to arrays: of shape `f(x).shape + x.shape`.
 
+    Parameters
+    ----------
+    f : callable
+        A function of one array (or number).
+    x : array
+        Where.
+    chunk : int or None
+        How many directions are carried at a time; None asks `chunk_size`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.autodiff.jacobian(lambda x: x * x, mb.HostArray([1.0, 2.0])))
     [[2. 0.]
@@ -399,6 +462,17 @@ def jacobian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> An
 def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
     """The second derivatives of a function that returns one number: of shape `x.shape + x.shape`.
 
+    Parameters
+    ----------
+    f : callable
+        A function of one array (or number).
+    x : array
+        Where.
+    chunk : int or None
+        How many directions are carried at a time; None asks `chunk_size`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.autodiff.hessian(lambda x: x[0] ** 2 * x[1], mb.HostArray([1.0, 3.0])))
     [[6. 2.]
@@ -416,6 +490,17 @@ def hessian(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any
 def jvp(f: Callable[..., Any], primals: Any, tangents: Any) -> tuple[Any, Any]:
     """The value of f(*primals), and its derivative along the direction `tangents`, in one evaluation.
 
+    Parameters
+    ----------
+    f : callable
+        A function of arrays.
+    primals : tuple of arrays
+        Where.
+    tangents : tuple of arrays
+        The direction.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x, dx = mb.HostArray([1.0, 2.0]), mb.HostArray([1.0, 0.0])
     >>> y, dy = mb.autodiff.jvp(lambda x: x * x, (x,), (dx,))

@@ -61,6 +61,19 @@ def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
 
     `order` says what lies one after another in memory: rows ("C") or columns ("F").
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    order : str, default 'C'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.empty((2, 3)).shape
     (2, 3)
@@ -78,6 +91,19 @@ def empty(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
 def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of zeros.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    order : str, default 'C'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.zeros(3))
     [0. 0. 0.]
@@ -92,6 +118,19 @@ def zeros(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of ones.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    order : str, default 'C'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.ones(2, dtype=mb.int32))
     [1 1]
@@ -106,6 +145,21 @@ def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None)
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None) -> Any:
     """A new array of one value.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    fill_value : number
+        The value.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    order : str, default 'C'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.full(2, 7))
     [7 7]
@@ -141,7 +195,27 @@ def _like(x: Any, value: Any, dtype: Any, order: str, shape: Any, device: Any) -
 @keyword_only("dtype", "order")
 @explained
 def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
-    """A new array of the shape, dtype and place of `x` (unless others are given), of undefined contents."""
+    """A new array of the shape, dtype and place of `x` (unless others are given), of undefined contents.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    dtype : dtype or None
+        Another dtype.
+    order : str, default 'K'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    shape : tuple of int or None
+        Another shape.
+    device : array type, place or None
+        Where the result is made; None is where `x` is.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> mb.empty_like(mb.HostArray([1.0, 2.0]), dtype=mb.int32).dtype
+    dtype('int32')
+    """
     return _like(x, None, dtype, order, shape, device)
 
 
@@ -150,6 +224,21 @@ def empty_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = N
 def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
     """Zeros of the shape, dtype and place of `x`, unless others are given.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    dtype : dtype or None
+        Another dtype.
+    order : str, default 'K'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    shape : tuple of int or None
+        Another shape.
+    device : array type, place or None
+        Where the result is made; None is where `x` is.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.zeros_like(mb.HostArray([1, 2])))
     [0 0]
@@ -160,7 +249,28 @@ def zeros_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = N
 @keyword_only("dtype", "order")
 @explained
 def ones_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None) -> Any:
-    """Ones of the shape, dtype and place of `x`, unless others are given."""
+    """Ones of the shape, dtype and place of `x`, unless others are given.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    dtype : dtype or None
+        Another dtype.
+    order : str, default 'K'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    shape : tuple of int or None
+        Another shape.
+    device : array type, place or None
+        Where the result is made; None is where `x` is.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> print(mb.ones_like(mb.HostArray([[1, 2], [3, 4]])))
+    [[1 1]
+     [1 1]]
+    """
     return _like(x, 1, dtype, order, shape, device)
 
 
@@ -169,7 +279,29 @@ def ones_like(x: Any, /, dtype: Any = None, order: str = "K", *, shape: Any = No
 def full_like(
     x: Any, /, fill_value: Any, dtype: Any = None, order: str = "K", *, shape: Any = None, device: Any = None
 ) -> Any:
-    """One value in the shape, dtype and place of `x`, unless others are given."""
+    """One value in the shape, dtype and place of `x`, unless others are given.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    fill_value : number
+        The value.
+    dtype : dtype or None
+        Another dtype.
+    order : str, default 'K'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    shape : tuple of int or None
+        Another shape.
+    device : array type, place or None
+        Where the result is made; None is where `x` is.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> print(mb.full_like(mb.HostArray([1.0, 2.0]), 7))
+    [7. 7.]
+    """
     return _like(x, fill_value, dtype, order, shape, device)
 
 
@@ -179,6 +311,21 @@ def full_like(
 def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None) -> Any:
     """Evenly spaced numbers from `start` up to, but without, `stop`. (From 0 to `start`, if it is alone.)
 
+    Parameters
+    ----------
+    start : number
+        The first value, or the end if it is alone.
+    stop : number or None
+        Where it ends, without this value.
+    step : number, default 1
+        The distance of neighbours.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.arange(4), mb.arange(1, 2, 0.25))
     [0 1 2 3] [1.   1.25 1.5  1.75]
@@ -245,6 +392,27 @@ def linspace(
 
     With `retstep`, also the step between them. Between arrays of numbers they run along a new `axis`.
 
+    Parameters
+    ----------
+    start : number
+        The first value.
+    stop : number
+        The last value.
+    num : int, default 50
+        How many.
+    endpoint : bool, default True
+        Whether `stop` is the last value.
+    retstep : bool, default False
+        Whether the distance is returned, too.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    axis : int, default 0
+        Along which axis; negative ones count from the last.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linspace(0, 1, 3))
     [0.  0.5 1. ]
@@ -277,6 +445,21 @@ def asarray(
     time. `HostArray(data)` copies once and lets them fuse.
     `copy=True` always copies; `copy=False` raises where a copy would be needed.
 
+    Parameters
+    ----------
+    obj : array, list or number
+        The data.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    order : str, default 'K'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+    copy : bool or None
+        True copies always, False never (an error where it is needed), None where it is needed.
+
+    Examples
+    --------
     >>> import mirabelle as mb, numpy as np
     >>> n = np.zeros(2)
     >>> x = mb.asarray(n)

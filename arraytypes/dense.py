@@ -41,6 +41,12 @@ class DenseArray(AbstractArray, _native.Handle):
     """An array whose elements all lie in the memory of one place.
 
     Constructing one copies: afterwards nobody else can write to its memory.
+
+    >>> import mirabelle as mb
+    >>> isinstance(mb.RefArray([1.0]), mb.types.DenseArray)
+    True
+    >>> isinstance(mb.Diagonal([1.0]), mb.types.DenseArray)
+    False
     """
 
     __module__ = "mirabelle.types"

@@ -117,6 +117,13 @@ def memory(device: Any = None) -> Memory:
     `device` is an array type. Without it: that of `mb.default_array`, else the card in use, if there is
     one, else the host.
 
+    Parameters
+    ----------
+    device : array type or None
+        Which place; None is that of `mb.default_array`, else the card in use, else the host.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.RefArray([[1.0, 2.0], [3.0, 4.0]])
     >>> report = mb.memory(mb.RefArray)
@@ -131,6 +138,15 @@ def set_memory_limit(limit: int | float | None, device: Any = None) -> None:
 
     What is kept to be used again counts. None lifts the limit. Arrays that live stay.
 
+    Parameters
+    ----------
+    limit : int, float or None
+        Bytes, a fraction of what there is, or no limit.
+    device : array type or None
+        Which card; None is the one in use.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.set_memory_limit(0.5, mb.CuArray)          # doctest: +SKIP
     """
@@ -162,6 +178,13 @@ def free_memory(device: Any = None) -> None:
 
     Other programs, and other libraries of this one, may then have it.
 
+    Parameters
+    ----------
+    device : array type or None
+        Which place; None is that of `mb.default_array`, else the card in use, else the host.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.free_memory(mb.HostArray)
     >>> mb.memory(mb.HostArray).held

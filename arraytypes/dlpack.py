@@ -75,6 +75,17 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     What the host or a card's arrays can read is shared: writes go both ways, as with `mb.asarray`. `device`
     (an array type) moves it; so does naming `mb.HostArray` for an array of another library's device.
 
+    Parameters
+    ----------
+    x : object
+        An array of a library that has `__dlpack__`.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+    copy : bool or None
+        True copies always, False never (an error where it is needed), None where it is needed.
+
+    Examples
+    --------
     >>> import mirabelle as mb, numpy as np
     >>> n = np.zeros(2)
     >>> x = mb.from_dlpack(n)

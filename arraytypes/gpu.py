@@ -166,6 +166,10 @@ class GPUArray(DenseArray):
     """An array in the memory of a graphics card: `CuArray` or `ROCArray`.
 
     Methods for this type are for both.
+
+    >>> import mirabelle as mb
+    >>> issubclass(mb.CuArray, mb.types.GPUArray)
+    True
     """
 
     __module__ = "mirabelle.types"
@@ -341,6 +345,17 @@ def add_family(family: Any, families: dict[int, Any]) -> Any:
 class CuArray(GPUArray):
     """An array in the memory of an NVIDIA card. `CuArray(data)` copies to it; `mb.asarray(c)` shares CuPy's.
 
+    Parameters
+    ----------
+    data : array, list or number
+        What is copied into the array.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : int or None
+        Which card; None is the one in use.
+
+    Notes
+    -----
     `CuArray(data, device=1)` is on the second card. Without a card, MIRABELLE_CUDA=simulated runs the
     same kernels' source on the host, to try programs and to test them:
 
@@ -360,6 +375,15 @@ class ROCArray(GPUArray):
     """An array in the memory of an AMD card, through CuPy's build for ROCm and numba-hip.
 
     Its kernels are those of `CuArray`. It has not been run on AMD hardware yet.
+
+    Parameters
+    ----------
+    data : array, list or number
+        What is copied into the array.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : int or None
+        Which card; None is the one in use.
     """
 
     __module__ = "mirabelle"

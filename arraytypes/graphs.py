@@ -31,7 +31,16 @@ from mirabelle.dispatch.tree import Leaf
 
 
 class Graph:
-    """Statements recorded by `with mb.capture() as g:`, to be done again by `g.replay()`."""
+    """Statements recorded by `with mb.capture() as g:`, to be done again by `g.replay()`.
+
+    >>> import mirabelle as mb
+    >>> u = mb.RefArray([1.0])
+    >>> with mb.capture(mb.RefArray) as g:
+    ...     u[...] = u * 2
+    >>> g.replay()
+    >>> print(u)
+    [4.]
+    """
 
     def __init__(self, family: Any) -> None:
         self._family = family
@@ -136,6 +145,13 @@ def capture(device: Any = None) -> Graph:
     the host does in it (numbers, copies to the card, random numbers' states) is recorded as it was, and
     work on other cards is not recorded. Meanwhile no other thread should make arrays on the card.
 
+    Parameters
+    ----------
+    device : array type or None
+        Which card; None is the one in use.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x, z = mb.CuArray([1.0]), mb.CuArray([0.0])   # doctest: +SKIP
     >>> with mb.capture() as g:                       # doctest: +SKIP

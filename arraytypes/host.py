@@ -20,6 +20,15 @@ from mirabelle.dispatch.tree import Leaf, adopted
 class HostArray(DenseArray):
     """An array in host memory. `HostArray(data)` copies; `mb.asarray(data)` shares.
 
+    Parameters
+    ----------
+    data : array, list or number
+        What is copied into the array.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1.0, 2.0, 3.0])
     >>> type(x)

@@ -49,6 +49,19 @@ def save(file: Any, x: Any, /, *, compressed: bool = False, allow_pickle: bool =
     once, when everything is written. Of a distributed array every rank writes its part: all ranks
     save together, under one name. (`allow_pickle` is NumPy's: arrays hold numbers, and none is pickled.)
 
+    Parameters
+    ----------
+    file : str, path or open file
+        The file.
+    x : array or mapping
+        An array, or names and arrays.
+    compressed : bool, default False
+        Whether it is compressed.
+    allow_pickle : bool, default False
+        Taken for NumPy's sake: objects of Python are neither written nor read.
+
+    Examples
+    --------
     >>> import mirabelle as mb, io
     >>> file = io.BytesIO()
     >>> mb.save(file, mb.HostArray([1, 2]) + 1)
@@ -84,6 +97,23 @@ def load(
     elements of a `.npy` file on disk and reads those that are used; NumPy's `mmap_mode="r"` is the same.
     Files with Python's objects are refused, whatever NumPy's `allow_pickle` says.
 
+    Parameters
+    ----------
+    file : str, path or open file
+        The file.
+    name : str or None
+        Which array of a file of several; None is the only one, or all as a mapping.
+    device : array type, place or None
+        Where the array is made; None is the default array type.
+    mmap : bool, default False
+        Whether the file stays open and is read when it is needed.
+    mmap_mode : str or None
+        NumPy's name for that.
+    allow_pickle : bool, default False
+        Taken for NumPy's sake: objects of Python are neither written nor read.
+
+    Examples
+    --------
     >>> import mirabelle as mb, numpy as np, io
     >>> file = io.BytesIO()
     >>> np.savez(file, u=np.ones(2), v=np.zeros(3))
@@ -122,6 +152,19 @@ def load(
 def savez(file: Any, /, *arrays: Any, allow_pickle: bool = False, **named: Any) -> None:
     """Write several arrays to a `.npz` file; those without a name become "arr_0", "arr_1", ...
 
+    Parameters
+    ----------
+    file : str, path or open file
+        The file.
+    *arrays : arrays
+        Without names.
+    allow_pickle : bool, default False
+        Taken for NumPy's sake: objects of Python are neither written nor read.
+    **named : arrays
+        By name.
+
+    Examples
+    --------
     >>> import mirabelle as mb, io
     >>> file = io.BytesIO()
     >>> mb.savez(file, mb.HostArray([1]), b=mb.HostArray([2.5]))
@@ -133,7 +176,28 @@ def savez(file: Any, /, *arrays: Any, allow_pickle: bool = False, **named: Any) 
 
 
 def savez_compressed(file: Any, /, *arrays: Any, allow_pickle: bool = False, **named: Any) -> None:
-    """As `mb.savez`, compressed."""
+    """As `mb.savez`, compressed.
+
+    Parameters
+    ----------
+    file : str, path or open file
+        The file.
+    *arrays : arrays
+        Without names.
+    allow_pickle : bool, default False
+        Taken for NumPy's sake: objects of Python are neither written nor read.
+    **named : arrays
+        By name.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mb.savez_compressed(f"{folder}/both.npz", x=mb.ones(2), y=mb.zeros(3))
+    ...     print(sorted(mb.load(f"{folder}/both.npz")))
+    ['x', 'y']
+    """
     _savez(file, arrays, named, True)
 
 

@@ -40,6 +40,15 @@ def jit(function: Any = None, /, **options: bool) -> Any:
     of these may be mixed. Nothing is copied: the function reads and writes the arrays' own
     memory. What it returns comes back as numbers and HostArrays.
 
+    Parameters
+    ----------
+    function : callable
+        A function of arrays and numbers, in the part of Python that Numba compiles.
+    **options : bool
+        `parallel`, `fastmath`, `nogil` and `boundscheck`, as Numba means them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> @mb.jit
     ... def cholesky(A):

@@ -67,6 +67,18 @@ def kernel(function: Any = None, /, *, padded: bool = False, boundscheck: bool =
     arrays. One source runs on the host's threads, on the reference device and on GPUs: wherever
     the arrays are. (Of an array over processes it is given the parts, `x.local`.)
 
+    Parameters
+    ----------
+    function : callable
+        Its first parameter is the context (`mb.types.KernelContext`), the others are arrays and
+        numbers.
+    padded : bool, default False
+        Whether threads outside of the index space run, too, for kernels with barriers.
+    boundscheck : bool, default False
+        Whether each access is checked.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> @mb.kernel
     ... def saxpy(k, y, a, x):

@@ -134,6 +134,13 @@ def _transposed(inner: Maker, x: Any) -> Any:
 def default_array(device: Any) -> Iterator[None]:
     """Within the block, creation functions make arrays of this type unless told otherwise.
 
+    Parameters
+    ----------
+    device : array type
+        What creation functions make.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> with mb.default_array(mb.RefArray):
     ...     x = mb.linspace(0, 1, 3)
@@ -165,6 +172,13 @@ def namespace(device: Any) -> types.ModuleType:
 
     Elementwise functions are mirabelle's own (`xp.sin is mb.sin`): a number joins what it is computed with.
 
+    Parameters
+    ----------
+    device : array type
+        What its functions make.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> xp = mb.namespace(mb.types.Transpose[mb.HostArray])
     >>> type(xp.ones((2, 3))).__name__

@@ -29,7 +29,14 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf
 
 
 class RealPart(Wrapper):
-    """The real parts of a complex array, in its memory."""
+    """The real parts of a complex array, in its memory.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0 + 2j])
+    >>> x.real[...] = 5
+    >>> print(type(x.real).__name__, x)
+    RealPart[HostArray[complex128, 1]] [5.+2.j]
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -48,7 +55,14 @@ class RealPart(Wrapper):
 
 
 class ImagPart(RealPart):
-    """The imaginary parts of a complex array, in its memory."""
+    """The imaginary parts of a complex array, in its memory.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0 + 2j])
+    >>> x.imag[...] = 5
+    >>> print(type(x.imag).__name__, x)
+    ImagPart[HostArray[complex128, 1]] [1.+5.j]
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -59,7 +73,13 @@ class ImagPart(RealPart):
 
 
 class DiagonalView(Wrapper):
-    """A diagonal of two dimensions of the parent, as the last dimension."""
+    """A diagonal of two dimensions of the parent, as the last dimension.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(type(mb.diagonal(x)).__name__, mb.diagonal(x))
+    DiagonalView[HostArray[float64, 2], 1] [1. 4.]
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -73,7 +93,13 @@ class DiagonalView(Wrapper):
 
 
 class Reinterpreted(Wrapper):
-    """The bytes of the parent as elements of another dtype. Parameters: the parent's type and the dtype."""
+    """The bytes of the parent as elements of another dtype. Parameters: the parent's type and the dtype.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0])
+    >>> print(type(x.view(mb.int64)).__name__)
+    Reinterpreted[HostArray[float64, 1], int64]
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -113,7 +139,13 @@ class Reinterpreted(Wrapper):
 
 
 class SlidingWindows(Wrapper):
-    """All windows of a size into the parent, as further dimensions. Elements repeat: not writable."""
+    """All windows of a size into the parent, as further dimensions. Elements repeat: not writable.
+
+    >>> import mirabelle as mb
+    >>> print(mb.sliding_window_view(mb.arange(4), 3))
+    [[0 1 2]
+     [1 2 3]]
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -207,6 +239,17 @@ def reinterpreted(x: AbstractArray, dtype: Any) -> Any:
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Any:
     """All windows of a size into `x`, as further dimensions at the end: a read-only view.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    window_shape : int or tuple of int
+        The size of a window.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1, 2, 3, 4, 5])
     >>> print(mb.sum(mb.sliding_window_view(x, 3), axis=-1))

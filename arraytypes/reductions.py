@@ -397,6 +397,23 @@ def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, ke
     `f` and `op` may be mirabelle's functions or scalar Python functions. An `op` of your own must
     be associative, and needs its neutral element as `init`.
 
+    Parameters
+    ----------
+    f : callable
+        A scalar function of one argument.
+    op : str or callable
+        "add", "multiply", "maximum", "minimum" or a scalar function of two arguments.
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    init : number or None
+        What it starts with; needed where there may be no elements.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1.0, -2.0, 3.0])
     >>> print(mb.mapreduce(mb.abs, mb.add, x))
@@ -411,6 +428,21 @@ def mapreduce(f: Any, op: Any, x: Any, *, init: Any = None, axis: Any = None, ke
 def reduce(op: Any, x: Any, *, init: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Combine the elements of `x` with `op`.
 
+    Parameters
+    ----------
+    op : str or callable
+        "add", "multiply", "maximum", "minimum" or a scalar function of two arguments.
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    init : number or None
+        What it starts with; needed where there may be no elements.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.reduce(mb.maximum, mb.HostArray([1, 5, 2])))
     5

@@ -14,6 +14,17 @@ from mirabelle.dispatch.styles import device
 class RefArray(GPUArray):
     """An array on a fake card: what runs here runs on `CuArray`, and what a card refuses is refused here.
 
+    Parameters
+    ----------
+    data : array, list or number
+        What is copied into the array.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : int or None
+        Which fake card; None is the one in use.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.RefArray([1.0, 2.0, 3.0])
     >>> mb.to_numpy(x * x + 1)

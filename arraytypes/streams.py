@@ -50,6 +50,12 @@ class Stream:
     let go of (their memory would be used anew while the stream still reads it).
 
     A stream may be entered again, by one thread at a time.
+
+    >>> import mirabelle as mb
+    >>> with mb.stream(mb.RefArray) as s:
+    ...     x = mb.materialize(mb.RefArray([1.0]) + 1)
+    >>> isinstance(s, mb.types.Stream)
+    True
     """
 
     def __init__(self, family: Any, join: bool = True) -> None:
@@ -108,6 +114,15 @@ class Stream:
 def stream(device: Any = None, *, join: bool = True) -> Stream:
     """A new stream of a card, for a `with` block: the card in use, unless an array type is given.
 
+    Parameters
+    ----------
+    device : array type or None
+        Which card; None is the one in use.
+    join : bool, default True
+        Whether work that comes after the block waits for it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> with mb.stream(mb.CuArray) as s:              # doctest: +SKIP
     ...     y = mb.materialize(mb.CuArray([1.0, 2.0]) * 2)
@@ -121,6 +136,13 @@ def synchronize(device: Any = None) -> None:
 
     Reading values waits by itself: this is for measuring times, and for other programs.
 
+    Parameters
+    ----------
+    device : array type or None
+        Which place; None is every card in use.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.synchronize()
     """

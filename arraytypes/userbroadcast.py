@@ -22,6 +22,15 @@ def broadcast(f: Callable[..., Any], *operands: Any) -> Any:
     joins the operands: a scalar keeps its kernel when its value changes, an array is read at
     the same element. A function that returns a tuple gives a tuple of arrays, from one kernel.
 
+    Parameters
+    ----------
+    f : callable
+        A scalar function: of numbers, returning a number or a tuple of them.
+    *operands : arrays and numbers
+        The operands, stretched to one shape.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1.0, 2.0, 3.0])
     >>> scale = 10.0
@@ -90,6 +99,15 @@ def typed(op: Any, operands: tuple[Any, ...]) -> Any:
 def map(f: Callable[..., Any], *operands: Any) -> Any:
     """As `broadcast`, for operands of one shape.
 
+    Parameters
+    ----------
+    f : callable
+        A scalar function: of numbers, returning a number or a tuple of them.
+    *operands : arrays
+        Arrays of one shape.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.map(lambda a, b: a + 2 * b, mb.HostArray([1, 2]), mb.HostArray([3, 4])))
     [ 7 10]

@@ -44,7 +44,12 @@ def part_of_several(parent: Any, kind: Any, how: Any, shape: tuple[int, ...]) ->
 
 
 class Wrapper(AbstractArray):
-    """An array that shows a parent. Parameters: the parent's type, then ndim where it differs."""
+    """An array that shows a parent. Parameters: the parent's type, then ndim where it differs.
+
+    >>> import mirabelle as mb
+    >>> isinstance(mb.zeros((2, 3)).T, mb.types.Wrapper)
+    True
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ("__weakref__", "_how", "_parent", "_shape")
@@ -125,7 +130,12 @@ def _rewrap(cls: Any, parent: Any, how: Any, shape: tuple[int, ...]) -> Any:
 
 
 class PermutedDims(Wrapper):
-    """The parent with its dimensions in another order."""
+    """The parent with its dimensions in another order.
+
+    >>> import mirabelle as mb
+    >>> type(mb.permute_dims(mb.zeros((2, 3, 4)), (2, 0, 1))).__name__
+    'PermutedDims[HostArray[float64, 3]]'
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -135,14 +145,26 @@ class PermutedDims(Wrapper):
 
 
 class Transpose(PermutedDims):
-    """The transpose of a matrix."""
+    """The transpose of a matrix.
+
+    >>> import mirabelle as mb
+    >>> x = mb.zeros((2, 3))
+    >>> isinstance(x.T, mb.types.Transpose), x.T.shape
+    (True, (3, 2))
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
 
 
 class View(Wrapper):
-    """A rectangular part of the parent: integers, slices of any step, new axes."""
+    """A rectangular part of the parent: integers, slices of any step, new axes.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0, 2.0, 3.0])
+    >>> type(x[1:]).__name__
+    'View[HostArray[float64, 1], 1]'
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -165,7 +187,12 @@ class ViewTypes(dict[int, Any]):
 
 
 class Reshaped(Wrapper):
-    """The parent's elements in another shape, where strides can say it."""
+    """The parent's elements in another shape, where strides can say it.
+
+    >>> import mirabelle as mb
+    >>> type(mb.reshape(mb.zeros((2, 3))[:, :2], (2, 2, 1))).__name__
+    'Reshaped[View[HostArray[float64, 2], 2], 3]'
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -181,7 +208,12 @@ class Reshaped(Wrapper):
 
 
 class BroadcastTo(Wrapper):
-    """The parent stretched to a larger shape. Several elements share memory: not writable."""
+    """The parent stretched to a larger shape. Several elements share memory: not writable.
+
+    >>> import mirabelle as mb
+    >>> type(mb.broadcast_to(mb.HostArray([1.0]), (3,))).__name__
+    'BroadcastTo[HostArray[float64, 1], 1]'
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()

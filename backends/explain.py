@@ -23,7 +23,12 @@ from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, format_tree
 
 
 class Explanation:
-    """A tree, the kernel made of it, and what running it moves. Prints as text, shows as HTML."""
+    """A tree, the kernel made of it, and what running it moves. Prints as text, shows as HTML.
+
+    >>> import mirabelle as mb
+    >>> isinstance(mb.explain(mb.HostArray([1.0]) + 1), mb.types.Explanation)
+    True
+    """
 
     def __init__(self, facts: dict[str, str], tree: str, source: str, picture: str | None = None) -> None:
         self.facts = facts
@@ -69,6 +74,15 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
     `into` is what a statement writes to (u[1:-1] of `u[1:-1] = x`), whose layout then decides who
     computes what.
 
+    Parameters
+    ----------
+    x : array
+        What is asked about.
+    into : array or None
+        Where it would be written.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> a = mb.ones(10_000)
     >>> e = mb.explain(a * 2 + 1)
@@ -175,6 +189,15 @@ def _walk(node: Any, shape: tuple[int, ...], found: list[str], seen: set[int]) -
 def broadcasted(f: Any, *operands: Any) -> Broadcasted | Leaf:
     """The tree of an operation, without a handle: what `mb.copyto(dest, tree)` executes.
 
+    Parameters
+    ----------
+    f : operation or callable
+        A generic function that works element by element, or a scalar function.
+    *operands : arrays and numbers
+        The operands.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> t = mb.ext.broadcasted(mb.add, mb.HostArray([1.0, 2.0]), 1)
     >>> t

@@ -24,7 +24,14 @@ _current: contextvars.ContextVar[tuple[Counters, ...]] = contextvars.ContextVar(
 
 @dataclass
 class Counters:
-    """What happened inside a `with mb.count()` block."""
+    """What happened inside a `with mb.count()` block.
+
+    >>> import mirabelle as mb
+    >>> with mb.count() as c:
+    ...     x = mb.materialize(mb.HostArray([1.0]) * 2)
+    >>> isinstance(c, mb.types.Counters), c.launches
+    (True, 1)
+    """
 
     launches: int = 0
     temporaries: int = 0
@@ -51,6 +58,13 @@ def count() -> Iterator[Counters]:
     factorisation); `temporaries` are arrays written that nobody asked for by name;
     `bytes_read` and `bytes_written` are those of array operands, each counted once a launch.
     `messages`, `bytes_sent` and `collectives` are those of this process, for distributed arrays.
+
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0, 2.0])
+    >>> with mb.count() as c:
+    ...     y = mb.materialize(x * 2 + 1)
+    >>> c.launches, c.temporaries
+    (1, 0)
     """
     global active
     counters = Counters()

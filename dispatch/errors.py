@@ -8,31 +8,90 @@ from __future__ import annotations
 
 
 class MirabelleError(Exception):
-    """The root of every error that is mirabelle's own."""
+    """The root of every error that is mirabelle's own.
+
+    >>> import mirabelle as mb
+    >>> try:
+    ...     mb.RefArray([1.0]) + mb.HostArray([1.0])
+    ... except mb.MirabelleError as error:
+    ...     print(type(error).__name__)
+    PlaceError
+    """
 
 
 class MissingMethodError(MirabelleError, TypeError):
-    """No method of a generic function takes arguments of these types."""
+    """No method of a generic function takes arguments of these types.
+
+    >>> import mirabelle as mb
+    >>> @mb.generic
+    ... def area(shape): ...
+    >>> try:
+    ...     area(3)
+    ... except mb.MissingMethodError:
+    ...     print("nobody has said what the area of an int is")
+    nobody has said what the area of an int is
+    """
 
 
 class AmbiguousMethodError(MirabelleError, TypeError):
-    """Two methods of a generic function fit equally well."""
+    """Two methods of a generic function fit equally well.
+
+    >>> import mirabelle as mb
+    >>> issubclass(mb.AmbiguousMethodError, TypeError)
+    True
+    """
 
 
 class UnfaithfulAnnotationError(MirabelleError, TypeError):
-    """An annotation that the type of an argument alone cannot decide."""
+    """An annotation that the type of an argument alone cannot decide.
+
+    >>> import mirabelle as mb
+    >>> @mb.generic
+    ... def first(x): ...
+    >>> try:
+    ...     @first.method
+    ...     def _(x: list[int]): return x[0]
+    ... except mb.UnfaithfulAnnotationError:
+    ...     print("whether a list is one of int, its type does not say")
+    whether a list is one of int, its type does not say
+    """
 
 
 class PlaceError(MirabelleError, ValueError):
-    """Operands live in different places, and moving data was not asked for."""
+    """Operands live in different places, and moving data was not asked for.
+
+    >>> import mirabelle as mb
+    >>> try:
+    ...     mb.RefArray([1.0]) + mb.HostArray([1.0])
+    ... except mb.PlaceError:
+    ...     print("moved nowhere unasked")
+    moved nowhere unasked
+    """
 
 
 class ScalarAccessError(MirabelleError, RuntimeError):
-    """One element of a device array was read or written by itself."""
+    """One element of a device array was read or written by itself.
+
+    >>> import mirabelle as mb
+    >>> with mb.allow_scalar(False):
+    ...     try:
+    ...         float(mb.RefArray([1.0])[0])
+    ...     except mb.ScalarAccessError:
+    ...         print("one element by itself")
+    one element by itself
+    """
 
 
 class UserFunctionError(MirabelleError, TypeError):
-    """A user's scalar function cannot be compiled or returns no scalar."""
+    """A user's scalar function cannot be compiled or returns no scalar.
+
+    >>> import mirabelle as mb
+    >>> try:
+    ...     mb.materialize(mb.broadcast(lambda v: [v, v], mb.HostArray([1.0])))
+    ... except mb.UserFunctionError:
+    ...     print("a scalar function returns numbers")
+    a scalar function returns numbers
+    """
 
 
 class DenseFallbackWarning(UserWarning):
@@ -40,7 +99,16 @@ class DenseFallbackWarning(UserWarning):
 
 
 class DenseFallbackError(MirabelleError, TypeError):
-    """An operation has no rule for a structured array, and making it dense was forbidden."""
+    """An operation has no rule for a structured array, and making it dense was forbidden.
+
+    >>> import mirabelle as mb
+    >>> with mb.settings.changed(dense_fallback="error"):
+    ...     try:
+    ...         mb.exp(mb.Diagonal([1.0, 2.0]))
+    ...     except mb.DenseFallbackError:
+    ...         print("exp(0) is 1: the result is not diagonal")
+    exp(0) is 1: the result is not diagonal
+    """
 
 
 class DeviceError(MirabelleError, RuntimeError):
@@ -76,4 +144,13 @@ class GatheringWarning(UserWarning):
 
 
 class ConvergenceWarning(UserWarning):
-    """An iterative solver gave up before the residual was as small as was asked for."""
+    """An iterative solver gave up before the residual was as small as was asked for.
+
+    >>> import mirabelle as mb
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as told:
+    ...     warnings.simplefilter("always")
+    ...     x = mb.linalg.cg(mb.Diagonal([1.0, 50.0]), mb.HostArray([1.0, 1.0]), maxiter=1)
+    >>> told[0].category is mb.linalg.ConvergenceWarning
+    True
+    """

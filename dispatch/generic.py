@@ -400,6 +400,21 @@ def generic(
     Python runs has a second form, `function.operator`, which answers `NotImplemented` where there is no method.
     One `by_type` dispatches on its first argument, which is a type itself.
 
+    Parameters
+    ----------
+    prototype : callable
+        Its name, its parameters, its docstring; the body is never run.
+    arity : int or None
+        How many arguments decide; None is all that may be given by position.
+    wider : bool, default False
+        Whether it takes NumPy's further arguments.
+    optional : int, default 0
+        How many of the deciding arguments may be left out.
+    operator : bool, default False
+        Whether it is called for an operator, too.
+
+    Examples
+    --------
     >>> from mirabelle.dispatch.generic import generic
     >>> def describe(x): "Say what x is."
     >>> describe = generic(describe, wider=True)
@@ -547,6 +562,17 @@ def override(
     wins. Other threads and asyncio tasks do not see it. `function.previous(...)` calls what the
     override hides.
 
+    Parameters
+    ----------
+    function : generic function
+        What is overridden.
+    signature : types
+        Of the arguments that decide.
+    implementation : callable
+        What answers.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1.0, 4.0])
     >>> with mb.override(mb.sqrt, (mb.HostArray,), lambda a: mb.sqrt.previous(a) + 100):
@@ -584,6 +610,13 @@ def override(
 def methods(function: Any) -> MethodTable:
     """Every method of a generic function, active overrides first, with file and line.
 
+    Parameters
+    ----------
+    function : generic function
+        What is asked about.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> len(mb.methods(mb.add)) >= 1
     True
@@ -597,6 +630,15 @@ def methods(function: Any) -> MethodTable:
 def which(function: Any, *args: Any) -> Method:
     """The method that a call with these arguments would run. It can be called.
 
+    Parameters
+    ----------
+    function : generic function
+        What would be called.
+    *args : arguments
+        What with; types of arrays will do.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.which(mb.sqrt, mb.HostArray([1.0])).function.__name__
     'sqrt'

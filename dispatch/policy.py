@@ -47,12 +47,39 @@ def _set(variable: contextvars.ContextVar, value: object) -> Iterator[None]:  # 
 
 
 def allow_scalar(allowed: bool = True) -> contextlib.AbstractContextManager[None]:
-    """Within the block, allow (or forbid) reading and writing single elements of device arrays."""
+    """Within the block, allow (or forbid) reading and writing single elements of device arrays.
+
+    Parameters
+    ----------
+    allowed : bool, default True
+        Whether single elements may be read and written.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> x = mb.RefArray([1.0, 2.0])
+    >>> with mb.allow_scalar():
+    ...     float(x[1])
+    2.0
+    """
     return _set(_scalar, allowed)
 
 
 def allow_transfer(allowed: bool = True) -> contextlib.AbstractContextManager[None]:
-    """Within the block, let host arrays that meet device arrays move to the device (counted)."""
+    """Within the block, let host arrays that meet device arrays move to the device (counted).
+
+    Parameters
+    ----------
+    allowed : bool, default True
+        Whether host arrays may move by themselves.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> with mb.allow_transfer():
+    ...     print((mb.RefArray([1.0]) + mb.HostArray([2.0])).place)
+    ref:0
+    """
     return _set(_transfer, allowed)
 
 

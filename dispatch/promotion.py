@@ -122,6 +122,13 @@ def pick(sig: Sig, i: int) -> Sig:
 def result_type(*arrays_and_dtypes: Any) -> np.dtype:
     """The common dtype of arrays, dtypes and Python scalars (or their types), which are weak.
 
+    Parameters
+    ----------
+    *arrays_and_dtypes : arrays, dtypes and numbers
+        What is combined.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.result_type(mb.float32, float)
     dtype('float32')

@@ -233,8 +233,15 @@ _BY_NAME = {s.name: s for s in TABLE}
 
 
 class Settings:
-    """The values in force. Attributes are read on hot paths, so they are plain."""
+    """The settings in force, as attributes; `python -m mirabelle settings` lists them with what they do.
 
+    >>> import mirabelle as mb
+    >>> with mb.settings.changed(num_threads=1):        # for a block
+    ...     mb.settings.num_threads
+    1
+    """
+
+    # (Attributes are read on hot paths, so they are plain.)
     num_threads: int
     cache: bool
     cache_dir: str | None

@@ -80,6 +80,12 @@ class Broadcasted(_native.Node):
     """An elementwise operation on versions and scalars, with its shape and dtype known.
 
     Once evaluated it holds its value and lets go of its operands.
+
+    >>> import mirabelle as mb
+    >>> with mb.settings.changed(immediate_size=0):
+    ...     t = mb.ext.tree(mb.HostArray([1.0, 2.0]) * 2)
+    >>> isinstance(t, mb.ext.Broadcasted), t.shape
+    (True, (2,))
     """
 
     foreign = False

@@ -4,14 +4,16 @@ What needs mkdocs is `make site`; here is what it is given.
 """
 
 import base64
+import inspect
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 import mirabelle as mb
 from docs.site import gallery, links, reference, subjects
-from docs.site.docstrings import escaped, markdown, summary
+from docs.site.docstrings import escaped, markdown, sections, summary, text_of
 
 ROOT = Path(__file__).parent.parent
 SPACES = {space: subjects.public(module) for module, space, _ in subjects.SPACES} | {
@@ -80,8 +82,10 @@ def test_docstrings_become_markdown():
     made = markdown(
         "Sums x * y of *all* `a * b` <b>.\n\nMore:\n- one\n- two\n\n"
         "Parameters\n----------\nx, y : array\n    What\n    is added.\naxis\n    Along it.\n\n"
-        "Returns\n-------\nThe sum.\n\n>>> 1 + 1\n2\n\n    indented\n"
+        "Returns\n-------\nThe sum.\n\n>>> 1 + 1\n2\n\n    indented\n\n"
+        "```python\nx = y * z\n\ny * z\n```\n"
     )
+    assert "```python\nx = y * z\n\ny * z\n```" in made
     assert r"Sums x \* y of \*all\* `a * b` \<b>." in made
     assert "More:\n\n- one" in made
     assert "**Parameters**\n\n- `x`, `y` *(array)*: What is added.\n- `axis`: Along it." in made
@@ -136,3 +140,57 @@ def test_broken_links_and_what_needs_a_network_are_found(tmp_path):
     )
     (tmp_path / "b.html").write_text('<p id="there">')
     assert len(links.broken(tmp_path)) == 4
+
+
+# What `help` says
+
+OURS = {
+    f"{space}.{name}": thing
+    for space, names in SPACES.items()
+    for name, thing in names.items()
+    if reference.is_ours(thing) and not name.startswith("__") and (callable(thing) or name == "settings")
+}
+# Names without an example of their own, by the reason.
+WITHOUT_EXAMPLE = {
+    "what raises it needs processes": "mb.CommunicationError mb.LayoutError mb.RemoteError mb.GatheringWarning",
+    "what raises it needs a card": "mb.DeviceError mb.OutOfMemoryError mb.ROCArray mb.types.ROCArray",
+    "its module shows how it is used": "mb.compiling.rewrite mb.ext.lower",
+    "it needs a cluster: its page in the guide runs one": "mb.distributed.connect",
+    "a warning: `mb.settings` says when": "mb.DenseFallbackWarning",
+}
+
+
+def documented(doc):
+    """The parameters that a docstring's section names."""
+    body = dict(sections(doc)).get("Parameters", "")
+    heads = [line.partition(" : ")[0] for line in body.splitlines() if line and not line[0].isspace()]
+    return [name.strip().lstrip("*") for head in heads for name in head.split(",")]
+
+
+def parameters(thing):
+    found = reference.signature(thing)
+    return [name for name in (found.parameters if found else ()) if name not in ("self", "cls")]
+
+
+def test_every_public_name_has_an_example():
+    """(tests/test_structure.py runs them.)"""
+    told = {called for called, thing in OURS.items() if ">>>" in text_of(thing)}
+    missing = {called for called in OURS if not called.startswith(("dg.", "md."))} - told
+    allowed = {called for names in WITHOUT_EXAMPLE.values() for called in names.split()}
+    assert missing == allowed
+
+
+# Namespaces whose functions say of every parameter what it is.
+EXPLAINED = ("mb", "mb.linalg", "mb.fft", "mb.random", "mb.autodiff", "mb.distributed")
+# Types that others make, whose parameters no user gives.
+MADE = re.compile(
+    r"mb\.(\w+Error|AbstractArray|random\.Philox|linalg\.Factorization|distributed\.(LayoutReport|Delivery))$"
+)
+
+
+@pytest.mark.parametrize("called", [c for c in OURS if c.rpartition(".")[0] in EXPLAINED and not MADE.match(c)])
+def test_what_help_says_of_parameters_is_what_a_function_takes(called):
+    thing = OURS[called]
+    names = parameters(thing)
+    if names and not (inspect.isclass(thing) and set(names) <= {"args", "kwargs"}):
+        assert documented(text_of(thing)) == names

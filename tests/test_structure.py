@@ -272,10 +272,11 @@ def test_late_hooks_grow_no_more():
 
 
 def test_no_file_is_left_to_grow():
-    """A module is one subject: past some length it is several. (The list of all names is one.)"""
+    """A module is one subject: past some length it is several. (The lists of all names, and of all verbs with
+    what `help` says of them, are one.)"""
     for folder in ["mirabelle", *ALLOWED]:
         for path in sources(folder):
-            limit = 1600 if path.name == "__init__.py" else 800
+            limit = 1600 if path.name in ("__init__.py", "verbs.py") else 800
             assert len(path.read_text().splitlines()) < limit, path
 
 

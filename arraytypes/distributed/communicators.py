@@ -369,6 +369,13 @@ def set_world(comm: Communicator | None) -> None:
 def use_communicator(comm: Communicator) -> Iterator[Communicator]:
     """Within the block, new distributed arrays are made over `comm`.
 
+    Parameters
+    ----------
+    comm : Communicator
+        The processes.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> with mb.distributed.use_communicator(mb.distributed.communicator()) as comm:
     ...     comm.size

@@ -38,6 +38,13 @@ _layout: contextvars.ContextVar[Layout | None] = contextvars.ContextVar("mirabel
 def use_layout(layout: Any) -> Iterator[None]:
     """Within the block, new distributed arrays are divided so, where their shape allows it.
 
+    Parameters
+    ----------
+    layout : Layout or placement
+        The layout.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> with mb.distributed.use_layout(mb.distributed.Block(1)):
     ...     x = mb.zeros((2, 3), device=mb.DArray[mb.HostArray])
@@ -59,6 +66,24 @@ class DArray(DenseArray):
 
     `data` is the whole array, the same on all processes: each keeps its part. `layout` says which
     (`Block(0)`, `Layout(Block(0), Block(1), mesh=(2, 2))`, of `mb.distributed`), `comm` over which processes.
+
+    Parameters
+    ----------
+    data : array, list or number
+        What is copied into the array.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    layout : Layout, placement or None
+        How it is divided; None is rows in equal runs.
+    comm : Communicator or None
+        The processes; None is `mb.distributed.communicator()`.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> x = mb.DArray[mb.HostArray]([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(mb.sum(x, axis=0), x.layout)
+    [4. 6.] Layout(Replicated())
     """
 
     __module__ = "mirabelle"

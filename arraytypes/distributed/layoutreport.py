@@ -194,7 +194,13 @@ def where(division: Division, rank: int) -> str:
 
 
 class LayoutReport:
-    """How an array is divided: prints as a picture in text, and shows as one in a notebook."""
+    """How an array is divided: prints as a picture in text, and shows as one in a notebook.
+
+    >>> import mirabelle as mb
+    >>> report = mb.distributed.layout_of((4, 2), mb.distributed.Block(0), 2)
+    >>> isinstance(report, mb.distributed.LayoutReport)
+    True
+    """
 
     __module__ = "mirabelle.distributed"
 
@@ -290,6 +296,17 @@ def layout_of(x: Any, layout: Any = None, processes: int | None = None) -> Layou
     Of a shape, or with a `layout`, how it would be divided, over as many processes as are there or as
     `processes` says: so that layouts can be compared before anything is computed.
 
+    Parameters
+    ----------
+    x : array or shape
+        What is divided.
+    layout : Layout or None
+        How; None is the array's own.
+    processes : int or None
+        Over how many; None is as many as there are.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.distributed.layout_of((9, 20), mb.distributed.Block(0), 3)
     9 × 20, rows in equal runs over 3 processes

@@ -41,7 +41,19 @@ class Placement:
 
 @dataclass(frozen=True, repr=False)
 class Block(Placement):
-    """A dimension in equal runs: the first to the first process, and so on."""
+    """A dimension in equal runs: the first to the first process, and so on.
+
+    Parameters
+    ----------
+    axis : int, default 0
+        Which dimension.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> mb.distributed.Layout(mb.distributed.Block(0))
+    Layout(Block(0))
+    """
 
     axis: int | None = 0
 
@@ -56,7 +68,21 @@ class Block(Placement):
 
 @dataclass(frozen=True, repr=False)
 class BlockCyclic(Placement):
-    """A dimension in runs of `block`, dealt out in turn, as ScaLAPACK does."""
+    """A dimension in runs of `block`, dealt out in turn, as ScaLAPACK does.
+
+    Parameters
+    ----------
+    axis : int, default 0
+        Which dimension.
+    block : int, default 1
+        The length of a run.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> mb.distributed.Layout(mb.distributed.BlockCyclic(0, 2))
+    Layout(BlockCyclic(0, 2))
+    """
 
     axis: int | None = 0
     block: int = 1
@@ -77,7 +103,21 @@ class BlockCyclic(Placement):
 
 @dataclass(frozen=True, repr=False)
 class Ragged(Placement):
-    """A dimension in runs of given sizes, one for each process along the mesh."""
+    """A dimension in runs of given sizes, one for each process along the mesh.
+
+    Parameters
+    ----------
+    axis : int
+        Which dimension.
+    sizes : sequence of int
+        The length of each process's run.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> mb.distributed.Layout(mb.distributed.Ragged(0, [1, 3]))
+    Layout(Ragged(0, (1, 3)))
+    """
 
     axis: int | None = 0
     sizes: tuple[int, ...] = ()
@@ -101,7 +141,12 @@ class Ragged(Placement):
 
 @dataclass(frozen=True, repr=False)
 class Replicated(Placement):
-    """All processes along the mesh hold the same."""
+    """All processes along the mesh hold the same.
+
+    >>> import mirabelle as mb
+    >>> mb.distributed.Layout(mb.distributed.Replicated())
+    Layout(Replicated())
+    """
 
     def __repr__(self) -> str:
         return "Replicated()"
@@ -109,7 +154,19 @@ class Replicated(Placement):
 
 @dataclass(frozen=True, repr=False)
 class Partial(Placement):
-    """Each process holds a term, and the array is what they combine to."""
+    """Each process holds a term, and the array is what they combine to.
+
+    Parameters
+    ----------
+    op : str, default 'sum'
+        How terms are combined: "sum", "max", "min" or "prod".
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> mb.distributed.Layout(mb.distributed.Partial("sum"))
+    Layout(Partial('sum'))
+    """
 
     op: str = "sum"
 
@@ -125,6 +182,15 @@ for _kind in (Block, BlockCyclic, Ragged, Replicated, Partial):
 class Layout:
     """How arrays are divided: a placement for each dimension of a mesh of processes.
 
+    Parameters
+    ----------
+    *placements : placements
+        One for each dimension of the mesh of processes.
+    mesh : tuple of int or None
+        The mesh; None is a row of all processes.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.distributed.Layout(mb.distributed.Block(0)) == mb.distributed.Layout.of(mb.distributed.Block(0))
     True

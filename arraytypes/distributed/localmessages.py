@@ -134,6 +134,17 @@ def allreduce(x: Any, op: str = "sum", comm: Communicator | None = None) -> Any:
 
     `op` is "sum", "prod", "min", "max", "any" or "all". Works in compiled functions, too.
 
+    Parameters
+    ----------
+    x : array
+        This process's term.
+    op : str, default 'sum'
+        "sum", "prod", "min", "max", "any" or "all".
+    comm : Communicator or None
+        The processes; None is `mb.distributed.communicator()`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.distributed.allreduce(mb.HostArray([1.0, 2.0]), "max"))
     [1. 2.]

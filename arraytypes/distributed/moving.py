@@ -40,6 +40,15 @@ from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf
 def redistribute(x: Any, layout: Any) -> Any:
     """The same array in another layout, when it is needed: what is said of it in between costs no messages.
 
+    Parameters
+    ----------
+    x : array
+        A distributed array.
+    layout : Layout or placement
+        The new layout.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.DArray[mb.HostArray]([[1, 2], [3, 4]])
     >>> y = mb.distributed.redistribute(x, mb.distributed.Block(1))
@@ -341,6 +350,15 @@ def exchange(sends: Mapping[int, Any], comm: Communicator | None = None) -> dict
     function what is given and what comes are values of the program: the messages are on their way until
     somebody needs what came, and which arrays go where is agreed upon when the function is captured.
 
+    Parameters
+    ----------
+    sends : dict
+        Of ranks, and the array for each.
+    comm : Communicator or None
+        The processes; None is `mb.distributed.communicator()`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.distributed.exchange({})
     {}

@@ -18,6 +18,13 @@ def together(comm: Communicator | None = None) -> Iterator[Communicator]:
     if they were waiting for the failed rank in the middle of the block. After it, they can work on. (Without
     the block, an exception that is caught on one rank alone leaves the others waiting.)
 
+    Parameters
+    ----------
+    comm : Communicator or None
+        The processes; None is all.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> try:
     ...     with mb.distributed.together():

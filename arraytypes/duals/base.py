@@ -44,7 +44,15 @@ Term = tuple[Any, Any]
 
 
 class DualError(MirabelleError, TypeError):
-    """A dual number met something that would lose its derivative, or one of another differentiation."""
+    """A dual number met something that would lose its derivative, or one of another differentiation.
+
+    >>> import mirabelle as mb
+    >>> try:
+    ...     mb.autodiff.gradient(lambda x: float(mb.sum(x)), mb.HostArray([1.0]))
+    ... except mb.autodiff.DualError:
+    ...     print("float() would lose the derivative")
+    float() would lose the derivative
+    """
 
 
 class TooManyDirections(Exception):
@@ -133,6 +141,15 @@ class Dual(AbstractArray):
     `partials` has one axis more than `value`, in front: a row for each direction. `mb.autodiff` makes them; by
     hand one asks how a result changes along directions of one's own.
 
+    Parameters
+    ----------
+    value : array
+        The values.
+    partials : array
+        The partial derivatives, with an axis more in front: a row for each direction.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.types.Dual(mb.HostArray([1.0, 2.0]), mb.HostArray([[1.0, 1.0]]))
     >>> x * x

@@ -21,6 +21,15 @@ forgetting: list[Callable[[], None]] = []
 def rule(f: Callable[..., Any], *, batched: bool = False) -> Callable[[Any], Any]:
     """Say what the derivative of a function is; `f` is one of three kinds.
 
+    Parameters
+    ----------
+    f : callable
+        A scalar function, a function of arrays, or an elementwise operation.
+    batched : bool, default False
+        Whether a rule by tangents is called once for all directions, with an axis more in front.
+
+    Notes
+    -----
     *A function of scalars* of your own, that is broadcast (or an elementwise function of mirabelle). The rule
     gets the operands, as arrays, and returns the derivative, or a tuple of them, one by each operand:
 
@@ -81,6 +90,13 @@ def differentiable(f: Callable[..., Any]) -> Any:
     It is dispatched on all of its positional parameters that have no default. Without a rule it is
     differentiated through its body, as any function is.
 
+    Parameters
+    ----------
+    f : callable
+        A function of arrays.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> @mb.autodiff.differentiable
     ... def energy(x): return mb.sum(x * x)

@@ -25,6 +25,21 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     The function gets arrays of the type of `arr`, one after another: where operations along an axis
     exist (`mb.sum(x, axis=1)`), one kernel of these is quicker.
 
+    Parameters
+    ----------
+    func1d : callable
+        A function of a one-dimensional array.
+    axis : int
+        Along which axis; negative ones count from the last.
+    arr : array
+        An array; a list, a number or a NumPy array becomes one.
+    *args : positional arguments
+        What else the function is given.
+    **kwargs : keyword arguments
+        What else the function is given.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.apply_along_axis(lambda row: row[0] + row[-1], 1, mb.HostArray([[1, 2, 3], [4, 5, 6]])))
     [ 4 10]
@@ -55,6 +70,17 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
 def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Any) -> Any:
     """`func(a, axis)` for each axis in turn, keeping the number of dimensions.
 
+    Parameters
+    ----------
+    func : callable
+        A function of an array and an axis.
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axes : int or sequence of int
+        The axes in turn.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.apply_over_axes(mb.sum, mb.HostArray([[1, 2], [3, 4]]), [0, 1]))
     [[10]]
@@ -79,6 +105,23 @@ class vectorize:
     (a string of type characters, or a list), which are inferred without; `excluded` names arguments that
     are passed as they are.
 
+    Parameters
+    ----------
+    pyfunc : callable
+        A scalar function.
+    otypes : object
+        NumPy's arguments.
+    doc : object
+        NumPy's arguments.
+    excluded : object
+        NumPy's arguments.
+    cache : object, default False
+        NumPy's arguments.
+    signature : object
+        NumPy's arguments.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> clipped = mb.vectorize(lambda a, b: a - b if a > b else 0.0)
     >>> print(clipped(mb.HostArray([1.0, 2.0, 3.0]), 2.0))

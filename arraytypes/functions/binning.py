@@ -28,6 +28,21 @@ def histogram(
 ) -> tuple[Any, Any]:
     """How many elements fall into each bin, and the edges of the bins.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    bins : int, str or array, default 10
+        How many bins, a rule of NumPy's for their number, or their edges.
+    range : pair of numbers or None
+        The ends of the bins; None is the smallest and the largest element.
+    density : bool
+        Whether counts become a density, whose integral is one.
+    weights : array or None
+        How much each element counts; None is one for all.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> counts, edges = mb.histogram(mb.HostArray([1, 2, 1]), bins=[0, 1, 2, 3])
     >>> print(counts, edges)
@@ -77,6 +92,19 @@ def _span(a: Any, bins: Any) -> tuple[Any, Any] | None:
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of the bins that `histogram` would take.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    bins : int, str or array, default 10
+        How many bins, a rule of NumPy's for their number, or their edges.
+    range : pair of numbers or None
+        The ends of the bins; None is the smallest and the largest element.
+    weights : array or None
+        How much each element counts; None is one for all.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.histogram_bin_edges(mb.HostArray([0.0, 4.0]), bins=4))
     [0. 1. 2. 3. 4.]
@@ -91,6 +119,23 @@ def histogram2d(
 ) -> tuple[Any, Any, Any]:
     """How many points (x, y) fall into each cell, and the edges of the cells along both axes.
 
+    Parameters
+    ----------
+    x : array
+        The first coordinates.
+    y : array
+        The second coordinates.
+    bins : int, pair or arrays, default 10
+        How many bins along each axis, or their edges.
+    range : pairs or None
+        The ends of the bins along each axis.
+    density : bool
+        Whether counts become a density, whose integral is one.
+    weights : array or None
+        How much each element counts; None is one for all.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> counts, x_edges, y_edges = mb.histogram2d(mb.HostArray([0.0, 1.0]), mb.HostArray([0.0, 1.0]), bins=2)
     >>> print(counts)
@@ -109,6 +154,21 @@ def histogramdd(
 
     `sample` is an array of points (its rows), or a sequence of the coordinates along each axis.
 
+    Parameters
+    ----------
+    sample : array (N, D)
+        The points, one a row.
+    bins : int, sequence or arrays, default 10
+        How many bins along each axis, or their edges.
+    range : pairs or None
+        The ends of the bins along each axis.
+    density : bool
+        Whether counts become a density, whose integral is one.
+    weights : array or None
+        How much each element counts; None is one for all.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> counts, edges = mb.histogramdd(mb.HostArray([[0.0, 0.0], [1.0, 1.0]]), bins=2)
     >>> print(counts)
@@ -124,6 +184,17 @@ def histogramdd(
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """How often each of 0, 1, 2, ... stands in `x`; or the sum of the weights where it does.
 
+    Parameters
+    ----------
+    x : array of int
+        Numbers that are not negative.
+    weights : array or None
+        How much each element counts; None is one for all.
+    minlength : int, default 0
+        The least length of the result.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.bincount(mb.HostArray([0, 2, 2])))
     [1 0 2]
@@ -135,6 +206,17 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
 def digitize(x: Any, bins: Any, right: bool = False) -> Any:
     """The number of the bin that each element belongs to; `right` says which edge a bin includes.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    bins : array
+        The edges, in ascending or descending order.
+    right : bool, default False
+        Which edge of a bin belongs to it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.digitize(mb.HostArray([0.5, 3.0]), [0.0, 1.0, 2.0]))
     [1 3]
@@ -163,6 +245,27 @@ def quantile(
 ) -> Any:  # fmt: skip
     """What the share `q` of the elements does not exceed, along axes; by NumPy's methods.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    q : number or array
+        Shares, from 0 to 1.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    out : array or None
+        Where the result is written; it is returned, too.
+    overwrite_input : bool, default False
+        Taken for NumPy's sake; the input is never changed.
+    method : str, default 'linear'
+        How values between two elements are found, by NumPy's names: "linear", "lower", "nearest", ...
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    weights : array or None
+        How much each element counts; None is one for all.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.quantile(mb.HostArray([1.0, 2.0, 3.0]), 0.5))
     2.0
@@ -177,6 +280,27 @@ def percentile(
 ) -> Any:  # fmt: skip
     """What `q` percent of the elements do not exceed, along axes; by NumPy's methods.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    q : number or array
+        Percents, from 0 to 100.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    out : array or None
+        Where the result is written; it is returned, too.
+    overwrite_input : bool, default False
+        Taken for NumPy's sake; the input is never changed.
+    method : str, default 'linear'
+        How values between two elements are found, by NumPy's names: "linear", "lower", "nearest", ...
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    weights : array or None
+        How much each element counts; None is one for all.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.percentile(mb.HostArray([1.0, 2.0, 3.0]), [0, 50]))
     [1. 2.]
@@ -191,6 +315,27 @@ def nanquantile(
 ) -> Any:  # fmt: skip
     """As `quantile`, of the elements that are not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    q : number or array
+        Shares, from 0 to 1.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    out : array or None
+        Where the result is written; it is returned, too.
+    overwrite_input : bool, default False
+        Taken for NumPy's sake; the input is never changed.
+    method : str, default 'linear'
+        How values between two elements are found, by NumPy's names: "linear", "lower", "nearest", ...
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    weights : array or None
+        How much each element counts; None is one for all.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanquantile(mb.HostArray([1.0, mb.nan, 3.0]), 0.5))
     2.0
@@ -205,6 +350,27 @@ def nanpercentile(
 ) -> Any:  # fmt: skip
     """As `percentile`, of the elements that are not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    q : number or array
+        Percents, from 0 to 100.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    out : array or None
+        Where the result is written; it is returned, too.
+    overwrite_input : bool, default False
+        Taken for NumPy's sake; the input is never changed.
+    method : str, default 'linear'
+        How values between two elements are found, by NumPy's names: "linear", "lower", "nearest", ...
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    weights : array or None
+        How much each element counts; None is one for all.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanpercentile(mb.HostArray([1.0, mb.nan, 3.0]), 50))
     2.0
@@ -218,6 +384,21 @@ def median(
 ) -> Any:
     """The middle one of the sorted elements, or the mean of the middle two, along axes.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    out : array or None
+        Where the result is written; it is returned, too.
+    overwrite_input : bool, default False
+        Taken for NumPy's sake; the input is never changed.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.median(mb.HostArray([3.0, 1.0, 2.0])))
     2.0
@@ -231,6 +412,21 @@ def nanmedian(
 ) -> Any:
     """As `median`, of the elements that are not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    out : array or None
+        Where the result is written; it is returned, too.
+    overwrite_input : bool, default False
+        Taken for NumPy's sake; the input is never changed.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanmedian(mb.HostArray([3.0, mb.nan, 2.0])))
     2.5

@@ -35,6 +35,19 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
     `varargs` are the spacing: one number, or for each axis a number or the coordinates.
 
+    Parameters
+    ----------
+    f : array
+        Values on a grid.
+    *varargs : numbers or arrays
+        The distance of neighbours, or coordinates: one for all axes or one for each.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    edge_order : int, default 1
+        The order of the one-sided differences: 1 or 2.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.gradient(mb.HostArray([0.0, 1.0, 4.0, 9.0])))
     [1. 2. 4. 5.]
@@ -131,6 +144,19 @@ def _derivative(f: Any, axis: int, h: Any, edge_order: int) -> Any:
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral along an axis by the trapezoid rule, over the points `x` or steps of `dx`.
 
+    Parameters
+    ----------
+    y : array
+        The values.
+    x : array or None
+        The points.
+    dx : number, default 1.0
+        Their distance, where `x` is None.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.trapezoid(mb.HostArray([1.0, 2.0, 3.0])))
     4.0
@@ -161,6 +187,17 @@ def _differences(x: Any, axis: int) -> Any:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """The differences of neighbours of all elements in a row, between `to_begin` and `to_end`.
 
+    Parameters
+    ----------
+    ary : array
+        An array; a list, a number or a NumPy array becomes one.
+    to_end : array, number or None
+        What comes behind.
+    to_begin : array, number or None
+        What comes before.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.ediff1d(mb.HostArray([1, 2, 4]), to_end=99))
     [ 1  2 99]
@@ -187,6 +224,23 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     """The piecewise linear function through the points (xp, fp), at `x`.
 
+    Parameters
+    ----------
+    x : array
+        Where.
+    xp : array
+        The positions of the points, ascending.
+    fp : array
+        The values there.
+    left : number or None
+        The value before the first point; None is its value.
+    right : number or None
+        The value behind the last point; None is its value.
+    period : number or None
+        The period of the positions.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.interp(mb.HostArray([0.5, 2.0]), [0.0, 1.0], [10.0, 20.0]))
     [15. 20.]
@@ -198,6 +252,17 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     """The discrete convolution of two vectors.
 
+    Parameters
+    ----------
+    a : array
+        The first vector.
+    v : array
+        The second vector.
+    mode : str, default 'full'
+        What is kept of the result: "full", "same" or "valid".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.convolve(mb.HostArray([1, 2, 3]), mb.HostArray([0, 1])))
     [0 1 2 3]
@@ -211,6 +276,17 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
 def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     """The cross-correlation of two vectors.
 
+    Parameters
+    ----------
+    a : array
+        The first vector.
+    v : array
+        The second vector.
+    mode : str, default 'valid'
+        What is kept of the result: "full", "same" or "valid".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.correlate(mb.HostArray([1, 2, 3]), mb.HostArray([0, 1]), "same"))
     [1 2 3]

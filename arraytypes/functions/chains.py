@@ -31,6 +31,21 @@ def gemm(x1: Any, x2: Any, /, *, alpha: Any = 1, beta: Any = 0, out: Any = None)
     The primitive below products that update: BLAS scales and adds while it multiplies, so no
     temporary is made. With `beta=0` the old contents of `out` are not read.
 
+    Parameters
+    ----------
+    x1 : array or number
+        The first operand.
+    x2 : array or number
+        The second operand.
+    alpha : number, default 1
+        The factor of the product.
+    beta : number, default 0
+        The factor of `out`.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> a, c = mb.HostArray([[1.0, 2.0], [3.0, 4.0]]), mb.ones((2, 2))
     >>> print(mb.linalg.gemm(a, a, alpha=2.0, beta=10.0, out=c))
@@ -91,6 +106,15 @@ def _number(name: str, x: Any) -> Any:
 def matrix_power(x: Any, n: int, /) -> Any:
     """Square matrices multiplied by themselves; a negative `n` inverts them first.
 
+    Parameters
+    ----------
+    x : array (..., n, n)
+        A square matrix, or a stack of them.
+    n : int
+        How often; negative powers are those of the inverse.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.matrix_power(mb.HostArray([[1, 1], [1, 0]]), 10))
     [[89 55]
@@ -130,6 +154,15 @@ def multi_dot(arrays: Any, *, out: Any = None) -> Any:
 
     The first and the last may be vectors.
 
+    Parameters
+    ----------
+    arrays : sequence of matrices
+        The chain; its ends may be vectors.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A, B = mb.ones((100, 2)), mb.ones((2, 100))
     >>> mb.linalg.multi_dot([A, B, A]).shape

@@ -30,6 +30,17 @@ def _first_of(*values: Any) -> Any:
 def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     """Each element of the choice whose condition is the first to hold there; `default` where none does.
 
+    Parameters
+    ----------
+    condlist : sequence of arrays of bool
+        The conditions.
+    choicelist : sequence of arrays
+        The choices.
+    default : number, default 0
+        What stands where no condition holds.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([0, 1, 2, 3, 4])
     >>> print(mb.select([x < 2, x > 2], [x, x * 10], -1))
@@ -67,6 +78,21 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     One function more than conditions is for where none holds. As in NumPy, each function gets the
     elements that it is for, in a row, and further arguments of the call.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    condlist : sequence of arrays of bool
+        The conditions.
+    funclist : sequence of callables and numbers
+        What holds under each; one more is for where none holds.
+    *args : arguments
+        What else the functions are given.
+    **kw : keyword arguments
+        What else the functions are given.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([-2.0, -1.0, 3.0])
     >>> print(mb.piecewise(x, [x < 0], [lambda v: -v, lambda v: v * 10]))
@@ -100,6 +126,19 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 
     `mode` says what happens to numbers that are no choice's: "raise", "wrap" or "clip".
 
+    Parameters
+    ----------
+    a : array of int
+        Which choice is taken at each place.
+    choices : sequence of arrays
+        The choices.
+    out : array or None
+        Where the result is written; it is returned, too.
+    mode : str, default 'raise'
+        What indices that are outside do: "raise", "wrap" or "clip".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.choose(mb.HostArray([0, 1, 0]), [[1, 2, 3], [10, 20, 30]]))
     [ 1 20  3]
@@ -135,6 +174,15 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
 def extract(condition: Any, arr: Any) -> Any:
     """The elements of `arr` for which `condition` is not zero, in a row.
 
+    Parameters
+    ----------
+    condition : array
+        Which elements are kept.
+    arr : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1, 2, 3, 4])
     >>> print(mb.extract(x % 2 == 0, x))
@@ -161,6 +209,19 @@ def _held(x: Any, mask: Any, axis: int) -> Any:
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """The slices of `a` along an axis for which the one-dimensional `condition` holds.
 
+    Parameters
+    ----------
+    condition : array of bool
+        Which slices are kept.
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.compress([False, True], mb.HostArray([[1, 2], [3, 4]]), axis=0))
     [[3 4]]
@@ -216,6 +277,17 @@ def _in_turn(values: Any, n: int) -> Any:
 def putmask(a: Any, mask: Any, values: Any) -> None:
     """Write the value at the same place in a row, of `values` repeated, where `mask` holds.
 
+    Parameters
+    ----------
+    a : array
+        What is written to.
+    mask : array of bool
+        Where.
+    values : array or number
+        The values.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1, 2, 3, 4])
     >>> mb.putmask(x, x > 2, x * 10)
@@ -251,6 +323,19 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
     `mode` says what happens to indices outside: "raise", "wrap" or "clip".
 
+    Parameters
+    ----------
+    a : array
+        What is written to.
+    ind : array of int
+        The indices.
+    v : array or number
+        The values, repeated.
+    mode : str, default 'raise'
+        What indices that are outside do: "raise", "wrap" or "clip".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([[1, 2], [3, 4]])
     >>> mb.put(x, [0, -1], [10, 40])

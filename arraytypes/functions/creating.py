@@ -31,6 +31,23 @@ def eye(
 ) -> Any:
     """Ones on the k-th diagonal of a matrix of zeros.
 
+    Parameters
+    ----------
+    n_rows : int
+        The number of rows.
+    n_cols : int or None
+        The number of columns; None is as many as rows.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    order : str, default 'C'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.eye(2, 3, k=1))
     [[0. 1. 0.]
@@ -77,6 +94,15 @@ def _host_mask(n: int, m: int, k: int, name: str) -> Leaf:
 def tril(x: Any, /, k: int = 0) -> Any:
     """Matrices with zeros above the k-th diagonal; lazy.
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.tril(mb.HostArray([[1, 2], [3, 4]])))
     [[1 0]
@@ -90,6 +116,15 @@ def tril(x: Any, /, k: int = 0) -> Any:
 def triu(x: Any, /, k: int = 0) -> Any:
     """Matrices with zeros below the k-th diagonal; lazy.
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.triu(mb.HostArray([[1, 2], [3, 4]])))
     [[1 2]
@@ -106,6 +141,19 @@ def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False, copy: boo
     first. With `sparse`, an array has size 1 along the others' dimensions. They are lazy: what is
     computed of them needs no memory for the grid. With `copy=False` they are read-only views.
 
+    Parameters
+    ----------
+    *arrays : vectors
+        The coordinates along each dimension.
+    indexing : str, default 'xy'
+        "xy" has the first run along columns, "ij" along rows.
+    sparse : bool, default False
+        Whether the results keep sizes of one.
+    copy : bool, default True
+        Whether results have memory of their own.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x, y = mb.meshgrid(mb.HostArray([1, 2, 3]), mb.HostArray([10, 20]))
     >>> print(x + y)

@@ -47,6 +47,15 @@ class SVDResult(NamedTuple):
 def cholesky(x: Any, /, *, upper: bool = False) -> Any:
     """The triangular L with x = L Lᴴ (or U with x = Uᴴ U) of a positive definite matrix.
 
+    Parameters
+    ----------
+    x : array (..., n, n)
+        A positive definite matrix, or a stack of them.
+    upper : bool, default False
+        Whether U is returned, and not L.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.cholesky(mb.HostArray([[4.0, 2.0], [2.0, 5.0]])))
     [[2. 0.]
@@ -62,6 +71,15 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
 
     `mode` is "reduced", "complete" (a square Q), or "r" (R alone).
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    mode : str, default 'reduced'
+        "reduced", "complete" (a square Q) or "r" (R alone).
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> Q, R = mb.linalg.qr(mb.HostArray([[3.0, 0.0], [4.0, 5.0]]))
     >>> Q.shape, R.shape
@@ -82,6 +100,13 @@ def _complex(dtype: Any) -> np.dtype:
 def eig(x: Any, /) -> Any:
     """Eigenvalues and eigenvectors of square matrices, always complex.
 
+    Parameters
+    ----------
+    x : array (..., n, n)
+        A square matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> w, v = mb.linalg.eig(mb.HostArray([[0.0, -1.0], [1.0, 0.0]]))
     >>> print(w)
@@ -98,6 +123,13 @@ def eig(x: Any, /) -> Any:
 def eigvals(x: Any, /) -> Any:
     """The eigenvalues of square matrices, always complex.
 
+    Parameters
+    ----------
+    x : array (..., n, n)
+        A square matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.eigvals(mb.HostArray([[2.0, 0.0], [0.0, 3.0]])))
     [2.+0.j 3.+0.j]
@@ -111,6 +143,15 @@ def eigvals(x: Any, /) -> Any:
 def eigh(x: Any, /, *, UPLO: str = "L") -> Any:
     """Eigenvalues and eigenvectors of symmetric (Hermitian) matrices, of which one triangle is read.
 
+    Parameters
+    ----------
+    x : array (..., n, n)
+        A square matrix, or a stack of them.
+    UPLO : str, default 'L'
+        Which triangle is read: "L" or "U".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.eigh(mb.HostArray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues)
     [1. 2.]
@@ -123,6 +164,15 @@ def eigh(x: Any, /, *, UPLO: str = "L") -> Any:
 def eigvalsh(x: Any, /, *, UPLO: str = "L") -> Any:
     """The eigenvalues of symmetric (Hermitian) matrices, in ascending order.
 
+    Parameters
+    ----------
+    x : array (..., n, n)
+        A square matrix, or a stack of them.
+    UPLO : str, default 'L'
+        Which triangle is read: "L" or "U".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.eigvalsh(mb.HostArray([[2.0, 0.0], [0.0, 1.0]])))
     [1. 2.]
@@ -141,6 +191,19 @@ def _triangle(name: str, given: str) -> str:
 def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """x = U diag(S) Vh, with orthonormal columns in U and rows in Vh, and S not negative, descending.
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    full_matrices : bool, default True
+        Whether U and Vh are square.
+    compute_uv : bool, default True
+        Whether U and Vh are computed at all.
+    hermitian : bool, default False
+        Whether the matrix is symmetric (Hermitian), which takes less work.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.svd(mb.HostArray([[3.0, 0.0], [0.0, 4.0]])).S)
     [4. 3.]
@@ -161,6 +224,13 @@ def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True, hermi
 def svdvals(x: Any, /) -> Any:
     """The singular values, in descending order.
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.svdvals(mb.HostArray([[3.0, 0.0], [0.0, 4.0]])))
     [4. 3.]
@@ -175,6 +245,17 @@ def lu(a: Any, /, *, permute_l: bool = False, p_indices: bool = False) -> Any:
 
     `permute_l` gives (P L, U); `p_indices` gives the rows as indices: a = L[p] @ U.
 
+    Parameters
+    ----------
+    a : array (m, n)
+        A matrix.
+    permute_l : bool, default False
+        Whether P L is returned as one.
+    p_indices : bool, default False
+        Whether P is returned as indices.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> P, L, U = mb.linalg.lu(mb.HostArray([[0.0, 2.0], [1.0, 3.0]]))
     >>> print(U)
@@ -191,6 +272,17 @@ def ldl(a: Any, /, *, lower: bool = True, hermitian: bool = True) -> Any:
 
     `L[perm]` is triangular, D has blocks of one or two rows.
 
+    Parameters
+    ----------
+    a : array (n, n)
+        A symmetric (Hermitian) matrix.
+    lower : bool, default True
+        Which triangle is read.
+    hermitian : bool, default True
+        Whether it is Hermitian, and not symmetric, where it is complex.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> L, D, perm = mb.linalg.ldl(mb.HostArray([[2.0, 1.0], [1.0, 3.0]]))
     >>> print(L @ D @ L.T)
@@ -208,6 +300,15 @@ def schur(a: Any, /, *, output: str = "real") -> Any:
     Of a real matrix T has blocks of two rows for pairs of complex eigenvalues; `output="complex"`
     gives a triangular, complex T.
 
+    Parameters
+    ----------
+    a : array (n, n)
+        A square matrix.
+    output : str, default 'real'
+        "real" or "complex".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> T, Z = mb.linalg.schur(mb.HostArray([[1.0, 2.0], [0.0, 3.0]]))
     >>> print(T)
@@ -226,6 +327,15 @@ def hessenberg(a: Any, /, *, calc_q: bool = False) -> Any:
 
     H alone, or (H, Q) with `calc_q=True`.
 
+    Parameters
+    ----------
+    a : array (n, n)
+        A square matrix.
+    calc_q : bool, default False
+        Whether Q is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.hessenberg(mb.HostArray([[1.0, 2.0], [3.0, 4.0]])))
     [[1. 2.]
@@ -239,6 +349,15 @@ def hessenberg(a: Any, /, *, calc_q: bool = False) -> Any:
 def polar(a: Any, /, *, side: str = "right") -> Any:
     """a = U P (or, for the left side, a = P U) with orthonormal U and positive semi-definite P: (U, P).
 
+    Parameters
+    ----------
+    a : array (m, n)
+        A matrix.
+    side : str, default 'right'
+        "right" is U P, "left" is P U.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> U, P = mb.linalg.polar(mb.HostArray([[0.0, -2.0], [3.0, 0.0]]))
     >>> print(P)
@@ -260,6 +379,15 @@ def null_space(A: Any, /, *, rcond: Any = None) -> Any:
 
     Singular values below `rcond` times the largest count as zero.
 
+    Parameters
+    ----------
+    A : matrix
+        An array of two dimensions, or a structured array.
+    rcond : float or None
+        Smaller singular values, relative to the largest, count as zero.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.linalg.null_space(mb.HostArray([[1.0, 1.0]])).shape
     (2, 1)
@@ -273,6 +401,15 @@ def null_space(A: Any, /, *, rcond: Any = None) -> Any:
 def orth(A: Any, /, *, rcond: Any = None) -> Any:
     """Orthonormal columns that span the range of the matrix.
 
+    Parameters
+    ----------
+    A : matrix
+        An array of two dimensions, or a structured array.
+    rcond : float or None
+        Smaller singular values, relative to the largest, count as zero.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.linalg.orth(mb.HostArray([[1.0, 1.0], [1.0, 1.0]])).shape
     (2, 1)

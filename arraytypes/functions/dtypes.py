@@ -47,6 +47,13 @@ def _dtype_of(x: Any) -> np.dtype:
 def finfo(type: Any, /) -> FloatInfo:
     """The limits of a floating-point dtype, or of an array's (for complex numbers: of their parts).
 
+    Parameters
+    ----------
+    type : dtype or array
+        What is asked about.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.finfo(mb.float32).bits, mb.finfo(mb.complex64).dtype
     (32, dtype('float32'))
@@ -76,6 +83,13 @@ def finfo(type: Any, /) -> FloatInfo:
 def iinfo(type: Any, /) -> IntegerInfo:
     """The limits of an integer dtype, or of an array's.
 
+    Parameters
+    ----------
+    type : dtype or array
+        What is asked about.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.iinfo(mb.int8).max
     127
@@ -105,6 +119,15 @@ KINDS = {
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Is it that dtype, of that kind ("integral", "real floating", ...), or one of a tuple of these?
 
+    Parameters
+    ----------
+    dtype : dtype
+        What is asked about.
+    kind : dtype, str or tuple
+        A dtype, a kind of the array API standard, or several.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.isdtype(mb.float32, ("real floating", "complex floating"))
     True
@@ -123,6 +146,17 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
     """Can a dtype, or an array's, become another without loss (or by another of NumPy's rules)?
 
+    Parameters
+    ----------
+    from_ : dtype or array
+        What it is.
+    to : dtype
+        What it is to be.
+    casting : str, default 'safe'
+        Which conversions are allowed, as in `np.can_cast`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.can_cast(mb.int32, mb.int64), mb.can_cast(mb.HostArray([1.5]), mb.int64)
     (True, False)

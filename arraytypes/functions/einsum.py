@@ -52,6 +52,24 @@ def einsum(
     order of contractions is found: True, False (none: one kernel for all), "greedy", "optimal", or a
     path from `einsum_path`.
 
+    Parameters
+    ----------
+    subscripts : str
+        Indices of each operand, and of the result: "ij,jk->ik".
+    *operands : arrays
+        The operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    casting : str, default 'safe'
+        Which conversions are allowed, as in `np.can_cast`.
+    optimize : bool, str or path, default True
+        In which order is contracted: "greedy", "optimal", a path of `einsum_path`; True chooses, False
+        takes all at once.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([[1, 2], [3, 4]])
     >>> print(mb.einsum("ij,jk->ik", x, x), mb.einsum("ii", x), mb.einsum("ij->j", x))
@@ -76,6 +94,17 @@ def einsum(
 def einsum_path(subscripts: Any, *operands: Any, optimize: Any = "greedy") -> tuple[list[Any], str]:
     """The order in which `einsum` would contract: a path to give it as `optimize`, and a description.
 
+    Parameters
+    ----------
+    subscripts : str
+        As in `einsum`.
+    *operands : arrays
+        The operands.
+    optimize : bool or str, default 'greedy'
+        How it is searched for: "greedy" or "optimal".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> a = mb.ones((2, 2))
     >>> mb.einsum_path("ij,jk,kl->il", a, a, a)[0]

@@ -29,6 +29,13 @@ def inexact(x: Any) -> Any:
 def sinc(x: Any) -> Any:
     """sin(πx) / (πx), and 1 at 0.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.sinc(mb.HostArray([0.0, 0.5])))
     [1.         0.63661977]
@@ -43,6 +50,13 @@ def sinc(x: Any) -> Any:
 def i0(x: Any) -> Any:
     """The modified Bessel function of the first kind and order 0.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.i0(mb.HostArray([0.0])))
     [1.]
@@ -56,6 +70,15 @@ def i0(x: Any) -> Any:
 def angle(z: Any, deg: bool = False) -> Any:
     """The angle of complex numbers, in radians or degrees.
 
+    Parameters
+    ----------
+    z : array
+        Complex numbers.
+    deg : bool, default False
+        Whether in degrees.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.angle(mb.HostArray([1j, -1 + 0j]), deg=True))
     [ 90. 180.]
@@ -68,6 +91,19 @@ def angle(z: Any, deg: bool = False) -> Any:
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * math.pi) -> Any:
     """Steps larger than half a period (or `discont`) replaced by their complement, along an axis.
 
+    Parameters
+    ----------
+    p : array
+        The angles.
+    discont : number or None
+        The least step that is replaced; None is half a period.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    period : number, default 6.283185307179586
+        The period.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.unwrap(mb.HostArray([0, 1, 2, -1, 0]), period=4))
     [0 1 2 3 4]
@@ -105,6 +141,21 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: float = 2 * m
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
     """With numbers for NaN and infinities: `nan`, and the largest and smallest of the dtype unless given.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    copy : bool, default True
+        Whether the result is a new array; else `x` is written to.
+    nan : number, default 0.0
+        What stands for NaN.
+    posinf : number or None
+        What stands for +infinity; None is the largest number.
+    neginf : number or None
+        What stands for -infinity; None is the smallest number.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nan_to_num(mb.HostArray([mb.nan, 1.0, mb.inf]), posinf=9.0))
     [0. 1. 9.]
@@ -134,6 +185,17 @@ def _finite(x: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 def around(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Rounded to so many decimals, halves to even; negative `decimals` round before the point.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    decimals : int, default 0
+        How many digits behind the point; negative ones before it.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.around(mb.HostArray([1.25, 1.35, 11.5]), 1))
     [ 1.2  1.4 11.5]
@@ -159,6 +221,15 @@ def around(a: Any, decimals: int = 0, out: Any = None) -> Any:
 def fix(x: Any, out: Any = None) -> Any:
     """The integer next to x towards 0: `mb.trunc` by another name.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fix(mb.HostArray([1.7, -1.7])))
     [ 1. -1.]
@@ -170,6 +241,15 @@ def fix(x: Any, out: Any = None) -> Any:
 def fabs(x: Any, out: Any = None) -> Any:
     """|x| of real numbers, as floating-point numbers.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fabs(mb.HostArray([-3, 2])))
     [3. 2.]
@@ -186,6 +266,15 @@ def fabs(x: Any, out: Any = None) -> Any:
 def float_power(x1: Any, x2: Any) -> Any:
     """x1 ** x2 in double precision at least, so that integers may have negative powers.
 
+    Parameters
+    ----------
+    x1 : array or number
+        The first operand.
+    x2 : array or number
+        The second operand.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.float_power(mb.HostArray([2, 4]), -1))
     [0.5  0.25]
@@ -200,6 +289,15 @@ def float_power(x1: Any, x2: Any) -> Any:
 def isposinf(x: Any, out: Any = None) -> Any:
     """Is it +infinity?
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.isposinf(mb.HostArray([mb.inf, -mb.inf])))
     [ True False]
@@ -212,6 +310,15 @@ def isposinf(x: Any, out: Any = None) -> Any:
 def isneginf(x: Any, out: Any = None) -> Any:
     """Is it -infinity?
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.isneginf(mb.HostArray([mb.inf, -mb.inf])))
     [False  True]
@@ -231,6 +338,13 @@ def _check_ordered(x: Any, name: str) -> None:
 def iscomplex(x: Any) -> Any:
     """Is the imaginary part not zero?
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.iscomplex(mb.HostArray([1j, 1])))
     [ True False]
@@ -242,6 +356,13 @@ def iscomplex(x: Any) -> Any:
 def isreal(x: Any) -> Any:
     """Is the imaginary part zero?
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.isreal(mb.HostArray([1j, 1])))
     [False  True]
@@ -253,6 +374,13 @@ def isreal(x: Any) -> Any:
 def iscomplexobj(x: Any) -> bool:
     """Are the elements complex numbers, by their dtype?
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.iscomplexobj(mb.HostArray([1j]))
     True
@@ -264,6 +392,13 @@ def iscomplexobj(x: Any) -> bool:
 def isrealobj(x: Any) -> bool:
     """Are the elements no complex numbers, by their dtype?
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.isrealobj(mb.HostArray([1j]))
     False
@@ -275,6 +410,15 @@ def isrealobj(x: Any) -> bool:
 def real_if_close(a: Any, tol: float = 100) -> Any:
     """The real parts if all imaginary parts are close to zero (within `tol` machine epsilons), else `a`.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    tol : number, default 100
+        In units of the dtype's machine epsilon, or absolute if it is below one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.real_if_close(mb.HostArray([2.1 + 4e-14j]), tol=1000))
     [2.1]
@@ -293,6 +437,21 @@ def real_if_close(a: Any, tol: float = 100) -> Any:
 def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
     """|a - b| <= atol + rtol * |b|, element by element: one kernel.
 
+    Parameters
+    ----------
+    a : array
+        The first.
+    b : array
+        The second, to whose size `rtol` is relative.
+    rtol : float, default 1e-05
+        The relative tolerance.
+    atol : float, default 1e-08
+        The absolute tolerance.
+    equal_nan : bool, default False
+        Whether NaN equals NaN.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.isclose(mb.HostArray([1.0, 2.0]), [1.0 + 1e-9, 2.1]))
     [ True False]
@@ -315,6 +474,21 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> bool:
     """Are all elements close, in the sense of `isclose`?
 
+    Parameters
+    ----------
+    a : array
+        The first.
+    b : array
+        The second, to whose size `rtol` is relative.
+    rtol : float, default 1e-05
+        The relative tolerance.
+    atol : float, default 1e-08
+        The absolute tolerance.
+    equal_nan : bool, default False
+        Whether NaN equals NaN.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.allclose(mb.HostArray([1.0, 2.0]), [1.0, 2.0 + 1e-9])
     True
@@ -331,6 +505,17 @@ def _pair(a: Any, b: Any) -> tuple[Any, Any]:
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     """Are the shapes and all elements equal?
 
+    Parameters
+    ----------
+    a1 : array
+        The first.
+    a2 : array
+        The second.
+    equal_nan : bool, default False
+        Whether NaN equals NaN.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.array_equal(mb.HostArray([1, 2]), [1, 2]), mb.array_equal(mb.HostArray([1, 2]), [1, 2, 3])
     (True, False)
@@ -348,6 +533,15 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
 def array_equiv(a1: Any, a2: Any) -> bool:
     """Can one be stretched to the other's shape, and are all elements equal then?
 
+    Parameters
+    ----------
+    a1 : array
+        The first.
+    a2 : array
+        The second.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.array_equiv(mb.HostArray([1, 2]), [[1, 2], [1, 2]])
     True

@@ -46,6 +46,13 @@ class Factorization:
     """A matrix as a product of simpler ones. The base: `solve`, `inv`, `det`, `slogdet`, `logdet`.
 
     A subclass names the arrays it holds in `_parts`, and computes them in `_factor`.
+
+    >>> import mirabelle as mb
+    >>> F = mb.linalg.factorize(mb.HostArray([[4.0, 0.0], [0.0, 2.0]]))
+    >>> isinstance(F, mb.linalg.Factorization)
+    True
+    >>> print(F.solve(mb.HostArray([8.0, 2.0])))
+    [2. 1.]
     """
 
     _parts: tuple[str, ...] = ()
@@ -154,6 +161,13 @@ def _triangle(x: Any, lower: bool, k: int = 0) -> Any:
 class LU(Factorization):
     """A = P L U with row exchanges: what a general square matrix is solved by.
 
+    Parameters
+    ----------
+    A : matrix
+        The matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> F = mb.linalg.LU([[0.0, 2.0], [1.0, 3.0]])
     >>> print(F.P @ F.L @ F.U)
@@ -224,6 +238,15 @@ def _range_like(x: Any, n: int) -> Any:
 class Triangular(Factorization):
     """A matrix that is triangular already: nothing is to be factored.
 
+    Parameters
+    ----------
+    A : matrix
+        The matrix.
+    lower : bool, default False
+        Which triangle is read.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.Triangular([[2.0, 0.0], [1.0, 4.0]], lower=True).solve([2.0, 9.0]))
     [1. 2.]
@@ -252,6 +275,13 @@ class Triangular(Factorization):
 class Cholesky(Factorization):
     """A = L Lᴴ of a positive definite matrix: half the work of LU, and no exchanges.
 
+    Parameters
+    ----------
+    A : matrix
+        The matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.Cholesky([[4.0, 2.0], [2.0, 5.0]]).L)
     [[2. 0.]
@@ -284,6 +314,13 @@ class Cholesky(Factorization):
 class LDL(Factorization):
     """A = L D Lᴴ of a symmetric (Hermitian) matrix that need not be definite (Bunch and Kaufman).
 
+    Parameters
+    ----------
+    A : matrix
+        The matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> F = mb.linalg.LDL([[0.0, 1.0], [1.0, 0.0]])
     >>> print(F.solve([2.0, 3.0]), F.det())
@@ -326,6 +363,13 @@ class LDL(Factorization):
 class QR(Factorization):
     """A = Q R: solves square systems, and least squares where there are more rows than columns.
 
+    Parameters
+    ----------
+    A : matrix
+        The matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> F = mb.linalg.QR([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> print(mb.round(F.solve([1.0, 3.0, 5.0])))
@@ -365,6 +409,15 @@ class SVD(Factorization):
 
     Singular values below `rtol` times the largest count as zero.
 
+    Parameters
+    ----------
+    A : matrix
+        The matrix.
+    rtol : float or None
+        Smaller singular values, relative to the largest, count as zero.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> F = mb.linalg.SVD([[2.0, 0.0], [0.0, 0.0]])
     >>> print(F.solve([4.0, 1.0]), F.rank())
@@ -434,6 +487,15 @@ class Eigen(Factorization):
 
     `hermitian=True` reads one triangle, and gives real eigenvalues and orthonormal eigenvectors.
 
+    Parameters
+    ----------
+    A : matrix
+        The matrix.
+    hermitian : bool or None, default False
+        Whether A is Hermitian; None looks.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> F = mb.linalg.Eigen([[2.0, 1.0], [1.0, 2.0]], hermitian=True)
     >>> root = F.apply(mb.sqrt)
@@ -491,6 +553,13 @@ def factorize(A: Any, /) -> Any:
     they are definite, else as L D Lᴴ; other square ones by LU, and rectangular ones by QR. Of dual
     numbers the values are factored, once for all directions.
 
+    Parameters
+    ----------
+    A : matrix
+        Dense or structured.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.linalg.factorize(mb.HostArray([[1.0, 2.0], [3.0, 4.0]]))
     LU of 2 x 2, float64, at host

@@ -94,6 +94,20 @@ def fft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any
     `norm` says what is divided by the length: "backward" the inverse, "forward" this one, "ortho"
     both, by its root.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    n : int or None
+        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.fft(mb.HostArray([1.0, 0.0, 0.0, 0.0])))
     [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
@@ -106,6 +120,20 @@ def fft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any
 def ifft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The inverse of `fft`.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    n : int or None
+        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.ifft(mb.HostArray([4.0, 0.0, 0.0, 0.0])))
     [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
@@ -118,6 +146,20 @@ def ifft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
 def rfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The transform of a real array: the half of it that says everything.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    n : int or None
+        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.rfft(mb.HostArray([1.0, 0.0, 0.0, 0.0])))
     [1.+0.j 1.+0.j 1.+0.j]
@@ -130,6 +172,20 @@ def rfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
 def irfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The inverse of `rfft`: a real array of length `n` (an even one unless given).
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    n : int or None
+        The length of the result; None is the even one.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.irfft(mb.HostArray([4.0, 0.0, 0.0])))
     [1. 1. 1. 1.]
@@ -142,6 +198,20 @@ def irfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> A
 def hfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The transform of a signal that is Hermitian, of which half is given: a real array.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    n : int or None
+        The length of the result; None is the even one.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.hfft(mb.HostArray([1.0, 0.0, 0.0])))
     [1. 1. 1. 1.]
@@ -154,6 +224,20 @@ def hfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> An
 def ihfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> Any:
     """The inverse of `hfft`.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    n : int or None
+        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.fft.ihfft(mb.HostArray([1.0, 1.0, 1.0, 1.0])).shape
     (3,)
@@ -166,6 +250,20 @@ def ihfft(x: Any, /, n: Any = None, axis: int = -1, norm: Any = "backward") -> A
 def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """The transform over several axes, of lengths `s`.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    s : sequence of int or None
+        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+    axes : sequence of int or None
+        Which axes; None is all of them.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.fftn(mb.HostArray([[1.0, 0.0], [0.0, 0.0]])))
     [[1.+0.j 1.+0.j]
@@ -177,7 +275,28 @@ def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> 
 @keyword_only("s", "axes", "norm")
 @array_function
 def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """The inverse of `fftn`."""
+    """The inverse of `fftn`.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    s : sequence of int or None
+        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+    axes : sequence of int or None
+        Which axes; None is all of them.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(mb.real(mb.fft.ifftn(mb.fft.fftn(x))))
+    [[1. 2.]
+     [3. 4.]]
+    """
     return _over("ifftn", x, s, axes, norm)
 
 
@@ -186,6 +305,20 @@ def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") ->
 def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
     """The transform of a real array over several axes: the half (of the last) that says everything.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    s : sequence of int or None
+        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+    axes : sequence of int or None
+        Which axes; None is all of them.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.fft.rfftn(mb.ones((4, 6))).shape
     (4, 4)
@@ -196,7 +329,28 @@ def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") ->
 @keyword_only("s", "axes", "norm")
 @array_function
 def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -> Any:
-    """The inverse of `rfftn`: a real array (of even length along the last axis unless `s` says otherwise)."""
+    """The inverse of `rfftn`: a real array (of even length along the last axis unless `s` says otherwise).
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    s : sequence of int or None
+        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+    axes : sequence of int or None
+        Which axes; None is all of them.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(mb.fft.irfftn(mb.fft.rfftn(x)))
+    [[1. 2.]
+     [3. 4.]]
+    """
     return _over("irfftn", x, s, axes, norm)
 
 
@@ -205,6 +359,20 @@ def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward") -
 def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
     """The transform over the last two axes.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    s : sequence of int or None
+        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+    axes : pair of int
+        Which axes.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.fft.fft2(mb.ones((3, 4, 6))).shape
     (3, 4, 6)
@@ -215,21 +383,82 @@ def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward")
 @keyword_only("s", "axes", "norm")
 @array_function
 def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
-    """The inverse of `fft2`."""
+    """The inverse of `fft2`.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    s : sequence of int or None
+        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+    axes : pair of int
+        Which axes.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(mb.real(mb.fft.ifft2(mb.fft.fft2(x))))
+    [[1. 2.]
+     [3. 4.]]
+    """
     return _over("ifftn", x, s, axes, norm)
 
 
 @keyword_only("s", "axes", "norm")
 @array_function
 def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
-    """The transform of a real array over the last two axes."""
+    """The transform of a real array over the last two axes.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    s : sequence of int or None
+        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+    axes : pair of int
+        Which axes.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> mb.fft.rfft2(mb.zeros((4, 6))).shape
+    (4, 4)
+    """
     return _over("rfftn", x, s, axes, norm)
 
 
 @keyword_only("s", "axes", "norm")
 @array_function
 def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward") -> Any:
-    """The inverse of `rfft2`."""
+    """The inverse of `rfft2`.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    s : sequence of int or None
+        The lengths of the axes: longer ones are filled with zeros, shorter ones cut; None keeps them.
+    axes : pair of int
+        Which axes.
+    norm : str, default 'backward'
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
+    >>> print(mb.fft.irfft2(mb.fft.rfft2(x)))
+    [[1. 2.]
+     [3. 4.]]
+    """
     return _over("irfftn", x, s, axes, norm)
 
 
@@ -242,6 +471,19 @@ def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward
 def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of a transform of `n` points that lie `d` apart, in its order.
 
+    Parameters
+    ----------
+    n : int
+        How many points.
+    d : number, default 1.0
+        Their distance.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.fftfreq(4))
     [ 0.    0.25 -0.5  -0.25]
@@ -255,6 +497,19 @@ def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None)
 def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
     """The frequencies of `rfft` of `n` points that lie `d` apart.
 
+    Parameters
+    ----------
+    n : int
+        How many points.
+    d : number, default 1.0
+        Their distance.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.rfftfreq(4))
     [0.   0.25 0.5 ]
@@ -277,6 +532,15 @@ def _frequencies(make: Any, n: Any, d: Any, dtype: Any, device: Any) -> Any:
 def fftshift(x: Any, /, axes: Any = None) -> Any:
     """Frequency 0 moved to the middle of the axes.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axes : sequence of int or None
+        Which axes; None is all of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.fftshift(mb.fft.fftfreq(4)))
     [-0.5  -0.25  0.    0.25]
@@ -289,6 +553,15 @@ def fftshift(x: Any, /, axes: Any = None) -> Any:
 def ifftshift(x: Any, /, axes: Any = None) -> Any:
     """The inverse of `fftshift`: frequency 0 moved back to the beginning.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axes : sequence of int or None
+        Which axes; None is all of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.ifftshift(mb.HostArray([-2, -1, 0, 1])))
     [ 0  1 -2 -1]
@@ -321,6 +594,22 @@ def _cosines(name: str, x: Any, type: Any, n: Any, axis: Any, norm: Any) -> Any:
 def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
     """The discrete cosine transform along an axis (in SciPy, with its conventions).
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    type : int, default 2
+        Which of the transforms, 1 to 4.
+    n : int or None
+        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fft.dct(mb.HostArray([1.0, 1.0])))
     [4. 0.]
@@ -330,17 +619,82 @@ def dct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = Non
 
 @explained
 def idct(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-    """The inverse of `dct`."""
+    """The inverse of `dct`.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    type : int, default 2
+        Which of the transforms, 1 to 4.
+    n : int or None
+        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0, 2.0, 3.0])
+    >>> print(mb.round(mb.fft.idct(mb.fft.dct(x))))
+    [1. 2. 3.]
+    """
     return _cosines("idct", x, type, n, axis, norm)
 
 
 @explained
 def dst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-    """The discrete sine transform along an axis (in SciPy, with its conventions)."""
+    """The discrete sine transform along an axis (in SciPy, with its conventions).
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    type : int, default 2
+        Which of the transforms, 1 to 4.
+    n : int or None
+        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> mb.fft.dst(mb.HostArray([1.0, 2.0, 3.0])).shape
+    (3,)
+    """
     return _cosines("dst", x, type, n, axis, norm)
 
 
 @explained
 def idst(x: Any, /, type: int = 2, n: Any = None, axis: int = -1, norm: Any = None) -> Any:
-    """The inverse of `dst`."""
+    """The inverse of `dst`.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    type : int, default 2
+        Which of the transforms, 1 to 4.
+    n : int or None
+        The length: a longer axis is cut, a shorter one filled with zeros; None keeps it.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    norm : str
+        What is divided by the length: "backward" the inverse, "forward" the transform, "ortho" both by
+        its root.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> x = mb.HostArray([1.0, 2.0, 3.0])
+    >>> print(mb.round(mb.fft.idst(mb.fft.dst(x))))
+    [1. 2. 3.]
+    """
     return _cosines("idst", x, type, n, axis, norm)

@@ -71,6 +71,19 @@ ogrid = Grid(np.ogrid)
 def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: Any = None) -> Any:
     """The index of each place of a shape along each dimension; with `sparse`, a tuple of arrays that stretch.
 
+    Parameters
+    ----------
+    dimensions : tuple of int
+        The shape.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    sparse : bool, default False
+        Whether each array has one dimension that is not of size one.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.indices((2, 2))[0])
     [[0 0]
@@ -88,6 +101,21 @@ def fromfunction(
 ) -> Any:
     """What `function` gives for the arrays of indices of a shape, one for each dimension.
 
+    Parameters
+    ----------
+    function : callable
+        A function of arrays of indices, one for each dimension.
+    shape : tuple of int
+        The shape.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+    **kwargs : keyword arguments
+        What else the function is given.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int))
     [[ 0  1]
@@ -101,6 +129,19 @@ def fromfunction(
 def fromiter(iter: Any, dtype: Any, count: int = -1, *, device: Any = None) -> Any:
     """An array of what an iterator gives.
 
+    Parameters
+    ----------
+    iter : iterable
+        The elements.
+    dtype : dtype
+        What they are.
+    count : int, default -1
+        How many; -1 is all.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fromiter((n * n for n in range(4)), dtype=int))
     [0 1 4 9]
@@ -113,6 +154,17 @@ def fromiter(iter: Any, dtype: Any, count: int = -1, *, device: Any = None) -> A
 def identity(n: int, dtype: Any = None, *, device: Any = None) -> Any:
     """The identity matrix.
 
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.identity(2))
     [[1. 0.]
@@ -128,6 +180,21 @@ def identity(n: int, dtype: Any = None, *, device: Any = None) -> Any:
 def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = None) -> Any:
     """Ones at and below the k-th diagonal, zeros above.
 
+    Parameters
+    ----------
+    N : int
+        The number of rows.
+    M : int or None
+        The number of columns; None is as many as rows.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.tri(2, 3))
     [[1. 0. 0.]
@@ -144,6 +211,27 @@ def logspace(
 ) -> Any:  # fmt: skip
     """Numbers evenly spaced in the exponent, from base**start to base**stop.
 
+    Parameters
+    ----------
+    start : number
+        The first exponent.
+    stop : number
+        The last exponent.
+    num : int, default 50
+        How many.
+    endpoint : bool, default True
+        Whether `stop` is reached.
+    base : number, default 10.0
+        What is raised to the exponents.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    axis : int, default 0
+        Along which axis; negative ones count from the last.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.logspace(0, 2, 3))
     [  1.  10. 100.]
@@ -164,6 +252,25 @@ def geomspace(
 ) -> Any:  # fmt: skip
     """Numbers from `start` to `stop` with a constant ratio.
 
+    Parameters
+    ----------
+    start : number
+        The first value.
+    stop : number
+        The last value.
+    num : int, default 50
+        How many.
+    endpoint : bool, default True
+        Whether `stop` is the last value.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    axis : int, default 0
+        Along which axis; negative ones count from the last.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.geomspace(1, 8, 4))
     [1. 2. 4. 8.]
@@ -191,6 +298,17 @@ def _host(x: Any) -> Any:
 def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
     """The powers of the elements as columns, from the highest unless `increasing`.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    N : int or None
+        The number of columns; None is as many as elements.
+    increasing : bool, default False
+        Whether powers rise.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.vander(mb.HostArray([1, 2, 3]), 3))
     [[1 1 1]
@@ -218,6 +336,15 @@ def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
 def ix_(*args: Any, device: Any = None) -> tuple[Any, ...]:
     """Index vectors shaped so that together they pick a grid: x[mb.ix_(rows, columns)].
 
+    Parameters
+    ----------
+    *args : vectors
+        Indices or masks, one for each dimension.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([[1, 2, 3], [4, 5, 6]])
     >>> print(x[mb.ix_([0, 1], [0, 2])])
@@ -249,6 +376,17 @@ def _tuple(arrays: Any, device: Any) -> tuple[Any, ...]:
 def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Any, ...]:
     """The indices of the main diagonal of an array of `ndim` dimensions of size `n`.
 
+    Parameters
+    ----------
+    n : int
+        The size of each dimension.
+    ndim : int, default 2
+        How many dimensions.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.diag_indices(3)[0])
     [0 1 2]
@@ -260,6 +398,13 @@ def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Any, ...
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     """The indices of the main diagonal of `arr`, at its place.
 
+    Parameters
+    ----------
+    arr : matrix
+        The matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.diag_indices_from(mb.zeros((2, 2)))[1])
     [0 1]
@@ -277,6 +422,19 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 def tril_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tuple[Any, Any]:
     """The indices of the elements at and below the k-th diagonal of an n by m matrix.
 
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+    m : int or None
+        The number of columns; None is as many as rows.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> rows, columns = mb.tril_indices(2)
     >>> print(rows, columns)
@@ -290,6 +448,19 @@ def tril_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tu
 def triu_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tuple[Any, Any]:
     """The indices of the elements at and above the k-th diagonal of an n by m matrix.
 
+    Parameters
+    ----------
+    n : int
+        The number of rows.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+    m : int or None
+        The number of columns; None is as many as rows.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> rows, columns = mb.triu_indices(2)
     >>> print(rows, columns)
@@ -302,6 +473,15 @@ def triu_indices(n: int, k: int = 0, m: Any = None, *, device: Any = None) -> tu
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """The indices of the elements at and below the k-th diagonal of the matrix `arr`.
 
+    Parameters
+    ----------
+    arr : matrix
+        The matrix.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.tril_indices_from(mb.zeros((2, 2)))[0])
     [0 1 1]
@@ -314,6 +494,15 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, Any]:
     """The indices of the elements at and above the k-th diagonal of the matrix `arr`.
 
+    Parameters
+    ----------
+    arr : matrix
+        The matrix.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.triu_indices_from(mb.zeros((2, 2)))[0])
     [0 0 1]
@@ -339,9 +528,21 @@ def _window(name: str, meaning: str) -> Any:
         return _from_numpy(numpys(M), device)
 
     window.__name__ = window.__qualname__ = name
-    window.__doc__ = (
-        f"{meaning}, of M points.\n\n    >>> import mirabelle as mb\n    >>> mb.{name}(5).shape\n    (5,)\n"
-    )
+    window.__doc__ = f"""{meaning}, of M points.
+
+    Parameters
+    ----------
+    M : int
+        How many points.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> mb.{name}(5).shape
+    (5,)
+    """
     return creates(explained(window))
 
 
@@ -356,6 +557,17 @@ hanning = _window("hanning", "The Hann window: a raised cosine")
 def kaiser(M: int, beta: float, *, device: Any = None) -> Any:
     """The Kaiser window of M points: a Bessel function, as sharp as `beta` says.
 
+    Parameters
+    ----------
+    M : int
+        How many points.
+    beta : float
+        The larger, the narrower.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.kaiser(5, 14).shape
     (5,)

@@ -85,6 +85,21 @@ def concatenate(
 ) -> Any:
     """Arrays one after another along an axis that they have.
 
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        What is joined.
+    axis : int or None, default 0
+        Along which axis; None takes all elements in a row.
+    out : array or None
+        Where the result is written; it is returned, too.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    casting : str, default 'same_kind'
+        Which conversions are allowed, as in `np.can_cast`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.concatenate([mb.HostArray([1, 2]), mb.HostArray([3.5])]))
     [1.  2.  3.5]
@@ -173,6 +188,17 @@ def _common_dtype(parts: list[Any]) -> np.dtype:
 def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Arrays below one another: rows.
 
+    Parameters
+    ----------
+    tup : sequence of arrays
+        What is joined.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    casting : str, default 'same_kind'
+        Which conversions are allowed, as in `np.can_cast`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.vstack([mb.HostArray([1, 2]), mb.HostArray([3, 4])]))
     [[1 2]
@@ -193,6 +219,17 @@ def _of_vectors(tup: Any, axis: int) -> Any:
 def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     """Arrays beside one another: along the second axis, or the only one.
 
+    Parameters
+    ----------
+    tup : sequence of arrays
+        What is joined.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    casting : str, default 'same_kind'
+        Which conversions are allowed, as in `np.can_cast`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.hstack([mb.HostArray([1, 2]), mb.HostArray([3, 4])]))
     [1 2 3 4]
@@ -209,6 +246,13 @@ def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
 def dstack(tup: Any) -> Any:
     """Arrays behind one another: along the third axis.
 
+    Parameters
+    ----------
+    tup : sequence of arrays
+        What is joined.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.dstack([mb.HostArray([1, 2]), mb.HostArray([3, 4])]))
     [[[1 3]
@@ -223,6 +267,13 @@ def dstack(tup: Any) -> Any:
 def column_stack(tup: Any) -> Any:
     """Vectors as the columns of a matrix.
 
+    Parameters
+    ----------
+    tup : sequence of arrays
+        Vectors and matrices.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.column_stack([mb.HostArray([1, 2]), mb.HostArray([3, 4])]))
     [[1 3]
@@ -239,6 +290,13 @@ def column_stack(tup: Any) -> Any:
 def block(arrays: Any) -> Any:
     """An array made of nested lists of blocks: the innermost lists are joined along the last axis.
 
+    Parameters
+    ----------
+    arrays : nested lists of arrays
+        The blocks.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> a = mb.ones((2, 2))
     >>> print(mb.block([[a, 0 * a], [0 * a, a]]))
@@ -291,6 +349,17 @@ def _joined(nest: Any, axis: int, ndim: int) -> Any:
 def append(arr: Any, values: Any, axis: Any = None) -> Any:
     """`arr` and then `values`, along an axis or in one row: a new array.
 
+    Parameters
+    ----------
+    arr : array
+        An array; a list, a number or a NumPy array becomes one.
+    values : array
+        What comes behind.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.append(mb.HostArray([1, 2]), [3]))
     [1 2 3]
@@ -302,6 +371,15 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 def resize(a: Any, new_shape: Any) -> Any:
     """The elements in another shape, repeated from the start as often as it takes.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    new_shape : int or tuple of int
+        The new shape.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.resize(mb.HostArray([1, 2, 3]), (2, 2)))
     [[1 2]
@@ -340,6 +418,17 @@ def _on_host(index: Any) -> Any:
 def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     """Without the elements at the indices, slice or mask `obj` along an axis: a new array.
 
+    Parameters
+    ----------
+    arr : array
+        An array; a list, a number or a NumPy array becomes one.
+    obj : int, slice or array
+        What is left out.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.delete(mb.HostArray([1, 2, 3, 4]), [0, 2]))
     [2 4]
@@ -390,6 +479,19 @@ def _runs(mask: np.ndarray[Any, Any]) -> list[tuple[int, int]]:
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """With `values` before the indices `obj` along an axis: a new array.
 
+    Parameters
+    ----------
+    arr : array
+        An array; a list, a number or a NumPy array becomes one.
+    obj : int, slice or array
+        Before which indices.
+    values : array or number
+        What is put there.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.insert(mb.HostArray([1, 2, 3]), 1, 9))
     [1 9 2 3]
@@ -454,6 +556,17 @@ def _moved_first_to(axis: int, ndim: int) -> tuple[int, ...]:
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts along an axis: so many of nearly equal length, or cut at the given indices. Views.
 
+    Parameters
+    ----------
+    ary : array
+        An array; a list, a number or a NumPy array becomes one.
+    indices_or_sections : int or sequence of int
+        How many parts, or the indices at which is cut.
+    axis : int, default 0
+        Along which axis; negative ones count from the last.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> [str(part) for part in mb.array_split(mb.HostArray([1, 2, 3]), 2)]
     ['[1 2]', '[3]']
@@ -488,6 +601,17 @@ def _cuts(sections: Any, n: int) -> list[Any]:
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     """Parts of equal length along an axis, or cut at the given indices. Views.
 
+    Parameters
+    ----------
+    ary : array
+        An array; a list, a number or a NumPy array becomes one.
+    indices_or_sections : int or sequence of int
+        How many parts, or the indices at which is cut.
+    axis : int, default 0
+        Along which axis; negative ones count from the last.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> [str(part) for part in mb.split(mb.HostArray([1, 2, 3, 4]), 2)]
     ['[1 2]', '[3 4]']
@@ -507,12 +631,25 @@ def _splitter(name: str, least: int, axis: Callable[[int], int], meaning: str) -
         return split(ary, indices_or_sections, axis(ary.ndim))  # type: ignore[no-any-return]
 
     prototype.__name__ = prototype.__qualname__ = name
-    prototype.__doc__ = (
-        f"{meaning} Views.\n\n    >>> import mirabelle as mb\n    >>> {_EXAMPLES[name]}\n    3\n"
-    )
+    prototype.__doc__ = f"""{meaning} Views.{_SPLITTERS_PARAMETERS}
+    >>> import mirabelle as mb
+    >>> {_EXAMPLES[name]}
+    3
+    """
     return array_function(prototype)
 
 
+_SPLITTERS_PARAMETERS = """
+
+    Parameters
+    ----------
+    ary : array
+        An array; a list, a number or a NumPy array becomes one.
+    indices_or_sections : int or sequence of int
+        How many parts of equal length, or the indices at which is cut.
+
+    Examples
+    --------"""
 _EXAMPLES = {
     "hsplit": "len(mb.hsplit(mb.zeros((2, 6)), 3))",
     "vsplit": "len(mb.vsplit(mb.zeros((6, 2)), 3))",

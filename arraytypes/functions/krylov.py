@@ -40,6 +40,21 @@ class SolverInfo:
 
     `iterations` counts turns, of one product with A each; `reason` says why it ended early.
 
+    Parameters
+    ----------
+    converged : bool
+        Whether the residual is as small as was asked for.
+    iterations : int
+        How many steps it took.
+    residual : float
+        The norm of b - A x.
+    target : float
+        How small it was to be.
+    reason : str
+        Why it ended.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A, b = mb.HostArray([[4.0, 1.0], [1.0, 3.0]]), mb.HostArray([1.0, 2.0])
     >>> x, info = mb.linalg.cg(A, b)
@@ -90,6 +105,27 @@ def cg(
     with a `ConvergenceWarning` after `maxiter` turns (10 for each unknown). `M` approximates the inverse of A,
     as a matrix or a function. `callback(turn, residual)` is called after each turn.
 
+    Parameters
+    ----------
+    A : matrix or callable
+        A matrix of any kind, or what gives A x of x.
+    b : array
+        The right-hand side.
+    x0 : array or None
+        Where it starts; None is zero.
+    rtol : float, default 1e-05
+        Stop when the residual is so small, relative to b.
+    atol : float, default 0.0
+        Stop when the residual is so small.
+    maxiter : int or None
+        The most steps.
+    M : matrix, callable or None
+        A preconditioner: roughly the inverse of A.
+    callback : callable or None
+        Called after each step with its number and the norm of the residual.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.Tridiagonal([-1.0, -1.0], [2.0, 2.0, 2.0], [-1.0, -1.0])
     >>> x, info = mb.linalg.cg(A, mb.HostArray([1.0, 0.0, 1.0]), rtol=1e-10)
@@ -117,6 +153,27 @@ def minres(
     Arguments are those of `mb.linalg.cg`; `M` must be positive definite. Of a singular A that cannot reach `b`
     the x returned is one of least squares, and has not converged.
 
+    Parameters
+    ----------
+    A : matrix or callable
+        A matrix of any kind, or what gives A x of x.
+    b : array
+        The right-hand side.
+    x0 : array or None
+        Where it starts; None is zero.
+    rtol : float, default 1e-05
+        Stop when the residual is so small, relative to b.
+    atol : float, default 0.0
+        Stop when the residual is so small.
+    maxiter : int or None
+        The most steps.
+    M : matrix, callable or None
+        A preconditioner: roughly the inverse of A.
+    callback : callable or None
+        Called after each step with its number and the norm of the residual.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.HostArray([[0.0, 1.0], [1.0, 0.0]])
     >>> x, info = mb.linalg.minres(A, mb.HostArray([1.0, 2.0]))
@@ -145,6 +202,29 @@ def gmres(
     Arguments are those of `mb.linalg.cg`. After `restart` turns, each of which keeps a vector, it starts again
     from what it has. `M` is applied from the right: residuals are those of the system as it was given.
 
+    Parameters
+    ----------
+    A : matrix or callable
+        A matrix of any kind, or what gives A x of x.
+    b : array
+        The right-hand side.
+    x0 : array or None
+        Where it starts; None is zero.
+    rtol : float, default 1e-05
+        Stop when the residual is so small, relative to b.
+    atol : float, default 0.0
+        Stop when the residual is so small.
+    restart : int, default 20
+        After how many steps it begins anew, which bounds its memory.
+    maxiter : int or None
+        The most steps.
+    M : matrix, callable or None
+        A preconditioner: roughly the inverse of A.
+    callback : callable or None
+        Called after each step with its number and the norm of the residual.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.HostArray([[2.0, 1.0], [0.0, 4.0]])
     >>> x, info = mb.linalg.gmres(A, mb.HostArray([3.0, 4.0]))

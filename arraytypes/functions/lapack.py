@@ -16,7 +16,15 @@ _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class LinAlgError(MirabelleError, np.linalg.LinAlgError):
-    """A function of matrices has no answer for these: a singular matrix, one that is not square, ..."""
+    """A function of matrices has no answer for these: a singular matrix, one that is not square, ...
+
+    >>> import mirabelle as mb
+    >>> try:
+    ...     mb.linalg.inv(mb.HostArray([[1.0, 1.0], [1.0, 1.0]]))
+    ... except mb.linalg.LinAlgError:
+    ...     print("singular")
+    singular
+    """
 
 
 def check_matrices(name: str, x: Any) -> None:

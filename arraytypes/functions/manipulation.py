@@ -64,6 +64,15 @@ def distinct_axes(axis: Any, ndim: int) -> list[int]:
 def flip(x: Any, /, axis: Any = None) -> Any:
     """`x` backwards along one or several axes, or along all: a view.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.flip(mb.HostArray([1, 2, 3])))
     [3 2 1]
@@ -77,6 +86,15 @@ def flip(x: Any, /, axis: Any = None) -> Any:
 def expand_dims(x: Any, /, axis: Any) -> Any:
     """`x` with new dimensions of size 1 where `axis` says: a view.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or tuple of int
+        Where the new dimensions are in the result.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.expand_dims(mb.HostArray([1, 2, 3]), 0).shape
     (1, 3)
@@ -90,6 +108,15 @@ def expand_dims(x: Any, /, axis: Any) -> Any:
 def squeeze(x: Any, /, axis: Any = None) -> Any:
     """`x` without dimensions of size 1 (without all of them, if `axis` is None): a view.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Which dimensions; None is all of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.squeeze(mb.HostArray([[[1, 2, 3]]]), (0, 1)).shape
     (3,)
@@ -108,6 +135,17 @@ def squeeze(x: Any, /, axis: Any = None) -> Any:
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
     """`x` with some axes moved to other places, the others in their order: a view.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    source : int or sequence of int
+        Which axes.
+    destination : int or sequence of int
+        Where they go.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.moveaxis(mb.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
@@ -128,6 +166,15 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Any:
 def unstack(x: Any, /, axis: Any = 0) -> tuple[Any, ...]:
     """The parts of `x` along an axis, without it: a tuple of views (of numbers, if there is one axis).
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, default 0
+        Which axis.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> first, second = mb.unstack(mb.HostArray([[1, 2], [3, 4]]), axis=1)
     >>> print(first)
@@ -143,6 +190,13 @@ def unstack(x: Any, /, axis: Any = 0) -> tuple[Any, ...]:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that arrays of these shapes have together.
 
+    Parameters
+    ----------
+    *shapes : tuples of int
+        The shapes.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.broadcast_shapes((4, 1), (3,), ())
     (4, 3)
@@ -154,6 +208,13 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     """Arrays stretched to the shape they have together: read-only views.
 
+    Parameters
+    ----------
+    *arrays : arrays
+        What is stretched.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> column, row = mb.broadcast_arrays(mb.HostArray([[1], [2]]), mb.HostArray([3, 4]))
     >>> print(column)
@@ -199,6 +260,21 @@ def concat(
 ) -> Any:
     """Arrays one after another along an axis (of all their elements in a row, if it is None).
 
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        What is joined.
+    axis : int or None, default 0
+        Along which axis; None takes all elements in a row.
+    out : array or None
+        Where the result is written; it is returned, too.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    casting : str, default 'same_kind'
+        Which conversions are allowed, as in `np.can_cast`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1.0, 2.0])
     >>> print(mb.concat([x, 10 * x]))
@@ -222,6 +298,21 @@ def stack(
 ) -> Any:
     """Arrays of one shape along a new axis.
 
+    Parameters
+    ----------
+    arrays : sequence of arrays
+        Arrays of one shape.
+    axis : int, default 0
+        Where the new axis is in the result.
+    out : array or None
+        Where the result is written; it is returned, too.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    casting : str, default 'same_kind'
+        Which conversions are allowed, as in `np.can_cast`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1, 2])
     >>> print(mb.stack([x, x * 10]))
@@ -268,6 +359,17 @@ def _(leading: AbstractArray, arrays: list, axis: Any) -> Any:
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     """`x` shifted along axes, or as a whole; what leaves at one end comes in at the other.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    shift : int or tuple of int
+        How far; to the end, if it is positive.
+    axis : int, tuple of int or None
+        Along which axes; None shifts all elements in a row.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.roll(mb.HostArray([1, 2, 3, 4]), 1))
     [4 1 2 3]
@@ -314,6 +416,17 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> Any:
 
     `repeats` is a number, or an array with a number for each element along the axis.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    repeats : int or array of int
+        How often each.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.repeat(mb.HostArray([1, 2]), 3))
     [1 1 1 2 2 2]
@@ -341,6 +454,15 @@ def repeat(x: Any, repeats: Any, /, axis: Any = None) -> Any:
 def tile(x: Any, repetitions: Any, /) -> Any:
     """`x` side by side with itself, as often as `repetitions` says for each dimension.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    repetitions : int or tuple of int
+        How often along each dimension.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.tile(mb.HostArray([1, 2]), (2, 2)))
     [[1 2 1 2]

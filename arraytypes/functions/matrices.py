@@ -20,6 +20,15 @@ from mirabelle.dispatch import verbs
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     """A diagonal of each matrix of a stack: a view that can be written to.
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.diagonal(mb.HostArray([[1, 2], [3, 4]])))
     [1 4]
@@ -32,6 +41,17 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sum of a diagonal of each matrix of a stack.
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.trace(mb.HostArray([[1, 2], [3, 4]])))
     5
@@ -44,6 +64,15 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
 def outer(x1: Any, x2: Any, /) -> Any:
     """The products of all elements of one vector with all of another: pending, and fused.
 
+    Parameters
+    ----------
+    x1 : array
+        The vector along rows.
+    x2 : array
+        The vector along columns.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.outer(mb.HostArray([1, 2]), mb.HostArray([3, 4])))
     [[3 4]
@@ -62,6 +91,17 @@ def outer(x1: Any, x2: Any, /) -> Any:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The cross products of vectors of three components, which lie along an axis.
 
+    Parameters
+    ----------
+    x1 : array
+        The first vectors.
+    x2 : array
+        The second vectors.
+    axis : int or None, default -1
+        The axis of the components in all three.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.cross(mb.HostArray([1.0, 0.0, 0.0]), mb.HostArray([0.0, 1.0, 0.0])))
     [0. 0. 1.]

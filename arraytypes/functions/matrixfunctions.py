@@ -18,6 +18,13 @@ from mirabelle.dispatch.tree import broadcast_shapes
 def expm(A: Any, /) -> Any:
     """The exponentials of square matrices: the sum of A^k / k!.
 
+    Parameters
+    ----------
+    A : array (..., n, n)
+        A square matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.expm(mb.HostArray([[0.0, 1.0], [0.0, 0.0]])))
     [[1. 1.]
@@ -31,6 +38,13 @@ def expm(A: Any, /) -> Any:
 def logm(A: Any, /) -> Any:
     """The principal logarithms of square matrices: what `expm` gives them back of.
 
+    Parameters
+    ----------
+    A : array (..., n, n)
+        A square matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.logm(mb.HostArray([[1.0, 1.0], [0.0, 1.0]])))
     [[0. 1.]
@@ -44,6 +58,13 @@ def logm(A: Any, /) -> Any:
 def sqrtm(A: Any, /) -> Any:
     """The principal square roots of square matrices: what times itself gives A.
 
+    Parameters
+    ----------
+    A : array (..., n, n)
+        A square matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.sqrtm(mb.HostArray([[4.0, 0.0], [0.0, 9.0]])))
     [[2. 0.]
@@ -57,6 +78,13 @@ def sqrtm(A: Any, /) -> Any:
 def block_diag(*arrays: Any) -> Any:
     """A matrix with the given ones along its diagonal, and zeros elsewhere; vectors are rows.
 
+    Parameters
+    ----------
+    *arrays : matrices
+        The blocks.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.block_diag(mb.HostArray([[1, 2], [3, 4]]), [[5]]))
     [[1 2 0]

@@ -28,6 +28,23 @@ def array(
 ) -> Any:  # fmt: skip
     """A new array of data: a copy, unless `copy` is None (as needed) or False (never).
 
+    Parameters
+    ----------
+    object : array, list or number
+        The data.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    copy : bool or None, default True
+        True copies always, False never (an error where it is needed), None where it is needed.
+    order : str, default 'K'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    ndmin : int, default 0
+        At least so many dimensions; new ones come first.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.array([1, 2], dtype=float, ndmin=2))
     [[1. 2.]]
@@ -62,6 +79,15 @@ def _with_dtype(a: Any, dtype: Any) -> Any:
 def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
     """`a` itself if its rows lie one after another in memory, else a copy where they do.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.ascontiguousarray(mb.zeros((2, 3)).T).flags.c_contiguous
     True
@@ -73,6 +99,15 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Any:
 def asfortranarray(a: Any, dtype: Any = None) -> Any:
     """`a` itself if its columns lie one after another in memory, else a copy where they do.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.asfortranarray(mb.zeros((2, 3))).flags.f_contiguous
     True
@@ -84,6 +119,17 @@ def asfortranarray(a: Any, dtype: Any = None) -> Any:
 def require(a: Any, dtype: Any = None, requirements: Any = None) -> Any:
     """`a`, as an array of a dtype and with the memory that `requirements` name (C, F, A, W, O, E).
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    requirements : str or sequence of str
+        Letters of NumPy's: "C", "F", "A", "W", "O", "E".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.require(mb.zeros((2, 3)), requirements=["F"]).flags.f_contiguous
     True
@@ -110,6 +156,17 @@ def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
 
     Writes part arrays that share: this tells where their contents lie now.
 
+    Parameters
+    ----------
+    a : array
+        The first.
+    b : array
+        The second.
+    max_work : int or None, default 0
+        Taken for NumPy's sake.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.zeros(4)
     >>> mb.may_share_memory(x, x[1:]), mb.may_share_memory(x, mb.copy(x))
@@ -122,6 +179,17 @@ def may_share_memory(a: Any, b: Any, /, max_work: int = 0) -> bool:
 def shares_memory(a: Any, b: Any, /, max_work: int = -1) -> bool:
     """Do two arrays have an element of memory in common?
 
+    Parameters
+    ----------
+    a : array
+        The first.
+    b : array
+        The second.
+    max_work : int or None, default -1
+        Taken for NumPy's sake.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.zeros(4)
     >>> mb.shares_memory(x[::2], x[1::2])
@@ -141,6 +209,13 @@ def _shares(name: str, a: Any, b: Any, max_work: int) -> bool:
 def min_scalar_type(a: Any, /) -> np.dtype:
     """The smallest dtype that holds the number `a`; of an array, its dtype.
 
+    Parameters
+    ----------
+    a : number or array
+        What is asked about.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.min_scalar_type(300)
     dtype('uint16')
@@ -154,6 +229,13 @@ def min_scalar_type(a: Any, /) -> np.dtype:
 def common_type(*arrays: Any) -> Any:
     """The floating-point type that holds the elements of all arrays.
 
+    Parameters
+    ----------
+    *arrays : arrays
+        What is asked about.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.common_type(mb.HostArray([1.0], dtype=mb.float32), mb.HostArray([1]))
     <class 'numpy.float64'>
@@ -165,6 +247,13 @@ def common_type(*arrays: Any) -> Any:
 def shape(a: Any) -> tuple[int, ...]:
     """The shape of an array, or of what one would be made of.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.shape(mb.zeros((2, 3)))
     (2, 3)
@@ -176,6 +265,13 @@ def shape(a: Any) -> tuple[int, ...]:
 def ndim(a: Any) -> int:
     """The number of dimensions of an array, or of what one would be made of.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.ndim(mb.zeros((2, 3)))
     2
@@ -187,6 +283,15 @@ def ndim(a: Any) -> int:
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements of an array, or along axes.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.size(mb.zeros((2, 3)), axis=1)
     3

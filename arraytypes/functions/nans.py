@@ -41,6 +41,25 @@ def nansum(
 ) -> Any:  # fmt: skip
     """The sum of the elements that are not NaN, in one pass.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    initial : number or None
+        What the result begins with, also where there are no elements.
+    where : array of bool, default True
+        Which elements count; all, if it is True.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nansum(mb.HostArray([1.0, mb.nan, 3.0])))
     4.0
@@ -55,6 +74,25 @@ def nanprod(
 ) -> Any:  # fmt: skip
     """The product of the elements that are not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    initial : number or None
+        What the result begins with, also where there are no elements.
+    where : array of bool, default True
+        Which elements count; all, if it is True.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanprod(mb.HostArray([2.0, mb.nan, 3.0])))
     6.0
@@ -88,6 +126,23 @@ def nanmin(
 ) -> Any:
     """The smallest element that is not NaN; NaN where there is none.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    out : array or None
+        Where the result is written; it is returned, too.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    initial : number or None
+        What the result begins with, also where there are no elements.
+    where : array of bool, default True
+        Which elements count; all, if it is True.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanmin(mb.HostArray([2.0, mb.nan, 3.0])))
     2.0
@@ -101,6 +156,23 @@ def nanmax(
 ) -> Any:
     """The largest element that is not NaN; NaN where there is none.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    out : array or None
+        Where the result is written; it is returned, too.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    initial : number or None
+        What the result begins with, also where there are no elements.
+    where : array of bool, default True
+        Which elements count; all, if it is True.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanmax(mb.HostArray([2.0, mb.nan, 3.0])))
     3.0
@@ -114,6 +186,23 @@ def nanmean(
 ) -> Any:
     """The mean of the elements that are not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    where : array of bool, default True
+        Which elements count; all, if it is True.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanmean(mb.HostArray([[1.0, mb.nan], [3.0, mb.nan]]), axis=0))
     [ 2. nan]
@@ -130,6 +219,29 @@ def nanvar(
 ) -> Any:  # fmt: skip
     """The variance of the elements that are not NaN; NaN where there are not more than `ddof`.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+    ddof : int or None, default 0
+        What is subtracted from the number of elements; NumPy's name for `correction`.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    where : array of bool, default True
+        Which elements count; all, if it is True.
+    mean : array or None
+        The mean, if it is known already.
+    correction : float
+        What is subtracted from the number of elements before it divides: 1 for a sample.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanvar(mb.HostArray([1.0, mb.nan, 3.0])))
     1.0
@@ -161,6 +273,29 @@ def nanstd(
 ) -> Any:  # fmt: skip
     """The standard deviation of the elements that are not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+    ddof : int or None, default 0
+        What is subtracted from the number of elements; NumPy's name for `correction`.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    where : array of bool, default True
+        Which elements count; all, if it is True.
+    mean : array or None
+        The mean, if it is known already.
+    correction : float
+        What is subtracted from the number of elements before it divides: 1 for a sample.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanstd(mb.HostArray([1.0, mb.nan, 3.0])))
     1.0
@@ -187,6 +322,19 @@ def _position(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
     """Where the smallest element is that is not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    out : array or None
+        Where the result is written; it is returned, too.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanargmin(mb.HostArray([mb.nan, 3.0, 2.0])))
     2
@@ -198,6 +346,19 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Any:
     """Where the largest element is that is not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    out : array or None
+        Where the result is written; it is returned, too.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nanargmax(mb.HostArray([mb.nan, 3.0, 2.0])))
     1
@@ -209,6 +370,19 @@ def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = Fals
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """The running sum of the elements that are not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nancumsum(mb.HostArray([1.0, mb.nan, 3.0])))
     [1. 1. 4.]
@@ -220,6 +394,19 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """The running product of the elements that are not NaN.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nancumprod(mb.HostArray([2.0, mb.nan, 3.0])))
     [2. 2. 6.]

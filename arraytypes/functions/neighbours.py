@@ -22,6 +22,19 @@ def cumulative_sum(x: Any, /, axis: Any = None, *, dtype: Any = None, include_in
 
     `include_initial` puts the sum of nothing before them. `axis` may be left away for one dimension.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; it may be left out of vectors only.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    include_initial : bool, default False
+        Whether the result begins with the sum (product) of nothing.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.cumulative_sum(mb.HostArray([1, 2, 3]), include_initial=True))
     [0 1 3 6]
@@ -36,6 +49,19 @@ def cumulative_prod(x: Any, /, axis: Any = None, *, dtype: Any = None, include_i
 
     `include_initial` puts the product of nothing before them. `axis` may be left away for one dimension.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; it may be left out of vectors only.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    include_initial : bool, default False
+        Whether the result begins with the sum (product) of nothing.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.cumulative_prod(mb.HostArray([1, 2, 3, 4])))
     [ 1  2  6 24]
@@ -74,6 +100,21 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 
     `prepend` and `append` are put before and after the elements first.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    n : int, default 1
+        How often.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+    prepend : array, number or None
+        What is put before.
+    append : array, number or None
+        What is put behind.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.diff(mb.HostArray([1, 2, 4, 7])))
     [1 2 3]

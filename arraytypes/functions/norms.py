@@ -38,6 +38,19 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     `ord` is any number, or inf or -inf for the largest and the smallest absolute value; 0 counts
     the elements that are not zero.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    ord : number or str, default 2
+        Which norm, as in `np.linalg.norm`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([3.0, 4.0])
     >>> print(mb.linalg.vector_norm(x), mb.linalg.vector_norm(x * 1e200) < mb.inf)
@@ -154,6 +167,17 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     `ord` is "fro" (of all entries), "nuc" (the sum of singular values), 2 and -2 (the largest and the
     smallest), 1 and -1 (of the sums of absolute values down columns), inf and -inf (along rows).
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    ord : number or str, default 'fro'
+        Which norm, as in `np.linalg.norm`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.matrix_norm(mb.HostArray([[1.0, -2.0], [3.0, 4.0]]), ord=1))
     6.0
@@ -200,6 +224,19 @@ def norm(x: Any, /, ord: Any = None, axis: Any = None, keepdims: bool = False) -
 
     Without `ord`, the root of the sum of squares of all elements.
 
+    Parameters
+    ----------
+    x : array
+        A matrix or a vector.
+    ord : number or str
+        Which norm, as in `np.linalg.norm`.
+    axis : int, pair of int or None
+        Along one axis the norm of vectors, along two that of matrices; None is the whole array.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([[3.0, 4.0], [0.0, 12.0]])
     >>> print(mb.linalg.norm(x), mb.linalg.norm(x, axis=1), mb.linalg.norm(x, ord=1))

@@ -30,6 +30,13 @@ def errstate(**options: Any) -> np.errstate:
     Kernels give none: NaN and infinity are values. So nothing can be raised, called or printed for them either,
     and what asks for it is refused.
 
+    Parameters
+    ----------
+    **options : keyword arguments
+        NumPy's options.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> with mb.errstate(divide="ignore"):
     ...     print(mb.HostArray([1.0]) / 0)
@@ -47,6 +54,13 @@ def errstate(**options: Any) -> np.errstate:
 def isscalar(element: Any) -> bool:
     """Is it a number of Python or NumPy? An array of no dimensions is an array.
 
+    Parameters
+    ----------
+    element : object
+        What is asked about.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.isscalar(3.0), mb.isscalar(mb.sum(mb.ones(3)))
     (True, False)
@@ -58,6 +72,13 @@ def isscalar(element: Any) -> bool:
 def isfortran(a: Any) -> bool:
     """Do the columns lie one after another in memory, and not the rows, too?
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.isfortran(mb.zeros((2, 3)).T), mb.isfortran(mb.zeros(3))
     (True, False)
@@ -69,6 +90,13 @@ def isfortran(a: Any) -> bool:
 def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
     """Each place of an array with its element.
 
+    Parameters
+    ----------
+    arr : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> [(i, float(x)) for i, x in mb.ndenumerate(mb.HostArray([[1.0, 2.0]]))]
     [((0, 0), 1.0), ((0, 1), 2.0)]
@@ -82,6 +110,19 @@ def ndenumerate(arr: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
 def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: Any = None) -> tuple[Any, ...]:
     """Where a function such as `mb.triu` leaves an n by n matrix as it is.
 
+    Parameters
+    ----------
+    n : int
+        The size of the matrix.
+    mask_func : callable
+        A function such as `mb.triu`.
+    k : int, default 0
+        Its second argument.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> rows, columns = mb.mask_indices(3, mb.triu, 1)
     >>> print(rows, columns)
@@ -96,6 +137,19 @@ def mask_indices(n: int, mask_func: Callable[..., Any], k: Any = 0, *, device: A
 def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Any:
     """As `mb.asarray`, with a ValueError if there are NaN or infinities.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    order : str
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.asarray_chkfinite([1.0, 2.0]))
     [1. 2.]
@@ -110,6 +164,17 @@ def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None, *, device: A
 def array2string(a: Any, *args: Any, **options: Any) -> str:
     """The text of an array's elements, with np.array2string's options.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    *args : positional arguments
+        NumPy's.
+    **options : keyword arguments
+        NumPy's options.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.array2string(mb.HostArray([1.0, 2.5]), precision=1, separator=", ")
     '[1. , 2.5]'
@@ -121,6 +186,17 @@ def array2string(a: Any, *args: Any, **options: Any) -> str:
 def array_repr(arr: Any, *args: Any, **options: Any) -> str:
     """The text of NumPy's repr of an array's elements.
 
+    Parameters
+    ----------
+    arr : array
+        An array; a list, a number or a NumPy array becomes one.
+    *args : positional arguments
+        NumPy's.
+    **options : keyword arguments
+        NumPy's options.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.array_repr(mb.HostArray([1.0, 2.5]))
     'array([1. , 2.5])'
@@ -132,6 +208,17 @@ def array_repr(arr: Any, *args: Any, **options: Any) -> str:
 def array_str(a: Any, *args: Any, **options: Any) -> str:
     """The text of NumPy's str of an array's elements.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    *args : positional arguments
+        NumPy's.
+    **options : keyword arguments
+        NumPy's options.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.array_str(mb.HostArray([1.0, 2.5]))
     '[1.  2.5]'

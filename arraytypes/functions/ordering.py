@@ -16,6 +16,19 @@ from mirabelle.dispatch.misuse import explained
 def partition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") -> Any:
     """With the `kth` smallest element at its place, smaller ones before it and larger ones after.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    kth : int or sequence of int
+        Which elements stand at their places.
+    axis : int or None, default -1
+        Along which axis; None takes all elements in a row.
+    kind : str, default 'introselect'
+        Taken for NumPy's sake.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.partition(mb.HostArray([3, 1, 2]), 1)[1])
     2
@@ -41,6 +54,19 @@ def _check_kth(function: str, a: Any, kth: Any, axis: Any) -> None:
 def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") -> Any:
     """The indices that would partition the array.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    kth : int or sequence of int
+        Which elements stand at their places.
+    axis : int or None, default -1
+        Along which axis; None takes all elements in a row.
+    kind : str, default 'introselect'
+        Taken for NumPy's sake.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.argpartition(mb.HostArray([30, 10, 20]), 1)[1])
     2
@@ -53,6 +79,15 @@ def argpartition(a: Any, kth: Any, axis: Any = -1, kind: str = "introselect") ->
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """The indices that sort by several keys: by the last one first.
 
+    Parameters
+    ----------
+    keys : sequence of arrays
+        The keys; the last is the first to decide.
+    axis : int, default -1
+        Along which axis; negative ones count from the last.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.lexsort([mb.HostArray([9, 4, 0]), mb.HostArray([1, 2, 1])]))
     [2 0 1]
@@ -70,6 +105,13 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 def sort_complex(a: Any) -> Any:
     """Sorted by the real part, then the imaginary one, as complex numbers.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.sort_complex(mb.HostArray([2.0, 1.0])))
     [1.+0.j 2.+0.j]
@@ -81,6 +123,13 @@ def sort_complex(a: Any) -> Any:
 def argwhere(a: Any) -> Any:
     """The indices of the elements that are not zero, a row for each.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.argwhere(mb.HostArray([[0, 1], [2, 0]])))
     [[0 1]
@@ -93,6 +142,13 @@ def argwhere(a: Any) -> Any:
 def flatnonzero(a: Any) -> Any:
     """The indices of the elements that are not zero, of all elements in a row.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.flatnonzero(mb.HostArray([0, 1, 2])))
     [1 2]
@@ -111,6 +167,25 @@ def unique(
     """The sorted elements (or slices along an axis), each once; where they first stand, where each
     element went, and how often each stood, if asked for.
 
+    Parameters
+    ----------
+    ar : array
+        An array; a list, a number or a NumPy array becomes one.
+    return_index : bool, default False
+        Whether the indices of first occurrences are returned, too.
+    return_inverse : bool, default False
+        Whether the indices that make `ar` again are returned, too.
+    return_counts : bool, default False
+        Whether the numbers of occurrences are returned, too.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    equal_nan : bool, default True
+        Whether all NaN are one.
+    sorted : bool, default True
+        Taken for NumPy's sake; the result is sorted.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> values, counts = mb.unique(mb.HostArray([3, 1, 3]), return_counts=True)
     >>> print(values, counts)
@@ -126,6 +201,15 @@ def unique(
 def union1d(ar1: Any, ar2: Any) -> Any:
     """The sorted elements of either, each once.
 
+    Parameters
+    ----------
+    ar1 : array
+        The first set.
+    ar2 : array
+        The second set.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.union1d(mb.HostArray([3, 1]), [1, 2]))
     [1 2 3]
@@ -141,6 +225,19 @@ def _array(x: Any, like: Any = None) -> Any:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
     """The sorted elements of both; with `return_indices`, also where they first stand in each.
 
+    Parameters
+    ----------
+    ar1 : array
+        The first set.
+    ar2 : array
+        The second set.
+    assume_unique : bool, default False
+        Taken for NumPy's sake; nothing is gained by it here.
+    return_indices : bool, default False
+        Whether indices of first occurrences are returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.intersect1d(mb.HostArray([3, 1]), [1, 2]))
     [1]
@@ -154,6 +251,17 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """The sorted elements of the first that are not in the second.
 
+    Parameters
+    ----------
+    ar1 : array
+        The first set.
+    ar2 : array
+        The second set.
+    assume_unique : bool, default False
+        Taken for NumPy's sake; nothing is gained by it here.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.setdiff1d(mb.HostArray([3, 1]), [1, 2]))
     [3]
@@ -165,6 +273,17 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
     """The sorted elements that are in exactly one of the two.
 
+    Parameters
+    ----------
+    ar1 : array
+        The first set.
+    ar2 : array
+        The second set.
+    assume_unique : bool, default False
+        Taken for NumPy's sake; nothing is gained by it here.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.setxor1d(mb.HostArray([3, 1]), [1, 2]))
     [2 3]
@@ -179,6 +298,19 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
     """Indices along each dimension as one index of all elements in a row.
 
+    Parameters
+    ----------
+    multi_index : tuple of arrays of int
+        The indices along each dimension.
+    dims : tuple of int
+        The shape.
+    mode : str, default 'raise'
+        What indices that are outside do: "raise", "wrap" or "clip".
+    order : str, default 'C'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.ravel_multi_index((mb.HostArray([0, 1]), mb.HostArray([2, 0])), (2, 3)))
     [2 3]
@@ -193,6 +325,17 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
     """Indices of all elements in a row as indices along each dimension.
 
+    Parameters
+    ----------
+    indices : array of int
+        The indices.
+    shape : tuple of int
+        The shape.
+    order : str, default 'C'
+        The order in memory, as NumPy names it; "K" and "C" are rows first.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> rows, columns = mb.unravel_index(mb.HostArray([2, 3]), (2, 3))
     >>> print(rows, columns)
@@ -205,6 +348,17 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Any:
     """Truth values as the bits of bytes.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    bitorder : str, default 'big'
+        Which bit is the first: "big" or "little".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.packbits(mb.HostArray([True, False, True])))
     [160]
@@ -216,6 +370,19 @@ def packbits(a: Any, /, axis: Any = None, bitorder: str = "big") -> Any:
 def unpackbits(a: Any, /, axis: Any = None, count: Any = None, bitorder: str = "big") -> Any:
     """The bits of bytes as zeros and ones.
 
+    Parameters
+    ----------
+    a : array of uint8
+        The bytes.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    count : int or None
+        How many bits; None is all.
+    bitorder : str, default 'big'
+        Which bit is the first: "big" or "little".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.unpackbits(mb.HostArray([160], dtype=mb.uint8), count=3))
     [1 0 1]

@@ -40,6 +40,19 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     (`stat_length`), "empty", or a function as np.pad takes it. The array itself is computed straight into
     the middle of the result.
 
+    Parameters
+    ----------
+    array : array
+        An array; a list, a number or a NumPy array becomes one.
+    pad_width : int, pair or pairs
+        How much, before and after, for each axis.
+    mode : str or callable, default 'constant'
+        What stands there: see above.
+    **kwargs : keyword arguments
+        What the mode takes.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.pad(mb.HostArray([1, 2, 3]), (2, 1), mode="edge"))
     [1 1 1 2 3 3]

@@ -35,6 +35,21 @@ def take(x: Any, indices: Any, /, axis: Any = None, *, mode: str = "raise") -> A
 
     `mode` says what happens to indices outside: "raise", "wrap" or "clip".
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    indices : array of int
+        The indices.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    mode : str, default 'raise'
+        What indices that are outside do: "raise", "wrap" or "clip".
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.take(mb.HostArray([10, 20, 30]), [2, 0]))
     [30 10]
@@ -95,6 +110,17 @@ def _whole(indices: Any) -> Any:
 def take_along_axis(x: Any, indices: Any, /, axis: int = -1) -> Any:
     """Where `indices` says, along an axis, for each place of the other axes: lazy, and fused.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    indices : array of int
+        The indices.
+    axis : int or None, default -1
+        Along which axis; None takes all elements in a row.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([[3, 1, 2], [6, 5, 4]])
     >>> print(mb.take_along_axis(x, mb.argsort(x, axis=1), axis=1))
@@ -137,6 +163,19 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int = -1) -> None:
     """Write `values` where `take_along_axis` would read.
 
+    Parameters
+    ----------
+    x : array
+        What is written to.
+    indices : array of int
+        Where.
+    values : array or number
+        The values.
+    axis : int or None, default -1
+        Along which axis; None takes all elements in a row.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([[3, 1, 2], [6, 5, 4]])
     >>> mb.put_along_axis(x, [[0], [2]], 9, axis=1)
@@ -168,6 +207,17 @@ def put_along_axis(x: Any, indices: Any, values: Any, /, axis: int = -1) -> None
 def add_at(x: Any, index: Any, values: Any, /) -> None:
     """x[index] += values, once for every entry of the index: repeated ones add up.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    index : index
+        Where, as in `x[index]`.
+    values : array or number
+        What is added.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([0.0, 0.0, 0.0])
     >>> mb.add_at(x, [0, 2, 0], [1.0, 2.0, 3.0])
@@ -181,6 +231,13 @@ def add_at(x: Any, index: Any, values: Any, /) -> None:
 def nonzero(x: Any, /) -> tuple[Any, ...]:
     """Where the elements are not zero: an array of indices for each dimension.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.nonzero(mb.HostArray([0, 7, 0, 8]))[0])
     [1 3]
@@ -212,6 +269,19 @@ for _given in ((object, object, type(None)), (object, type(None), object)):
 def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Any:
     """Where the elements of `x2` belong in the sorted `x1`, so that it stays sorted.
 
+    Parameters
+    ----------
+    x1 : array
+        Sorted values.
+    x2 : array
+        What is looked for.
+    side : str, default 'left'
+        Whether it comes before ("left") or behind ("right") equal values.
+    sorter : array of int or None
+        The order that sorts `x1`, if it is not sorted.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.searchsorted(mb.HostArray([1.0, 2.0, 4.0]), mb.HostArray([3.0, 2.0])))
     [2 1]

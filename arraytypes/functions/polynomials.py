@@ -21,6 +21,15 @@ from mirabelle.dispatch.misuse import explained
 def polyval(p: Any, x: Any) -> Any:
     """The polynomial `p` at `x`.
 
+    Parameters
+    ----------
+    p : array
+        The coefficients.
+    x : array
+        Where.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.polyval([3, 0, 1], mb.HostArray([5.0, 2.0])))  # 3 * x**2 + 1
     [76. 13.]
@@ -47,6 +56,25 @@ def polyfit(
 ) -> Any:
     """The polynomial of degree `deg` that fits the points (x, y) best, by least squares.
 
+    Parameters
+    ----------
+    x : array
+        The positions.
+    y : array
+        The values, or several columns of them.
+    deg : int
+        The degree.
+    rcond : float or None
+        Smaller singular values, relative to the largest, count as zero.
+    full : bool, default False
+        Whether what `lstsq` says is returned, too.
+    w : array or None
+        Weights of the points.
+    cov : bool or str, default False
+        Whether the covariance of the coefficients is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([0.0, 1.0, 2.0, 3.0])
     >>> print(mb.around(mb.polyfit(x, 2 * x + 1, 1), 6))
@@ -62,6 +90,13 @@ def polyfit(
 def roots(p: Any) -> Any:
     """The roots of a polynomial.
 
+    Parameters
+    ----------
+    p : array
+        The coefficients.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.sort(mb.roots([1.0, -3.0, 2.0])))
     [1. 2.]
@@ -73,6 +108,13 @@ def roots(p: Any) -> Any:
 def poly(seq_of_zeros: Any) -> Any:
     """The polynomial with these roots; of a square matrix, its characteristic polynomial.
 
+    Parameters
+    ----------
+    seq_of_zeros : array
+        The roots, or a square matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.poly([1.0, 2.0]))
     [ 1. -3.  2.]
@@ -89,6 +131,15 @@ def _vectors(a: Any, b: Any) -> tuple[Any, Any]:
 def polyadd(a1: Any, a2: Any) -> Any:
     """The sum of two polynomials.
 
+    Parameters
+    ----------
+    a1 : array
+        The first.
+    a2 : array
+        The second.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.polyadd([1, 2], [9, 5, 4]))
     [9 6 6]
@@ -100,6 +151,15 @@ def polyadd(a1: Any, a2: Any) -> Any:
 def polysub(a1: Any, a2: Any) -> Any:
     """The difference of two polynomials.
 
+    Parameters
+    ----------
+    a1 : array
+        The first.
+    a2 : array
+        The second.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.polysub([2, 10, -2], [3, 10, -4]))
     [-1  0  2]
@@ -111,6 +171,15 @@ def polysub(a1: Any, a2: Any) -> Any:
 def polymul(a1: Any, a2: Any) -> Any:
     """The product of two polynomials.
 
+    Parameters
+    ----------
+    a1 : array
+        The first.
+    a2 : array
+        The second.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.polymul([1, 2, 3], [9, 5, 1]))
     [ 9 23 38 17  3]
@@ -122,6 +191,15 @@ def polymul(a1: Any, a2: Any) -> Any:
 def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     """Quotient and remainder of two polynomials.
 
+    Parameters
+    ----------
+    u : array
+        The dividend.
+    v : array
+        The divisor.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> quotient, remainder = mb.polydiv([3.0, 5.0, 2.0], [2.0, 1.0])
     >>> print(quotient, remainder)
@@ -134,6 +212,15 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 def polyder(p: Any, m: int = 1) -> Any:
     """The m-th derivative of a polynomial.
 
+    Parameters
+    ----------
+    p : array
+        The coefficients.
+    m : int, default 1
+        How often.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.polyder([1, 1, 1, 1]))
     [3 2 1]
@@ -145,6 +232,17 @@ def polyder(p: Any, m: int = 1) -> Any:
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     """The m-th integral of a polynomial, with constants of integration `k`.
 
+    Parameters
+    ----------
+    p : array
+        The coefficients.
+    m : int, default 1
+        How often.
+    k : number or sequence
+        The constants of integration.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.polyint([6.0, 6.0]))
     [3. 6. 0.]

@@ -109,6 +109,13 @@ def _check_lengths(name: str, x1: Any, axis1: int, x2: Any, axis2: int) -> None:
 def matrix_transpose(x: Any, /) -> Any:
     """The matrices of a stack transposed: a view.
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.matrix_transpose(mb.HostArray([[1, 2], [3, 4]])))
     [[1 3]
@@ -121,6 +128,17 @@ def matrix_transpose(x: Any, /) -> Any:
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The inner products of the vectors along an axis, the first conjugated: one pass.
 
+    Parameters
+    ----------
+    x1 : array
+        The first vectors.
+    x2 : array
+        The second vectors.
+    axis : int, default -1
+        The axis along which they lie.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.vecdot(mb.HostArray([[1.0, 2.0], [3.0, 4.0]]), mb.HostArray([1.0, 1.0])))
     [3. 7.]
@@ -152,6 +170,15 @@ def _conjugate(x: Any) -> Any:
 def inner(a: Any, b: Any, /) -> Any:
     """The sum of products over the last dimensions, for all pairs of the others.
 
+    Parameters
+    ----------
+    a : array
+        The first operand.
+    b : array
+        The second operand.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.inner(mb.HostArray([1, 2]), mb.HostArray([3, 4])))
     11
@@ -169,6 +196,15 @@ def inner(a: Any, b: Any, /) -> Any:
 def vdot(a: Any, b: Any, /) -> Any:
     """The inner product of all elements, those of the first conjugated.
 
+    Parameters
+    ----------
+    a : array
+        The first operand, whose elements are conjugated.
+    b : array
+        The second operand.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.vdot(mb.HostArray([1j, 2.0]), mb.HostArray([1j, 1.0])))
     (3+0j)
@@ -187,6 +223,15 @@ def vdot(a: Any, b: Any, /) -> Any:
 def outer(a: Any, b: Any, /) -> Any:
     """The products of all elements of `a` with all of `b`: pending, and fused with what reads it.
 
+    Parameters
+    ----------
+    a : array
+        The vector along rows.
+    b : array
+        The vector along columns.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.outer(mb.HostArray([1, 2]), mb.HostArray([3, 4])))
     [[3 4]
@@ -202,6 +247,17 @@ def outer(a: Any, b: Any, /) -> Any:
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Any:
     """The sum of products over some axes of each: the last and the first `axes`, or those two lists name.
 
+    Parameters
+    ----------
+    x1 : array or number
+        The first operand.
+    x2 : array or number
+        The second operand.
+    axes : int or pair of sequences, default 2
+        How many axes are summed over, or which of each.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([[1, 2], [3, 4]])
     >>> print(mb.tensordot(x, x, axes=1), mb.tensordot(x, x, axes=([0, 1], [0, 1])))
@@ -254,6 +310,15 @@ def _paired_axes(x1: Any, x2: Any, axes: Any) -> tuple[list[int], list[int]]:
 def kron(a: Any, b: Any, /) -> Any:
     """The Kronecker product: a copy of `b` for every element of `a`, times that element.
 
+    Parameters
+    ----------
+    a : array
+        The outer factor.
+    b : array
+        The inner factor.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.kron(mb.HostArray([1, 10]), mb.HostArray([1, 2, 3])))
     [ 1  2  3 10 20 30]
@@ -291,6 +356,23 @@ def new_array(operands: tuple[Any, ...], shape: tuple[int, ...], dtype: Any = No
 def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None) -> Any:
     """The cross products of vectors of three components, which lie along an axis.
 
+    Parameters
+    ----------
+    a : array
+        The first vectors.
+    b : array
+        The second vectors.
+    axisa : int, default -1
+        The axis of the components in `a`, in `b` and in the result.
+    axisb : int, default -1
+        The axis of the components in `a`, in `b` and in the result.
+    axisc : int, default -1
+        The axis of the components in `a`, in `b` and in the result.
+    axis : int or None
+        The axis of the components in all three.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.cross(mb.HostArray([1.0, 0.0, 0.0]), mb.HostArray([0.0, 1.0, 0.0])))
     [0. 0. 1.]
@@ -329,6 +411,15 @@ def cross(a: Any, b: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, 
 def khatri_rao(a: Any, b: Any, /) -> Any:
     """The Kronecker products of the columns of two matrices, beside each other.
 
+    Parameters
+    ----------
+    a : matrix
+        The first matrix.
+    b : matrix
+        A matrix of as many columns.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.khatri_rao(mb.HostArray([[1, 2], [3, 4]]), mb.HostArray([[5, 6]])))
     [[ 5 12]

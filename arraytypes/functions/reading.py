@@ -17,6 +17,21 @@ from mirabelle.dispatch.misuse import explained
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0, *, device: Any = None) -> Any:
     """The bytes of a buffer as an array; on the host they are shared.
 
+    Parameters
+    ----------
+    buffer : bytes-like
+        The bytes.
+    dtype : dtype
+        What the bytes are.
+    count : int, default -1
+        How many elements; -1 is all.
+    offset : int, default 0
+        How many bytes are left out at the start.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.frombuffer(b"\\x01\\x02", dtype=mb.uint8))
     [1 2]
@@ -29,7 +44,33 @@ def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
 def fromfile(
     file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0, *, device: Any = None
 ) -> Any:
-    """The bytes (or the numbers between `sep`) of a file."""
+    """The bytes (or the numbers between `sep`) of a file.
+
+    Parameters
+    ----------
+    file : str, path or open file
+        The file.
+    dtype : dtype
+        What the bytes or numbers are.
+    count : int, default -1
+        How many elements; -1 is all.
+    sep : str
+        What is between numbers; "" is a file of bytes.
+    offset : int, default 0
+        How many bytes are left out at the start.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with open(f"{folder}/numbers.bin", "wb") as f:
+    ...         n = f.write(bytes([1, 2, 3]))
+    ...     print(mb.fromfile(f"{folder}/numbers.bin", mb.uint8))
+    [1 2 3]
+    """
     return _from_numpy(np.fromfile(file, dtype, count, sep, offset), device)
 
 
@@ -38,6 +79,21 @@ def fromfile(
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, device: Any = None) -> Any:
     """The numbers that a text holds between `sep`.
 
+    Parameters
+    ----------
+    string : str
+        The text.
+    dtype : dtype
+        What the numbers are.
+    count : int, default -1
+        How many; -1 is all.
+    sep : str
+        What is between them.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fromstring("1 2", dtype=int, sep=" "))
     [1 2]
@@ -50,6 +106,19 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str, de
 def loadtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
     """The numbers of a text file, with np.loadtxt's options.
 
+    Parameters
+    ----------
+    fname : str, path, open file or list of str
+        The text.
+    *args : positional arguments
+        NumPy's.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+    **kwargs : keyword arguments
+        NumPy's.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.loadtxt(["1 2", "3 4"]))
     [[1. 2.]
@@ -63,6 +132,19 @@ def loadtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
 def genfromtxt(fname: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
     """The numbers of a text file with gaps, with np.genfromtxt's options.
 
+    Parameters
+    ----------
+    fname : str, path, open file or list of str
+        The text.
+    *args : positional arguments
+        NumPy's.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+    **kwargs : keyword arguments
+        NumPy's.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.genfromtxt(["1,2", "3,"], delimiter=","))
     [[ 1.  2.]
@@ -82,6 +164,19 @@ def _read(made: Any, device: Any) -> Any:
 def savetxt(fname: Any, X: Any, *args: Any, **kwargs: Any) -> None:
     """Write an array as text, with np.savetxt's options.
 
+    Parameters
+    ----------
+    fname : str, path or open file
+        The file.
+    X : array
+        One or two dimensions.
+    *args : positional arguments
+        NumPy's.
+    **kwargs : keyword arguments
+        NumPy's.
+
+    Examples
+    --------
     >>> import io, mirabelle as mb
     >>> file = io.StringIO()
     >>> mb.savetxt(file, mb.HostArray([[1.0, 2.0]]), fmt="%g")

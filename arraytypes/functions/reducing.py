@@ -227,6 +227,19 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """The largest element minus the smallest: both found in one pass.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    out : array or None
+        Where the result is written; it is returned, too.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.ptp(mb.HostArray([[1, 5], [7, 3]]), axis=1))
     [4 4]
@@ -242,6 +255,21 @@ def average(
 ) -> Any:
     """The weighted mean; with `returned`, also the sum of the weights.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+    weights : array or None
+        How much each element counts; None is one for all.
+    returned : bool, default False
+        Whether the sum of the weights is returned, too.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.average(mb.HostArray([1.0, 2.0, 4.0]), weights=[1, 1, 2]))
     2.75

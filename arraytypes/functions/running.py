@@ -31,6 +31,19 @@ def running(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """The running sum along an axis, or of all elements in a row.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.cumsum(mb.HostArray([[1, 2], [3, 4]]), axis=0))
     [[1 2]
@@ -43,6 +56,19 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """The running product along an axis, or of all elements in a row.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.cumprod(mb.HostArray([1, 2, 3])))
     [1 2 6]

@@ -20,6 +20,19 @@ def argmax(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
 
     The first of equal ones; NaN counts as the largest.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.argmax(mb.HostArray([[1, 5, 3], [9, 2, 9]]), axis=1))
     [1 0]
@@ -34,6 +47,19 @@ def argmin(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Any:
 
     The first of equal ones; NaN counts as the smallest.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None
+        Along which axis; None takes all elements in a row.
+    keepdims : bool, default False
+        Whether axes that are gone stay as dimensions of size one.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.argmin(mb.HostArray([4, 2, 7])))
     1

@@ -49,6 +49,13 @@ def _unique(x: Any, *wanted: str) -> Any:
 def unique_all(x: Any, /) -> UniqueAll:
     """The distinct elements, where each is first, which of them each element is, and how often they occur.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.unique_all(mb.HostArray([7, 5, 7])).inverse_indices)
     [1 0 1]
@@ -60,6 +67,13 @@ def unique_all(x: Any, /) -> UniqueAll:
 def unique_counts(x: Any, /) -> UniqueCounts:
     """The distinct elements, and how often each occurs.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> values, counts = mb.unique_counts(mb.HostArray([7, 5, 7]))
     >>> print(values, counts)
@@ -72,6 +86,13 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 def unique_inverse(x: Any, /) -> UniqueInverse:
     """The distinct elements, and which of them each element is: `values[inverse_indices]` is `x`.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> values, inverse = mb.unique_inverse(mb.HostArray([7, 5, 7]))
     >>> print(values[inverse])
@@ -84,6 +105,13 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 def unique_values(x: Any, /) -> Any:
     """The distinct elements.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.unique_values(mb.HostArray([7, 5, 7])))
     [5 7]
@@ -95,6 +123,21 @@ def unique_values(x: Any, /) -> Any:
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     """Is each element of `x1` one of the elements of `x2`? (With `invert`: is it none?)
 
+    Parameters
+    ----------
+    x1 : array
+        The elements.
+    x2 : array
+        The set.
+    invert : bool, default False
+        Whether it is asked for those that are not in it.
+    assume_unique : bool, default False
+        Taken for NumPy's sake; nothing is gained by it here.
+    kind : str or None
+        Taken for NumPy's sake.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.isin(mb.HostArray([1, 2, 3]), mb.HostArray([3, 1])))
     [ True False  True]

@@ -62,6 +62,15 @@ def solve(x1: Any, x2: Any, /) -> Any:
 
     `x1` may be a factorisation made before, and any type of matrix that knows how to solve.
 
+    Parameters
+    ----------
+    x1 : array (..., n, n)
+        The matrix, or a stack of them; structured ones are solved as what they are.
+    x2 : array (..., n) or (..., n, k)
+        The right-hand sides.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.solve(mb.HostArray([[2.0, 0.0], [0.0, 4.0]]), mb.HostArray([2.0, 2.0])))
     [1.  0.5]
@@ -76,6 +85,13 @@ def solve(x1: Any, x2: Any, /) -> Any:
 def inv(x: Any, /) -> Any:
     """The inverses of square matrices. (To solve a system, `solve` is faster and more exact.)
 
+    Parameters
+    ----------
+    x : array (..., n, n)
+        A square matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.inv(mb.HostArray([[2.0, 0.0], [0.0, 4.0]])))
     [[0.5  0.  ]
@@ -90,6 +106,19 @@ def inv(x: Any, /) -> Any:
 def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
     """The pseudo-inverses: singular values below `rtol` (NumPy's `rcond`) times the largest count as zero.
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    rcond : float or None
+        NumPy's name for `rtol`.
+    hermitian : bool, default False
+        Whether the matrix is symmetric (Hermitian), which takes less work.
+    rtol : float or None
+        Smaller singular values, relative to the largest, count as zero.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.pinv(mb.HostArray([[2.0, 0.0], [0.0, 0.0]])))
     [[0.5 0. ]
@@ -112,6 +141,13 @@ def _option(x: Any, value: Any) -> Any:
 def det(x: Any, /) -> Any:
     """The determinants of square matrices.
 
+    Parameters
+    ----------
+    x : array (..., n, n)
+        A square matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> round(float(mb.linalg.det(mb.HostArray([[2.0, 0.0], [0.0, 4.0]]))), 10)
     8.0
@@ -124,6 +160,13 @@ def det(x: Any, /) -> Any:
 def slogdet(x: Any, /) -> Any:
     """Sign and logarithm of determinants, which may be too large or small for a number.
 
+    Parameters
+    ----------
+    x : array (..., n, n)
+        A square matrix, or a stack of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> sign, logabsdet = mb.linalg.slogdet(mb.HostArray([[0.0, 1.0], [1.0, 0.0]]))
     >>> print(sign, logabsdet)
@@ -140,6 +183,17 @@ def lstsq(a: Any, b: Any, /, rcond: Any = None) -> Any:
     `residuals` are the squared distances; they are empty where the rank is below the number of
     columns or there are no more rows than columns (NaN, in a stack).
 
+    Parameters
+    ----------
+    a : array (m, n)
+        The matrix.
+    b : array (m,) or (m, k)
+        The right-hand sides.
+    rcond : float or None
+        Smaller singular values, relative to the largest, count as zero.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.HostArray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
     >>> x, residuals, rank, s = mb.linalg.lstsq(A, mb.HostArray([1.0, 3.0, 5.0]))
@@ -158,6 +212,19 @@ def matrix_rank(x: Any, /, *, rtol: Any = None, tol: Any = None, hermitian: bool
 
     Of a vector or a number it is 1, and 0 if nothing in it differs from 0.
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    rtol : float or None
+        The same, relative to the largest one.
+    tol : float or None
+        Smaller singular values count as zero.
+    hermitian : bool, default False
+        Whether the matrix is symmetric (Hermitian), which takes less work.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.matrix_rank(mb.HostArray([[1.0, 1.0], [1.0, 1.0]])))
     1
@@ -179,6 +246,15 @@ def cond(x: Any, /, p: Any = None) -> Any:
 
     `p` is the norm: 2 (the default), -2, 1, -1, inf, -inf, "fro" or "nuc".
 
+    Parameters
+    ----------
+    x : array (..., m, n)
+        A matrix, or a stack of them.
+    p : number or str
+        By which norm, as in `np.linalg.cond`; None is the 2-norm.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.linalg.cond(mb.HostArray([[4.0, 0.0], [0.0, 2.0]])))
     2.0
@@ -197,6 +273,21 @@ def solve_triangular(
 
     `trans` is 0, 1 (transposed) or 2 (conjugated too).
 
+    Parameters
+    ----------
+    a : array (n, n)
+        The triangular matrix.
+    b : array (n,) or (n, k)
+        The right-hand sides.
+    trans : int or str, default 0
+        0 solves with a, 1 with its transpose, 2 with its adjoint.
+    lower : bool, default False
+        Which triangle is read.
+    unit_diagonal : bool, default False
+        Whether the diagonal counts as ones.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> a = mb.HostArray([[2.0, 0.0], [1.0, 4.0]])
     >>> print(mb.linalg.solve_triangular(a, mb.HostArray([2.0, 9.0]), lower=True))
@@ -219,6 +310,13 @@ def solve_triangular(
 def lu_factor(a: Any, /) -> Any:
     """The factors of a = P L U in one matrix, and the rows that were swapped: for `lu_solve`.
 
+    Parameters
+    ----------
+    a : array (n, n)
+        A square matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> factors, pivots = mb.linalg.lu_factor(mb.HostArray([[0.0, 2.0], [1.0, 3.0]]))
     >>> print(pivots)
@@ -232,6 +330,17 @@ def lu_factor(a: Any, /) -> Any:
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
     """The x with a x = b, given `lu_factor(a)`; `trans` is 0, 1 (transposed) or 2 (conjugated too).
 
+    Parameters
+    ----------
+    lu_and_piv : pair
+        What `lu_factor` returned.
+    b : array (n,) or (n, k)
+        The right-hand sides.
+    trans : int, default 0
+        0 solves with a, 1 with its transpose, 2 with its adjoint.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> factors = mb.linalg.lu_factor(mb.HostArray([[0.0, 2.0], [1.0, 3.0]]))
     >>> print(mb.linalg.lu_solve(factors, mb.HostArray([2.0, 4.0])))
@@ -252,6 +361,15 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0) -> Any:
 def cho_factor(a: Any, /, lower: bool = False) -> Any:
     """The triangular factor of a positive definite matrix, and which triangle it is: for `cho_solve`.
 
+    Parameters
+    ----------
+    a : array (..., n, n)
+        A positive definite matrix.
+    lower : bool, default False
+        Which triangle is read and returned.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> factor, lower = mb.linalg.cho_factor(mb.HostArray([[4.0, 2.0], [2.0, 5.0]]))
     >>> print(factor, lower)
@@ -266,6 +384,15 @@ def cho_factor(a: Any, /, lower: bool = False) -> Any:
 def cho_solve(c_and_lower: Any, b: Any) -> Any:
     """The x with a x = b, given `cho_factor(a)`.
 
+    Parameters
+    ----------
+    c_and_lower : pair
+        What `cho_factor` returned.
+    b : array (n,) or (n, k)
+        The right-hand sides.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> factor = mb.linalg.cho_factor(mb.HostArray([[4.0, 2.0], [2.0, 5.0]]))
     >>> print(mb.linalg.cho_solve(factor, mb.HostArray([6.0, 7.0])))
@@ -291,6 +418,17 @@ def cho_solve(c_and_lower: Any, b: Any) -> Any:
 def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Any:
     """The x with tensordot(a, x, x.ndim) = b.
 
+    Parameters
+    ----------
+    a : array
+        The tensor.
+    b : array
+        The right-hand side.
+    axes : sequence of int or None
+        Axes of `a` that are moved behind the others before.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> a = mb.reshape(mb.HostArray([[2.0, 0.0], [0.0, 4.0]]), (2, 2, 1))
     >>> print(mb.linalg.tensorsolve(a, mb.HostArray([2.0, 4.0])))
@@ -315,6 +453,15 @@ def tensorsolve(a: Any, b: Any, /, axes: Any = None) -> Any:
 def tensorinv(a: Any, /, ind: int = 2) -> Any:
     """The inverse of a tensor whose first `ind` dimensions are mapped to by the others.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    ind : int, default 2
+        How many of the first dimensions.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> a = mb.reshape(mb.HostArray([[2.0, 0.0], [0.0, 4.0]]), (2, 2, 1))
     >>> mb.linalg.tensorinv(a, ind=1).shape

@@ -20,6 +20,23 @@ def sort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool = 
     NaN counts as the largest. Equal elements look alike, so `stable` changes nothing: zeros of both
     signs, and NaNs of different bits, may come in any order among themselves.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None, default -1
+        Along which axis; None sorts all elements in a row.
+    descending : bool, default False
+        Whether the largest comes first.
+    stable : bool, default True
+        Whether equal elements keep their order.
+    kind : str or None
+        NumPy's name of a method of sorting; only whether it is stable matters here.
+    order : None
+        Taken for NumPy's sake: there are no fields.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.sort(mb.HostArray([3, 1, 2]), descending=True))
     [3 2 1]
@@ -38,6 +55,23 @@ def argsort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool
 
     With `stable`, equal elements stay in the order they have.
 
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int or None, default -1
+        Along which axis; None sorts all elements in a row.
+    descending : bool, default False
+        Whether the largest comes first.
+    stable : bool, default True
+        Whether equal elements keep their order.
+    kind : str or None
+        NumPy's name of a method of sorting; only whether it is stable matters here.
+    order : None
+        Taken for NumPy's sake: there are no fields.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.argsort(mb.HostArray([30, 10, 20])))
     [1 2 0]

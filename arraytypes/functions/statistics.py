@@ -51,6 +51,27 @@ def cov(
 
     The centred data is computed once, and multiplied by its transpose.
 
+    Parameters
+    ----------
+    m : array
+        Variables and observations.
+    y : array or None
+        Further variables.
+    rowvar : bool, default True
+        Whether a row is a variable; else a column is.
+    bias : bool, default False
+        Whether is divided by the number of observations, and not by one less.
+    ddof : int or None
+        What is subtracted from the number of elements; NumPy's name for `correction`.
+    fweights : array or None
+        How often each observation counts.
+    aweights : array or None
+        How much each observation counts.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.cov(mb.HostArray([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])))
     [[ 1. -1.]
@@ -102,6 +123,19 @@ def cov(
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
     """The correlation coefficients of variables (the rows, unless `rowvar` is false).
 
+    Parameters
+    ----------
+    x : array
+        Variables and observations.
+    y : array or None
+        Further variables.
+    rowvar : bool, default True
+        Whether a row is a variable; else a column is.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.corrcoef(mb.HostArray([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]])))
     [[ 1. -1.]

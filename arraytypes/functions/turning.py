@@ -33,6 +33,13 @@ def _reversed(x: Any, axis: int) -> Any:
 def flipud(m: Any) -> Any:
     """The rows in reverse order: a view.
 
+    Parameters
+    ----------
+    m : array
+        An array.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.flipud(mb.HostArray([[1, 2], [3, 4]])))
     [[3 4]
@@ -47,6 +54,13 @@ def flipud(m: Any) -> Any:
 def fliplr(m: Any) -> Any:
     """The columns in reverse order: a view.
 
+    Parameters
+    ----------
+    m : array
+        An array of at least two dimensions.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.fliplr(mb.HostArray([[1, 2], [3, 4]])))
     [[2 1]
@@ -61,6 +75,17 @@ def fliplr(m: Any) -> Any:
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """Turned by 90 degrees, `k` times, from the first axis towards the second: a view.
 
+    Parameters
+    ----------
+    m : array
+        An array of at least two dimensions.
+    k : int, default 1
+        How often.
+    axes : pair of int
+        The plane.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.rot90(mb.HostArray([[1, 2], [3, 4]])))
     [[2 4]
@@ -86,6 +111,15 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 def transpose(a: Any, axes: Any = None) -> Any:
     """The axes in reverse, or in the given order: a view.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axes : tuple of int or None
+        The axes in their new order; None reverses them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.transpose(mb.zeros((2, 3, 4)), (1, 0, 2)).shape
     (3, 2, 4)
@@ -97,6 +131,17 @@ def transpose(a: Any, axes: Any = None) -> Any:
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     """Two axes exchanged: a view.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis1 : int
+        The first of two axes.
+    axis2 : int
+        The second of two axes.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.swapaxes(mb.zeros((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
@@ -118,6 +163,17 @@ def _index(axis: int, ndim: int) -> int:
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     """An axis moved backwards until it stands before `start`: a view.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    axis : int
+        Which axis.
+    start : int, default 0
+        Before which it comes to stand.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.rollaxis(mb.zeros((2, 3, 4)), 2).shape
     (4, 2, 3)
@@ -137,6 +193,15 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 def ravel(a: Any, order: str = "C") -> Any:
     """All elements in one row: a view where they lie so in memory, a copy where not.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    order : str, default 'C'
+        In which order they are read: "C" rows first, "F" columns first, "A" and "K" as they lie.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.ravel(mb.HostArray([[1, 2], [3, 4]]), order="F"))
     [1 3 2 4]
@@ -168,6 +233,13 @@ def in_order(x: Any, order: Any, do: Any) -> Any:
 def atleast_1d(*arys: Any) -> Any:
     """Each array with at least one dimension: views.
 
+    Parameters
+    ----------
+    *arys : arrays
+        One or several; of several a tuple is returned.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.atleast_1d(mb.asarray(3.0)).shape
     (1,)
@@ -179,6 +251,13 @@ def atleast_1d(*arys: Any) -> Any:
 def atleast_2d(*arys: Any) -> Any:
     """Each array with at least two dimensions, new ones first: views.
 
+    Parameters
+    ----------
+    *arys : arrays
+        One or several; of several a tuple is returned.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.atleast_2d(mb.zeros(3)).shape
     (1, 3)
@@ -190,6 +269,13 @@ def atleast_2d(*arys: Any) -> Any:
 def atleast_3d(*arys: Any) -> Any:
     """Each array with at least three dimensions: (n,) becomes (1, n, 1), (m, n) becomes (m, n, 1).
 
+    Parameters
+    ----------
+    *arys : arrays
+        One or several; of several a tuple is returned.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.atleast_3d(mb.zeros(3)).shape
     (1, 3, 1)
@@ -212,6 +298,19 @@ def _each(arrays: Any, f: Any) -> Any:
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """A diagonal of two dimensions, as the last dimension: a view, which can be written to.
 
+    Parameters
+    ----------
+    a : array
+        An array of at least two dimensions.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+    axis1 : int, default 0
+        The first of two axes.
+    axis2 : int, default 1
+        The second of two axes.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([[1, 2], [3, 4]])
     >>> mb.diagonal(x)[...] = 0
@@ -226,6 +325,23 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """The sum of a diagonal.
 
+    Parameters
+    ----------
+    a : array
+        An array; a list, a number or a NumPy array becomes one.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+    axis1 : int, default 0
+        The first of two axes.
+    axis2 : int, default 1
+        The second of two axes.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    out : array or None
+        Where the result is written; it is returned, too.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.trace(mb.HostArray([[1, 2], [3, 4]])))
     5
@@ -237,6 +353,15 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 def diag(v: Any, k: int = 0) -> Any:
     """A matrix with `v` as its k-th diagonal; of a matrix, its k-th diagonal (a view).
 
+    Parameters
+    ----------
+    v : array
+        The diagonal, or the matrix whose diagonal is taken.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.diag(mb.HostArray([1, 2])))
     [[1 0]
@@ -257,6 +382,15 @@ def diag(v: Any, k: int = 0) -> Any:
 def diagflat(v: Any, k: int = 0) -> Any:
     """A matrix with all elements of `v` in a row as its k-th diagonal.
 
+    Parameters
+    ----------
+    v : array
+        The elements of the diagonal.
+    k : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.diagflat(mb.HostArray([[1, 2]]), 1))
     [[0 1 0]
@@ -272,6 +406,17 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
     `wrap` lets it go on in a tall matrix, below a free row.
 
+    Parameters
+    ----------
+    a : array
+        What is written to.
+    val : number or array
+        What is written.
+    wrap : bool, default False
+        Whether a tall matrix gets a diagonal again below its end.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.zeros((2, 2))
     >>> mb.fill_diagonal(x, [1.0, 2.0])
@@ -310,6 +455,17 @@ def _cycled(values: Any, start: int, n: int) -> Any:
 def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """Without the zeros at the front ("f"), at the back ("b") or at both: a view.
 
+    Parameters
+    ----------
+    filt : array
+        The array.
+    trim : str, default 'fb'
+        Where: "f", "b" or "fb".
+    axis : int, tuple of int or None
+        Along which axes; None is all of them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.trim_zeros(mb.HostArray([0, 0, 1, 2, 0])))
     [1 2]

@@ -12,6 +12,15 @@ from mirabelle.dispatch import verbs
 def matvec(x1: Any, x2: Any, /) -> Any:
     """The products of the matrices of a stack with the vectors of another.
 
+    Parameters
+    ----------
+    x1 : array (..., m, n)
+        Matrices.
+    x2 : array (..., n)
+        Vectors.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.matvec(mb.HostArray([[1, 2], [3, 4]]), mb.HostArray([[1, 0], [0, 1]])))
     [[1 3]
@@ -25,6 +34,15 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 def vecmat(x1: Any, x2: Any, /) -> Any:
     """The products of the vectors of a stack, conjugated, with the matrices of another.
 
+    Parameters
+    ----------
+    x1 : array (..., m)
+        Vectors.
+    x2 : array (..., m, n)
+        Matrices.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.vecmat(mb.HostArray([1, 1]), mb.HostArray([[1, 2], [3, 4]])))
     [4 6]

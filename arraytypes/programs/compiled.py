@@ -49,7 +49,15 @@ MANY_PROGRAMS = 32
 
 
 class Compiled:
-    """A function of arrays that is compiled for each combination of types and shapes it is called with."""
+    """A function of arrays that is compiled for each combination of types and shapes it is called with.
+
+    >>> import mirabelle as mb
+    >>> double = mb.compile(lambda x: x * 2)
+    >>> isinstance(double, mb.compiling.Compiled)
+    True
+    >>> print(double(mb.HostArray([1.0])))
+    [2.]
+    """
 
     def __init__(
         self, f: Callable[..., Any], static: Iterable[str] = (), passes: Any = None, assume_finite: bool = False
@@ -248,6 +256,12 @@ class Program:
 
     `graph` are its nodes after all passes, operands first; `plan` is what it does; `seconds` is what each
     stage of compiling took.
+
+    >>> import mirabelle as mb
+    >>> double = mb.compile(lambda x: x * 2)
+    >>> program = double.program(mb.zeros(3))
+    >>> isinstance(program, mb.compiling.Program), len(program.plan.steps)
+    (True, 1)
     """
 
     def __init__(
@@ -543,6 +557,19 @@ def compile(
     transformed (see `mb.compiling.PASSES`). With `assume_finite` algebra may forget infinities and NaN: x - x
     is 0.
 
+    Parameters
+    ----------
+    f : callable
+        The function; without it, a decorator is returned.
+    static : iterable of str
+        Names of parameters that are no arrays.
+    passes : list of callables or None
+        How the graph is transformed; None is `mb.compiling.PASSES`.
+    assume_finite : bool, default False
+        Whether algebra may forget infinities and NaN.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> @mb.compile
     ... def step(u, v):
@@ -562,6 +589,17 @@ def compile(
 def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:
     """The program of a function for arrays like these, ahead of time. Their contents are not looked at.
 
+    Parameters
+    ----------
+    f : callable
+        The function.
+    *args : arrays
+        Like those it will be called with.
+    **kwargs : keyword arguments
+        The same by name.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.compiling.trace(lambda x, y: x @ y, mb.zeros((200, 30)), mb.zeros((30, 40))).plan.steps[0].name
     'matmul'

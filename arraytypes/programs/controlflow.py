@@ -39,6 +39,17 @@ def while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], stat
     The state is an array, a number, or a nest of tuples, lists, dictionaries and dataclasses of these. In a
     compiled program it keeps its shapes and dtypes from trip to trip.
 
+    Parameters
+    ----------
+    condition : callable
+        A function of the state that says whether to go on.
+    body : callable
+        A function of the state that returns the next one.
+    state : array or tuple of arrays
+        What the first turn gets.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> def collatz(n):
     ...     step = lambda s: (mb.where(s[0] % 2 == 0, s[0] // 2, 3 * s[0] + 1), s[1] + 1)
@@ -60,6 +71,19 @@ def fori_loop(lower: Any, upper: Any, body: Callable[[Any, Any], Any], state: An
     The bounds are integers, or integer arrays of no dimensions; `i` is such an array, too. The state is as in
     `while_loop`.
 
+    Parameters
+    ----------
+    lower : int
+        The first.
+    upper : int
+        The end, which is not reached.
+    body : callable
+        A function of i and the state, which returns the next state.
+    state : array or tuple of arrays
+        What the first turn gets.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> def powers(x, n):
     ...     return mb.fori_loop(0, n, lambda i, s: s * x + i, mb.zeros_like(x))
@@ -89,6 +113,19 @@ def cond(predicate: Any, if_true: Callable[..., Any], if_false: Callable[..., An
 
     In a compiled program both are captured, one is run, and their results have the same shapes and dtypes.
 
+    Parameters
+    ----------
+    predicate : array of one bool
+        Which of the two is called.
+    if_true : callable
+        What is called if it holds.
+    if_false : callable
+        What is called if not.
+    *operands : arrays
+        What both are given.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> f = mb.compile(lambda x: mb.cond(mb.sum(x) > 0, mb.sqrt, mb.negative, x))
     >>> print(f(mb.HostArray([1.0, 4.0])), f(mb.HostArray([1.0, -4.0])))

@@ -15,7 +15,17 @@ _is_ours: dict[str, bool] = {}
 
 
 class TraceError(TypeError):
-    """A function does what a program cannot: it decides on values that are only there when the program runs."""
+    """A function does what a program cannot: it decides on values that are only there when the program runs.
+
+    >>> import mirabelle as mb
+    >>> @mb.compile
+    ... def signed(x): return x if mb.sum(x) > 0 else -x
+    >>> try:
+    ...     signed(mb.HostArray([1.0]))
+    ... except mb.compiling.TraceError:
+    ...     print("the branch depends on a value")
+    the branch depends on a value
+    """
 
 
 def user_line(depth: int = 1) -> tuple[str, int] | None:

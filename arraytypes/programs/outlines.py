@@ -169,6 +169,13 @@ def outline(f: Callable[..., Any]) -> Any:
 
     It may do what compiled functions do. Outside of programs it is the function itself.
 
+    Parameters
+    ----------
+    f : callable
+        The function.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> @mb.ext.outline
     ... def stage(u, dt):

@@ -192,6 +192,15 @@ def load_program(path: str | os.PathLike[str], device: Any = None) -> LoadedProg
     they have been compiled before on this machine. A file that is damaged, or says anything that cannot be, is
     refused with a ValueError; nothing in it is executed.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    device : array type, place or None
+        Where it runs; None is where it ran when it was saved.
+
+    Examples
+    --------
     >>> import tempfile
     >>> import mirabelle as mb
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -347,6 +356,15 @@ class LoadedProgram(Program):
 
     It has all that a program has: `graph`, `plan`, `explain()`, `profile(...)`, `save(path)`. What each stage
     of loading took is in `seconds`.
+
+    >>> import mirabelle as mb
+    >>> import tempfile
+    >>> program = mb.compiling.trace(lambda x: x * 2, mb.zeros(1))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     program.save(f"{folder}/double.mbp")
+    ...     again = mb.load_program(f"{folder}/double.mbp")
+    >>> print(again(mb.HostArray([4.0])))
+    [8.]
     """
 
     def __init__(self, description: Any, graph: Any, inner: Any, seconds: dict[str, float]) -> None:

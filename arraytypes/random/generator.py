@@ -28,6 +28,15 @@ class Generator(Continuous, Discrete, Multivariate, Sequences):
     on the array's type, nor on threads, nor on how the array is divided. (They are not NumPy's numbers.)
     `device` is what creation functions take: an array type, a place, or None for the default.
 
+    Parameters
+    ----------
+    seed : int, sequence of int, SeedSequence, Philox or None
+        None asks the system for one.
+    device : array type, place or None
+        Where arrays are made; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> on_host = mb.random.Generator(42, device=mb.HostArray).normal(size=4)
     >>> on_device = mb.random.Generator(42, device=mb.RefArray).normal(size=4)
@@ -117,6 +126,15 @@ def default_rng(seed: Any = None, *, device: Any = None) -> Generator:
 
     A Generator is returned as it is, or with another device.
 
+    Parameters
+    ----------
+    seed : int, sequence of int, SeedSequence, Philox or None
+        None asks the system for one.
+    device : array type, place or None
+        Where arrays are made; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> rng = mb.random.default_rng(42)
     >>> rng.normal(size=(2, 3)).shape

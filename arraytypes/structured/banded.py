@@ -32,7 +32,19 @@ from mirabelle.dispatch.styles import Structure
 
 
 class Banded(Structured):
-    """A square matrix of a few diagonals: those `offsets` above the main one."""
+    """A square matrix of a few diagonals: those `offsets` above the main one.
+
+    Parameters
+    ----------
+    *parts : arrays
+        The diagonals, in the order of their offsets.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> isinstance(mb.Tridiagonal([1.0], [2.0, 2.0], [1.0]), mb.Banded)
+    True
+    """
 
     __module__ = "mirabelle"
     __slots__ = ()
@@ -182,6 +194,13 @@ class Banded(Structured):
 class Diagonal(Banded):
     """A diagonal matrix: its part is the diagonal.
 
+    Parameters
+    ----------
+    *parts : array
+        The diagonal.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> D = mb.Diagonal(mb.RefArray([1.0, 2.0]))
     >>> D * 10 @ D
@@ -198,6 +217,17 @@ class Diagonal(Banded):
 class Identity(Diagonal):
     """The identity matrix, of which nothing is stored.
 
+    Parameters
+    ----------
+    n : int
+        The size.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> I = mb.Identity(3)
     >>> x = mb.HostArray([1.0, 2.0, 3.0])
@@ -233,6 +263,17 @@ class Identity(Diagonal):
 class Bidiagonal(Banded):
     """The main diagonal and the one above it ("U"), or the one below it ("L").
 
+    Parameters
+    ----------
+    diagonal : array
+        The main diagonal.
+    beside : array
+        The other diagonal.
+    uplo : str, default 'U'
+        Where that is: "U" above, "L" below.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.Bidiagonal([1, 2], [7], "L")
     Bidiagonal[HostArray[int64, 1], HostArray[int64, 1]](
@@ -255,6 +296,13 @@ class Bidiagonal(Banded):
 class Tridiagonal(Banded):
     """The diagonal below the main one, the main one, and the one above it.
 
+    Parameters
+    ----------
+    *parts : three arrays
+        The lower, the main and the upper diagonal.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> T = mb.Tridiagonal([1.0], [2.0, 2.0], [1.0])
     >>> print(mb.linalg.solve(T, mb.HostArray([3.0, 3.0])))
@@ -294,6 +342,15 @@ def from_bands(bands: dict[int, Any], cls: Any = None) -> Any:
 def band(x: Any, /, offset: int = 0) -> Any:
     """The diagonal of a matrix that is `offset` above the main one: a view that can be written to.
 
+    Parameters
+    ----------
+    x : matrix
+        A matrix.
+    offset : int, default 0
+        Which diagonal: 0 is the main one, positive ones are above it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.HostArray([[1, 2], [3, 4]])
     >>> print(mb.band(A), mb.band(A, -1))

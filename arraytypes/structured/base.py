@@ -71,6 +71,10 @@ class Structured(AbstractArray):
     """An array that stores parts, which are arrays of one place, and knows its other entries.
 
     Parameters: the types of the parts. See `arraytypes/structured/base.py` for how to add a type.
+
+    >>> import mirabelle as mb
+    >>> isinstance(mb.Diagonal([1.0, 2.0]), mb.types.Structured)
+    True
     """
 
     __module__ = "mirabelle.types"
@@ -289,7 +293,12 @@ class Structured(AbstractArray):
 
 
 class Implicit(Structured):
-    """A structured array of no stored parts. Its parameter is the dense type it stands for."""
+    """A structured array of no stored parts. Its parameter is the dense type it stands for.
+
+    >>> import mirabelle as mb
+    >>> isinstance(mb.Zeros((1000, 1000)), mb.types.Implicit)
+    True
+    """
 
     __module__ = "mirabelle.ext"
     __slots__ = ()

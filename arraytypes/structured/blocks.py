@@ -42,6 +42,13 @@ from mirabelle.dispatch.policy import scalar_access
 class BlockDiagonal(Structured):
     """A matrix of blocks along its diagonal. A part is a matrix, or a stack of them: equally large blocks.
 
+    Parameters
+    ----------
+    *blocks : matrices
+        The blocks, or stacks of equally large ones.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.BlockDiagonal(mb.HostArray([[1, 2]]), mb.HostArray([[3], [4]]))
     >>> A.shape, A.blocks
@@ -267,6 +274,13 @@ def block_diagonal(*blocks: Any) -> Any:
     Block diagonal matrices among them give their blocks, and a stack is equally large blocks. (A
     matrix in memory is mb.linalg.block_diag.)
 
+    Parameters
+    ----------
+    *blocks : matrices
+        The blocks.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.HostArray([[1.0]])
     >>> mb.block_diagonal(mb.block_diagonal(A, A), A).shape, mb.block_diagonal(A) is A

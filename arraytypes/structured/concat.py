@@ -35,6 +35,15 @@ class Concat(Structured):
 
     (`mb.concat` makes the same in new memory.)
 
+    Parameters
+    ----------
+    *arrays : arrays
+        What is put one after another.
+    axis : int, default 0
+        Along which axis; negative ones count from the last.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> a, b = mb.zeros(2), mb.zeros(1)
     >>> x = mb.Concat(a, b)

@@ -23,7 +23,19 @@ from mirabelle.dispatch import verbs
 
 
 class Conj(Structured):
-    """The complex conjugate of an array, which is its part; written to, it writes to the part."""
+    """The complex conjugate of an array, which is its part; written to, it writes to the part.
+
+    Parameters
+    ----------
+    x : array
+        An array; a list, a number or a NumPy array becomes one.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> print(mb.types.Conj(mb.HostArray([1.0 + 2j])))
+    [1.-2.j]
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -79,7 +91,20 @@ class Conj(Structured):
 
 
 class Adjoint(Conj):
-    """The conjugate transpose of a matrix, which is its part."""
+    """The conjugate transpose of a matrix, which is its part.
+
+    Parameters
+    ----------
+    x : matrix
+        The matrix.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> A = mb.HostArray([[1.0 + 1j, 2.0]])
+    >>> print(type(mb.adjoint(A)).__name__, mb.adjoint(A)[0, 0])
+    Adjoint[HostArray[complex128, 2]] (1-1j)
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -108,6 +133,13 @@ def conjugate(x: Any) -> Any:
 def adjoint(x: Any, /) -> Any:
     """The conjugate transpose: a view, like x.T. `mb.adjoint(mb.adjoint(A)) is A`.
 
+    Parameters
+    ----------
+    x : matrix
+        The matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.adjoint(mb.HostArray([[1 + 1j, 2 + 3j]])) @ mb.HostArray([[1.0]]))
     [[1.-1.j]

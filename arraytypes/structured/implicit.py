@@ -49,6 +49,19 @@ def scalar_array(family: Any, value: Any) -> Any:
 class Fill(Implicit):
     """One value everywhere. `mb.Fill(shape, value)`: a number, or an array of no dimensions.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    value : number
+        The value.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> x = mb.HostArray([1.0, 2.0])
     >>> print(x + mb.Fill(2, 0.5), type(mb.Fill((3, 2), 7).T).__name__)
@@ -173,6 +186,19 @@ class Fill(Implicit):
 class Zeros(Fill):
     """Zeros, which take no memory.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    value : number
+        Always zero.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.Zeros((2, 3)) * mb.HostArray([1.0, 2.0, 3.0])
     Zeros[HostArray[float64, 2]](shape=(2, 3))
@@ -194,6 +220,19 @@ class Zeros(Fill):
 class Ones(Fill):
     """Ones, which take no memory.
 
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape.
+    value : number
+        Always one.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.Ones((2, 2)) * 3
     Fill[HostArray[float64, 2]](3.0, shape=(2, 2))
@@ -324,6 +363,21 @@ class Range(Implicit):
     elements and `searchsorted` follow from its ends. In other elementwise operations and reductions its numbers
     are worked out where they are needed, inside the kernel. An array indexed by a range is cut as by a slice.
 
+    Parameters
+    ----------
+    start : number
+        The first value, or the end if it is alone.
+    stop : number or None
+        Where it ends, without this value.
+    step : number, default 1
+        The distance of neighbours.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> mb.Range(2, 10, 2)
     Range[HostArray[int64, 1]](start=2, step=2, size=4)

@@ -47,6 +47,13 @@ class Inverse(Structured):
     `factors` is the factorisation its products solve with; None where the matrix is of a type that
     solves without one (a triangular or tridiagonal one, say).
 
+    Parameters
+    ----------
+    A : square matrix
+        The matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> B = mb.types.Inverse(mb.HostArray([[0.0, 2.0], [1.0, 0.0]]))
     >>> print(B, mb.linalg.det(B))
@@ -213,6 +220,13 @@ def inverse(A: Any, /) -> Any:
     The inverse of an inverse is the matrix; that of a Kronecker product or of a block diagonal matrix
     is one of inverses.
 
+    Parameters
+    ----------
+    A : square matrix
+        The matrix.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.HostArray([[4.0, 2.0], [2.0, 5.0]])
     >>> mb.inverse(mb.Diagonal([2.0, 4.0]))

@@ -95,6 +95,13 @@ class Kronecker(Factored):
 
     Products, solves, norms, decompositions, sums and scalar multiples work on the factors.
 
+    Parameters
+    ----------
+    *factors : matrices
+        The factors, from left to right.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A, B = mb.HostArray([[1.0, 2.0], [3.0, 4.0]]), mb.HostArray([[2.0, 0.0], [0.0, 5.0]])
     >>> K = mb.Kronecker(A, B)
@@ -228,6 +235,13 @@ def kronecker(*factors: Any) -> Any:
     Factors that are products give their factors; one of Identities is an Identity, one with Zeros is
     Zeros, and that of one matrix is the matrix.
 
+    Parameters
+    ----------
+    *factors : matrices
+        The factors, from left to right.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A, I = mb.HostArray([[1.0, 2.0], [3.0, 4.0]]), mb.Identity(2)
     >>> mb.kronecker(I, I)

@@ -42,6 +42,13 @@ class KroneckerSum(Factored):
     On a vector read as an array with one axis for each matrix, it is the sum of what each matrix
     makes of its axis.
 
+    Parameters
+    ----------
+    *factors : square matrices
+        The terms, from left to right.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> S = mb.KroneckerSum(mb.Diagonal([1.0, 2.0]), mb.Diagonal([10.0, 20.0]))
     >>> print(mb.band(S))
@@ -137,6 +144,13 @@ class KroneckerSum(Factored):
 def kronecker_sum(*matrices: Any) -> Any:
     """The Kronecker sum of square matrices as a `KroneckerSum`, or as what it is more simply.
 
+    Parameters
+    ----------
+    *matrices : square matrices
+        The terms, from left to right.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.HostArray([[1.0, 2.0], [3.0, 4.0]])
     >>> len(mb.kronecker_sum(A, mb.kronecker_sum(A, A)).parts), mb.kronecker_sum(A) is A

@@ -46,6 +46,17 @@ from mirabelle.dispatch.ops import Op
 class LowRank(Structured):
     """The product U V, or U diag(d) V, of a tall and a wide matrix, never multiplied out.
 
+    Parameters
+    ----------
+    U : matrix
+        The tall factor.
+    V : matrix
+        The wide factor.
+    d : array or None
+        A diagonal between them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> A = mb.LowRank(mb.HostArray([[1.0], [2.0]]), mb.HostArray([[3.0, 4.0]]), d=[10.0])
     >>> print(A, mb.sum(A))

@@ -156,14 +156,44 @@ class Mirrored(Structured):
 
 
 class Symmetric(Mirrored):
-    """A symmetric matrix, by the upper half of a matrix (or the lower one, `uplo="L"`)."""
+    """A symmetric matrix, by the upper half of a matrix (or the lower one, `uplo="L"`).
+
+    Parameters
+    ----------
+    matrix : matrix
+        The matrix of which a part is taken.
+    uplo : str, default 'U'
+        Which half is read: "U" or "L".
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> print(mb.dense(mb.Symmetric(mb.HostArray([[1.0, 2.0], [0.0, 3.0]]))))
+    [[1. 2.]
+     [2. 3.]]
+    """
 
     __module__ = "mirabelle"
     __slots__ = ()
 
 
 class Hermitian(Mirrored):
-    """A Hermitian matrix, by the upper half of a matrix; of a real matrix it is a Symmetric."""
+    """A Hermitian matrix, by the upper half of a matrix; of a real matrix it is a Symmetric.
+
+    Parameters
+    ----------
+    matrix : matrix
+        The matrix of which a part is taken.
+    uplo : str, default 'U'
+        Which half is read: "U" or "L".
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> print(mb.dense(mb.Hermitian(mb.HostArray([[1.0, 2.0 + 1j], [0.0, 3.0]]))))
+    [[1.+0.j 2.+1.j]
+     [2.-1.j 3.+0.j]]
+    """
 
     __module__ = "mirabelle"
     __slots__ = ()

@@ -25,6 +25,17 @@ from mirabelle.dispatch import verbs
 class Reordered(Structured):
     """The columns (`axis=1`) or rows (`axis=0`) of a matrix that `order` names, each once at most.
 
+    Parameters
+    ----------
+    matrix : matrix
+        The matrix.
+    order : array of int
+        Which columns or rows, in their new order.
+    axis : int, default 1
+        1 for columns, 0 for rows.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.ext.Reordered(mb.Identity(3), mb.HostArray([2, 0, 1]), axis=0))
     [[0. 0. 1.]

@@ -57,6 +57,19 @@ class CSR(Structured):
     added up, or of the parts `(data, indices, indptr)`: row i is data[indptr[i]:indptr[i + 1]], in
     the columns that `indices` says.
 
+    Parameters
+    ----------
+    x : matrix
+        A dense or SciPy matrix, or (data, indices, indptr) with a `shape`.
+    shape : pair of int or None
+        The shape, where `x` does not say it.
+    dtype : dtype or None
+        The dtype of the result; None takes what follows from the operands.
+    device : array type, place or None
+        Where the result is made, `mb.CuArray` say; None is the default array type.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> S = mb.CSR(([1.0, 2.0, 3.0], ([0, 1, 1], [2, 0, 0])), shape=(2, 3))
     >>> print(S)

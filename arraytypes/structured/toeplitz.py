@@ -151,6 +151,15 @@ class Toeplitz(ByDiagonals):
     The first element of the row is not read. Without a row, the matrix is symmetric (Hermitian, for
     complex numbers): the row is the conjugate of the column.
 
+    Parameters
+    ----------
+    column : array
+        The first column.
+    row : array or None
+        The first row; None is the conjugate of the column.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.Toeplitz([1, 2, 3]))
     [[1 2 3]
@@ -206,6 +215,13 @@ class Circulant(ByDiagonals):
     Products, sums, powers and inverses of circulant matrices are circulant: everything is a
     Fourier transform, and `mb.linalg.eigvals` is `mb.fft.fft` of the column.
 
+    Parameters
+    ----------
+    column : array
+        The first column.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> C = mb.Circulant(mb.HostArray([1, 2, 3]))
     >>> print(C, C @ C)

@@ -31,7 +31,12 @@ from mirabelle.dispatch.styles import LOWER, UPPER, Structure
 
 
 class Triangular(Structured):
-    """A square matrix with zeros on one side of the diagonal; its part is a matrix that holds the rest."""
+    """A square matrix with zeros on one side of the diagonal; its part is a matrix that holds the rest.
+
+    >>> import mirabelle as mb
+    >>> issubclass(mb.LowerTriangular, mb.types.Triangular)
+    True
+    """
 
     __module__ = "mirabelle.types"
     __slots__ = ()
@@ -141,6 +146,13 @@ class Triangular(Structured):
 class UpperTriangular(Triangular):
     """What is on and above the main diagonal of a matrix.
 
+    Parameters
+    ----------
+    matrix : matrix
+        The matrix of which a part is taken.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> print(mb.UpperTriangular([[1, 2], [3, 4]]))
     [[1 2]
@@ -153,7 +165,20 @@ class UpperTriangular(Triangular):
 
 
 class LowerTriangular(Triangular):
-    """What is on and below the main diagonal of a matrix."""
+    """What is on and below the main diagonal of a matrix.
+
+    Parameters
+    ----------
+    matrix : matrix
+        The matrix of which a part is taken.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> L = mb.LowerTriangular(mb.HostArray([[2.0, 9.0], [1.0, 4.0]]))
+    >>> print(mb.linalg.solve(L, mb.HostArray([2.0, 5.0])))
+    [1. 1.]
+    """
 
     __module__ = "mirabelle"
     __slots__ = ()
@@ -161,7 +186,20 @@ class LowerTriangular(Triangular):
 
 
 class UnitUpperTriangular(Triangular):
-    """Ones on the main diagonal, and what is above it in a matrix."""
+    """Ones on the main diagonal, and what is above it in a matrix.
+
+    Parameters
+    ----------
+    matrix : matrix
+        The matrix of which a part is taken.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> print(mb.dense(mb.UnitUpperTriangular(mb.HostArray([[2.0, 9.0], [3.0, 4.0]]))))
+    [[1. 9.]
+     [0. 1.]]
+    """
 
     __module__ = "mirabelle"
     __slots__ = ()
@@ -169,7 +207,20 @@ class UnitUpperTriangular(Triangular):
 
 
 class UnitLowerTriangular(Triangular):
-    """Ones on the main diagonal, and what is below it in a matrix (the L of an LU factorisation)."""
+    """Ones on the main diagonal, and what is below it in a matrix (the L of an LU factorisation).
+
+    Parameters
+    ----------
+    matrix : matrix
+        The matrix of which a part is taken.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> print(mb.dense(mb.UnitLowerTriangular(mb.HostArray([[2.0, 9.0], [3.0, 4.0]]))))
+    [[1. 0.]
+     [3. 1.]]
+    """
 
     __module__ = "mirabelle"
     __slots__ = ()

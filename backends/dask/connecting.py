@@ -36,6 +36,15 @@ def connect(client: Any, *, direct: bool | None = None, timeout: float = 30.0) -
     certificates for its workers. `direct` says whether
     calls go straight to the workers or by way of the scheduler (None: straight, where they can be reached);
     `timeout` how long the workers may take to find each other.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        The client.
+    direct : bool or None
+        Whether workers talk to each other through sockets of their own; None finds out.
+    timeout : float, default 30.0
+        How many seconds are waited for workers.
     """
     missing = [p for p in ("dask", "distributed", "cloudpickle") if importlib.util.find_spec(p) is None]
     if missing:

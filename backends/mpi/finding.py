@@ -22,6 +22,13 @@ def mpi_communicator(comm: Any = None) -> Communicator:
     It works on a duplicate: messages of your own on `comm` never mix with those of arrays. Given the same one
     again it returns what it made before.
 
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm or None
+        The group; None is all processes.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mpi4py import MPI                                            # doctest: +SKIP
     >>> row = MPI.COMM_WORLD.Split(MPI.COMM_WORLD.rank // 2)              # doctest: +SKIP

@@ -59,19 +59,22 @@ def parameters(body: str) -> str:
 
 
 def prose(body: str) -> str:
-    """Paragraphs, lists, doctests and indented text."""
-    blocks = []
-    for block in re.split(r"\n\s*\n", body):
-        lines = block.split("\n")
-        if lines[0].lstrip().startswith(">>>"):
-            blocks.append("```pycon\n" + inspect.cleandoc(block) + "\n```")
-        elif all(line.startswith("    ") for line in lines):
-            blocks.append("```text\n" + inspect.cleandoc(block) + "\n```")
-        elif lines[0].startswith("- "):
-            blocks.append("\n".join(escaped(line) for line in lines))
-        else:
-            blocks.append("\n".join(escaped(line) for line in lines).replace("\n- ", "\n\n- "))
-    return "\n\n".join(blocks)
+    """Paragraphs, lists, doctests, blocks of code and indented text."""
+    made = []
+    for part in re.split(r"(^```\w*\n.*?^```$)", body, flags=re.MULTILINE | re.DOTALL):
+        made += [part] if part.startswith("```") else [block(b) for b in re.split(r"\n\s*\n", part.strip("\n"))]
+    return "\n\n".join(part for part in made if part)
+
+
+def block(body: str) -> str:
+    """What stands between two empty lines."""
+    lines = body.split("\n")
+    if lines[0].lstrip().startswith(">>>"):
+        return f"```pycon\n{inspect.cleandoc(body)}\n```"
+    if body.strip() and all(line.startswith("    ") for line in lines):
+        return f"```text\n{inspect.cleandoc(body)}\n```"
+    said = "\n".join(escaped(line) for line in lines)
+    return said if lines[0].startswith("- ") else said.replace("\n- ", "\n\n- ")
 
 
 def markdown(doc: str) -> str:

@@ -67,6 +67,11 @@ def rewrite(node):  # type: ignore[no-untyped-def]
 
     Methods are given the nodes of every graph that is compiled, after their operands. See
     `mirabelle.arraytypes.programs.passes` for an example.
+
+    Parameters
+    ----------
+    node : node
+        A node of the graph.
     """
 
 

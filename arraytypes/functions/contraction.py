@@ -51,7 +51,8 @@ def summed_product(x1: Any, x2: Any, axes: tuple[int, ...]) -> Any:
     """The sum of x1 * x2 along axes: one kernel or call, no temporary."""
     dtype = promotion.result_type(x1.dtype, x2.dtype)
     if _of_lines(x1, x2, axes):
-        return leaf_family(type(x1))._matmul(x1, x2) if x1.ndim == 1 else library.call("vecdot", x1, x2)
+        family = leaf_family(type(x1))
+        return library.matrix_product(family, x1, x2) if x1.ndim == 1 else library.call("vecdot", x1, x2)
     if dtype == np.float16 and axes:
         wide = verbs.multiply(cast_to(x1, np.dtype(np.float32)), x2)
         return cast_to(total(wide, axes), dtype)

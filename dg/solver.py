@@ -15,18 +15,33 @@ if TYPE_CHECKING:
 
 class VolumeForm:
     """How the integral over a cell is taken. A form of one's own is a class with methods of
-    `dg.volume_term`."""
+    `dg.volume_term`.
+
+    >>> from mirabelle import dg
+    >>> issubclass(dg.WeakForm, dg.VolumeForm)
+    True
+    """
 
 
 @dataclass(frozen=True)
 class WeakForm(VolumeForm):
-    """Integrated by parts once: test functions are differentiated. Conserves with any quadrature."""
+    """Integrated by parts once: test functions are differentiated. Conserves with any quadrature.
+
+    >>> from mirabelle import dg
+    >>> dg.Solver(2, volume=dg.WeakForm()).volume
+    WeakForm()
+    """
 
 
 @dataclass(frozen=True)
 class StrongForm(VolumeForm):
     """Integrated by parts twice: fluxes are differentiated, and faces see the difference to the numerical
-    flux."""
+    flux.
+
+    >>> from mirabelle import dg
+    >>> dg.Solver(2, volume=dg.StrongForm()).volume
+    StrongForm()
+    """
 
 
 @dataclass(frozen=True)

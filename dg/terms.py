@@ -38,7 +38,14 @@ Fields = tuple[Any, ...]
 
 
 def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> Any:
-    """du/dt of a state (m, Np, K) at a time (an array without axes)."""
+    """du/dt of a state (m, Np, K) at a time (an array without axes).
+
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.examples import advection
+    >>> semi, wave, _, _ = advection.setup(order=2, cells=4, cell="line")
+    >>> dg.right_hand_side(semi, semi.state(wave), semi.scalar(0.0)).shape
+    (1, 3, 4)
+    """
     o = semi.operators
     # (What is on its way is held until the end.)
     under_way = [sent_ahead(at_faces(o, u), o.cut)]

@@ -23,6 +23,10 @@ class Viscous:
     What lies between the value inside and the one at the face, times `penalty` and about (order + 1)² / length,
     is added to the slopes that the flux is made of. `broken`: whether faces see the gradient inside cells only,
     without what jumps contribute.
+
+    >>> from mirabelle import dg
+    >>> issubclass(dg.SIPG, dg.Viscous)
+    True
     """
 
     penalty: float = 0.0

@@ -107,17 +107,52 @@ def READ(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     Without a map each point has the part of its own number: the first axis of a plain array counts the
     points. With a map it has the parts that the map leads to. `whole=True` gives the whole (small) array
     to every point, as numbers are given.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> edges = md.Points("mesh", "edge", 3)
+    >>> ends = md.Dofs(edges, [[0, 1], [1, 2], [2, 3]], size=4)
+    >>> def difference(x, d):
+    ...     d[0] = x[1] - x[0]
+    >>> d = mb.zeros(3)
+    >>> md.loop(edges, difference, md.READ(mb.HostArray([0.0, 1.0, 4.0, 9.0]), ends), md.WRITE(d))
+    >>> print(d)
+    [1. 3. 5.]
     """
     return Access(Intent.READ, array, through, whole)
 
 
 def WRITE(array: Any, through: Any = None) -> Access:
-    """The kernel writes entries without reading them. Of several points that write one entry the last holds."""
+    """The kernel writes entries without reading them. Of several points that write one entry the last holds.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> edges = md.Points("mesh", "edge", 3)
+    >>> ends = md.Dofs(edges, [[0, 1], [1, 2], [2, 3]], size=4)
+    >>> def twice(x, d):
+    ...     d[0] = 2 * x
+    >>> d = mb.zeros(3)
+    >>> md.loop(edges, twice, md.READ(mb.HostArray([1.0, 3.0, 5.0])), md.WRITE(d))
+    >>> print(d)
+    [ 2.  6. 10.]
+    """
     return Access(Intent.WRITE, array, through, False)
 
 
 def RW(array: Any, through: Any = None) -> Access:
-    """The kernel reads entries and writes them. No two points may reach one entry."""
+    """The kernel reads entries and writes them. No two points may reach one entry.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> edges = md.Points("mesh", "edge", 3)
+    >>> ends = md.Dofs(edges, [[0, 1], [1, 2], [2, 3]], size=4)
+    >>> def halve(d):
+    ...     d[0] = d[0] / 2
+    >>> d = mb.HostArray([2.0, 4.0, 6.0])
+    >>> md.loop(edges, halve, md.RW(d))
+    >>> print(d)
+    [1. 2. 3.]
+    """
     return Access(Intent.RW, array, through, False)
 
 
@@ -126,25 +161,89 @@ def INC(array: Any, through: Any = None, *, whole: bool = False) -> Access:
 
     With `whole=True` contributions of all points are added to one small array: a sum over the mesh, in the
     order in which `mb.sum` adds on the array's place. Over processes it is the sum of this process's points.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> edges = md.Points("mesh", "edge", 3)
+    >>> ends = md.Dofs(edges, [[0, 1], [1, 2], [2, 3]], size=4)
+    >>> def share(d, y):
+    ...     y[0] -= d
+    ...     y[1] += d
+    >>> y = mb.zeros(4)
+    >>> md.loop(edges, share, md.READ(mb.HostArray([1.0, 3.0, 5.0])), md.INC(y, ends))
+    >>> print(y)
+    [-1. -2. -2.  5.]
     """
     return Access(Intent.INC, array, through, whole)
 
 
 def MIN_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
-    """The least of what stands in the array and what points contribute."""
+    """The least of what stands in the array and what points contribute.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> edges = md.Points("mesh", "edge", 3)
+    >>> ends = md.Dofs(edges, [[0, 1], [1, 2], [2, 3]], size=4)
+    >>> def offer(d, y):
+    ...     y[0] = d
+    ...     y[1] = d
+    >>> y = mb.HostArray([3.0, 3.0, 3.0, 3.0])
+    >>> md.loop(edges, offer, md.READ(mb.HostArray([2.0, 5.0, 1.0])), md.MIN_RW(y, ends))
+    >>> print(y)
+    [2. 2. 1. 1.]
+    """
     return Access(Intent.MIN_RW, array, through, whole)
 
 
 def MAX_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
-    """The largest of what stands in the array and what points contribute."""
+    """The largest of what stands in the array and what points contribute.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> edges = md.Points("mesh", "edge", 3)
+    >>> ends = md.Dofs(edges, [[0, 1], [1, 2], [2, 3]], size=4)
+    >>> def offer(d, y):
+    ...     y[0] = d
+    ...     y[1] = d
+    >>> y = mb.HostArray([3.0, 3.0, 3.0, 3.0])
+    >>> md.loop(edges, offer, md.READ(mb.HostArray([2.0, 5.0, 1.0])), md.MAX_RW(y, ends))
+    >>> print(y)
+    [3. 5. 5. 3.]
+    """
     return Access(Intent.MAX_RW, array, through, whole)
 
 
 def MIN_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
-    """The least of what points contribute, whatever stood there. What no point reaches gets +infinity."""
+    """The least of what points contribute, whatever stood there. What no point reaches gets +infinity.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> edges = md.Points("mesh", "edge", 3)
+    >>> ends = md.Dofs(edges, [[0, 1], [1, 2], [2, 3]], size=4)
+    >>> def offer(d, y):
+    ...     y[0] = d
+    ...     y[1] = d
+    >>> y = mb.HostArray([3.0, 3.0, 3.0, 3.0])
+    >>> md.loop(edges, offer, md.READ(mb.HostArray([2.0, 5.0, 1.0])), md.MIN_WRITE(y, ends))
+    >>> print(y)
+    [2. 2. 1. 1.]
+    """
     return Access(Intent.MIN_WRITE, array, through, whole)
 
 
 def MAX_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
-    """The largest of what points contribute, whatever stood there. What no point reaches gets -infinity."""
+    """The largest of what points contribute, whatever stood there. What no point reaches gets -infinity.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> edges = md.Points("mesh", "edge", 3)
+    >>> ends = md.Dofs(edges, [[0, 1], [1, 2], [2, 3]], size=4)
+    >>> def offer(d, y):
+    ...     y[0] = d
+    ...     y[1] = d
+    >>> y = mb.HostArray([3.0, 3.0, 3.0, 3.0])
+    >>> md.loop(edges, offer, md.READ(mb.HostArray([2.0, 5.0, 1.0])), md.MAX_WRITE(y, ends))
+    >>> print(y)
+    [2. 5. 5. 1.]
+    """
     return Access(Intent.MAX_WRITE, array, through, whole)

@@ -117,6 +117,10 @@ class Columns:
 
     Data in columns are over trees with an axis "level" on the mesh's (as many as there are layers, and one), or
     an axis "layer": values at vertices of prisms, say, or at vertical faces.
+
+    >>> from mirabelle import meshdata as md
+    >>> isinstance(md.columns(md.unit_square(2), 3), md.Columns)
+    True
     """
 
     __module__ = "mirabelle.meshdata"

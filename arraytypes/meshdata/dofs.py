@@ -160,6 +160,12 @@ def dofs(through: Any, tree: Any) -> Dofs:
 
     For a point the targets of the map's components come one after the other, and of each the entries of the
     tree under it. Inner axes of one constant extent behind all of them are the block.
+
+    >>> from mirabelle import meshdata as md
+    >>> mesh = md.unit_square(1)
+    >>> V = md.space(mesh, "P", 1)
+    >>> V.dofs
+    Dofs(2 'cell' -> 3 each of 4)
     """
     from mirabelle.arraytypes.meshdata.treedofs import tree_dofs
 

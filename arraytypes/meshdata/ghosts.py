@@ -141,6 +141,14 @@ class GhostAccess:
     Entities that reach neither ghosts nor entries of which others have copies may be computed at once; those
     that reach no ghosts after `roots()`. As a context manager it ends with the block. What travels together
     goes in one message for each neighbour: all arrays of one forest.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> forest = md.StarForest(3, owners=[0], roots=[1])
+    >>> u = md.Ghosted(mb.HostArray([1.0, 2.0, 2.0]), forest)
+    >>> with md.begin_access([(u, md.READ)]) as access:
+    ...     isinstance(access, md.GhostAccess)
+    True
     """
 
     __module__ = "mirabelle.meshdata"

@@ -17,7 +17,12 @@ from typing import Any, NamedTuple
 
 class State(NamedTuple):
     """`pending`: by which operation what leaves hold is to join their roots, if at all; `valid`: do "
-    "leaves hold?"""
+    "leaves hold?
+
+    >>> from mirabelle import meshdata as md
+    >>> md.State(pending=None, valid=True)
+    State(pending=None, valid=True)
+    """
 
     pending: str | None
     valid: bool
@@ -27,6 +32,10 @@ class Action(NamedTuple):
     """What is done before an access: "reduce" by an operation, "bcast", "fill leaves" or "fill" all entries.
 
     Entries are filled with what contributes nothing to the operation.
+
+    >>> from mirabelle import meshdata as md
+    >>> md.transition(md.State("sum", False), md.READ)
+    ((Action(what='reduce', op='sum'), Action(what='bcast', op=None)), State(pending=None, valid=True))
     """
 
     what: str

@@ -100,7 +100,18 @@ class LocalKernel:
 
 
 def local_kernel(function: Callable[..., Any]) -> LocalKernel:
-    """Make a local kernel of a function, to name it once and use it in several loops."""
+    """Make a local kernel of a function, to name it once and use it in several loops.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> @md.local_kernel
+    ... def double(x, y):
+    ...     y[0] = 2 * x
+    >>> y = mb.zeros(2)
+    >>> md.loop(md.Points("mesh", "cell", 2), double, md.READ(mb.HostArray([1.0, 2.0])), md.WRITE(y))
+    >>> print(y)
+    [2. 4.]
+    """
     return function if isinstance(function, LocalKernel) else LocalKernel(function)
 
 

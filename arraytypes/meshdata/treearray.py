@@ -213,15 +213,36 @@ def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
 
 
 def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
-    """Ones over a tree; `array` is the type of the flat array, HostArray if not given."""
+    """Ones over a tree; `array` is the type of the flat array, HostArray if not given.
+
+    >>> from mirabelle import meshdata as md
+    >>> tree = md.tree(md.Axis("cell", 2), md.Axis("dof", 3))
+    >>> print(md.ones(tree))
+    [1. 1. 1. 1. 1. 1.]
+    """
     return over(tree, creation.ones(tree.size, dtype, device=array))
 
 
 def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> Any:
-    """One number over a tree; `array` is the type of the flat array, HostArray if not given."""
+    """One number over a tree; `array` is the type of the flat array, HostArray if not given.
+
+    >>> from mirabelle import meshdata as md
+    >>> tree = md.tree(md.Axis("cell", 2), md.Axis("dof", 3))
+    >>> print(md.full(tree, 7))
+    [7 7 7 7 7 7]
+    """
     return over(tree, creation.full(tree.size, value, dtype, device=array))
 
 
 def wrap(tree: AxisTree, flat: Any) -> Any:
-    """A flat array of any kind as one over a tree: its memory is shared."""
+    """A flat array of any kind as one over a tree: its memory is shared.
+
+    >>> import mirabelle as mb
+    >>> from mirabelle import meshdata as md
+    >>> tree = md.tree(md.Axis("cell", 2), md.Axis("dof", 3))
+    >>> x = mb.arange(6.0)
+    >>> md.wrap(tree, x)[...] = 9
+    >>> print(x)
+    [9. 9. 9. 9. 9. 9.]
+    """
     return TreeArray(tree, flat)

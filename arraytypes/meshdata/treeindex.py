@@ -48,6 +48,12 @@ class Selection:
     """A part of a tree: the axes that are left, and where their indices lead. `tree.select(index)` makes one.
 
     `x[selection]` is that part of an array over the tree, and `x[selection] = value` writes it.
+
+    >>> from mirabelle import meshdata as md
+    >>> tree = md.tree(md.Axis("cell", 2), md.Axis("dof", 3))
+    >>> part = tree.select({"cell": 0})
+    >>> isinstance(part, md.Selection)
+    True
     """
 
     __module__ = "mirabelle.meshdata"

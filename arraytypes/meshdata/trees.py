@@ -30,6 +30,11 @@ class AxisTree:
     """Axes within the components of axes: a shape, and where in flat storage each entry lies.
 
     `md.tree` makes one. It is a value: it is never written to, and compares and hashes by what it says.
+
+    >>> from mirabelle import meshdata as md
+    >>> tree = md.tree(md.Axis("cell", 2), md.Axis("dof", 3))
+    >>> isinstance(tree, md.AxisTree), tree.layout()
+    (True, 3*cell + dof)
     """
 
     __module__ = "mirabelle.meshdata"

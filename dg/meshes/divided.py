@@ -33,6 +33,14 @@ class DividedMesh:
 
     The cells of a process follow each other: cell i of a part is cell `first + i` of the whole mesh, where the
     mesh that was divided had the cell `numbers[i]`.
+
+    >>> from mirabelle import dg
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dg.write_parts(dg.box((4, 4)), folder, 1)
+    ...     part = dg.read_parts(folder)
+    >>> part
+    DividedMesh(16 quadrilaterals of order 1 in 2 dimensions, on 1 processes; this one has 16)
     """
 
     def __init__(
@@ -142,7 +150,16 @@ def _checked(ranks: Any, mesh: Mesh, n: int) -> np.ndarray:
 
 
 def write_parts(mesh: Mesh, folder: Any, n: int, ranks: Any = None) -> None:
-    """Divide a mesh for `n` processes, and write a file for each of them to a folder (`dg.read_parts`)."""
+    """Divide a mesh for `n` processes, and write a file for each of them to a folder (`dg.read_parts`).
+
+    >>> from mirabelle import dg
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dg.write_parts(dg.box((4, 4)), folder, 1)
+    ...     part = dg.read_parts(folder)
+    >>> part
+    DividedMesh(16 quadrilaterals of order 1 in 2 dimensions, on 1 processes; this one has 16)
+    """
     folder = Path(folder)
     owners = ranks_of_cells(mesh, n) if ranks is None else _checked(ranks, mesh, n)
     folder.mkdir(parents=True, exist_ok=True)
@@ -172,6 +189,14 @@ def read_parts(folder: Any, comm: Any = None) -> DividedMesh:
         python -m mirabelle dg partition mesh.msh -n 64
 
     Each process reads its own file, and nothing of the others.
+
+    >>> from mirabelle import dg
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dg.write_parts(dg.box((4, 4)), folder, 1)
+    ...     part = dg.read_parts(folder)
+    >>> part
+    DividedMesh(16 quadrilaterals of order 1 in 2 dimensions, on 1 processes; this one has 16)
     """
     folder, comm = Path(folder), mb.distributed.communicator() if comm is None else comm
     with mb.distributed.together(comm):

@@ -70,7 +70,12 @@ def as_callback(given: Any) -> Callback:
 
 
 class Alive(Callback):
-    """Shows that the simulation goes on: a progress bar in a terminal with `rich`, else a line now and then."""
+    """Shows that the simulation goes on: a progress bar in a terminal with `rich`, else a line now and then.
+
+    >>> from mirabelle import dg
+    >>> dg.Alive(interval=100).interval
+    100
+    """
 
     bar: Any = None
     printed = -1
@@ -121,6 +126,13 @@ class Analysis(Callback):
 
     Each time is a dictionary in `records`, printed unless `show` is false, and a row of the CSV file at `path`,
     to which rows are added if it is there already.
+
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.examples import advection
+    >>> analysis = dg.Analysis(advection.exact, interval=10, show=False)
+    >>> solution = advection.run([analysis], order=2, cells=4, cell="line", end=0.1)
+    >>> sorted(analysis.records[-1])[:3]
+    ['drift_u', 'dt', 'entropy']
     """
 
     def __init__(
@@ -188,7 +200,12 @@ class Analysis(Callback):
 
 
 class SteadyState(Callback):
-    """Stops the simulation when no node changes by more than `residual` in a unit of time."""
+    """Stops the simulation when no node changes by more than `residual` in a unit of time.
+
+    >>> from mirabelle import dg
+    >>> dg.SteadyState(1e-8, interval=10).residual
+    1e-08
+    """
 
     def __init__(self, residual: float, interval: int | None = None, dt: float | None = None) -> None:
         super().__init__(interval, dt)
@@ -203,7 +220,15 @@ class SteadyState(Callback):
 
 
 class Probe(Callback):
-    """Time series of all fields at points (d, n): `times`, and `values` of shape (times, fields, n)."""
+    """Time series of all fields at points (d, n): `times`, and `values` of shape (times, fields, n).
+
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.examples import advection
+    >>> probe = dg.Probe([[0.25, 0.5]], interval=1)
+    >>> solution = advection.run([probe], order=2, cells=4, cell="line", end=0.1)
+    >>> probe.values.shape[1:], len(probe.times) == len(probe.values)
+    ((1, 2), True)
+    """
 
     def __init__(self, points: Any, interval: int | None = None, dt: float | None = None) -> None:
         super().__init__(interval, dt)

@@ -55,6 +55,11 @@ class CarpenterKennedy54(RungeKutta):
     """Order four in five stages, with one array beside the state; one kernel updates both.
 
     Carpenter, Kennedy: Fourth-order 2N-storage Runge-Kutta schemes, NASA TM-109112 (1994).
+
+    >>> from mirabelle import dg
+    >>> method = dg.CarpenterKennedy54()
+    >>> method.order, method.stages, round(dg.stable_dt_factor([-1.0], method), 2)
+    (4, 5, 4.66)
     """
 
     order, stages = 4, 5
@@ -82,6 +87,11 @@ class SSPRK3(RungeKutta):
 
     Shu, Osher: Efficient implementation of essentially non-oscillatory shock-capturing schemes, J. Comput.
     Phys. 77 (1988), https://doi.org/10.1016/0021-9991(88)90177-5.
+
+    >>> from mirabelle import dg
+    >>> method = dg.SSPRK3()
+    >>> method.order, method.stages, round(dg.stable_dt_factor([-1.0], method), 2)
+    (3, 3, 2.51)
     """
 
     order, stages = 3, 3
@@ -99,7 +109,13 @@ def combination(weights: Sequence[float], k: Sequence[Any]) -> Any:
 
 
 class RK4(RungeKutta):
-    """The classical method of order four (Kutta 1901)."""
+    """The classical method of order four (Kutta 1901).
+
+    >>> from mirabelle import dg
+    >>> method = dg.RK4()
+    >>> method.order, method.stages, round(dg.stable_dt_factor([-1.0], method), 2)
+    (4, 4, 2.79)
+    """
 
     order, stages = 4, 4
 
@@ -150,6 +166,11 @@ class BogackiShampine32(Pair):
 
     Bogacki, Shampine: A 3(2) pair of Runge-Kutta formulas, Appl. Math. Lett. 2 (1989),
     https://doi.org/10.1016/0893-9659(89)90079-7.
+
+    >>> from mirabelle import dg
+    >>> method = dg.BogackiShampine32()
+    >>> method.order, method.embedded_order, method.stages
+    (3, 2, 3)
     """
 
     order, embedded_order, stages = 3, 2, 3
@@ -162,6 +183,11 @@ class DormandPrince54(Pair):
 
     Dormand, Prince: A family of embedded Runge-Kutta formulae, J. Comput. Appl. Math. 6 (1980),
     https://doi.org/10.1016/0771-050X(80)90013-3.
+
+    >>> from mirabelle import dg
+    >>> method = dg.DormandPrince54()
+    >>> method.order, method.embedded_order, method.stages
+    (5, 4, 6)
     """
 
     order, embedded_order, stages = 5, 4, 6
@@ -182,6 +208,11 @@ class RDPK3SpFSAL35(Embedded):
     Ranocha, Dalcin, Parsani, Ketcheson: Optimized Runge-Kutta methods with automatic step size control for
     compressible computational fluid dynamics, Commun. Appl. Math. Comput. 4 (2022),
     https://doi.org/10.1007/s42967-021-00159-w.
+
+    >>> from mirabelle import dg
+    >>> method = dg.RDPK3SpFSAL35()
+    >>> method.order, method.embedded_order, method.stages
+    (3, 2, 5)
     """
 
     order, embedded_order, stages = 3, 2, 5

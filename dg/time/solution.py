@@ -40,6 +40,12 @@ class Solution:
     The step that comes next, were it not shortened to land on some time, is `dt`; `control` says what worked it
     out, and `history` are the last errors of steps, relative to the tolerance. `told` is what a signal said to
     this process of a divided problem, of which the others have not heard yet.
+
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.examples import advection
+    >>> solution = advection.run(order=2, cells=4, cell="line", end=0.1)
+    >>> isinstance(solution, dg.Solution), solution.t, solution.u.shape
+    (True, 0.1, (1, 3, 4))
     """
 
     semi: Any
@@ -124,7 +130,12 @@ class Solution:
 
 
 class BlowUp(ArithmeticError):
-    """The solution is no longer finite, or no step is short enough; `solution` is the last good one."""
+    """The solution is no longer finite, or no step is short enough; `solution` is the last good one.
+
+    >>> from mirabelle import dg
+    >>> issubclass(dg.BlowUp, Exception)
+    True
+    """
 
     def __init__(self, message: str, solution: Solution) -> None:
         super().__init__(message)

@@ -66,6 +66,13 @@ def solve(
     signal, and no later `solve` begins. If the program has a handler of its own for the signal, that is called
     in place of the exit, and the solution is returned. A further Ctrl-C ends the simulation at once; signals
     that are ignored stay ignored, and only the main thread listens.
+
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.examples import advection
+    >>> semi, wave, tspan, _ = advection.setup(order=2, cells=4, cell="line", end=0.1)
+    >>> solution = dg.solve(semi, tspan, wave, cfl=0.5)
+    >>> solution.t
+    0.1
     """
     method = method or (CarpenterKennedy54() if tolerance is None else RDPK3SpFSAL35())
     if not isinstance(method, RungeKutta):

@@ -7,6 +7,7 @@ what a NumPy user types on an array.
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,18 @@ from mirabelle.dispatch.errors import PlaceError
 from mirabelle.dispatch.policy import scalar_access, writing
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import is_element
+
+
+@functools.cache
+def _rule_of_ufuncs() -> Any:
+    from mirabelle.arraytypes.interop import numpy_ufunc  # which stands on this module
+
+    return numpy_ufunc
+
+
+def _numpy_ufunc(*args: Any, **options: Any) -> Any:
+    """What a ufunc of NumPy's is that no operator answers."""
+    return _rule_of_ufuncs()(*args, **options)
 
 
 def _reflected(verb: Any) -> Any:
@@ -79,6 +92,8 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     shape: tuple[int, ...]
     # Are there dual numbers in it (`arraytypes/duals`)?
     carries_derivatives = False
+    # Is it known how many elements there are? (Not of what a mask picks, in a program.)
+    _is_counted = True
     # NumPy hands its operators over to us instead of looping over our elements.
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]
@@ -404,8 +419,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
 
         return bundle(self)
 
-    # `interop`, which stands on this module, gives it.
-    __array_ufunc__: Any
+    __array_ufunc__: Any = native.in_c.Overrides(verbs.UFUNC_OPERATORS, _numpy_ufunc)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         from mirabelle.arraytypes.interop import numpy_function

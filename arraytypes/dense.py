@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.dispatch import _native, counters, native, policy, verbs
+from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import (
@@ -134,15 +134,9 @@ class DenseArray(AbstractArray, _native.Handle):
 
     # What a backend gives
 
-    # A quicker way for small trees and reductions, if the backend has one: node → leaf, or None.
-    _direct: Any = None
-
     # Of up to how many elements are trees computed before they reach over more than two names? (Where looking
     # at a tree costs more than what it saves.) 0: of none; -1: as the settings say.
     _brief_trees = 0
-
-    # Told of each reduction that is written, if the family wants to know.
-    _reduction_made: Any = None
 
     # A quicker x[index] for small results, if the backend has one: x, index → array, or None.
     _take_small: Any = None
@@ -152,11 +146,6 @@ class DenseArray(AbstractArray, _native.Handle):
 
     # A quicker concatenation of small arrays: arrays, axis, whether along a new one → array, or None.
     _join_small: Any = None
-
-    # x[mask] and x[mask] = value where nobody knows yet what the mask holds (see programs/picked.py): x, index
-    # → what is picked, or None; x, index, value → whether it was done.
-    _pick: Any = None
-    _put: Any = None
 
     @classmethod
     def _upload(cls, data: np.ndarray) -> Any:
@@ -331,17 +320,20 @@ def force(family: type[DenseArray], version: Any) -> Leaf:
     """The value of a version, computed if it is not yet."""
     if type(version) is Leaf:
         return version
-    return version.value or evaluating(_forced, family, version)  # type: ignore[no-any-return]
+    return version.value or evaluating(_compute[family], family, version)  # type: ignore[no-any-return]
 
 
-def _forced(family: type[DenseArray], version: Any) -> Leaf:
-    if family._direct is not None:
-        try:
-            value = family._direct(version)
-        except MemoryError as e:
-            raise pool.no_room_after(e) from None
-        if value is not None:
-            return value
+@by_type
+def compute(family: Any, version: Any) -> Any:
+    """The value of a tree or a reduction that has none yet, as a leaf that the version holds from now on."""
+
+
+_compute = compute.core.table  # (without the call of a function for each value)
+
+
+@compute.method
+def compute_by_copyto(family: type[DenseArray], version: Any) -> Leaf:
+    """The value as `copyto` writes it to new memory."""
     dest = destination(family._empty(version.shape, version.dtype, memory_order(version)))
     verbs.copyto(wrap(family, dest), version)
     dest.checked = False

@@ -23,6 +23,7 @@ from mirabelle.arraytypes.dense import DenseArray, _handle_class, computed, cons
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, native, policy, promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
+from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.ops import TABLE, Op
 from mirabelle.dispatch.promotion import WEAK, Sig
 from mirabelle.dispatch.schedule import dag_size
@@ -111,30 +112,50 @@ def elementwise_method(op: Op) -> Callable[..., Any]:
             issubclass(t, (bool, int, float, complex, np.generic)) for t in types
         ):
             return NotImplemented
-        rule = _rule_of(types)
-        if rule is None:
+        leading = _leading(types)
+        if leading is None:
             return specialise(op, types)
-        special = getattr(rule, "specialised", None)
-        quick = None if special is None else special(op, types)
-        return functools.partial(_ruled, rule, op) if quick is None else quick
+        quick = specialised_rule(leading, op, types)
+        return functools.partial(_ruled, elementwise_rule(leading), op) if quick is None else quick
 
     generated.__name__ = op.name
     return generated
 
 
-def _rule_of(types: Any) -> Any:
-    """The rule that one of the types has for all elementwise operations.
+@by_type
+def elementwise_rule(kind: Any) -> Any:
+    """The rule that a type has for all elementwise operations: a function of one and its operands; or None."""
+
+
+@elementwise_rule.method
+def _(kind: type[object]) -> None:
+    return None
+
+
+@by_type
+def specialised_rule(kind: Any, op: Op, types: tuple[type, ...]) -> Any:
+    """What the rule of a type is for one operation and operands of these types, if that is short; else None."""
+
+
+@specialised_rule.method
+def _(kind: type[object], op: Op, types: tuple[type, ...]) -> None:
+    return None
+
+
+def _leading(types: Any) -> Any:
+    """That one of the types whose rule holds for all elementwise operations; None if none has any.
 
     Of several, that of structured arrays: whatever their parts hold, it takes the operation to the parts. (But
     before all that of a type which says so.)
     """
     found = None
     for t in types:
-        rule = getattr(t, "_elementwise", None)
-        if rule is not None and (found is None or hasattr(t, "_stored")):
-            found = rule
-        if rule is not None and hasattr(t, "_elementwise_first"):
-            return rule
+        if elementwise_rule(t) is None:
+            continue
+        if found is None or hasattr(t, "_stored"):
+            found = t
+        if hasattr(t, "_elementwise_first"):
+            return t
     return found
 
 
@@ -144,8 +165,8 @@ def _ruled(rule: Any, op: Op, *operands: Any) -> Any:
 
 def build(op: Op, operands: tuple[Any, ...]) -> Any:
     """The result of an operation: what the type of an operand makes of it, or a node."""
-    rule = _rule_of(map(type, operands))
-    return build_node(op, operands) if rule is None else rule(op, operands)
+    leading = _leading(map(type, operands))
+    return build_node(op, operands) if leading is None else elementwise_rule(leading)(op, operands)
 
 
 def specialise(op: Op, types: Any) -> Callable[..., Any]:

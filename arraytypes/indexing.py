@@ -38,7 +38,7 @@ from mirabelle.arraytypes.dense import DenseArray, as_numpy, wrap
 from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
 from mirabelle.arraytypes.wrappers import view_of
 from mirabelle.dispatch import counters, policy, promotion, verbs
-from mirabelle.dispatch.generic import generic
+from mirabelle.dispatch.generic import by_type, generic
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import Sig
 from mirabelle.dispatch.tree import Broadcasted, Leaf, broadcast_shapes
@@ -436,6 +436,26 @@ def gather_signature(dtype: np.dtype) -> Sig:
     return promotion.intern(TABLE["gather"], (dtype, _INT64), (dtype,))
 
 
+@by_type
+def picked_by(family: Any, x: Any, index: tuple[Any, ...]) -> Any:
+    """x[index] where nobody knows yet what a mask in the index holds (see `programs.picked`); else None."""
+
+
+@picked_by.method
+def _(family: type[DenseArray], x: Any, index: tuple[Any, ...]) -> None:
+    return None
+
+
+@by_type
+def put_picked(family: Any, x: Any, index: tuple[Any, ...], value: Any) -> Any:
+    """x[index] = value where nobody knows yet what a mask in the index holds: was it so?"""
+
+
+@put_picked.method
+def _(family: type[DenseArray], x: Any, index: tuple[Any, ...], value: Any) -> bool:
+    return False
+
+
 def read(x: Any, index: tuple[Any, ...]) -> Any:
     """x[index] for an index with arrays."""
     quick = _at_once(x, index)
@@ -444,8 +464,7 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
     steps = in_steps(x, index)
     if steps is not None:
         return verbs.copy(verbs.getitem(x, steps))
-    pick = leaf_family(type(x))._pick
-    picked = None if pick is None else pick(x, index)
+    picked = picked_by(leaf_family(type(x)), x, index)
     if picked is not None:
         return picked
     if _is_flat(x, index):
@@ -567,7 +586,7 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
             chosen = verbs.where(mask, assigned_value(x, value), x)
         verbs.assign(x, chosen)
         return
-    if not op and family._put is not None and family._put(x, index, value):
+    if not op and put_picked(family, x, index, value):
         return
     if _is_flat(x, index) and valued_leaf(x._node) is not None:
         scatter_into(_in_a_row(x), _flat_places(index[0]), value, op)

@@ -28,22 +28,12 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import build_node, cast_to, join_families
-from mirabelle.dispatch import loading, native, verbs
-from mirabelle.dispatch.ops import TABLE, Op
+from mirabelle.dispatch import loading, verbs
+from mirabelle.dispatch.ops import Op
+from mirabelle.dispatch.verbs import UFUNC_OPERATORS, UFUNCS
 
 # Ufuncs
 
-# NumPy's ufunc → our generic function.
-UFUNCS: dict[Any, Any] = {
-    TABLE[name].ufunc: verb
-    for name, verb in verbs.ELEMENTWISE.items()
-    if TABLE[name].ufunc is not None  # type: ignore[misc]
-}
-UFUNCS[np.matmul] = verbs.matmul
-_SAME = {np.degrees: np.rad2deg, np.radians: np.deg2rad}
-UFUNCS |= {alias: UFUNCS[known] for alias, known in _SAME.items()}
-# What answers the operators, for those of one and of two operands.
-_OPERATORS = {ufunc: verb.operator for ufunc, verb in UFUNCS.items() if ufunc.nin <= 2}
 # Ufuncs over vectors and matrices, and those we compose: by their names in the namespace.
 _NAMED = {
     getattr(np, name): name
@@ -71,7 +61,7 @@ def _overrides(kind: type) -> bool:
 def numpy_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """What a ufunc, or a method of one, is when one of the operands is ours."""
     if method == "__call__" and not kwargs:  # a NumPy number as first operand of an operator comes by here
-        operator = _OPERATORS.get(ufunc)
+        operator = UFUNC_OPERATORS.get(ufunc)
         if operator is not None and list not in map(type, inputs) and tuple not in map(type, inputs):
             result = operator(*inputs)
             if result is not NotImplemented:
@@ -82,9 +72,6 @@ def numpy_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         return getattr(ufunc, method)(*given, **kwargs)
     run = _METHODS.get(method)
     return NotImplemented if run is None else run(ufunc, inputs, kwargs)
-
-
-AbstractArray.__array_ufunc__ = native.in_c.Overrides(_OPERATORS, numpy_ufunc)
 
 
 def _operands(inputs: tuple[Any, ...], outputs: tuple[Any, ...] = ()) -> tuple[Any, ...]:

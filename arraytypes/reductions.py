@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import force, wrap
+from mirabelle.arraytypes.dense import DenseArray, force, wrap
 from mirabelle.arraytypes.elementwise import cast_to, leaf_family
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import policy, promotion, verbs
+from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import operations
@@ -118,6 +119,15 @@ def _shapes(shape: tuple[int, ...], axis: Any, keepdims: bool, kinds: Any) -> tu
     return axes, tuple(kept), any(shape[a] == 0 for a in axes)
 
 
+@by_type
+def reduction_made(family: Any, node: Reduced) -> None:
+    """Told of each reduction that is written and waits."""
+
+
+@reduction_made.method
+def _(family: type[DenseArray], node: Reduced) -> None: ...
+
+
 @verbs.reduce_.method
 def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Any:
     if x.carries_derivatives and hasattr(x, "_stored"):  # the parts of a structured array hold dual numbers
@@ -143,8 +153,7 @@ def _(x: AbstractArray, reduction: Any, axis: Any = None, dtype: Any = None, kee
     node = Reduced(reduction, version, axes, keepdims, kept, x.dtype)
     if depth:
         node.depth = depth
-    if family._reduction_made is not None:
-        family._reduction_made(node)
+    reduction_made(family, node)
     h = wrap(family, node)
     if policy.is_eager() or (type(version) is Leaf and not adopted(version)):
         verbs.leaf_of(h)

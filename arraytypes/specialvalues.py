@@ -25,6 +25,7 @@ from mirabelle.arraytypes.elementwise import (
     argument_type,
     build_node,
     elementwise_method,
+    elementwise_rule,
     power_method,
 )
 from mirabelle.dispatch import verbs
@@ -61,7 +62,7 @@ def _mended(name: str, kinds: str, mend: Callable[..., Any], plain: Any = None, 
         build = plain(*types)
         if (
             build is NotImplemented
-            or any(hasattr(t, "_elementwise") for t in types)
+            or any(elementwise_rule(t) is not None for t in types)
             or not {"?", *kinds} & set(map(_kind, types))
             or issubclass(types[-1], unless)
         ):

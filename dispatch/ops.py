@@ -50,6 +50,10 @@ class Op:
         # Was it one of a user's function, and is nothing kept for it any more?
         self.forgotten = False
 
+    def returned(self, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
+        """The dtypes of results where nothing but the function itself says them."""
+        raise TypeError(f"{self.name} does not say the dtypes of its results.")
+
     def of_numbers(self, *values: Any) -> Any:
         """The result for numbers, in NumPy's or Python's types; a tuple where there are several."""
         with np.errstate(all="ignore"):

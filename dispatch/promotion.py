@@ -72,8 +72,6 @@ class Sig:
 
 _cache: dict[tuple[Op, tuple[Any, ...]], Sig] = {}
 _interned: dict[tuple[Any, ...], Sig] = {}
-# Result dtypes of a scalar Python function: set by the code generator, which asks Numba.
-infer: Callable[[Op, tuple[np.dtype, ...]], tuple[np.dtype, ...]] | None = None
 
 
 def _forget() -> None:
@@ -170,8 +168,7 @@ def _resolve(op: Op, argtypes: tuple[Any, ...]) -> Sig:
     if op.name == "fma" or (op.scalar is not None and TABLE.get(op.name) is op):
         common = _floating(np.result_type(*dtypes), op, dtypes)
         return intern(op, (common,) * op.nin, (common,))
-    assert infer is not None, "the code generator registers itself when mirabelle is imported"
-    return intern(op, dtypes, infer(op, dtypes))
+    return intern(op, dtypes, op.returned(dtypes))
 
 
 def _floating(dtype: np.dtype, op: Op, given: tuple[np.dtype, ...]) -> np.dtype:

@@ -32,6 +32,24 @@ def keyword_only(*names: str) -> Callable[[Any], Any]:
     return shown
 
 
+def hidden(*names: str) -> Callable[[Any], Any]:
+    """Do not show these parameters.
+
+    >>> @hidden("device")
+    ... def total(x, *, device=None): ...
+    >>> inspect.signature(total)
+    <Signature (x)>
+    """
+
+    def shown(f: Any) -> Any:
+        signature = inspect.signature(f)
+        parameters = [p for p in signature.parameters.values() if p.name not in names]
+        f.__signature__ = signature.replace(parameters=parameters)
+        return f
+
+    return shown
+
+
 def with_options(f: Any, other: Any) -> None:
     """Show the options that `other` has and `f` has not, as keyword-only parameters of `f`.
 

@@ -10,6 +10,8 @@ import functools
 import types
 from typing import Any, Protocol
 
+import numpy as np
+
 from mirabelle.dispatch.generic import GenericFunction, generic
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.signatures import keyword_only
@@ -1013,3 +1015,14 @@ def show(x: Any, brief: bool = False) -> Any:
 @generic
 def show_html(x: Any) -> Any:
     """The table a notebook shows."""
+
+
+# NumPy's ufunc → our generic function.
+UFUNCS: dict[Any, Any] = {
+    TABLE[name].ufunc: verb
+    for name, verb in ELEMENTWISE.items()
+    if TABLE[name].ufunc is not None  # type: ignore[misc]
+}
+UFUNCS |= {np.matmul: matmul, np.degrees: UFUNCS[np.rad2deg], np.radians: UFUNCS[np.deg2rad]}
+# What answers the operators, for those of one and of two operands.
+UFUNC_OPERATORS = {ufunc: verb.operator for ufunc, verb in UFUNCS.items() if ufunc.nin <= 2}

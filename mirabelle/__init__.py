@@ -195,7 +195,6 @@ from mirabelle.arraytypes.structured.triangular import (
     UnitUpperTriangular,
     UpperTriangular,
 )
-from mirabelle.backends.host.direct import install as _install_direct
 from mirabelle.backends.mpi import environment as _environment
 from mirabelle.backends.partners import watch as _watch_partners
 from mirabelle.dispatch import loading as _loading
@@ -218,6 +217,7 @@ from mirabelle.dispatch.errors import (
     UserFunctionError,
 )
 from mirabelle.dispatch.generic import generic, methods, override, which
+from mirabelle.dispatch.native import compute_at_once as _compute_at_once
 from mirabelle.dispatch.policy import allow_scalar, allow_transfer, eager
 from mirabelle.dispatch.promotion import result_type
 from mirabelle.dispatch.settings import settings
@@ -1166,7 +1166,7 @@ if not _typing.TYPE_CHECKING:  # (a checker would think that every name is there
     __getattr__, __dir__ = _loading.later(__name__, _LATER, __all__, _unknown)
 
 
-_install_direct()
+_compute_at_once()
 _watch_partners()
 if _environment.is_started():  # (by a launcher of MPI: who ends, and who has which card, is settled now)
     _loading.load("mirabelle.arraytypes.distributed")

@@ -19,7 +19,6 @@ from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.dispatch import loading
 
 loading.complete(__name__)
-DArray._reduction_made = staticmethod(combining.note)
 
 __all__ = [
     "DArray",

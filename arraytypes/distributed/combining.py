@@ -16,11 +16,12 @@ import numpy as np
 from mirabelle.arraytypes.dense import force, settle
 from mirabelle.arraytypes.distributed import execution, gathering
 from mirabelle.arraytypes.distributed.communicators import Communicator
+from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, everywhere, partition
 from mirabelle.arraytypes.distributed.marks import Unsaid, marked, mixed
 from mirabelle.arraytypes.distributed.transfers import Messages
 from mirabelle.arraytypes.distributed.views import DBuffer, in_order, whole_leaf
-from mirabelle.arraytypes.reductions import REDUCTIONS
+from mirabelle.arraytypes.reductions import REDUCTIONS, reduction_made
 from mirabelle.dispatch import counters, promotion
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.schedule import worth_storing
@@ -54,8 +55,9 @@ def batch() -> Iterator[None]:
         _batch.reset(token)
 
 
-def note(node: Reduced) -> None:
-    """A reduction was written: in a batch, it waits there."""
+@reduction_made.method
+def _(family: type[DArray], node: Reduced) -> None:
+    """In a batch, it waits there."""
     waiting = _batch.get()
     if waiting is not None:
         waiting.append(node)

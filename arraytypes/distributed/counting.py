@@ -260,7 +260,7 @@ def _of_columns(name: str, view: DView, axes: tuple[int, ...], operands: tuple[A
 
     left = [d for d in range(view.ndim) if d not in axes]
     more = {key: x for key, x in options.items() if key != "keepdims"}
-    run = library.registered(DArray, name)
+    run: Any = library.registered(DArray, name)
     rows = []
     for at in itertools.product(*(range(view.shape[d]) for d in left)):
         index = [slice(None)] * view.ndim

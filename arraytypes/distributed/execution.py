@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.assign import write_safely
-from mirabelle.arraytypes.dense import as_shape, force, settle, wrap
+from mirabelle.arraytypes.dense import as_shape, compute, force, settle, wrap
 from mirabelle.arraytypes.distributed import combining, gathering, overlapping
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.darray import DArray, place_of
@@ -718,8 +718,8 @@ def quick(version: Broadcasted, state: list[Any]) -> Any:
     return local
 
 
-def direct(family: Any, version: Any) -> Leaf:
-    """The value of a tree or a reduction."""
+@compute.method
+def _(family: type[DArray], version: Any) -> Leaf:
     if type(version) is Reduced:
         return combining.reduce(family, version)
     state: list[Any] = [None, None, None, []]
@@ -732,9 +732,6 @@ def direct(family: Any, version: Any) -> Leaf:
     version.args = None
     version.size = 0
     return leaf
-
-
-DArray._direct = classmethod(direct)  # type: ignore[assignment]
 
 
 # Memory like that of another array

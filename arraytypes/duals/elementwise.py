@@ -29,6 +29,7 @@ from mirabelle.arraytypes.duals.base import (
     snapshot,
 )
 from mirabelle.arraytypes.duals.special import digamma
+from mirabelle.arraytypes.elementwise import elementwise_rule, specialised_rule
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import Op
 
@@ -243,7 +244,7 @@ def _no_derivative(op: Op) -> DualError:
 # What remains to be done in a call of known types: for small arrays that is what costs.
 
 
-def specialised(op: Op, types: tuple[type, ...]) -> Callable[..., Any] | None:
+def specialised(kind: Any, op: Op, types: tuple[type, ...]) -> Callable[..., Any] | None:
     """The rule for arguments of these types, if it is a short one; it asks the general rule where it is not."""
     name, verb = op.name, verbs.ELEMENTWISE.get(op.name)
     if verb is None or op.nout > 1 or name == "where" or len(types) > 2:
@@ -341,5 +342,9 @@ def _scaled(terms: tuple[Term, ...], factor: Any, a: Any, b: Any, y: Any) -> tup
     return tuple([(factor if c is None else factor * c, base) for c, base in terms])
 
 
-Dual._elementwise = staticmethod(elementwise)  # type: ignore[attr-defined]
-elementwise.specialised = specialised  # type: ignore[attr-defined]
+@elementwise_rule.method
+def _(kind: type[Dual]) -> Any:
+    return elementwise
+
+
+specialised_rule.method(specialised, signature=(Dual,))

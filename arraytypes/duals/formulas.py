@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.elementwise import elementwise_rule
 from mirabelle.dispatch.ops import TABLE, Op
 
 _ARITHMETIC: dict[str, type[ast.operator]] = {
@@ -56,7 +57,9 @@ def operation(op: Op, operands: tuple[Any, ...]) -> Symbol:
     return Symbol(_expression(op, [node_of(x) for x in operands]))
 
 
-Symbol._elementwise = staticmethod(operation)  # type: ignore[attr-defined]
+@elementwise_rule.method
+def _(kind: type[Symbol]) -> Any:
+    return operation
 
 
 def _expression(op: Op, x: list[ast.expr]) -> ast.expr:

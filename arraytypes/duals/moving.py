@@ -26,7 +26,7 @@ from mirabelle.arraytypes.duals.base import (
     snapshot,
 )
 from mirabelle.arraytypes.elementwise import leaf_family
-from mirabelle.arraytypes.indexing import write_at, write_to_parts
+from mirabelle.arraytypes.indexing import picked_by, put_picked, write_at, write_to_parts
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype
 from mirabelle.arraytypes.structured.base import Structured
 from mirabelle.dispatch import verbs
@@ -136,8 +136,7 @@ def _(x: Dual, index: Any) -> Any:
     entries = index if type(index) is tuple else (index,)
     if any(isinstance(i, Dual) for i in entries):
         raise DualError("An index is no dual number. Take its value: `x[mb.autodiff.value(i)]`.")
-    pick = leaf_family(type(x))._pick
-    picked = None if pick is None else pick(x, entries)
+    picked = picked_by(leaf_family(type(x)), x, entries)
     if picked is not None:
         return picked
     value = verbs.getitem(_array(x), index)
@@ -252,8 +251,7 @@ def _write_at(x: Any, index: Any, value: Any, op: str = "") -> None:
         raise no_rule(x, f"np.{op}.at")
     put = functools.partial(write_at, op=op) if op else verbs.setitem
     entries = index if type(index) is tuple else (index,)
-    put_picked = None if op else leaf_family(type(x))._put
-    if put_picked is not None and put_picked(x, entries, value):
+    if not op and put_picked(leaf_family(type(x)), x, entries, value):
         return
     plain, partials = _parts_of(x, value)
     _refuse_from_without(x)

@@ -113,7 +113,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
         condition = verbs.broadcast_to(condition, x.shape)
         if callable(f):
             chosen = verbs.getitem(x, condition)
-            if hasattr(chosen, "_all_there_is") or chosen.size:  # (in a program nobody knows)
+            if not chosen._is_counted or chosen.size:  # (in a program nobody knows)
                 verbs.setitem(out, condition, f(chosen, *args, **kw))
         else:
             verbs.setitem(out, condition, f)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from mirabelle.arraytypes.devices import devices
 from mirabelle.arraytypes.functions.dtypes import KINDS
 from mirabelle.arraytypes.makers import creates, maker_of
+from mirabelle.dispatch.signatures import hidden
 from mirabelle.dispatch.styles import Place
 
 _DTYPES = [
@@ -70,7 +70,9 @@ class NamespaceInfo:
         return {d.name: d for d in _DTYPES if d.kind in letters}
 
 
+# (`device` is how a namespace of another array type says so: see `arraytypes.makers`.)
 @creates
+@hidden("device")
 def __array_namespace_info__(*, device: Any = None) -> NamespaceInfo:
     """What this namespace can do: its devices, dtypes and defaults, as the array API standard asks.
 
@@ -81,7 +83,3 @@ def __array_namespace_info__(*, device: Any = None) -> NamespaceInfo:
     ref:0
     """
     return NamespaceInfo(device)
-
-
-# `device` is how a namespace of another array type says so (see `arraytypes.makers`).
-__array_namespace_info__.__signature__ = inspect.Signature()

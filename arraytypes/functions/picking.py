@@ -249,7 +249,6 @@ def nonzero(x: Any, /) -> tuple[Any, ...]:
 
 # `mb.where(mask)` is what it is in NumPy: `mb.nonzero(mask)`.
 _where: Any = verbs.where
-_where.__defaults__ = (None, None)
 _where.method(lambda condition, x1, x2: nonzero(condition), signature=(object, type(None), type(None)))
 
 

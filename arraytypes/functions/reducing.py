@@ -11,6 +11,7 @@ The array API's forms (`mb.sum(x, axis=0)`) are verbs. These are what `np.sum(x,
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -24,6 +25,7 @@ from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.reductions import REDUCTIONS, Reduction, _summed, normal_axes
 from mirabelle.dispatch import verbs
+from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.tree import broadcast_shapes
 
 _FLOAT64 = np.dtype(np.float64)
@@ -54,14 +56,24 @@ def mask_like(x: Any, where: Any) -> Any:
     return mask
 
 
+@functools.partial(generic, arity=1)
+def of_all(x: Any, axis: Any, keepdims: bool, where: Any) -> Any:
+    """What a reduction with `initial` is of, with its axes and mask: of what a mask picks all there is."""
+
+
+@of_all.method
+def _(x: AbstractArray, axis: Any, keepdims: bool, where: Any) -> Any:
+    return x, axis, where
+
+
 def _reduced(name: str, x: Any, axis: Any, keepdims: Any, initial: Any, where: Any, dtype: Any = None) -> Any:
     """One of the named reductions, of what the mask leaves, combined with `initial`."""
     x = as_array(x)
     reduction: Reduction = REDUCTIONS[name]
     dtype = x.dtype if dtype is None else dtype
     ordering = name in ("min", "max")
-    if ordering and _given(initial) and hasattr(x, "_all_there_is"):  # (what a mask picks, in a program)
-        x, axis, where = x._all_there_is(axis, _flag(keepdims))
+    if ordering and _given(initial):
+        x, axis, where = of_all(x, axis, _flag(keepdims), where)
     if not _is_all(where):
         if ordering and not _given(initial):
             raise ValueError(

@@ -24,7 +24,7 @@ from typing import Any
 
 from mirabelle.arraytypes import creation
 from mirabelle.arraytypes.define import as_array
-from mirabelle.arraytypes.elementwise import build
+from mirabelle.arraytypes.elementwise import build, elementwise_rule
 from mirabelle.arraytypes.meshdata.treeblocks import view_of_leaf
 from mirabelle.arraytypes.meshdata.treeindex import Selection
 from mirabelle.arraytypes.meshdata.trees import AxisTree
@@ -87,16 +87,6 @@ class TreeArray(Structured):
 
     def _dense(self) -> Any:
         return self._parts[0]
-
-    @staticmethod
-    def _elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
-        # The rule of equal layouts, at once where there is nothing else to consider.
-        trees = [x._how for x in operands if isinstance(x, TreeArray)]
-        tree = trees[0]
-        if trees.count(tree) + sum(type(x) in _NUMBERS for x in operands) == len(operands):
-            made = build(op, tuple(x._parts[0] if isinstance(x, TreeArray) else x for x in operands))
-            return over(tree, made) if op.nout == 1 else tuple(over(tree, m) for m in made)
-        return elementwise(op, operands)
 
     def _mapped(self, op: Any, operands: tuple[Any, ...]) -> Any:
         for x in operands:
@@ -197,6 +187,24 @@ def _(x: TreeArray, dtype: Any = None, shape: Any = None) -> Any:
     if shape is not None and tuple(shape) != x.shape:
         return verbs.similar(x._parts[0], dtype=dtype, shape=shape)
     return over(x._how, verbs.similar(x._parts[0], dtype=dtype))
+
+
+# Computing with them
+
+
+def _over_trees(op: Op, operands: tuple[Any, ...]) -> Any:
+    # The rule of equal layouts, at once where there is nothing else to consider.
+    trees = [x._how for x in operands if isinstance(x, TreeArray)]
+    tree = trees[0]
+    if trees.count(tree) + sum(type(x) in _NUMBERS for x in operands) == len(operands):
+        made = build(op, tuple(x._parts[0] if isinstance(x, TreeArray) else x for x in operands))
+        return over(tree, made) if op.nout == 1 else tuple(over(tree, m) for m in made)
+    return elementwise(op, operands)
+
+
+@elementwise_rule.method
+def _(kind: type[TreeArray]) -> Any:
+    return _over_trees
 
 
 # Making them

@@ -44,7 +44,6 @@ from mirabelle.arraytypes.programs.passes import Passes
 from mirabelle.arraytypes.programs.signature import Arguments, has_numpy, mapped
 from mirabelle.arraytypes.programs.texts import (
     DTYPES,
-    WORDS,
     Field,
     NoText,
     Reader,
@@ -442,7 +441,7 @@ class LoadedProgram(Program):
 class _ResultReader(Reader):
     """What a program returns, with stand-ins for the arrays in it."""
 
-    words: ClassVar = WORDS | {
+    own: ClassVar[dict[str, Field]] = {
         "output": Field(NotImplemented, lambda t, r: at(r.returned, t)),
         "argument": Field(NotImplemented, lambda t, r: at(r.placeholders, t)),
         "named": Field(NotImplemented, lambda t, r: _NAMED[t[0]](*map(r.value, t[1]))),
@@ -452,6 +451,9 @@ class _ResultReader(Reader):
     def __init__(self, returned: list[Any], placeholders: list[Any]) -> None:
         super().__init__()
         self.returned, self.placeholders = returned, placeholders
+
+    def field(self, word: str) -> Field:
+        return self.own.get(word) or super().field(word)
 
 
 def _shown_again(r: Reader, name: str, parent: Any, how: Any, shape: Any) -> Any:

@@ -26,8 +26,8 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.duals.base import Dual
-from mirabelle.arraytypes.elementwise import build, cast_to, leaf_family
-from mirabelle.arraytypes.indexing import Basic, check_mask, read
+from mirabelle.arraytypes.elementwise import build, cast_to, elementwise_rule, leaf_family
+from mirabelle.arraytypes.indexing import Basic, check_mask, picked_by, put_picked, read
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype
 from mirabelle.arraytypes.programs import graph
 from mirabelle.arraytypes.programs.errors import TraceError, because_of, shown_line, user_line
@@ -58,6 +58,7 @@ class Picked(AbstractArray):
     parent_type: Any = AbstractArray
     # Whatever else is beside what is picked: it meets all there is.
     _elementwise_first = True
+    _is_counted = False
 
     @classmethod
     def _of(cls, dense: Any, mask: Any, at: int) -> Any:
@@ -137,18 +138,23 @@ class Picked(AbstractArray):
     def __reduce__(self) -> Any:
         raise unknown(self, "What a mask picks is pickled")
 
-    @staticmethod
-    def _elementwise(op: Any, operands: tuple[Any, ...]) -> Any:
-        """An elementwise operation: on all there is, for as much as the mask picks."""
-        like = next(x for x in operands if isinstance(x, Picked))
-        if not op.pure:  # (which may fail, or never end, for elements that the mask leaves out)
-            raise unknown(like, f"A function of your own, {op.name}, is applied to what a mask picks")
-        dense = [aligned(like, x) for x in operands]
-        if op.name == "pow" and getattr(dense[1], "ndim", 0) and dense[1].dtype.kind == "i":
-            # (Of all operations this fails for some numbers: an integer to the power of a negative one.)
-            dense[1] = verbs.where(like._held, dense[1], 0)
-        made = build(op, tuple(dense))
-        return tuple(map(like._like, made)) if isinstance(made, tuple) else like._like(made)
+
+def elementwise(op: Any, operands: tuple[Any, ...]) -> Any:
+    """An elementwise operation: on all there is, for as much as the mask picks."""
+    like = next(x for x in operands if isinstance(x, Picked))
+    if not op.pure:  # (which may fail, or never end, for elements that the mask leaves out)
+        raise unknown(like, f"A function of your own, {op.name}, is applied to what a mask picks")
+    dense = [aligned(like, x) for x in operands]
+    if op.name == "pow" and getattr(dense[1], "ndim", 0) and dense[1].dtype.kind == "i":
+        # (Of all operations this fails for some numbers: an integer to the power of a negative one.)
+        dense[1] = verbs.where(like._held, dense[1], 0)
+    made = build(op, tuple(dense))
+    return tuple(map(like._like, made)) if isinstance(made, tuple) else like._like(made)
+
+
+@elementwise_rule.method
+def _(kind: type[Picked]) -> Any:
+    return elementwise
 
 
 def unknown(x: Picked, what: str) -> TraceError:
@@ -227,7 +233,8 @@ def mask_among(x: Any, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any, in
     return basic, mask, sum(not isinstance(i, (int, np.integer)) for i in entries[:k])
 
 
-def pick(x: Any, index: tuple[Any, ...]) -> Any:
+@picked_by.method
+def _(family: type[Traced], x: Any, index: tuple[Any, ...]) -> Any:
     """x[index], if there is a mask in the index that holds who knows where; else None."""
     found = mask_among(x, index)
     if found is None:
@@ -246,7 +253,8 @@ def _as_it_is(x: Any) -> Any:
     return handle(leaf_family(type(x)), verbs.leaf_of(x).view.node)
 
 
-def put(x: Any, index: tuple[Any, ...], value: Any) -> bool:
+@put_picked.method
+def _(family: type[Traced], x: Any, index: tuple[Any, ...], value: Any) -> bool:
     """x[index] = value, if there is a mask in the index that holds who knows where: was it so?"""
     found = mask_among(x, index)
     if found is None:
@@ -279,9 +287,6 @@ def write(target: Any, mask: Any, at: int, value: Any) -> None:
     if not target.carries_derivatives:
         value = assigned_value(target, value)
     verbs.assign(target, verbs.where(place._held, value, target))
-
-
-Traced._pick, Traced._put = staticmethod(pick), staticmethod(put)
 
 
 @verbs.getitem.method

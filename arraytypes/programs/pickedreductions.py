@@ -32,15 +32,12 @@ def _axes(x: Picked, axis: Any) -> tuple[bool, tuple[int, ...]]:
     return picked, tuple(sorted(found + [x._at + k for k in range(more)] * picked))
 
 
-def _all_there_is(x: Picked, axis: Any, keepdims: bool) -> tuple[Any, Any, Any]:
-    """All there is, the axes of it, and the mask: what a reduction with `where=` takes."""
+@reducing.of_all.method
+def _(x: Picked, axis: Any, keepdims: bool, where: Any) -> tuple[Any, Any, Any]:
     picked, axes = _axes(x, axis)
     if not picked or (keepdims and x._mask.ndim > 1):
         raise unknown(x, "A reduction with initial= is asked of what a mask picks")
     return x._dense, axes, x._held
-
-
-Picked._all_there_is = _all_there_is  # type: ignore[attr-defined]
 
 
 def _rest(x: Picked, made: Any, axes: tuple[int, ...], keepdims: Any) -> Any:

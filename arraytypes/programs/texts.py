@@ -13,9 +13,9 @@ itself there, and to `validity.CHECKS`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,8 +105,6 @@ class Reader:
     `data` are the nodes of data, `ranges` what is known of their entries.
     """
 
-    words: ClassVar[Mapping[str, Field]]
-
     def __init__(
         self, signatures: Any = (), files: Any = (), data: Sequence[Any] = (), ranges: Sequence[Any] = ()
     ) -> None:
@@ -123,7 +121,11 @@ class Reader:
         if text is None:
             return None
         ((word, given),) = text.items()
-        return self.words[word].read(given, self)
+        return self.field(word).read(given, self)
+
+    def field(self, word: str) -> Field:
+        """How the values that a word stands for are read."""
+        return WORDS[word]
 
     def graph(self, text: Any) -> tuple[list[g.Input], tuple[Node, ...]]:
         """The inputs and outputs of a graph within this one."""
@@ -264,7 +266,6 @@ WORDS: dict[str, Field] = {
         lambda t, r: Branches(*[Subgraph(*r.graph(y)) for y in typed(list, t)]),
     ),
 }
-Reader.words = WORDS
 
 _WORD_OF: dict[type, str] = {
     **{t: t.__name__ for t in (bool, int, float, complex, str, list, tuple, dict, slice)},

@@ -19,7 +19,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import write_safely
-from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle, wrap
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, compute, settle, wrap
 from mirabelle.arraytypes.library import matrix_product, routine_of, scan
 from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
 from mirabelle.arraytypes.programs import graph
@@ -221,15 +221,6 @@ class Traced(DenseArray):
     # What DenseArray asks of a place
 
     @classmethod
-    def _direct(cls, version: Any) -> Leaf | None:
-        before = graph.line_of_all
-        graph.line_of_all = graph.current_line()
-        try:
-            return settle(version, Leaf(view_of_node(cls, node_of(version))))
-        finally:
-            graph.line_of_all = before
-
-    @classmethod
     def _empty(cls, shape: tuple[int, ...], dtype: np.dtype, order: str = "C") -> Any:
         return view_of_node(cls, empty_node(shape, dtype))
 
@@ -367,6 +358,16 @@ def _bounds(family: Any, view: Any) -> Any:
             because_of("The least and the largest entry of an index array are asked for", view.node)
         )
     return routine_of(family.inner, "bounds")(evaluated(family, view))
+
+
+@compute.method
+def _(family: type[Traced], version: Any) -> Leaf:
+    before = graph.line_of_all
+    graph.line_of_all = graph.current_line()
+    try:
+        return settle(version, Leaf(view_of_node(family, node_of(version))))
+    finally:
+        graph.line_of_all = before
 
 
 @matrix_product.method

@@ -26,7 +26,14 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import computed
-from mirabelle.arraytypes.elementwise import argument_type, build, build_node, join_families, leaf_family
+from mirabelle.arraytypes.elementwise import (
+    argument_type,
+    build,
+    build_node,
+    elementwise_rule,
+    join_families,
+    leaf_family,
+)
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.banded import Banded, band, banded_type, from_bands
@@ -68,7 +75,9 @@ def elementwise(op: Op, operands: tuple[Any, ...]) -> Any:
     return build_node(op, operands)
 
 
-Structured._elementwise = staticmethod(elementwise)  # type: ignore[attr-defined]
+@elementwise_rule.method
+def _(kind: type[Structured]) -> Any:
+    return elementwise
 
 
 def structured(op: Op, operands: tuple[Any, ...]) -> Any:

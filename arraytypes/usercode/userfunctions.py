@@ -20,7 +20,6 @@ from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.usercode.capturednumbers import lift
 from mirabelle.arraytypes.usercode.codememory import watch
-from mirabelle.dispatch import promotion
 from mirabelle.dispatch.errors import UserFunctionError
 from mirabelle.dispatch.ops import Op, forgetting
 
@@ -70,7 +69,13 @@ def infer(op: Op, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
     return tuple(out)
 
 
-promotion.infer = infer
+class UserOp(Op):
+    """A scalar function of a user as an operation."""
+
+    __slots__ = ()
+
+    def returned(self, dtypes: tuple[np.dtype, ...]) -> tuple[np.dtype, ...]:
+        return infer(self, dtypes)
 
 
 # For so many functions, those used last, is kept what was made of them: operations, signatures, dispatchers of
@@ -283,7 +288,7 @@ def _operation(key: Any, f: Callable[..., Any], nin: int) -> Op:
         name = getattr(f, "__name__", "function")
         name = "function" if name == "<lambda>" else name
         # Whether it is pure nobody can tell: it is never hoisted, and evaluated once an element.
-        op = _ops[key] = Op(f"{name}", nin, scalar=f, cost=10, pure=False)
+        op = _ops[key] = UserOp(f"{name}", nin, scalar=f, cost=10, pure=False)
         if len(_ops) > KEPT:  # (some at once: whoever keeps things is asked to look through them)
             forget(KEPT - KEPT // 4)
     return op

@@ -12,5 +12,3 @@ from mirabelle.backends.gpu import (  # noqa: F401 - they add methods
     reduce,
     run,
 )
-
-direct.install()

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.assign import apart as are_apart
-from mirabelle.arraytypes.dense import VIEWS, DenseArray, settle
-from mirabelle.arraytypes.gpu import CuArray, GPUArray
+from mirabelle.arraytypes.dense import VIEWS, DenseArray, compute, compute_by_copyto, settle
+from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.arraytypes.wrappers import View, shown_part
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import Program, program_for
@@ -36,8 +36,6 @@ LARGEST = 24
 _new = object.__new__
 _world = -1
 _usable = False
-# What `copyto` does by default with trees and reductions.
-_defaults: dict[Any, Any] = {}
 
 
 # What takes part by value.
@@ -200,6 +198,11 @@ def _step(node: Any, leaves: list[Any], steps: list[tuple[int, ...]], numbers: I
     return len(steps) - 1
 
 
+@compute.method
+def _(family: type[GPUArray], version: Any) -> Leaf:
+    return evaluate(version) or compute_by_copyto(family, version)
+
+
 def evaluate(node: Any) -> Leaf | None:
     """The value of a pending tree, or None where the ordinary way must be taken."""
     if counters.active or (generic._world != _world and not usable()) or not _usable:
@@ -336,8 +339,8 @@ def usable() -> bool:
         core = verbs.copyto.core
         families = [f for f in set(VIEWS.values()) if issubclass(f, GPUArray)]
         overridden = core.active_overrides or verbs.assign.core.active_overrides
-        _usable = not overridden and all(
-            core.resolve((f, t)) is default for f in families for t, default in _defaults.items()
+        _usable = not overridden and not any(
+            core.resolve((f, t)).is_users for f in families for t in (Broadcasted, Reduced)
         )
         _world = generic._world
     return _usable
@@ -671,10 +674,3 @@ def _(array: Any, _index: type, values: Any) -> Any:
                 verbs.assign(x, value)
 
     return setitem
-
-
-def install() -> None:
-    """Once all methods are registered: be asked."""
-    for t in (Broadcasted, Reduced):
-        _defaults[t] = verbs.copyto.core.resolve((CuArray, t))
-    GPUArray._direct = staticmethod(evaluate)  # type: ignore[assignment]

@@ -2,6 +2,7 @@
 
 from mirabelle.backends.host import (  # noqa: F401 - they add methods
     blas,
+    copyto,
     decompositions,
     indexkernels,
     kronecker,

@@ -25,7 +25,7 @@ def described(
     outs: list[Any],
     views: list[Any],
     shared: bool | None = None,
-) -> tuple[str, str]:
+) -> Any:
     """How a kernel runs, in words, and its source; of reductions (`folds`) over `axes`, too.
 
     In a step of a compiled program it is known whether results are stored where operands lie (`shared`).

@@ -14,10 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import recording
+from mirabelle.arraytypes import pool, recording
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import apart, overlaps
-from mirabelle.arraytypes.dense import DIRECT_TREE, DenseArray, force, in_columns, wrap
+from mirabelle.arraytypes.dense import (
+    DIRECT_TREE,
+    DenseArray,
+    compute,
+    compute_by_copyto,
+    force,
+    in_columns,
+    wrap,
+)
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import (
@@ -33,17 +41,12 @@ from mirabelle.arraytypes.wrappers import (
 from mirabelle.backends.host import shortcuts
 from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.reduce import waiting
-from mirabelle.dispatch import counters, generic, native, verbs
+from mirabelle.backends.host.unchanged import usable
+from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.schedule import operations, worth_storing
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, adopted, may_write, new_leaf
-
-_world = -1
-_ours: Any = None
-_reducing: Any = None
-_usable = False
-
 
 _new = object.__new__
 
@@ -62,6 +65,15 @@ def evaluate(node: Any) -> Leaf | None:
     if counters.active or not usable():
         return None
     return shortcuts.evaluated(node) or _evaluate(node)
+
+
+@compute.method
+def _(family: type[HostArray], version: Any) -> Leaf:
+    try:
+        value = evaluate(version)
+    except MemoryError as e:
+        raise pool.no_room_after(e) from None
+    return compute_by_copyto(family, version) if value is None else value
 
 
 def _evaluate(node: Broadcasted) -> Leaf | None:
@@ -217,41 +229,9 @@ def _value(node: Broadcasted) -> Any:
     return out if len(values) > 1 or out.shape == node.shape else np.array(np.broadcast_to(out, node.shape))
 
 
-def install() -> None:
-    """Once all methods are registered."""
-    global _ours, _reducing
-    _ours = verbs.copyto.core.resolve((HostArray, Broadcasted))
-    _reducing = verbs.copyto.core.resolve((HostArray, Reduced))
-    shortcuts.usable = usable
-    HostArray._direct = staticmethod(evaluate)  # type: ignore[assignment]
-    native.compute_at_once()
-
-
 # Statements on small arrays: the general methods do the same, but ask more.
 
 _BASIC = frozenset((int, slice, type(None), EllipsisType, *(np.dtype(c).type for c in "bBhHiIlLqQ")))
-
-
-def usable() -> bool:
-    """Does `copyto` do what it does by default? (Who overrides it, or watches writes, is asked, small too.)"""
-    return unchanged() and not recording.watchers
-
-
-def unchanged() -> bool:
-    """Is `copyto` nobody's but ours?"""
-    global _world, _usable
-    if generic._world != _world:
-        core = verbs.copyto.core
-        _usable = (
-            not core.active_overrides
-            and core.resolve((HostArray, Broadcasted)) is _ours
-            and core.resolve((HostArray, Reduced)) is _reducing
-        )
-        _world = generic._world
-    return _usable
-
-
-native.tell(unchanged=unchanged)
 
 
 @verbs.copy.generated(signature=(HostArray,))

@@ -25,6 +25,7 @@ from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.host import layout, run, shortcuts
 from mirabelle.backends.host.run import LaunchPlan
 from mirabelle.backends.host.shortcuts import Unfit, known, note, refused
+from mirabelle.backends.host.unchanged import usable
 from mirabelle.dispatch import native
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.native import in_c
@@ -76,7 +77,7 @@ class _Halo(shortcuts.Statement):
     """What stands in the tree, and what is done then."""
 
     def __init__(self, plan: HaloPlan, frame: Any, tree: Broadcasted, dest: np.ndarray) -> None:
-        if tree.shape != plan.target.shape or not shortcuts.usable():
+        if tree.shape != plan.target.shape or not usable():
             raise Unfit
         self.plan, self.frame = plan, frame
         # The first item of each part of an operand: by the buffer, and how it is shown.

@@ -20,7 +20,8 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Basic
 from mirabelle.backends.host import threads
-from mirabelle.backends.host.direct import small_value, usable, value_reader
+from mirabelle.backends.host.direct import small_value, value_reader
+from mirabelle.backends.host.unchanged import usable
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.native import in_c
 from mirabelle.dispatch.settings import settings

@@ -24,6 +24,7 @@ from mirabelle.arraytypes import recording
 from mirabelle.arraytypes.assign import fallible, write_safely
 from mirabelle.arraytypes.dense import force, settle
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.reductions import reduction_made
 from mirabelle.backends.codegen.program import Program, program_for
 from mirabelle.backends.codegen.reduceframe import GROUP
 from mirabelle.backends.codegen.source import BLOCK, Layout
@@ -73,7 +74,8 @@ class _Rows(threading.local):
 _rows = _Rows()
 
 
-def let_wait(node: Reduced) -> None:
+@reduction_made.method
+def let_wait(family: type[HostArray], node: Reduced) -> None:
     """Have a reduction wait, and the one that has waited longest do so no longer. (dispatch/csrc/reducing.c)"""
     operand = node.operand
     row = _rows.large if operand is not None and math.prod(operand.shape) > _LARGE else _rows.small
@@ -93,7 +95,6 @@ def waited(node: Reduced) -> None:
             force(HostArray, node)
 
 
-HostArray._reduction_made = staticmethod(let_wait)
 native.tell(waited=waited)
 
 

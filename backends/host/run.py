@@ -1,4 +1,4 @@
-"""HostArray's `copyto`: a tree or a reduction becomes one launch on the host."""
+"""Launches on the host: a program over arrays of any layout, by its kernel or by NumPy on blocks."""
 
 from __future__ import annotations
 
@@ -13,51 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.assign import write_safely
-from mirabelle.arraytypes.dense import force_temporary, settle
+from mirabelle.arraytypes.dense import force_temporary
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.usercode.userfunctions import jitted
-from mirabelle.backends.codegen.program import Program, program_for
+from mirabelle.backends.codegen.program import Program
 from mirabelle.backends.codegen.reduceframe import range_source
 from mirabelle.backends.codegen.source import Layout, Source, compilable, function_name
 from mirabelle.backends.host import kernels, layout, threads
 from mirabelle.backends.host.interpreter import interpreted, quietly, run_blocks
 from mirabelle.backends.host.loops import loop_address
-from mirabelle.dispatch import counters, native, verbs
+from mirabelle.dispatch import counters, native
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.errors import UserFunctionError
-from mirabelle.dispatch.schedule import schedule
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Broadcasted, Leaf
-
-# Does what a tree met before does, if it was (backends/host/shortcuts.py).
-known_again: Callable[[Broadcasted, Any], bool] = lambda tree, target: False
+from mirabelle.dispatch.tree import Leaf
 
 
 def force_host(version: Any) -> Leaf:
     return force_temporary(HostArray, version)
-
-
-@verbs.copyto.method
-def _(dest: HostArray, src: Broadcasted) -> Any:
-    if not dest._node.checked:  # type: ignore[union-attr]
-        return write_safely(dest, src)
-    target = dest._node.view  # type: ignore[union-attr]
-    if known_again(src, target):
-        return dest
-    request = schedule(src, force_host)
-    outs = [target]
-    dtypes = (target.dtype,)
-    if request.stored:
-        # As the destination runs through memory, so that all are written in one order.
-        order = "F" if target.ndim > 1 and abs(target.strides[0]) < abs(target.strides[-1]) else "C"
-        for node in request.stored:
-            outs.append(HostArray._empty(node.shape, node.dtype, order))
-        dtypes = tuple([o.dtype for o in outs])
-    statement(program_for(request, dtypes), [leaf.view for leaf in request.leaves], request.scalars, outs)
-    for node, out in zip(request.stored, outs[1:], strict=True):
-        settle(node, Leaf(out))
-    return dest
 
 
 def statement(program: Program, views: list[Any], scalars: list[Any], outs: list[Any]) -> None:

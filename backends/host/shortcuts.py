@@ -23,6 +23,7 @@ from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.host import layout, run
 from mirabelle.backends.host.reduce import ReductionPlan, waiting
 from mirabelle.backends.host.run import LaunchPlan
+from mirabelle.backends.host.unchanged import usable
 from mirabelle.dispatch import native
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.native import in_c
@@ -48,8 +49,6 @@ _DIMENSIONS, _ITEMS, WORDS = 16, 64, 380
 _NODE, _REPEATED, _LEAF, _OWN, _SCALAR = range(5)
 
 native.tell(empty=pool.empty, known=known)
-# Does `copyto` do what it does by default? (Set where that is found out.)
-usable: Callable[[], bool] = lambda: False
 
 
 def write(x: Any, how: Any, value: Any, times: int = 1) -> bool:
@@ -88,9 +87,6 @@ def stored(node: Broadcasted, target: Any) -> bool:
         return True
     note(node, 4, lambda: _Stored(node, None, target).made())
     return False
-
-
-run.known_again = stored
 
 
 def _settled(node: Any) -> bool:

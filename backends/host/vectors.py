@@ -227,7 +227,7 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
                     return general(x, axis=axis, keepdims=keepdims)
                 made = _new(results[len(node.shape)])
                 made._node = node
-                let_wait(node)
+                let_wait(HostArray, node)
                 return made
             if not 0 < a.size <= 32 * settings.small_size:  # (as `is_small` says)
                 return general(x, axis=axis, keepdims=keepdims)

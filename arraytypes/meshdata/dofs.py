@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class Dofs:
             made = given.view()
         made.setflags(write=False)
         self.source = source
-        self.table = made
+        self.table = _shared(source, made)
         self.size = int(size)
         self.block = tuple(int(b) for b in block)
         self.tree = tree
@@ -126,6 +127,24 @@ class Dofs:
 
 
 _INVERSE = ("reached", "starts", "sources")
+# The tables there are, by what they lead from and their size.
+_tables: dict[Any, list[weakref.ref[np.ndarray]]] = {}
+
+
+def _shared(source: Points, table: np.ndarray) -> np.ndarray:
+    """An equal table that there is already, or this one: arguments of a loop with one table read it once.
+
+    (Linear elements have their degrees of freedom where a map to the vertices leads.)
+    """
+    key = source, table.shape, table.dtype
+    living = [(ref, known) for ref in _tables.get(key, ()) if (known := ref()) is not None]
+    for _, known in living:
+        if np.array_equal(known, table):
+            return known
+    for other in [k for k, refs in _tables.items() if k != key and not any(ref() is not None for ref in refs)]:
+        del _tables[other]
+    _tables[key] = [ref for ref, _ in living[-3:]] + [weakref.ref(table)]
+    return table
 
 
 def placed(family: Any, values: Any) -> Any:

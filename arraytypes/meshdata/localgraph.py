@@ -56,6 +56,7 @@ _FOLDED: dict[str, Callable[..., Any]] = {
     "equal": operator.eq,
     "not_equal": operator.ne,
 }
+_COMMUTATIVE = frozenset(("add", "multiply"))
 Number = bool | int | float | complex
 
 
@@ -78,6 +79,8 @@ class Graph:
     def _node(self, *what: Any) -> int:
         # (0.0 and -0.0, 1 and 1.0 and True are equal, and not the same constant.)
         key = what if what[0] != "constant" else (type(what[1]), repr(what[1]))
+        if what[0] in _COMMUTATIVE and what[1][0] > what[1][1]:  # (with the same bits)
+            key = what[0], what[1][::-1]
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = len(self.nodes)

@@ -30,6 +30,7 @@ from mirabelle.arraytypes.lending import family_in_memory
 from mirabelle.arraytypes.meshdata.access import Access, Intent
 from mirabelle.arraytypes.meshdata.dofs import Dofs, dofs
 from mirabelle.arraytypes.meshdata.localkernels import LocalKernel, LocalProgram, local_kernel
+from mirabelle.arraytypes.meshdata.localsums import collected
 from mirabelle.arraytypes.meshdata.meshkernels import Argument, Source, made
 from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.treedofs import map_rows, own_dofs
@@ -392,13 +393,13 @@ class Compiled:
 
     def __init__(self, kernel: LocalKernel, bound: Sequence[Bound]) -> None:
         given = [(b.intent, b.shape, b.dtype) for b in bound]
-        names: dict[int, str] = {}
+        names: dict[Any, str] = {}
         for b in bound:
-            names.setdefault(id(b.dofs), f"{b.name}_rows")
-        self.program: LocalProgram = kernel.program(given)
+            names.setdefault(_rows_key(b.dofs), f"{b.name}_rows")
+        self.program: LocalProgram = collected(kernel.program(given))
         self.arguments = [
             Argument(b.name, b.intent, b.how, 0 if b.dofs is None else b.dofs.arity, b.row_shape, b.flat,
-                     b.dofs is not None and b.dofs.partial, b.dtype, names[id(b.dofs)],
+                     b.dofs is not None and b.dofs.partial, b.dtype, names[_rows_key(b.dofs)],
                      b.dofs.strides if b.dofs is not None else ())
             for b in bound
         ]  # fmt: skip
@@ -431,13 +432,18 @@ def compiled(kernel: LocalKernel, bound: Sequence[Bound]) -> Compiled:
 
 def _first(bound: Sequence[Bound]) -> list[int]:
     """For each argument the first that has the same table."""
-    tables = [id(b.dofs) for b in bound]
+    tables = [_rows_key(b.dofs) for b in bound]
     return [tables.index(t) for t in tables]
 
 
 def tables_of(bound: Sequence[Bound]) -> list[Dofs]:
     """The tables of a loop, each once."""
-    return list({id(b.dofs): b.dofs for b in bound if b.dofs is not None}.values())
+    return list({_rows_key(b.dofs): b.dofs for b in bound if b.dofs is not None}.values())
+
+
+def _rows_key(table: Dofs | None) -> Any:
+    """What arguments have in common that read one table."""
+    return None if table is None else (id(table.rows), table.strides)
 
 
 def layers_of(bound: Sequence[Bound]) -> list[int]:

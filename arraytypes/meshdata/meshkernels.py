@@ -9,9 +9,9 @@ from the buffer, in the order of the points: the same sums as those of `lanes`, 
 
 from __future__ import annotations
 
+import functools
 import linecache
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha1
@@ -20,15 +20,13 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.meshdata.access import Intent
+from mirabelle.arraytypes.meshdata.laneblocks import LaneBlock
+from mirabelle.arraytypes.meshdata.lanetables import LEAST_OPERATIONS, LaneTable, lane_tables
 from mirabelle.arraytypes.meshdata.localgraph import OPERATORS
 from mirabelle.arraytypes.meshdata.localkernels import LocalProgram
 
 # How the entries of an argument are reached.
 DIRECT, TABLE, WHOLE, NUMBER = "direct", "table", "whole", "number"
-# What a block's points keep between gathering and writing fits into the first cache.
-LANE_BYTES = 16384
-# Rows from this length on are written by a loop: a statement for each entry takes long to compile.
-LOOPED = 32
 # Operations for each number read or written, from which on several points at a time are worth what it costs
 # to put these side by side.
 WORTH_BLOCKS = 3.5
@@ -92,6 +90,12 @@ class Argument:
         index = ", ".join(([row] if self.how != WHOLE else []) + [str(i) for i in place])
         return f"{self.name}[{index or '0'}]"
 
+    def value(self, row: str, place: tuple[int, ...]) -> str:
+        """What is read there: of nothing zero."""
+        if not self.partial:
+            return self.at(row, place)
+        return f"{self.at(row, place)} if {row} >= 0 else {'False' if self.dtype.kind == 'b' else '0'}"
+
 
 def _product(row: str, size: int) -> str:
     return row if size == 1 else f"{row} * {size}"
@@ -119,6 +123,22 @@ class Source:
             ["_layer += 1", "if _layer == _layers:", "    _layer = 0", "    _column += 1"] if columns else []
         )
 
+    @functools.cached_property
+    def blocks(self) -> bool:
+        """Are there so many operations that what several points read is put side by side?"""
+        moved = sum(map(len, self.read)) + len(self.program.written)
+        return self.program.operations >= min(WORTH_BLOCKS * moved, LEAST_OPERATIONS)
+
+    @functools.cached_property
+    def tables(self) -> list[LaneTable]:
+        """What `lanes` computes by loops over tables."""
+        return lane_tables(self.program) if self.blocks else []
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        """The parameters of `lanes` for these."""
+        return {name: x for t in self.tables for name, x in t.parameters.items()}
+
     # The pieces
 
     def table_parameters(self) -> list[str]:
@@ -126,25 +146,23 @@ class Source:
 
     def loads(self, point: str, into: str) -> list[str]:
         """What a point reads: `into` names the statement for an entry."""
+        lines = [line for i in range(len(self.arguments)) for line in self.loads_of(i, point, into)]
+        return list(dict.fromkeys(lines))  # (arguments may share a table)
+
+    def loads_of(self, i: int, point: str, into: str) -> list[str]:
+        """What a point reads of an argument."""
+        a = self.arguments[i]
+        if a.how in (WHOLE, NUMBER):
+            return []
         lines = []
-        looked_up: set[str] = set()
-        for i, a in enumerate(self.arguments):
-            if a.how in (WHOLE, NUMBER):
-                continue
-            for j in self.read[i]:
-                k, place = a.entry(j)
-                row = point
-                if a.how == TABLE:
-                    row = f"_{a.rows}{k}"
-                    if row not in looked_up:
-                        looked_up.add(row)
-                        lines.append(f"{row} = {a.row(point, k)}")
-                value = a.at(row, place)
-                if a.partial:
-                    zero = "False" if a.dtype.kind == "b" else "0"
-                    value = f"{value} if {row} >= 0 else {zero}"
-                lines.append(into.format(i=i, j=j, value=value))
-        return lines
+        for j in self.read[i]:
+            k, place = a.entry(j)
+            row = point
+            if a.how == TABLE:
+                row = f"_{a.rows}{k}"
+                lines.append(f"{row} = {a.row(point, k)}")
+            lines.append(into.format(i=i, j=j, value=a.value(row, place)))
+        return list(dict.fromkeys(lines))
 
     def uniform(self) -> list[str]:
         """What is the same for all points."""
@@ -156,10 +174,10 @@ class Source:
                 lines += [f"_v{i}_{j} = {a.at('', a.entry(j)[1])}" for j in self.read[i]]
         return lines
 
-    def computed(self, inputs: str) -> tuple[list[str], dict[int, str]]:
-        """Statements that compute all that is written, and the expression of each node."""
+    def computed(self, inputs: str, wanted: Sequence[int] | None = None) -> tuple[list[str], dict[int, str]]:
+        """Statements that compute all that is written (or wanted), and the expression of each node."""
         graph = self.program.graph
-        written = self.program.written
+        written = self.program.written if wanted is None else wanted
         reached = graph.reached(written)
         uses: dict[int, int] = dict.fromkeys(written, 2)
         for n in reached:
@@ -197,15 +215,14 @@ class Source:
 
     def lanes(self, deferred: frozenset[str]) -> tuple[str, dict[str, Any]]:
         """A thread takes a range of points. What other ranges write to, too, it leaves in `_later`."""
-        moved = sum(map(len, self.read)) + len(self.program.written)
-        in_blocks = self.program.operations >= WORTH_BLOCKS * moved
-        body, scope = self._in_blocks(deferred) if in_blocks else self._one_by_one(deferred)
+        body, scope = LaneBlock(self, deferred).body() if self.blocks else self._one_by_one(deferred)
         body = ["_chunk = _k.index(0)", *self.uniform(), *body]
         later = [f"{a.name}_later" for a in self.arguments if a.name in deferred]
         buffers = [f"{a.name}_parts" for a in self.arguments if a.intent.writes and a.how == WHOLE]
         written = [f"{a.name}_goal" for a in self.arguments if a.name in deferred]
         arrays = [a.name for a in self.arguments]
         given = ["_bounds", *arrays, *self.table_parameters(), *written, *later, *buffers, *self.layers]
+        given += self.weights
         local = [line for line in body if ".private(" in line]
         return _function(self.name, given, local + [line for line in body if line not in local]), scope
 
@@ -213,86 +230,20 @@ class Source:
         statements, text = self.computed("_v{i}_{j}")
         lines = ["_p = _each", *self.next, *self.loads("_p", "_v{i}_{j} = {value}"), *statements]
         rows: set[str] = set()
-        for i, j, a, n in self._outputs():
-            lines += self._scattered(a, i, j, text[n], rows, a.name in deferred)
+        for i, j, a, n in self.outputs():
+            lines += self.scattered(a, i, j, text[n], rows, a.name in deferred)
         before = [line.format("_bounds[_chunk]") for line in self.before]
         loop = "for _each in range(_bounds[_chunk], _bounds[_chunk + 1]):"
         return [*before, loop, *(f"    {x}" for x in lines)], {}
 
-    def _in_blocks(self, deferred: frozenset[str]) -> tuple[list[str], dict[str, Any]]:
-        """What a block's points read is put side by side, so that several are computed at a time."""
-        slots = _Slots()
-        inputs: dict[tuple[int, int], str] = {}
-        gather = []
-        for line in self.loads("_p", "{i}|{j}|{value}"):
-            if "|" not in line:
-                gather.append(line)
-                continue
-            which, entry, value = line.split("|", 2)
-            inputs[int(which), int(entry)] = element = slots.taken(self.arguments[int(which)].dtype)
-            gather.append(f"{element} = {value}")
-        statements, text = self.computed("_v{i}_{j}")
-        store, scatter = [], []
-        rows: set[str] = set()
-        looped: dict[int, int] = {}
-        for i, j, a, n in self._outputs():
-            if j == 0 and self._is_long(i):
-                looped[i] = slots.together(a.dtype, a.entries)
-                scatter += self._scattered_in_loop(a, slots, looped[i], a.name in deferred)
-            element = slots.at(a.dtype, looped[i] + j) if i in looped else slots.taken(a.dtype)
-            store.append(f"{element} = {text[n]}")
-            if i not in looped:
-                scatter += self._scattered(a, i, j, element, rows, a.name in deferred)
-        loads = [f"_v{i}_{j} = {element}" for (i, j), element in inputs.items()]
-        width = slots.width()
-        before = [f"    {line.format('_base')}" for line in self.before]
-        body = [
-            *(f"{array} = _k.private({count * width}, _{array})" for array, count in slots.counts.items()),
-            f"for _base in range(_bounds[_chunk], _bounds[_chunk + 1], {width}):",
-            f"    _n = min({width}, _bounds[_chunk + 1] - _base)",
-            *before,
-            "    for _lane in range(_n):",
-            "        _p = _base + _lane",
-            *(f"        {line}" for line in [*self.next, *gather]),
-            f"    for _lane in range({width}):",
-            *(f"        {line}" for line in [*loads, *statements, *store] or ["pass"]),
-            *before,
-            "    for _lane in range(_n):",
-            "        _p = _base + _lane",
-            *(f"        {line}" for line in [*self.next, *scatter]),
-        ]
-        return [slots.placed(line, width) for line in body], {f"_{x}": d for x, d in slots.dtypes.items()}
-
-    def _is_long(self, i: int) -> bool:
-        """Is all of an argument's long row written? A loop over the row is a tenth of the text."""
-        a = self.arguments[i]
-        return (
-            a.scattered
-            and a.arity >= LOOPED
-            and not a.strides
-            and None not in (self.program.outputs[i] or (None,))
-        )
-
-    def _scattered_in_loop(self, a: Argument, slots: _Slots, first: int, deferred: bool) -> list[str]:
-        """How all entries of a block's point are written, one after the other."""
-        table = f"{a.name}_goal" if deferred else a.rows
-        size = math.prod(a.block)
-        lines = [f"for _c in range({a.arity}):", f"    _row = {table}[_p, _c]"]
-        for place in range(size):
-            element = slots.row_at(a.dtype, first + place, size)
-            lines += [f"    {line}" for line in self._written(a, place, "_row", element, deferred)]
-        return lines
-
-    def _outputs(self) -> Iterator[tuple[int, int, Argument, int]]:
+    def outputs(self) -> Iterator[tuple[int, int, Argument, int]]:
         """All that is written: the argument and its entry, and the node."""
         for i, a in enumerate(self.arguments):
             for j, n in enumerate(self.program.outputs[i] or ()):
                 if n is not None:
                     yield i, j, a, n
 
-    def _scattered(
-        self, a: Argument, i: int, j: int, element: str, rows: set[str], deferred: bool
-    ) -> list[str]:
+    def scattered(self, a: Argument, i: int, j: int, element: str, rows: set[str], deferred: bool) -> list[str]:
         """How an entry of a block's point is written."""
         k, place = a.entry(j)
         if a.how == WHOLE:
@@ -305,9 +256,9 @@ class Source:
             rows.add(row)
             point = "_column" if a.strides else "_p"
             lines.append(f"{row} = {f'{a.name}_goal[{point}, {k}]' if deferred else a.row('_p', k)}")
-        return lines + self._written(a, j % math.prod(a.block), row, element, deferred, k)
+        return lines + self.written(a, j % math.prod(a.block), row, element, deferred, k)
 
-    def _written(self, a: Argument, j: int, row: str, element: str, deferred: bool, k: int = 0) -> list[str]:
+    def written(self, a: Argument, j: int, row: str, element: str, deferred: bool, k: int = 0) -> list[str]:
         """How an entry of a row's block is written. What is deferred of columns has a place for each layer."""
         there = f"({a.lifted(row, k)})" if deferred and a.strides else row
         inside = _combined(a, a.at(there, a.entry(j)[1]), element)
@@ -330,7 +281,7 @@ class Source:
         ]
         body += statements
         rows = {line.split(" = ")[0] for line in body}
-        for _, j, a, n in self._outputs():
+        for _, j, a, n in self.outputs():
             k, place = a.entry(j)
             if a.how == DIRECT:
                 body.append(_combined(a, a.at("_p", place), text[n]))
@@ -377,48 +328,6 @@ class Source:
         return _function(
             f"{self.name}_{a.name}", [a.name, "parts", "stride", "reached", "starts", "sources"], body
         ), {}
-
-
-_PLACE = re.compile(r"\{(\d+)\}")
-
-
-class _Slots:
-    """Where the lanes of a block keep each number: one array for each dtype."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.dtypes: dict[str, np.dtype] = {}
-
-    def taken(self, dtype: np.dtype) -> str:
-        """A place of a lane's own."""
-        return self.at(dtype, self.together(dtype, 1))
-
-    def together(self, dtype: np.dtype, count: int) -> int:
-        """So many places that follow each other: the first of them."""
-        name = f"_lanes_{dtype.name}"
-        self.dtypes[name] = dtype
-        slot = self.counts.get(name, 0)
-        self.counts[name] = slot + count
-        return slot
-
-    def at(self, dtype: np.dtype, slot: int) -> str:
-        """The element of a lane, before it is known how many lanes there are."""
-        return f"_lanes_{dtype.name}[{{{slot}}} + _lane]"
-
-    def row_at(self, dtype: np.dtype, slot: int, step: int) -> str:
-        """The element of a lane for entry `_c` of a row: `slot` for the first, and so on in steps."""
-        return f"_lanes_{dtype.name}[_c * {{{step}}} + ({{{slot}}} + _lane)]"
-
-    def placed(self, line: str, width: int) -> str:
-        """A line in which places are numbers."""
-        return _PLACE.sub(lambda found: str(int(found[1]) * width), line)
-
-    def width(self) -> int:
-        size = sum(n * self.dtypes[name].itemsize for name, n in self.counts.items())
-        width = 32
-        while width > 8 and width * size > LANE_BYTES:
-            width //= 2
-        return width
 
 
 def _combined(a: Argument, element: str, value: str) -> str:

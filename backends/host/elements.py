@@ -16,6 +16,8 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
+from mirabelle.backends.host import signatures
+
 
 def _indices(array: Any, index: Any) -> list[Any]:
     """The types of an index, checked: an integer for each dimension."""
@@ -34,12 +36,27 @@ def _indices(array: Any, index: Any) -> list[Any]:
 
 def _pointer(context: Any, builder: Any, array: Any, value: Any, index: Any, given: Any) -> Any:
     """The address of an element."""
-    made = arrayobj.make_array(array)(context, builder, value)
     values = cgutils.unpack_tuple(builder, given) if isinstance(index, types.BaseTuple) else [given]
     values = [
         context.cast(builder, v, t, types.intp) for v, t in zip(values, _indices(array, index), strict=True)
     ]
-    return cgutils.get_item_pointer(context, builder, array, made, values, wraparound=False)
+    # (Numba's `make_array` lays the description of the array down in memory for each access, which makes long
+    # kernels slow to compile.)
+    model = context.data_model_manager[array]
+    data, shape, strides = (
+        builder.extract_value(value, model.get_field_position(name)) for name in ("data", "shape", "strides")
+    )
+    return cgutils.get_item_pointer2(
+        context,
+        builder,
+        data=data,
+        shape=cgutils.unpack_tuple(builder, shape, count=array.ndim),
+        strides=cgutils.unpack_tuple(builder, strides, count=array.ndim),
+        layout=array.layout,
+        inds=values,
+        wraparound=False,
+        boundscheck=False,
+    )
 
 
 @intrinsic
@@ -73,6 +90,9 @@ def _check_written(typingctx: Any, array: Any, value: Any) -> None:
         raise TypingError(f"a readonly {array} cannot be written to")
     if typingctx.can_convert(value, array.dtype) is None:
         raise TypingError(f"a {value} does not fit an array of {array.dtype}")
+
+
+signatures.OF_ELEMENTS += [get, put]
 
 
 # With every index checked. What is raised is put into words by whoever launched the kernel.

@@ -66,6 +66,7 @@ class _Ranges:
         goals = (self.waiting[a.name][0] for _, a in pairs if a.name in self.waiting)
         self.tables = [*(table.rows for table in tables_of(bound)), *goals]
         self.columns = columns
+        self.weights = plan.source.weights.values()
         self.later = [
             (i, (len(self.waiting[a.name][1]) * math.prod(a.block),))
             for i, (_, a) in enumerate(pairs)
@@ -80,7 +81,8 @@ class _Ranges:
         plan, ranges = self.plan, self.ranges
         later = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.later]
         parts = [_buffer(plan, i, plan.arguments[i], shape) for i, shape in self.parts]
-        given = (self.edges, *[b.array for b in bound], *self.tables, *later, *parts, *self.columns)
+        arrays = [b.array for b in bound]
+        given = (self.edges, *arrays, *self.tables, *later, *parts, *self.columns, *self.weights)
         _, arguments = self.kernel.lent(given)
         if counters.active:
             counters.add(launches=1)

@@ -25,7 +25,7 @@ from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
-from mirabelle.backends.host import diskcache
+from mirabelle.backends.host import diskcache, signatures
 from mirabelle.backends.host.compiler import target_tag
 from mirabelle.backends.host.loopproducts import have_scipy
 from mirabelle.dispatch import counters
@@ -64,6 +64,7 @@ class ContentCache(caching._Cache):  # type: ignore[misc]
             except Exception:
                 pass  # of a module that is gone, say: compiled anew
         target_context.refresh()
+        signatures.remember()
         return None
 
     def rebuilt(self, data: bytes, target_context: Any) -> Any:

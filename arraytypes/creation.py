@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes import library, pool
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, as_numpy, as_shape, as_size, constructed, is_small, wrap
+from mirabelle.arraytypes.dense import (
+    MOVED,
+    VIEWS,
+    DenseArray,
+    as_numpy,
+    as_shape,
+    as_size,
+    constructed,
+    wrap,
+)
 from mirabelle.arraytypes.elementwise import Scalar
 from mirabelle.arraytypes.gpu_interop import on_card, shared
 from mirabelle.arraytypes.host import HostArray, readable, share
 from mirabelle.arraytypes.makers import creates, maker_of
 from mirabelle.arraytypes.parametric import checked_dtype
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.misuse import explained
+from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.signatures import keyword_only
 from mirabelle.dispatch.tree import Leaf
 
@@ -29,14 +40,25 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
 
 
 def _filled_at_once(x: Any, value: Any) -> bool:
-    """Fill a small new array of the host with 0 or 1; say no for all others."""
+    """Fill a new array of the host, of which one thread is sooner done, with a number that its dtype holds; say
+    no for all others."""
     leaf = x._node if isinstance(x, DenseArray) else None
-    if type(leaf) is not Leaf or type(leaf.view) is not np.ndarray or type(value) is not int:
+    if type(leaf) is not Leaf or type(leaf.view) is not np.ndarray:
         return False
-    if value not in (0, 1) or not is_small(leaf.shape, 1):
+    if leaf.dtype.kind not in _FILLS.get(type(value), ""):
+        return False
+    if value not in (0, 1) and (leaf.dtype.char not in "lqdD" or not abs(value) < _LARGE):
+        return False
+    n = math.prod(leaf.shape)
+    if n > settings.small_size and (counters.active or n > MOVED * settings.thread_size):
         return False
     leaf.view.fill(value)
     return True
+
+
+# Python's numbers by the kinds of dtypes that hold them. (What others there are is told by an error.)
+_FILLS = {bool: "biufc", int: "biufc", float: "fc", complex: "c"}
+_LARGE = 1 << 62
 
 
 def _in_order(x: Any, order: str) -> Any:
@@ -51,6 +73,14 @@ def _in_order(x: Any, order: str) -> Any:
 def _from_numpy(data: np.ndarray, device: Any) -> Any:
     maker = maker_of(device)
     return constructed(maker(wrap(maker.family, Leaf(maker.family._upload(as_numpy(data, None))))))
+
+
+def _from_new(data: np.ndarray, device: Any) -> Any:
+    """As `_from_numpy`, for memory that NumPy has just made and nobody else knows: no copy on the host."""
+    maker = maker_of(device)
+    if VIEWS.get(np.ndarray) is not maker.family:
+        return _from_numpy(data, device)
+    return constructed(maker(wrap(maker.family, maker.family._wrap_result(as_numpy(data, None)))))
 
 
 @keyword_only("dtype", "order")
@@ -348,7 +378,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, dtype: Any = None, *,
         raise pool.no_room_after(e) from None
     except ValueError as e:
         raise _no_range(start, stop, step, e) from None
-    made = _from_numpy(data, device)
+    made = _from_new(data, device)
     if data.size > 1 and data.dtype.kind in "iu" and type(getattr(made, "_node", None)) is Leaf:
         first, second, last = (int(data[i]) for i in (0, 1, -1))
         if first != second and last == first + (data.size - 1) * (second - first):
@@ -428,7 +458,7 @@ def linspace(
             raise pool.no_room_after(e) from None
     values, step = made if retstep else (made, None)
     ours = isinstance(values, AbstractArray)
-    values = _from_array(values, None, device, None) if ours else _from_numpy(values, device)
+    values = _from_array(values, None, device, None) if ours else _from_new(values, device)
     return (values, step) if retstep else values
 
 

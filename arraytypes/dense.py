@@ -386,6 +386,10 @@ def in_columns(view: Any) -> bool:
     return len(strides) > 1 and strides[0] > 0 and all(a < b for a, b in itertools.pairwise(strides))
 
 
+# Moving and filling pay for several threads from so many times the elements that computing does.
+MOVED = 4
+
+
 def is_small(shape: tuple[int, ...], operations: int) -> bool:
     """Is a tree computed sooner than a kernel for it is set up?"""
     n = shape[0] if len(shape) == 1 else math.prod(shape)

@@ -426,12 +426,13 @@ def test_a_slice_of_nothing_but_nan_is_nan_without_a_warning():
     ],
 )  # fmt: skip
 def test_compositions_are_kernels_without_temporaries(name, launches):
-    x, y = mb.HostArray(M), mb.HostArray(M + 1)
+    x, y, z = mb.HostArray(M), mb.HostArray(M + 1), mb.HostArray(M + 1j)
     calls = {
         "isclose": lambda: mb.isclose(x, y), "allclose": lambda: mb.allclose(x, y), "array_equal": lambda: mb.array_equal(x, y),
         "select": lambda: mb.select([x < 0, x > 1], [x, y], 2.0), "choose": lambda: mb.choose(x > 0, [x, y], mode="clip"),
         "polyval": lambda: mb.polyval([1.0, 2.0, 3.0], x), "around": lambda: mb.around(x, 1), "outer": lambda: mb.outer(x[0], y[1]),
         "vdot": lambda: mb.vdot(x, y), "average": lambda: mb.average(x, axis=1), "isposinf": lambda: mb.isposinf(x),
+        "iscomplex": lambda: mb.iscomplex(z),
     }  # fmt: skip
     with mb.count() as c:
         got = calls.get(name, lambda: getattr(mb, name)(x))()

@@ -134,3 +134,77 @@ def test_inner_products_of_vectors(kind, n):
                 )
     with pytest.raises(ValueError, match="inner"):
         mb.inner(kind.make(np.zeros(3)), kind.make(np.zeros(4)))
+
+
+# Calls that move elements: of so few and so many, of what is in memory and of what waits.
+MOVES = {
+    "tile": lambda xp, x: xp.tile(x, (2, 1, 3)),
+    "resize": lambda xp, x: xp.resize(x, (3, x.size - 1)),
+    "roll": lambda xp, x: xp.roll(x, 7),
+    "roll along": lambda xp, x: xp.roll(x, (3, -1), (0, 1)),
+    "pad": lambda xp, x: xp.pad(x, ((1, 2), (0, 3)), constant_values=5),
+    "reflected": lambda xp, x: xp.pad(x, 2, mode="reflect"),
+    "insert": lambda xp, x: xp.insert(x, 3, 1.5),
+    "insert row": lambda xp, x: xp.insert(x, [-1], x[0], 0),
+    "insert several": lambda xp, x: xp.insert(x, [1, 1, 4], [7, 8, 9]),
+    "stack": lambda xp, x: xp.stack([x, x], axis=1),
+    "diagonal": lambda xp, x: xp.diag(x[0], -2),
+    "flat diagonal": lambda xp, x: xp.diagflat(x[:2]),
+    "complex": lambda xp, x: xp.iscomplex(x),
+    "real": lambda xp, x: xp.isreal(x),
+}
+
+
+@pytest.mark.parametrize("name", MOVES)
+@pytest.mark.parametrize(
+    "kind, shape", [(HOST, (4, 5)), (HOST, (90, 101)), (HOST, (600, 701)), (CARD, (4, 5))], ids=repr
+)
+def test_what_is_moved_is_numpys_and_new(kind, shape, name):
+    move = MOVES[name]
+    if name == "flat diagonal" and shape[1] > 500:
+        return
+    for dtype in ("f8", "u1", "c8"):
+        a = (np.arange(np.prod(shape)) % 251).reshape(shape).astype(dtype)
+        for theirs, given in [(a, kind.make(a)), (a + a, kind.make(a) + kind.make(a)), (a.T, kind.make(a).T)]:
+            wanted = move(np, theirs)
+            made = move(mb, given)
+            assert_same(made, wanted)
+            assert made.dtype == wanted.dtype
+            made[...] = 3
+            assert_same(given, theirs)
+
+
+@pytest.mark.parametrize("dtype", "?bBhHiIlLqQefdFD")
+@pytest.mark.parametrize("n", [3, 5000])
+def test_filling_takes_every_number_that_fits(dtype, n):
+    for value in (0, 1, 2, -1, 255, 2**31, 2**62, 2**63 - 1, 1.5, 1e300, np.nan, -np.inf, True, 1j, np.int8(3)):
+        if isinstance(value, complex) and dtype not in "FD":
+            continue
+        with np.errstate(all="ignore"):
+            try:
+                wanted = np.full(n, value, dtype)
+            except OverflowError:
+                with pytest.raises(OverflowError):
+                    mb.full(n, value, dtype)
+                continue
+        if isinstance(value, float) and dtype not in "efdFD?":
+            continue  # (NumPy writes what the processor gives, we say it does not fit)
+        assert_same(mb.full(n, value, dtype), wanted)
+        assert_same(mb.full_like(mb.zeros(n, dtype), value), wanted)
+
+
+@pytest.mark.parametrize("n", [0, 3, 70, 600])
+def test_made_by_numpy_and_taken_as_it_is(n):
+    for order, k in itertools.product("CF", (0, 2, -1)):
+        assert_same(mb.eye(n, n + 1, k=k, order=order), np.eye(n, n + 1, k=k, order=order))
+        assert mb.eye(n, n + 1, k=k, order=order).flags.f_contiguous or order == "C"
+    makers = {
+        "tri": (n,), "arange": (n,), "linspace": (0, 1, n), "indices": ((n, 2),),
+        "hanning": (n,), "identity": (n,),
+    }  # fmt: skip
+    for name, given in makers.items():
+        f = lambda xp, name=name, given=given: getattr(xp, name)(*given)
+        first, second = f(mb), f(mb)
+        assert_same(first, f(np))
+        first += 1
+        assert_same(second, f(np))

@@ -26,8 +26,8 @@ from mirabelle.arraytypes.duals.base import (
 )
 from mirabelle.arraytypes.duals.elementwise import where
 from mirabelle.arraytypes.duals.moving import _array, _full, each_row, moved
-from mirabelle.arraytypes.functions.contraction import pending
 from mirabelle.arraytypes.functions.neighbours import cumulative_prod, cumulative_sum
+from mirabelle.arraytypes.functions.outputs import pending
 from mirabelle.arraytypes.reductions import Reduction, normal_axes
 from mirabelle.dispatch import verbs
 

@@ -12,9 +12,8 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import apart
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import cast_to, join_families
-from mirabelle.arraytypes.functions.contraction import pending
 from mirabelle.arraytypes.functions.lapack import LinAlgError, check_square, identity_like
-from mirabelle.arraytypes.functions.outputs import into
+from mirabelle.arraytypes.functions.outputs import into, pending
 from mirabelle.arraytypes.functions.products import new_array
 from mirabelle.arraytypes.functions.solving import inv
 from mirabelle.arraytypes.lending import own

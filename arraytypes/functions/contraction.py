@@ -16,18 +16,13 @@ import numpy as np
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.elementwise import cast_to, copied, leaf_family
+from mirabelle.arraytypes.functions.outputs import pending
 from mirabelle.arraytypes.reductions import REDUCTIONS
-from mirabelle.arraytypes.wrappers import Wrapper, root_of, view_of
+from mirabelle.arraytypes.wrappers import Wrapper, view_of
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.tree import Leaf
 
 Labels = Sequence[Any]
-
-
-def pending(x: Any) -> bool:
-    """Is an array still a tree, which a fused kernel could take in?"""
-    node = getattr(root_of(x), "_node", None)
-    return node is not None and type(node) is not Leaf and node.value is None
 
 
 def standing_alone(x: Any) -> Any:

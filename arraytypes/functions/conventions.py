@@ -24,6 +24,7 @@ from mirabelle.arraytypes.functions import (
 )
 from mirabelle.arraytypes.functions.choosing import place, write_where
 from mirabelle.arraytypes.functions.elementary import around
+from mirabelle.arraytypes.functions.joining import lies_in_columns, room_for
 from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.reducing import (
     _flag,
@@ -121,6 +122,8 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
 
 def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
     x = as_array(a)
+    if order in ("K", "A") and x.ndim > 1 and lies_in_columns(x):
+        return verbs.assign(room_for([x], x.dtype, x.shape), x)
     if order == "F":
         return turning.transpose(verbs.copy(turning.transpose(x)))
     return verbs.copy(x)

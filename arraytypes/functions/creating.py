@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.creation import arange, zeros
+from mirabelle.arraytypes.creation import _from_new, arange, zeros
 from mirabelle.arraytypes.define import array_function, as_array
-from mirabelle.arraytypes.dense import as_size, wrap
+from mirabelle.arraytypes.dense import VIEWS, as_size, wrap
 from mirabelle.arraytypes.elementwise import copied, leaf_family
+from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.makers import creates, maker_of
+from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.wrappers import Wrapper
 from mirabelle.dispatch import verbs
@@ -56,8 +58,11 @@ def eye(
     n = as_size(n_rows, "eye", "n_rows")
     m = n if n_cols is None else as_size(n_cols, "eye", "n_cols")
     maker = maker_of(device)
-    out = zeros((n, m), dtype=dtype, order=order, device=maker.family)
     k = as_size(k, "eye", "k")
+    if order == "C" and VIEWS.get(np.ndarray) is maker.family and library_is_quicker(maker.family, n * m, None):
+        numpys: Any = np.eye
+        return _from_new(numpys(n, m, k, checked_dtype(dtype or np.float64)), maker)
+    out = zeros((n, m), dtype=dtype, order=order, device=maker.family)
     if min(n - max(-k, 0), m - max(k, 0)) > 0:
         verbs.assign(diagonal_view(out, k), 1)
     return maker(out)

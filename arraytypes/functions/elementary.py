@@ -10,6 +10,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import ones_like, zeros_like
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.functions.outputs import into
@@ -349,7 +350,7 @@ def iscomplex(x: Any) -> Any:
     >>> print(mb.iscomplex(mb.HostArray([1j, 1])))
     [ True False]
     """
-    return verbs.not_equal(verbs.imag(x), 0)
+    return verbs.not_equal(verbs.imag(x), 0) if _may_be_complex(x) else zeros_like(x, dtype=np.bool_)
 
 
 @array_function
@@ -367,7 +368,11 @@ def isreal(x: Any) -> Any:
     >>> print(mb.isreal(mb.HostArray([1j, 1])))
     [False  True]
     """
-    return verbs.equal(verbs.imag(x), 0)
+    return verbs.equal(verbs.imag(x), 0) if _may_be_complex(x) else ones_like(x, dtype=np.bool_)
+
+
+def _may_be_complex(x: Any) -> bool:
+    return x.dtype.kind == "c" or x.carries_derivatives or hasattr(x, "_stored")
 
 
 @explained

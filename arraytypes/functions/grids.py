@@ -13,7 +13,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.creation import _from_numpy, asarray
+from mirabelle.arraytypes.creation import _from_new, _from_numpy, asarray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import as_shape, as_size
 from mirabelle.arraytypes.makers import creates
@@ -91,7 +91,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False, *, device: 
     """
     make: Any = np.indices
     made = make(as_shape(dimensions), dtype=checked_dtype(dtype), sparse=sparse)
-    return tuple(_from_numpy(x, device) for x in made) if sparse else _from_numpy(made, device)
+    return tuple(_from_numpy(x, device) for x in made) if sparse else _from_new(made, device)
 
 
 @creates
@@ -200,7 +200,7 @@ def tri(N: int, M: Any = None, k: int = 0, dtype: Any = float, *, device: Any = 
     [[1. 0. 0.]
      [1. 1. 0.]]
     """
-    return _from_numpy(np.tri(N, M, k, checked_dtype(dtype)), device)
+    return _from_new(np.tri(N, M, k, checked_dtype(dtype)), device)
 
 
 @creates
@@ -241,7 +241,7 @@ def logspace(
         return asarray(made, dtype=dtype, device=device)
     num = as_size(num, "logspace", "num")
     made = np.logspace(_host(start), _host(stop), num, endpoint, _host(base), dtype, axis)
-    return _from_numpy(made, device)
+    return _from_new(made, device)
 
 
 @creates
@@ -282,7 +282,7 @@ def geomspace(
         dtype = np.result_type(made.dtype, np.float64) if dtype is None else dtype
         return asarray(verbs.multiply(sign, made), dtype=dtype, device=device)
     made = np.geomspace(_host(start), _host(stop), as_size(num, "geomspace", "num"), endpoint, dtype, axis)
-    return _from_numpy(made, device)
+    return _from_new(made, device)
 
 
 def _differentiated(*numbers: Any) -> bool:
@@ -525,7 +525,7 @@ def _window(name: str, meaning: str) -> Any:
     numpys = getattr(np, name)
 
     def window(M: int, *, device: Any = None) -> Any:
-        return _from_numpy(numpys(M), device)
+        return _from_new(numpys(M), device)
 
     window.__name__ = window.__qualname__ = name
     window.__doc__ = f"""{meaning}, of M points.
@@ -572,4 +572,4 @@ def kaiser(M: int, beta: float, *, device: Any = None) -> Any:
     >>> mb.kaiser(5, 14).shape
     (5,)
     """
-    return _from_numpy(np.kaiser(M, float(beta)), device)
+    return _from_new(np.kaiser(M, float(beta)), device)

@@ -151,9 +151,9 @@ def concatenate(
             raise TypeError(
                 f"Cannot cast array data from {x.dtype!r} to {target!r} according to the rule {casting!r}"
             )
-    if out is None and library_is_quicker(leaf_family(type(first)), math.prod(shape)):
+    if out is None and library_is_quicker(leaf_family(type(first)), math.prod(shape), *parts):
         return library.call("concatenate", parts, axis=axis, dtype=kind, casting=casting)
-    made = _room_for(parts, kind, shape) if out is None else as_array(out)
+    made = room_for(parts, kind, shape) if out is None else as_array(out)
     if made.shape != shape:
         raise ValueError(f"Output array is the wrong shape: {made.shape}, and the result's is {shape}.")
     start = 0
@@ -165,15 +165,15 @@ def concatenate(
     return made if out is None else out
 
 
-def _room_for(parts: list[Any], kind: np.dtype, shape: tuple[int, ...]) -> Any:
+def room_for(parts: list[Any], kind: np.dtype, shape: tuple[int, ...]) -> Any:
     """Memory for arrays one after another: in columns where all of them lie so, as NumPy has it."""
-    if len(shape) > 1 and all(_columns_of_memory(x) for x in parts):
+    if len(shape) > 1 and all(lies_in_columns(x) for x in parts):
         family = leaf_family(type(parts[0]))
         return wrap(family, Leaf(family._empty(shape, kind, "F")))
     return verbs.similar(parts[0], dtype=kind, shape=shape)
 
 
-def _columns_of_memory(x: Any) -> bool:
+def lies_in_columns(x: Any) -> bool:
     """Does an array, or what is computed for it, lie in columns?"""
     stored = root_of(x) if isinstance(x, Wrapper) else x
     return isinstance(stored, DenseArray) and memory_order(verbs.capture(x)) == "F"
@@ -389,6 +389,8 @@ def resize(a: Any, new_shape: Any) -> Any:
     if any(n < 0 for n in shape):
         raise ValueError("all elements of `new_shape` must be non-negative")
     size = int(np.prod(shape, dtype=np.int64))
+    if a.size and library_is_quicker(leaf_family(type(a)), size, a):
+        return library.call("resize", a, shape)
     flat = verbs.reshape(a, (-1,))
     if not a.size or not size:
         return verbs.assign(verbs.similar(a, shape=shape), 0)
@@ -517,6 +519,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     values = fitting(x, values)
     if values.ndim > x.ndim:
         raise ValueError(f"could not broadcast input array from shape {values.shape} into shape {x.shape}")
+    if library_is_quicker(leaf_family(type(x)), x.size + values.size, x, values):
+        return library.call("insert", x, index.tolist(), values, axis)
     if index.size == 1:
         # One place: all of the values go there.
         values = verbs.reshape(values, (1,) * (x.ndim - values.ndim) + values.shape)

@@ -342,7 +342,7 @@ def _(leading: AbstractArray, arrays: list, axis: Any) -> Any:
     shape = arrays[0].shape
     axis = one_axis(axis, len(shape) + 1)
     shape = (*shape[:axis], len(arrays), *shape[axis:])
-    if library_is_quicker(leaf_family(type(leading)), math.prod(shape)):
+    if library_is_quicker(leaf_family(type(leading)), math.prod(shape), *arrays):
         return library.call("stack", arrays, axis=axis)
     out = verbs.similar(leading, dtype=np.result_type(*[x.dtype for x in arrays]), shape=shape)
     for i, x in enumerate(arrays):
@@ -374,7 +374,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Any:
     >>> print(mb.roll(mb.HostArray([1, 2, 3, 4]), 1))
     [4 1 2 3]
     """
-    if x.ndim and library_is_quicker(leaf_family(type(x)), x.size):
+    if x.ndim and library_is_quicker(leaf_family(type(x)), x.size, x):
         return library.call("roll", x, shift, axis)
     source = x
     if axis is None:
@@ -473,7 +473,7 @@ def tile(x: Any, repetitions: Any, /) -> Any:
     times = (1,) * (ndim - len(times)) + times
     sizes = (1,) * (ndim - x.ndim) + x.shape
     shape = tuple(n * r for n, r in zip(sizes, times, strict=True))
-    if library_is_quicker(leaf_family(type(x)), math.prod(shape)):
+    if library_is_quicker(leaf_family(type(x)), math.prod(shape), x):
         return library.call("tile", x, times)
     # What is repeated along a dimension gets one of its own in front of it.
     apart = [(n,) if r == 1 else (r, n) for n, r in zip(sizes, times, strict=True)]

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.dense import MOVED
+from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tree import Leaf
 
 
 def into(out: Any, result: Any, casting: Any = "same_kind") -> Any:
@@ -35,9 +38,20 @@ def into(out: Any, result: Any, casting: Any = "same_kind") -> Any:
     return out
 
 
-def library_is_quicker(family: Any, size: int) -> bool:
+def library_is_quicker(family: Any, size: int, *moved: Any) -> bool:
     """Is a result so small that one call of the host's library costs less than kernels writing its parts?
 
-    (Not while counters are open: they show what a program does at a size that matters.)
+    `moved` are operands whose elements are only moved: what is in memory already, one thread moves sooner than
+    it computes. (Not while counters are open: they show what a program does at a size that matters.)
     """
-    return bool(family.home.rank < 2 and size <= settings.small_size and not counters.active)
+    if family.home.rank >= 2 or counters.active:
+        return False
+    if size <= settings.small_size:
+        return True
+    return bool(moved) and size <= MOVED * settings.thread_size and not any(map(pending, moved))
+
+
+def pending(x: Any) -> bool:
+    """Is an array still a tree, which a fused kernel could take in?"""
+    node = getattr(root_of(x), "_node", None)
+    return node is not None and type(node) is not Leaf and node.value is None

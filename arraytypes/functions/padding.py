@@ -68,7 +68,7 @@ def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> An
     if not array.ndim:
         return verbs.copy(array)
     shape = tuple(before + n + after for n, (before, after) in zip(array.shape, widths, strict=True))
-    small = library_is_quicker(leaf_family(type(array)), math.prod(shape))
+    small = library_is_quicker(leaf_family(type(array)), math.prod(shape), array)
     if small or mode not in {"constant", "empty", *_REPEATING} or kwargs.get("reflect_type") == "odd":
         return library.call("pad", array, widths, mode=mode, **kwargs)
     inner = tuple(slice(before, before + n) for n, (before, _) in zip(array.shape, widths, strict=True))

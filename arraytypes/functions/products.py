@@ -16,7 +16,8 @@ from mirabelle.arraytypes.elementwise import (
     leaf_family,
     raise_places,
 )
-from mirabelle.arraytypes.functions.contraction import contract, pending, standing_alone, summed_product
+from mirabelle.arraytypes.functions.contraction import contract, standing_alone, summed_product
+from mirabelle.arraytypes.functions.outputs import pending
 from mirabelle.arraytypes.library import matrix_product
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.wrappers import view_of

@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes import library
 from mirabelle.arraytypes.assign import fitting
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.dense import DenseArray
+from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions import reducing
+from mirabelle.arraytypes.functions.outputs import library_is_quicker
 from mirabelle.arraytypes.indexing import valued_leaf
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.reductions import normal_axes
@@ -372,6 +375,8 @@ def diag(v: Any, k: int = 0) -> Any:
     if v.ndim != 1:
         raise ValueError(f"Input must be 1- or 2-d; this array has {v.ndim} dimensions.")
     n = v.shape[0] + abs(int(k))
+    if library_is_quicker(leaf_family(type(v)), n * n, v):
+        return library.call("diag", v, int(k))
     matrix = verbs.assign(verbs.similar(v, shape=(n, n)), 0)
     if v.shape[0]:
         verbs.assign(diagonal_view(matrix, int(k)), v)

@@ -19,6 +19,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import apart, overlaps
 from mirabelle.arraytypes.dense import (
     DIRECT_TREE,
+    MOVED,
     DenseArray,
     compute,
     compute_by_copyto,
@@ -398,10 +399,6 @@ def memory_reader(t: Any) -> Any:
     return value_reader(t, dtype) if known else None  # pyright: ignore
 
 
-# Moving pays for several threads from so many times the elements that others do.
-_MOVED = 4
-
-
 def _in_memory(x: Any) -> bool:
     """Is it memory already, or a part of some? (What waits is better computed where it goes.)"""
     while isinstance(x, Wrapper):
@@ -433,7 +430,7 @@ def join_small(arrays: Any, axis: Any, stacked: bool) -> Any:
         if read is None:
             return None
         size += math.prod(x.shape)
-        if size > settings.small_size and (size > _MOVED * settings.thread_size or not _in_memory(x)):
+        if size > settings.small_size and (size > MOVED * settings.thread_size or not _in_memory(x)):
             return None
         view = read(x)
         if view is None:

@@ -50,7 +50,7 @@ def array_function(body: Callable[..., Any] | None = None, *, arity: int = 1, se
 
         return into(out, made(*args, **options))
 
-    made.core.further = into_out
+    made.further(into_out)
     convert.__name__ = f.__name__
     made.core.register(convert, (object,) * arity)
     return made

@@ -138,15 +138,6 @@ class DenseArray(AbstractArray, _native.Handle):
     # at a tree costs more than what it saves.) 0: of none; -1: as the settings say.
     _brief_trees = 0
 
-    # A quicker x[index] for small results, if the backend has one: x, index → array, or None.
-    _take_small: Any = None
-
-    # A quicker x[index] = value for small parts: x, index, value → whether it was done.
-    _put_small: Any = None
-
-    # A quicker concatenation of small arrays: arrays, axis, whether along a new one → array, or None.
-    _join_small: Any = None
-
     @classmethod
     def _upload(cls, data: np.ndarray) -> Any:
         """A view of new memory at this place with these contents."""

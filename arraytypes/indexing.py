@@ -437,6 +437,26 @@ def gather_signature(dtype: np.dtype) -> Sig:
 
 
 @by_type
+def take_small(family: Any, x: Any, index: tuple[Any, ...]) -> Any:
+    """x[index] in new memory, where a place's own indexing is quicker than a node; else None."""
+
+
+@take_small.method
+def _(family: type[DenseArray], x: Any, index: tuple[Any, ...]) -> None:
+    return None
+
+
+@by_type
+def put_small(family: Any, x: Any, index: tuple[Any, ...], value: Any) -> Any:
+    """x[index] = value in place, if that is quick, and nobody else reads the old contents: was it done?"""
+
+
+@put_small.method
+def _(family: type[DenseArray], x: Any, index: tuple[Any, ...], value: Any) -> bool:
+    return False
+
+
+@by_type
 def picked_by(family: Any, x: Any, index: tuple[Any, ...]) -> Any:
     """x[index] where nobody knows yet what a mask in the index holds (see `programs.picked`); else None."""
 
@@ -458,7 +478,7 @@ def _(family: type[DenseArray], x: Any, index: tuple[Any, ...], value: Any) -> b
 
 def read(x: Any, index: tuple[Any, ...]) -> Any:
     """x[index] for an index with arrays."""
-    quick = _at_once(x, index)
+    quick = None if counters.active else take_small(leaf_family(type(x)), x, index)
     if quick is not None:
         return quick
     steps = in_steps(x, index)
@@ -536,14 +556,6 @@ def _flat_places(mask: Any) -> Advanced:
     return Advanced((slice(None),), list(positions_of(mask, flat=True)), False, True)
 
 
-def _at_once(x: Any, index: tuple[Any, ...]) -> Any:
-    """A small read on a place whose own indexing is quicker than a node; None where it is not."""
-    family = leaf_family(type(x))
-    if family._take_small is None or counters.active:
-        return None
-    return family._take_small(x, index)
-
-
 # Writing
 
 
@@ -568,8 +580,8 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
         from mirabelle.arraytypes.programs.capture import side_effect  # which stands on this module
 
         raise side_effect(x)
-    quick = None if op or counters.active or recording.watchers else family._put_small
-    if quick is not None and quick(x, index, value):
+    quick = not (op or counters.active or recording.watchers)
+    if quick and put_small(family, x, index, value):
         return
     steps = None if op else in_steps(x, index)
     if steps is not None:

@@ -100,13 +100,13 @@ def _register() -> None:
         op = TABLE[name]
         if name in ("where", "real", "imag"):
             continue  # which are no ufuncs
-        verb.core.further = _with_options(verb, op, op.nin, name)
+        verb.further(_with_options(verb, op, op.nin, name))
         if op.nin == 2 and op.nout == 1 and op.ufunc is not None:
             methods = _Methods(op.ufunc)
             for method in ("reduce", "accumulate", "reduceat", "outer", "at"):
                 setattr(verb, method, getattr(methods, method))
-    verbs.round.core.further = _rounded
-    verbs.matmul.core.further = _with_options(verbs.matmul, np.matmul, 2, "matmul")
+    verbs.round.further(_rounded)
+    verbs.matmul.further(_with_options(verbs.matmul, np.matmul, 2, "matmul"))
 
 
 _register()

@@ -235,6 +235,10 @@ class GenericFunction:
 
         return without_options
 
+    def answer_further(self, implementation: Callable[..., Any]) -> None:
+        """Have calls with arguments that the prototype does not have answered."""
+        self.further = implementation
+
     def refuse_further(self, *args: Any, **options: Any) -> Any:
         """The error for arguments that the prototype does not have."""
         known = inspect.signature(self.prototype).parameters
@@ -395,10 +399,10 @@ def generic(
     `arity` of them; the others are passed through as they are. The body of the prototype is
     never run.
 
-    A `wider` function takes further arguments, too: its `core.further` answers calls that have any. The
-    last `optional` of the dispatched parameters may be left away, and are None then. What an `operator` of
-    Python runs has a second form, `function.operator`, which answers `NotImplemented` where there is no method.
-    One `by_type` dispatches on its first argument, which is a type itself.
+    A `wider` function takes further arguments, too: what `function.further` is given answers calls that
+    have any. The last `optional` of the dispatched parameters may be left away, and are None then. What an
+    `operator` of Python runs has a second form, `function.operator`, which answers `NotImplemented` where there
+    is no method. One `by_type` dispatches on its first argument, which is a type itself.
 
     Parameters
     ----------
@@ -418,7 +422,7 @@ def generic(
     >>> from mirabelle.dispatch.generic import generic
     >>> def describe(x): "Say what x is."
     >>> describe = generic(describe, wider=True)
-    >>> describe.core.further = lambda x, loudly: f"{x!r}{'!' if loudly else ''}"
+    >>> describe.further(lambda x, loudly: f"{x!r}{'!' if loudly else ''}")
     >>> describe(3, loudly=True)
     '3!'
     """
@@ -519,6 +523,7 @@ def generic(
         if f is not None
         else (lambda g: core.register(g, signature, generated=True))
     )
+    function.further = core.answer_further
     function.previous = lambda *args, **kwargs: _previous(core, args, kwargs)
     return function
 

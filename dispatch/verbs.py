@@ -24,6 +24,7 @@ class Generic(Protocol):
     core: GenericFunction
     method: Any
     generated: Any
+    further: Any
     previous: Any
     operator: Any
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mirabelle as mb
-from mirabelle.backends import nccl as backend
+from mirabelle.arraytypes.distributed import communicators
 from mirabelle.backends.nccl import binding, cards
 from mirabelle.backends.nccl.communicator import Link, NCCLCommunicator
 from tests.compare import assert_same
@@ -66,7 +66,7 @@ def test_members_with_a_card_each_use_it(nccl):
 
 def test_alone_there_is_nothing_to_send(nccl):
     assert engine(mb.distributed.communicator()) is mb.distributed.communicator()
-    assert backend.nccl_communicator(mb.distributed.communicator(), mb.CuArray) is None
+    assert communicators.carrier_for(mb.CuArray, mb.distributed.communicator()) is None
     assert not nccl.calls
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from mirabelle.arraytypes.distributed.marks import marked
 from mirabelle.dispatch.errors import CommunicationError
+from mirabelle.dispatch.generic import by_type
 
 # How elements combine, by the name of the reduction.
 UFUNCS: dict[str, np.ufunc] = {
@@ -208,11 +209,7 @@ class Communicator:
         if inner in self._carriers:
             return
         self._carriers = {**self._carriers, inner: None}
-        for find in carriers:
-            found = find(self, inner)
-            if found is not None:
-                self._carriers[inner] = found
-                return
+        self._carriers[inner] = carrier_for(inner, self)
 
     def carrier(self, inner: Any) -> Communicator | None:
         """The communicator of the same members that sends memory of a local type as it is.
@@ -318,9 +315,15 @@ def view_type_of(inner: Any) -> type:
     return found if found is not None else np.ndarray if inner.home.rank < 2 else object  # type: ignore[no-any-return]
 
 
-# Functions of a communicator and a local type that give what sends such memory, or None. All members
-# call them together. Engines for memory of cards add theirs.
-carriers: list[Callable[[Communicator, Any], Communicator | None]] = []
+@by_type
+def carrier_for(inner: Any, comm: Communicator) -> Any:
+    """What sends memory of a local type between all members of `comm`, who call this together; or None."""
+
+
+@carrier_for.method
+def _(inner: type[object], comm: Communicator) -> None:
+    return None
+
 
 # Which communicator is used
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.dense import DenseArray, wrap
 from mirabelle.arraytypes.distributed import execution
 from mirabelle.arraytypes.distributed.layouts import Partition
 from mirabelle.arraytypes.distributed.transfers import Messages, Transfer, boxes, volume
 from mirabelle.arraytypes.distributed.views import DView, Map
 from mirabelle.dispatch import counters, promotion, verbs
+from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, destination
@@ -31,10 +31,23 @@ Box = tuple[tuple[int, int], ...]
 EAGER_BYTES, PIECES = 1 << 15, 4
 
 
-# What knows statements again, by the local type (see `again`), and what it is told of others: `(frame, tree,
-# dest)`, and the plan of messages and boxes before them.
-knowing: dict[Any, Callable[[Any, Broadcasted, Any], Any]] = {}
-telling: dict[Any, Callable[[HaloPlan, Any, Broadcasted, Any], None]] = {}
+@by_type
+def known_halo(inner: Any, frame: Any, tree: Broadcasted, dest: Any) -> Any:
+    """What `overlapped` gives, if the local type knows the tree again; else None, and nothing has happened."""
+
+
+@known_halo.method
+def unknown_halo(inner: type[DenseArray], frame: Any, tree: Broadcasted, dest: Any) -> None:
+    return None
+
+
+@by_type
+def note_halo(inner: Any, plan: HaloPlan, frame: Any, tree: Broadcasted, dest: Any) -> None:
+    """Told of what is about to be done the ordinary way, so that the local type may know it again."""
+
+
+@note_halo.method
+def _(inner: type[DenseArray], plan: HaloPlan, frame: Any, tree: Broadcasted, dest: Any) -> None: ...
 
 
 def again(frame: Any, tree: Any, dest: Any) -> Any:
@@ -42,11 +55,11 @@ def again(frame: Any, tree: Any, dest: Any) -> Any:
 
     The messages are the same, and nothing else is different: processes may differ in what they know.
     """
-    know = knowing.get(frame.inner)
-    if know is None or type(tree) is not Broadcasted or counters.active or settings.check_collectives:
+    if type(tree) is not Broadcasted or counters.active or settings.check_collectives:
         return None
     target = frame.partition
-    return know(frame, tree, dest) if tree.shape == target.shape and _is_large(frame) else None
+    large = tree.shape == target.shape and _is_large(frame)
+    return known_halo(frame.inner, frame, tree, dest) if large else None
 
 
 # A statement on the host begins so many times sooner than one on a card.
@@ -160,8 +173,8 @@ class HaloPlan:
         inner = frame.inner
         if dest is None:
             dest = inner._empty(frame.local_shape, tree.dtype)
-        if inner in telling and not counters.active:
-            telling[inner](self, frame, tree, dest)
+        if not counters.active:
+            note_halo(inner, self, frame, tree, dest)
         arrived: dict[tuple[int, int], list[Any]] = {}
         under_way: list[Messages] = []
         large = False

@@ -68,7 +68,7 @@ def _(array: Any, index: type, value: Any) -> Any:
         or not array.ndim
         or array.family is not value.family
         or array.dtype != value.dtype
-        or array.family.inner not in overlapping.knowing
+        or overlapping.known_halo.core.table[array.family.inner] is overlapping.unknown_halo
     ):
         return general
 

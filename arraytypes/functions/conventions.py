@@ -242,7 +242,7 @@ for _ours, _numpys in (
     (picking.take, take), (searching.argmax, argmax), (searching.argmin, argmin),
     (sets.isin, isin), (sorting.argsort, argsort), (sorting.sort, sort),
 ):  # fmt: skip
-    _ours.core.further = _numpys
+    _ours.further(_numpys)
     with_options(_ours, _numpys)
 
 

@@ -32,7 +32,7 @@ from mirabelle.arraytypes.functions.turning import atleast_1d, atleast_2d, atlea
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.wrappers import Wrapper, root_of
 from mirabelle.dispatch import counters, verbs
-from mirabelle.dispatch.generic import generic
+from mirabelle.dispatch.generic import by_type, generic
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.tree import Leaf
 
@@ -62,8 +62,18 @@ def at_once(arrays: Any, axis: Any, stacked: bool = False) -> Any:
     """A small result on a place whose library joins memory sooner than this module; None where it is not."""
     if type(arrays) not in (list, tuple) or not arrays or not isinstance(arrays[0], AbstractArray):
         return None
-    join = leaf_family(type(arrays[0]))._join_small
-    return None if join is None or counters.active else join(arrays, axis, stacked)
+    return None if counters.active else join_small(leaf_family(type(arrays[0])), arrays, axis, stacked)
+
+
+@by_type
+def join_small(family: Any, arrays: Any, axis: Any, stacked: bool) -> Any:
+    """Arrays one after another, along an axis they have or (stacked) a new one, where a place's library joins
+    memory sooner than this module; else None."""
+
+
+@join_small.method
+def _(family: type[DenseArray], arrays: Any, axis: Any, stacked: bool) -> None:
+    return None
 
 
 def _dimensions(arrays: Any) -> int | None:

@@ -28,6 +28,7 @@ from mirabelle.arraytypes.dense import (
     wrap,
 )
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.functions import joining
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import (
     PermutedDims,
@@ -417,9 +418,9 @@ def _large_result(views: list[np.ndarray], axis: int, stacked: bool) -> np.ndarr
     return HostArray._empty(tuple(shape), np.result_type(*{v.dtype for v in views}), order)
 
 
-def join_small(arrays: Any, axis: Any, stacked: bool) -> Any:
-    """Arrays one after another, along an axis they have or (stacked) a new one: small ones, and such in memory
-    as one thread moves; or None."""
+@joining.join_small.method
+def _(family: type[HostArray], arrays: Any, axis: Any, stacked: bool) -> Any:
+    """Small ones, and such in memory as one thread moves."""
     if not usable():
         return None
     views = []
@@ -442,9 +443,6 @@ def join_small(arrays: Any, axis: Any, stacked: bool) -> Any:
         return wrap(HostArray, Leaf(joined))
     except (ValueError, TypeError, IndexError):
         return None  # the ordinary way says it in its words
-
-
-HostArray._join_small = staticmethod(join_small)  # type: ignore[assignment]
 
 
 def _seen_through(value: Any) -> Any:

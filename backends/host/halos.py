@@ -47,8 +47,8 @@ native.tell(
 )
 
 
-def again(frame: Any, tree: Broadcasted, dest: Any) -> Any:
-    """What `overlapped` gives, if the tree is known; else None, and nothing has happened."""
+@overlapping.known_halo.method
+def _(inner: type[HostArray], frame: Any, tree: Broadcasted, dest: Any) -> Any:
     if (tree.sig, tree.size, _WAY) not in known:
         return None
     if dest is None:
@@ -56,8 +56,8 @@ def again(frame: Any, tree: Broadcasted, dest: Any) -> Any:
     return dest if in_c.halo_again(known, tree, frame.comm, frame.partition, dest) else None
 
 
-def told(plan: HaloPlan, frame: Any, tree: Broadcasted, dest: Any) -> None:
-    """Write down, now and then, what is about to be done the ordinary way."""
+@overlapping.note_halo.method
+def _(inner: type[HostArray], plan: HaloPlan, frame: Any, tree: Broadcasted, dest: Any) -> None:
     if type(dest) is np.ndarray and frame.comm.carrier(HostArray) is frame.comm:
         note(tree, _WAY, lambda: _made(plan, frame, tree, dest))
 
@@ -67,10 +67,6 @@ def _made(plan: HaloPlan, frame: Any, tree: Broadcasted, dest: np.ndarray) -> An
         return _Halo(plan, frame, tree, dest).made()
     except ValueError as e:  # (more than C has room for)
         raise Unfit from e
-
-
-overlapping.knowing[HostArray] = again
-overlapping.telling[HostArray] = told
 
 
 class _Halo(shortcuts.Statement):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes import pool
+from mirabelle.arraytypes import indexing, pool
 from mirabelle.arraytypes.assign import apart, nobody_else
 from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -63,8 +63,8 @@ def as_numpy_index(index: tuple[Any, ...]) -> tuple[Any, ...] | None:
     return tuple(made) if arrays else None
 
 
-def take_small(x: Any, index: tuple[Any, ...]) -> Any:
-    """x[index] in new memory, or None."""
+@indexing.take_small.method
+def _(family: type[HostArray], x: Any, index: tuple[Any, ...]) -> Any:
     how = as_numpy_index(index)
     if how is None or not _few_picked(x.shape, how):
         return None
@@ -280,8 +280,8 @@ def _written(view: np.ndarray, mask: np.ndarray, new: Any) -> bool:
     return bool(in_c.mask_put(view, mask, new))
 
 
-def put_small(x: Any, index: tuple[Any, ...], value: Any) -> bool:
-    """x[index] = value in place, if nobody else reads the old contents; else do nothing."""
+@indexing.put_small.method
+def _(family: type[HostArray], x: Any, index: tuple[Any, ...], value: Any) -> bool:
     if not isinstance(x, DenseArray):
         return False
     node = x._node
@@ -307,7 +307,3 @@ def put_small(x: Any, index: tuple[Any, ...], value: Any) -> bool:
     node.writes += 1
     node.reducers = None
     return True
-
-
-HostArray._take_small = staticmethod(take_small)  # type: ignore[assignment]
-HostArray._put_small = staticmethod(put_small)  # type: ignore[assignment]

@@ -22,12 +22,10 @@ from mirabelle.backends.nccl import binding, cards
 from mirabelle.dispatch.settings import settings
 
 
-def nccl_communicator(comm: Communicator, inner: Any) -> Communicator | None:
-    """What sends memory of a card's array type between the members of `comm`; None where NCCL cannot.
-
-    All members call it together.
-    """
-    if comm.size == 1 or not (isinstance(inner, type) and issubclass(inner, GPUArray)) or inner.fake:
+@communicators.carrier_for.method
+def _(inner: type[GPUArray], comm: Communicator) -> Communicator | None:
+    """NCCL, where it can."""
+    if comm.size == 1 or inner.fake:
         return None
     why, card = _readiness(inner)
     said = comm.allgather_object((why, card))
@@ -50,9 +48,6 @@ def nccl_communicator(comm: Communicator, inner: Any) -> Communicator | None:
             stacklevel=2,
         )
     return None
-
-
-communicators.carriers.append(nccl_communicator)
 
 
 def _readiness(inner: Any) -> tuple[str, Any]:
@@ -95,5 +90,3 @@ def _connected(comm: Communicator, inner: Any) -> Communicator | None:
 
 
 cards.choose()
-
-__all__ = ["nccl_communicator"]

@@ -259,7 +259,7 @@ class Comparison(Exchange):
 
 
 class NCCLCommunicator(Communicator):
-    """The members of another communicator, `host`, of which each has a card: see `nccl_communicator`.
+    """The members of another communicator, `host`, of which each has a card: see `carrier_for[GPUArray]`.
 
     Views of the array type `inner` go from card to card; all else goes the way of `host`.
     """

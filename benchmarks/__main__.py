@@ -16,6 +16,7 @@ NAMES = {
     "fusion": "large expressions beside NumPy, numexpr and JAX on two threads",
     "startup": "the import and first statements of a process, beside import numpy",
     "first_use": "an expression nobody has compiled yet",
+    "newcomers": "the programs of docs/newcomers, as the pages show them, beside NumPy and JAX",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
     "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
     "functions": "all public functions beside NumPy's: CPU and wall, first call and best",
@@ -77,15 +78,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--only",
         default="",
-        help="dg, functions, fusion, krylov, linalg, loops, npkernels, paper_julia, programs, sparse, "
-        "structured, verification: only what has this in its name",
+        help="dg, functions, fusion, krylov, linalg, loops, newcomers, npkernels, paper_julia, programs, "
+        "sparse, structured, verification: only what has this in its name",
     )
     parser.add_argument(
         "--rounds",
         "--repeat",
         type=int,
         default=0,
-        help="fusion, linalg, npkernels, paper_julia, structured: rounds of each case",
+        help="fusion, linalg, newcomers, npkernels, paper_julia, structured: rounds of each case",
     )
     parser.add_argument(
         "--seconds",
@@ -138,7 +139,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["MIRABELLE_CACHE_DIR"] = cache
         for name in names:
             module = importlib.import_module(f"benchmarks.{name}")
-            if name in ("fusion", "krylov", "linalg", "sparse", "structured"):
+            if name in ("fusion", "krylov", "linalg", "newcomers", "sparse", "structured"):
                 module.run(only=options.only, rounds=options.rounds)
             elif name == "functions":
                 module.run(only=options.only)

@@ -416,6 +416,8 @@ def generic(
         How many of the deciding arguments may be left out.
     operator : bool, default False
         Whether it is called for an operator, too.
+    by_type : bool, default False
+        Whether the first argument is a type, which itself decides.
 
     Examples
     --------

@@ -1,6 +1,7 @@
-"""`python -m docs.figures`: the table "How fast" of README.md, from what `python -m benchmarks` left behind.
+"""`python -m docs.figures`: the table "How fast" of README.md, and those of docs/newcomers/.
 
-Run it after a benchmark: every figure of the table is read from `benchmarks/results/`, none is typed.
+Run it after a benchmark: every figure is read from what `python -m benchmarks` left in `benchmarks/results/`,
+none is typed.
 """
 
 from __future__ import annotations
@@ -101,11 +102,30 @@ def table() -> str:
     return "\n".join([*lines, loops(), overhead(), *kernels(), fusion(), programs(), *cards()])
 
 
-def main() -> None:
-    page = ROOT / "README.md"
+def program(name: str) -> str:
+    """How long a program of docs/newcomers takes, beside its peers."""
+    kept_ = kept("newcomers")
+    case = next(c for c in kept_["cases"] if c["program"] == name)
+    times = case["best_s"]
+    unit, scale = ("µs", 1e6) if times["NumPy"] < 1e-3 else ("ms", 1e3)
+    machine = kept_["machine"]
+    lines = [f"| {case['what']} | {unit} | times as fast as NumPy |", "|---|--:|--:|"]
+    lines += [f"| {who} | {t * scale:.3g} | {times['NumPy'] / t:.2g} |" for who, t in times.items()]
+    about = f"({machine['cpu']}, {machine['cores']} cores, {kept_['date'][:10]}; best of many turns.)"
+    return "\n".join([*lines, "", about])
+
+
+def write(page: Path, text: str) -> None:
+    """Put a table where a page has its place."""
     before, rest = page.read_text().split(BEGIN)
     after = rest.split(END, 1)[1]
-    page.write_text(f"{before}{BEGIN}\n{table()}\n{END}{after}")
+    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def main() -> None:
+    write(ROOT / "README.md", table())
+    for page in sorted((ROOT / "docs" / "newcomers").glob("*.md")):
+        write(page, program(page.stem))
 
 
 if __name__ == "__main__":

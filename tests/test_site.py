@@ -4,6 +4,7 @@ What needs mkdocs is `make site`; here is what it is given.
 """
 
 import base64
+import doctest
 import inspect
 import json
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import mirabelle as mb
+from docs import figures
 from docs.site import gallery, links, reference, subjects
 from docs.site.docstrings import escaped, markdown, sections, summary, text_of
 
@@ -140,6 +142,43 @@ def test_broken_links_and_what_needs_a_network_are_found(tmp_path):
     )
     (tmp_path / "b.html").write_text('<p id="there">')
     assert len(links.broken(tmp_path)) == 4
+
+
+# Pages that are written by hand, beside those of docs/guide/ (tests/test_guide.py)
+
+PROGRAMS = sorted((ROOT / "docs" / "newcomers").glob("*.md"))
+COMING_FROM = sorted((ROOT / "docs" / "coming_from").glob("*.md"))
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("start", "ideas", "when_not")] + PROGRAMS + COMING_FROM
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_examples_of_a_page_are_true(page):
+    result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.REPORT_NDIFF)
+    assert result.attempted > 5 and result.failed == 0
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "docs" / "clusters.md"], ids=lambda page: page.stem)
+def test_a_page_says_what_it_is_for(page):
+    title, empty, first = page.read_text().splitlines()[:3]
+    assert title.startswith("# ") and empty == "" and first.startswith("This page ")
+
+
+@pytest.mark.parametrize("page", PROGRAMS, ids=lambda page: page.stem)
+def test_the_times_of_a_program_are_those_of_the_benchmark(page):
+    shown = page.read_text().split(figures.BEGIN)[1].split(figures.END)[0].strip()
+    assert shown == figures.program(page.stem), "python -m docs.figures writes them again"
+
+
+@pytest.mark.parametrize("page", COMING_FROM, ids=lambda page: page.stem)
+def test_names_of_ours_in_a_table_are_there(page):
+    """(What stands in the second column.)"""
+    cells = [line.split(" | ")[1] for line in page.read_text().splitlines() if line.startswith("| `")]
+    names = [name for cell in cells for name in re.findall(r"\bmb((?:\.\w+)+)", cell)]
+    assert len(names) > 10
+    for name in names:
+        thing = mb
+        for part in name[1:].split("."):
+            thing = getattr(thing, part)
 
 
 # What `help` says

@@ -25,8 +25,16 @@ PAGES, HTML = BUILT / "pages", BUILT / "html"
 Nav = list[str | dict[str, "Nav"] | dict[str, str]]
 
 # The pages that are written by hand: (section, folder in the site, files of the repository in their order).
+FROM = ("numpy", "cupy", "jax", "dask", "julia")
 SECTIONS = [
-    ("Guide", "guide", ["docs/guide/*.md"]),
+    ("Start", "start", ["docs/start.md", "docs/ideas.md", "docs/when_not.md"]),
+    (
+        "Coming from",
+        "from",
+        [f"docs/coming_from/{name}.md" for name in ("numpy", "cupy", "jax", "dask", "julia")],
+    ),
+    ("Programs", "programs", ["docs/newcomers/*.md"]),
+    ("Guide", "guide", ["docs/guide/*.md", "docs/clusters.md"]),
     (
         "Design",
         "design",

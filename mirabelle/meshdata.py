@@ -38,6 +38,7 @@ from mirabelle.arraytypes.meshdata.points import Points, Subset
 from mirabelle.arraytypes.meshdata.quadrature import quadrature
 from mirabelle.arraytypes.meshdata.spacemaking import space
 from mirabelle.arraytypes.meshdata.spaces import Space
+from mirabelle.arraytypes.meshdata.topology import Topology
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, full, ones, wrap, zeros
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 from mirabelle.arraytypes.meshdata.treeforests import part_forest, tree_forest
@@ -82,6 +83,7 @@ __all__ = [
     "State",
     "Subset",
     "Target",
+    "Topology",
     "TreeArray",
     "UnderWay",
     "begin_access",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mirabelle import dg
+from mirabelle.dg.meshes import connectivity
 from mirabelle.dg.meshes.connectivity import face_vertices, symmetries
 
 CELLS = {"line": 1, "triangle": 2, "quadrilateral": 2, "tetrahedron": 3, "hexahedron": 3}
@@ -397,3 +398,36 @@ def test_faces_of_tables():
         outside = dg.element(cell, 1).face_cell
         assert len(symmetries(outside)) == {"point": 1, "line": 2, "triangle": 6, "quadrilateral": 8}[outside]
         assert face_vertices(cell).shape[1] == len(symmetries(outside)[0])
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_faces_are_the_facets_of_mesh_data(cell):
+    mesh = turned(dg.box((3,) * CELLS[cell], cell=cell), seed=3)
+    known = connectivity.topology(cell, mesh.cells)
+    numbers = connectivity.facet_numbers(cell, known)
+    facets = known.entity_vertices(known.dim - 1, known.shapes[known.components(known.dim - 1)[0]].name) if (
+        known.dim > 1
+    ) else np.arange(known.vertices)[:, None]  # fmt: skip
+    seen = mesh.cells[face_vertices(cell)]  # (Nf, vertices of a face, K)
+    assert np.array_equal(np.sort(facets[numbers], axis=2), np.sort(seen.transpose(0, 2, 1), axis=2))
+    assert np.array_equal(numbers[mesh.neighbour_faces, mesh.neighbour_cells], numbers)
+    assert np.array_equal(np.bincount(numbers.ravel())[numbers] == 1, mesh.open_faces)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_names_by_the_vertices_of_faces(cell):
+    box = dg.box((2,) * CELLS[cell], cell=cell)
+    faces, cells = box.boundaries["x_neg"]
+    walk = connectivity.corner_order(dg.element(cell, 1).face_cell)
+    left = box.cells[face_vertices(cell)[faces].T, cells][walk]
+    given = {"left": np.roll(left, 1, axis=0), "beyond": np.full_like(left, 10**6)}
+    made = dg.Mesh.from_cells(cell, box.cells, box.coordinates, given)
+    assert np.array_equal(np.sort(made.boundaries["left"][1]), np.sort(cells))
+    assert "beyond" not in made.boundaries
+
+
+def test_periodic_sides_whose_partners_are_not_there():
+    x = np.array([[[0.0, 1.0], [1.0, 2.0]]])
+    for partner in (1, 7):  # inside, and no vertex of a cell
+        with pytest.raises(ValueError, match="do not match"):
+            dg.Mesh.from_cells("line", [[0, 1], [1, 2]], x, links=[np.array([-1, -1, partner])])

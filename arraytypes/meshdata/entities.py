@@ -164,7 +164,7 @@ def ranked(key: Table) -> tuple[Table, Table]:
     >>> [a.tolist() for a in ranked(np.array([7, 5, 7]))]
     [[5, 7], [1, 0, 1]]
     """
-    order = np.argsort(key)
+    order = np.argsort(key, kind="stable")  # (much is sorted where cells have numbers with locality)
     key = key[order]
     new = np.empty(key.size, dtype=bool)
     new[:1] = True

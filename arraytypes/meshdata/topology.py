@@ -21,9 +21,16 @@ SMALL = 100_000  # cells: to show a mesh of more, no edges and faces are found
 class Topology:
     """Cells by shape, as tables of vertices, and what follows from them. `Mesh` shows it, with names for users.
 
+    >>> from mirabelle import meshdata as md
+    >>> square = md.Topology({"triangle": np.array([[0, 1, 2], [1, 3, 2]])}, vertices=4)
+    >>> square.incidence("cell", "edge").target().table.tolist(), square.find("edge", np.array([[2, 1]]))
+    ([[2, 1, 0], [4, 2, 3]], array([2], dtype=int32))
+
     Edges and faces are found when they are first asked for, and tables are kept. The topology of a part of a
     mesh (`parting.py`) is given them, and knows the numbers that vertices have in the whole.
     """
+
+    __module__ = "mirabelle.meshdata"
 
     def __init__(self, cells: Mapping[str, Table], vertices: int, axis: str = "mesh") -> None:
         self.cells = dict(cells)
@@ -204,18 +211,20 @@ class Topology:
             out[:, j] = seen_as([table[:, v] for v in row])
         return out
 
-    def find(self, component: str, vertices: Table) -> Table:
-        """Which points of a component have these vertices, a row for each, as seen from anywhere; or -1."""
+    def find(self, component: str, vertices: Table, among: Table | None = None) -> Table:
+        """Which points of a component (or `among` some) have these vertices, in any sense around; or -1."""
         shape = self.shapes[component]
         if shape is None:
-            return vertices[:, 0]
+            point: Table = vertices[:, 0]
+            return point if among is None else np.where(np.isin(point, among), point, -1)
         table = self.entity_vertices(shape.dim, shape.name)
-        both = np.concatenate([table, vertices])
+        points = np.arange(len(table), dtype=index_type(len(table))) if among is None else among
+        both = np.concatenate([table if among is None else table[among], vertices])
         columns = canonical(list(both.T)) if shape.dim < self.dim else list(np.sort(both, axis=1).T)
-        _, number = distinct(columns, self.vertices)
+        _, number = distinct(columns, max(self.vertices, int(vertices.max(initial=-1)) + 1))
         at = np.full(len(both), -1, dtype=index_type(len(table)))
-        at[number[: len(table)]] = np.arange(len(table), dtype=at.dtype)
-        return at[number[len(table) :]]
+        at[number[: len(points)]] = points
+        return at[number[len(points) :]]
 
     # The boundary
 

@@ -17,20 +17,12 @@ import numpy as np
 
 from mirabelle import meshdata
 from mirabelle.dg.elements import element
-from mirabelle.dg.meshes.connectivity import DIMS, face_keys, order_of, place_labels
+from mirabelle.dg.meshes.connectivity import CORNERS, DIMS, order_of, place_labels
 from mirabelle.dg.meshes.mesh import Mesh
 
 CELLS: dict[str, str] = dict(
     zip(("vertex", "line", "triangle", "quad", "tetra", "hexahedron"), DIMS, strict=True)
 )
-CORNERS: dict[str, list[tuple[int, ...]]] = {
-    "point": [()],
-    "line": [(-1,), (1,)],
-    "triangle": [(-1, -1), (1, -1), (-1, 1)],
-    "quadrilateral": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
-    "tetrahedron": [(-1, -1, -1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)],
-    "hexahedron": [(x, y, z) for z in (-1, 1) for x, y in [(-1, -1), (1, -1), (1, 1), (-1, 1)]],
-}
 EDGES = {
     "line": "01",
     "triangle": "01 12 20",
@@ -107,15 +99,8 @@ def _converted(file: Any, name: str, periodic: Sequence[tuple[str, str]]) -> Mes
     if not pairs:
         pairs = [(p[:, 0], p[:, 1]) for dim, _, _, p in file.gmsh_periodic or () if dim == dims - 1]
 
-    def names(ids: np.ndarray) -> np.ndarray:
-        out = np.full(ids.shape[1], "", dtype=object)
-        for part, faces in parts.items():
-            keys = face_keys(np.concatenate([ids, faces], axis=1))
-            out[np.isin(keys[: len(out)], keys[len(out) :])] = part
-        return out
-
     return Mesh.from_cells(
-        cell, nodes[corners], at_nodes(listed), names, [_link(points, *pair) for pair in pairs]
+        cell, nodes[corners], at_nodes(listed), parts, [_link(points, *pair) for pair in pairs]
     )
 
 

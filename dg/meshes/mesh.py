@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -56,13 +56,14 @@ class Mesh:
         cell: str,
         vertices: Any,
         coordinates: Any,
-        name: Callable[[np.ndarray], np.ndarray] | None = None,
+        name: Callable[[np.ndarray], np.ndarray] | Mapping[str, np.ndarray] | None = None,
         links: Iterable[np.ndarray] = (),
     ) -> Mesh:
         """A mesh of cells with these vertices (nv, K) and positions of their nodes (d, Ng, K).
 
         `name` gets the vertices (vertices of a face, n) of the faces at the boundary and gives their names, or
-        "" for none. `links` are periodic sides, as `connect` takes them.
+        "" for none; or it has, by names, the vertices (vertices of a face, n) of faces, walked around. `links`
+        are periodic sides, as `connect` takes them.
 
         >>> x = np.array([[[0.0, 1.0], [1.0, 3.0]]])
         >>> Mesh.from_cells("line", [[0, 1], [1, 2]], x, lambda ids: np.where(ids[0] == 0, "left", ""))
@@ -70,9 +71,15 @@ class Mesh:
         """
         vertices, links = np.array(vertices), list(links)
         coordinates = np.array(coordinates, dtype=float)
-        near, sides, turns, alone = connectivity.connect(cell, vertices, links)
+        known = connectivity.topology(cell, vertices)
+        near, sides, turns, alone = connectivity.connect(cell, vertices, links, known)
         faces, cells = np.divmod(alone, vertices.shape[1])
-        names = name(vertices[face_vertices(cell)[faces].T, cells]) if name else np.full(len(faces), "")
+        names: np.ndarray = np.full(len(faces), "", dtype=object)
+        if isinstance(name, Mapping):
+            numbers = connectivity.facet_numbers(cell, known)[faces, cells]
+            names = connectivity.names_of(known, numbers, name)
+        elif name is not None:
+            names = name(vertices[face_vertices(cell)[faces].T, cells])
         order, vertices = (
             connectivity.order_of(cell, coordinates.shape[1]),
             connectivity.identified(vertices, links),

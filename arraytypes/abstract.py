@@ -11,16 +11,17 @@ import functools
 import operator
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.buffers import Buffered, NoBufferError
 from mirabelle.arraytypes.methods import NumpyMethods
+from mirabelle.arraytypes.operators import Operators
 from mirabelle.arraytypes.parametric import ArrayMeta
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.errors import PlaceError
-from mirabelle.dispatch.policy import scalar_access, writing
+from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Place
 from mirabelle.dispatch.tree import is_element
 
@@ -37,46 +38,7 @@ def _numpy_ufunc(*args: Any, **options: Any) -> Any:
     return _rule_of_ufuncs()(*args, **options)
 
 
-def _reflected(verb: Any) -> Any:
-    methods = verb.core.operator_table
-
-    def reflected(self: Any, other: Any, /) -> Any:
-        return methods[type(other), type(self)](other, self)
-
-    reflected.__name__ = f"r{verb.__name__}"
-    return native.operator(methods, reflected, 2, swapped=True)
-
-
-def _inplace(verb: Any) -> Any:
-    method = verb.operator
-    assign = verbs.assign.core.table
-
-    def inplace(self: Any, other: Any, /) -> Any:
-        if not self.ndim and self._is_number():
-            return NotImplemented  # Python rebinds the name: who else holds the result keeps it as it is
-        leaf = self._shared()
-        if leaf is None:
-            result = method(self, other)
-        else:
-            writing.leaf = leaf
-            try:
-                result = method(self, other)
-            finally:
-                writing.leaf = None
-        if result is NotImplemented:
-            return result
-        if result.ndim != self.ndim:  # (an assignment would leave axes of 1 in front away)
-            raise ValueError(
-                f"non-broadcastable output operand with shape {self.shape} doesn't match the broadcast shape "
-                f"{result.shape}. Write `x = x + y` for a new array, or reshape what is added."
-            )
-        return assign[type(self), type(result)](self, result, casting="same_kind")
-
-    inplace.__name__ = f"i{verb.__name__}"
-    return inplace
-
-
-class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
+class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
     """The root of all array types.
 
     >>> import mirabelle as mb
@@ -98,7 +60,11 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+    if TYPE_CHECKING:
+
+        def __class_getitem__(cls, parameters: Any) -> type[Self]: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         raise TypeError(
             f"{cls.__name__} is not made directly. Make an array with mb.HostArray(data), and a wrapper "
             "with the function for it: x.T, x[1:], mb.reshape(x, shape), mb.broadcast_to(x, shape)."
@@ -186,55 +152,6 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
             )
         return asarray(self, device=device)
 
-    # Elementwise operators: the generic functions, bound as they are.
-
-    __add__, __radd__ = verbs.add.operator, _reflected(verbs.add)
-    __sub__, __rsub__ = verbs.subtract.operator, _reflected(verbs.subtract)
-    __mul__, __rmul__ = verbs.multiply.operator, _reflected(verbs.multiply)
-    __truediv__, __rtruediv__ = verbs.divide.operator, _reflected(verbs.divide)
-    __floordiv__, __rfloordiv__ = verbs.floor_divide.operator, _reflected(verbs.floor_divide)
-    __mod__, __rmod__ = verbs.remainder.operator, _reflected(verbs.remainder)
-    __rpow__ = _reflected(verbs.pow)
-    __and__, __rand__ = verbs.bitwise_and.operator, _reflected(verbs.bitwise_and)
-    __or__, __ror__ = verbs.bitwise_or.operator, _reflected(verbs.bitwise_or)
-    __xor__, __rxor__ = verbs.bitwise_xor.operator, _reflected(verbs.bitwise_xor)
-    __lshift__ = verbs.bitwise_left_shift.operator
-    __rlshift__ = _reflected(verbs.bitwise_left_shift)
-    __rshift__ = verbs.bitwise_right_shift.operator
-    __rrshift__ = _reflected(verbs.bitwise_right_shift)
-    __matmul__, __rmatmul__ = verbs.matmul.operator, _reflected(verbs.matmul)
-    __lt__, __le__ = verbs.less.operator, verbs.less_equal.operator
-    __gt__, __ge__ = verbs.greater.operator, verbs.greater_equal.operator
-    __eq__ = verbs.equal.operator
-    __ne__ = verbs.not_equal.operator
-    __neg__, __pos__ = verbs.negative.operator, verbs.positive.operator
-    __abs__, __invert__ = verbs.abs.operator, verbs.bitwise_invert.operator
-
-    __iadd__, __isub__ = _inplace(verbs.add), _inplace(verbs.subtract)
-    __imul__, __itruediv__ = _inplace(verbs.multiply), _inplace(verbs.divide)
-    __ifloordiv__, __imod__ = _inplace(verbs.floor_divide), _inplace(verbs.remainder)
-    __iand__, __ior__ = _inplace(verbs.bitwise_and), _inplace(verbs.bitwise_or)
-    __ixor__ = _inplace(verbs.bitwise_xor)
-    __ilshift__ = _inplace(verbs.bitwise_left_shift)
-    __irshift__ = _inplace(verbs.bitwise_right_shift)
-    __imatmul__ = _inplace(verbs.matmul)
-
-    def __pow__(self, other: Any, /) -> Any:
-        # As NumPy: the operator takes the square root for a literal 0.5, the function does not.
-        if type(other) is float and other == 0.5 and self.dtype.kind in "fc":
-            return verbs.sqrt(self)
-        return verbs.pow.operator(self, other)
-
-    def __ipow__(self, other: Any, /) -> Any:
-        result = self.__pow__(other)
-        return result if result is NotImplemented else verbs.assign(self, result, casting="same_kind")
-
-    def __divmod__(self, other: Any, /) -> Any:
-        return verbs.divmod.operator(self, other)
-
-    def __rdivmod__(self, other: Any, /) -> Any:
-        return verbs.divmod.operator(other, self)
-
     # Values
 
     def item(self, *index: Any) -> Any:
@@ -303,7 +220,7 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         """The elements as (nested) Python lists."""
         return verbs.to_numpy(self).tolist()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[AbstractArray]:
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
@@ -366,9 +283,6 @@ class AbstractArray(NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignor
         from mirabelle.arraytypes.dlpack import device_of
 
         return device_of(self)
-
-    __getitem__ = native.operator(verbs.getitem.core.table, verbs.getitem, 2)
-    __setitem__ = native.operator(verbs.setitem.core.table, verbs.setitem, 3)
 
     # A linear operator, to SciPy's iterative solvers: NumPy's vectors give NumPy's
 

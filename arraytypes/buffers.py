@@ -11,7 +11,7 @@ address holds the array and not its version, and would see later writes.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mirabelle.dispatch import native
 from mirabelle.dispatch.errors import PlaceError
@@ -34,4 +34,7 @@ class _Method:
         return memoryview(getattr(self, EXPORT))
 
 
-Buffered: Any = _Method if sys.version_info >= (3, 12) else native.in_c.Buffered
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    Buffered = _Method
+else:
+    Buffered = native.in_c.Buffered

@@ -13,12 +13,13 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
+from mirabelle.arraytypes.annotations import ArrayLike, D, DTypeLike
+from mirabelle.arraytypes.parametric import ArrayMeta, OfDtype, checked_dtype, generic_class
 from mirabelle.dispatch import _native, counters, native, policy, verbs
 from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.settings import settings
@@ -37,7 +38,7 @@ from mirabelle.dispatch.tree import (
 _new = object.__new__
 
 
-class DenseArray(AbstractArray, _native.Handle):
+class DenseArray(AbstractArray, OfDtype[D], _native.Handle):
     """An array whose elements all lie in the memory of one place.
 
     Constructing one copies: afterwards nobody else can write to its memory.
@@ -64,7 +65,7 @@ class DenseArray(AbstractArray, _native.Handle):
         if not cls.parameters and "home" in cls.__dict__:
             cls.family = cls
 
-    def __new__(cls, data: Any, dtype: Any = None) -> Any:
+    def __new__(cls, data: ArrayLike, dtype: DTypeLike = None) -> Self:
         family = generic_class(cls)
         if not hasattr(family, "home"):
             raise TypeError(

@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from mirabelle.arraytypes.annotations import ArrayLike, D, DTypeLike
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
@@ -162,7 +163,7 @@ def piece_of(view: GPUView) -> tuple[int, int]:
     return low, max(high, low)
 
 
-class GPUArray(DenseArray):
+class GPUArray(DenseArray[D]):
     """An array in the memory of a graphics card: `CuArray` or `ROCArray`.
 
     Methods for this type are for both.
@@ -182,7 +183,7 @@ class GPUArray(DenseArray):
     # Is its memory nothing that another library could share, and no card that is meant unless it is named?
     fake = False
 
-    def __new__(cls, data: Any, dtype: Any = None, *, device: int | None = None) -> Any:
+    def __new__(cls, data: ArrayLike, dtype: DTypeLike = None, *, device: int | None = None) -> Self:
         if device is not None:
             on = cls.on(device)
             cls = on[cls.parameters] if cls.parameters else on
@@ -342,7 +343,7 @@ def add_family(family: Any, families: dict[int, Any]) -> Any:
     return family
 
 
-class CuArray(GPUArray):
+class CuArray(GPUArray[D]):
     """An array in the memory of an NVIDIA card. `CuArray(data)` copies to it; `mb.asarray(c)` shares CuPy's.
 
     Parameters
@@ -371,7 +372,7 @@ class CuArray(GPUArray):
     home = device("cuda")
 
 
-class ROCArray(GPUArray):
+class ROCArray(GPUArray[D]):
     """An array in the memory of an AMD card, through CuPy's build for ROCm and numba-hip.
 
     Its kernels are those of `CuArray`. It has not been run on AMD hardware yet.

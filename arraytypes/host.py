@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import pool
+from mirabelle.arraytypes.annotations import D
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, evaluated, wrap
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, verbs
@@ -17,7 +18,7 @@ from mirabelle.dispatch.styles import HOST
 from mirabelle.dispatch.tree import Leaf, adopted
 
 
-class HostArray(DenseArray):
+class HostArray(DenseArray[D]):
     """An array in host memory. `HostArray(data)` copies; `mb.asarray(data)` shares.
 
     Parameters

@@ -7,11 +7,17 @@ functions of the same names, found when they are first called.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.dispatch import loading, verbs
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.arraytypes.annotations import ArrayLike, Axis, DTypeLike, Out, ShapeLike
+    from mirabelle.arraytypes.flat import Flat
 
 
 def _numpys() -> Any:
@@ -42,12 +48,12 @@ class NumpyMethods:
     # In another dtype, shape or order
 
     def astype(
-        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
-    ) -> Any:
+        self, dtype: DTypeLike, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+    ) -> AbstractArray:
         """The array with another dtype, lazily; `casting` says what conversions are allowed."""
         if isinstance(order, bool):  # astype(dtype, copy), as the array API has it
             order, copy = "K", order
-        if casting != "unsafe" and not np.can_cast(self.dtype, dtype, casting):
+        if casting != "unsafe" and not np.can_cast(self.dtype, np.dtype(dtype), casting):
             raise TypeError(
                 f"Cannot cast array data from {self.dtype!r} to {np.dtype(dtype)!r} according to the rule "
                 f"{casting!r}. Leave casting= away to convert anyway."
@@ -59,7 +65,7 @@ class NumpyMethods:
 
         return in_memory_order(made, order)
 
-    def view(self, dtype: Any = None) -> Any:
+    def view(self, dtype: DTypeLike = None) -> AbstractArray:
         """The same memory, its bytes read as elements of another dtype."""
         from mirabelle.arraytypes.parts import reinterpreted
 
@@ -70,99 +76,101 @@ class NumpyMethods:
             )
         return verbs.getitem(self, ...) if dtype is None else reinterpreted(self, dtype)  # type: ignore[arg-type]
 
-    def copy(self, order: str = "C") -> Any:
+    def copy(self, order: str = "C") -> AbstractArray:
         return verbs.copy(self) if order != "F" else _numpys().copy(self, order)
 
     __copy__ = copy
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: Any) -> AbstractArray:
         return verbs.copy(self)
 
-    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
-        shape = shape[0] if len(shape) == 1 else shape
+    def reshape(self, *shape: ShapeLike, order: str = "C", copy: bool | None = None) -> AbstractArray:
+        wanted = shape[0] if len(shape) == 1 else shape
         if order == "C" and copy is None:
-            return verbs.reshape(self, shape)
-        return _numpys().reshape(self, shape, order, copy=copy)
+            return verbs.reshape(self, wanted)
+        return _numpys().reshape(self, wanted, order, copy=copy)
 
-    def ravel(self, order: str = "C") -> Any:
+    def ravel(self, order: str = "C") -> AbstractArray:
         return _ours().ravel(self, order)
 
-    def flatten(self, order: str = "C") -> Any:
+    def flatten(self, order: str = "C") -> AbstractArray:
         return verbs.copy(_ours().reshape(self, (-1,)) if order == "C" else self.ravel(order))
 
-    def transpose(self, *axes: Any) -> Any:
+    def transpose(self, *axes: int | Sequence[int] | None) -> AbstractArray:
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
             axes = tuple(axes[0] or ())
         return verbs.permute_dims(self, axes or tuple(range(self.ndim))[::-1])
 
     @property
-    def T(self) -> Any:
+    def T(self) -> AbstractArray:
         n = self.ndim
-        return self if n < 2 else verbs.permute_dims(self, TURNED if n == 2 else tuple(range(n))[::-1])
+        if n < 2:
+            return self  # type: ignore[return-value]
+        return verbs.permute_dims(self, TURNED if n == 2 else tuple(range(n))[::-1])
 
     @property
-    def mT(self) -> Any:
+    def mT(self) -> AbstractArray:
         if self.ndim < 2:
             raise ValueError(f"x.mT needs at least 2 dimensions; this array has {self.ndim}.")
         n = self.ndim
         return verbs.permute_dims(self, (*range(n - 2), n - 1, n - 2))
 
-    def __matrix_transpose__(self) -> Any:
+    def __matrix_transpose__(self) -> AbstractArray:
         return self.mT
 
-    def swapaxes(self, axis1: int, axis2: int) -> Any:
+    def swapaxes(self, axis1: int, axis2: int) -> AbstractArray:
         return _ours().swapaxes(self, axis1, axis2)
 
-    def squeeze(self, axis: Any = None) -> Any:
+    def squeeze(self, axis: Axis = None) -> AbstractArray:
         return _ours().squeeze(self, axis=axis)
 
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> AbstractArray:
         return _ours().diagonal(self, offset, axis1, axis2)
 
-    def repeat(self, repeats: Any, axis: Any = None) -> Any:
+    def repeat(self, repeats: ArrayLike, axis: Axis = None) -> AbstractArray:
         return _ours().repeat(self, repeats, axis=axis)
 
     # Parts
 
     @property
-    def real(self) -> Any:
+    def real(self) -> AbstractArray:
         """The real parts: a view that can be written to (an array of real numbers is its own)."""
         from mirabelle.arraytypes.parts import real_part
 
-        return real_part(self) if self.dtype.kind == "c" else self  # type: ignore[arg-type]
+        return real_part(self) if self.dtype.kind == "c" else self  # type: ignore[arg-type, return-value]
 
     @real.setter
-    def real(self, value: Any) -> None:
+    def real(self, value: ArrayLike) -> None:
         from mirabelle.arraytypes.parts import set_part
 
         set_part(self, "real", value)  # type: ignore[arg-type]
 
     @property
-    def imag(self) -> Any:
+    def imag(self) -> AbstractArray:
         """The imaginary parts: a view that can be written to; of real numbers, zeros that cannot."""
         from mirabelle.arraytypes.parts import imag_part
 
         return imag_part(self)  # type: ignore[arg-type]
 
     @imag.setter
-    def imag(self, value: Any) -> None:
+    def imag(self, value: ArrayLike) -> None:
         from mirabelle.arraytypes.parts import set_part
 
         set_part(self, "imag", value)  # type: ignore[arg-type]
 
     @property
-    def flat(self) -> Any:
+    def flat(self) -> Flat:
         """All elements in a row, to iterate over, to read by an index and to write to."""
         from mirabelle.arraytypes.flat import Flat
 
         return Flat(self)
 
     @flat.setter
-    def flat(self, values: Any) -> None:
+    def flat(self, values: ArrayLike) -> None:
         self.flat[...] = values
 
     @property
-    def base(self) -> Any:
+    def base(self) -> AbstractArray | None:
         """The array whose memory this one shows; None if it has its own."""
         parent = verbs.parent(self)
         return None if parent is self else parent
@@ -183,101 +191,166 @@ class NumpyMethods:
     # Reductions
 
     def sum(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-        initial: Any = None, where: Any = True,
-    ) -> Any:  # fmt: skip
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        out: Out = None,
+        keepdims: bool = False,
+        initial: complex | None = None,
+        where: ArrayLike = True,
+    ) -> AbstractArray:
         if out is None and initial is None and where is True:
             return verbs.sum(self, axis=axis, dtype=dtype, keepdims=keepdims)
         return _numpys().sum(self, axis, dtype, out, keepdims, initial, where)
 
     def prod(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-        initial: Any = None, where: Any = True,
-    ) -> Any:  # fmt: skip
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        out: Out = None,
+        keepdims: bool = False,
+        initial: complex | None = None,
+        where: ArrayLike = True,
+    ) -> AbstractArray:
         if out is None and initial is None and where is True:
             return verbs.prod(self, axis=axis, dtype=dtype, keepdims=keepdims)
         return _numpys().prod(self, axis, dtype, out, keepdims, initial, where)
 
     def min(
-        self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-    ) -> Any:
+        self,
+        axis: Axis = None,
+        out: Out = None,
+        keepdims: bool = False,
+        initial: complex | None = None,
+        where: ArrayLike = True,
+    ) -> AbstractArray:
         if out is None and initial is None and where is True:
             return verbs.min(self, axis=axis, keepdims=keepdims)
         return _numpys().min(self, axis, out, keepdims, initial, where)
 
     def max(
-        self, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = True
-    ) -> Any:
+        self,
+        axis: Axis = None,
+        out: Out = None,
+        keepdims: bool = False,
+        initial: complex | None = None,
+        where: ArrayLike = True,
+    ) -> AbstractArray:
         if out is None and initial is None and where is True:
             return verbs.max(self, axis=axis, keepdims=keepdims)
         return _numpys().max(self, axis, out, keepdims, initial, where)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
+    def all(
+        self,
+        axis: Axis = None,
+        out: Out = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike = True,
+    ) -> AbstractArray:
         if out is None and where is True:
             return verbs.all(self, axis=axis, keepdims=keepdims)
         return _numpys().all(self, axis, out, keepdims, where=where)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True) -> Any:
+    def any(
+        self,
+        axis: Axis = None,
+        out: Out = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike = True,
+    ) -> AbstractArray:
         if out is None and where is True:
             return verbs.any(self, axis=axis, keepdims=keepdims)
         return _numpys().any(self, axis, out, keepdims, where=where)
 
     def mean(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = True
-    ) -> Any:
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        out: Out = None,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike = True,
+    ) -> AbstractArray:
         if dtype is None and out is None and where is True:
             return verbs.mean(self, axis=axis, keepdims=keepdims)
         return _numpys().mean(self, axis, dtype, out, keepdims, where=where)
 
     def std(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
-        where: Any = True, mean: Any = None, correction: Any = None,
-    ) -> Any:  # fmt: skip
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        out: Out = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike = True,
+        mean: ArrayLike | None = None,
+        correction: float | None = None,
+    ) -> AbstractArray:
         return _numpys().std(
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
 
     def var(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False, *,
-        where: Any = True, mean: Any = None, correction: Any = None,
-    ) -> Any:  # fmt: skip
+        self,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        out: Out = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: ArrayLike = True,
+        mean: ArrayLike | None = None,
+        correction: float | None = None,
+    ) -> AbstractArray:
         return _numpys().var(
             self, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction
         )
 
-    def ptp(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def ptp(self, axis: Axis = None, out: Out = None, keepdims: bool = False) -> AbstractArray:
         """The largest element minus the smallest."""
         return _ours().ptp(self, axis, out, keepdims)
 
-    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    def argmax(self, axis: Axis = None, out: Out = None, *, keepdims: bool = False) -> AbstractArray:
         return _numpys().argmax(self, axis, out, keepdims=keepdims)
 
-    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+    def argmin(self, axis: Axis = None, out: Out = None, *, keepdims: bool = False) -> AbstractArray:
         return _numpys().argmin(self, axis, out, keepdims=keepdims)
 
-    def cumsum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def cumsum(self, axis: Axis = None, dtype: DTypeLike = None, out: Out = None) -> AbstractArray:
         return _ours().cumsum(self, axis, dtype, out)
 
-    def cumprod(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def cumprod(self, axis: Axis = None, dtype: DTypeLike = None, out: Out = None) -> AbstractArray:
         return _ours().cumprod(self, axis, dtype, out)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
+    def trace(
+        self,
+        offset: int = 0,
+        axis1: int = 0,
+        axis2: int = 1,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         return _ours().trace(self, offset, axis1, axis2, dtype, out)
 
-    def dot(self, b: Any, out: Any = None) -> Any:
+    def dot(self, b: ArrayLike, out: Out = None) -> AbstractArray:
         return _numpys().dot(self, b, out)
 
     # Element by element
 
-    def conj(self) -> Any:
+    def conj(self) -> AbstractArray:
         return verbs.conj(self)
 
     conjugate = conj
 
-    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
+    def clip(
+        self, min: ArrayLike | None = None, max: ArrayLike | None = None, out: Out = None
+    ) -> AbstractArray:
         return verbs.clip(self, min, max) if out is None else _numpys().clip(self, min, max, out)
 
-    def round(self, decimals: int = 0, out: Any = None) -> Any:
+    def round(self, decimals: int = 0, out: Out = None) -> AbstractArray:
         """Rounded to so many decimals, halves to even."""
         return _numpys().round(self, decimals, out)
 
@@ -299,37 +372,45 @@ class NumpyMethods:
 
     # Elements by their places and order
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: ArrayLike) -> None:
         verbs.assign(self, value)
 
-    def nonzero(self) -> tuple[Any, ...]:
+    def nonzero(self) -> tuple[AbstractArray, ...]:
         return _ours().nonzero(self)  # type: ignore[no-any-return]
 
-    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    def take(
+        self, indices: ArrayLike, axis: Axis = None, out: Out = None, mode: str = "raise"
+    ) -> AbstractArray:
         return _numpys().take(self, indices, axis, out, mode)
 
-    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+    def put(self, indices: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:
         _ours().put(self, indices, values, mode)
 
-    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    def choose(self, choices: Sequence[ArrayLike], out: Out = None, mode: str = "raise") -> AbstractArray:
         return _ours().choose(self, choices, out, mode)
 
-    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    def compress(self, condition: ArrayLike, axis: Axis = None, out: Out = None) -> AbstractArray:
         return _ours().compress(condition, self, axis, out)
 
-    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    def searchsorted(self, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None) -> AbstractArray:
         return _ours().searchsorted(self, v, side=side, sorter=sorter)
 
-    def sort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    def sort(
+        self, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
+    ) -> None:
         """Put the elements in order along an axis, in place."""
         verbs.assign(self, _numpys().sort(self, axis, kind, order, stable=stable))
 
-    def argsort(self, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+    def argsort(
+        self, axis: int | None = -1, kind: str | None = None, order: Any = None, *, stable: bool | None = None
+    ) -> AbstractArray:
         return _numpys().argsort(self, axis, kind, order, stable=stable)
 
-    def partition(self, kth: Any, axis: Any = -1, kind: str = "introselect") -> None:
+    def partition(self, kth: int | Sequence[int], axis: int | None = -1, kind: str = "introselect") -> None:
         """Put the `kth` smallest element at its place and the others on its sides, in place."""
         verbs.assign(self, _ours().partition(self, kth, axis, kind))
 
-    def argpartition(self, kth: Any, axis: Any = -1, kind: str = "introselect") -> Any:
+    def argpartition(
+        self, kth: int | Sequence[int], axis: int | None = -1, kind: str = "introselect"
+    ) -> AbstractArray:
         return _ours().argpartition(self, kth, axis, kind)

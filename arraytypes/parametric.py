@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copyreg
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,10 @@ class ArrayMeta(type):
     __generic_class__: type
     parameters: Any = ()
 
-    def __getitem__(cls, parameters: Any) -> Any:
+    # (Checkers know `HostArray[float64]` by `OfDtype`; they ask no further where a metaclass has the method.)
+    def _subclass(cls, parameters: Any) -> Any:
+        if isinstance(parameters, TypeVar):  # what a base class is for checkers of types: `DenseArray[D]`
+            return cls
         if not isinstance(parameters, tuple):
             parameters = (parameters,)
         try:
@@ -54,6 +57,9 @@ class ArrayMeta(type):
                     pass
         return made
 
+    if not TYPE_CHECKING:
+        __getitem__ = _subclass
+
     def _stood_for(cls) -> Any:
         """The type this one stands for while a function is captured; itself if it stands for none."""
         inner = getattr(cls, "stands_for", None)
@@ -67,6 +73,29 @@ class ArrayMeta(type):
     def __repr__(cls) -> str:
         # As unions and beartype spell it: with the module, which is the public one.
         return f"{cls.__module__}.{cls.__qualname__}"
+
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import A, D
+
+    class OfDtype(Generic[D]):
+        """What has elements of one dtype, to checkers of types."""
+
+        dtype: np.dtype[D]
+
+    class OfInner(Generic[A]):
+        """What holds arrays of one type, to checkers of types."""
+
+else:
+
+    class OfDtype:
+        """What has elements of one dtype, to checkers of types."""
+
+        __slots__ = ()
+
+        __class_getitem__ = classmethod(lambda cls, _: cls)
+
+    OfInner = OfDtype
 
 
 _made: dict[tuple[type, tuple[Any, ...]], Any] = {}

@@ -130,7 +130,7 @@ class Reinterpreted(Wrapper):
             parent = parent._stored()
         if hasattr(parent, "_of_several"):
             return part_of_several(parent, cls, how, shape)
-        x = object.__new__(cls[type(parent), how])  # type: ignore[misc]
+        x = object.__new__(cls[type(parent), how])  # type: ignore[misc, index]
         x._parent, x._how, x._shape = parent, how, shape
         return x
 

@@ -7,11 +7,12 @@ and explicit transfers touch it. It runs what cards run, on the simulated driver
 
 from __future__ import annotations
 
+from mirabelle.arraytypes.annotations import D
 from mirabelle.arraytypes.gpu import GPUArray, add_family
 from mirabelle.dispatch.styles import device
 
 
-class RefArray(GPUArray):
+class RefArray(GPUArray[D]):
     """An array on a fake card: what runs here runs on `CuArray`, and what a card refuses is refused here.
 
     Parameters

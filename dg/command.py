@@ -194,9 +194,9 @@ def _solve(case: str, changes: list[str]) -> None:
         k: getattr(dg, str(v), v) if k in known and callable(known[k].default) else v
         for k, v in given["parameters"].items()
     }
-    array = getattr(mb, given["array"])
+    array: Any = getattr(mb, given["array"])
     if mb.distributed.communicator().size > 1:  # the cells are divided
-        array = mb.DArray[array]  # pyright: ignore[reportInvalidTypeArguments]
+        array = mb.DArray[array]  # type: ignore[valid-type]
     semi, initial, (begin, end), options = module.setup(array=array, **parameters)
     end = end if given["end_time"] is None else float(given["end_time"])
     if given["cfl"] is not None:

@@ -61,7 +61,7 @@ class Divided(Semidiscretization):
         solver: Solver,
         boundary_conditions: Mapping[str, Any] | None = None,
         source: Callable[..., Sequence[Any]] | None = None,
-        array: Callable[..., Any] = mb.DArray[mb.HostArray],  # pyright: ignore[reportInvalidTypeArguments]
+        array: Callable[..., Any] = mb.DArray[mb.HostArray],
         dtype: Any = mb.float64,
         ranks: Any = None,
     ) -> None:

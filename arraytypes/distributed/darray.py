@@ -16,16 +16,17 @@ import contextlib
 import contextvars
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from mirabelle.arraytypes.annotations import A, ArrayLike, DTypeLike
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, _rebuild, wrap
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.layouts import Layout, Partition, divided
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, _families, family_over
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
-from mirabelle.arraytypes.parametric import ArrayMeta, checked_dtype, generic_class
+from mirabelle.arraytypes.parametric import ArrayMeta, OfInner, checked_dtype, generic_class
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import LayoutError, PlaceError
 from mirabelle.dispatch.styles import distributed
@@ -61,7 +62,7 @@ def layout_in_use() -> Layout | None:
     return _layout.get()
 
 
-class DArray(DenseArray):
+class DArray(DenseArray, OfInner[A]):
     """An array over several processes: `DArray[HostArray](data)`, `DArray[CuArray](data)`.
 
     `data` is the whole array, the same on all processes: each keeps its part. `layout` says which
@@ -95,8 +96,9 @@ class DArray(DenseArray):
     # The family of the local arrays, and the class of this family's views.
     inner: Any = None
     view_type: Any = None
+    family: type[DArray]
 
-    def __new__(cls, data: Any, dtype: Any = None, *, layout: Any = None, comm: Any = None) -> Any:
+    def __new__(cls, data: ArrayLike, dtype: DTypeLike = None, *, layout: Any = None, comm: Any = None) -> Self:
         if cls is DArray:
             inner = leaf_family(type(data)) if isinstance(data, DenseArray) else default_family()
             cls = inner if issubclass(inner, DArray) else family_over(inner)

@@ -15,11 +15,12 @@ Tridiagonal[HostArray[float64, 1], HostArray[float64, 1], HostArray[float64, 1]]
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike, Device, DTypeLike
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
@@ -242,7 +243,7 @@ class Identity(Diagonal):
     __module__ = "mirabelle"
     __slots__ = ()
 
-    def __new__(cls, n: int, *, dtype: Any = None, device: Any = None) -> Any:
+    def __new__(cls, n: int, *, dtype: DTypeLike = None, device: Device | None = None) -> Self:
         from mirabelle.arraytypes.structured.implicit import Ones
 
         if cls.parameters:
@@ -284,7 +285,7 @@ class Bidiagonal(Banded):
     __module__ = "mirabelle"
     __slots__ = ()
 
-    def __new__(cls, diagonal: Any, beside: Any, uplo: str = "U") -> Any:
+    def __new__(cls, diagonal: ArrayLike, beside: ArrayLike, uplo: str = "U") -> Self:
         if uplo not in ("U", "L"):
             raise ValueError(
                 f'The second diagonal stands above ("U") or below ("L") the main one, not {uplo!r}.'

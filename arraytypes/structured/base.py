@@ -35,11 +35,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import DenseArray, wrap
@@ -101,7 +102,7 @@ class Structured(AbstractArray):
     # Is each entry one entry of a part, or zero, whatever the parts hold? Then a cast casts the parts.
     entrywise = False
 
-    def __new__(cls, *parts: Any) -> Any:
+    def __new__(cls, *parts: ArrayLike) -> Self:
         if not parts:
             raise TypeError(f"{cls.__name__} is made of its parts: {cls.__name__}(part, ...).")
         return cls._made(*cls._checked(parts))

@@ -19,11 +19,12 @@ Many blocks of one shape are given as one stack, which is multiplied, solved and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions.contraction import standing_alone
@@ -60,7 +61,7 @@ class BlockDiagonal(Structured):
     entrywise = True
     has_zeros = True
 
-    def __new__(cls, *blocks: Any) -> Any:
+    def __new__(cls, *blocks: ArrayLike) -> Self:
         if not blocks:
             raise TypeError("BlockDiagonal is made of its blocks: mb.BlockDiagonal(A, B, ...).")
         parts = cls._checked(blocks)
@@ -204,9 +205,10 @@ class BlockDiagonal(Structured):
         other = as_right_side(other)
         if other is NotImplemented:
             return NotImplemented
+        over: Any = self.T  # of blocks, too
         if other.ndim == 1:
-            return self.T.by_parts(verbs.matmul, other, 0)
-        turned = self.T.by_parts(verbs.matmul, verbs.permute_dims(other, (*range(other.ndim - 2), -1, -2)), -2)
+            return over.by_parts(verbs.matmul, other, 0)
+        turned = over.by_parts(verbs.matmul, verbs.permute_dims(other, (*range(other.ndim - 2), -1, -2)), -2)
         return verbs.copy(turned.mT)
 
     def _meets(self, other: BlockDiagonal) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions import norms
@@ -57,7 +58,7 @@ class Concat(Structured):
     ndim: int
     entrywise = True
 
-    def __new__(cls, *arrays: Any, axis: int = 0) -> Any:
+    def __new__(cls, *arrays: Any, axis: int = 0) -> AbstractArray:  # type: ignore[misc]
         if len(arrays) == 1 and isinstance(arrays[0], (list, tuple)):
             arrays = tuple(arrays[0])
         if not arrays:

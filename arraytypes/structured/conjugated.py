@@ -16,6 +16,7 @@ from typing import Any
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.parts import diagonal_view
 from mirabelle.arraytypes.structured.base import Structured
@@ -42,7 +43,7 @@ class Conj(Structured):
     fuses = True
     entrywise = False
 
-    def __new__(cls, x: Any) -> Any:
+    def __new__(cls, x: ArrayLike) -> AbstractArray:  # type: ignore[misc]
         (x,) = cls._checked((x,))
         return conjugate(x)
 
@@ -109,7 +110,7 @@ class Adjoint(Conj):
     __module__ = "mirabelle.types"
     __slots__ = ()
 
-    def __new__(cls, x: Any) -> Any:
+    def __new__(cls, x: ArrayLike) -> AbstractArray:  # type: ignore[misc]
         (x,) = cls._checked((x,))
         return adjoint(x)
 

@@ -16,11 +16,12 @@ Fill[HostArray[float64, 2]](5.0, shape=(1000, 1000))
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import Device, DTypeLike, ShapeLike
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import as_shape, wrap
 from mirabelle.arraytypes.elementwise import argument_type, at_once, check_scalar, leaf_family
@@ -75,7 +76,14 @@ class Fill(Implicit):
     # What a subtype always holds.
     constant: int | None = None
 
-    def __new__(cls, shape: Any, value: Any = None, *, dtype: Any = None, device: Any = None) -> Any:
+    def __new__(
+        cls,
+        shape: ShapeLike,
+        value: Any = None,
+        *,
+        dtype: DTypeLike = None,
+        device: Device | None = None,
+    ) -> Self:
         if cls.parameters:
             device, dtype = leaf_family(cls), getattr(cls, "dtype", dtype)
         if value is None or cls.constant is not None:
@@ -395,8 +403,14 @@ class Range(Implicit):
     compressed = spaced = True
 
     def __new__(
-        cls, start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-    ) -> Any:
+        cls,
+        start: Any,
+        stop: Any = None,
+        step: Any = 1,
+        *,
+        dtype: DTypeLike = None,
+        device: Device | None = None,
+    ) -> Self:
         if cls.parameters:
             device, dtype = leaf_family(cls), getattr(cls, "dtype", dtype)
         if stop is None:

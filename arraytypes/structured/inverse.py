@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import join_families
@@ -66,7 +67,7 @@ class Inverse(Structured):
 
     _factors: Factorization | None
 
-    def __new__(cls, A: Any) -> Any:
+    def __new__(cls, A: ArrayLike) -> AbstractArray:  # type: ignore[misc]
         (x,) = cls._checked((A,))
         check_square("Inverse", x)
         if x.ndim != 2:

@@ -19,11 +19,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import build, join_families
 from mirabelle.arraytypes.functions.contraction import standing_alone
@@ -51,7 +52,7 @@ class Factored(Structured):
     __module__ = "mirabelle"
     __slots__ = ()
 
-    def __new__(cls, *factors: Any) -> Any:
+    def __new__(cls, *factors: ArrayLike) -> Self:
         name = generic_class(cls).__name__
         if len(factors) < 2:
             raise TypeError(

@@ -13,11 +13,12 @@ True
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import computed
@@ -68,7 +69,7 @@ class LowRank(Structured):
     __slots__ = ()
     linear = 0
 
-    def __new__(cls, U: Any, V: Any, d: Any = None) -> Any:
+    def __new__(cls, U: ArrayLike, V: ArrayLike, d: ArrayLike | None = None) -> Self:
         left, right = cls._checked((U, V))
         if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[0]:
             raise ValueError(

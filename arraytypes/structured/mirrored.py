@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.structured.banded import band
@@ -37,7 +39,7 @@ class Mirrored(Structured):
     entrywise = True
     hermitian = False
 
-    def __new__(cls, matrix: Any, uplo: str = "U") -> Any:
+    def __new__(cls, matrix: ArrayLike, uplo: str = "U") -> AbstractArray:  # type: ignore[misc]
         if uplo not in ("U", "L"):
             raise ValueError(
                 f'The half that is stored is the upper ("U") or the lower one ("L"), not {uplo!r}.'

@@ -10,10 +10,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions.picking import take
 from mirabelle.arraytypes.parametric import generic_class
@@ -46,7 +47,7 @@ class Reordered(Structured):
     __module__ = "mirabelle.ext"
     __slots__ = ()
 
-    def __new__(cls, matrix: Any, order: Any, axis: int = 1) -> Any:
+    def __new__(cls, matrix: ArrayLike, order: Any, axis: int = 1) -> Self:
         x, order = cls._checked((matrix, order))
         if x.ndim != 2 or order.ndim != 1 or order.dtype.kind not in "iu":
             raise ValueError(

@@ -21,12 +21,13 @@ routines of the place's library: SciPy's, on the host.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import Device, DTypeLike, ShapeLike
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import DenseArray, as_shape, wrap
@@ -86,7 +87,14 @@ class CSR(Structured):
 
     _turned: CSR
 
-    def __new__(cls, x: Any, shape: Any = None, *, dtype: Any = None, device: Any = None) -> Any:
+    def __new__(
+        cls,
+        x: Any,
+        shape: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        device: Device | None = None,
+    ) -> Self:
         shape = None if shape is None else as_shape(shape)
         if shape is not None and len(shape) != 2:
             raise ValueError(f"A CSR is a matrix, of two dimensions; the shape {shape} has {len(shape)}.")

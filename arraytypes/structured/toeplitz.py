@@ -22,7 +22,7 @@ products of integers, and small ones, are computed directly.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -173,7 +173,7 @@ class Toeplitz(ByDiagonals):
     __module__ = "mirabelle"
     __slots__ = ()
 
-    def __new__(cls, column: Any, row: Any = None) -> Any:
+    def __new__(cls, column: Any, row: Any = None) -> Self:
         name = generic_class(cls).__name__
         column, *rest = _placed(cls, (column,) if row is None else (column, row))
         row = rest[0] if rest else verbs.conj(column)
@@ -235,7 +235,7 @@ class Circulant(ByDiagonals):
     __module__ = "mirabelle"
     __slots__ = ()
 
-    def __new__(cls, column: Any) -> Any:
+    def __new__(cls, column: Any) -> Self:
         (column,) = cls._checked((column,))
         if column.ndim != 1:
             raise ValueError(

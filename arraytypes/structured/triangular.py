@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.structured.banded import Banded, Diagonal, band, from_bands
@@ -46,7 +48,7 @@ class Triangular(Structured):
     # Are the entries of the main diagonal ones, whatever the part holds there?
     unit = False
 
-    def __new__(cls, matrix: Any) -> Any:
+    def __new__(cls, matrix: ArrayLike) -> AbstractArray:  # type: ignore[misc]
         (x,) = cls._checked((matrix,))
         n = square(x, generic_class(cls).__name__)
         made = _simplified(generic_class(cls), x)

@@ -26,6 +26,7 @@ from distributed.protocol.serialize import to_serialize
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray
 from mirabelle.arraytypes.distributed.communicators import use_communicator
+from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.files import is_distributed
 from mirabelle.backends.dask import shipping
 from mirabelle.backends.tcp import TLS, Listener, TCPCommunicator, connect
@@ -311,7 +312,7 @@ def described(x: Any) -> dict[str, Any]:
     """What the notebook knows of an array that stays here."""
     layout = None
     if is_distributed(x):
-        layout = repr(x.layout) if isinstance(x, DenseArray) else "divided like its parent"
+        layout = repr(x.layout) if isinstance(x, DArray) else "divided like its parent"
     return {"kind": type(x).__name__, "shape": x.shape, "dtype": x.dtype, "layout": layout}
 
 

@@ -1,0 +1,41 @@
+"""What annotations of functions of arrays are spelled with: operands, dtypes, shapes, axes, indices, places.
+
+Names for checkers of types and for readers: nothing here is looked at while a program runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    from mirabelle.arraytypes.abstract import AbstractArray
+    from mirabelle.dispatch.styles import Place
+
+    # The type of the elements: of `HostArray` alone it is any.
+    D = typing_extensions.TypeVar("D", bound=np.generic, default=Any, covariant=True)
+    # The type of the parts of a distributed array.
+    A = typing_extensions.TypeVar("A", bound=AbstractArray, default=Any, covariant=True)
+else:
+    D, A = TypeVar("D"), TypeVar("A")
+
+# What an array is made of, or computed with: arrays of ours and of NumPy, numbers, nested lists of them.
+ArrayLike: TypeAlias = "AbstractArray | npt.ArrayLike | Sequence[AbstractArray]"
+# (None is the dtype that the operation gives.)
+DTypeLike: TypeAlias = "npt.DTypeLike | None"
+# An array to write the result to.
+Out: TypeAlias = "AbstractArray | None"
+# Sizes along the axes; one alone is that of a vector.
+ShapeLike: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
+# An axis, several, or all of them.
+Axis: TypeAlias = "int | tuple[int, ...] | None"
+# Where a new array goes: a type of arrays, a place (`x.device`), its name, a function that places an array.
+Device: TypeAlias = "type[AbstractArray] | Place | str | Callable[[Any], AbstractArray]"
+OneIndex: TypeAlias = "SupportsIndex | slice | EllipsisType | ArrayLike | None"
+Index: TypeAlias = "OneIndex | tuple[OneIndex, ...]"

@@ -12,7 +12,7 @@ values. It is ordinary code: loops, branches, library calls, whatever array type
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.misuse import explained
+
+# An array, or a tuple, list or dictionary of some, and what has its form.
+X = TypeVar("X")
 
 
 @generic
@@ -329,7 +332,7 @@ def _slope(y: Any, tag: Tag, x: Any) -> Any:
 
 
 @explained
-def gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> Any:
+def gradient(f: Callable[[X], Any], x: X, *, chunk: int | None = None) -> X:
     """The gradient of a function that returns one number: an array like `x`.
 
     A tuple, list or dictionary of arrays has one of gradients. A structured array has one of the same type,
@@ -368,7 +371,7 @@ def _copied(x: np.ndarray) -> Any:
 
 
 @explained
-def value_and_gradient(f: Callable[[Any], Any], x: Any, *, chunk: int | None = None) -> tuple[Any, Any]:
+def value_and_gradient(f: Callable[[X], Any], x: X, *, chunk: int | None = None) -> tuple[Any, X]:
     """The value of a function, and its gradient, for the price of the gradient.
 
     Parameters

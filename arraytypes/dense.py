@@ -38,7 +38,7 @@ from mirabelle.dispatch.tree import (
 _new = object.__new__
 
 
-class DenseArray(AbstractArray, OfDtype[D], _native.Handle):
+class DenseArray(OfDtype[D], AbstractArray, _native.Handle):
     """An array whose elements all lie in the memory of one place.
 
     Constructing one copies: afterwards nobody else can write to its memory.

@@ -30,7 +30,10 @@ Fields = tuple[Any, ...]
 
 def _is_divided(array: Any) -> bool:
     """Does a constructor make arrays over processes?"""
-    return callable(array) and mb.place(array(np.zeros(0))).kind == "distributed"
+    if not callable(array):
+        return False
+    made: Any = array(np.zeros(0))
+    return mb.place(made).kind == "distributed"
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,13 @@ import re
 import reprlib
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
 from mirabelle.dispatch.errors import MirabelleError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Modules in which an error is raised for who called a function of ours; others are users'.
 LIBRARIES = {
@@ -307,7 +309,7 @@ ACCEPTS: dict[str, tuple[Any, ...]] = {
 REQUIRED = {name for i in (0, 2, 13, 14) for name in EXPECTED[i][-1].split()}
 
 
-def explained(function: Callable[..., Any]) -> Any:
+def explained(function: F) -> F:
     """A function whose errors are looked at (`explain`). A generic function's are.
 
     >>> @explained
@@ -331,4 +333,4 @@ def explained(function: Callable[..., Any]) -> Any:
             explain(error, function.__name__, given)
             raise
 
-    return call
+    return call  # type: ignore[return-value]

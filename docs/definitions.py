@@ -22,9 +22,9 @@ ASKED = [
     ("backends/host/run.py", "from mirabelle.backends.codegen.source", "Layout", "backends/codegen/source.py"),
     ("backends/host/run.py", "from mirabelle.arraytypes.host", "HostArray", "arraytypes/host.py"),
     ("dispatch/schedule.py", "class Request", "Request", "dispatch/schedule.py"),
-    ("dg/terms.py", "import mirabelle as mb", "mirabelle", "mirabelle/__init__.py"),
+    ("dg/terms.py", "import mirabelle as mb", "mirabelle", "mirabelle/__init__.pyi"),
     ("tests/test_guide.py", "import pytest", "pytest", None),
-    ("tests/test_random.py", "import mirabelle as mb", "mirabelle", "mirabelle/__init__.py"),
+    ("tests/test_random.py", "import mirabelle as mb", "mirabelle", "mirabelle/__init__.pyi"),
 ]
 SECONDS = 120
 

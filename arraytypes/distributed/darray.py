@@ -103,7 +103,8 @@ class DArray(DenseArray, OfInner[A]):
             inner = leaf_family(type(data)) if isinstance(data, DenseArray) else default_family()
             cls = inner if issubclass(inner, DArray) else family_over(inner)
         if layout is None and comm is None:
-            return DenseArray.__new__(cls, data, dtype)
+            made: Any = DenseArray.__new__(cls, data, dtype)
+            return made
         from mirabelle.arraytypes.distributed.communicators import use_communicator
 
         with contextlib.ExitStack() as stack:
@@ -111,7 +112,7 @@ class DArray(DenseArray, OfInner[A]):
                 stack.enter_context(use_communicator(comm))
             if layout is not None:
                 stack.enter_context(use_layout(layout))
-            x = DenseArray.__new__(cls, data, dtype)
+            x: Any = DenseArray.__new__(cls, data, dtype)
             if layout is not None:
                 wanted = divided(x.shape, x.communicator.size, Layout.of(layout))
                 if evaluated_view(x).partition is not wanted:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.functions.lapack import adjoint, call, check_matrices, check_square
 from mirabelle.dispatch import verbs
@@ -17,30 +18,30 @@ from mirabelle.dispatch import verbs
 class EigResult(NamedTuple):
     """Eigenvalues, and eigenvectors as columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: AbstractArray
+    eigenvectors: AbstractArray
 
 
 class EighResult(NamedTuple):
     """Real eigenvalues in ascending order, and orthonormal eigenvectors as columns."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: AbstractArray
+    eigenvectors: AbstractArray
 
 
 class QRResult(NamedTuple):
     """A matrix of orthonormal columns, and an upper triangular one."""
 
-    Q: Any
-    R: Any
+    Q: AbstractArray
+    R: AbstractArray
 
 
 class SVDResult(NamedTuple):
     """Left singular vectors as columns, singular values in descending order, right ones as rows."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: AbstractArray
+    S: AbstractArray
+    Vh: AbstractArray
 
 
 @array_function

@@ -96,7 +96,7 @@ class Factorization:
         stack = f"{' x '.join(map(str, self.shape[:-2]))} matrices of " if self.ndim > 2 else ""
         return f"{type(self).__name__} of {stack}{size}, {self.dtype.name}, at {self.place}"
 
-    def solve(self, b: Any) -> Any:
+    def solve(self, b: Any) -> AbstractArray:
         """The x with A x = b, for one vector, or columns of them."""
         name = f"{type(self).__name__}.solve"
         like = getattr(self, self._parts[0])
@@ -111,7 +111,7 @@ class Factorization:
         """The solutions for columns."""
         raise NotImplementedError(f"{type(self).__name__} must implement _solve.")
 
-    def inv(self) -> Any:
+    def inv(self) -> AbstractArray:
         """The inverse matrix. (To solve a system, `solve` is faster and more exact.)"""
         self._check_square("inv")
         return self.solve(identity_like(getattr(self, self._parts[0]), self.shape[-1], self.dtype))
@@ -120,12 +120,12 @@ class Factorization:
         """Sign and logarithm of the absolute value of the determinant."""
         raise NotImplementedError(f"{type(self).__name__} must implement slogdet.")
 
-    def det(self) -> Any:
+    def det(self) -> AbstractArray:
         """The determinant."""
         sign, logabsdet = self.slogdet()
         return verbs.multiply(sign, verbs.exp(logabsdet))
 
-    def logdet(self) -> Any:
+    def logdet(self) -> AbstractArray:
         """The logarithm of the determinant, NaN where it is negative."""
         sign, logabsdet = self.slogdet()
         if self.dtype.kind == "c":
@@ -184,7 +184,7 @@ class LU(Factorization):
         return solving.lu_factor(A)  # type: ignore[no-any-return]
 
     @property
-    def L(self) -> Any:
+    def L(self) -> AbstractArray:
         """The lower triangular factor, with ones on its diagonal."""
         k = min(self.shape[-2:])
         made = _triangle(self.factors[..., :k], lower=True, k=-1)
@@ -192,7 +192,7 @@ class LU(Factorization):
         return made
 
     @property
-    def U(self) -> Any:
+    def U(self) -> AbstractArray:
         """The upper triangular factor."""
         return _triangle(self.factors[..., : min(self.shape[-2:]), :], lower=False)
 
@@ -200,12 +200,12 @@ class LU(Factorization):
         return refusing("LU", "linalg.permutation", self.pivots, rows=self.shape[-2])  # type: ignore[no-any-return]
 
     @property
-    def p(self) -> Any:
+    def p(self) -> AbstractArray:
         """The order of rows: A[p] = L U."""
         return self._permutation()[0]
 
     @property
-    def P(self) -> Any:
+    def P(self) -> AbstractArray:
         """The permutation as a matrix: A = P L U."""
         order = self.p
         rows = _range_like(order, self.shape[-2])[:, None]
@@ -222,7 +222,7 @@ class LU(Factorization):
             cast_to(verbs.multiply(sign, cast_to(self._permutation()[1], sign.dtype)), sign.dtype), logabsdet
         )
 
-    def det(self) -> Any:
+    def det(self) -> AbstractArray:
         self._check_square("det")
         product = verbs.prod(_diagonal(self.factors), axis=-1)
         return verbs.multiply(product, cast_to(self._permutation()[1], product.dtype))
@@ -268,7 +268,7 @@ class Triangular(Factorization):
     def slogdet(self) -> SlogdetResult:
         return signs_and_logs(_diagonal(self.matrix))
 
-    def det(self) -> Any:
+    def det(self) -> AbstractArray:
         return verbs.prod(_diagonal(self.matrix), axis=-1)
 
 
@@ -295,7 +295,7 @@ class Cholesky(Factorization):
         return (decompositions.cholesky(A),)
 
     @property
-    def U(self) -> Any:
+    def U(self) -> AbstractArray:
         """The upper triangular factor: A = Uᴴ U."""
         return adjoint(self.L)
 
@@ -307,7 +307,7 @@ class Cholesky(Factorization):
         sign, logs = signs_and_logs(_diagonal(self.L))
         return SlogdetResult(sign, verbs.multiply(logs, 2))
 
-    def det(self) -> Any:
+    def det(self) -> AbstractArray:
         return verbs.square(verbs.prod(_diagonal(self.L), axis=-1))
 
 
@@ -356,7 +356,7 @@ class LDL(Factorization):
     def slogdet(self) -> SlogdetResult:
         return signs_and_logs(self._blocks())
 
-    def det(self) -> Any:
+    def det(self) -> AbstractArray:
         return verbs.prod(self._blocks(), axis=-1)
 
 
@@ -399,7 +399,7 @@ class QR(Factorization):
         sign, logabsdet = signs_and_logs(_diagonal(self.R))
         return SlogdetResult(verbs.multiply(sign, solving.det(self.Q)), logabsdet)
 
-    def det(self) -> Any:
+    def det(self) -> AbstractArray:
         self._check_square("det")
         return verbs.multiply(verbs.prod(_diagonal(self.R), axis=-1), solving.det(self.Q))
 
@@ -449,7 +449,7 @@ class SVD(Factorization):
         y = verbs.matmul(adjoint(self.U), b)
         return verbs.matmul(adjoint(self.Vh), verbs.multiply(y, self._reciprocals()[..., None]))
 
-    def inv(self) -> Any:
+    def inv(self) -> AbstractArray:
         self._check_square("inv")
         if not bool(verbs.all(self.S > 0)):
             raise LinAlgError(singular("SVD.inv"))
@@ -476,7 +476,7 @@ class SVD(Factorization):
         unit = verbs.multiply(solving.det(self.U), solving.det(self.Vh))
         return SlogdetResult(unit, verbs.sum(verbs.log(self.S), axis=-1))
 
-    def det(self) -> Any:
+    def det(self) -> AbstractArray:
         self._check_square("det")
         unit = verbs.multiply(solving.det(self.U), solving.det(self.Vh))
         return verbs.multiply(unit, verbs.prod(self.S, axis=-1))
@@ -538,7 +538,7 @@ class Eigen(Factorization):
     def slogdet(self) -> SlogdetResult:
         return signs_and_logs(self.values)
 
-    def det(self) -> Any:
+    def det(self) -> AbstractArray:
         return verbs.prod(self.values, axis=-1)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mirabelle.arraytypes import library
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function
 from mirabelle.dispatch import verbs
 
@@ -15,24 +16,24 @@ from mirabelle.dispatch import verbs
 class UniqueAll(NamedTuple):
     """What `unique_all` returns."""
 
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: AbstractArray
+    indices: AbstractArray
+    inverse_indices: AbstractArray
+    counts: AbstractArray
 
 
 class UniqueCounts(NamedTuple):
     """What `unique_counts` returns."""
 
-    values: Any
-    counts: Any
+    values: AbstractArray
+    counts: AbstractArray
 
 
 class UniqueInverse(NamedTuple):
     """What `unique_inverse` returns."""
 
-    values: Any
-    inverse_indices: Any
+    values: AbstractArray
+    inverse_indices: AbstractArray
 
 
 def _unique(x: Any, *wanted: str) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.functions.contraction import standing_alone
 from mirabelle.arraytypes.functions.lapack import (
@@ -26,17 +27,17 @@ from mirabelle.dispatch.signatures import keyword_only
 class SlogdetResult(NamedTuple):
     """The sign of a determinant, and the logarithm of its absolute value."""
 
-    sign: Any
-    logabsdet: Any
+    sign: AbstractArray
+    logabsdet: AbstractArray
 
 
 class LstsqResult(NamedTuple):
     """A solution of least squares, the squared residuals, the rank, and the singular values."""
 
-    x: Any
-    residuals: Any
-    rank: Any
-    s: Any
+    x: AbstractArray
+    residuals: AbstractArray
+    rank: AbstractArray
+    s: AbstractArray
 
 
 def check_system(name: str, a: Any, b: Any) -> None:

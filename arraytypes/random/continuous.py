@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
 from mirabelle.arraytypes.random.checks import (
     all_of,
     any_of,
@@ -52,7 +53,7 @@ class Continuous(Core):
 
     # The four that everything else is made of
 
-    def random(self, size: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def random(self, size: ShapeLike | None = None, dtype: DTypeLike = None, out: Out = None) -> AbstractArray:
         """Uniform numbers from [0, 1), in steps of 2**-53 (of 2**-24 in single precision).
 
         >>> import mirabelle as mb
@@ -63,7 +64,9 @@ class Continuous(Core):
         r = self._request(size, out)
         return self._deliver(r, self._draw(r, "uniform", float_dtype(dtype, r.out, "random")))
 
-    def standard_normal(self, size: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def standard_normal(
+        self, size: ShapeLike | None = None, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Normal numbers of mean 0 and variance 1.
 
         >>> import mirabelle as mb
@@ -74,8 +77,8 @@ class Continuous(Core):
         return self._deliver(r, self._draw(r, "normal", float_dtype(dtype, r.out, "standard_normal")))
 
     def standard_exponential(
-        self, size: Any = None, dtype: Any = None, method: str = "inv", out: Any = None
-    ) -> Any:
+        self, size: ShapeLike | None = None, dtype: DTypeLike = None, method: str = "inv", out: Out = None
+    ) -> AbstractArray:
         """Exponential numbers of mean 1. (`method` is accepted for NumPy's sake; there is one way here.)
 
         >>> import mirabelle as mb
@@ -87,7 +90,9 @@ class Continuous(Core):
         r = self._request(size, out)
         return self._deliver(r, self._draw(r, "exponential", float_dtype(dtype, r.out, "standard_exponential")))
 
-    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def standard_gamma(
+        self, shape: Any, size: ShapeLike | None = None, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Gamma numbers of a shape, and scale 1.
 
         >>> import mirabelle as mb
@@ -103,8 +108,14 @@ class Continuous(Core):
     # Uniform
 
     def uniform(
-        self, low: Any = 0.0, high: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self,
+        low: Any = 0.0,
+        high: Any = 1.0,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """Uniform numbers from [low, high).
 
         >>> import mirabelle as mb
@@ -122,8 +133,15 @@ class Continuous(Core):
         return self._deliver(r, _placed(self._draw(r, "uniform", d), low, width), d)
 
     def triangular(
-        self, left: Any, mode: Any, right: Any, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self,
+        left: Any,
+        mode: Any,
+        right: Any,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """Numbers from [left, right] with a density that rises to `mode` and falls from there."""
         r = self._request(size, out, left=left, mode=mode, right=right)
         d = float_dtype(dtype, r.out, "triangular")
@@ -144,8 +162,14 @@ class Continuous(Core):
     # From normal numbers
 
     def normal(
-        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """Normal numbers of a mean and a standard deviation.
 
         >>> import mirabelle as mb
@@ -157,15 +181,23 @@ class Continuous(Core):
         return self._deliver(r, _placed(self._draw(r, "normal", d), *r.parameters), d)
 
     def lognormal(
-        self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self,
+        mean: Any = 0.0,
+        sigma: Any = 1.0,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """Numbers whose logarithm is normal."""
         r = self._request(size, out, mean=mean, sigma=sigma)
         d = float_dtype(dtype, r.out, "lognormal")
         not_negative("sigma", r.parameters[1])
         return self._deliver(r, verbs.exp(_placed(self._draw(r, "normal", d), *r.parameters)), d)
 
-    def wald(self, mean: Any, scale: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def wald(
+        self, mean: Any, scale: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """When a drifting Brownian motion first arrives (inverse Gaussian numbers)."""
         r = self._request(size, out, mean=mean, scale=scale)
         d = float_dtype(dtype, r.out, "wald")
@@ -180,7 +212,9 @@ class Continuous(Core):
 
     # From exponential numbers
 
-    def exponential(self, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def exponential(
+        self, scale: Any = 1.0, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Exponential numbers of mean `scale`.
 
         >>> import mirabelle as mb
@@ -193,7 +227,9 @@ class Continuous(Core):
         not_negative("scale", *r.parameters)
         return self._deliver(r, _placed(self._draw(r, "exponential", d), 0.0, *r.parameters), d)
 
-    def rayleigh(self, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def rayleigh(
+        self, scale: Any = 1.0, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """The length of a vector of two normal components of deviation `scale`."""
         r = self._request(size, out, scale=scale)
         d = float_dtype(dtype, r.out, "rayleigh")
@@ -201,7 +237,9 @@ class Continuous(Core):
         x = verbs.sqrt(self._draw(r, "exponential", d) * 2.0)
         return self._deliver(r, _placed(x, 0.0, *r.parameters), d)
 
-    def weibull(self, a: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def weibull(
+        self, a: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Weibull numbers of a shape `a`, and scale 1."""
         r = self._request(size, out, a=a)
         d = float_dtype(dtype, r.out, "weibull")
@@ -212,14 +250,18 @@ class Continuous(Core):
             return self._deliver(r, x * 0.0 if a == 0 else _power(x, 1.0 / a), d)
         return self._deliver(r, verbs.where(a == 0, 0.0, verbs.pow(x, 1.0 / a)), d)
 
-    def pareto(self, a: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def pareto(
+        self, a: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Pareto numbers of the second kind (Lomax): they begin at 0. Add 1 for the first kind."""
         r = self._request(size, out, a=a)
         d = float_dtype(dtype, r.out, "pareto")
         positive("a", *r.parameters)
         return self._deliver(r, verbs.expm1(self._draw(r, "exponential", d) / r.parameters[0]), d)
 
-    def power(self, a: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def power(
+        self, a: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Numbers from [0, 1] with the density a x**(a - 1)."""
         r = self._request(size, out, a=a)
         d = float_dtype(dtype, r.out, "power")
@@ -228,31 +270,51 @@ class Continuous(Core):
         return self._deliver(r, _power(x, 1.0 / r.parameters[0]), d)
 
     def gumbel(
-        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """The largest of many (extreme value numbers of the first kind)."""
         r, d = self._scaled(size, out, dtype, "gumbel", loc, scale)
         x = verbs.negative(verbs.log(self._draw(r, "exponential", d)))
         return self._deliver(r, _placed(x, *r.parameters), d)
 
     def laplace(
-        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """The difference of two exponential numbers."""
         r, d = self._scaled(size, out, dtype, "laplace", loc, scale)
         x = self._draw(r, "exponential", d) - self._draw(r, "exponential", d)
         return self._deliver(r, _placed(x, *r.parameters), d)
 
     def logistic(
-        self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self,
+        loc: Any = 0.0,
+        scale: Any = 1.0,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """Numbers whose distribution function is 1 / (1 + exp(-x))."""
         r, d = self._scaled(size, out, dtype, "logistic", loc, scale)
         # log of the odds of a uniform number, with full precision on both sides.
         x = verbs.log(verbs.expm1(self._draw(r, "exponential", d)))
         return self._deliver(r, _placed(x, *r.parameters), d)
 
-    def standard_cauchy(self, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def standard_cauchy(
+        self, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """The quotient of two normal numbers."""
         r = self._request(size, out)
         d = float_dtype(dtype, r.out, "standard_cauchy")
@@ -261,8 +323,14 @@ class Continuous(Core):
     # From gamma numbers
 
     def gamma(
-        self, shape: Any, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self,
+        shape: Any,
+        scale: Any = 1.0,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """Gamma numbers of a shape and a scale.
 
         >>> import mirabelle as mb
@@ -277,7 +345,9 @@ class Continuous(Core):
         not_negative("scale", scale)
         return self._deliver(r, _placed(self._draw(r, "gamma", d, shape), 0.0, scale), d)
 
-    def beta(self, a: Any, b: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def beta(
+        self, a: Any, b: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Beta numbers: what part of two gamma numbers of shapes `a` and `b` the first is."""
         r = self._request(size, out, a=a, b=b)
         d = float_dtype(dtype, r.out, "beta")
@@ -290,7 +360,9 @@ class Continuous(Core):
         x, y = self._draw(r, "log_gamma", None, a), self._draw(r, "log_gamma", None, b)
         return self._deliver(r, 1.0 / (1.0 + verbs.exp(y - x)), d)
 
-    def chisquare(self, df: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def chisquare(
+        self, df: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """The sum of the squares of `df` normal numbers."""
         r = self._request(size, out, df=df)
         d = float_dtype(dtype, r.out, "chisquare")
@@ -302,8 +374,8 @@ class Continuous(Core):
         return self._draw(r, "gamma", None, df / 2.0) * 2.0
 
     def noncentral_chisquare(
-        self, df: Any, nonc: Any, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self, df: Any, nonc: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """The sum of the squares of `df` normal numbers whose means are not 0: `nonc` is the sum of theirs."""
         r = self._request(size, out, df=df, nonc=nonc)
         d = float_dtype(dtype, r.out, "noncentral_chisquare")
@@ -319,7 +391,9 @@ class Continuous(Core):
         pairs = self._draw(r, "poisson", None, half)
         return self._chisquare(r, 2.0 * pairs + df)
 
-    def f(self, dfnum: Any, dfden: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def f(
+        self, dfnum: Any, dfden: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """The quotient of two chi-square numbers, each divided by its degrees of freedom."""
         r = self._request(size, out, dfnum=dfnum, dfden=dfden)
         d = float_dtype(dtype, r.out, "f")
@@ -329,8 +403,15 @@ class Continuous(Core):
         return self._deliver(r, self._chisquare(r, dfnum) * dfden / (self._chisquare(r, dfden) * dfnum), d)
 
     def noncentral_f(
-        self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None, *, dtype: Any = None, out: Any = None
-    ) -> Any:
+        self,
+        dfnum: Any,
+        dfden: Any,
+        nonc: Any,
+        size: ShapeLike | None = None,
+        *,
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """As `f`, with a noncentral numerator."""
         r = self._request(size, out, dfnum=dfnum, dfden=dfden, nonc=nonc)
         d = float_dtype(dtype, r.out, "noncentral_f")
@@ -341,7 +422,9 @@ class Continuous(Core):
         x = self._noncentral(r, dfnum, nonc) * dfden
         return self._deliver(r, x / (self._chisquare(r, dfden) * dfnum), d)
 
-    def standard_t(self, df: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def standard_t(
+        self, df: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Student's t of `df` degrees of freedom.
 
         >>> import mirabelle as mb
@@ -359,7 +442,9 @@ class Continuous(Core):
 
     # Of the circle
 
-    def vonmises(self, mu: Any, kappa: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def vonmises(
+        self, mu: Any, kappa: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Angles from [-π, π] around `mu`: the normal distribution of the circle."""
         r = self._request(size, out, mu=mu, kappa=kappa)
         d = float_dtype(dtype, r.out, "vonmises")

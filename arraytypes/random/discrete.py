@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.random.checks import any_of, finite, integer, not_negative, positive, probability
@@ -29,12 +30,12 @@ class Discrete(Core):
         self,
         low: Any,
         high: Any = None,
-        size: Any = None,
-        dtype: Any = None,
+        size: ShapeLike | None = None,
+        dtype: DTypeLike = None,
         endpoint: bool = False,
         *,
-        out: Any = None,
-    ) -> Any:
+        out: Out = None,
+    ) -> AbstractArray:
         """Integers from `low` up to, but without, `high` (with it, if `endpoint`), all equally likely.
 
         With one number they go from 0 up to it. `dtype` is any integer dtype or bool.
@@ -92,7 +93,7 @@ class Discrete(Core):
         count = end - start + np.uint64(1) if endpoint else end - start
         return self._draw(r, "bounded_each", d, start, count)
 
-    def poisson(self, lam: Any = 1.0, size: Any = None, *, out: Any = None) -> Any:
+    def poisson(self, lam: Any = 1.0, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
         """How many events of a mean number `lam` happen.
 
         >>> import mirabelle as mb
@@ -110,7 +111,7 @@ class Discrete(Core):
             raise ValueError(f"lam value too large: it is at most {_LARGEST_MEAN:g}.")
         finite("lam", lam)
 
-    def binomial(self, n: Any, p: Any, size: Any = None, *, out: Any = None) -> Any:
+    def binomial(self, n: Any, p: Any, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
         """How many of `n` trials succeed, each with probability `p`.
 
         >>> import mirabelle as mb
@@ -125,7 +126,9 @@ class Discrete(Core):
         probability("p", p)
         return self._deliver(r, self._draw(r, "binomial", None, n, p))
 
-    def negative_binomial(self, n: Any, p: Any, size: Any = None, *, out: Any = None) -> Any:
+    def negative_binomial(
+        self, n: Any, p: Any, size: ShapeLike | None = None, *, out: Out = None
+    ) -> AbstractArray:
         """How many trials fail before `n` succeed, each with probability `p`."""
         r = self._request(size, out, n=n, p=p)
         n, p = r.parameters
@@ -136,7 +139,7 @@ class Discrete(Core):
         self._check_mean(mean)
         return self._deliver(r, self._draw(r, "poisson", None, mean))
 
-    def geometric(self, p: Any, size: Any = None, *, out: Any = None) -> Any:
+    def geometric(self, p: Any, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
         """How many trials it takes to succeed once, each with probability `p`.
 
         >>> import mirabelle as mb
@@ -152,7 +155,9 @@ class Discrete(Core):
             rate = -math.log1p(-p) if p < 1 else math.inf
         return self._deliver(r, _counted(verbs.ceil(self._draw(r, "exponential") / rate), 1))
 
-    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None, *, out: Any = None) -> Any:
+    def hypergeometric(
+        self, ngood: Any, nbad: Any, nsample: Any, size: ShapeLike | None = None, *, out: Out = None
+    ) -> AbstractArray:
         """How many good ones are among `nsample` drawn, without putting back, from good and bad ones."""
         names = ("ngood", "nbad", "nsample")
         r = self._request(size, out, names, ngood=ngood, nbad=nbad, nsample=nsample)
@@ -165,7 +170,7 @@ class Discrete(Core):
             raise ValueError("ngood + nbad < nsample: more are drawn than there are.")
         return self._deliver(r, self._draw(r, "hypergeometric", None, good, bad, sample))
 
-    def logseries(self, p: Any, size: Any = None, *, out: Any = None) -> Any:
+    def logseries(self, p: Any, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
         """Logarithmic series numbers: k with a probability in proportion to p**k / k."""
         r = self._request(size, out, p=p)
         (p,) = r.parameters
@@ -178,7 +183,7 @@ class Discrete(Core):
         k = 1.0 + verbs.floor(minus_log / verbs.negative(verbs.log(chance)))
         return self._deliver(r, _counted(k, 1))
 
-    def zipf(self, a: Any, size: Any = None, *, out: Any = None) -> Any:
+    def zipf(self, a: Any, size: ShapeLike | None = None, *, out: Out = None) -> AbstractArray:
         """Zipf numbers: k with a probability in proportion to k**-a, for a > 1."""
         r = self._request(size, out, a=a)
         (a,) = r.parameters

@@ -9,6 +9,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
 from mirabelle.arraytypes.dense import as_shape
 from mirabelle.arraytypes.random.checks import (
     all_of,
@@ -36,7 +37,9 @@ class Multivariate(Core):
 
     __slots__ = ()
 
-    def dirichlet(self, alpha: Any, size: Any = None, *, dtype: Any = None, out: Any = None) -> Any:
+    def dirichlet(
+        self, alpha: Any, size: ShapeLike | None = None, *, dtype: DTypeLike = None, out: Out = None
+    ) -> AbstractArray:
         """Probabilities that sum to 1: the shares of gamma numbers of shapes `alpha`.
 
         >>> import mirabelle as mb
@@ -58,14 +61,14 @@ class Multivariate(Core):
         self,
         mean: Any,
         cov: Any,
-        size: Any = None,
+        size: ShapeLike | None = None,
         check_valid: str = "warn",
         tol: float = 1e-8,
         *,
         method: str = "svd",
-        dtype: Any = None,
-        out: Any = None,
-    ) -> Any:
+        dtype: DTypeLike = None,
+        out: Out = None,
+    ) -> AbstractArray:
         """Normal vectors of a mean and a covariance matrix.
 
         >>> import mirabelle as mb
@@ -91,7 +94,9 @@ class Multivariate(Core):
         factor = _factor(cov, method, check_valid, tol)
         return self._deliver(r, verbs.matmul(self._draw(r, "normal", None), factor) + mean, d)
 
-    def multinomial(self, n: Any, pvals: Any, size: Any = None, *, out: Any = None) -> Any:
+    def multinomial(
+        self, n: Any, pvals: Any, size: ShapeLike | None = None, *, out: Out = None
+    ) -> AbstractArray:
         """How often each of several outcomes happens in `n` experiments; `pvals` are their probabilities.
 
         >>> import mirabelle as mb
@@ -122,8 +127,14 @@ class Multivariate(Core):
         return self._stacked(r, shape, [*counts, left])
 
     def multivariate_hypergeometric(
-        self, colors: Any, nsample: Any, size: Any = None, method: str = "marginals", *, out: Any = None
-    ) -> Any:
+        self,
+        colors: Any,
+        nsample: Any,
+        size: ShapeLike | None = None,
+        method: str = "marginals",
+        *,
+        out: Out = None,
+    ) -> AbstractArray:
         """How many of each color are among `nsample` drawn, without putting back, from `colors` of each.
 
         (`method` is accepted for NumPy's sake; there is one way here.)

@@ -14,6 +14,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.annotations import Out, ShapeLike
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import as_numpy, as_shape, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -34,8 +35,14 @@ class Sequences(Core):
     __slots__ = ()
 
     def choice(
-        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
-    ) -> Any:
+        self,
+        a: Any,
+        size: ShapeLike | None = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
+    ) -> AbstractArray:
         """Elements of `a` (of 0, 1, ... a-1 for an integer), each as likely as `p` says, or all equally.
 
         The order is always random (`shuffle` is accepted for NumPy's sake).
@@ -131,7 +138,7 @@ class Sequences(Core):
             found = found[np.sort(first)]
         return wrap(r.family, Leaf(r.family._upload(found[:drawn])))
 
-    def permutation(self, x: Any, axis: int = 0) -> Any:
+    def permutation(self, x: Any, axis: int = 0) -> AbstractArray:
         """The integers below `x` in a random order, or a copy of an array shuffled along an axis.
 
         >>> import mirabelle as mb
@@ -171,7 +178,7 @@ class Sequences(Core):
             raise TypeError("An array of no dimensions has nothing to shuffle.")
         verbs.assign(x, self.permutation(x, axis=axis))
 
-    def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
+    def permuted(self, x: Any, *, axis: int | None = None, out: Out = None) -> AbstractArray:
         """A copy of `x` in which each slice along an axis is shuffled by itself (all elements, for None).
 
         >>> import mirabelle as mb
@@ -188,10 +195,9 @@ class Sequences(Core):
                 if isinstance(x, np.ndarray)
                 else parameter(self._maker().family, "x", x, whole=True)
             )
-        if out is not None:
-            out = self._destination(out)
-            if out.shape != x.shape:
-                raise ValueError(f"out must have the same shape as x: {out.shape} is not {x.shape}.")
+        out = None if out is None else self._destination(out)
+        if out is not None and out.shape != x.shape:
+            raise ValueError(f"out must have the same shape as x: {out.shape} is not {x.shape}.")
         if axis is None:
             made = verbs.reshape(self.permutation(verbs.reshape(x, (-1,))), x.shape)
         else:

@@ -98,6 +98,7 @@ class CSR(Structured):
         shape = None if shape is None else as_shape(shape)
         if shape is not None and len(shape) != 2:
             raise ValueError(f"A CSR is a matrix, of two dimensions; the shape {shape} has {len(shape)}.")
+        made: Any
         if isinstance(x, tuple):
             made = _of_parts(x, shape, device)
         elif hasattr(x, "tocsr"):

@@ -344,9 +344,9 @@ def value_reader(t: Any, dtype: np.dtype) -> Any:
     if issubclass(t, np.generic):
         return _as_it_is if np.dtype(t) == dtype else None
     if issubclass(t, HostArray):
-        if len(t.parameters) < 2 or not np.can_cast(t.dtype, dtype, "safe"):
+        if len(t.parameters) < 2 or not np.can_cast(t.parameters[0], dtype, "safe"):
             return None
-        return _computed if t.dtype == dtype else _computed_before
+        return _computed if t.parameters[0] == dtype else _computed_before
     if not issubclass(t, Wrapper) or getattr(t, "dtype", None) != dtype or leaf_family(t) is not HostArray:
         return None
     if issubclass(t, View) and issubclass(t.parent_type, HostArray):

@@ -126,7 +126,7 @@ def _values(solution: Solution, field: Any, known: np.ndarray) -> np.ndarray:
             f"{type(equations).__name__} has no field {field!r}. Its fields are {', '.join(named)}; anything "
             "else is a function of them, such as `lambda u: u[0] ** 2`."
         )
-    found = field(states) if callable(field) else named[field]
+    found: Any = field(states) if callable(field) else named[field]
     return np.broadcast_to(mb.to_numpy(mb.materialize(found)), (1, x.shape[1]))
 
 

@@ -107,7 +107,7 @@ def _time_of_a_step(state: list[Any], seconds: float) -> float:
 
 def evolve(out: Plain, n: int, steps: int) -> tuple[list[tuple[int, Any]], float]:
     """The pattern: snapshots of v on the way, and the time all steps took."""
-    state = [*(mb.HostArray(x) for x in start(n)), KILL]
+    state: list[Any] = [*(mb.HostArray(x) for x in start(n)), KILL]
     wanted = {steps // 40, steps // 10, steps // 3}
     shots = []
     began = time.perf_counter()

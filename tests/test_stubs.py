@@ -1,0 +1,200 @@
+"""What checkers of types read (`mirabelle/*.pyi`) is current, and true of calls and results of the suite.
+
+What checkers make of it, `make types` asks: they check the programs in tests/typed.
+"""
+
+import ast
+import functools
+import importlib
+import inspect
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+
+P = inspect.Parameter
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+stubs = pytest.importorskip("docs.stubs")
+
+
+@pytest.mark.parametrize("space", stubs.SPACES)
+def test_stubs_are_current(space):
+    path = ROOT / "mirabelle" / f"{stubs.SPACES[space]}.pyi"
+    assert path.read_text() == stubs.stub(space), "run `python -m docs.stubs`"
+
+
+@pytest.mark.parametrize("space", stubs.SPACES)
+def test_each_public_name_stands_in_the_stub(space):
+    tree = ast.parse(stubs.stub(space))
+    there = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            there |= {a.asname for a in node.names if a.asname and a.asname == a.name}
+        elif isinstance(node, ast.AnnAssign):
+            there.add(node.target.id)
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            there.add(node.name)
+    module = importlib.import_module(f"mirabelle.{space}".rstrip("."))
+    assert {n for n in there if not n.startswith("_")} >= {n for n in module.__all__ if not n.startswith("_")}
+    # (No helper of the stub looks like a name of the namespace.)
+    assert {n for n in there if not n.startswith("_") and not hasattr(module, n)} == set()
+
+
+# What the stub says, as signatures
+
+
+@functools.cache
+def signatures(space):
+    """By name, the signatures of functions: `inspect.Signature` whose annotations are texts."""
+    found, classes, variables = {}, {}, {}
+    for node in ast.parse(stubs.stub(space)).body:
+        if isinstance(node, ast.FunctionDef):
+            found.setdefault(node.name, []).append(signature_of(node))
+        elif isinstance(node, ast.ClassDef):
+            calls = [b for b in node.body if isinstance(b, ast.FunctionDef) and b.name == "__call__"]
+            bases = [ast.unparse(b) for b in node.bases]
+            inherited = [s for b in bases for s in classes.get(b, [])]
+            classes[node.name] = [signature_of(c, skip=1) for c in calls] or inherited
+        elif isinstance(node, ast.AnnAssign):
+            variables[node.target.id] = ast.unparse(node.annotation)
+    return found | {n: classes[c] for n, c in variables.items() if c in classes}
+
+
+def signature_of(node, skip=0):
+    a = node.args
+    said = []
+    positional = [*a.posonlyargs, *a.args]
+    for i, p in enumerate(positional):
+        kind = (
+            inspect.Parameter.POSITIONAL_ONLY
+            if i < len(a.posonlyargs)
+            else inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
+        has = i >= len(positional) - len(a.defaults)
+        said.append(parameter(p, kind, ... if has else P.empty))
+    if a.vararg:
+        said.append(parameter(a.vararg, P.VAR_POSITIONAL))
+    for p, default in zip(a.kwonlyargs, a.kw_defaults, strict=True):
+        said.append(parameter(p, P.KEYWORD_ONLY, ... if default else P.empty))
+    if a.kwarg:
+        said.append(parameter(a.kwarg, P.VAR_KEYWORD))
+    return inspect.Signature(said[skip:], return_annotation=ast.unparse(node.returns))
+
+
+def parameter(p, kind, default=P.empty):
+    return inspect.Parameter(
+        p.arg, kind, default=default, annotation=ast.unparse(p.annotation) if p.annotation else ""
+    )
+
+
+def is_of(x, said):
+    """Is a value of the type that a text says? (Of types it does not know, their name.)"""
+    if said in ("Any", "_R") or said.startswith(("_CompiledFunction", "_JittedFunction")):
+        return True
+    if said in ("AbstractArray", "_Made"):
+        return isinstance(x, mb.AbstractArray)
+    outer, _, inner = said.partition("[")
+    if outer in ("tuple", "list"):
+        parts = [p.strip() for p in inner[:-1].split(",")]
+        if parts[-1] == "...":
+            parts = parts[:1] * len(x)
+        elif outer == "list":
+            parts = parts * len(x)
+        return type(x).__name__ == outer and all(is_of(v, p) for v, p in zip(x, parts, strict=True))
+    known = {"builtins.bool": bool, "None": type(None), "np.dtype": np.dtype, "npt.NDArray": np.ndarray}
+    if outer in known:
+        return isinstance(x, known[outer])
+    name = outer.rpartition(".")[2]
+    return name in [c.__name__ for c in type(x).__mro__] or (name == "type" and isinstance(x, type))
+
+
+def takes(said, x):
+    """Does the annotation of a parameter take a value? What it says of arrays, numbers, texts and None."""
+    if (
+        said in ("Any", "", "_Ts", "Unpack[_Ts]")
+        or "Callable" in said
+        or "ArrayLike" in said
+        or "DTypeLike" in said
+    ):
+        return x is not None or "None" in said or "Any" in said or "DTypeLike" in said or "ArrayLike |" in said
+    if x is None:
+        return "None" in said or said in ("Axis", "Out")
+    if isinstance(x, str):
+        return "str" in said or "Literal" in said or "Device" in said
+    if isinstance(x, mb.AbstractArray):
+        return said in ("Out", "_Made", "_R")
+    if isinstance(x, bool):
+        return repr(x) in said if "Literal" in said else "bool" in said
+    if isinstance(x, (int, np.integer)):
+        return bool(re.search(r"\bint\b|SupportsIndex|float|complex|Axis|Shape", said))
+    if isinstance(x, float):
+        return "float" in said or "complex" in said
+    return True
+
+
+def fits(signature, args, kwargs):
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    for name, x in bound.arguments.items():
+        p = signature.parameters[name]
+        given = x if p.kind is p.VAR_POSITIONAL else x.values() if p.kind is p.VAR_KEYWORD else (x,)
+        if not all(takes(p.annotation, v) for v in given):
+            return False
+    return True
+
+
+def recorded(space, monkeypatch):
+    """Let each function of a namespace note its calls: (name, args, kwargs, result)."""
+    module = importlib.import_module(f"mirabelle.{space}".rstrip("."))
+    calls = []
+    for name in signatures(space):
+        f = getattr(module, name, None)
+        if f is None or name in ("compile", "jit", "kernel", "generic", "which", "methods"):
+            continue
+
+        def noting(*args, _name=name, _f=f, **kwargs):
+            found = _f(*args, **kwargs)
+            calls.append((_name, args, kwargs, found))
+            return found
+
+        monkeypatch.setattr(module, name, noting)
+    return calls
+
+
+def test_what_the_suite_calls_fits_the_stubs_and_gives_what_they_say(monkeypatch):
+    from soak_memory import functions
+
+    notes = {space: recorded(space, monkeypatch) for space in stubs.SPACES}
+    with warnings.catch_warnings(), np.errstate(all="ignore"), mb.allow_scalar():
+        warnings.simplefilter("ignore")
+        for _, f, arrays in functions():
+            operands = [mb.HostArray(x) if isinstance(x, np.ndarray) else x for x in arrays]
+            short = getattr(f, "__name__", "")
+            direct = short in signatures("") and getattr(f, "core", None) is not None
+            try:
+                found = f(*operands)
+            except Exception:  # (what is refused is another test's)
+                continue
+            if direct:
+                notes[""].append((short, tuple(operands), {}, found))
+    monkeypatch.undo()
+    wrong, seen = [], set()
+    for space, calls in notes.items():
+        known = signatures(space)
+        for name, args, kwargs, found in calls:
+            fitting = [s for s in known.get(name, ()) if fits(s, args, kwargs)]
+            seen.add(f"{space}.{name}")
+            if not fitting and name in known:
+                wrong.append(f"{space}.{name}{args, kwargs} is refused"[:200])
+            elif fitting and not is_of(found, fitting[0].return_annotation):
+                wrong.append(f"{space}.{name} gives {type(found)}, not {fitting[0].return_annotation}")
+    assert wrong == []
+    assert len(seen) > 300

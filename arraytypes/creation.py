@@ -78,9 +78,10 @@ def _from_numpy(data: np.ndarray, device: Any) -> Any:
 def _from_new(data: np.ndarray, device: Any) -> Any:
     """As `_from_numpy`, for memory that NumPy has just made and nobody else knows: no copy on the host."""
     maker = maker_of(device)
-    if VIEWS.get(np.ndarray) is not maker.family:
+    family: Any = maker.family
+    if VIEWS.get(np.ndarray) is not family:
         return _from_numpy(data, device)
-    return constructed(maker(wrap(maker.family, maker.family._wrap_result(as_numpy(data, None)))))
+    return constructed(maker(wrap(family, family._wrap_result(as_numpy(data, None)))))
 
 
 @keyword_only("dtype", "order")

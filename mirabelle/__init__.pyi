@@ -41,6 +41,7 @@ from mirabelle.arraytypes.functions.applying import vectorize as vectorize
 from mirabelle.arraytypes.functions.grids import mgrid as mgrid
 from mirabelle.arraytypes.functions.grids import ndindex as ndindex
 from mirabelle.arraytypes.functions.grids import ogrid as ogrid
+from mirabelle.arraytypes.functions.info import __array_namespace_info__ as __array_namespace_info__
 from mirabelle.arraytypes.functions.memory import promote_types as promote_types
 from mirabelle.arraytypes.functions.numpys import dtype as dtype
 from mirabelle.arraytypes.functions.numpys import get_printoptions as get_printoptions
@@ -189,8 +190,6 @@ class _CompiledFunction(Compiled, Parametrised[_P, _R]):
 
 class _JittedFunction(Jitted, Parametrised[_P, _R]):
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
-
-def __array_namespace_info__(*, device: Device | None = ...) -> Any: ...
 
 abs: _Unary
 
@@ -640,7 +639,7 @@ gamma: _Unary
 
 gcd: _Ufunc
 
-def generic(prototype: Callable[..., Any], arity: int | None = ..., *, wider: builtins.bool = ..., optional: int = ..., operator: builtins.bool = ...) -> Generic: ...
+def generic(prototype: Callable[..., Any], arity: int | None = ..., *, wider: builtins.bool = ..., optional: int = ..., operator: builtins.bool = ..., by_type: builtins.bool = ...) -> Generic: ...
 
 def genfromtxt(fname: Any, *args: Any, device: Device | None = ..., **kwargs: Any) -> AbstractArray: ...
 

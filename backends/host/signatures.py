@@ -77,4 +77,4 @@ def remember() -> None:
             known = typing.resolve_value_type(function)
             # (Where more is said of an operator, it gets another type, of which nothing is known yet.)
             if type(known) is types.Function and "get_call_type" not in vars(known):
-                known.get_call_type = Remembered(function, known, numbers_only)
+                known.get_call_type = Remembered(function, known, numbers_only)  # type: ignore[method-assign]

@@ -100,3 +100,48 @@ def test_the_pieces_in_c_refuse_what_does_not_fit() -> None:
     ):
         with pytest.raises((TypeError, ValueError)):
             call()
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("dtype", "?bhilBHILefd")
+def test_every_bit_comes_back(dtype: str, quick: bool, how: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Zeros of both signs, NaNs of all bits: in any order among themselves, but each as often as it was there.
+    monkeypatch.setattr(sorting, "numpys_is_quick", lambda: quick)
+    kind = np.dtype(dtype)
+    for n in (1000, 1001, 4096, 20_003):
+        raw = np.random.default_rng(n).integers(0, 256, n * kind.itemsize, dtype=np.uint8)
+        x = (raw % 2).view(dtype) if dtype == "?" else raw.view(dtype)
+        with np.errstate(all="ignore"):
+            found = mb.to_numpy(mb.sort(mb.HostArray(x)))
+            same(mb.HostArray(found), np.sort(x))
+        if quick:
+            continue  # (NumPy's makes one NaN of all where it has vectors)
+        unsigned = f"u{kind.itemsize}"
+        np.testing.assert_array_equal(np.sort(found.view(unsigned)), np.sort(x.view(unsigned)))
+
+
+def test_values_in_c_refuse_what_does_not_fit() -> None:
+    x, other = np.zeros((3, 20)), np.zeros(60)
+    frozen = np.zeros((3, 20))
+    frozen.flags.writeable = False
+    line = np.zeros(60)
+    for call in (
+        lambda: sorting.in_c.sort_lines(x, 2, 0, 4),
+        lambda: sorting.in_c.sort_lines(x, 3, 0, 3),
+        lambda: sorting.in_c.sort_lines(frozen, 2, 0, 3),
+        lambda: sorting.in_c.sort_lines(x[:, ::2], 2, 0, 3),
+        lambda: sorting.in_c.sort_lines(x.astype("G"), 2, 0, 3),
+        lambda: sorting.in_c.sort_lines([1.0], 2, 0, 1),
+        lambda: sorting.in_c.sort_lines(x, 2, 0),
+        lambda: sorting.in_c.sort_part(line, 2, other[1:], 0, 60),
+        lambda: sorting.in_c.sort_part(line, 2, other.astype("f4"), 0, 60),
+        lambda: sorting.in_c.sort_part(line, 2, other, 0, 61),
+        lambda: sorting.in_c.sort_part(line, 2, other, 5, 4),
+        lambda: sorting.in_c.sort_merged(line, 2, other, 0, 30, 61, 0, 60),
+        lambda: sorting.in_c.sort_merged(line, 2, other, 0, 30, 60, 0, 61),
+        lambda: sorting.in_c.sort_merged(line, 2, other[1:], 0, 30, 60, 0, 60),
+        lambda: sorting.in_c.sort_merged(line, 2, other.astype("f4"), 0, 30, 60, 0, 60),
+        lambda: sorting.in_c.sort_merged(line, 2, other, 40, 30, 60, 0, 60),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            call()

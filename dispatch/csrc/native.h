@@ -254,8 +254,24 @@ typedef struct {
 Record *sort_records(Record *a, Record *b, Py_ssize_t n, int bytes);
 
 /* The order of the elements of lines, as functions of the module. */
+/* How elements are read as numbers in order, and elements side by side in lines along the last axis. */
+enum { UNSIGNED, SIGNED, FLOATING };
+typedef struct {
+    const char *data;
+    Py_ssize_t lines, length;
+    int kind, size;
+} Lines;
+int lines_of(PyObject *x, PyObject *kind, Lines *found);
+int edges_of(PyObject *const *args, int n, Py_ssize_t *found, Py_ssize_t most);
+/* Memory that is written to: so many elements side by side (of an order they have eight bytes each). */
+void *room(PyObject *x, Py_ssize_t numbers);
+void *no_room(void);
+
 PyObject *argsort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *argsort_part(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *sort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *sort_part(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *sort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *argsort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 /* sparse.c: matrices in compressed rows, as functions of the module. */

@@ -12,8 +12,6 @@
 #define RUN 16
 #define MERGED 384
 
-enum { UNSIGNED, SIGNED, FLOATING };
-
 /* The number of an element, given as its `width` bits. */
 static Py_ALWAYS_INLINE inline uint64_t
 number_of(uint64_t bits, const int kind, const int width)
@@ -151,14 +149,7 @@ split(const Record *a, Py_ssize_t na, const Record *b, Py_ssize_t nb, Py_ssize_t
     return low;
 }
 
-/* Elements side by side in lines along the last axis. */
-typedef struct {
-    const char *data;
-    Py_ssize_t lines, length;
-    int kind, size;
-} Lines;
-
-static int
+int
 lines_of(PyObject *x, PyObject *kind, Lines *found)
 {
     if (!IS_ARRAY(x) || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)x) || PyArray_NDIM((PyArrayObject *)x) < 1) {
@@ -181,20 +172,24 @@ lines_of(PyObject *x, PyObject *kind, Lines *found)
     return 1;
 }
 
-/* Memory that is written to: so many numbers of eight bytes, side by side. */
-static void *
+void *
+no_room(void)
+{
+    PyErr_SetString(PyExc_TypeError, "Memory for the result is expected.");
+    return NULL;
+}
+
+void *
 room(PyObject *x, Py_ssize_t numbers)
 {
     const PyArrayObject *a = (PyArrayObject *)x;
-    if (!IS_ARRAY(x) || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISWRITEABLE(a) || elements(a) != numbers) {
-        PyErr_SetString(PyExc_TypeError, "Memory for the result is expected.");
-        return NULL;
-    }
+    if (!IS_ARRAY(x) || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISWRITEABLE(a) || elements(a) != numbers)
+        return no_room();
     return PyArray_BYTES(a);
 }
 
-static int
-numbers(PyObject *const *args, int n, Py_ssize_t *found, Py_ssize_t most)
+int
+edges_of(PyObject *const *args, int n, Py_ssize_t *found, Py_ssize_t most)
 {
     for (int i = 0; i < n; i++) {
         found[i] = PyLong_AsSsize_t(args[i]);
@@ -218,7 +213,7 @@ argsort_lines(PyObject *module, PyObject *const *args, Py_ssize_t n)
         PyErr_SetString(PyExc_TypeError, "argsort_lines(x, kind, out, first, last)");
         return NULL;
     }
-    if (!lines_of(args[0], args[1], &x) || !numbers(args + 3, 2, part, x.lines))
+    if (!lines_of(args[0], args[1], &x) || !edges_of(args + 3, 2, part, x.lines))
         return NULL;
     int64_t *out = room(args[2], x.lines * x.length);
     if (out == NULL)
@@ -248,7 +243,7 @@ argsort_part(PyObject *module, PyObject *const *args, Py_ssize_t n)
         PyErr_SetString(PyExc_TypeError, "argsort_part(x, kind, records, scratch, first, last)");
         return NULL;
     }
-    if (!lines_of(args[0], args[1], &x) || !numbers(args + 4, 2, part, x.length))
+    if (!lines_of(args[0], args[1], &x) || !edges_of(args + 4, 2, part, x.length))
         return NULL;
     Record *records = room(args[2], 2 * x.length), *scratch = room(args[3], 2 * x.length);
     if (records == NULL || scratch == NULL)
@@ -279,8 +274,8 @@ argsort_merged(PyObject *module, PyObject *const *args, Py_ssize_t n)
     Py_ssize_t each = elements((PyArrayObject *)args[1]) == all ? 2 : 1;
     all /= 2;
     int64_t *out = room(args[1], each * all);
-    if (records == NULL || out == NULL || !numbers(args + 2, 3, runs, all) ||
-        !numbers(args + 5, 2, part, runs[2] - runs[0]))
+    if (records == NULL || out == NULL || !edges_of(args + 2, 3, runs, all) ||
+        !edges_of(args + 5, 2, part, runs[2] - runs[0]))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     const Record *a = records + runs[0], *b = records + runs[1];

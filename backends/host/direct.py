@@ -32,6 +32,7 @@ from mirabelle.arraytypes.functions import joining
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.wrappers import (
     PermutedDims,
+    Reshaped,
     View,
     ViewTypes,
     Wrapper,
@@ -464,17 +465,17 @@ def _unaffected(parts: list[Leaf], target: np.ndarray) -> bool:
     return not any(p.table or not apart(p.view, target) for p in parts)
 
 
-def write_small(x: Any, how: Any, read: Any, value: Any) -> bool:
+def write_small(x: Any, how: Any, read: Any, value: Any, shown: Any = None) -> bool:
     """Write a small value into a part of evaluated memory, if nobody else reads it, or if it is shared with
     others in any case; else do nothing.
 
-    `read` is the `value_reader` for the type of the value.
+    `read` is the `value_reader` for the type of the value. The part is one of what the wrapper `shown` shows.
     """
     node = x._node
     ours = adopted(node)
     if counters.active or (not ours and node.root is not None) or not usable():
         return False
-    target = node.view[how]
+    target = (node.view if shown is None else through(shown, node.view))[how]
     if target.size > 4 * settings.small_size:
         return False
     new = read(value)
@@ -497,6 +498,44 @@ def plain(t: Any) -> bool:
     return issubclass(t, HostArray) and t.family is HostArray and len(t.parameters) == 2
 
 
+def _basic(index: Any) -> tuple[Any, ...] | None:
+    """An index of integers, slices and new axes, as views keep it; None for another."""
+    if type(index) is not tuple:
+        return (index, Ellipsis) if index is not Ellipsis else (Ellipsis,)
+    whole = False
+    for i in index:
+        kind = type(i)
+        if kind not in _BASIC:
+            return None
+        if kind is EllipsisType:
+            whole = True
+    return index if whole else (*index, Ellipsis)
+
+
+@verbs.setitem.generated(
+    signature=(View | PermutedDims | Reshaped, int | np.integer | slice | tuple | EllipsisType, object)
+)
+def _(array: Any, index: type, value: type) -> Any:
+    general = verbs.setitem.core.resolve((AbstractArray, object, object)).implementation
+    read = value_reader(value, array.dtype) if memory_reader(array) is not None else None
+    if read is None or index is bool or not array.ndim:
+        return general
+
+    def setitem(x: Any, index: Any, value: Any) -> None:
+        root = root_of(x)
+        node = root._node
+        if type(node) is not Leaf:
+            if node.value is None:
+                return general(x, index, value)
+            root._node = node.value
+        how = _basic(index)
+        if how is None or not write_small(root, how, read, value, x):
+            general(x, index, value)
+        return None
+
+    return setitem
+
+
 @verbs.setitem.generated(signature=(HostArray, int | np.integer | slice | tuple | EllipsisType, object))
 def _(array: Any, index: type, value: type) -> Any:
     general = verbs.setitem.core.resolve((DenseArray, object, object)).implementation
@@ -516,17 +555,9 @@ def _(array: Any, index: type, value: type) -> Any:
             if node.value is None:
                 return general(x, index, value)
             x._node = node = node.value
-        if type(index) is tuple:
-            whole = False
-            for i in index:
-                kind = type(i)
-                if kind not in _BASIC:
-                    return general(x, index, value)
-                if kind is EllipsisType:
-                    whole = True
-            how = index if whole else (*index, Ellipsis)
-        else:
-            how = (index, Ellipsis) if index is not Ellipsis else (Ellipsis,)
+        how = _basic(index)
+        if how is None:
+            return general(x, index, value)
         if of_itself and value._parent is x and value._how == how:
             x._node.view[how]  # (what is equal need not be an index)
             return None  # x[i] += v ends in x[i] = x[i]

@@ -1,0 +1,121 @@
+"""What is written through views, turned arrays and other shapes: NumPy's results, and nobody else changes."""
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+
+SHOWN = {
+    "turned": lambda a: a.T,
+    "part": lambda a: a[1:, ::2],
+    "part of turned": lambda a: a.T[1:],
+    "turned part": lambda a: a[1:].T,
+    "backwards": lambda a: a[::-1, ::-1].T,
+    "reshaped": lambda a: a.reshape(4, 9),
+    "new axis": lambda a: a[:, None].T,
+    "a line": lambda a: a.T[2],
+    "an empty part": lambda a: a[3:3].T,
+}
+INDICES = (
+    0, -1, 2, np.int8(1), 40, True, Ellipsis, None, slice(None), slice(1, None), slice(None, None, -2),
+    slice(9, 3), (0, 1), (-1, -2), (np.int64(1), 0), (0, slice(1, 3)), (slice(None), 1), (Ellipsis, 0),
+    (None, 1), (0, Ellipsis), (slice(0, 2), slice(1, 3)), (0, 0, 0, 0), (), ([0, 1],), [1, 0],
+)  # fmt: skip
+DTYPES = ("f8", "f4", "i4", "u1", "c16", "?")
+
+
+def memory(dtype, order, shared):
+    data = np.asarray(np.arange(36).reshape(6, 6) % 7, dtype, order)
+    if not shared:
+        return mb.HostArray(data), data.copy(order)
+    return mb.asarray(data), data  # (NumPy's memory: what is compared is what was written to it)
+
+
+def values(rng, shape, shown, dtype, of):
+    """What may be written: for us (`of` makes arrays) or for NumPy."""
+    size = int(np.prod(shape))
+    few = np.asarray(rng.integers(0, 5, size or 1)[:size].reshape(shape), dtype)
+    return {
+        "an integer": lambda: 3,
+        "a float": lambda: 2.5,
+        "NaN": lambda: float("nan"),
+        "too large": lambda: 10**12,
+        "a scalar of NumPy's": lambda: np.dtype(dtype).type(1),
+        "an array": lambda: of(few),
+        "a tree": lambda: of(few) + of(few),
+        "of another dtype": lambda: of(few.astype("f8")) * 1.5,
+        "one line of it": lambda: of(few[-1:] if few.ndim else few),
+        "too many": lambda: of(np.zeros((*shape, 2, 3), dtype)),
+        "itself backwards": lambda: shown[::-1],
+    }
+
+
+WHAT = tuple(values(np.random.default_rng(0), (), np.zeros(1), "f8", np.asarray))
+
+
+def attempt(write):
+    """The kind of error, if there is one."""
+    try:
+        write()
+    except Exception as e:
+        return type(e)
+    return None
+
+
+def check(how, index, what, dtype, order, shared, seed):
+    x, n = memory(dtype, order, shared)
+    n = n.copy(order) if shared else n
+    shown, plain = SHOWN[how](x), SHOWN[how](n)
+    pending, kept, part = x + x, mb.copy(shown), x[1:]
+    before = n + n, plain.copy()
+    shape = () if attempt(lambda: plain[index]) else plain[index].shape
+
+    def written(shown, of):
+        shown[index] = values(np.random.default_rng(seed), shape, shown, dtype, of)[what]()
+
+    said = how, index, what, dtype, order, shared
+    expected, failed = (
+        attempt(lambda: written(plain, np.asarray)),
+        attempt(lambda: written(shown, mb.HostArray)),
+    )
+    assert (failed is None) == (expected is None), (said, failed, expected)
+    pairs = (x, n), (shown, plain), (part, n[1:]), (pending, before[0]), (kept, before[1])
+    for found, wanted in pairs:
+        np.testing.assert_array_equal(mb.to_numpy(found), wanted, err_msg=repr(said))
+
+
+@pytest.mark.parametrize("how", SHOWN)
+@pytest.mark.parametrize("shared", [False, True], ids=["ours", "shared"])
+@pytest.mark.parametrize("few", [0, 500], ids=["trees wait", "at once"])
+@pytest.mark.filterwarnings("ignore")
+def test_written_as_numpy_writes(how, shared, few):
+    rng = np.random.default_rng(len(how) + few)
+    with mb.settings.changed(immediate_size=few):
+        for number, index in enumerate(INDICES):
+            for what in WHAT:
+                dtype, order = DTYPES[rng.integers(len(DTYPES))], "CF"[number % 2]
+                check(how, index, what, dtype, order, shared, int(rng.integers(1 << 30)))
+
+
+def test_what_shows_an_element_often_is_not_written():
+    x = mb.broadcast_to(mb.HostArray([1.0, 2.0]), (3, 2))
+    for shown in (x, x.T, x[1:]):
+        with pytest.raises(ValueError, match=r"read-only|shows"):
+            shown[0, 1] = 5.0
+    assert mb.to_numpy(x).tolist() == [[1.0, 2.0]] * 3
+
+
+def test_who_overrides_and_who_watches_sees_it():
+    x = mb.HostArray(np.zeros((3, 4)))
+    seen = []
+
+    def watched(dest, src):
+        seen.append(src)
+        return mb.copyto.previous(dest, src)
+
+    with mb.override(mb.copyto, (mb.HostArray, mb.ext.Broadcasted), watched):
+        x.T[2, 1] = 5.0
+        x[1:][0, 0] = 6.0
+    assert len(seen) == 2 and (x[1, 2], x[1, 0]) == (5.0, 6.0)
+    x.T[2, 1] = 7.0
+    assert len(seen) == 2 and x[1, 2] == 7.0

@@ -1,5 +1,6 @@
 """PETSc's binary files: byte for byte, back and forth, damaged ones; petsc4py, where it is."""
 
+import itertools
 import os
 import struct
 import sys
@@ -8,6 +9,7 @@ import types
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from threadranks import fails_on_ranks, on_ranks
 
 import mirabelle as mb
 from mirabelle import meshdata as md
@@ -198,3 +200,54 @@ def test_petsc4py(monkeypatch):
         md.to_petsc(mb.HostArray([1j]))
     with pytest.raises(TypeError, match="Mat, Vec or IS"):
         md.from_petsc(b)
+
+
+# Over processes
+
+
+def assembled(array=mb.DArray, n=4):
+    """A matrix that is not symmetric, and a vector, of a divided mesh."""
+    mesh = md.part(md.unit_square(n), overlap=0).mesh
+    V, cells, corners = md.space(mesh, "P", 2), mesh.points("cell"), mesh.closure("cell", "vertex")
+
+    def element(x, K, f):
+        for i in range(6):
+            f[i] += x[i % 3, 0]
+            for j in range(6):
+                K[i, j] += (1 + i) * x[j % 3, 1] + j
+
+    A, f = md.pattern(V.dofs).matrix(array=array), V.zeros(array)
+    x = mesh.coordinates_in(array)
+    md.loop(cells, element, md.READ(x, corners), md.INC(A.data, A.dofs), md.INC(f, V.dofs))
+    return A, f
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_divided_matrices_and_vectors(tmp_path, ranks):
+    path = tmp_path / "divided.petsc"
+
+    def written(comm):
+        A, f = assembled()
+        md.write_petsc(path, A, f, dtype="f8")
+        return mb.to_numpy(A @ f), mb.to_numpy(f)
+
+    product, f = on_ranks(ranks, written)[0]
+    A, b = md.read_petsc(path)
+    np.testing.assert_allclose(np.asarray(A @ b), product, rtol=1e-13)
+    assert np.array_equal(np.asarray(b), f)
+    columns, starts = (np.asarray(mb.to_numpy(p)) for p in A.parts[1:])
+    assert all((np.diff(columns[a:b]) > 0).all() for a, b in itertools.pairwise(starts))
+    alone, _ = on_ranks(1, lambda comm: assembled())[0]
+    assert A.nnz == alone.pattern.nnz and A.shape == alone.shape
+
+
+def test_divided_matrices_that_cannot_be_written(tmp_path):
+    def nowhere(comm):
+        md.write_petsc(tmp_path / "none" / "A.petsc", *assembled(n=2))
+
+    assert all(isinstance(e, FileNotFoundError) for e in fails_on_ranks(2, nowhere))
+
+    def objects(comm):
+        md.to_petsc(assembled(n=2)[0])
+
+    assert all("divided over processes" in str(e) for e in fails_on_ranks(2, objects))

@@ -26,10 +26,14 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
+from mirabelle.arraytypes.distributed.agreement import on_root
+from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.io import permitted, replacing
+from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
 from mirabelle.arraytypes.meshdata.matrices import Matrix
 from mirabelle.arraytypes.meshdata.patterns import index_dtype
+from mirabelle.arraytypes.meshdata.rootrows import communicator_of, whole_rows
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError
@@ -47,11 +51,20 @@ def write_petsc(path: Any, *objects: Any, indices: Any = None, dtype: Any = None
     Sparse matrices (ours, `md.Matrix`, SciPy's) become AIJ, vectors of integers index sets, other vectors Vec.
     All scalars of a file are double precision, complex if any is, as those of a PETSc are; `dtype` is that of
     another one. `indices` is int32, PETSc's default, where that is enough. The file appears when all of it is
-    written.
+    written. What is divided over processes (`md.DividedMatrix`, distributed vectors) they write together, which
+    rank 0 does, in the order of the vectors' entries.
     """
     if not objects:
         raise ValueError("There is nothing to write: give matrices and vectors, `md.write_petsc(path, A, b)`.")
+    comm, path = communicator_of(objects), Path(os.fspath(path))
     parts = [_parts(x) for x in objects]
+    if comm is None:
+        _write(path, parts, indices, dtype)
+    else:
+        on_root(comm, lambda: _write(path, parts, indices, dtype))
+
+
+def _write(path: Path, parts: list[tuple[Any, ...]], indices: Any, dtype: Any) -> None:
     scalars = [p[-1].dtype for p in parts if p[0] != IS]
     scalar = _scalar(scalars, dtype)
     largest = max(max((*p[1], *(int(x.max(initial=0)) for x in p[2:] if x.dtype.kind in "iu"))) for p in parts)
@@ -61,7 +74,6 @@ def write_petsc(path: Any, *objects: Any, indices: Any = None, dtype: Any = None
             f"indices={kind.name} cannot be the integers of this file, of which the largest is {largest}: they "
             "are int32, or int64 for a PETSc built with 64-bit indices."
         )
-    path = Path(os.fspath(path))
     with permitted(path), replacing(path) as fresh, open(fresh, "wb") as file:
         for what, head, *arrays in parts:
             file.write(np.array([what, *head], kind.newbyteorder(">")).tobytes())
@@ -94,7 +106,12 @@ def _put(file: BinaryIO, x: np.ndarray, dtype: np.dtype) -> None:
 
 def _parts(x: Any) -> tuple[Any, ...]:
     """What an object is, the numbers of its head, and what follows them."""
+    if isinstance(x, DividedMatrix):
+        lengths, columns, values = whole_rows(x)
+        return MAT, (*x.shape, values.size), lengths, columns, _numbers(values)
     data = x.data if isinstance(x, (Matrix, CSR)) else getattr(x, "parent", x) if hasattr(x, "tree") else x
+    if isinstance(data, DArray):  # (all processes have it, on the host)
+        data = verbs.to_numpy(data)
     if isinstance(data, AbstractArray) and leaf_family(type(data)).home.rank != 1:
         raise PlaceError(
             f"A file is written from the host's memory, and this {type(x).__name__} is in that of {data.place}"
@@ -229,6 +246,11 @@ def to_petsc(x: Any, *, comm: Any = None) -> Any:
 
     `comm` is PETSc's communicator, of this process alone if it is left out.
     """
+    if communicator_of([x]) is not None:
+        raise TypeError(
+            f"A {type(x).__name__} is divided over processes, and PETSc's objects are made of what one process "
+            "has. Write a file, `md.write_petsc(path, A, b)`, which PETSc loads on any number of processes."
+        )
     PETSc = _petsc4py()
     comm = PETSc.COMM_SELF if comm is None else comm
     what, head, *arrays = _parts(x)

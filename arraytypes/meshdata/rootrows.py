@@ -1,0 +1,48 @@
+"""Divided matrices on rank 0, to be written to a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.distributed.communicators import Communicator
+from mirabelle.arraytypes.distributed.darray import DArray
+from mirabelle.arraytypes.distributed.marks import marked
+from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
+from mirabelle.dispatch import verbs
+
+_ROWS = marked("rows of a divided matrix for a file")
+
+
+def communicator_of(objects: Any) -> Communicator | None:
+    """The communicator of those objects that are divided, None where none is."""
+    for x in objects:
+        if isinstance(x, DividedMatrix):
+            return x.pattern.forest.comm  # type: ignore[no-any-return]
+        flat = getattr(x, "parent", x) if hasattr(x, "tree") else x
+        if isinstance(flat, DArray):
+            return flat.communicator  # type: ignore[no-any-return]
+    return None
+
+
+def whole_rows(A: DividedMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The lengths of all rows, their columns in rising order, and the values: on rank 0, elsewhere nothing."""
+    pattern, comm = A.pattern, A.pattern.forest.comm
+    values, columns, starts = (np.asarray(verbs.to_numpy(p)) for p in A.csr.parts)
+    across = pattern.column_entries
+    wide = np.concatenate([np.arange(across.count) + across.start, pattern.wide])[columns]
+    lengths = np.diff(starts).astype(np.int64)
+    order = np.lexsort([wide, np.repeat(np.arange(len(lengths)), lengths)])
+    return _on_root(comm, lengths), _on_root(comm, wide[order]), _on_root(comm, values[order])
+
+
+def _on_root(comm: Communicator, x: np.ndarray) -> np.ndarray:
+    """What the ranks have, one after the other."""
+    sizes = comm.allgather_object(len(x))
+    if comm.rank:
+        comm.exchange({0: np.ascontiguousarray(x)} if len(x) else {}, {}, _ROWS)
+        return x[:0]
+    came = {r: np.empty(n, x.dtype) for r, n in enumerate(sizes) if r and n}
+    comm.exchange({}, came, _ROWS)
+    return np.concatenate([x, *(came[r] for r in sorted(came))])

@@ -457,3 +457,92 @@ def test_one_kernel_for_many_loops(kind):
         md.loop(maps.source, kernel, md.READ(x, maps), md.INC(y, maps))
         with pytest.raises(ValueError, match="are one array"):
             md.loop(maps.source, kernel, md.READ(y, maps), md.INC(y, maps))
+
+
+# Derivatives of least and largest contributions
+
+EXTREMES = {"MIN_RW": md.MIN_RW, "MAX_RW": md.MAX_RW, "MIN_WRITE": md.MIN_WRITE, "MAX_WRITE": md.MAX_WRITE}
+
+
+def heights(x, u, y):
+    for i in range(3):
+        y[i] = u[(i + 1) % 3] * x[i, 0] + 0.5 * (0.25 * u[i] + 0.125 * u[i]) ** 2 - x[i, 1]
+
+
+@pytest.mark.parametrize("intent", EXTREMES)
+@pytest.mark.parametrize("whole", [False, True])
+def test_derivatives_of_the_least_and_the_largest(kind, intent, whole):
+    family = getattr(mb, kind)
+    mesh = md.unit_square(3)
+    cells, corners = mesh.points("cell"), mesh.closure("cell", "vertex")
+    rng = np.random.default_rng(5)
+    x = family(rng.standard_normal((16, 2)))
+    u, start = family(rng.standard_normal(16)), family(rng.standard_normal(3 if whole else 16) * 0.3)
+
+    def f(u):
+        y = mb.zeros_like(u[: start.shape[0]]) + start * u[0]
+        through = {"whole": True} if whole else {"through": corners}
+        md.loop(cells, heights, md.READ(x, corners), md.READ(u, corners), EXTREMES[intent](y, **through))
+        return mb.exp(y)
+
+    values, J = mb.to_numpy(f(u)), mb.to_numpy(mb.autodiff.jacobian(f, u))
+    for j in range(16):
+        e = family(np.eye(16)[j] * 1e-6)
+        change = mb.to_numpy(f(u + e) - f(u - e)) / 2e-6
+        np.testing.assert_allclose(J[..., j], change, atol=1e-6 * max(1, abs(change).max()))
+    along, direction = mb.autodiff.jvp(f, (u,), (mb.ones_like(u),)), J.sum(axis=-1)
+    np.testing.assert_allclose(mb.to_numpy(along[0]), values, rtol=1e-15)
+    np.testing.assert_allclose(mb.to_numpy(along[1]), direction, rtol=1e-12, atol=1e-12)
+
+
+def test_of_equals_each_counts_as_much():
+    points = md.Points("set", "p", 4)
+    to = md.Dofs(points, [[0], [0], [1], [-1]], size=3)
+
+    def kernel(a, y):
+        y[0] = a
+
+    def f(a):
+        y = mb.zeros_like(a[:3]) + 7.0 * a[0]
+        md.loop(points, kernel, md.READ(a), md.MIN_RW(y, to))
+        return y
+
+    a = mb.HostArray([2.0, 2.0, 14.0, -1.0])  # y: 14, 14, 14
+    J = mb.to_numpy(mb.autodiff.jacobian(f, a))
+    np.testing.assert_allclose(J, [[0.5, 0.5, 0, 0], [3.5, 0, 0.5, 0], [7, 0, 0, 0]])
+
+
+def test_second_derivatives_of_the_largest():
+    points = md.Points("set", "p", 3)
+
+    def kernel(a, y):
+        y[0] = a**3
+
+    def f(a):
+        y = mb.zeros_like(a[:1])
+        md.loop(points, kernel, md.READ(a), md.MAX_WRITE(y, whole=True))
+        return y[0]
+
+    H = mb.to_numpy(mb.autodiff.hessian(f, mb.HostArray([1.0, 2.0, 0.5])))
+    np.testing.assert_allclose(H, np.diag([0.0, 12.0, 0.0]))
+
+
+@pytest.mark.parametrize("access", [md.INC, md.WRITE])
+def test_second_derivatives_of_sums(access):
+    points = md.Points("set", "p", 3)
+    table = md.Dofs(points, [[0, 1], [1, 2], [2, 3]], size=4)
+
+    def kernel(a, y):
+        y[0] = a[0] ** 3 * a[1] if access is md.WRITE else y[0] + a[0] ** 3 * a[1]
+
+    def f(a):
+        y = mb.zeros_like(a)
+        md.loop(points, kernel, md.READ(a, table), access(y[1:]))
+        return mb.sum(y * y)
+
+    def plain(a):
+        return mb.sum((a[:3] ** 3 * a[1:]) ** 2)
+
+    a = mb.HostArray([1.0, 2.0, 0.5, -1.0])
+    H = mb.to_numpy(mb.autodiff.hessian(f, a))
+    np.testing.assert_allclose(H, mb.to_numpy(mb.autodiff.hessian(plain, a)), rtol=1e-12, atol=1e-12)

@@ -22,19 +22,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mirabelle.arraytypes.creation import zeros_like
 from mirabelle.arraytypes.duals.base import Dual, cannot_hold, outermost
+from mirabelle.arraytypes.duals.elementwise import where
 from mirabelle.arraytypes.meshdata.access import Intent
 from mirabelle.arraytypes.meshdata.localgraph import Graph
 from mirabelle.arraytypes.meshdata.localkernels import Given, LocalKernel, LocalProgram
 from mirabelle.arraytypes.meshdata.loops import Bound, lead_of, run_loop
 from mirabelle.dispatch import verbs
-from mirabelle.dispatch.errors import UserFunctionError
 
 
 class TangentKernel(LocalKernel):
     """How what a kernel writes changes, where some of its arguments change.
 
-    Its arguments: those that the kernel reads, then a direction for each that is active.
+    Its arguments: those that the kernel reads; those of which it gives the least or largest (`held`), after the
+    loop; a direction for each that is active; and for those held a count. A contribution that is held adds its
+    change to the direction and 1 to the count: of equals each counts as much.
     """
 
     def __init__(self, kernel: LocalKernel, given: Sequence[Given], active: Sequence[bool]) -> None:
@@ -44,8 +47,15 @@ class TangentKernel(LocalKernel):
         self._programs = {}
         self.read = [i for i, g in enumerate(given) if g[0].gathers]
         self.active = [i for i, a in enumerate(active) if a]
-        self.parameters = [kernel.parameters[i] for i in self.read]
-        self.parameters += [f"d_{kernel.parameters[i]}" for i in self.active]
+        self.held = [i for i in self.active if is_extreme(given[i][0])]
+        self.collects = not self.held
+        self.parameters = [kernel.parameters[i] for i in self.read + self.held]
+        for before, some in (("d_", self.active), ("n_", self.held)):
+            for i in some:
+                name = before + kernel.parameters[i]
+                while name in self.parameters:  # (of a derivative's derivative)
+                    name = before + name
+                self.parameters.append(name)
         self._primal = kernel.program(given)
 
     def program(self, given: Sequence[Given]) -> LocalProgram:
@@ -57,8 +67,10 @@ class TangentKernel(LocalKernel):
 
     def _differentiated(self, given: Sequence[Given]) -> LocalProgram:
         primal, graph = self._primal, Graph()
-        place = {i: at for at, i in enumerate(self.read)}
-        direction = {i: len(self.read) + at for at, i in enumerate(self.active)}
+        numbers = iter(range(len(given)))
+        place, held, direction, count = (
+            {i: next(numbers) for i in some} for some in (self.read, self.held, self.active, self.held)
+        )
         outputs: list[list[int | None] | None] = [None] * len(given)
         made = _copied(primal, graph, place)
         seeds = {
@@ -73,8 +85,32 @@ class TangentKernel(LocalKernel):
                 continue
             written = [made[n] for n in entries if n is not None]
             changes = iter(graph.tangents(written, seeds))
-            outputs[direction[i]] = [None if n is None else next(changes) for n in entries]
+            found = outputs[direction[i]] = [None if n is None else next(changes) for n in entries]
+            if i in held:
+                one, zero = graph.constant(1.0), graph.constant(0.0)
+                counts: list[int | None] = [None] * len(entries)
+                for j, (n, change) in enumerate(zip(entries, found, strict=True)):
+                    if n is not None and change is not None:
+                        is_held = graph.apply("equal", made[n], graph.input(held[i], j))
+                        found[j] = graph.apply("where", is_held, change, zero)
+                        counts[j] = graph.apply("where", is_held, one, zero)
+                outputs[count[i]] = counts
         return LocalProgram(given, graph, outputs)
+
+
+class _AsWritten(LocalKernel):
+    """A kernel whose sums are taken as they are written: another that computes them finds the same bits."""
+
+    collects = False
+
+    def __init__(self, kernel: LocalKernel) -> None:
+        self.name, self.python, self.parameters = kernel.name, kernel.python, kernel.parameters
+        self.compiled, self.program = {}, kernel.program  # type: ignore[method-assign]
+
+
+def is_extreme(intent: Intent) -> bool:
+    """Does it give the least or the largest of contributions?"""
+    return intent.combines not in (None, "add")
 
 
 def _copied(program: LocalProgram, graph: Graph, place: dict[int, int]) -> dict[int, int]:
@@ -99,32 +135,54 @@ def _(lead: Dual, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
     for b, a in zip(bound, active, strict=True):
         if b.intent.writes and not a:
             raise cannot_hold(top)
-        if b.intent.writes and b.intent.combines not in (None, "add"):
-            raise UserFunctionError(
-                f"{kernel.name}(): {b.name} takes the least or largest contribution ({b.intent.value}), and "
-                "such loops "
-                "have no derivatives yet. Write each point's value, md.WRITE, and take mb.min of them."
-            )
     given = tuple((b.intent, b.shape, b.dtype) for b in bound)
     key = "tangent", given, tuple(active)
     tangent = kernel.compiled.get(key)
     if tangent is None:
         tangent = kernel.compiled[key] = TangentKernel(kernel, given, active)
-    values = [verbs.copy(b.array.value) if a and b.intent.writes else (b.array.value if a else b.array)
-              for b, a in zip(bound, active, strict=True)]  # fmt: skip
-    changes = {i: verbs.copy(b.array.partials) if b.intent.writes else b.array.partials
+    old = [b.array.value if a else b.array for b, a in zip(bound, active, strict=True)]
+    new = [verbs.copy(v) if b.intent.writes else v for b, v in zip(bound, old, strict=True)]
+    changes = {i: _writable(b.array) if b.intent.writes else b.array.partials
                for i, (b, a) in enumerate(zip(bound, active, strict=True)) if a}  # fmt: skip
+    if tangent.held:
+        kernel = kernel.compiled.setdefault("as written", _AsWritten(kernel))
+    _run(kernel, n, [b.with_array(b.name, b.intent, v) for b, v in zip(bound, new, strict=True)], atomics)
     for d in range(top.directions):
-        reads = [bound[i].with_array(bound[i].name, Intent.READ, values[i]) for i in tangent.read]
-        directions = [
-            bound[i].with_array(f"d_{bound[i].name}", bound[i].intent, changes[i][d]) for i in tangent.active
-        ]
-        _run(tangent, n, [*reads, *directions], atomics)
-    _run(kernel, n, [b.with_array(b.name, b.intent, v) for b, v in zip(bound, values, strict=True)], atomics)
+        _along(tangent, n, bound, old, new, {i: x[d] for i, x in changes.items()}, atomics)
     for i, b in enumerate(bound):
         if b.intent.writes:
-            verbs.assign(b.array.value, values[i])
-            b.array._rewritten(((None, changes[i]),))
+            verbs.assign(b.array, b.array._with(new[i], ((None, changes[i]),)))
+
+
+def _writable(x: Dual) -> Any:
+    """A copy of partials that holds what values do: those of another derivative, too."""
+    inner, partials = x.value, x.partials
+    if isinstance(inner, Dual) and not isinstance(partials, Dual):
+        return verbs.assign(verbs.similar(inner, shape=partials.shape), partials)
+    return verbs.copy(partials)
+
+
+def _along(
+    tangent: TangentKernel, n: int, bound: Sequence[Bound], old: Any, new: Any, changes: Any, atomics: bool
+) -> None:
+    """How results change along one direction, written to where `changes` has how they did before."""
+
+    sums = {i: (zeros_like(new[i]), zeros_like(new[i])) for i in tangent.held}
+    used: list[tuple[int, Intent, Any]] = [(i, Intent.READ, old[i]) for i in tangent.read]
+    used += [(i, Intent.READ, new[i]) for i in tangent.held]
+    for i in tangent.active:
+        used.append((i, Intent.INC, sums[i][0]) if i in sums else (i, bound[i].intent, changes[i]))
+    used += [(i, Intent.INC, sums[i][1]) for i in tangent.held]
+    given = [
+        bound[i].with_array(name, intent, array)
+        for name, (i, intent, array) in zip(tangent.parameters, used, strict=True)
+    ]
+    _run(tangent, n, given, atomics)
+    for i, (change, count) in sums.items():
+        stayed = verbs.equal(old[i], new[i])
+        total = count + where(stayed, 1.0, 0.0)
+        change = change + where(stayed, changes[i], 0.0)
+        changes[i][...] = where(total > 0, change / verbs.maximum(total, 1.0), 0.0)
 
 
 def _run(kernel: LocalKernel, n: int, bound: Sequence[Bound], atomics: bool) -> None:

@@ -68,6 +68,8 @@ class LocalKernel:
     """
 
     __module__ = "mirabelle.meshdata"
+    # May products with constants be collected?
+    collects = True
 
     def __init__(self, function: Callable[..., Any]) -> None:
         if not inspect.isfunction(function):

@@ -396,7 +396,8 @@ class Compiled:
         names: dict[Any, str] = {}
         for b in bound:
             names.setdefault(_rows_key(b.dofs), f"{b.name}_rows")
-        self.program: LocalProgram = collected(kernel.program(given))
+        program = kernel.program(given)
+        self.program: LocalProgram = collected(program) if kernel.collects else program
         self.arguments = [
             Argument(b.name, b.intent, b.how, 0 if b.dofs is None else b.dofs.arity, b.row_shape, b.flat,
                      b.dofs is not None and b.dofs.partial, b.dtype, names[_rows_key(b.dofs)],

@@ -227,7 +227,7 @@ def write(dest: Any, source: Any) -> None:
         source = force(family, source)
     whole = dest is root
     node: Any = root._node
-    if whole and type(node) is not Leaf and node.value is None:
+    if whole and type(node) is not Leaf and node.value is None and not (source.shape == () and _divided(root)):
         # Nothing of it is in memory: the handle takes the new tree.
         root._node = fitted(source, dest)
         at_once(root)
@@ -280,6 +280,11 @@ def write(dest: Any, source: Any) -> None:
         copy_around(family, fresh, leaf, shown_leaf(dest, leaf))
         execute(family, shown_leaf(dest, fresh), as_tree(source))
     root._node = fresh
+
+
+def _divided(root: Any) -> bool:
+    """Is an array over processes? A number that is written to it is divided as it is, which its tree says."""
+    return bool(root.shape) and getattr(root, "communicates", False)
 
 
 def execute(family: Any, target: Leaf, tree: Broadcasted) -> None:

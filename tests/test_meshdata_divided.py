@@ -272,3 +272,91 @@ def mistakes():
 @pytest.mark.parametrize(("program", "text"), mistakes(), ids=lambda x: getattr(x, "__name__", ""))
 def test_mistakes(program, text):
     assert any(text in str(e) for e in fails_on_ranks(2, program))
+
+
+# Derivatives of loops over processes
+
+
+def steep(x, u, y):
+    for i in range(3):
+        y[i] = u[(i + 1) % 3] ** 2 * x[i, 0] + u[i]
+
+
+@pytest.mark.parametrize("intent", ["INC", "RW", "MIN_RW", "MAX_WRITE"])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_derivatives_of_divided_loops(intent, ranks):
+    mesh, positions = md.unit_square(3), np.random.default_rng(1).standard_normal((16, 2))
+
+    def result(mesh, array, x, numbers):
+        V, cells, corners = md.space(mesh, "P", 1), mesh.points("cell"), mesh.closure("cell", "vertex")
+        values = np.sin(7.0 * numbers) + 0.3
+        given = V.function(values, array) if array is not mb.HostArray else mb.HostArray(values)
+
+        def f(u):
+            y = mb.zeros_like(u) - u
+            if intent == "RW":
+                md.loop(mesh.points("vertex"), square, md.READ(u), md.RW(y))
+            else:
+                md.loop(cells, steep, md.READ(x, corners), md.READ(u, V.dofs), access(y, V.dofs))
+            return mb.sum(y * y)
+
+        access = getattr(md, intent)
+        return given, f
+
+    def square(u, y):
+        y *= u
+
+    numbers = np.arange(16.0)
+    u, f = result(mesh, mb.HostArray, mb.HostArray(positions), numbers)
+    expected, direction = float(f(u)), mb.HostArray(np.cos(numbers))
+    value, change = (float(v) for v in mb.autodiff.jvp(f, (u,), (direction,)))
+    h = 1e-6
+    assert abs(change - float(f(u + h * direction) - f(u - h * direction)) / (2 * h)) < 1e-6 * abs(change)
+
+    def program(comm):
+        part = md.part(mesh, overlap=0)
+        mine = part.numbers("vertex").astype(float)
+        array = mb.DArray[mb.HostArray]
+        x = array.inner(positions[part.numbers("vertex")])
+        u, f = result(part.mesh, array, x, mine)
+        along = md.space(part.mesh, "P", 1).function(np.cos(mine), array)
+        return [float(mb.to_numpy(v)) for v in mb.autodiff.jvp(f, (u,), (along,))]
+
+    for found in on_ranks(ranks, program):
+        np.testing.assert_allclose(found, [value, change], rtol=1e-12)
+    assert value == pytest.approx(expected, rel=1e-14)
+
+
+def test_derivatives_of_divided_loops_need_arrays_that_hold_them():
+    def program(comm):
+        mesh = md.part(md.unit_square(2), overlap=0).mesh
+        V, corners = md.space(mesh, "P", 1), mesh.closure("cell", "vertex")
+        y, x = V.zeros(mb.DArray[mb.HostArray]), mesh.coordinates
+
+        def f(u):
+            md.loop(mesh.points("cell"), steep, md.READ(x, corners), md.READ(u, V.dofs), md.INC(y, V.dofs))
+            return mb.sum(y)
+
+        u = V.interpolate(1.0, mb.DArray[mb.HostArray])
+        mb.autodiff.jvp(f, (u,), (u,))
+
+    assert all("cannot hold dual numbers" in str(e) for e in fails_on_ranks(2, program))
+
+
+def test_arrays_that_are_overwritten_stay_where_they_belong():
+    def count(y):
+        y += 1
+
+    def program(comm):
+        mesh = md.part(md.unit_square(3), overlap=0).mesh
+        V, cells = md.space(mesh, "P", 1), mesh.points("cell")
+        u, found = V.interpolate(1.0, mb.DArray[mb.HostArray]), []
+        for y in (u + 1, mb.copy(u), mb.zeros_like(u), u * 0):
+            y[...] = 0
+            md.loop(cells, count, md.INC(y, V.dofs))
+            found.append(mb.to_numpy(y).tolist())
+        return found
+
+    for found in on_ranks(3, program):
+        assert found[0] == found[1] == found[2] == found[3]
+        assert sum(found[0]) == 54

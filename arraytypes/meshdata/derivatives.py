@@ -31,6 +31,9 @@ from mirabelle.arraytypes.meshdata.localkernels import Given, LocalKernel, Local
 from mirabelle.arraytypes.meshdata.loops import Bound, lead_of, run_loop
 from mirabelle.dispatch import verbs
 
+# Which argument of the kernel an argument of its derivative stands for, what it is for, and its array.
+Used = tuple[int, Intent, Any]
+
 
 class TangentKernel(LocalKernel):
     """How what a kernel writes changes, where some of its arguments change.
@@ -40,14 +43,16 @@ class TangentKernel(LocalKernel):
     change to the direction and 1 to the count: of equals each counts as much.
     """
 
-    def __init__(self, kernel: LocalKernel, given: Sequence[Given], active: Sequence[bool]) -> None:
+    def __init__(self, kernel: LocalKernel, intents: Sequence[Intent], active: Sequence[bool]) -> None:
         self.name = f"{kernel.name}_tangent"
         self.python = kernel.python
         self.compiled = {}
+        self.likes = {}
         self._programs = {}
-        self.read = [i for i, g in enumerate(given) if g[0].gathers]
+        self._kernel, self._intents = kernel, tuple(intents)
+        self.read = [i for i, intent in enumerate(intents) if intent.gathers]
         self.active = [i for i, a in enumerate(active) if a]
-        self.held = [i for i in self.active if is_extreme(given[i][0])]
+        self.held = [i for i in self.active if is_extreme(intents[i])]
         self.collects = not self.held
         self.parameters = [kernel.parameters[i] for i in self.read + self.held]
         for before, some in (("d_", self.active), ("n_", self.held)):
@@ -56,7 +61,6 @@ class TangentKernel(LocalKernel):
                 while name in self.parameters:  # (of a derivative's derivative)
                     name = before + name
                 self.parameters.append(name)
-        self._primal = kernel.program(given)
 
     def program(self, given: Sequence[Given]) -> LocalProgram:
         """The differentiated graph."""
@@ -66,12 +70,14 @@ class TangentKernel(LocalKernel):
         return self._programs[key]
 
     def _differentiated(self, given: Sequence[Given]) -> LocalProgram:
-        primal, graph = self._primal, Graph()
+        graph = Graph()
         numbers = iter(range(len(given)))
         place, held, direction, count = (
             {i: next(numbers) for i in some} for some in (self.read, self.held, self.active, self.held)
         )
         outputs: list[list[int | None] | None] = [None] * len(given)
+        like = {**direction, **place}
+        primal = self._kernel.program([(intent, *given[like[i]][1:]) for i, intent in enumerate(self._intents)])
         made = _copied(primal, graph, place)
         seeds = {
             graph.input(place[i], j): graph.input(direction[i], j)
@@ -105,7 +111,20 @@ class _AsWritten(LocalKernel):
 
     def __init__(self, kernel: LocalKernel) -> None:
         self.name, self.python, self.parameters = kernel.name, kernel.python, kernel.parameters
-        self.compiled, self.program = {}, kernel.program  # type: ignore[method-assign]
+        self.compiled, self.likes, self.program = {}, {}, kernel.program  # type: ignore[method-assign]
+
+
+def tangent_of(
+    kernel: LocalKernel, intents: Sequence[Intent], active: Sequence[bool]
+) -> tuple[TangentKernel, LocalKernel]:
+    """How what a kernel writes changes; and the kernel to run before."""
+    key = "tangent", tuple(intents), tuple(active)
+    tangent = kernel.compiled.get(key)
+    if tangent is None:
+        tangent = kernel.compiled[key] = TangentKernel(kernel, intents, active)
+    if not tangent.held:
+        return tangent, kernel
+    return tangent, kernel.compiled.setdefault("as written", _AsWritten(kernel))
 
 
 def is_extreme(intent: Intent) -> bool:
@@ -135,20 +154,23 @@ def _(lead: Dual, kernel: Any, n: Any, bound: Any, atomics: Any, /) -> None:
     for b, a in zip(bound, active, strict=True):
         if b.intent.writes and not a:
             raise cannot_hold(top)
-    given = tuple((b.intent, b.shape, b.dtype) for b in bound)
-    key = "tangent", given, tuple(active)
-    tangent = kernel.compiled.get(key)
-    if tangent is None:
-        tangent = kernel.compiled[key] = TangentKernel(kernel, given, active)
+    tangent, kernel = tangent_of(kernel, [b.intent for b in bound], active)
     old = [b.array.value if a else b.array for b, a in zip(bound, active, strict=True)]
     new = [verbs.copy(v) if b.intent.writes else v for b, v in zip(bound, old, strict=True)]
     changes = {i: _writable(b.array) if b.intent.writes else b.array.partials
                for i, (b, a) in enumerate(zip(bound, active, strict=True)) if a}  # fmt: skip
-    if tangent.held:
-        kernel = kernel.compiled.setdefault("as written", _AsWritten(kernel))
     _run(kernel, n, [b.with_array(b.name, b.intent, v) for b, v in zip(bound, new, strict=True)], atomics)
+
+    def run(used: Sequence[Used]) -> None:
+        given = [
+            bound[i].with_array(name, intent, array)
+            for name, (i, intent, array) in zip(tangent.parameters, used, strict=True)
+        ]
+        _run(tangent, n, given, atomics)
+
+    intents = [b.intent for b in bound]
     for d in range(top.directions):
-        _along(tangent, n, bound, old, new, {i: x[d] for i, x in changes.items()}, atomics)
+        along(tangent, intents, old, new, {i: x[d] for i, x in changes.items()}, run)
     for i, b in enumerate(bound):
         if b.intent.writes:
             verbs.assign(b.array, b.array._with(new[i], ((None, changes[i]),)))
@@ -162,22 +184,17 @@ def _writable(x: Dual) -> Any:
     return verbs.copy(partials)
 
 
-def _along(
-    tangent: TangentKernel, n: int, bound: Sequence[Bound], old: Any, new: Any, changes: Any, atomics: bool
+def along(
+    tangent: TangentKernel, intents: Sequence[Intent], old: Any, new: Any, changes: Any, run: Any
 ) -> None:
     """How results change along one direction, written to where `changes` has how they did before."""
-
     sums = {i: (zeros_like(new[i]), zeros_like(new[i])) for i in tangent.held}
-    used: list[tuple[int, Intent, Any]] = [(i, Intent.READ, old[i]) for i in tangent.read]
+    used: list[Used] = [(i, Intent.READ, old[i]) for i in tangent.read]
     used += [(i, Intent.READ, new[i]) for i in tangent.held]
     for i in tangent.active:
-        used.append((i, Intent.INC, sums[i][0]) if i in sums else (i, bound[i].intent, changes[i]))
+        used.append((i, Intent.INC, sums[i][0]) if i in sums else (i, intents[i], changes[i]))
     used += [(i, Intent.INC, sums[i][1]) for i in tangent.held]
-    given = [
-        bound[i].with_array(name, intent, array)
-        for name, (i, intent, array) in zip(tangent.parameters, used, strict=True)
-    ]
-    _run(tangent, n, given, atomics)
+    run(used)
     for i, (change, count) in sums.items():
         stayed = verbs.equal(old[i], new[i])
         total = count + where(stayed, 1.0, 0.0)

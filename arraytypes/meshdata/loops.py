@@ -74,12 +74,26 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
             f"{local.name}() has the parameters {', '.join(local.parameters) or 'none'}, and the loop gives it "
             f"{len(accesses)}: one access for each, like md.READ(u, map)."
         )
+    arrays = [a.array if type(a) is Access else a for a in accesses]
+    if any(getattr(x, "carries_derivatives", False) and _communicates(x) for x in arrays):
+        from mirabelle.arraytypes.meshdata.dividedderivatives import run_dual
+
+        run_dual(points, local, accesses, atomics)
+        return
     if any(isinstance(a, Access) and getattr(a.array, "communicates", False) for a in accesses):
         from mirabelle.arraytypes.meshdata.dividedloops import run_divided
 
         run_divided(points, local, accesses, atomics)
         return
     run_bound(points, local, _arguments(local, points, accesses), atomics)
+
+
+def _communicates(x: Any) -> bool:
+    """Are the values of dual numbers divided over processes?"""
+    x = x.parent if hasattr(x, "tree") else x
+    while getattr(x, "carries_derivatives", False):
+        x = x.value
+    return getattr(x, "communicates", False)
 
 
 def run_bound(points: Any, local: LocalKernel, bound: Sequence[Bound], atomics: bool) -> None:

@@ -50,9 +50,11 @@ def _filled_at_once(x: Any, value: Any) -> bool:
     if value not in (0, 1) and (leaf.dtype.char not in "lqdD" or not abs(value) < _LARGE):
         return False
     n = math.prod(leaf.shape)
-    if n > settings.small_size and (counters.active or n > MOVED * settings.thread_size):
+    if n > max(settings.small_size, MOVED * settings.thread_size):
         return False
     leaf.view.fill(value)
+    if counters.active:
+        counters.launched(0, leaf.view.nbytes)
     return True
 
 

@@ -461,8 +461,10 @@ def _(x: AbstractArray) -> Any:
     if family.home.rank > 2:  # divided as `x` is
         return constructed_as(computed(copied(x, hold=True)), x)
     dest = destination(family._empty(x.shape, x.dtype))
-    if isinstance(x, DenseArray) and type(x._node) is Leaf and is_small(dest.shape, 1) and not counters.active:
+    if isinstance(x, DenseArray) and type(x._node) is Leaf and is_small(dest.shape, 1):
         family._copy_into(dest.view, x._node.view)
+        if counters.active:
+            counters.launched(x._node.view.nbytes, dest.view.nbytes)
         dest.checked = False
         return constructed_as(wrap(family, dest), x)
     verbs.copyto(wrap(family, dest), copied(x, hold=True)._node)

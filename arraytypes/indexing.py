@@ -37,7 +37,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import DenseArray, as_numpy, wrap
 from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
 from mirabelle.arraytypes.wrappers import view_of
-from mirabelle.dispatch import counters, policy, promotion, verbs
+from mirabelle.dispatch import policy, promotion, verbs
 from mirabelle.dispatch.generic import by_type, generic
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import Sig
@@ -478,7 +478,7 @@ def _(family: type[DenseArray], x: Any, index: tuple[Any, ...], value: Any) -> b
 
 def read(x: Any, index: tuple[Any, ...]) -> Any:
     """x[index] for an index with arrays."""
-    quick = None if counters.active else take_small(leaf_family(type(x)), x, index)
+    quick = take_small(leaf_family(type(x)), x, index)
     if quick is not None:
         return quick
     steps = in_steps(x, index)
@@ -580,7 +580,7 @@ def write_at(x: Any, index: tuple[Any, ...], value: Any, op: str = "") -> None:
         from mirabelle.arraytypes.programs.capture import side_effect  # which stands on this module
 
         raise side_effect(x)
-    quick = not (op or counters.active or recording.watchers)
+    quick = not (op or recording.watchers)
     if quick and put_small(family, x, index, value):
         return
     steps = None if op else in_steps(x, index)

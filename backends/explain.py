@@ -7,19 +7,20 @@ from typing import Any
 
 from mirabelle.arraytypes import cards, flow
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import wrap
+from mirabelle.arraytypes.dense import DIRECT_TREE, is_small, wrap
 from mirabelle.arraytypes.display import shown_bytes
 from mirabelle.arraytypes.duals.base import Dual
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.gpu import GPUArray
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.explaindistributed import facts_of
 from mirabelle.backends.host.described import described
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import which
-from mirabelle.dispatch.schedule import HOIST_COST, SCALAR, dag_cost, schedule
+from mirabelle.dispatch.schedule import HOIST_COST, SCALAR, dag_cost, operations, schedule
 from mirabelle.dispatch.settings import settings
-from mirabelle.dispatch.tree import Broadcasted, Leaf, Reduced, format_tree
+from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, format_tree
 
 
 class Explanation:
@@ -124,7 +125,7 @@ def explain(x: Any, *, into: Any = None) -> Explanation:
         facts["launches"] = "0"
         return Explanation(facts, format_tree(version), "", picture)
     operand: Any = version.operand if isinstance(version, Reduced) else version
-    before = _evaluated_first(operand)
+    before = _evaluated_first(operand, family)
     facts["state"] = "not evaluated"
     empty = family._empty(version.shape, version.dtype)
     method = which(verbs.copyto, wrap(family, Leaf(empty)), version)
@@ -164,26 +165,49 @@ def _request(operand: Any, family: Any) -> Any:
     return schedule(operand, stand_in, store=False)
 
 
-def _evaluated_first(operand: Any) -> list[str]:
+def _is_of_few(operand: Any, family: Any) -> bool:
+    """Do NumPy's calls compute it, one after the other (`backends/host/direct.py`)?"""
+    if family is not HostArray or type(operand) is not Broadcasted:
+        return family is HostArray and math.prod(operand.shape) <= settings.small_size
+    count = operand.size % FOREIGN
+    few = is_small(operand.shape, count) and count <= DIRECT_TREE
+    return few and all(node.sig.direct is not None for node in operations(operand))
+
+
+def _evaluated_first(operand: Any, family: Any) -> list[str]:
     """Descriptions of the subtrees that get launches of their own, innermost last."""
     found: list[str] = []
-    _walk(operand, operand.shape, found, set())
+    _walk(operand, operand.shape, found, set(), _hoisting(operand, family))
     return found
 
 
-def _walk(node: Any, shape: tuple[int, ...], found: list[str], seen: set[int]) -> None:
+def _hoisting(operand: Any, family: Any) -> tuple[float, float]:
+    """From which costs on a subtree is computed by a launch of its own: one that is a number, and others."""
+    if _is_of_few(operand, family):
+        return math.inf, math.inf  # each operation is computed at its own shape, and in the same launch
+    if issubclass(family, GPUArray):
+        from mirabelle.backends.gpu import direct
+
+        if operand.size <= direct.LARGEST:
+            return direct.LAUNCH + 1, HOIST_COST
+    return HOIST_COST, HOIST_COST
+
+
+def _walk(
+    node: Any, shape: tuple[int, ...], found: list[str], seen: set[int], costs: tuple[float, float]
+) -> None:
     for a in getattr(node, "args", None) or ():
         if not isinstance(a, (Broadcasted, Reduced)) or a.value is not None or id(a) in seen:
             continue
         seen.add(id(a))
         if isinstance(a, Reduced):
             found.append(f"{a.reduction.name} of shape {a.shape}")
-            _walk(a.operand, a.operand.shape, found, seen)  # type: ignore[union-attr]
-        elif math.prod(a.shape) * 2 <= math.prod(shape) and dag_cost(a) >= HOIST_COST:
+            _walk(a.operand, a.operand.shape, found, seen, costs)  # type: ignore[union-attr]
+        elif math.prod(a.shape) * 2 <= math.prod(shape) and dag_cost(a) >= costs[bool(a.shape)]:
             found.append(f"{a.sig.op.name} at its own shape {a.shape} (costly, and stretched later)")
-            _walk(a, a.shape, found, seen)
+            _walk(a, a.shape, found, seen, costs)
         else:
-            _walk(a, shape, found, seen)
+            _walk(a, shape, found, seen, costs)
 
 
 def broadcasted(f: Any, *operands: Any) -> Broadcasted | Leaf:

@@ -1,11 +1,18 @@
 """Counting what programs do: launches, temporaries, bytes, scalar reads, compilations.
 
 >>> import mirabelle as mb
->>> x = mb.HostArray([1.0, 2.0, 3.0])
+>>> few, many = mb.ones(3), mb.ones(100_000)
 >>> with mb.count() as c:
-...     y = mb.materialize((x * 2 + 1) * (x * 2))
+...     y = mb.materialize((many * 2 + 1) * (many * 2))
 >>> c.launches, c.temporaries
 (1, 0)
+
+Each operation on few elements is computed where it is written:
+
+>>> with mb.count() as c:
+...     y = (few * 2 + 1) * (few * 2)
+>>> c.launches, c.temporaries
+(4, 0)
 """
 
 from __future__ import annotations
@@ -15,7 +22,10 @@ import contextvars
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-# How many blocks are open anywhere: hot paths look at this one integer and go on.
+from mirabelle.dispatch.native import in_c
+
+# How many blocks are open anywhere: who did something adds it up if there are any, and does nothing else
+# (`tests/test_counting.py`). The same stands in C (dispatch/csrc/counting.c).
 active = 0
 _current: contextvars.ContextVar[tuple[Counters, ...]] = contextvars.ContextVar(
     "mirabelle_counters", default=()
@@ -54,13 +64,17 @@ class Counters:
 def count() -> Iterator[Counters]:
     """Count the launches, temporaries, bytes, scalar reads, compilations and transfers of a block.
 
-    `launches` are kernels run; `library_calls` are routines of a place's library (a sort, an FFT, a
-    factorisation); `temporaries` are arrays written that nobody asked for by name;
-    `bytes_read` and `bytes_written` are those of array operands, each counted once a launch.
-    `messages`, `bytes_sent` and `collectives` are those of this process, for distributed arrays.
+    `launches` are evaluations: of a tree, a reduction, an operation that is computed where it is written, a
+    copy, a product. Each is one kernel, or, of few elements on the host, the calls of NumPy that stand for it.
+    `library_calls` are routines of a place's library (a sort, an FFT, a factorisation); `temporaries` are
+    operands that have to be written to memory before the launch that reads them; `bytes_read` and
+    `bytes_written` are those of array operands and results, each counted once a launch. `messages`,
+    `bytes_sent` and `collectives` are those of this process, for distributed arrays.
+
+    Who counts changes nothing about what is done: the same statement is the same calls.
 
     >>> import mirabelle as mb
-    >>> x = mb.HostArray([1.0, 2.0])
+    >>> x = mb.ones(100_000)
     >>> with mb.count() as c:
     ...     y = mb.materialize(x * 2 + 1)
     >>> c.launches, c.temporaries
@@ -70,10 +84,12 @@ def count() -> Iterator[Counters]:
     counters = Counters()
     token = _current.set((*_current.get(), counters))
     active += 1
+    in_c.count_blocks(active)
     try:
         yield counters
     finally:
         active -= 1
+        in_c.count_blocks(active)
         _current.reset(token)
 
 
@@ -82,3 +98,17 @@ def add(**amounts: int) -> None:
     for counters in _current.get():
         for name, amount in amounts.items():
             setattr(counters, name, getattr(counters, name) + amount)
+
+
+def launched(read: int, written: int) -> None:
+    """Add one launch that reads and writes so many bytes."""
+    add(launches=1, bytes_read=read, bytes_written=written)
+
+
+def carry(context: contextvars.Context) -> None:
+    """Have what runs in another context, from here, add to the blocks of this one."""
+    with contextlib.suppress(RuntimeError):  # (it is the one that runs already)
+        context.run(_current.set, _current.get())
+
+
+in_c.tell(add=add, blocks=_current)

@@ -9,6 +9,7 @@ all else to a function of Python that it is given.
   (dispatch/tree.py, arraytypes/wrappers.py);
 - `buffer.c`: the buffer protocol before Python 3.12 (arraytypes/buffers.py);
 - `operators.c`: calls of generic functions by operators, from the types to the method (dispatch/generic.py);
+- `counting.c`: what is done here, told to whoever counts (dispatch/counters.py);
 - `addresses.c`: where memory and NumPy's inner loops are (dispatch/addresses.py, backends/host/loops.py);
 - `building.c`: how an operation makes a node (arraytypes/elementwise.py);
 - `reducing.c`: how a reduction makes a node (backends/host/vectors.py);
@@ -37,13 +38,12 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.dispatch import counters
 from mirabelle.dispatch.settings import settings
 
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-VERSION = 14
+VERSION = 16
 
 _CURE = (
     "Build it where the sources are, with a C compiler: `pip install -e .`, or, where setuptools and NumPy are "
@@ -85,7 +85,6 @@ in_c.tell(
         np.add, np.subtract, np.multiply, np.divide, np.negative, np.absolute, np.square, np.sqrt,
         np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal,
     ),
-    counters=counters.__dict__,
 )  # fmt: skip
 
 

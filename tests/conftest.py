@@ -107,6 +107,16 @@ def trees():
         yield
 
 
+@pytest.fixture
+def many():
+    """Few elements take the way of many: for what a program does at a size that matters, tested with few.
+
+    (What few do by default is in test_counting.py.)
+    """
+    with mb.settings.changed(immediate_size=0, brief_size=0, small_size=0):
+        yield
+
+
 @pytest.fixture(params=WAYS)
 def way(request):
     """Run the test on both ways of running: interpreted ("cold") and compiled ("hot")."""

@@ -30,7 +30,13 @@ def vectors(request):
 
 def computed_at_once(family, n):
     """Reductions of few elements in the host's memory do not wait."""
-    return family is mb.HostArray and n <= 32 * mb.settings.small_size
+    return by_numpy(family, n, 1)
+
+
+def by_numpy(family, n, operations):
+    """Few elements in the host's memory are computed by NumPy's calls, into memory of their own."""
+    few = mb.settings.small_size
+    return family is mb.HostArray and (n <= few or n * operations <= 32 * few)
 
 
 def test_a_costly_name_is_evaluated_once(vectors, way):
@@ -114,21 +120,26 @@ def test_a_function_with_eight_names_is_one_launch(vectors, way):
         step(u, v, 0.1)
         mb.materialize(u)
     assert (c.launches, c.temporaries, c.scalar_reads) == (1, 0, 0)
-    assert c.bytes_written == 8 * n, "one array, and no intermediate"
+    assert c.bytes_written == 8 * n * arrays_of_a_step(family, n), "no intermediate"
     assert c.bytes_read == 2 * 8 * n
     assert_same(u, expected)
     assert type(u) is family[np.float64, 1]
 
 
+def arrays_of_a_step(family, n):
+    """One; `slope`, which is read twice, is stored where NumPy's calls would compute it twice."""
+    return 1 + by_numpy(family, n, 9)
+
+
 def test_a_loop_of_steps_is_one_launch_each(vectors, way):
-    _, n, u, v = vectors
+    family, n, u, v = vectors
     mb.materialize(u)
     with mb.count() as c:
         for _ in range(5):
             step(u, v, 0.01)
         mb.materialize(u)
     assert (c.launches, c.temporaries) == (5, 0)
-    assert c.bytes_written == 5 * 8 * n
+    assert c.bytes_written == 5 * 8 * n * arrays_of_a_step(family, n)
 
 
 @pytest.mark.parametrize("name", ["sum", "max", "any", "prod", "count_nonzero"])
@@ -218,14 +229,18 @@ def test_forcing_again_costs_nothing(vectors):
 
 
 def test_an_inplace_update_writes_straight_into_its_destination(vectors, way):
-    _, n, a, b = vectors
+    family, n, a, b = vectors
+    for _ in range(20):
+        a += b  # (from then on it is known, where it is compiled)
     memory = memory_of(verbs.leaf_of(a).view)
     with mb.count() as c:
         a += b
         mb.materialize(a)
     assert (c.launches, c.temporaries) == (1, 0)
     assert (c.bytes_read, c.bytes_written) == (2 * 8 * n, 8 * n)
-    assert memory_of(verbs.leaf_of(a).view) == memory
+    if family is not mb.HostArray or (8 * n >= 1 << 16 and not by_numpy(family, n, 1)):
+        # (New memory costs nothing where it is in the cache.)
+        assert memory_of(verbs.leaf_of(a).view) == memory
 
 
 def memory_of(view):
@@ -238,10 +253,11 @@ def memory_of(view):
 def test_a_partial_write_is_one_launch(vectors, way):
     _, n, a, b = vectors
     mb.materialize(a)
+    times = 1 + by_numpy(*vectors[:2], 1)  # (then it is copied to where it belongs)
     with mb.count() as c:
         a[1:] = b[1:] * 2
-    assert (c.launches, c.temporaries) == (1, 0)
-    assert (c.bytes_read, c.bytes_written) == (8 * (n - 1), 8 * (n - 1))
+    assert (c.launches, c.temporaries) == (times, 0)
+    assert (c.bytes_read, c.bytes_written) == (8 * (n - 1) * times, 8 * (n - 1) * times)
 
 
 def test_a_whole_write_with_pending_readers_swaps_the_buffer(vectors, way):
@@ -300,12 +316,12 @@ def test_programs_count_what_they_move(family, hot):
 
 def test_a_stretched_costly_subtree_is_computed_at_its_own_shape(way):
     """exp of a row is n evaluations, not n*m: a temporary, and counted as one."""
-    for family in (mb.HostArray, mb.RefArray):
-        row, column = family(np.linspace(0, 1, 40)), family(np.linspace(1, 2, 30)[:, None])
+    for family, n in ((mb.HostArray, 4000), (mb.RefArray, 40)):
+        row, column = family(np.linspace(0, 1, n)), family(np.linspace(1, 2, 30)[:, None])
         with mb.count() as c:
             z = mb.materialize(mb.exp(row) * column)
         assert (c.launches, c.temporaries) == (2, 1)
-        assert_same(z, np.exp(np.linspace(0, 1, 40)) * np.linspace(1, 2, 30)[:, None])
+        assert_same(z, np.exp(np.linspace(0, 1, n)) * np.linspace(1, 2, 30)[:, None])
 
 
 def test_trees_are_bounded():

@@ -95,14 +95,15 @@ def test_new_numbers_and_new_arrays_of_the_same_layout(hits):
     assert hits[0] >= 3
 
 
-def test_nothing_is_known_again_while_counters_are_open(hits):
+def test_what_is_known_again_is_counted(hits):
     Z, X, Y = card(*data(4))
     for _ in range(TIMES):
         Z[...] = X * Y
     before = hits[0]
     with mb.count() as c:
         Z[...] = X * Y
-    assert (hits[0], c.launches, c.temporaries) == (before, 1, 0)
+    assert (hits[0], c.launches, c.temporaries) == (before + 1, 1, 0)
+    assert (c.bytes_read, c.bytes_written) == (X.nbytes + Y.nbytes, Z.nbytes)
 
 
 def test_an_override_is_asked(hits):

@@ -118,7 +118,7 @@ def test_every_dtype(kind, dtype, way):
 
 
 @plain
-def test_gathers_fuse(kind, way):
+def test_gathers_fuse(kind, way, many):
     n = np.random.default_rng(0).random((200, 30))
     rows = np.random.default_rng(1).integers(0, 200, 500)
     x, i = mb.materialize(kind.make(n)), mb.materialize(kind.family(rows))
@@ -141,7 +141,7 @@ def test_gathers_fuse(kind, way):
 
 
 @plain
-def test_stencils_are_one_kernel(kind, way):
+def test_stencils_are_one_kernel(kind, way, many):
     n = np.random.default_rng(0).random((20, 30))
     x, y = mb.materialize(kind.make(n)), mb.materialize(kind.make(n))
     with mb.count() as c:
@@ -202,7 +202,7 @@ def test_assignments_that_overlap(kind):
 
 
 @plain
-def test_a_row_is_written_in_place(kind):
+def test_a_row_is_written_in_place(kind, many):
     x = mb.materialize(kind.make(N))
     leaf = id(x._node)  # (holding it would make this test a reader)
     with mb.count() as c:

@@ -63,7 +63,7 @@ def test_who_holds_a_part_or_a_name_of_it_still_sees_writes(hold):
     assert adopted(leaf)
 
 
-def test_expressions_wait_once_the_numpy_array_is_gone():
+def test_expressions_wait_once_the_numpy_array_is_gone(many):
     n = np.arange(6.0)
     x = mb.asarray(n)
     assert (x * 2).evaluated and mb.sum(x).evaluated

@@ -14,7 +14,7 @@ from mirabelle.arraytypes.distributed import execution, overlapping
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.layouts import Partition
 from mirabelle.arraytypes.wrappers import ViewTypes
-from mirabelle.dispatch import counters, native, verbs
+from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.tree import Broadcasted, Leaf
 
 _new = object.__new__
@@ -79,7 +79,6 @@ def _(array: Any, index: type, value: Any) -> Any:
             or type(tree) is not Broadcasted
             or tree.value is not None
             or node.foreign
-            or counters.active
             or recording.watchers
             or recording.active
             or not nobody_else(node)
@@ -139,7 +138,6 @@ def _(array: Any, values: Any) -> Any:
             or new.shape != node.shape
             or new.layout is not None
             or node.foreign
-            or counters.active
             or not _is_small(node.view.buffer.partition)
         ):
             del node, new

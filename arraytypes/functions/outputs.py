@@ -9,7 +9,7 @@ import numpy as np
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.dense import MOVED
 from mirabelle.arraytypes.wrappers import root_of
-from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch import verbs
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf
 
@@ -42,9 +42,9 @@ def library_is_quicker(family: Any, size: int, *moved: Any) -> bool:
     """Is a result so small that one call of the host's library costs less than kernels writing its parts?
 
     `moved` are operands whose elements are only moved: what is in memory already, one thread moves sooner than
-    it computes. (Not while counters are open: they show what a program does at a size that matters.)
+    it computes.
     """
-    if family.home.rank >= 2 or counters.active:
+    if family.home.rank >= 2:
         return False
     if size <= settings.small_size:
         return True

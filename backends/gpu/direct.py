@@ -100,7 +100,7 @@ def _walk(
                 scalars.append(a)
                 key.append(t)
                 continue
-            if t is not Reduced or (a.value is None and _reduced(a) is None):
+            if t is not Reduced or (a.value is None and not _computed(a)):
                 raise NotDirect
             a = a.value
             apart.append(a)
@@ -112,13 +112,24 @@ def _walk(
             key.append(view._layout or view.layout)
 
 
+def _computed(node: Reduced) -> bool:
+    """Compute a reduction that a tree reads, before it."""
+    if _reduced(node) is None:
+        return False
+    if counters.active:
+        counters.add(temporaries=1)
+    return True
+
+
 class _Plan:
     """A tree's launch: what is left is to say where operands are, and the values of scalars."""
 
-    __slots__ = ("plain", "program", "run", "shortcut")
+    __slots__ = ("plain", "program", "read", "run", "shortcut", "written")
 
-    def __init__(self, program: Program, run: Any) -> None:
+    def __init__(self, program: Program, run: Any, out: Any, views: list[Any]) -> None:
         self.program = program
+        # What a launch moves, in bytes.
+        self.read, self.written = program.bytes_read(views), out.nbytes
         self.run = run
         self.shortcut = shortcuts.Shortcut()
         # Scalars go as they are, where all are doubles and each is used once.
@@ -157,7 +168,7 @@ def _elementwise(root: Any, leaves: list[Leaf], scalars: list[Any], out: Any) ->
         return False
     operands = [out, *[leaf.view for leaf in leaves]]
     aligned = not any(v.ptr & 15 for v in operands)
-    return _Plan(program, make_plan(out.family, program, operands, 1, aligned))
+    return _Plan(program, make_plan(out.family, program, operands, 1, aligned), out, operands[1:])
 
 
 def _program(
@@ -205,7 +216,7 @@ def _(family: type[GPUArray], version: Any) -> Leaf:
 
 def evaluate(node: Any) -> Leaf | None:
     """The value of a pending tree, or None where the ordinary way must be taken."""
-    if counters.active or (generic._world != _world and not usable()) or not _usable:
+    if (generic._world != _world and not usable()) or not _usable:
         return None
     if type(node) is not Broadcasted:
         return _reduced(node) if type(node) is Reduced else None
@@ -238,6 +249,8 @@ def evaluate(node: Any) -> Leaf | None:
     if scalars:
         scalars = plan.values(scalars)
     plan.run(out.ptr, *[leaf.view.ptr for leaf in leaves], *scalars)
+    if counters.active:
+        counters.launched(plan.read, plan.written)
     if apart:
         _again(apart)
     return _settled(node, out)
@@ -322,11 +335,14 @@ def _reduced(node: Any, target: Any = None, owner: Any = None) -> Any:
             plan = False
         else:
             operands = [out, *[leaf.view for leaf in leaves]]
-            plan = _Plan(program, planned(family, program, shape, node.axes, [node], operands, 1, 0))
+            run = planned(family, program, shape, node.axes, [node], operands, 1, 0)
+            plan = _Plan(program, run, out, operands[1:])
         _keep(key, plan)
     if plan is False:
         return None
     plan.run([out.ptr, *[leaf.view.ptr for leaf in leaves]], plan.values(scalars), family)
+    if counters.active:
+        counters.launched(plan.read, plan.written)
     if apart:
         _again(apart)
     return _settled(node, out) if target is None else True
@@ -364,7 +380,6 @@ def _write(dest: Any, node: Any) -> bool:
         or node.value is not None
         or leaf.foreign
         or leaf.root is not None
-        or counters.active
         or (generic._world != _world and not usable())
         or not _usable
         or node.size > LARGEST
@@ -396,10 +411,12 @@ def _write(dest: Any, node: Any) -> bool:
     if plan is False:
         return False
     if not apart and plan.plain:
-        plan.shortcut.used(node, leaf, plan.run, _world)
+        plan.shortcut.used(node, leaf, plan, _world)
     if scalars and not plan.plain:
         scalars = plan.values(scalars)
     plan.run(view.ptr, *[x.view.ptr for x in leaves], *scalars)
+    if counters.active:
+        counters.launched(plan.read, plan.written)
     if apart:
         _again(apart)
     leaf.writes += 1
@@ -432,7 +449,6 @@ def _write_part(dest: Any, how: Any, value: Any) -> bool:
         type(leaf) is not Leaf
         or leaf.foreign
         or leaf.root is not None
-        or counters.active
         or (generic._world != _world and not usable())
         or not _usable
     ):
@@ -478,6 +494,8 @@ def _write_part(dest: Any, how: Any, value: Any) -> bool:
     if plan is False:
         return False
     plan.run(target.ptr, *[x.view.ptr for x in leaves], *plan.values(scalars))
+    if counters.active:
+        counters.launched(plan.read, plan.written)
     if apart:
         _again(apart)
     leaf.writes += 1

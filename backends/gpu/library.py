@@ -66,22 +66,26 @@ def _chapters() -> None:
 @library.routine_of.method
 def _(family: type[GPUArray], name: str) -> Callable[..., Any]:
     """One registered for the family, one of ours, or the library's own."""
-    return _counted(uncounted(family, name))
+    return _looked_up(family, name)[3]
 
 
 def uncounted(cls: Any, name: str) -> Callable[..., Any]:
     """The same, for a caller that counts itself."""
+    return _looked_up(cls, name)[2]
+
+
+def _looked_up(cls: Any, name: str) -> _Found:
     found = _known.get((cls, name))
-    if found is not None and found[0] is cls.driver() and found[1] == library.additions:
-        return found[2]
-    _chapters()
-    made = library.registered(cls, name) or by_arrays(cls, name)
-    _known[cls, name] = cls.driver(), library.additions, made
-    return made
+    if found is None or found[0] is not cls.driver() or found[1] != library.additions:
+        _chapters()
+        made = library.registered(cls, name) or by_arrays(cls, name)
+        found = _known[cls, name] = cls.driver(), library.additions, made, _counted(made)
+    return found
 
 
-# By type and name, what was found: for which driver, and after how many additions.
-_known: dict[Any, tuple[Any, int, Callable[..., Any]]] = {}
+# By type and name, what was found: for which driver, after how many additions; the same with its counting.
+_Found = tuple[Any, int, Callable[..., Any], Callable[..., Any]]
+_known: dict[Any, _Found] = {}
 
 
 def by_arrays(cls: Any, name: str) -> Callable[..., Any]:
@@ -159,12 +163,10 @@ def raising(xp: Any) -> Any:
 
 
 def _counted(run: Callable[..., Any]) -> Callable[..., Any]:
-    if not counters.active:
-        return run
-
     def call(*views: Any, **options: Any) -> Any:
-        operands = arrays_in((views, options), GPUView)
-        counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
+        if counters.active:
+            operands = arrays_in((views, options), GPUView)
+            counters.add(library_calls=1, bytes_read=sum(v.nbytes for v in operands))
         return run(*views, **options)
 
     return call

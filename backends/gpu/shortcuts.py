@@ -30,15 +30,15 @@ class Shortcut:
         self.world = -1
         self.function: Any = None
 
-    def used(self, node: Any, leaf: Leaf, run: Any, world: int) -> None:
-        """The plan that `run` launches was found for `leaf[...] = node`, whose tree nobody else holds, in a
+    def used(self, node: Any, leaf: Leaf, plan: Any, world: int) -> None:
+        """The plan was found for `leaf[...] = node`, whose tree nobody else holds, in a
         world where `copyto` does what it does by default."""
         self.uses += 1
         if self.uses < 8 or self.turns >= _TURNS:
             return
         if self.world != world:
             self.world = world
-            self.function = written(node, leaf, run, world)
+            self.function = written(node, leaf, plan, world)
         if self.function is not None:
             self.turns += 1
             if len(known) > 1 << 12:
@@ -46,7 +46,7 @@ class Shortcut:
             known[node.sig, node.size] = self.function
 
 
-def written(root: Any, dest: Leaf, run: Any, world: int) -> Any:
+def written(root: Any, dest: Leaf, plan: Any, world: int) -> Any:
     """A function of a handle and a tree: was the statement known again, and launched? None for trees with
     parts that it would have to ask more about."""
     text = _Text(dest)
@@ -54,12 +54,12 @@ def written(root: Any, dest: Leaf, run: Any, world: int) -> Any:
         return None
     space = {
         "Broadcasted": Broadcasted, "Leaf": Leaf, "may_write": may_write, "counters": counters,
-        "generic": generic, "world": world, "run": run, "layout": dest.view.layout,
+        "generic": generic, "world": world, "run": plan.run, "layout": dest.view.layout,
         **text.space,
     }  # fmt: skip
     lines = [
         "def again(dest, node):",
-        " if counters.active or generic._world != world: return False",
+        " if generic._world != world: return False",
         " leaf = dest._node",
         " if type(leaf) is not Leaf or leaf.foreign or leaf.root is not None or leaf.parts: return False",
         " if leaf.view._layout != layout: return False",
@@ -67,6 +67,7 @@ def written(root: Any, dest: Leaf, run: Any, world: int) -> Any:
         f" if not may_write(leaf, {text.reads}): return False",
         " view = leaf.view",
         f" run({', '.join(['view.ptr', *text.addresses, *text.numbers])})",
+        f" if counters.active: counters.launched({plan.read}, {plan.written})",
         " leaf.writes += 1",
         " leaf.reducers = leaf.known = None",
         " node.value = leaf",

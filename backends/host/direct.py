@@ -1,8 +1,7 @@
 """Small trees on the host, evaluated node by node through NumPy's calls.
 
 For a few hundred elements the time of a statement is Python's, and linearising a tree into a
-program takes longer than computing it. Values, dtypes and what is kept are the same; while
-counters are open the ordinary way is taken, which counts.
+program takes longer than computing it. Values, dtypes and what is kept are the same.
 """
 
 from __future__ import annotations
@@ -46,8 +45,10 @@ from mirabelle.backends.host.interpreter import quietly
 from mirabelle.backends.host.reduce import waiting
 from mirabelle.backends.host.unchanged import usable
 from mirabelle.dispatch import counters, verbs
+from mirabelle.dispatch.evaluation import Evaluation
 from mirabelle.dispatch.native import in_c
-from mirabelle.dispatch.schedule import operations, worth_storing
+from mirabelle.dispatch.policy import scalar_access
+from mirabelle.dispatch.schedule import worth_storing
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import FOREIGN, Broadcasted, Leaf, Reduced, adopted, may_write, new_leaf
 
@@ -61,11 +62,11 @@ class NotDirect(Exception):
 def evaluate(node: Any) -> Leaf | None:
     """The value of a small node, or None where the ordinary way must be taken."""
     if type(node) is Reduced:
-        found = None if counters.active or not usable() else shortcuts.evaluated(node)
+        found = shortcuts.evaluated(node) if usable() else None
         if found is None:
             found = in_c.computed_reduction(node)
         return found or evaluate_reduction(node)
-    if counters.active or not usable():
+    if not usable():
         return None
     return shortcuts.evaluated(node) or _evaluate(node)
 
@@ -89,16 +90,20 @@ def _evaluate(node: Broadcasted) -> Leaf | None:
     small = settings.small_size
     if operations > DIRECT_TREE or (n > small and n * operations > 32 * small):  # (as `is_small` says)
         return None
+    evaluation = Evaluation(node) if counters.active else None
     try:
-        return _kept(node, quietly(_value, node))
+        leaf = _kept(node, quietly(_value, node))
     except NotDirect:
         return None
+    if evaluation is not None:
+        evaluation.done()
+    return leaf
 
 
 def evaluate_reduction(node: Reduced) -> Leaf | None:
     """The value of a reduction of few elements, or None.
 
-    It is NumPy's own, to the last bit, whatever is counted.
+    It is NumPy's own, to the last bit.
     """
     operand: Any = node.operand
     if operand is None:  # another thread has just evaluated it
@@ -112,13 +117,13 @@ def evaluate_reduction(node: Reduced) -> Leaf | None:
     ):
         return None
     together = waiting(node)
-    counted = _Counted(operand) if counters.active else None
+    evaluation = Evaluation(node, together) if counters.active else None
     try:
         quietly(_reduced, operand, together)
     except NotDirect:
         return None
-    if counted is not None:
-        counted.done(together)
+    if evaluation is not None:
+        evaluation.done()
     return node.value
 
 
@@ -130,7 +135,7 @@ def _reduced(operand: Any, together: list[Reduced]) -> None:
         value = operand.value.view
     else:
         shared = operand.holders > len(together)
-        known = None if shared or counters.active else shortcuts.evaluated(operand, usual=True)
+        known = None if shared else shortcuts.evaluated(operand, usual=True)
         value = _value(operand) if known is None else known.view
         if shared:
             if worth_storing(operand):
@@ -145,27 +150,6 @@ def _reduced(operand: Any, together: list[Reduced]) -> None:
         leaf.dtype = r.dtype
         r.value = leaf
         r.operand = None
-
-
-class _Counted:
-    """What a reduction of a tree reads and writes."""
-
-    def __init__(self, operand: Any) -> None:
-        leaves: dict[Any, Leaf] = {}
-        nodes: list[Broadcasted] = []
-        if type(operand) is Broadcasted and operand.value is None:
-            nodes = list(operations(operand))
-        for x in [a for n in nodes for a in n.args or ()] or [operand]:
-            leaf = x if type(x) is Leaf else getattr(x, "value", None)
-            if leaf is not None:
-                leaves[leaf.key()] = leaf
-        self.nodes = nodes
-        self.read = sum(leaf.view.nbytes for leaf in leaves.values())
-
-    def done(self, together: list[Reduced]) -> None:
-        values = [r.value for r in together] + [n.value for n in self.nodes]
-        written = sum(leaf.view.nbytes for leaf in values if leaf is not None)
-        counters.add(launches=1, bytes_read=self.read, bytes_written=written)
 
 
 def _kept(node: Broadcasted, value: Any) -> Leaf:
@@ -189,9 +173,11 @@ def _operand(a: Any) -> Any:
         return leaf.view
     if type(a) is Reduced:
         return (evaluate(a) or force(HostArray, a)).view
+    # Somebody else holds it: the rule of `schedule` says whether it is kept. (Asked before it is computed,
+    # which its parts remember.)
+    keep = worth_storing(a)
     value = _value(a)
-    # Somebody else holds the node: the rule of `schedule` says whether it is kept.
-    if worth_storing(a):
+    if keep:
         return _kept(a, value).view
     a.evaluations += 1
     return value
@@ -243,7 +229,7 @@ def _(array: Any) -> Any:
 
     def copy(x: Any) -> Any:
         node = x._node
-        if type(node) is not Leaf or counters.active or node.view.size > 4 * settings.small_size:
+        if type(node) is not Leaf or node.view.size > 4 * settings.small_size:
             return general(x)
         leaf = new_leaf(Leaf)
         leaf.view = view = node.view.copy()
@@ -251,6 +237,8 @@ def _(array: Any) -> Any:
         leaf.dtype = node.dtype
         made = _new(array)
         made._node = leaf
+        if counters.active:
+            counters.launched(view.nbytes, view.nbytes)
         return made
 
     return copy if len(array.parameters) > 1 and array.ndim else general
@@ -441,9 +429,11 @@ def _(family: type[HostArray], arrays: Any, axis: Any, stacked: bool) -> Any:
     try:
         out = _large_result(views, axis, stacked) if size > settings.small_size else None
         joined: Any = np.stack(views, axis, out) if stacked else np.concatenate(views, axis, out)
-        return wrap(HostArray, Leaf(joined))
     except (ValueError, TypeError, IndexError):
         return None  # the ordinary way says it in its words
+    if counters.active:
+        counters.launched(sum([v.nbytes for v in views]), joined.nbytes)
+    return wrap(HostArray, Leaf(joined))
 
 
 def _seen_through(value: Any) -> Any:
@@ -473,7 +463,7 @@ def write_small(x: Any, how: Any, read: Any, value: Any, shown: Any = None) -> b
     """
     node = x._node
     ours = adopted(node)
-    if counters.active or (not ours and node.root is not None) or not usable():
+    if (not ours and node.root is not None) or not usable():
         return False
     target = (node.view if shown is None else through(shown, node.view))[how]
     if target.size > 4 * settings.small_size:
@@ -490,6 +480,10 @@ def write_small(x: Any, how: Any, read: Any, value: Any, shown: Any = None) -> b
         return False
     node.writes += 1
     node.reducers = None
+    if counters.active:
+        counters.launched(getattr(new, "nbytes", 0), target.nbytes)
+    if not target.ndim:
+        scalar_access("Writing", x.place)
     return True
 
 
@@ -621,7 +615,6 @@ def into_shared(leaf: Leaf, new: Any) -> bool:
         leaf.root is not None
         or new.shape != leaf.shape
         or new.dtype != leaf.dtype
-        or counters.active
         or recording.active
         or not (usable() and leaf.view.flags.writeable)
     ):
@@ -632,6 +625,8 @@ def into_shared(leaf: Leaf, new: Any) -> bool:
         if new.view.size > 4 * settings.small_size:
             return False
         np.copyto(leaf.view, new.view)
+        if counters.active:
+            counters.launched(new.view.nbytes, leaf.view.nbytes)
     elif type(new) is not Broadcasted or overlaps(new, leaf) or not shortcuts.stored(new, leaf.view):
         return False
     leaf.writes += 1
@@ -649,13 +644,7 @@ def _(array: Any, values: Any) -> Any:
         node, new = dest._node, value._node
         if type(node) is Leaf and not adopted(node):
             return dest if into_shared(node, new) else general(dest, value, casting=casting)
-        if (
-            type(node) is Leaf
-            and new.shape == node.shape
-            and type(new) is not Reduced
-            and not counters.active
-            and usable()
-        ):
+        if type(node) is Leaf and new.shape == node.shape and type(new) is not Reduced and usable():
             if type(new) is not Leaf:
                 kept = new.value
                 size = math.prod(node.shape) * node.dtype.itemsize

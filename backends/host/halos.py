@@ -135,11 +135,12 @@ class _Halo(shortcuts.Statement):
         messages = comm.repeated(exchanges, marks)
         pattern = in_c.Statement(
             0, 0, 0, 1, [0], 0, target.shape, target.strides, target.dtype, "C",
-            [item.said() for item in self.items], None, None, False,
+            [item.said() for item in self.items], None, None, False, 0, 0,
         )  # fmt: skip
+        sends = [v for given, _ in exchanges for v in given.values()]
         return in_c.Halo(
             pattern, comm, plan.target, boxes, len(inner), sent, messages.start, comm.hurry if large else None,
-            messages.wait, (exchanges, arrived, plan),
+            messages.wait, (exchanges, arrived, plan), len(sends), sum(v.nbytes for v in sends),
         )  # fmt: skip
 
     def _box(self, box: BoxPlan, arrived: dict[Any, list[np.ndarray]]) -> Any:
@@ -200,7 +201,7 @@ class _Halo(shortcuts.Statement):
         statement = in_c.Statement(
             plan.kernel.address, plan.rows, plan.inner, settings.thread_size * plan.least, words,
             plan.addresses[0], target.shape, target.strides, target.dtype, "C", [], plan.launch, plan.kernel,
-            False,
+            False, program.bytes_read(views), target.nbytes,
         )  # fmt: skip
         return statement, address_of(target) - address_of(self.target), sources, numbers
 

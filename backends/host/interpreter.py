@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.backends.codegen.program import Program
-from mirabelle.dispatch import native
+from mirabelle.dispatch import counters, native
 from mirabelle.dispatch.promotion import Sig, through_int64
 from mirabelle.dispatch.schedule import SCALAR
 
@@ -34,11 +34,14 @@ def quietly(f: Callable[..., Any], *args: Any) -> Any:
     does not.
     """
     try:
+        if counters.active:
+            counters.carry(_local.context)
         return _local.run(f, *args)
     except AttributeError:
         if hasattr(_local, "run"):
             raise
-        _local.run = _quiet_context().run
+        _local.context = _quiet_context()
+        _local.run = _local.context.run
         return quietly(f, *args)
     except RuntimeError as e:
         if "already entered" not in str(e):

@@ -1,7 +1,7 @@
 """Indices with arrays in them on the host, where NumPy's own indexing is quicker than a kernel.
 
 That is where few elements are read or written, and where a mask that is in memory already says
-which elements become one number. While counters are open the ordinary way is taken, which counts.
+which elements become one number.
 """
 
 from __future__ import annotations
@@ -72,7 +72,18 @@ def _(family: type[HostArray], x: Any, index: tuple[Any, ...]) -> Any:
         picked = verbs.leaf_of(x).view[how]
     except IndexError:
         return None  # the ordinary way says it in its words
+    if counters.active:
+        counters.launched(picked.nbytes + _bytes_of(how), picked.nbytes)
     return wrap(HostArray, Leaf(picked))
+
+
+def _bytes_of(index: tuple[Any, ...]) -> int:
+    """How many bytes the arrays in an index have."""
+    return sum([i.nbytes for i in index if isinstance(i, np.ndarray)])
+
+
+def _count_put(index: tuple[Any, ...], new: Any, view: np.ndarray) -> None:
+    counters.launched(_bytes_of(index) + getattr(new, "nbytes", 0), view[index].nbytes)
 
 
 def _few_picked(shape: tuple[int, ...], how: tuple[Any, ...]) -> bool:
@@ -133,7 +144,7 @@ def _(array: Any, index: Any) -> Any:
     cls = array.family[dtype, array.ndim - index.ndim + 1 if mask else array.ndim - 1 + index.ndim]
 
     def getitem(x: Any, index: Any) -> Any:
-        view: Any = None if counters.active else _memory(x)
+        view: Any = _memory(x)
         places: Any = None if view is None else _memory(index)
         if view is None or places is None:
             return general(x, index)
@@ -149,6 +160,8 @@ def _(array: Any, index: Any) -> Any:
         leaf.view = picked
         leaf.shape = picked.shape
         leaf.dtype = dtype
+        if counters.active:
+            counters.launched(picked.nbytes + places.nbytes, picked.nbytes)
         return made
 
     return getitem
@@ -162,7 +175,7 @@ def _(array: Any, index: Any, value: Any) -> Any:
         return general
 
     def setitem(x: Any, index: Any, value: Any) -> None:
-        if counters.active or not _put(x, index, read, value):
+        if not _put(x, index, read, value):
             general(x, index, value)
 
     return setitem
@@ -268,6 +281,8 @@ def _put(x: Any, index: Any, read: Any, value: Any) -> bool:
         return False
     node.writes += 1
     node.reducers = None
+    if counters.active:
+        _count_put((places,), new, view)
     return True
 
 
@@ -306,4 +321,6 @@ def _(family: type[HostArray], x: Any, index: tuple[Any, ...], value: Any) -> bo
         return False
     node.writes += 1
     node.reducers = None
+    if counters.active:
+        _count_put(how, new, view)
     return True

@@ -287,7 +287,7 @@ class HostPlan(StepByStep):
 
     def shortly(self, arrays: Sequence[Any]) -> list[Leaf] | None:
         """The whole program, from handles to leaves."""
-        if counters.active or not self.lock.acquire(False):
+        if not self.lock.acquire(False):
             return None
         try:
             addresses = [*self.base]
@@ -310,6 +310,8 @@ class HostPlan(StepByStep):
                 addresses.append(address)
                 views.append(leaf.view)
                 made.append(leaf)
+            if counters.active:
+                counters.add(**self.counts)
             if self.only is not None and self.in_order:
                 self.only.run(addresses)
                 return made
@@ -373,11 +375,11 @@ class HostPlan(StepByStep):
                 a, b = self.reader(first), self.reader(second)
 
                 def call(plan: HostPlan, views: dict[int, Any]) -> None:
-                    if counters.active:
-                        plan.step(step, views)
-                        return
+                    x, y = a(views), b(views)
                     made = views[number] = pool.empty(shape, dtype)
-                    multiply(a(views), b(views), out=made)
+                    multiply(x, y, out=made)
+                    if counters.active:
+                        counters.launched(x.nbytes + y.nbytes, made.nbytes)
 
                 return call
         if isinstance(step, OutsideStep):

@@ -88,7 +88,7 @@ def let_wait(family: type[HostArray], node: Reduced) -> None:
 def waited(node: Reduced) -> None:
     """Compute a reduction that has waited for long; what may fail is left to who reads it."""
     operand = node.operand
-    if operand is None or counters.active or recording.active:
+    if operand is None or recording.active:
         return
     if node.reduction.scalar is None and not fallible(operand):
         with contextlib.suppress(Exception):

@@ -298,6 +298,7 @@ class Statement:
             list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, order,
             [item.said() for item in self.items], plan.launch, plan.kernel,
             order == "C" and layout.in_order(target.shape, views),
+            program.bytes_read(views), sum(o.nbytes for o in outs),
         )  # fmt: skip
 
     def _place_leaves(self, request: Any, plan: Any, outs: int, copied: Sequence[int] = ()) -> None:
@@ -391,6 +392,7 @@ class _Reduction(Statement):
             plan.kernel.address, plan.kept, plan.inner, settings.thread_size,
             list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, "C",
             [item.said() for item in self.items], None, plan.kernel, False,
+            program.bytes_read(views), target.nbytes,
             node.reduction, node.axes, self.shape, neutral.tobytes(), distances,
             0 if at_once else target.nbytes, plan.reduced if columns else 0,
         )  # fmt: skip

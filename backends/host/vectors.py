@@ -41,6 +41,13 @@ def _array(cls: Any, data: Any, dtype: np.dtype) -> Any:
     return x
 
 
+def _counted(x: Any, *operands: np.ndarray) -> Any:
+    """The array that one launch made of these."""
+    if counters.active:
+        counters.launched(sum(a.nbytes for a in operands), x._node.view.nbytes)
+    return x
+
+
 def _stored(x: Any) -> Any:
     """The memory of an array that is evaluated, else None."""
     node = x._node
@@ -83,11 +90,11 @@ def _of_parts(first: Any, second: Any) -> Any:
     out = family[dtype, first.ndim + second.ndim - 2]
 
     def matmul(x1: Any, x2: Any) -> Any:
-        a: Any = None if counters.active or _pending(x1) or _pending(x2) else read(x1)
+        a: Any = None if _pending(x1) or _pending(x2) else read(x1)
         b: Any = None if a is None else read_second(x2)
         if a is None or b is None or a.shape[-1] != b.shape[0]:
             return general(x1, x2)
-        return _array(out, quietly(product, a, b), dtype)
+        return _counted(_array(out, quietly(product, a, b), dtype), a, b)
 
     if {first.ndim, second.ndim} == {1} or issubclass(first, PermutedDims) or issubclass(second, PermutedDims):
         return matmul
@@ -126,9 +133,9 @@ def _(first: Any, second: Any) -> Any:
             a = evaluated(x1).view
         if b is None and forces_second and a is not None:
             b = evaluated(x2).view
-        if a is None or b is None or counters.active or a.shape[-1] != b.shape[0]:
+        if a is None or b is None or a.shape[-1] != b.shape[0]:
             return general(x1, x2)
-        return _array(out, quietly(product, a, b), dtype)
+        return _counted(_array(out, quietly(product, a, b), dtype), a, b)
 
     return matmul if out.ndim == 0 else _product(out, forces_first, matmul)
 
@@ -143,9 +150,9 @@ def _(first: Any, second: Any) -> Any:
 
     def dot(x1: Any, x2: Any) -> Any:
         a, b = _stored(x1), _stored(x2)
-        if a is None or b is None or counters.active or a.shape != b.shape:
+        if a is None or b is None or a.shape != b.shape:
             return general(x1, x2)
-        return _array(out, quietly(np.dot, a, b), dtype)
+        return _counted(_array(out, quietly(np.dot, a, b), dtype), a, b)
 
     return dot
 
@@ -182,10 +189,10 @@ def _(array: Any) -> Any:
 
     def norm(x: Any, p: Any = 2) -> Any:
         a = _stored(x) if type(p) is int and p == 2 else None
-        if a is None or counters.active or not a.flags.forc or not _of_norms():
+        if a is None or not a.flags.forc or not _of_norms():
             return general(x, p)
         line = a.ravel("K")
-        return _array(out, math.sqrt(quietly(np.dot, line, line)), dtype)
+        return _counted(_array(out, math.sqrt(quietly(np.dot, line, line)), dtype), a)
 
     return norm
 
@@ -219,7 +226,7 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
             if dtype is not None:
                 options["dtype"] = dtype
             a = _stored(x) if axis is None and not keepdims else None
-            if options or counters.active or not _of_sums():
+            if options or not _of_sums():
                 return general(x, axis=axis, keepdims=keepdims, **options)
             if a is None:
                 node = pending(named, x._node, axis, keepdims)
@@ -232,10 +239,10 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
             if not 0 < a.size <= 32 * settings.small_size:  # (as `is_small` says)
                 return general(x, axis=axis, keepdims=keepdims)
             if a.size <= 4 * settings.small_size:  # (as `direct.evaluate_reduction`)
-                return _array(out, quietly(ufunc.reduce, a, None), element)
+                return _counted(_array(out, quietly(ufunc.reduce, a, None), element), a)
             if not a.flags.forc:
                 return general(x, axis=axis, keepdims=keepdims)
-            return _array(out, quietly(_in_blocks, ufunc, a, neutral), element)
+            return _counted(_array(out, quietly(_in_blocks, ufunc, a, neutral), element), a)
 
         return _in_c(named, results, element, reduction)
 
@@ -276,9 +283,9 @@ def _question(verb: Any, answer: Callable[[np.ndarray], Any], dtype: np.dtype) -
 
         def asked(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
             a = _stored(x) if axis is None and not keepdims else None
-            if a is None or a.size > 32 * settings.small_size or counters.active or not _of_sums():
+            if a is None or a.size > 32 * settings.small_size or not _of_sums():
                 return general(x, axis=axis, keepdims=keepdims)
-            return _array(out, answer(a), dtype)
+            return _counted(_array(out, answer(a), dtype), a)
 
         return asked
 

@@ -97,6 +97,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
         size *= target.dims[i];
     if (size > 4 * state.few)
         return 0;
+    Py_ssize_t read = self->kind == PLAIN_NUMBER ? 0 : size * PyArray_ITEMSIZE(view);
     int alone = ours ? may_write(leaf, 0, NULL, 0) : 1, done = 0;
     if (alone < 1)
         return alone;
@@ -106,6 +107,7 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     if (memory != NULL && (PyObject *)view == leaf->view) {
         Py_INCREF(leaf);
         Py_INCREF(view);
+        read = IS_ARRAY(memory) ? PyArray_NBYTES((PyArrayObject *)memory) : 0;
         done = PyObject_SetItem((PyObject *)view, index, memory) == 0;
         Py_DECREF(view);
         Py_DECREF(leaf);
@@ -114,6 +116,9 @@ put(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     if (done) {
         leaf->writes++;
         Py_XSETREF(leaf->reducers, Py_NewRef(Py_None));
+        count_launch(read, size * PyArray_ITEMSIZE(view));
+        if (target.nd == 0)
+            count_element();
     }
     return left_to_python() ? done : -1; /* (what does not fit: Python says so) */
 }

@@ -26,10 +26,18 @@ quiet_context(void)
 static PyObject *
 hush(void)
 {
-    PyObject *context = quiet_context();
+    PyObject *context = quiet_context(), *blocks = NULL;
+    if (state.counting && PyContextVar_Get(state.blocks, NULL, &blocks) < 0)
+        PyErr_Clear();
     if (context == NULL || PyContext_Enter(context) < 0) {
+        Py_XDECREF(blocks);
         PyErr_Clear();
         return NULL;
+    }
+    if (blocks != NULL) { /* (what is counted meanwhile is counted there) */
+        Py_XDECREF(PyContextVar_Set(state.blocks, blocks));
+        Py_DECREF(blocks);
+        PyErr_Clear();
     }
     return Py_NewRef(context);
 }
@@ -151,8 +159,8 @@ as_leaf(PyObject *value, PyObject *shape)
     return leaf;
 }
 
-PyObject *
-computed(PyObject *tree)
+static PyObject *
+computed_of(PyObject *tree)
 {
     if (!IS_NODE(tree))
         return NULL;
@@ -184,6 +192,14 @@ computed(PyObject *tree)
     return found;
 }
 
+PyObject *
+computed(PyObject *tree)
+{
+    PyObject *evaluation = begin_count(tree), *value = computed_of(tree);
+    end_count(evaluation, value != NULL);
+    return value;
+}
+
 Leaf *
 computed_now(PyObject *function, PyObject *operands, PyObject *shape)
 {
@@ -196,6 +212,8 @@ computed_now(PyObject *function, PyObject *operands, PyObject *shape)
     Py_XDECREF(value);
     if (!left_to_python())
         Py_CLEAR(leaf);
+    if (leaf != NULL)
+        count_operation(operands, leaf);
     return leaf;
 }
 
@@ -214,13 +232,14 @@ computed_reduction(PyObject *known, PyObject *x)
         return NULL;
     Py_INCREF(x);
     Py_INCREF(operand);
+    PyObject *evaluation = begin_count(x);
     begin_evaluation();
     if (IS_LEAF(operand))
         leaf = Py_NewRef(operand);
     else {
         leaf = known == NULL ? NULL : evaluated_again(known, operand, 1);
         if (leaf == NULL && !PyErr_Occurred())
-            leaf = computed(operand);
+            leaf = computed_of(operand);
     }
     if (leaf != NULL && IS_LEAF(leaf) && IS_ARRAY(((Leaf *)leaf)->view)) {
         PyObject *ufunc = PyObject_GetAttrString(reduced->reduction, "ufunc"), *context = hush();
@@ -248,6 +267,7 @@ computed_reduction(PyObject *known, PyObject *x)
             found = Py_NewRef(reduced->value);
     }
     end_evaluation();
+    end_count(evaluation, found != NULL);
     Py_XDECREF(leaf);
     Py_DECREF(operand);
     Py_DECREF(x);
@@ -351,6 +371,8 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
                     PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(PyArray_DIMS(array)[i]));
                 Leaf *leaf = shape == NULL || PyErr_Occurred() ? NULL : new_leaf(out, shape, DTYPE(array));
                 made = leaf == NULL ? NULL : new_handle(self->result, (PyObject *)leaf);
+                if (made != NULL)
+                    count_launch(PyArray_NBYTES(x) + PyArray_NBYTES(y), PyArray_NBYTES(array));
                 Py_XDECREF(shape);
             }
             Py_XDECREF(out);

@@ -32,6 +32,8 @@ typedef struct {
     PyObject *comm, *partition;
     /* The boxes that are computed while messages are on their way, the others, and what is sent. */
     int inner, boxes, sends, busy;
+    /* How many messages, of how many bytes together. */
+    Py_ssize_t messages, bytes;
     Box *box;
     Sent *sent;
     /* Start the messages; give them a chance to move on (None: they need none); wait for them. */
@@ -81,7 +83,10 @@ compute_box(Match *m, const Box *box, char *target)
         if (write_number(block + box->number[i].word, &m->statement->items[item], m->met[item]) < 0)
             return -1;
     }
-    return launch(s, block);
+    if (launch(s, block) < 0)
+        return -1;
+    count_launch(s->read, s->written);
+    return 0;
 }
 
 /* Do all of it: 0, or -1. */
@@ -94,6 +99,7 @@ run(Halo *h, Match *m, char *target)
     }
     if (call(h->start) < 0)
         return -1;
+    count_messages(h->messages, h->bytes);
     for (int i = 0; i < h->inner; i++)
         if (compute_box(m, &h->box[i], target) < 0 || (h->hurry != Py_None && call(h->hurry) < 0))
             return -1;
@@ -144,7 +150,8 @@ halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition,
     return done;
 }
 
-/* Halo(pattern, communicator, partition, boxes, how many are inner, what is sent, start, hurry, wait, keep)
+/* Halo(pattern, communicator, partition, boxes, how many are inner, what is sent, start, hurry, wait, keep,
+         messages, bytes of them)
 
    A box is (statement, offset in what is written, [(word, item, offset)], [(word, item)]); what is sent (item, offset,
    shape, strides, size of an element, address to). */
@@ -211,8 +218,9 @@ halo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *pattern, *comm, *partition, *boxes, *sends, *start, *hurry, *wait, *keep;
     int inner;
-    if (!PyArg_ParseTuple(args, "O!OOO!iO!OOOO", statement_type, &pattern, &comm, &partition, &PyList_Type, &boxes, &inner,
-                          &PyList_Type, &sends, &start, &hurry, &wait, &keep))
+    Py_ssize_t messages, bytes;
+    if (!PyArg_ParseTuple(args, "O!OOO!iO!OOOOnn", statement_type, &pattern, &comm, &partition, &PyList_Type, &boxes, &inner,
+                          &PyList_Type, &sends, &start, &hurry, &wait, &keep, &messages, &bytes))
         return NULL;
     Halo *h = (Halo *)type->tp_alloc(type, 0);
     if (h == NULL)
@@ -225,6 +233,8 @@ halo_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     h->wait = Py_NewRef(wait);
     h->keep = Py_NewRef(keep);
     h->inner = inner;
+    h->messages = messages;
+    h->bytes = bytes;
     h->box = PyMem_Calloc(PyList_GET_SIZE(boxes) + 1, sizeof *h->box);
     h->sent = PyMem_Calloc(PyList_GET_SIZE(sends) + 1, sizeof *h->sent);
     if (h->box == NULL || h->sent == NULL)

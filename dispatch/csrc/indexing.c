@@ -340,6 +340,7 @@ converter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, Py
     value = PyArray_GETITEM(memory, PyArray_BYTES(memory));
     if (value == NULL)
         return NULL;
+    count_element();
     if (self->kind == 'f')
         result = PyNumber_Float(value);
     else if (self->kind == 'i')

@@ -51,7 +51,9 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"empty", &state.empty},
         {"operations", &state.operations},
         {"unchanged", &state.unchanged},
-        {"counters", &state.counters},
+        {"add", &state.add},
+        {"blocks", &state.blocks},
+        {"evaluation", &state.evaluation},
         {"recordings", &state.recordings},
         {"watchers", &state.watchers},
         {"check_owners", &state.check_owners},
@@ -222,6 +224,7 @@ static PyMethodDef methods[] = {
     {"memory_alone", ask_memory_alone, METH_O, "Does nobody outside have the object that stands for its memory?"},
     {"evaluating", (PyCFunction)(void (*)(void))evaluating, METH_FASTCALL,
      "Call what reads versions, while other threads write no memory in place."},
+    {"count_blocks", count_blocks, METH_O, "So many blocks that count are open."},
     {"forget_other_threads", forget_other_threads, METH_NOARGS, "Other threads stayed behind."},
     {"mask_count", (PyCFunction)(void (*)(void))mask_count, METH_FASTCALL, "For how many elements a mask holds."},
     {"mask_picked", (PyCFunction)(void (*)(void))mask_picked, METH_FASTCALL,
@@ -270,7 +273,6 @@ PyInit__native(void)
     state.float64 = (PyObject *)PyArray_DescrFromType(NPY_DOUBLE);
     state.boolean = (PyObject *)PyArray_DescrFromType(NPY_BOOL);
     state.generation = 1;
-    state.active = PyUnicode_InternFromString("active");
     state.node_name = PyUnicode_InternFromString("_node");
     state.args_name = PyUnicode_InternFromString("args");
     state.value_name = PyUnicode_InternFromString("value");
@@ -301,7 +303,7 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 14) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+    if (PyModule_AddIntConstant(module, "VERSION", 16) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         begin_tasks() != 0) {
         Py_DECREF(module);
         return NULL;

@@ -77,8 +77,12 @@ typedef struct {
     PyObject *unchanged;
     uint64_t asked;
     int answer;
-    /* Blocks that count are open if counters["active"]; recordings and watchers are lists. */
-    PyObject *counters, *active, *recordings, *watchers;
+    /* Is there a block that counts? The context variable of such, what adds to them, and what says what an evaluation
+       reads and writes. */
+    int counting;
+    PyObject *blocks, *add, *evaluation;
+    /* Lists of recordings, and of who watches writes. */
+    PyObject *recordings, *watchers;
     /* Names of options. */
     PyObject *axis, *dtype, *keepdims, *direct, *reduce;
     /* What kernels return through; the BLAS of NumPy's that multiplies a matrix of doubles by a vector, or NULL. */
@@ -157,6 +161,18 @@ PyObject *forget_other_threads(PyObject *module, PyObject *unused);
 PyObject *ask_may_write(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *ask_memory_alone(PyObject *module, PyObject *leaf);
 
+/* counting.c: what was done, told to whoever counts: a launch; an element read or written by itself; messages; an
+   operation on operands, which has just been computed. */
+PyObject *count_blocks(PyObject *module, PyObject *n);
+void count_launch(Py_ssize_t read, Py_ssize_t written);
+void count_element(void);
+void count_messages(Py_ssize_t n, Py_ssize_t bytes);
+void count_operation(PyObject *operands, Leaf *value);
+/* A version that is about to be evaluated is looked at (NULL while nobody counts), and was: what it came to is told
+   if it is `done`. */
+PyObject *begin_count(PyObject *version);
+void end_count(PyObject *evaluation, int done);
+
 /* nodes.c */
 Leaf *new_leaf(PyObject *view, PyObject *shape, PyObject *dtype);
 void show_part(Leaf *part, Leaf *root);
@@ -220,7 +236,8 @@ int unchanged(void);
 int unobserved(void);
 /* Do the statement again, if it was met before: 1 done, 0 not met, -1 an error. */
 int again(PyObject *known, PyObject *x, PyObject *index, PyObject *value);
-/* The value of a tree that was met before (in the order in which NumPy has it in memory, if `usual`); NULL, without an error, if it was not. */
+/* The value of a tree that was met before (for a reduction, which counts it, if `usual`: in the order in which NumPy
+   has it in memory); NULL, without an error, if it was not. */
 PyObject *evaluated_again(PyObject *known, PyObject *tree, int usual);
 /* Write a tree that was met before to memory whose writer has looked after aliasing: 1 done, 0 not met, -1 an error. */
 int stored_again(PyObject *known, PyObject *tree, PyObject *array);

@@ -458,9 +458,7 @@ recorded(void)
 int
 unobserved(void)
 {
-    PyObject *counting = PyDict_GetItemWithError(state.counters, state.active);
-    return counting != NULL && !PyObject_IsTrue(counting) && !PyList_GET_SIZE(state.recordings) &&
-           !PyList_GET_SIZE(state.watchers);
+    return !PyList_GET_SIZE(state.recordings) && !PyList_GET_SIZE(state.watchers);
 }
 
 PyObject *
@@ -573,6 +571,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
                argument do not tell: it may be lent); of others, who holds it is spared computing it. */
             if ((s->rewritten || is_named(value, 1)) && settle_written(tree, leaf, index) < 0)
                 done = -1;
+            count_launch(s->read, s->written);
         }
         let_go(&m);
         Py_DECREF(tree);
@@ -614,6 +613,8 @@ evaluated_again(PyObject *known, PyObject *tree, int usual)
                     settle(node, found);
             }
             value = Py_XNewRef(reduced != NULL ? reduced->value : node->value);
+            if (!usual)
+                count_launch(s->read, s->written);
         }
         if (PyErr_Occurred())
             Py_CLEAR(value);
@@ -649,6 +650,8 @@ stored_again(PyObject *known, PyObject *tree, PyObject *array)
         Py_INCREF(tree);
         Py_INCREF(array);
         done = run(&m, PyArray_BYTES(target));
+        if (done > 0)
+            count_launch(s->read, s->written);
         let_go(&m);
         Py_DECREF(array);
         Py_DECREF(tree);
@@ -711,7 +714,7 @@ inspected(PyObject *tree)
 }
 
 /* Statement(kernel, rows, inner, most, words, word of the destination, shape, strides, dtype, order, items,
-             launch, keep, usual[, reduction, axes, shape of the operand, neutral value, distances, scratch, folded])
+             launch, keep, usual, bytes read, bytes written[, reduction, axes, shape of the operand, neutral value, distances, scratch, folded])
 
    An item is (kind, what, uses, held, evaluated, stored, shape, strides, offset, word, same, how, dtype, size of an
    element of what is copied first). */
@@ -764,10 +767,11 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     int target, usual;
     PyObject *words, *shape, *strides, *dtype, *order, *items, *starts, *keep;
     PyObject *reduction = NULL, *axes = NULL, *operand = NULL, *neutral = NULL, *distances = NULL;
-    Py_ssize_t scratch = 0;
+    Py_ssize_t scratch = 0, read, written;
     long long folded = 0;
-    if (!PyArg_ParseTuple(args, "KLLLO!iOOOOO!OOp|OO!OSOnL", &kernel, &rows, &inner, &most, &PyList_Type, &words,
+    if (!PyArg_ParseTuple(args, "KLLLO!iOOOOO!OOpnn|OO!OSOnL", &kernel, &rows, &inner, &most, &PyList_Type, &words,
                           &target, &shape, &strides, &dtype, &order, &PyList_Type, &items, &starts, &keep, &usual,
+                          &read, &written,
                           &reduction, &PyTuple_Type, &axes, &operand, &neutral, &distances, &scratch, &folded))
         return NULL;
     if (reduction != NULL && distances == NULL) {
@@ -803,6 +807,8 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     s->neutral = Py_XNewRef(neutral);
     s->scratch = scratch;
     s->usual = usual;
+    s->read = read;
+    s->written = written;
     s->folded = folded;
     s->nd = numbers_of(shape, s->dims);
     if (reduction != NULL && s->nd >= 0)

@@ -59,6 +59,8 @@ typedef struct {
     Py_ssize_t operand[DIMENSIONS / 4], apart[DIMENSIONS / 4], scratch;
     /* Would NumPy, too, give the value of the tree this order in memory? */
     int usual;
+    /* How many bytes a launch reads and writes. */
+    Py_ssize_t read, written;
     /* Launches it over threads; what lives as long as this. */
     PyObject *launch, *keep;
 } Statement;

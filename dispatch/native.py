@@ -107,7 +107,7 @@ _computes_at_once = False
 
 
 def _limits(s: Any) -> None:
-    immediate = s.immediate_size if _computes_at_once else 0
+    immediate = (_computes_at_once and s.immediate_size) or -1  # (0: not even what has no elements)
     in_c.limits(s.node_limit, s.small_size, DIRECT_TREE, immediate, s.brief_size)
 
 

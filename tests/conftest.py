@@ -26,7 +26,7 @@ os.environ.setdefault("MIRABELLE_CUDA", "simulated")
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
-from ways import WAYS, running
+from ways import WAYS, as_many, running
 
 import mirabelle as mb
 
@@ -109,11 +109,8 @@ def trees():
 
 @pytest.fixture
 def many():
-    """Few elements take the way of many: for what a program does at a size that matters, tested with few.
-
-    (What few do by default is in test_counting.py.)
-    """
-    with mb.settings.changed(immediate_size=0, brief_size=0, small_size=0):
+    """Few elements take the way of many (`ways.as_many`)."""
+    with as_many():
         yield
 
 

@@ -465,7 +465,7 @@ def test_eye_tril_triu(xp, k):
         xp.tril(xp.ones(3))
 
 
-def test_triangles_are_lazy_and_keep_what_is_not_a_number_out(xp):
+def test_triangles_are_lazy_and_keep_what_is_not_a_number_out(xp, many):
     x = xp.asarray([[1.0, math.nan], [2.0, 3.0]])
     same(xp.tril(x), np.array([[1.0, 0.0], [2.0, 3.0]]), xp)
     with mb.count() as c:
@@ -670,7 +670,7 @@ def test_concat_and_stack(xp, axis, size):
         same(xp.stack([x + 1 for x in xs], axis=axis - 1), np.stack([p + 1 for p in parts], axis=axis - 1), xp)
 
 
-def test_pending_parts_are_computed_in_their_place():
+def test_pending_parts_are_computed_in_their_place(many):
     for xp in (mb, NAMESPACES["ref"]):
         x = xp.linspace(0, 1, 50)
         for join in (xp.concat, xp.stack):
@@ -922,7 +922,7 @@ def test_diff(xp, dtype):
         same(xp.diff(x, prepend=xp.asarray(1, dtype=dtype)), np.diff(n, prepend=dtype.type(1)), xp)
 
 
-def test_differences_are_one_kernel():
+def test_differences_are_one_kernel(many):
     x = mb.HostArray(np.linspace(0, 1, 50))
     with mb.count() as c:
         mb.materialize(mb.diff(x) + 1)

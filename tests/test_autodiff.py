@@ -371,7 +371,7 @@ def test_a_product_of_duals_is_few_wide_products():
 
 
 @family()
-def test_the_gradient_of_a_linear_model_is_two_products(A):
+def test_the_gradient_of_a_linear_model_is_two_products(A, many):
     """Unit directions times data is the data: nothing of (parameters, outputs) is computed."""
     rng = np.random.default_rng(0)
     X, y, w = rng.normal(size=(50, 400)), rng.normal(size=(1, 400)), rng.normal(size=(1, 50))

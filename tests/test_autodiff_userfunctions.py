@@ -550,7 +550,7 @@ def test_a_rule_gives_nothing_for_what_is_around_the_function():
 
 
 @plain
-def test_value_and_gradient_are_one_kernel_each(kind, monkeypatch):
+def test_value_and_gradient_are_one_kernel_each(kind, monkeypatch, many):
     monkeypatch.setattr(mb.settings, "brief_size", 0)  # (trees as long as those of many elements)
     x = kind.family(POINTS)
     for f in (mathematics, branches):

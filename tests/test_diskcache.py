@@ -15,7 +15,7 @@ from ways import running
 
 import mirabelle as mb
 from mirabelle.backends.codegen import program
-from mirabelle.backends.host import diskcache, kernels
+from mirabelle.backends.host import diskcache, kernels, shortcuts
 
 # A kernel of its own, compiled inline, whose result shows that it is right.
 PROGRAM = """
@@ -33,7 +33,7 @@ PROGRAM = """
         "numba": "numba" in sys.modules,
     }))
 """
-INLINE = {"compiler": "inline", "compile_size": 1, "num_threads": 2}
+INLINE = {"compiler": "inline", "compile_size": 1, "small_size": 0, "num_threads": 2}
 
 
 @pytest.fixture
@@ -41,7 +41,8 @@ def folder(tmp_path, monkeypatch):
     """A cache folder for this test alone, and no kernels in memory."""
     where = tmp_path / "kernels"
     monkeypatch.setattr(diskcache, "_warned", False)
-    with running("hot"), mb.settings.changed(cache_dir=str(where)):
+    # (A kernel, however few its elements.)
+    with running("hot"), mb.settings.changed(cache_dir=str(where), immediate_size=0):
         yield where
 
 
@@ -49,6 +50,7 @@ def forget():
     """What a new process would not know."""
     kernels.clear()
     program._programs.clear()
+    shortcuts.known.clear()
 
 
 def compute():
@@ -257,7 +259,7 @@ def test_a_folder_others_may_write_to_is_not_used(tmp_path, monkeypatch):
 def test_a_folder_that_cannot_be_made(tmp_path, monkeypatch):
     """A read-only home is no reason to stop: kernels live in memory then."""
     (tmp_path / "file").write_text("")
-    with running("hot"), mb.settings.changed(cache_dir=str(tmp_path / "file" / "kernels")):
+    with running("hot"), mb.settings.changed(cache_dir=str(tmp_path / "file" / "kernels"), immediate_size=0):
         assert diskcache.folder() is None
         assert compute() == 1
 

@@ -260,7 +260,7 @@ def test_operands_of_two_places_are_refused():
 
 
 @plain
-def test_what_sums_nothing_is_a_view_or_stays_a_tree(kind):
+def test_what_sums_nothing_is_a_view_or_stays_a_tree(kind, many):
     x = kind.family(ordinary("f8", (3, 3)))
     with mb.count() as c:
         t, d, again = mb.einsum("ij->ji", x), mb.einsum("ii->i", x), mb.einsum("ij", x)
@@ -359,7 +359,7 @@ def test_opt_einsum_contracts_our_arrays():
 
 
 @plain
-def test_elementwise_parts_are_fused(kind):
+def test_elementwise_parts_are_fused(kind, many):
     a, b = ordinary("f8", (6, 5)), ordinary("f8", (6, 5), seed=1)
     x, y = kind.family(a), kind.family(b)
     cases = [
@@ -406,7 +406,7 @@ def test_matrix_products_are_one_call_without_copies(kind):
 
 
 @plain
-def test_inner_products_of_lines_in_memory_are_the_librarys(kind):
+def test_inner_products_of_lines_in_memory_are_the_librarys(kind, many):
     a, b = ordinary("f8", (6, 5)), ordinary("f8", (6, 5), seed=1)
     x, y, turned = kind.family(a), kind.family(b), kind.family(np.ascontiguousarray(b.T)).T
     for make, calls in (

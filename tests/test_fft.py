@@ -204,7 +204,7 @@ def test_cosines_and_sines(name, dtype, kind):
 
 
 @plain
-def test_a_transform_is_one_call_and_takes_pending_arrays(kind):
+def test_a_transform_is_one_call_and_takes_pending_arrays(kind, many):
     a = ordinary("f8", (8, 8))
     x = kind.family(a)
     with mb.count() as c:

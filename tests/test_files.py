@@ -199,7 +199,7 @@ def test_links_stay_links(tmp_path):
 # What is loaded
 
 
-def test_expressions_over_what_was_loaded_wait(tmp_path):
+def test_expressions_over_what_was_loaded_wait(tmp_path, many):
     mb.save(tmp_path / "x.npy", mb.arange(5.0))
     x = mb.load(tmp_path / "x.npy")
     with mb.count() as seen:

@@ -82,7 +82,7 @@ def test_beside_scipy(solver):
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda f: f.__name__)
-def test_on_every_type(solver, family):
+def test_on_every_type(solver, family, many):
     """Results are of the type of b, and what a turn costs is known: on cards one read, few kernels."""
     a, b = system(solver, 12 if solver is gmres else 40)
     A, rhs = family(a), family(b)

@@ -386,7 +386,7 @@ def test_products_of_several_dimensions(kind):
 
 
 @plain
-def test_products_are_fused(kind):
+def test_products_are_fused(kind, many):
     shape = (5, 6) if kind.on_device else (40, 50)
     x, y = kind.family(ordinary("f8", shape)), kind.family(ordinary("f8", shape, seed=1))
     for make in (

@@ -193,7 +193,7 @@ def test_under_every_wrapper(kind):
 
 
 @leaves
-def test_a_pending_matrix_times_a_vector_is_one_kernel(kind):
+def test_a_pending_matrix_times_a_vector_is_one_kernel(kind, many):
     a, b = ordinary("f8", (6, 7)), ordinary("f8", (7,), seed=1)
     x, y = kind.make(a), kind.make(b)
     mb.materialize(x), mb.materialize(y)

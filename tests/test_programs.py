@@ -236,7 +236,7 @@ def test_the_norm_reads_the_factors_alone(kind):
 
 
 @pytest.mark.parametrize("kind", PLAIN, ids=repr)
-def test_entries_are_computed_where_they_are_read(kind):
+def test_entries_are_computed_where_they_are_read(kind, many):
     n = 6
     K = Kronecker(kind.make(data(n, n)), kind.make(data(n, n, seed=1)))
     with mb.count() as c:

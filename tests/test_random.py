@@ -534,7 +534,7 @@ def test_filling_is_one_launch():
 
 
 @pytest.mark.parametrize("family", [mb.HostArray, mb.RefArray])
-def test_a_formula_fuses_with_what_follows(family):
+def test_a_formula_fuses_with_what_follows(family, many):
     g = rng(device=family)
     with mb.count() as c:
         mb.materialize(mb.exp(g.normal(1.0, 2.0, size=10)) + 1)

@@ -278,7 +278,7 @@ def test_a_read_only_numpy_array_is_shared_for_reading(way):
 # Laziness
 
 
-def test_nothing_is_computed_until_it_is_needed_and_once(way):
+def test_nothing_is_computed_until_it_is_needed_and_once(way, many):
     x = mb.HostArray(ordinary("f8", (3, 4)))
     with mb.count() as c:
         y = mb.exp(x) * 2 - x[::-1]

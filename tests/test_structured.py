@@ -354,7 +354,7 @@ def test_structure_is_given_up_where_it_must(kind):
 
 @FAMILY
 @pytest.mark.parametrize("kind", ["diagonal", "tridiagonal", "identity"])
-def test_a_banded_matrix_is_added_to_the_diagonals_of_a_dense_one(kind, family):
+def test_a_banded_matrix_is_added_to_the_diagonals_of_a_dense_one(kind, family, many):
     x, n = make(kind, family)
     y = family(B)
     check(x + y, n + B, family)

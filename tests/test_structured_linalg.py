@@ -334,7 +334,7 @@ def test_gemm_adds_to_its_destination():
         la.gemm(D, mb.HostArray(A), alpha="a")
 
 
-def test_large_ones_stay_small():
+def test_large_ones_stay_small(many):
     """Nothing of n × n is made where a rule is."""
     n = 2000
     main, beside = np.full(n, 4.0), np.ones(n - 1)

@@ -40,7 +40,7 @@ def test_functions_of_one_and_several_operands(kind):
 
 
 @plain
-def test_they_fuse_with_what_surrounds_them(kind):
+def test_they_fuse_with_what_surrounds_them(kind, many):
     a = ordinary("f8", (3, 4))
     x = kind.family(a)
     with mb.count() as c:

@@ -17,3 +17,20 @@ def running(way):
     # What is small is left to NumPy before the compiler is asked; tests use small results.
     with mb.settings.changed(compiler="inline", compile_size=1, compile_after=1, small_size=0, thread_size=64):
         yield
+
+
+@contextlib.contextmanager
+def as_many():
+    """Few elements take the way of many: for what a program does at a size that matters, tested with few.
+
+    (What few do by default is in test_counting.py.)
+    """
+    with mb.settings.changed(immediate_size=0, brief_size=0, small_size=0):
+        yield
+
+
+@contextlib.contextmanager
+def counting_as_many():
+    """Count what many elements would do."""
+    with as_many(), mb.count() as c:
+        yield c

@@ -153,7 +153,7 @@ def test_stencils_are_one_kernel(kind, way, many):
 
 
 @plain
-def test_a_mask_written_with_one_value_is_one_kernel_in_place(kind):
+def test_a_mask_written_with_one_value_is_one_kernel_in_place(kind, many):
     x = mb.materialize(kind.make(N))
     leaf = id(x._node)  # (holding it would make this test a reader)
     mask = mb.materialize(kind.family(MASK))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ways import as_many
 
 import mirabelle as mb
 from mirabelle.backends.host import picking
@@ -100,7 +101,7 @@ def test_what_is_kept_of_a_mask_is_told_apart(first):
     x, held = mb.HostArray(a), mb.HostArray(mask)
     if first == "read":
         same(x[held], a[mask])
-    with mb.count():
+    with as_many():  # (by the ordinary way)
         x[held] = values
     expected = a.copy()
     expected[mask] = values

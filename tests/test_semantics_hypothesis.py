@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kinds import LEAVES, wrapped
 from programs import assert_logs_agree, numpys, programs, run
 from samples import ordinary
-from ways import running
+from ways import as_many, running
 
 import mirabelle as mb
 from mirabelle.dispatch.styles import (
@@ -118,9 +118,9 @@ def test_programs_whose_trees_are_bounded(source):
 
 @settings(max_examples=100)
 @given(programs())
-def test_programs_that_are_counted(source):
-    """Small trees take a shorter way while nobody counts; this is the ordinary one."""
-    with mb.count():
+def test_programs_by_the_way_of_many(source):
+    """Small trees take a shorter way by default; this is the ordinary one."""
+    with as_many():
         check(source, LEAVES["host"])
 
 

@@ -14,8 +14,9 @@ import pytest
 
 import mirabelle as mb
 from docs import figures
-from docs.site import gallery, links, reference, subjects
+from docs.site import drawings, flows, gallery, links, reference, results, subjects
 from docs.site.docstrings import escaped, markdown, sections, summary, text_of
+from mirabelle.dg.command import problems
 
 ROOT = Path(__file__).parent.parent
 SPACES = {space: subjects.public(module) for module, space, _ in subjects.SPACES} | {
@@ -236,3 +237,53 @@ def test_what_help_says_of_parameters_is_what_a_function_takes(called):
     names = parameters(thing)
     if names and not (inspect.isclass(thing) and set(names) <= {"args", "kwargs"}):
         assert documented(text_of(thing)) == names
+
+
+# Pages that are made of results
+
+
+def test_the_results_on_the_pages_are_there_and_have_times():
+    for _, names in results.PAGES.values():
+        for name in names.split():
+            if name not in ("first_use", "startup"):  # (numbers of other kinds)
+                found = json.loads((results.RESULTS / f"{name}.json").read_text())
+                assert results.table(results.as_cases(found)), name
+
+
+@pytest.mark.parametrize(
+    "case, expected",
+    [
+        (
+            {"numpy": {"best_s": 2.0, "rounds": 3}, "mirabelle": {"best_s": 1.0}},
+            {"numpy": 2.0, "mirabelle": 1.0},
+        ),
+        ({"times": {"jax": {"seconds": 3.0}, "none": None}, "first_s": {"jax": 9.0}}, {"jax": 3.0}),
+        ({"best_s": {"NumPy": 2.0}}, {"NumPy": 2.0}),
+        ({"numpy_s": 2.0, "mirabelle_s": 1.0, "first_s": 5.0}, {"numpy": 2.0, "mirabelle": 1.0}),
+        ({"us": {"alone": 3.0}}, {"alone": 3e-6}),
+        ({"name": "x", "elements": 3, "ratio": 2.0}, {}),
+    ],
+)
+def test_times_are_found_in_cases(case, expected):
+    assert results.times(case) == pytest.approx(expected)
+
+
+def test_commands_name_the_benchmark():
+    assert results.command("npkernels") == "python -m benchmarks npkernels"
+    assert results.command("programs_kernels") == "python -m benchmarks programs kernels"
+    assert results.command("dg_scaling_CuArray") == "python -m benchmarks dg scaling --array CuArray"
+    assert results.command("gpu_npkernels") == "python -m benchmarks gpu npkernels"
+
+
+@pytest.mark.parametrize("t, said", [(3e-9, "3 ns"), (2.5e-6, "2.5 µs"), (0.0123, "12.3 ms"), (2.0, "2 s")])
+def test_durations_have_units(t, said):
+    assert results.duration(t) == said
+
+
+def test_the_picture_of_one_program_has_all_places():
+    for places in drawings.points(results.RESULTS).values():
+        assert all(places.values())
+
+
+def test_every_problem_of_dg_has_a_picture():
+    assert set(flows.DRAWN) == set(problems())

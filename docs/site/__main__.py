@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from docs.site import gallery, links, reference
+from docs.site import flows, gallery, links, reference, results
 
 HERE = Path(__file__).resolve().parent
 ROOT = links.ROOT
@@ -26,14 +26,11 @@ Nav = list[str | dict[str, "Nav"] | dict[str, str]]
 
 # The pages that are written by hand: (section, folder in the site, files of the repository in their order).
 FROM = ("numpy", "cupy", "jax", "dask", "julia")
+PROGRAMS = ("nbody", "image_filter", "pricing", "small_net", "shallow_water")
 SECTIONS = [
     ("Start", "start", ["docs/start.md", "docs/ideas.md", "docs/when_not.md"]),
-    (
-        "Coming from",
-        "from",
-        [f"docs/coming_from/{name}.md" for name in ("numpy", "cupy", "jax", "dask", "julia")],
-    ),
-    ("Programs", "programs", ["docs/newcomers/*.md"]),
+    ("Coming from", "from", [f"docs/coming_from/{name}.md" for name in FROM]),
+    ("Programs", "programs", [f"docs/newcomers/{name}.md" for name in PROGRAMS]),
     ("Guide", "guide", ["docs/guide/*.md", "docs/clusters.md"]),
     (
         "Design",
@@ -75,6 +72,12 @@ def title(text: str) -> str:
     return re.search(r"^# (.*)$", text, flags=re.MULTILINE)[1].replace("`", "")  # type: ignore[index]
 
 
+def glossary() -> str:
+    """The words, which stand in the design."""
+    text = (ROOT / "docs" / "design.md").read_text().split("### The words\n")[1]
+    return "# The words\n" + re.split(r"^##", text, maxsplit=1, flags=re.MULTILINE)[0]
+
+
 def write_pages() -> Nav:
     """Write all pages for mkdocs, with what they show; returns the navigation."""
     shutil.rmtree(PAGES, ignore_errors=True)
@@ -87,12 +90,17 @@ def write_pages() -> Nav:
     for source, place in places.items():
         if source.suffix == ".md":
             made[place] = as_markdown_is_here(links.moved(source.read_text(), source, place, places, wanted))
+    made["index.md"] = "---\nhide: [navigation]\n---\n\n" + made["index.md"]
+    made["start/glossary.md"] = glossary()
     for folder, found in [
         ("reference", reference.pages()),
         ("gallery", gallery.pages(ROOT / "notebooks", PAGES / "gallery")),
+        ("performance", results.pages(PAGES / "performance")),
+        ("flows", flows.pages(PAGES / "flows")),
     ]:
         for name, text in found.items():
-            here = ROOT / "notebooks" / name  # (the others link to nothing in the repository)
+            # (Links of a notebook are as from its folder, those of other pages as from one in docs/.)
+            here = ROOT / ("notebooks" if folder == "gallery" else f"docs/{folder}") / name
             made[f"{folder}/{name}"] = links.moved(text, here, f"{folder}/{name}", places, wanted)
     for place, text in made.items():
         (PAGES / place).parent.mkdir(parents=True, exist_ok=True)
@@ -110,10 +118,15 @@ def navigation(places: dict[Path, str], made: dict[str, str]) -> Nav:
         first = [p for p in pages if p.endswith("/index.md")]
         return [*first, *({title(made[p]): p} for p in pages if p not in first)]
 
-    nav: Nav = [{"mirabelle": "index.md"}]
+    nav: Nav = ["index.md"]
     for name, folder, _ in SECTIONS[:-1]:
-        nav.append({name: section([p for p in places.values() if p.startswith(f"{folder}/")])})
-    for name, folder in [("Gallery", "gallery"), ("Reference", "reference")]:
+        nav.append({name: section([p for p in made if p.startswith(f"{folder}/")])})
+    for name, folder in [
+        ("Gallery", "gallery"),
+        ("Flows", "flows"),
+        ("Reference", "reference"),
+        ("Speed", "performance"),
+    ]:
         nav.append({name: section([p for p in made if p.startswith(f"{folder}/")])})
     nav.append({SECTIONS[-1][0]: section([p for p in places.values() if p.startswith(f"{SECTIONS[-1][1]}/")])})
     return nav

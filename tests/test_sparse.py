@@ -667,3 +667,14 @@ def test_products_with_vectors_have_scipys_bits(dtype):
                 for v in (x[:columns], x[::2], x[::-2], x.real[:columns].astype("f8")):
                     got = mb.to_numpy(ours @ mb.asarray(v))
                     assert got.dtype == (s @ v).dtype and np.array_equal(got, s @ v)
+
+
+def test_a_transpose_of_scipys_memory_is_a_value():
+    s = scipy.sparse.random_array((40, 30), density=0.3, rng=3, format="csr")
+    x = mb.CSR(s)
+    v, turned = np.arange(40.0), x.T
+    wanted = s.T @ v
+    np.testing.assert_array_equal(mb.to_numpy(turned @ mb.HostArray(v)), wanted)
+    later = x.T
+    s.data[...] = 0
+    np.testing.assert_array_equal(mb.to_numpy(later @ mb.HostArray(v)), wanted)

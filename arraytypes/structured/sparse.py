@@ -162,8 +162,9 @@ class CSR(Structured):
         like: Any = None
         if self.place.rank <= 2 and isinstance(data, DenseArray) and not data.carries_derivatives:
             version = verbs.capture(data)
-            if not getattr(version, "foreign", False):
-                like = wrap(leaf_family(type(data)), version)
+            # (Memory that SciPy or NumPy may write to is copied, which is less than to order the entries anew.)
+            foreign = getattr(version, "foreign", False)
+            like = verbs.copy(data) if foreign else wrap(leaf_family(type(data)), version)
         if type(like) is not type(data):
             return self._called("transposed", shape=self._shape, made=self._shape[::-1])
         x = object.__new__(type(self))

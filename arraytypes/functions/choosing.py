@@ -202,7 +202,7 @@ def _held(x: Any, mask: Any, axis: int) -> Any:
         mask = verbs.getitem(mask, slice(0, n))
     if m < n:
         x = verbs.getitem(x, (*lead, slice(0, m)))
-    return verbs.getitem(x, (*lead, mask))
+    return verbs.getitem(x, (*lead, mask) if lead else mask)
 
 
 @array_function(arity=2, selects=True)

@@ -320,8 +320,47 @@ def block(arrays: Any) -> Any:
     made = _block(arrays, flat)
     if not depth:
         return verbs.copy(made)
-    ndim = max(depth, max(x.ndim for x in _leaves(made)))
-    return _joined(made, -depth, ndim)
+    blocks = list(_leaves(made))
+    ndim = max(depth, max(x.ndim for x in blocks))
+    if any(x.carries_derivatives or hasattr(x, "_stored") for x in blocks):
+        return _joined(made, -depth, ndim)
+    if library_is_quicker(leaf_family(type(blocks[0])), sum(x.size for x in blocks), *blocks):
+        return library.call("block", made)
+    found = _placed(made, ndim - depth, ndim)
+    if found is None:  # (which says what does not fit)
+        return _joined(made, -depth, ndim)
+    shape, places = found
+    whole = room_for(blocks, _common_dtype(blocks), shape)
+    for start, x in places:
+        index = tuple([slice(a, a + n) for a, n in zip(start, _filled_up(x, ndim), strict=True)])
+        if x.size:
+            verbs.setitem(whole, index, x)
+    return whole
+
+
+def _filled_up(x: Any, ndim: int) -> tuple[int, ...]:
+    return (1,) * (ndim - x.ndim) + x.shape
+
+
+def _placed(nest: Any, axis: int, ndim: int) -> tuple[tuple[int, ...], list[tuple[list[int], Any]]] | None:
+    """The shape of what blocks come to, and where each begins in it; None where they do not fit."""
+    if not isinstance(nest, list):
+        return _filled_up(nest, ndim), [([0] * ndim, nest)]
+    shape: list[int] = []
+    places: list[tuple[list[int], Any]] = []
+    for item in nest:
+        found = _placed(item, axis + 1, ndim)
+        if found is None:
+            return None
+        if not shape:
+            shape = [0 if d == axis else n for d, n in enumerate(found[0])]
+        if any(n != m for d, (n, m) in enumerate(zip(shape, found[0], strict=True)) if d != axis):
+            return None
+        for start, x in found[1]:
+            start[axis] += shape[axis]
+            places.append((start, x))
+        shape[axis] += found[0][axis]
+    return tuple(shape), places
 
 
 def _depth(nest: Any, path: str = "arrays") -> int:

@@ -183,7 +183,7 @@ def unstack(x: Any, /, axis: Any = 0) -> tuple[Any, ...]:
     if not x.ndim:
         raise ValueError("unstack needs an array of at least one dimension: mb.reshape(x, (1,)).")
     before = (_ALL,) * one_axis(axis, x.ndim)
-    return tuple(verbs.getitem(x, (*before, i)) for i in range(x.shape[len(before)]))
+    return tuple([x[*before, i] if before else x[i] for i in range(x.shape[len(before)])])
 
 
 @explained

@@ -111,6 +111,8 @@ def _recorded(x: Any, axes: tuple[int, ...], options: Any, p: float, plain: Any)
 def _power_sum(x: Any, options: Any, p: float) -> Any:
     """The p-th root of the sum of p-th powers, as it is written."""
     if p == 2:
+        if x.dtype.kind == "f" and len(options["axis"]) == x.ndim and not options["keepdims"]:
+            return verbs.norm(x)
         return verbs.sqrt(verbs.sum(_squares(x), **options))
     if p == 1:
         return verbs.sum(verbs.abs(x), **options)

@@ -244,6 +244,31 @@ def _(array: Any) -> Any:
     return copy if len(array.parameters) > 1 and array.ndim else general
 
 
+@verbs.copy.generated(signature=(View | PermutedDims,))
+def _(shown: Any) -> Any:
+    general = verbs.copy.core.resolve((AbstractArray,)).implementation
+    read = memory_reader(shown)
+    if read is None or not shown.ndim:
+        return general
+    made = leaf_family(shown)[shown.dtype, shown.ndim]
+
+    def copy(x: Any) -> Any:
+        if counters.active or math.prod(x.shape) > 4 * settings.small_size or not _in_memory(x):
+            return general(x)
+        view = read(x)
+        if view is None:
+            return general(x)
+        leaf = new_leaf(Leaf)
+        leaf.view = np.array(view, order="C")
+        leaf.shape = leaf.view.shape
+        leaf.dtype = shown.dtype
+        copied = _new(made)
+        copied._node = leaf
+        return copied
+
+    return copy
+
+
 @verbs.getitem.generated(signature=(HostArray, int | np.integer | slice | tuple))
 def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((DenseArray, object)).implementation

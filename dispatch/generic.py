@@ -502,9 +502,9 @@ def generic(
         }
         exec(_compiled(source), namespace)
         f = namespace["_"]
-        f.__code__ = f.__code__.replace(
-            co_name=name, co_qualname=name, co_filename=f"<mirabelle generic {name}>"
-        )
+        # (Those of types are steps on the way of others: no user asks for them, and no error names them.)
+        file = f"<mirabelle {'by type' if by_type else 'generic'} {name}>"
+        f.__code__ = f.__code__.replace(co_name=name, co_qualname=name, co_filename=file)
         f.__name__ = name
         f.__doc__ = prototype.__doc__
         f.__module__ = prototype.__module__

@@ -44,7 +44,7 @@ def library_is_quicker(family: Any, size: int, *moved: Any) -> bool:
     `moved` are operands whose elements are only moved: what is in memory already, one thread moves sooner than
     it computes.
     """
-    if family.home.rank >= 2:
+    if family.home.rank >= 2 or any(getattr(x, "carries_derivatives", False) for x in moved):
         return False
     if size <= settings.small_size:
         return True

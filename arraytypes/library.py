@@ -110,6 +110,23 @@ def call(routine: str, *operands: Any, **options: Any) -> Any:
     return _call(routine, operands, options)
 
 
+def numpys_or(composition: Any, routine: str, *operands: Any, **options: Any) -> Any:
+    """NumPy's routine for plain arrays of the host, also in a program; on all other places, and for dual
+    numbers, what composes it of other functions.
+
+    >>> import mirabelle as mb
+    >>> f = lambda x: mb.flip(mb.sort(x))
+    >>> print(numpys_or(f, "sort", mb.HostArray([2, 1, 3])), numpys_or(f, "sort", mb.RefArray([2, 1, 3])))
+    [1 2 3] [3 2 1]
+    """
+    for x in arrays_in((*operands, *options.values()), AbstractArray):
+        family: Any = leaf_family(type(x))
+        family = family.inner if family.home.kind == "traced" else family
+        if x.carries_derivatives or family.home.kind != "host":
+            return composition(*operands, **options)
+    return call(routine, *operands, **options)
+
+
 # What holds no arrays.
 _PLAIN = frozenset((int, float, complex, bool, str, type(None)))
 

@@ -366,8 +366,14 @@ calls("polysub", (mb.polysub, T, V))
 calls("polymul", (mb.polymul, V, T))
 calls("polydiv", (mb.polydiv, V, W[:3]))
 calls("polyder", (mb.polyder, V), (lambda x: mb.polyder(x, 2), V))
-calls("polyint", (mb.polyint, V), (lambda x: mb.polyint(x, 2), V))
-calls("polyfit", (lambda x, y: mb.polyfit(mb.cumulative_sum(x), y, 2), W, V))
+calls("polyint", (mb.polyint, V), (lambda x: mb.polyint(x, 2), V), (lambda x, k: mb.polyint(x, 2, k), V, W[:2]))
+calls(
+    "polyfit",
+    (lambda x, y: mb.polyfit(mb.cumulative_sum(x), y, 2), W, V),
+    (lambda x, y: mb.polyfit(mb.cumulative_sum(x), y, 1, cov=True)[1], W, V),
+    (lambda x, y: mb.polyfit(mb.cumulative_sum(x), mb.stack([y, x], axis=1), 1, full=True)[1], W, V),
+    (lambda x, w: mb.polyfit(mb.cumulative_sum(x), x, 1, w=w), W, W[::-1]),
+)
 calls("roots", (lambda x: mb.roots(x), np.array([1.0, -6.5, 11.0, -5.0])))
 calls("poly", (mb.poly, T))
 

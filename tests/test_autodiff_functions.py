@@ -285,7 +285,6 @@ REFUSED_OTHERS = {
     "np.multiply.at": lambda v: np.multiply.at(v, [0], 2.0),
     "padded by a function": lambda v: mb.pad(v, 1, mode=lambda row, width, axis, options: None),
     "reduced by a function": lambda v: mb.reduce(lambda a, b: a + b, v, init=0.0),
-    "fits with full=": lambda v: mb.polyfit(v, v, 1, full=True),
     "bytes": lambda v: v.view(mb.int64) + 1,
     "gamma()": lambda v: mb.random.default_rng(0).gamma(mb.adapt(mb.HostArray, mb.abs(v))),
 }
@@ -690,7 +689,6 @@ def test_a_refusal_names_what_was_called():
     x = mb.types.Dual(mb.HostArray(W), mb.ones((1, 5)))
     for name, call in (
         ("mb.packbits", lambda: mb.packbits(x)),
-        ("polyfit", lambda: mb.polyfit(x, x, 1, full=True)),
         ("gamma", lambda: mb.random.default_rng(0).gamma(x)),
         ("ravel_multi_index", lambda: mb.ravel_multi_index((x, x), (3, 3))),
     ):

@@ -9,7 +9,6 @@ from mirabelle.arraytypes.duals import (  # noqa: F401 - they add methods
     matrixfunctions,
     moving,
     ordering,
-    polynomials,
     products,
     reducing,
     routines,

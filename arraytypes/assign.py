@@ -36,7 +36,7 @@ from mirabelle.arraytypes.elementwise import (
     raise_places,
     warn_if_discarding,
 )
-from mirabelle.arraytypes.indexing import common_shape, is_advanced, write_at
+from mirabelle.arraytypes.indexing import common_shape, is_advanced, of_whole, write_at
 from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.moving import claim
 from mirabelle.arraytypes.wrappers import View, Wrapper, root_of, shown_leaf, view_of
@@ -55,7 +55,7 @@ def _(x: AbstractArray, index: Any, value: Any) -> None:
         return
     index = index if type(index) is tuple else (index,)
     if is_advanced(index):
-        write_at(x, index, value)
+        write_at(x, of_whole(x, index), value)
         return
     target = view_of(x, index)
     if not target._shape and x.ndim:

@@ -78,6 +78,13 @@ def is_advanced(index: tuple[Any, ...]) -> bool:
     return False
 
 
+def of_whole(x: Any, index: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An index in which positions in a process' part of a mesh are those in an array over processes."""
+    if not getattr(leaf_family(type(x)), "communicates", False):
+        return index
+    return tuple(i.index_of(x) if hasattr(i, "index_of") else i for i in index)
+
+
 def parsed(x: Any, index: tuple[Any, ...]) -> Advanced | tuple[Any, ...]:
     """An index sorted out: an `Advanced`, or a basic index where its arrays were single integers."""
     family = leaf_family(type(x))
@@ -361,7 +368,7 @@ def bounds(index: Any) -> tuple[int, int]:
 def _(x: AbstractArray, index: Any) -> Any:
     index = index if type(index) is tuple else (index,)
     if is_advanced(index):
-        return read(x, index)
+        return read(x, of_whole(x, index))
     made = view_of(x, index)
     if not made._shape and not any(i is None or i is Ellipsis for i in index):
         element = copied(made)  # its value now, as NumPy's scalars

@@ -360,3 +360,106 @@ def test_arrays_that_are_overwritten_stay_where_they_belong():
     for found in on_ranks(3, program):
         assert found[0] == found[1] == found[2] == found[3]
         assert sum(found[0]) == 54
+
+
+# Programs of one process, as they are
+
+
+PROGRAMS = runpy.run_path(str(pathlib.Path(__file__).parent / "test_meshdata_programs.py"))
+ARRAY = mb.DArray[mb.HostArray]
+
+
+@pytest.fixture
+def divided_squares(monkeypatch):
+    """`md.unit_square` makes each process' part of one."""
+    whole = md.unit_square
+    monkeypatch.setattr(md, "unit_square", lambda *n, **k: md.part(whole(*n, **k), overlap=0).mesh)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("matrix_free", [False, True])
+def test_poisson_is_the_program_of_one_process(divided_squares, ranks, matrix_free):
+    def program(comm):
+        V, u = PROGRAMS["poisson"](4, 2, array=ARRAY, matrix_free=matrix_free)
+        return float(mb.to_numpy(V.evaluate(u, [0.5, 0.5])))
+
+    np.testing.assert_allclose(on_ranks(ranks, program), 0.073747680890538, rtol=1e-10)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_stokes_is_the_program_of_one_process(divided_squares, interleaved):
+    def flow(x):
+        return np.stack([x[..., 1] * (1 - x[..., 1]), 0 * x[..., 0]], axis=-1)
+
+    def program(comm):
+        W, A, b = PROGRAMS["stokes"](2, flow, interleaved, ARRAY)
+        w, _ = mb.linalg.minres(A, b, rtol=1e-11)
+        u, p = W.split(w)
+        assert mb.to_numpy(W.join(u, p)).tolist() == mb.to_numpy(w).tolist()
+        return mb.to_numpy(W.field("u").evaluate(u, PLACES)), mb.to_numpy(W.field("p").evaluate(p, PLACES))
+
+    for u, p in on_ranks(3, program):
+        np.testing.assert_allclose(u, flow(PLACES), atol=1e-8)
+        np.testing.assert_allclose(p, -2 * PLACES[:, 0], atol=1e-7)
+
+
+PLACES = np.random.default_rng(0).random((9, 2))
+
+
+def test_an_elastic_square_is_the_program_of_one_process(divided_squares):
+    B = np.array([[0.3, -0.1], [0.2, 0.5]])
+
+    def program(comm):
+        V, u = PROGRAMS["elastic"](3, lambda x: x @ B.T + 1, array=ARRAY)
+        return mb.to_numpy(V.evaluate(u, PLACES))
+
+    for found in on_ranks(2, program):
+        np.testing.assert_allclose(found, PLACES @ B.T + 1, atol=1e-10)
+
+
+def test_positions_in_a_part_index_arrays_of_all():
+    def program(comm):
+        mesh = md.part(md.unit_square(3), overlap=0).mesh
+        V = md.space(mesh, "P", 1, components=2)
+        rows, u = V.boundary_dofs(), V.interpolate(lambda x: x + 1, ARRAY)
+        assert u[rows].shape == (24,) and (mb.to_numpy(u[rows]) % 1 == 0).any()
+        u[rows] = 0.0
+        there = mb.to_numpy(V.local(u).parent)
+        assert not there[rows].any() and np.count_nonzero(there == 0) == len(rows)
+        stacked = mb.stack([u, u])
+        stacked[:, rows] = 5.0
+        other = md.space(mesh, "P", 2).zeros(ARRAY)
+        with pytest.raises(IndexError, match="another space"):
+            other[rows] = 1.0
+        d = mb.autodiff.jvp(lambda v: held(v, rows), (u,), (mb.ones_like(u),))[1]
+        return mb.to_numpy(u).sum(), mb.to_numpy(stacked).tolist()[1].count(5.0), mb.to_numpy(d).sum()
+
+    def held(v, rows):
+        v = v * 2
+        v[rows] = 0.0
+        return v
+
+    for total, count, change in on_ranks(3, program):
+        assert count == 24 and change == 16.0
+        assert total == pytest.approx(12.0)  # of the four inner points, 1 + 1/3 or 1 + 2/3 twice
+
+
+def test_trees_of_a_part_are_refused_over_processes():
+    mesh = md.part(md.unit_square(2)).mesh
+    V = md.space(mesh, "P", 1)
+    for make in (md.ones, md.zeros, lambda tree, array: md.full(tree, 1, array=array)):
+        with pytest.raises(ValueError, match="ghosts included"):
+            make(V.tree, array=ARRAY)
+    with pytest.raises(ValueError, match="ghosts included"):
+        md.wrap(V.tree, ARRAY(np.ones(9)))
+
+
+def test_rows_of_a_part_in_an_array_of_all_are_refused():
+    def program(comm):
+        mesh = md.part(md.unit_square(3), overlap=0).mesh
+        x, corners = ARRAY(mesh.coordinates), mesh.closure("cell", "vertex")
+        f = md.space(mesh, "P", 1).zeros(ARRAY)
+        md.loop(mesh.points("cell"), steep, md.READ(x, corners), md.READ(f, corners), md.INC(f, corners))
+
+    errors = fails_on_ranks(2, program)
+    assert any("ValueError" in type(e).__name__ for e in errors)

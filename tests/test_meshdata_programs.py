@@ -46,7 +46,7 @@ def poisson(n, degree, f=1.0, array=mb.HostArray, matrix_free=False):
     mesh = md.unit_square(n)
     V, cells, corners = md.space(mesh, "P", degree), mesh.points("cell"), mesh.closure("cell", "vertex")
     assemble, multiply, load = poisson_kernels(V)
-    b, x, f = V.zeros(array), array(mesh.coordinates), V.interpolate(f, array=array)
+    b, x, f = V.zeros(array), mesh.coordinates_in(array), V.interpolate(f, array=array)
     md.loop(cells, load, md.READ(x, corners), md.READ(f, V.dofs), md.INC(b, V.dofs))
     if matrix_free:
         inside = V.interpolate(1.0, array=array)
@@ -132,7 +132,7 @@ def stokes(n, velocity, interleaved=False, array=mb.HostArray):
     V, Q = md.space(mesh, "P", 2, components=2), md.space(mesh, "P", 1)
     W = md.mixed(V, Q, names=("u", "p"), interleaved=interleaved)
     A, b = md.pattern(W.dofs).matrix(array=array), W.zeros(array)
-    x, corners = array(mesh.coordinates), mesh.closure("cell", "vertex")
+    x, corners = mesh.coordinates_in(array), mesh.closure("cell", "vertex")
     md.loop(mesh.points("cell"), stokes_kernel(V, Q), md.READ(x, corners), md.INC(A.data, A.dofs))
     known = mb.to_numpy(W.interpolate(velocity, 0.0).parent)
     rows = W.boundary_dofs("u")
@@ -218,7 +218,7 @@ def elastic(n, known, where=None, force=(0.0, 0.0), lam=1.5, mu=0.75, array=mb.H
         md.loop(cells, forces, md.READ(x, corners), md.READ(u, V.dofs), md.INC(y, V.dofs))
         return y
 
-    x, f, inside = array(mesh.coordinates), V.zeros(array), md.ones(V.tree, array=array)
+    x, f, inside = mesh.coordinates_in(array), V.zeros(array), V.interpolate((1.0, 1.0), array=array)
     md.loop(cells, load, md.READ(x, corners), md.INC(f, V.dofs))
     inside[V.boundary_dofs(where)] = 0.0
     held = mb.materialize((1 - inside) * V.interpolate(known, array=array))

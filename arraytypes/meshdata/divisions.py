@@ -100,6 +100,14 @@ class Entries:
         """What this process owns of a distributed array, as a local one that shows the memory."""
         view = evaluated_view(v) if isinstance(v, DArray) else None
         if view is None or view.partition is not self.partition(v.shape[1:]):
+            if v.shape[:1] == (self.forest.size,) != (self.size,):
+                raise ValueError(
+                    f"A {type(v).__name__} of shape {tuple(v.shape)} is given, with a row for each of the "
+                    f"{self.forest.size} points that this process' part of the mesh has, of {self.size}. "
+                    "What a process has of its part is a local array: coordinates are "
+                    "`mesh.coordinates_in(array)`, others `mb.HostArray(x)`; divided it is "
+                    "`part.divided(component, x)`."
+                )
             said = f"it is divided as {v.layout!r}" if isinstance(v, DArray) else "it is not divided"
             raise ValueError(
                 f"An array of shape {tuple(v.shape)} is given for {self.size} entries of a divided mesh, each "
@@ -124,6 +132,48 @@ class Entries:
         if ghosts:
             self.forest.bcast(made)
         return made
+
+
+class PartRows(np.ndarray):
+    """Positions in what this process has of a divided mesh, which knows where they are in distributed arrays.
+
+    A distributed array that is indexed with them, by all processes together, is so with those of all.
+    """
+
+    entries: Entries | None = None
+    _whole: np.ndarray | None = None
+
+    def __array_finalize__(self, given: Any) -> None:
+        self.entries = getattr(given, "entries", None)  # (of some of them)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        plain = [np.asarray(x) if isinstance(x, PartRows) else x for x in inputs]  # other numbers mean nothing
+        return getattr(ufunc, method)(*plain, **kwargs)
+
+    def index_of(self, x: Any) -> Any:
+        """The same as numbers in a distributed array."""
+        if self.entries is None:
+            return np.asarray(self)
+        if self.entries.size not in x.shape:
+            raise IndexError(
+                f"Positions of {self.entries.size} entries of a divided mesh index an array of shape "
+                f"{tuple(x.shape)}: one of other entries, of another space perhaps."
+            )
+        if self._whole is None:
+            rows = np.asarray(self)
+            own = self.entries.wide[rows[self.entries.numbers[rows] < self.entries.count]]
+            self._whole = np.unique(np.concatenate(self.entries.forest.comm.allgather_object(own)))
+        return self._whole
+
+    def __reduce__(self) -> Any:
+        return np.asarray(self).__reduce__()
+
+
+def part_rows(rows: np.ndarray, entries: Entries) -> PartRows:
+    """Positions of entries of a divided mesh."""
+    made = rows.view(PartRows)
+    made.entries = entries
+    return made
 
 
 class Division:

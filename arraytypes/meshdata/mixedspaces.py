@@ -13,11 +13,18 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.functions.joining import concatenate
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.meshdata.axes import Axis
+from mirabelle.arraytypes.meshdata.divisions import part_rows
 from mirabelle.arraytypes.meshdata.dofs import Dofs, placed
 from mirabelle.arraytypes.meshdata.elements import KINDS
 from mirabelle.arraytypes.meshdata.spaces import Space
 from mirabelle.arraytypes.meshdata.spacetables import cell_tables
-from mirabelle.arraytypes.meshdata.spacevalues import check, function_of, local_function, zero_function
+from mirabelle.arraytypes.meshdata.spacevalues import (
+    check,
+    entries_of,
+    function_of,
+    local_function,
+    zero_function,
+)
 from mirabelle.arraytypes.meshdata.treearray import TreeArray, wrap
 from mirabelle.arraytypes.meshdata.treebuilding import tree
 from mirabelle.dispatch import verbs
@@ -152,27 +159,29 @@ class MixedSpace:
         parts = [V.interpolate(f, dtype=dtype) for V, f in zip(self.spaces, functions, strict=True)]
         return self.function(self._joined([verbs.to_numpy(part.parent) for part in parts], dtype), array)
 
-    def split(self, w: Any) -> tuple[TreeArray, ...]:
+    def split(self, w: Any) -> tuple[Any, ...]:
         """The functions of the fields, each in an array over the tree of its own space.
 
-        On a divided mesh those of this process' part, ghosts included.
+        Of a distributed array they are distributed ones.
         """
-        w = self.local(w)
-        check(w, self)
-        family = leaf_family(type(w.parent))
-        return tuple(
-            wrap(V.tree, verbs.materialize(w.parent[placed(family, at)]))
-            for V, at in zip(self.spaces, self._from_fields, strict=True)
-        )
+        mine = self.local(w)
+        check(mine, self)
+        family = leaf_family(type(mine.parent))
+        parts = [verbs.materialize(mine.parent[placed(family, at)]) for at in self._from_fields]
+        if isinstance(w, DArray):
+            return tuple(entries_of(V).vector(x) for V, x in zip(self.spaces, parts, strict=True))
+        return tuple(wrap(V.tree, x) for V, x in zip(self.spaces, parts, strict=True))
 
-    def join(self, *parts: TreeArray) -> TreeArray:
+    def join(self, *parts: Any) -> Any:
         """The opposite of `split`: functions of the fields in one array."""
         self._one_for_each(parts, "W.join(u, p)")
-        for V, part in zip(self.spaces, parts, strict=True):
+        mine = [V.local(part) for V, part in zip(self.spaces, parts, strict=True)]
+        for V, part in zip(self.spaces, mine, strict=True):
             check(part, V)
-        joined = concatenate([part.parent for part in parts])
+        joined = concatenate([part.parent for part in mine])
         order = np.argsort(np.concatenate(self._from_fields))
-        return wrap(self.tree, verbs.materialize(joined[placed(leaf_family(type(joined)), order)]))
+        made = verbs.materialize(joined[placed(leaf_family(type(joined)), order)])
+        return entries_of(self).vector(made) if isinstance(parts[0], DArray) else wrap(self.tree, made)
 
     def _joined(self, parts: list[np.ndarray], dtype: Any) -> np.ndarray:
         flat = np.empty(self.tree.size, dtype)
@@ -190,7 +199,10 @@ class MixedSpace:
     def boundary_dofs(self, name: str | int, where: Any = None) -> np.ndarray:
         """Where the flat array has what a field has on the boundary: `Space.boundary_dofs` says more."""
         number = self._number(name)
-        return np.sort(self._from_fields[number][self.spaces[number].boundary_dofs(where)])
+        rows = np.asarray(self.spaces[number].boundary_dofs(where))
+        found = np.sort(self._from_fields[number][rows])
+        division = self.mesh.topology.division
+        return found if division is None else part_rows(found, division.entries(self.tree))
 
     def evaluate(self, w: Any, name: str | int, points: Any, outside: str = "nan") -> Any:
         """The values of a field at points: `Space.evaluate` says more."""

@@ -12,6 +12,7 @@ from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.meshdata.axes import Axis
 from mirabelle.arraytypes.meshdata.basixelements import BasixElement
 from mirabelle.arraytypes.meshdata.boundary import boundary_numbers, chosen_by, known_to_all
+from mirabelle.arraytypes.meshdata.divisions import part_rows
 from mirabelle.arraytypes.meshdata.dofs import Dofs
 from mirabelle.arraytypes.meshdata.elements import Element, element
 from mirabelle.arraytypes.meshdata.evaluation import CellGeometry, PointLocator
@@ -240,14 +241,17 @@ class Space:
 
         `where` chooses: a function of points (n, dim) that says which count, the name of one of the mesh's
         markers, or a subset of its facets. On a divided mesh all processes ask together: a process may own what
-        lies on facets that only others have.
+        lies on facets that only others have. There these are positions in its part (for `md.dirichlet`), and
+        distributed arrays take them, too: `u[V.boundary_dofs()] = 0`, by all processes.
 
         >>> from mirabelle import meshdata as md
         >>> V = md.space(md.unit_square(1, 1), "P", 1)
         >>> V.boundary_dofs(lambda x: x[..., 0] < 0.5).tolist()
         [0, 2]
         """
-        return self.components_at(self.boundary_blocks(where) * math.prod(self.block)).reshape(-1)
+        found = self.components_at(self.boundary_blocks(where) * math.prod(self.block)).reshape(-1)
+        division = self.mesh.topology.division
+        return found if division is None else part_rows(found, division.entries(self.tree))
 
     def components_at(self, first: np.ndarray) -> np.ndarray:
         """The positions of all components (..., components) by those of the first ones."""

@@ -20,7 +20,7 @@ from mirabelle.dispatch import verbs
 def zero_function(V: Any, array: Any, dtype: Any) -> Any:
     """`Space.zeros`, also of mixed spaces."""
     if is_divided(array):
-        return _entries(V).made(array, 0, dtype)
+        return entries_of(V).made(array, 0, dtype)
     return zeros(V.tree, array=array, dtype=dtype)
 
 
@@ -34,15 +34,16 @@ def function_of(V: Any, values: Any, array: Any) -> Any:
             f"This part of the mesh has {V.tree.size} degrees of freedom, ghosts included, and there are "
             f"numbers of shape {flat.shape}."
         )
-    return _entries(V).vector(flat)
+    return entries_of(V).vector(flat)
 
 
 def local_function(V: Any, u: Any) -> Any:
     """`Space.local`, also of mixed spaces."""
-    return wrap(V.tree, _entries(V).local(u, ghosts=True)) if isinstance(u, DArray) else u
+    return wrap(V.tree, entries_of(V).local(u, ghosts=True)) if isinstance(u, DArray) else u
 
 
-def _entries(V: Any) -> Any:
+def entries_of(V: Any) -> Any:
+    """Which process owns what of a space's degrees of freedom."""
     division = V.mesh.topology.division
     if division is None:
         raise ValueError(

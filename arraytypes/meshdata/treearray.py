@@ -64,6 +64,7 @@ class TreeArray(Structured):
                 f"md.TreeArray(tree, flat) takes a tree, as `md.tree` makes them, and {tree!r} is none."
             )
         (flat,) = cls._checked((as_array(flat),))
+        _check_whole(tree, type(flat))
         if flat.shape != (tree.size,):
             raise ValueError(
                 f"This tree has {tree.size} entries, and the flat array has shape {flat.shape}; it is a "
@@ -210,6 +211,16 @@ def _(kind: type[TreeArray]) -> Any:
 # Making them
 
 
+def _check_whole(tree: AxisTree, array: Any) -> None:
+    """Refuse arrays over processes on the tree of one process' part of a mesh."""
+    if getattr(array, "communicates", False) and any("ghost" in key for key in tree.regions):
+        raise ValueError(
+            "This tree is that of one process' part of a divided mesh, ghosts included, and an array over "
+            "processes has what each of them owns. A space makes it, `V.zeros(array)`, `V.interpolate(1.0, "
+            'array)`, or the part, `part.divided("cell", x)`.'
+        )
+
+
 def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
     """Zeros over a tree; `array` is the type of the flat array, HostArray if not given.
 
@@ -217,6 +228,7 @@ def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
     >>> md.zeros(md.tree(md.Axis("a", 2), md.Axis("b", [1, 2])))
     TreeArray[HostArray[float64, 1]]([0., 0., 0.])
     """
+    _check_whole(tree, array)
     return over(tree, creation.zeros(tree.size, dtype, device=array))
 
 
@@ -228,6 +240,7 @@ def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
     >>> print(md.ones(tree))
     [1. 1. 1. 1. 1. 1.]
     """
+    _check_whole(tree, array)
     return over(tree, creation.ones(tree.size, dtype, device=array))
 
 
@@ -239,6 +252,7 @@ def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> An
     >>> print(md.full(tree, 7))
     [7 7 7 7 7 7]
     """
+    _check_whole(tree, array)
     return over(tree, creation.full(tree.size, value, dtype, device=array))
 
 

@@ -3,13 +3,15 @@
 Each is called on arrays of a thousand to ten million elements (fewer where it would take minutes), NumPy on its
 one thread, we on two. What counts is the ratio of times, NumPy's over ours: of CPU seconds and of wall-clock
 seconds, of the first call with an empty cache and of the best of several. A function is slow at a size if the
-*better* of its best CPU and wall ratios is under 0.8, and the table gives a reason for each that is.
+*better* of its best CPU and wall ratios is under 0.8, and the table gives a reason for each that is. Where that
+is the start of a call, it takes no longer at larger sizes, of which the table tells as well.
 
 A process runs the cases one after another, and is replaced if one takes too long.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -30,8 +32,8 @@ from benchmarks._table import show
 
 SIZES = (10**3, 10**5, 10**7)
 SLOW = 0.8
-# A call that takes so much longer than NumPy's, whatever the size, is dispatch, in microseconds.
-OVERHEAD_US = 20.0
+# A call may take so many microseconds more than NumPy's, if that is all at larger sizes, too: its start.
+START_US = 100.0
 PATIENCE_S = 120.0
 
 
@@ -81,20 +83,21 @@ def runner(case: Case, namespace: Any, values: dict[str, Any]) -> Callable[[], A
     return lambda: eval(code, scope)  # (of a statement the value is None)
 
 
-def timed(f: Callable[[], Any], limit_s: float = 0.5, rounds: int = 7) -> tuple[float, float]:
-    """The best CPU and wall-clock seconds of a call."""
-    number, best = 1, (math.inf, math.inf)
+def timed(*contenders: Callable[[], Any], limit_s: float = 1.0, rounds: int = 7) -> list[tuple[float, float]]:
+    """The best CPU and wall-clock seconds of a call of each; they take turns."""
+    numbers, best = [1] * len(contenders), [(math.inf, math.inf)] * len(contenders)
     start = time.perf_counter()
     for _ in range(rounds):
-        while True:
-            wall, cpu = time.perf_counter(), time.process_time()
-            for _ in range(number):
-                f()
-            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-            if wall > 2e-3 or number > 4096:
-                break
-            number *= 4
-        best = min(best[0], cpu / number), min(best[1], wall / number)
+        for i, f in enumerate(contenders):
+            while True:
+                wall, cpu = time.perf_counter(), time.process_time()
+                for _ in range(numbers[i]):
+                    f()
+                cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+                if wall > 2e-3 or numbers[i] > 4096:
+                    break
+                numbers[i] *= 4
+            best[i] = min(best[i][0], cpu / numbers[i]), min(best[i][1], wall / numbers[i])
         if time.perf_counter() - start > limit_s:
             break
     return best
@@ -136,7 +139,7 @@ def measured(case: Case, n: int) -> dict[str, Any]:
             run()
             time.sleep(0.01)
             kernels.settle()
-        best, numpys = timed(run), timed(f)
+        best, numpys = timed(run, f)
     return {
         "function": case.name, "call": case.text, "elements": n, "same": same,
         "numpy_s": {"cpu": numpys[0], "wall": numpys[1]}, "best_s": {"cpu": best[0], "wall": best[1]},
@@ -204,20 +207,34 @@ class Worker:
         self.process.wait()
 
 
-def reason(record: dict[str, Any]) -> str:
-    """Why a function is slow at a size, as far as it is known."""
-    if record["function"] in REASONS:
-        return REASONS[record["function"]]
-    more = (record["best_s"]["cpu"] - record["numpy_s"]["cpu"]) * 1e6
-    return f"dispatch: {more:.0f} µs a call, whatever the size" if more < OVERHEAD_US else ""
+def more_us(record: dict[str, Any]) -> float:
+    """How many CPU microseconds a call takes beside NumPy's."""
+    return (record["best_s"]["cpu"] - record["numpy_s"]["cpu"]) * 1e6  # type: ignore[no-any-return]
 
 
-def measure_all(only: str) -> Iterator[dict[str, Any]]:
+def explain(records: list[dict[str, Any]]) -> None:
+    """Say which sizes of a function are slow, and why, as far as it is known."""
+    for i, r in enumerate(records):
+        r["slow"] = max(r["ratio"].values()) < SLOW
+        r["reason"] = ""
+        if not r["slow"]:
+            continue
+        more = more_us(r)
+        larger = [more_us(x) for x in records[i + 1 :] if max(x["ratio"].values()) < SLOW]
+        if r["function"] in REASONS:
+            r["reason"] = REASONS[r["function"]]
+        elif more < START_US and all(m < max(2 * more, 20) for m in larger):
+            r["reason"] = f"{more:.0f} µs a call, whatever the size"
+
+
+def measure_all(only: str) -> Iterator[list[dict[str, Any]]]:
+    """What was found of each function, at all sizes."""
     worker = Worker()
     try:
         for case in CASES:
             if only and only not in case.name:
                 continue
+            records = []
             for n in SIZES:
                 n = min(n, case.most)
                 found = worker.ask(case.name, n)
@@ -225,23 +242,23 @@ def measure_all(only: str) -> Iterator[dict[str, Any]]:
                     worker.end()
                     worker = Worker()
                     found = {"function": case.name, "elements": n, "error": f"no answer in {PATIENCE_S:.0f} s"}
-                yield found
+                records.append(found)
                 if n == case.most:
                     break
+            explain([r for r in records if "error" not in r])
+            yield records
     finally:
         worker.end()
 
 
 def run(only: str = "") -> None:
     records, rows = [], []
-    for r in measure_all(only):
+    for r in itertools.chain.from_iterable(measure_all(only)):
         records.append(r)
         name = f"{r['function']}, {r['elements']:,}"
         if "error" in r:
             rows.append([name, "-", "-", "-", "-", r["error"]])
         else:
-            r["slow"] = max(r["ratio"].values()) < SLOW
-            r["reason"] = reason(r) if r["slow"] else ""
             note = (r["reason"] or "?") if r["slow"] else "" if r["same"] else "OTHER VALUES"
             cells = [f"{r[k][t]:.2f}" for k in ("ratio", "ratio_first") for t in ("cpu", "wall")]
             rows.append([name, *cells, note])

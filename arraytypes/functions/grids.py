@@ -368,7 +368,9 @@ def ix_(*args: Any, device: Any = None) -> tuple[Any, ...]:
 
 
 def _tuple(arrays: Any, device: Any) -> tuple[Any, ...]:
-    return tuple(_from_numpy(x, device) for x in arrays)
+    # (Of one dimension after the other NumPy may return one array.)
+    take = _from_new if len({id(x) for x in arrays}) == len(arrays) else _from_numpy
+    return tuple([take(x, device) for x in arrays])
 
 
 @creates

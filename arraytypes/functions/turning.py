@@ -481,9 +481,9 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     index = [slice(None)] * filt.ndim
     for d in normal_axes(axis, filt.ndim):
         others = tuple(i for i in range(filt.ndim) if i != d)
-        held = np.flatnonzero(verbs.to_numpy(verbs.any(verbs.not_equal(filt, 0), axis=others)))
-        first, last = (int(held[0]), int(held[-1]) + 1) if held.size else (0, 0)
-        index[d] = slice(
-            first if "f" in trim or not held.size else None, last if "b" in trim or not held.size else None
-        )
+        filled = verbs.not_equal(filt, 0)
+        held = verbs.fetch(verbs.any(filled, axis=others) if others else filled)
+        some = held.any()
+        first, last = (int(held.argmax()), held.size - int(held[::-1].argmax())) if some else (0, 0)
+        index[d] = slice(first if "f" in trim or not some else None, last if "b" in trim or not some else None)
     return verbs.getitem(filt, tuple(index))

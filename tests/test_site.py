@@ -10,6 +10,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mirabelle as mb
@@ -58,17 +59,35 @@ def test_an_entry_has_what_one_looks_up(pages):
     assert "Beside NumPy" in entry
 
 
-def test_differences_to_numpy_are_read_from_signatures():
-    def like(a, axis=None, dtype=None, out=None): ...
+def like(a, axis=None, dtype=None, out=None): ...
+def other(a, axis=None, wrap=False): ...
+def renamed(x, axis=None, dtype=None, out=None): ...
+def positional(x, /, axis=None, *, dtype=None, out=None): ...
+def everything(a, axis=None, **options): ...
 
-    assert reference.beside_numpy("mb", ["cumsum"], like) == "*Beside NumPy:* the same parameters."
 
-    def other(a, axis=None, wrap=False): ...
+@pytest.mark.parametrize(
+    "function, said",
+    [
+        (like, "the same parameters"),
+        (positional, "the same parameters"),
+        (everything, "the same parameters"),
+        (renamed, "`a` is `x` here"),
+        (other, "not here: `dtype`, `out`; only here: `wrap`"),
+        (mb.sin, "the same parameters"),
+        (mb.asarray, "not here: `like`"),
+        (mb.sort, "only here: `descending`"),
+        (np.cumsum, "NumPy's own"),
+    ],
+)
+def test_differences_to_numpy_are_read_from_signatures(function, said):
+    name = {mb.sin: "sin", mb.asarray: "asarray", mb.sort: "sort"}.get(function, "cumsum")
+    assert reference.beside_numpy("mb", [name], function) == f"*Beside NumPy:* {said}."
 
-    assert reference.beside_numpy("mb", ["cumsum"], other) == (
-        "*Beside NumPy:* not here: `dtype`, `out`; only here: `wrap`."
-    )
+
+def test_names_that_numpy_has_not_or_otherwise():
     assert reference.beside_numpy("mb", ["nothing_of_this_name"], other) == ""
+    assert "another one" in reference.beside_numpy("mb", ["place"], mb.place)
 
 
 def test_long_signatures_stand_on_lines():

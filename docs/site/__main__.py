@@ -1,6 +1,7 @@
 """`python -m docs.site`: build the site, with warnings as errors, and follow its links.
 
-`--pages` only writes the pages that mkdocs would be given; `--serve` shows the site on this machine.
+`--quick` takes pictures of flows of an earlier build; `--pages` only writes the pages that mkdocs is given;
+`--serve` shows the site on this machine.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def glossary() -> str:
     return "# The words\n" + re.split(r"^##", text, maxsplit=1, flags=re.MULTILINE)[0]
 
 
-def write_pages() -> Nav:
+def write_pages(quick: bool) -> Nav:
     """Write all pages for mkdocs, with what they show; returns the navigation."""
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.copytree(HERE / "assets", PAGES / "assets")
@@ -91,12 +92,13 @@ def write_pages() -> Nav:
         if source.suffix == ".md":
             made[place] = as_markdown_is_here(links.moved(source.read_text(), source, place, places, wanted))
     made["index.md"] = "---\nhide: [navigation]\n---\n\n" + made["index.md"]
+    made["design/changelog.md"] = "---\nsearch: {exclude: true}\n---\n\n" + made["design/changelog.md"]
     made["start/glossary.md"] = glossary()
     for folder, found in [
         ("reference", reference.pages()),
         ("gallery", gallery.pages(ROOT / "notebooks", PAGES / "gallery")),
         ("performance", results.pages(PAGES / "performance")),
-        ("flows", flows.pages(PAGES / "flows")),
+        ("flows", flows.pages(PAGES / "flows", quick)),
     ]:
         for name, text in found.items():
             # (Links of a notebook are as from its folder, those of other pages as from one in docs/.)
@@ -149,10 +151,11 @@ def main(words: list[str] | None = None) -> int:
         prog="python -m docs.site", description="Build the site into build/site/html."
     )
     parser.add_argument("--pages", action="store_true", help="only write the pages")
+    parser.add_argument("--quick", action="store_true", help="take old pictures of flows, where there are any")
     parser.add_argument("--serve", action="store_true", help="show the site on this machine")
     asked = parser.parse_args(words)
     began = time.perf_counter()
-    nav = write_pages()
+    nav = write_pages(asked.quick)
     told = {
         "INHERIT": str(HERE / "mkdocs.yml"), "docs_dir": str(PAGES), "site_dir": str(HTML), "nav": nav,
         "theme": {"custom_dir": str(HERE / "theme")},

@@ -23,19 +23,19 @@ DRAWN: dict[str, tuple[Any, dict[str, Any]]] = {
     "maxwell_cavity": ("E3", {}),
     "diffusion": ("u", {"cells": (5, 5), "end": 0.05}),
     "sod": ("rho", {"cells": 60}),
-    "shu_osher": ("rho", {"cells": 100}),
+    "shu_osher": ("rho", {"cells": 100, "end": 0.9}),
     "euler_source": ("rho", {}),
     "isentropic_vortex": ("rho", {"end": 1.0}),
-    "kelvin_helmholtz": ("rho", {"cells": (16, 16), "end": 2.4}),
+    "kelvin_helmholtz": ("rho", {"cells": (12, 12), "end": 2.0}),
     "entropy_conservation": ("rho", {"cells": 16}),
-    "double_mach": ("rho", {"cells": (48, 12)}),
+    "double_mach": ("rho", {"cells": (32, 8)}),
     "forward_facing_step": ("rho", {"cells": (45, 15), "end": 1.0}),
     "free_stream": ("p", {"cells": (4, 4, 4), "end": 0.1}),
     "couette": ("rho_v1", {"end": 0.2}),
     "poiseuille": ("rho_v1", {"end": 0.2}),
-    "becker_shock": ("rho", {"cells": 30, "end": 0.25}),
+    "becker_shock": ("rho", {"cells": 20, "end": 0.1}),
     "navier_stokes_manufactured": ("rho", {"cells": (6, 6), "end": 0.1}),
-    "taylor_green": ("rho_v1", {"cells": (4, 4, 4), "end": 0.4}),
+    "taylor_green": ("rho_v1", {"cells": (4, 4, 4), "end": 0.1}),
     "viscous_shock_tube": ("rho", {"cells": (16, 8), "end": 0.6}),
 }
 
@@ -47,9 +47,14 @@ def drawn_from(name: str) -> str:
     return hashlib.sha256(said).hexdigest()[:16]
 
 
-def picture(name: str, path: Path) -> None:
-    """Solve a problem and draw it; a picture that was drawn from the same before is taken as it is."""
+def picture(name: str, path: Path, quick: bool) -> None:
+    """Solve a problem and draw it; a picture that was drawn from the same before is taken as it is.
+
+    `quick` takes any picture of it that is there.
+    """
     kept = KEPT / f"{name}-{drawn_from(name)}.png"
+    if quick:
+        kept = max(KEPT.glob(f"{name}-*.png"), key=lambda found: found.stat().st_mtime, default=kept)
     if not kept.exists():
         field, parameters = DRAWN[name]
         began = time.perf_counter()
@@ -68,7 +73,7 @@ def about(name: str) -> tuple[str, str]:
     return name.replace("_", " ").title(), inspect.cleandoc(module.__doc__ or "").split("\n")[0]
 
 
-def pages(folder: Path) -> dict[str, str]:
+def pages(folder: Path, quick: bool = False) -> dict[str, str]:
     """The page of all problems; pictures are written into `folder`."""
     import matplotlib
 
@@ -81,7 +86,7 @@ def pages(folder: Path) -> dict[str, str]:
         "says how problems of your own are written, [the reference](../reference/dg.md) what there is.",
     ]
     for name in DRAWN:
-        picture(name, folder / f"{name}.png")
+        picture(name, folder / f"{name}.png", quick)
         heading, said = about(name)
         source = f"[dg/examples/{name}.py](../../dg/examples/{name}.py)"
         parts += [f"## {heading}", escaped(said), f"![{heading}]({name}.png)"]

@@ -14,6 +14,10 @@ from docs.site.docstrings import escaped, markdown, summary, text_of
 
 # Namespaces of NumPy and SciPy that have functions of the same names. (What NumPy lacks has no such line.)
 NUMPYS = {"mb": np, "mb.linalg": np.linalg, "mb.fft": np.fft, "mb.lib.stride_tricks": np.lib.stride_tricks}
+NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+# Names that NumPy has for something else, and arguments that no function here takes.
+OTHERS = {"broadcast", "generic", "place"}
+NEVER = {"like", "axes"}
 WIDE = 88  # a signature that is longer stands on several lines
 
 
@@ -64,24 +68,33 @@ def beside_numpy(space: str, names: Iterable[str], thing: Any) -> str:
         return ""
     if theirs is thing:
         return "*Beside NumPy:* NumPy's own."
+    if any(name in OTHERS for name in names):
+        return "*Beside NumPy:* its function of this name is another one."
     ours, numpys = signature(thing), signature(theirs)
     if ours is None or numpys is None or any(p.kind is p.VAR_KEYWORD for p in numpys.parameters.values()):
         return ""
-    mine = {n for n, p in ours.parameters.items() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)}
-    wider = any(p.kind is p.VAR_KEYWORD for p in ours.parameters.values())
-    # (What has no name of ours may be taken by position: the first ones are compared by how many there are.)
-    positional = [n for n, p in ours.parameters.items() if p.kind is p.POSITIONAL_ONLY]
-    others = list(numpys.parameters)[len(positional) :]
-    missing = [] if wider else [n for n in others if n not in mine and not n.startswith("*")]
-    further = [n for n in ours.parameters if n in mine and n not in numpys.parameters]
-    if not missing and not further:
-        return "*Beside NumPy:* the same parameters."
-    said = []
-    if missing:
-        said.append("not here: " + ", ".join(f"`{n}`" for n in missing))
-    if further:
-        said.append("only here: " + ", ".join(f"`{n}`" for n in further))
-    return f"*Beside NumPy:* {'; '.join(said)}."
+    said = differences(
+        ours, numpys, takes_numpys=getattr(getattr(thing, "core", None), "further", None) is not None
+    )
+    return f"*Beside NumPy:* {'; '.join(said) or 'the same parameters'}."
+
+
+def differences(ours: inspect.Signature, numpys: inspect.Signature, takes_numpys: bool) -> list[str]:
+    """What differs, in words. `takes_numpys`: whether arguments that only NumPy's has are taken, too."""
+    mine, theirs = dict(ours.parameters), dict(numpys.parameters)
+    wider = takes_numpys or any(p.kind is p.VAR_KEYWORD for p in mine.values())
+    renamed = []
+    for (a, p), (b, q) in zip(ours.parameters.items(), numpys.parameters.items(), strict=False):
+        if p.default is not p.empty or q.default is not q.empty or q.kind is q.KEYWORD_ONLY:
+            break  # (operands are compared by their places, options by their names)
+        if a != b and a not in theirs and b not in mine:  # the same place under another name
+            renamed += [f"`{b}` is `{a}` here"] if p.kind is q.kind is p.POSITIONAL_OR_KEYWORD else []
+            del mine[a], theirs[b]
+    missing = [n for n, q in theirs.items() if n not in mine and q.kind is not q.VAR_POSITIONAL]
+    missing = [n for n in missing if not wider or n in NEVER]
+    further = [n for n, p in mine.items() if n not in theirs and p.kind in NAMED]
+    told = [("not here: ", missing), ("only here: ", further)]
+    return renamed + [head + ", ".join(f"`{n}`" for n in found) for head, found in told if found]
 
 
 def methods(thing: type) -> Iterator[str]:
@@ -169,8 +182,7 @@ def index(pages: dict[str, tuple[str, str, dict[str, Any]]]) -> str:
                 target = f"{path}#{space}.{name}"
                 letters.setdefault(name.lstrip("_")[0].upper(), []).append((f"{space}.{name}", target))
     made = ["# Every public name", "What stands behind a name is what `help` shows of it, too."]
-    subjects_ = [f"- [{title}]({path})" for path, (_, title, _) in pages.items()]
-    made += ["\n".join(subjects_)]
+    made.append("By subject: " + " · ".join(f"[{title}]({path})" for path, (_, title, _) in pages.items()))
     for letter, links in sorted(letters.items()):
         links.sort(key=lambda link: link[0].rsplit(".", 1)[1].lower())
         made += [f"## {letter}", " · ".join(f"[`{called}`]({target})" for called, target in links)]

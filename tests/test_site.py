@@ -306,3 +306,18 @@ def test_the_picture_of_one_program_has_all_places():
 
 def test_every_problem_of_dg_has_a_picture():
     assert set(flows.DRAWN) == set(problems())
+
+
+@pytest.mark.parametrize(
+    "thing, there, absent",
+    [
+        (mb.AbstractArray, ["sum(", "reshape(", "T`"], ["__add__"]),
+        (mb.HostArray, [], ["sum(", "reshape("]),
+        (mb.random.Generator, ["normal(", "integers("], ["_"]),
+        (mb.linalg.LU, ["solve(", "det("], []),
+    ],
+)
+def test_methods_are_told_where_they_are_at_home(thing, there, absent):
+    rows = [row.split("`")[1] + "`" for row in reference.methods(thing)]
+    assert all(any(row.startswith(name) for row in rows) for name in there)
+    assert not [row for row in rows for name in absent if row.startswith(name)]

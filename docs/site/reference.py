@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+import mirabelle as mb
 from docs.site import subjects
 from docs.site.docstrings import escaped, markdown, summary, text_of
 
@@ -97,24 +98,34 @@ def differences(ours: inspect.Signature, numpys: inspect.Signature, takes_numpys
     return renamed + [head + ", ".join(f"`{n}`" for n in found) for head, found in told if found]
 
 
+def own(thing: type) -> dict[str, Any]:
+    """What a class has and array types do not have in common; of their root, all it has."""
+    common = set() if thing is mb.AbstractArray else set(mb.AbstractArray.__mro__)
+    found: dict[str, Any] = {}
+    for base in reversed([c for c in thing.__mro__ if c is thing or c not in common]):
+        if base.__module__.startswith("mirabelle"):
+            found |= vars(base)
+    return {
+        name: value for name, value in found.items() if not name.startswith("_") and not inspect.isclass(value)
+    }
+
+
 def methods(thing: type) -> Iterator[str]:
-    """Rows of a table: what a class defines itself, and the first sentence of each."""
-    for name, value in vars(thing).items():
-        if name.startswith("_"):
-            continue
+    """Rows of a table: the methods and properties of a class, each with its first sentence."""
+    for name, value in sorted(own(thing).items()):
         function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
-        what = function.fget if isinstance(function, property) else function
-        if not callable(what) and not isinstance(value, property):
-            continue
-        about = summary(what) if what is not None else ""
+        what = getattr(function, "fget", None) or getattr(function, "func", None) or function
+        about = escaped(summary(what)) if callable(what) else ""
         if not about and hasattr(np.ndarray, name):
             about = f"as `np.ndarray.{name}`"
-        found = None if isinstance(value, property) else signature(function)
+        if not about:
+            continue
+        found = signature(function) if callable(function) else None
         call = name
         if found is not None:
             kept = [told(p) for n, p in found.parameters.items() if n not in ("self", "cls")]
             call += str(found.replace(parameters=kept, return_annotation=found.empty)).replace("'", "")
-        yield f"| `{call}` | {escaped(about)} |".replace("`|`", "`or`")
+        yield f"| `{call}` | {about} |".replace(" | None", " or None")
 
 
 def entry(space: str, names: list[str], thing: Any) -> str:
@@ -204,5 +215,5 @@ def pages() -> dict[str, str]:
             inspect.cleandoc(importlib.import_module(module).__doc__ or "")
         )
     made = {path: page(space, title, abouts[path], things) for path, (space, title, things) in found.items()}
-    made["index.md"] = index(found)
+    made["index.md"] = "---\nsearch: {exclude: true}\n---\n\n" + index(found)
     return made

@@ -30,6 +30,15 @@ _lock = threading.RLock()
 traced_family: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_traced_family", default=None)
 
 
+# The number of the first value of the function that is being captured.
+_first: contextvars.ContextVar[int] = contextvars.ContextVar("mirabelle_first_value", default=0)
+
+
+def values_made() -> int:
+    """How many values there are since the capture of a function began; 0 where none is captured."""
+    return graph.next_serial() - _first.get() if _depth.get() else 0
+
+
 def capturing() -> bool:
     """Is a function being captured?"""
     return _depth.get() > 0
@@ -38,7 +47,17 @@ def capturing() -> bool:
 class Captured:
     """What a function did: its inputs, the values it returned and wrote, and how its result is made of them."""
 
-    __slots__ = ("composed", "inner", "inputs", "outputs", "placeholders", "result", "returned", "written")
+    __slots__ = (
+        "composed",
+        "inner",
+        "inputs",
+        "outputs",
+        "placeholders",
+        "result",
+        "returned",
+        "shares",
+        "written",
+    )
 
     def __init__(
         self,
@@ -63,11 +82,14 @@ class Captured:
         self.returned = returned
         # The inputs that are written to, in the order of the rest of the outputs.
         self.written = written
+        # Does a result show the memory of an argument, or of another one? (Found when somebody asks.)
+        self.shares: bool | None = None
 
 
 @contextlib.contextmanager
 def tracing() -> Iterator[None]:
     """Operations within the block are recorded one by one, with the lines they stand in."""
+    first = None if _depth.get() else _first.set(graph.next_serial())
     token = _depth.set(_depth.get() + 1)
     program = bitgenerator.compiling.set(bitgenerator.compiling.get() or object())
     before = graph.current_line
@@ -79,6 +101,8 @@ def tracing() -> Iterator[None]:
         graph.current_line = before
         bitgenerator.compiling.reset(program)
         _depth.reset(token)
+        if first is not None:
+            _first.reset(first)
 
 
 def user_line_here() -> Any:
@@ -101,9 +125,14 @@ def family_of_arguments(arrays: list[Any]) -> Any:
 
 
 def captured(
-    f: Callable[..., Any], arrays: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str]
+    f: Callable[..., Any],
+    arrays: list[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    names: list[str],
+    written: Callable[..., Any] | None = None,
 ) -> Captured:
-    """Call `f` with traced arrays in place of `arrays`."""
+    """Call `f`, as it is `written` anew, with traced arrays in place of `arrays`."""
     inner = family_of_arguments(arrays)
     family = family_for(inner)
     called = {id(x): name for x, name in zip(args, names, strict=False)}
@@ -137,7 +166,7 @@ def captured(
         try:
             messages: list[Node] = []
             with writing_down(messages), tracing(), made_instead(inner, family), watched(f, given, given):
-                result = f(*traced_args, **traced_kwargs)
+                result = (written or f)(*traced_args, **traced_kwargs)
         finally:
             traced_family.reset(token)
         returned: list[Any] = []
@@ -164,8 +193,8 @@ def captured(
             exchange.reset(token)
         returned = [x for x in returned if isinstance(x, Traced)]
         stand_ins = list(placeholders.values())
-        written = [i for i, p in enumerate(stand_ins) if p.node is not inputs[i]]
-        outputs = tuple([x.node for x in returned] + [stand_ins[i].node for i in written])
+        changed = [i for i, p in enumerate(stand_ins) if p.node is not inputs[i]]
+        outputs = tuple([x.node for x in returned] + [stand_ins[i].node for i in changed])
         if messages and not outputs:
             raise TraceError(
                 f"{getattr(f, '__name__', 'The function')} sends arrays to other processes, and neither "
@@ -174,7 +203,7 @@ def captured(
         outputs = after(outputs, messages)
         if entered[0] != before:
             refuse_escaped(outputs, inputs)
-    return Captured(inner, inputs, outputs, stand_ins, result, returned, written, composed)
+    return Captured(inner, inputs, outputs, stand_ins, result, returned, changed, composed)
 
 
 def delivered(c: Captured, arrays: list[Any], made: list[Any], composed: Sequence[Any] = ()) -> Any:

@@ -33,14 +33,17 @@ from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F
 from mirabelle.arraytypes.programs import messagecalls as _messagecalls  # noqa: F401
 from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
-from mirabelle.arraytypes.programs.errors import user_line
+from mirabelle.arraytypes.programs.errors import TraceError, user_line
 from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
+from mirabelle.arraytypes.programs.pieces import InPieces, does_something, family_of
 from mirabelle.arraytypes.programs.planning import planned
+from mirabelle.arraytypes.programs.rewritten import rewritten
 from mirabelle.arraytypes.programs.running import in_c_order, plan_runner
 from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped
 from mirabelle.arraytypes.programs.steps import Plan
 from mirabelle.arraytypes.proxies import may_meet
+from mirabelle.arraytypes.usercode.rewriting import Source
 from mirabelle.dispatch import generic, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -60,7 +63,12 @@ class Compiled:
     """
 
     def __init__(
-        self, f: Callable[..., Any], static: Iterable[str] = (), passes: Any = None, assume_finite: bool = False
+        self,
+        f: Callable[..., Any],
+        static: Iterable[str] = (),
+        passes: Any = None,
+        assume_finite: bool = False,
+        whole: bool = False,
     ) -> None:
         if any(is_it(f) for is_it in _IN_PIECES):
             raise TypeError(
@@ -73,6 +81,10 @@ class Compiled:
         self.static = frozenset((static,) if isinstance(static, str) else static)
         self.passes = chosen_passes(passes, assume_finite)
         self._passes, self._assume_finite = passes, assume_finite
+        # Must it be one program? Else what cannot be captured cuts it into pieces (see pieces.py).
+        self.whole = whole
+        self.pieces: InPieces | None = None
+        self._cut = False
         # Programs by the key of what they are called with.
         self.programs: dict[Any, Program] = {}
         # The program of the last call, if its arguments were arrays alone.
@@ -111,19 +123,57 @@ class Compiled:
     def _called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if capturing():
             # A part of the program that is being captured.
-            return self.function(*args, **kwargs)
+            return rewritten(self.function)(*args, **kwargs)
         if dualcalls.among((args, kwargs)):
             return dualcalls.called(self, args, kwargs)
-        program, found = self._program(args, kwargs)
-        return program.run(found.arrays, found.composed)
+        call = self._sorted(args, kwargs)
+        if self._cut and call.key not in self.programs:
+            return self._in_pieces(call)
+        try:
+            program = self._program_of(call)
+        except Exception as e:
+            if not self._may_be_cut(e):
+                raise
+        else:
+            return program.run(call.found.arrays, call.found.composed)
+        result = self._in_pieces(call)
+        self._cut = True
+        return result
+
+    def _may_be_cut(self, error: Exception) -> bool:
+        """Capturing has failed: can the function run in pieces?"""
+        if self.whole:
+            return False
+        if self.pieces is None:
+            source = Source.of(self.function)
+            if source is None:
+                return False
+            self.pieces = InPieces(source, self._of_piece)
+        self.pieces.cut(error)
+        return True
+
+    def _of_piece(self, f: Callable[..., Any]) -> Compiled:
+        return Compiled(f, passes=self._passes, assume_finite=self._assume_finite, whole=True)
+
+    def _in_pieces(self, call: _Call) -> Any:
+        assert self.pieces is not None
+        args = [x.value if type(x) is Static else x for x in call.args]
+        kwargs = {k: x.value if type(x) is Static else x for k, x in call.kwargs.items()}
+        return self.pieces(family_of((args, kwargs)), args, kwargs)
 
     def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, Arguments]:
         """The program for some arguments, and these sorted."""
+        call = self._sorted(args, kwargs)
+        return self._program_of(call), call.found
+
+    def _sorted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
+        """The arrays among some arguments, and the key of the program for them."""
         if self.static:
             args, kwargs = self._with_static(args, kwargs)
         if has_numpy((args, kwargs)):
             args, kwargs = mapped((args, kwargs), functools.partial(_as_ours, {}))
         found = Arguments((args, kwargs))
+        place = None
         if len({type(x).family for x in found.arrays}) > 1:
             # Arrays of no dimensions, numbers as it were, go where the others are.
             place = next((type(x).family for x in found.arrays if x.ndim), type(found.arrays[0]).family)
@@ -134,6 +184,10 @@ class Compiled:
         plain = not kwargs and not self.static and all(isinstance(x, DenseArray) for x in args)
         plain = plain and len(found.arrays) == len(args)
         key = tuple([(type(x), x.shape) for x in args]) if plain else found.key
+        return _Call(args, kwargs, found, key, given, place)
+
+    def _program_of(self, call: _Call) -> Program:
+        args, kwargs, found, key, given = call.args, call.kwargs, call.found, call.key, call.given
         with self._lock:
             if self._world != generic._world:
                 # Methods have appeared or gone: what was captured may be another program now.
@@ -158,9 +212,9 @@ class Compiled:
                 raise TypeError(
                     f"{program.name}() writes to its argument {i}, which is on {given[i].place}, and other "
                     f"arguments are on {found.arrays[i].place}. Bring it there: "
-                    f"`mb.adapt(mb.{place.__name__}, x)`."
+                    f"`mb.adapt(mb.{call.place.__name__}, x)`."
                 )
-        return program, found
+        return program
 
     def _with_static(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The arguments with those marked that go by their values."""
@@ -169,6 +223,16 @@ class Compiled:
         for name in self.static:
             bound.arguments[name] = Static(bound.arguments[name])
         return bound.args, bound.kwargs
+
+    @property
+    def written(self) -> Callable[..., Any]:
+        """The function as it is captured (see rewritten.py)."""
+        if not self.whole and does_something(self.function):
+            raise TraceError(
+                f"{getattr(self.function, '__name__', 'The function')}() calls what does something, or gives "
+                "another value, at each call: it cannot be one program."
+            )
+        return rewritten(self.function)  # type: ignore[no-any-return]
 
     def program(self, *args: Any, **kwargs: Any) -> Program:
         """The program for these arguments, compiled but not run.
@@ -208,7 +272,7 @@ class Compiled:
         if found is self:
             return self.__qualname__  # type: ignore[attr-defined]
         passes = None if self._passes is None else tuple(self._passes)
-        return _again, (self.function, tuple(sorted(self.static)), passes, self._assume_finite)
+        return _again, (self.function, tuple(sorted(self.static)), passes, self._assume_finite, self.whole)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -224,8 +288,8 @@ def _placed_number(family: Any, x: Any) -> Any:
     return x
 
 
-def _again(f: Any, static: Any, passes: Any, assume_finite: bool) -> Compiled:
-    return Compiled(f, static, passes, assume_finite)
+def _again(f: Any, static: Any, passes: Any, assume_finite: bool, whole: bool = False) -> Compiled:
+    return Compiled(f, static, passes, assume_finite, whole)
 
 
 # Functions that have not done what they do when they return.
@@ -249,6 +313,23 @@ def _as_ours(shared: dict[int, Any], x: Any) -> Any:
     if made is None:
         made = shared[id(x)] = asarray(x)
     return made
+
+
+class _Call:
+    """What a function is called with: the arguments, the arrays in them, the key of the program."""
+
+    __slots__ = ("args", "found", "given", "key", "kwargs", "place")
+
+    def __init__(
+        self, args: Any, kwargs: Any, found: Arguments, key: Any, given: list[Any], place: Any
+    ) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.found = found
+        self.key = key
+        # The arrays before some were brought to the `place` of the others.
+        self.given = given
+        self.place = place
 
 
 class Program:
@@ -282,7 +363,9 @@ class Program:
             self._compile(owner, arguments, args, kwargs, clock)
 
     def _compile(self, owner: Compiled, arguments: Arguments, args: Any, kwargs: Any, clock: _Clock) -> None:
-        self.captured: Captured = captured(owner.function, arguments.arrays, args, kwargs, owner._names)
+        self.captured: Captured = captured(
+            owner.function, arguments.arrays, args, kwargs, owner._names, owner.written
+        )
         clock.passed("capture")
         self.passes: Passes = owner.passes
         # (Arrays over processes are divided along the axes that they have.)
@@ -536,6 +619,7 @@ def compile(
     static: Iterable[str] = (),
     passes: Any = None,
     assume_finite: bool = False,
+    whole: bool = False,
 ) -> Any:
     """Compile a function of arrays: all it does becomes one plan, made once for each combination of types and
     shapes.
@@ -580,10 +664,12 @@ def compile(
     [0.  0.  0.5 0. ]
     """
     if f is None:
-        return functools.partial(compile, static=static, passes=passes, assume_finite=assume_finite)
+        return functools.partial(
+            compile, static=static, passes=passes, assume_finite=assume_finite, whole=whole
+        )
     if not callable(f):
         raise TypeError(f"mb.compile takes a function of arrays, not {f!r}: `@mb.compile` above a `def`.")
-    return Compiled(f, static, passes, assume_finite)
+    return Compiled(f, static, passes, assume_finite, whole)
 
 
 def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:

@@ -28,15 +28,20 @@ class TraceError(TypeError):
     """
 
 
+def is_ours(file: str) -> bool:
+    """Is a file of code one of ours?"""
+    found = _is_ours.get(file)
+    if found is None:
+        found = _is_ours[file] = file.startswith((*_OURS, "<mirabelle", "<frozen"))
+    return found
+
+
 def user_line(depth: int = 1) -> tuple[str, int] | None:
     """The file and line of the program that is being executed: the innermost frame that is not ours."""
     frame: Any = sys._getframe(depth)
     while frame is not None:
         name = frame.f_code.co_filename
-        ours = _is_ours.get(name)
-        if ours is None:
-            ours = _is_ours[name] = name.startswith((*_OURS, "<mirabelle", "<frozen"))
-        if not ours:
+        if not is_ours(name):
             return name, frame.f_lineno
         frame = frame.f_back
     return None

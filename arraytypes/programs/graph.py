@@ -24,6 +24,13 @@ from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.promotion import Sig
 
 _serials = itertools.count(1)
+
+
+def next_serial() -> int:
+    """A number between those of the nodes that were made and those that will be."""
+    return next(_serials)
+
+
 # Nodes by what they are. (No WeakValueDictionary: its methods would be much of what making a node takes. Keys
 # of nodes that are gone stay until so many are known; who has their operands' ids now finds nothing there.)
 FEW_KNOWN = 1 << 14

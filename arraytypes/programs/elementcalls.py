@@ -1,0 +1,186 @@
+"""Loops over elements in functions that are compiled or captured: found in the source, compiled by `mb.jit`.
+
+Such a loop becomes a call of an `ElementLoop`. Where `mb.jit` takes its arrays and computes what NumPy does,
+it runs there (in a program it is one node); else its statements run as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.jit import Jitted
+from mirabelle.arraytypes.lending import READ, family_in_memory
+from mirabelle.arraytypes.programs.capture import capturing
+from mirabelle.arraytypes.programs.errors import TraceError
+from mirabelle.arraytypes.programs.traced import Traced
+from mirabelle.arraytypes.usercode.elementloops import Bounds, may_overflow, same_arithmetic
+from mirabelle.dispatch import verbs
+from mirabelle.dispatch.errors import PlaceError, UserFunctionError
+
+# A loop of fewer turns stays as it is, and one whose turns work on parts of more elements than these.
+FEWEST_TURNS, LARGEST_PART = 16, 1 << 15
+# How many combinations of sizes are remembered.
+_MOST = 1024
+# Numbers of these kinds are computed by compiled loops as by NumPy. (Integers of 32 bits, but for what does not
+# fit: there NumPy warns, and compiled loops go on in 64 bits.)
+_WIDE = {"float64", "complex128", "int64", "float32", "complex64", "int32"}
+
+
+class ElementLoop:
+    """A loop, as a function of the variables it reads, which returns those it assigns."""
+
+    def __init__(
+        self, loop: ast.stmt, parameters: list[str], python: Any, compiled: Callable[[], types.FunctionType]
+    ) -> None:
+        self.loop = loop
+        self.parameters = parameters
+        self.python = python
+        self._make = compiled
+        self._subscripted = {
+            n.value.id for n in ast.walk(loop) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)
+        }
+        self._compiled: dict[bool, Jitted] = {}
+        # By what the loop was called with: the function that runs it.
+        self._known: dict[Any, Any] = {}
+        # Why it is not compiled, by the types of what it was called with.
+        self.refused: dict[Any, str] = {}
+
+    def __call__(self, *values: Any) -> Any:
+        key = tuple([_key(x) for x in values])
+        run = self._known.get(key)
+        if run is None:
+            run = self._chosen(values)
+            if len(self._known) < _MOST:
+                self._known[key] = run
+        return run(values)
+
+    # What runs it
+
+    def _chosen(self, values: Sequence[Any]) -> Any:
+        kinds = tuple([_type(x) for x in values])
+        if kinds in self.refused:
+            return self._as_it_is
+        why = self._unfit(values)
+        if why:
+            self.refused[kinds] = why
+            return self._as_it_is
+        bounds = Bounds(self.loop, dict(zip(self.parameters, values, strict=True)))
+        if bounds.turns < FEWEST_TURNS or bounds.largest > LARGEST_PART:
+            return self._as_it_is
+        checked = not bounds.inside
+        here = all(_is_here(x) for x in values if isinstance(x, AbstractArray))
+        run = self._run if here or capturing() else self._brought
+        return lambda given: run(checked, kinds, given)
+
+    def _as_it_is(self, values: Sequence[Any]) -> Any:
+        return self.python(*values)
+
+    def _unfit(self, values: Sequence[Any]) -> str:
+        """Why compiled code would not do what the statements do; empty if it would."""
+        narrow = set()
+        for name, x in zip(self.parameters, values, strict=True):
+            if isinstance(x, (AbstractArray, np.ndarray)):
+                if isinstance(x, AbstractArray) and family_in_memory(type(x)) is None:
+                    return f"{name} is a {type(x).__name__}"
+                if not x.ndim and name in self._subscripted:
+                    return f"{name} has no dimensions"
+                if x.dtype.name not in _WIDE:
+                    if x.dtype.kind not in "biu":
+                        return f"{name} is of {x.dtype.name}"
+                    narrow.add(name)
+            elif isinstance(x, np.generic):
+                if x.dtype.name not in _WIDE:
+                    narrow.add(name)
+            elif type(x) is int:
+                if not -(1 << 62) < x < 1 << 62:
+                    return f"{name} is a very large integer"
+            elif type(x) is tuple:
+                if not all(type(y) in (int, float, bool, complex) for y in x):
+                    return f"{name} is a tuple of other things than numbers"
+            elif type(x) not in (float, bool, complex, type(None)):
+                return f"{name} is a {type(x).__name__}"
+        if not same_arithmetic(self.loop, narrow):
+            return f"{min(narrow)} is of narrow integers or truth values, which compiled code computes wider"
+        if may_overflow(self.loop, dict(zip(self.parameters, values, strict=True))):
+            return "an integer of Python's grows, and compiled ones end at 64 bits"
+        return ""
+
+    def _jitted(self, checked: bool) -> Jitted:
+        found = self._compiled.get(checked)
+        if found is None:
+            found = self._compiled[checked] = Jitted(self._make(), {"boundscheck": True} if checked else {})
+        return found
+
+    def _run(self, checked: bool, kinds: Any, values: Sequence[Any]) -> Any:
+        if kinds in self.refused:
+            return self.python(*values)
+        jitted = self._jitted(checked)
+        tracing = capturing()
+        # (What is an array of no dimensions is a number to the loop, unless it writes to `x[()]`.)
+        given = [
+            _number(x) if not tracing and isinstance(x, (AbstractArray, np.ndarray)) and not x.ndim else x
+            for x in values
+        ]
+        try:
+            found = jitted(*given)
+        except (UserFunctionError, ImportError, TraceError, PlaceError, NotImplementedError) as e:
+            self.refused[kinds] = str(e)
+            return self.python(*values)
+        return found if tracing else _as_numpy_does(found)
+
+    def _brought(self, checked: bool, kinds: Any, values: Sequence[Any]) -> Any:
+        """Run with arrays of another place: they are brought here, and back if they were written to."""
+        here: dict[int, Any] = {}
+        given = []
+        for x in values:
+            if isinstance(x, AbstractArray) and not _is_here(x):
+                if id(x) not in here:
+                    here[id(x)] = verbs.adapt(HostArray, x)
+                x = here[id(x)]
+            given.append(x)
+        found = self._run(checked, kinds, given)
+        effects = self._jitted(checked).effects.values()
+        back: set[int] = set()
+        for x, y, how in zip(values, given, effects, strict=True):
+            if y is not x and how != READ and id(x) not in back:
+                back.add(id(x))
+                verbs.assign(x, verbs.adapt(type(x).family, y) if hasattr(type(x), "family") else y)
+        return found
+
+
+def _key(x: Any) -> Any:
+    if isinstance(x, (AbstractArray, np.ndarray)):
+        return type(x), x.dtype, x.shape
+    if type(x) in (int, tuple):
+        return x
+    return type(x)
+
+
+def _type(x: Any) -> Any:
+    return (type(x), x.dtype, x.ndim) if isinstance(x, (AbstractArray, np.ndarray)) else type(x)
+
+
+def _is_here(x: Any) -> bool:
+    family = family_in_memory(type(x))
+    return family is not None and (family is HostArray or issubclass(family, Traced))
+
+
+def _number(x: Any) -> Any:
+    """An array of no dimensions as the number it holds."""
+    return (verbs.to_numpy(x) if isinstance(x, AbstractArray) else x)[()]
+
+
+def _as_numpy_does(found: Any) -> Any:
+    """Numbers that a compiled loop returned, as NumPy's statements would have left them."""
+    if type(found) is tuple:
+        return tuple([_as_numpy_does(x) for x in found])
+    if type(found) is float:
+        return np.float64(found)
+    return np.complex128(found) if type(found) is complex else found

@@ -1,0 +1,163 @@
+"""What NumPy's names mean inside of a compiled function: arrays are made where its arguments are.
+
+`np.zeros(n)` in a function that is called with arrays on a card makes an array on the card, and one that is being
+captured a value of the program. Outside of compiled functions nothing changes, and NumPy is not patched.
+
+>>> import numpy as np
+>>> import mirabelle as mb
+>>> @mb.compile
+... def padded(x):
+...     out = np.zeros(len(x) + 2)
+...     out[1:-1] = x
+...     return out
+>>> padded(mb.HostArray([1.0, 2.0]))
+HostArray([0., 1., 2., 0.])
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+import numpy as np
+
+from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import asarray, empty
+from mirabelle.arraytypes.programs.capture import capturing
+from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
+from mirabelle.dispatch import loading
+
+_ARRAYS = (AbstractArray, np.ndarray)
+# Modules of NumPy, and ours that have the same functions.
+_MODULES = {np: "", np.linalg: "linalg", np.fft: "fft"}
+# What makes arrays of lists and numbers. (What else is given none of our arrays is NumPy's own.)
+_FROM_DATA = {
+    "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy", "full", "fromfunction",
+    "fromiter", "frombuffer", "fromstring", "diag", "diagflat", "tri", "tril", "triu", "vander", "meshgrid", "indices",
+    "atleast_1d", "atleast_2d", "atleast_3d", "zeros_like", "ones_like", "empty_like", "full_like", "broadcast_to",
+    "linspace", "logspace", "geomspace", "arange", "zeros", "ones", "empty", "eye", "identity", "tile",
+}  # fmt: skip
+
+
+class _NDArray(type):
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, _ARRAYS)
+
+    def __subclasscheck__(cls, t: type) -> bool:
+        return issubclass(t, _ARRAYS)
+
+    def __call__(cls, shape: Any, dtype: Any = float, *rest: Any, **options: Any) -> Any:
+        if rest or options:
+            return np.ndarray(shape, dtype, *rest, **options)
+        return empty(shape, dtype=dtype)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(np.ndarray, name)
+
+
+class ndarray(metaclass=_NDArray):
+    """`np.ndarray` inside: NumPy's arrays and ours; `np.ndarray(shape)` is `np.empty(shape)`."""
+
+
+class NumPyInside(types.ModuleType):
+    """NumPy, or a module of it, as compiled functions see it."""
+
+    def __init__(self, module: types.ModuleType, ours: Any) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self.__dict__.update(_numpy=module, _ours=ours)
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._numpy, name)  # (which says what is wrong with a name that is not there)
+        if real is np.random:
+            if capturing():
+                raise TraceError(
+                    f"np.random in {shown_line(user_line(2))} gives other numbers at each call, and a program "
+                    "would draw them once. Pass in what is drawn, or use mb.random.default_rng(seed)."
+                )
+            return real
+        if isinstance(real, types.ModuleType):
+            return inside(real)
+        if isinstance(real, type):
+            return ndarray if real is np.ndarray else real
+        made = _meant(name, real, getattr(self._ours, name, None)) if callable(real) else real
+        self.__dict__[name] = made
+        return made
+
+    def __dir__(self) -> list[str]:
+        return dir(self._numpy)
+
+
+def inside(x: Any) -> Any:
+    """What a thing of NumPy's stands for inside of a compiled function: itself, if it stands for nothing else.
+
+    >>> import numpy as np
+    >>> from mirabelle.arraytypes.programs.numpyinside import inside
+    >>> inside(np.float64) is np.float64, isinstance(np.ones(2), inside(np.ndarray))
+    (True, True)
+    """
+    if x is np.ndarray:
+        return ndarray
+    if isinstance(x, types.ModuleType):
+        return _module(x) if x in _MODULES else x
+    name = getattr(x, "__name__", None)
+    if isinstance(name, str) and not isinstance(x, type) and callable(x):
+        for module in _MODULES:
+            if getattr(module, name, None) is x:
+                return getattr(_module(module), name)
+    return x
+
+
+def has_inside(x: Any) -> bool:
+    """Does a thing stand for another inside of a compiled function?"""
+    if isinstance(x, (types.ModuleType, type)):
+        return x in _MODULES or x is np.ndarray
+    name = getattr(x, "__name__", None)
+    if not isinstance(name, str) or not callable(x):
+        return False
+    return any(getattr(module, name, None) is x for module in _MODULES)
+
+
+@functools.cache
+def _module(module: types.ModuleType) -> NumPyInside:
+    public = loading.public()
+    return NumPyInside(module, getattr(public, _MODULES[module]) if _MODULES[module] else public)
+
+
+def _meant(name: str, real: Any, ours: Any) -> Any:
+    """Our function of NumPy's name; of numbers alone NumPy's is meant."""
+    if ours is None or not callable(ours):
+        return real
+    if name in _FROM_DATA or getattr(ours, "makes_arrays", False):
+        return ours
+    return _OfNumbers(real, ours)
+
+
+class _OfNumbers:
+    """A function that is ours for arrays, and NumPy's where there is none: `np.sqrt(2.0)` is a number."""
+
+    def __init__(self, real: Any, ours: Any) -> None:
+        self.__dict__.update(_real=real, _ours=ours)
+        functools.update_wrapper(self, ours, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            if isinstance(x, _ARRAYS):
+                return self._ours(*args, **kwargs)
+        if _arrays_among((args, kwargs)):
+            return self._ours(*args, **kwargs)
+        found = self._real(*args, **kwargs)
+        return asarray(found) if isinstance(found, np.ndarray) and found.dtype.kind in "biufc" else found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ours if hasattr(self._ours, name) else self._real, name)
+
+    def __repr__(self) -> str:
+        return repr(self._ours)
+
+
+def _arrays_among(nest: Any) -> bool:
+    for x in nest.values() if isinstance(nest, dict) else nest:
+        if isinstance(x, _ARRAYS) or (isinstance(x, (list, tuple, dict)) and _arrays_among(x)):
+            return True
+    return False

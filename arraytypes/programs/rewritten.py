@@ -1,0 +1,432 @@
+"""Functions as `mb.compile` reads them: NumPy's names mean arrays where the arguments are, loops over elements are
+calls of compiled loops, and the functions they call are read the same way.
+
+>>> import numpy as np
+>>> from mirabelle.arraytypes.programs.rewritten import rewritten
+>>> def plain(x):
+...     return x + 1
+>>> rewritten(plain) is plain
+True
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import sysconfig
+import types
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from mirabelle.arraytypes.jit import Jitted, jit
+from mirabelle.arraytypes.programs.capture import capturing, values_made
+from mirabelle.arraytypes.programs.controlflow import fori_loop
+from mirabelle.arraytypes.programs.elementcalls import ElementLoop
+from mirabelle.arraytypes.programs.errors import TraceError, is_ours, shown_line
+from mirabelle.arraytypes.programs.numpyinside import has_inside, inside
+from mirabelle.arraytypes.usercode.effects import NO_VALUE
+from mirabelle.arraytypes.usercode.elementloops import is_element_loop
+from mirabelle.arraytypes.usercode.rewriting import (
+    OURS,
+    Liveness,
+    Source,
+    names_loaded,
+    names_shared,
+    names_stored,
+    place,
+    surely_bound,
+)
+
+# A function that unrolls into more values than these is no longer captured as one program.
+MOST_NODES = 10_000
+_LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})
+_made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_being_made: set[int] = set()
+
+
+def rewritten(f: Any) -> Any:
+    """A function as it is compiled: itself, if nothing in it has another meaning there."""
+    if isinstance(f, types.MethodType):
+        made = rewritten(f.__func__)
+        return f if made is f.__func__ else types.MethodType(made, f.__self__)
+    if not isinstance(f, types.FunctionType) or not is_users(f):
+        return f
+    made = _made.get(f)
+    if made is None:
+        if id(f) in _being_made:
+            return f  # (it calls itself: the call is looked up when it is made)
+        _being_made.add(id(f))
+        try:
+            source = Source.of(f)
+            writing = Rewriting(source) if source is not None else None
+            made = f
+            if writing is not None:
+                body = writing.statements(copy.deepcopy(writing.source.body))
+                if writing.changed:
+                    made = writing.source.remade(body, writing.extras)
+        finally:
+            _being_made.discard(id(f))
+        _made[f] = made if made is not f else None
+    return made if made is not None else f
+
+
+def is_users(f: types.FunctionType) -> bool:
+    """Is a function of the program, and not of a library?"""
+    file = f.__code__.co_filename
+    return not is_ours(file) and not file.startswith(_LIBRARIES)
+
+
+def called(f: Any) -> Any:
+    """What is called where a function of the program is: that function, as it is compiled."""
+    return rewritten(f) if type(f) is types.FunctionType else f
+
+
+class TooLong(TraceError):
+    """A function that unrolls into more values than a program should have."""
+
+
+class Turns:
+    """Put at the head of a loop's body: it stops the capture of a function that unrolls without end."""
+
+    __slots__ = ("line",)
+
+    def __init__(self, line: tuple[str, int]) -> None:
+        self.line = line
+
+    def __call__(self) -> None:
+        if values_made() > MOST_NODES:
+            raise TooLong(
+                f"The loop in {shown_line(self.line)} unrolls into more than {MOST_NODES} values. "
+                "mb.fori_loop(lower, upper, body, state) is one value, whatever the number of turns."
+            )
+
+
+# A loop that would be unrolled into more values than these is a loop of the program, of so many turns at once.
+MOST_UNROLLED, AT_ONCE, MOST_AT_ONCE = 2000, 400, 32
+
+
+class Repeated:
+    """A loop that does the same in each turn: unrolled in a program while that is short, else a loop there."""
+
+    __slots__ = ("line", "turn")
+
+    def __init__(self, line: tuple[str, int]) -> None:
+        self.line = line
+        self.turn = Turns(line)
+
+    def __call__(self, turns: range, body: Any, state: Any) -> Any:
+        left = len(turns)
+        if not left or not capturing():
+            for _ in turns:
+                state = body(state)
+            return state
+        before = values_made()
+        state, left = body(state), left - 1
+        made = max(values_made() - before, 1)
+        if made * left > MOST_UNROLLED and left >= 4:
+            several = max(1, min(AT_ONCE // made, MOST_AT_ONCE, left // 2))
+            try:
+                state = fori_loop(0, left // several, _several(body, several), state)
+                left %= several
+            except TraceError:
+                pass  # (it is unrolled, as far as that goes)
+        for _ in range(left):
+            self.turn()
+            state = body(state)
+        return state
+
+
+def _several(body: Any, turns: int) -> Any:
+    def together(i: Any, state: Any) -> Any:
+        for _ in range(turns):
+            state = body(state)
+        return state
+
+    return together
+
+
+def _is_range(e: ast.expr) -> bool:
+    return isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and e.func.id == "range"
+
+
+def _goes_elsewhere(s: ast.stmt) -> bool:
+    return isinstance(s, (ast.Return, ast.Break, ast.Continue, ast.FunctionDef, ast.ClassDef, ast.Try, ast.With))
+
+
+class Rewriting:
+    """One function's statements, rewritten. `extras` are the things that they name, `changed` says if any did."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.extras: dict[str, Any] = {}
+        self.changed = False
+        self.shared = names_shared(source.body)
+        self.live = Liveness(source.body)
+        self.bound = surely_bound(source.body, source.parameters)
+        # By its place in the source (statements are copied before they are changed).
+        self._bound_at = {place(s): names for s, names in self._each(source.body)}
+
+    def _each(self, body: Iterable[ast.stmt]) -> Iterable[tuple[ast.stmt, set[str]]]:
+        for s in body:
+            for n in ast.walk(s):
+                if isinstance(n, ast.stmt) and id(n) in self.bound:
+                    yield n, self.bound[id(n)]
+
+    def bound_before(self, s: ast.stmt) -> set[str]:
+        """The variables that surely have a value before a statement."""
+        return self._bound_at.get(place(s), set())
+
+    def extra(self, name: str, value: Any) -> str:
+        """The name of a thing that the function is to find."""
+        name = OURS + name
+        while name in self.extras and self.extras[name] is not value:
+            name += "_"
+        self.extras[name] = value
+        return name
+
+    # Statements
+
+    def statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        return [x for s in body for x in self.statement(s)]
+
+    def statement(self, s: ast.stmt) -> list[ast.stmt]:
+        if isinstance(s, (ast.For, ast.While)):
+            loop = self.element_loop(s)
+            if loop is None and isinstance(s, ast.For):
+                loop = self.counted_loop(s)
+            if loop is not None:
+                self.changed = True
+                return loop
+        for field, value in ast.iter_fields(s):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                setattr(s, field, self.statements(value))
+            elif isinstance(value, list):
+                setattr(s, field, [self.inner(x) if isinstance(x, ast.AST) else x for x in value])
+            elif isinstance(value, ast.AST):
+                setattr(s, field, self.inner(value))
+        if isinstance(s, (ast.For, ast.While)):
+            line = self.source.function.__code__.co_filename, s.lineno
+            turn = self.extra(f"turn{s.lineno}", Turns(line))
+            call = ast.Expr(ast.Call(ast.Name(turn, ast.Load()), [], []))
+            self.changed = True
+            s.body.insert(0, _at(call, s.body[0]))
+        return [s]
+
+    def inner(self, x: Any) -> Any:
+        """What stands in a statement: an expression, or handlers and cases with statements of their own."""
+        if isinstance(x, ast.expr):
+            return self.expression(x)
+        if isinstance(x, (ast.ExceptHandler, ast.match_case)):
+            x.body = self.statements(x.body)
+        return _Names(self).visit(x) if not isinstance(x, (ast.ExceptHandler, ast.match_case)) else x
+
+    def expression(self, e: ast.expr) -> ast.expr:
+        return _Names(self).visit(e)  # type: ignore[no-any-return]
+
+    # Loops that repeat the same
+
+    def counted_loop(self, loop: ast.For) -> list[ast.stmt] | None:
+        """What stands for a loop that does the same in each turn: `names = repeated(range(n), body, names)`.
+
+        None if it does not, or leaves anything behind that it may not have assigned.
+        """
+        target, turns = loop.target, loop.iter
+        if not isinstance(target, ast.Name) or loop.orelse or not _is_range(turns):
+            return None
+        if any(isinstance(n, ast.stmt) and _goes_elsewhere(n) for s in loop.body for n in ast.walk(s)):
+            return None
+        stored = names_stored(loop.body)
+        if target.id in names_loaded(loop.body) | stored | self.live.of(loop) or stored & self.shared:
+            return None
+        carried = sorted(stored & (self.live.of(loop) | self.live.of(loop.body[-1])))
+        if not set(carried) <= self.bound_before(loop):
+            return None
+        line = self.source.function.__code__.co_filename, loop.lineno
+        name, state = f"{OURS}body{loop.lineno}", f"{OURS}state"
+        values: ast.expr = ast.Tuple([ast.Name(c, ast.Load()) for c in carried], ast.Load())
+        names: ast.expr = ast.Tuple([ast.Name(c, ast.Store()) for c in carried], ast.Store())
+        body: list[ast.stmt] = [_at(ast.Assign([names], ast.Name(state, ast.Load())), loop)] if carried else []
+        last = _at(ast.Return(copy.deepcopy(values)), loop)
+        body += [*self.statements(loop.body), last]
+        args = ast.arguments(
+            posonlyargs=[], args=[ast.arg(state)], kwonlyargs=[], kw_defaults=[], defaults=[]
+        )
+        repeated = self.extra(f"repeated{loop.lineno}", Repeated(line))
+        given: list[ast.expr] = [self.expression(turns), ast.Name(name, ast.Load()), values]
+        call = ast.Call(ast.Name(repeated, ast.Load()), given, [])
+        made = ast.Assign([copy.deepcopy(names)], call) if carried else ast.Expr(call)
+        return [_at(ast.FunctionDef(name, args, body, [], None), loop), _at(made, loop)]
+
+    # Loops over elements
+
+    def element_loop(self, loop: ast.For | ast.While) -> list[ast.stmt] | None:
+        """The call that stands for a loop over elements; None if it is none that can be taken out."""
+        if not is_element_loop(loop, self.source.meaning):
+            return None
+        found = self.taken_out([loop], f"loop{loop.lineno}")
+        if found is None:
+            return None
+        name, parameters, results = found
+        body = [copy.deepcopy(loop)]
+        ends = [*body, *returning(results, loop)]
+        python_body = [*[self._plain(copy.deepcopy(loop))], *returning(results, loop)]
+        python = self.source.outlined(name, parameters, python_body, self.extras)
+
+        def compiled() -> types.FunctionType:
+            names = _Helpers(self.source)
+            return self.source.outlined(name, parameters, [names.visit(s) for s in ends], names.extras)
+
+        key = self.extra(name, ElementLoop(loop, parameters, python, compiled))
+        return [self.call(key, parameters, results, loop)]
+
+    def _plain(self, loop: ast.stmt) -> ast.stmt:
+        """The loop as it runs where it is not compiled."""
+        for field, value in ast.iter_fields(loop):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                setattr(loop, field, [self._plain(x) for x in value])
+            elif isinstance(value, ast.expr):
+                setattr(loop, field, self.expression(value))
+            elif isinstance(value, list):
+                setattr(loop, field, [self.expression(x) if isinstance(x, ast.expr) else x for x in value])
+        if isinstance(loop, (ast.For, ast.While)):
+            line = self.source.function.__code__.co_filename, loop.lineno
+            turn = self.extra(f"turn{loop.lineno}", Turns(line))
+            loop.body.insert(0, _at(ast.Expr(ast.Call(ast.Name(turn, ast.Load()), [], [])), loop.body[0]))
+        return loop
+
+    def taken_out(
+        self, body: list[ast.stmt], name: str, results: Iterable[str] = ()
+    ) -> tuple[str, list[str], list[str]] | None:
+        """What statements read and leave behind (`results` among it), as the parameters and results of a function;
+        None if they cannot be one."""
+        stored = names_stored(body)
+        if stored & self.shared or any(
+            isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)
+        ):
+            return None
+        left = {*results} | (stored & self.live.of(body[-1]))
+        read = Liveness(body, self.live.always).block(body, left) & self.source.local
+        parameters = sorted(read & (names_loaded(body) | left))
+        if not set(parameters) <= self.bound_before(body[0]):
+            return None
+        return name, parameters, sorted(left)
+
+    def call(self, key: str, parameters: list[str], results: list[str], at: ast.stmt) -> ast.stmt:
+        """`results = key(parameters)`."""
+        call = ast.Call(ast.Name(key, ast.Load()), [ast.Name(p, ast.Load()) for p in parameters], [])
+        if not results:
+            return _at(ast.Expr(call), at)
+        target: ast.expr = ast.Name(results[0], ast.Store())
+        if len(results) > 1:
+            target = ast.Tuple([ast.Name(r, ast.Store()) for r in results], ast.Store())
+        return _at(ast.Assign([target], call), at)
+
+
+def returning(results: list[str], at: ast.stmt) -> list[ast.stmt]:
+    """The statement that returns what statements leave behind."""
+    if not results:
+        return []
+    value: ast.expr = ast.Name(results[0], ast.Load())
+    if len(results) > 1:
+        value = ast.Tuple([ast.Name(r, ast.Load()) for r in results], ast.Load())
+    made = ast.Return(value)
+    line = getattr(at, "end_lineno", at.lineno)
+    return [_at(made, ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0))]
+
+
+def _at(made: Any, where: Any) -> Any:
+    """A node, in the line of another."""
+    ast.copy_location(made, where)
+    return ast.fix_missing_locations(made)
+
+
+class _Names(ast.NodeTransformer):
+    """Names in expressions: NumPy's stand for others inside, and functions that are called are read, too."""
+
+    def __init__(self, writing: Rewriting) -> None:
+        self.writing = writing
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load):
+            return node
+        value = self.writing.source.meaning(node.id)
+        if value is NO_VALUE or not _may_be_seen(node.id, self.writing) or not has_inside(value):
+            return node
+        self.writing.changed = True
+        name = self.writing.extra(node.id, inside(value))
+        return ast.copy_location(ast.Name(name, ast.Load()), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        f = node.func
+        if isinstance(f, ast.Name) and _may_be_seen(f.id, self.writing):
+            value = self.writing.source.meaning(f.id)
+            if type(value) is types.FunctionType and is_users(value):
+                if rewritten(value) is not value or id(value) in _being_made:
+                    self.writing.changed = self.writing.changed or rewritten(value) is not value
+                    name = self.writing.extra("called", called)
+                    node.func = _at(ast.Call(ast.Name(name, ast.Load()), [f], []), f)
+        return node
+
+    # (Statements within functions that are written there go by the same rules.)
+
+
+def _may_be_seen(name: str, writing: Rewriting) -> bool:
+    """Is a name not bound by a function within this one?"""
+    return name not in writing.source.local and name not in _inner_names(writing)
+
+
+def _inner_names(writing: Rewriting) -> set[str]:
+    found: set[str] | None = writing.__dict__.get("inner_names")
+    if found is None:
+        found = set()
+        for s in writing.source.body:
+            for n in ast.walk(s):
+                if isinstance(n, (ast.FunctionDef, ast.Lambda, ast.AsyncFunctionDef)):
+                    a = n.args
+                    every = [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg]
+                    found |= {p.arg for p in every if p is not None}
+                    if not isinstance(n, ast.Lambda):
+                        found |= names_stored(n.body)
+                elif isinstance(n, ast.comprehension):
+                    found |= {x.id for x in ast.walk(n.target) if isinstance(x, ast.Name)}
+        writing.__dict__["inner_names"] = found
+    return found
+
+
+class _Helpers(ast.NodeTransformer):
+    """Plain functions that a compiled loop calls are compiled along."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.extras: dict[str, Any] = {}
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        f = node.func
+        if isinstance(f, ast.Name):
+            value = self.source.meaning(f.id)
+            if type(value) is types.FunctionType and is_users(value):
+                name = f"{OURS}{f.id}"
+                self.extras[name] = _jitted_helper(value)
+                node.func = ast.copy_location(ast.Name(name, ast.Load()), f)
+        return node
+
+
+_helpers: weakref.WeakKeyDictionary[Any, Jitted] = weakref.WeakKeyDictionary()
+
+
+def _jitted_helper(f: Any) -> Jitted:
+    """A plain function, and those it calls, as compiled loops call it."""
+    made = _helpers.get(f)
+    if made is None:
+        source = Source.of(f)
+        plain = f
+        if source is not None and not any(isinstance(n, ast.Lambda) for n in ast.walk(source.tree)):
+            names = _Helpers(source)
+            body = [names.visit(s) for s in copy.deepcopy(source.body)]
+            if names.extras:
+                plain = source.remade(body, names.extras)
+        made = _helpers[f] = jit(plain)
+    return made

@@ -107,6 +107,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="dg, distributed, gpu, paper_julia, programs, verification: small sizes, to try it out",
     )
     parser.add_argument(
+        "--sources", default="", help="npkernels: a folder of NPBench's layout, whose kernels run as they are"
+    )
+    parser.add_argument(
         "--peers", default="compiled,numba,jax", help="npkernels: whom to run beside us, and whether compiled"
     )
     parser.add_argument(
@@ -144,7 +147,13 @@ def main(arguments: list[str] | None = None) -> int:
             elif name == "functions":
                 module.run(only=options.only)
             elif name == "npkernels":
-                module.run(only=options.only, rounds=options.rounds, peers=options.peers)
+                module.run(
+                    only=options.only,
+                    rounds=options.rounds,
+                    peers=options.peers,
+                    sources=options.sources,
+                    out=options.out if options.sources else "",
+                )
             elif name == "loops":
                 module.run(only=options.only, array=options.array, sizes=options.sizes, seconds=options.seconds)
             elif name == "meshdata":

@@ -125,7 +125,7 @@ def check(number, kind="host", passes=None, lines=14, show=False):
     constant = ways[number % 3]
     make = MAKERS[kind]
     plain = {"ref": mb.RefArray, "cuda": mb.CuArray, "dist": mb.DArray[mb.HostArray]}.get(kind, mb.HostArray)
-    compiled = mb.compile(function(source, mb, constant, plain), passes=passes)
+    compiled = mb.compile(function(source, mb, constant, plain), passes=passes, whole=True)
     came = "same"
     for again in range(3):
         try:

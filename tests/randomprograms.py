@@ -596,7 +596,7 @@ def eager(program, kind="host", turn=0):
 def compiled(program, passes=None, kind="host"):
     """The compiled function; it is called with turns."""
     f = program.function()
-    made = mb.compile(lambda *given: f(mb, mb.autodiff.gradient, *given), passes=passes)
+    made = mb.compile(lambda *given: f(mb, mb.autodiff.gradient, *given), passes=passes, whole=True)
 
     def call(turn=0):
         given = [FAMILIES[kind](x) for x in program.arrays(turn).values()]

@@ -1,11 +1,15 @@
 """Loops and branches in compiled programs mean what they mean in Python, on every type of array."""
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
 
 import mirabelle as mb
+
+# One program, or an error that says why not.
+whole = functools.partial(mb.compile, whole=True)
 
 FAMILIES = [mb.HostArray, mb.RefArray, mb.CuArray]
 TraceError = mb.compiling.TraceError
@@ -242,7 +246,7 @@ def test_what_is_written_and_dropped_is_refused():
         return mb.fori_loop(0, 3, body, x)
 
     with pytest.raises(TraceError, match=r"writes to its state, and returns another array.*mb.copy\(x\)"):
-        mb.compile(f)(mb.HostArray(X))
+        whole(f)(mb.HostArray(X))
 
 
 def test_a_condition_only_looks():
@@ -262,7 +266,7 @@ def test_a_constant_array_is_not_written_to():
         return s
 
     with pytest.raises(TraceError, match="none of its arguments"):
-        mb.compile(lambda x: mb.fori_loop(0, 3, body, constant) + x)(mb.HostArray(X))
+        whole(lambda x: mb.fori_loop(0, 3, body, constant) + x)(mb.HostArray(X))
     assert mb.to_numpy(constant)[0] == 3.0
     check(mb.HostArray, lambda x: mb.fori_loop(0, 3, lambda i, s: s + x, constant), X)
 
@@ -324,7 +328,7 @@ def test_changed_states_are_named():
 
     def message(body, state=None):
         with pytest.raises(TraceError) as e:
-            mb.compile(lambda x: mb.fori_loop(0, 3, body, state or {"u": (x, x)}))(x)
+            whole(lambda x: mb.fori_loop(0, 3, body, state or {"u": (x, x)}))(x)
         return str(e.value)
 
     said = message(lambda i, s: {"u": (s["u"][0], s["u"][1].astype(mb.float32))})
@@ -346,11 +350,11 @@ def test_changed_states_are_named():
 def test_conditions_that_are_no_truth_values():
     x = mb.HostArray(X)
     with pytest.raises(TraceError, match=r"shape \(3,\).*mb.all"):
-        mb.compile(lambda x: mb.while_loop(lambda s: s > 1, lambda s: s / 2, x))(x)
+        whole(lambda x: mb.while_loop(lambda s: s > 1, lambda s: s / 2, x))(x)
     with pytest.raises(TraceError, match="would never end"):
-        mb.compile(lambda x: mb.while_loop(lambda s: True, lambda s: s / 2, x))(x)
+        whole(lambda x: mb.while_loop(lambda s: True, lambda s: s / 2, x))(x)
     with pytest.raises(TraceError, match=r"shape \(3,\).*mb.where"):
-        mb.compile(lambda x: mb.cond(x > 1, mb.sqrt, mb.exp, x))(x)
+        whole(lambda x: mb.cond(x > 1, mb.sqrt, mb.exp, x))(x)
 
 
 def test_bounds_that_are_no_integers():
@@ -622,7 +626,7 @@ def test_the_line_that_asks_is_named():
         return x
 
     with pytest.raises(TraceError, match=r"test_controlflow.py:\d+, `if mb.sum\(y\) > 0:`"):
-        mb.compile(f)(mb.HostArray(X))
+        whole(f)(mb.HostArray(X))
 
 
 def test_arrays_are_not_hashable():
@@ -656,7 +660,7 @@ def test_traced_arrays_can_be_printed(capsys):
         assert repr(mb.ones(2)).endswith("([1., 1.], place=traced(host))")
         return y
 
-    mb.compile(f)(mb.HostArray(X))
+    whole(f)(mb.HostArray(X))
     assert all("traced" in t for t in texts)
     assert "<traced float64[3], made in test_controlflow.py:" in texts[0]
     assert "y = x + 1" in texts[0]
@@ -733,13 +737,13 @@ def test_jitted_functions_in_loops():
 def test_jitted_functions_that_programs_cannot_call():
     x = mb.HostArray(X)
     with pytest.raises(TraceError, match=r"doubled\(\) in test_controlflow.py:.*doubled\(out, ...\)"):
-        mb.compile(lambda x: doubled(x))(x)
+        whole(lambda x: doubled(x))(x)
     with pytest.raises(TraceError, match="none of its arguments"):
-        mb.compile(lambda y: smoothed_in_place(x, mb.sum(y)))(x)
+        whole(lambda y: smoothed_in_place(x, mb.sum(y)))(x)
     with pytest.raises(mb.PlaceError, match="on the host"):
-        mb.compile(lambda x: total_of((x, x), 2))(mb.RefArray(X))
+        whole(lambda x: total_of((x, x), 2))(mb.RefArray(X))
     with pytest.raises(TraceError, match="another part"):
-        mb.compile(shifted_call)(x)
+        whole(shifted_call)(x)
 
 
 @mb.jit
@@ -911,7 +915,7 @@ def test_random_numbers_in_bodies():
         return mb.fori_loop(0, 3, lambda i, s: s + rng.random(3), x)
 
     with pytest.raises(TraceError, match=r"each trip would get the same.*noise\[i\]"):
-        mb.compile(g)(mb.HostArray(X))
+        whole(g)(mb.HostArray(X))
 
 
 def test_arrays_that_leave_a_body():
@@ -928,7 +932,7 @@ def test_arrays_that_leave_a_body():
     with pytest.raises(
         TraceError, match=r"body of the loop in test_controlflow.py:\d+.*return it in the state"
     ):
-        mb.compile(f)(mb.HostArray(X))
+        whole(f)(mb.HostArray(X))
 
 
 def test_loops_over_distributed_arrays():

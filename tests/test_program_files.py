@@ -356,7 +356,7 @@ def test_other_arguments_are_told_apart(tmp_path, name):
 def test_a_loaded_program_is_no_part_of_another(tmp_path):
     program = mb.load_program(saved(tmp_path, nothing, V))
     with pytest.raises(TypeError, match="cannot be part of another one"):
-        mb.compile(lambda x: program(x))(mb.HostArray(V))
+        mb.compile(lambda x: program(x), whole=True)(mb.HostArray(V))
 
 
 @pytest.mark.parametrize("device", [mb.types.Transpose, mb.compiling.Traced[mb.HostArray]])

@@ -33,7 +33,7 @@ from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F
 from mirabelle.arraytypes.programs import messagecalls as _messagecalls  # noqa: F401
 from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
-from mirabelle.arraytypes.programs.errors import TraceError, user_line
+from mirabelle.arraytypes.programs.errors import DifferentPrograms, TraceError, user_line
 from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.pieces import InPieces, does_something, family_of
@@ -142,15 +142,14 @@ class Compiled:
 
     def _may_be_cut(self, error: Exception) -> bool:
         """Capturing has failed: can the function run in pieces?"""
-        if self.whole:
+        if self.whole or isinstance(error, DifferentPrograms):
             return False
         if self.pieces is None:
             source = Source.of(self.function)
             if source is None:
                 return False
             self.pieces = InPieces(source, self._of_piece)
-        self.pieces.cut(error)
-        return True
+        return self.pieces.cut(error) or isinstance(error, TraceError) or self.pieces.knows(error)
 
     def _of_piece(self, f: Callable[..., Any]) -> Compiled:
         return Compiled(f, passes=self._passes, assume_finite=self._assume_finite, whole=True)

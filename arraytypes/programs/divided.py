@@ -17,7 +17,7 @@ from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.darray import DArray, layout_in_use
 from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.programs.dividing import Divided, Unfit, divided
-from mirabelle.arraytypes.programs.errors import TraceError, shown_line
+from mirabelle.arraytypes.programs.errors import DifferentPrograms, shown_line
 from mirabelle.arraytypes.programs.exchanging import StartStep
 from mirabelle.arraytypes.programs.running import StepByStep, plan_runner
 from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Step
@@ -184,7 +184,7 @@ def compare(steps: Sequence[Step], comm: Communicator) -> None:
         for k in range(max(len(program), len(programs[0]))):
             here, there = [p[k] if k < len(p) else ("nothing more", "its end") for p in (programs[0], program)]
             if here[0] != there[0]:
-                raise TraceError(
+                raise DifferentPrograms(
                     f"Rank {rank} has compiled another program than rank 0, and they would wait for each "
                     f"other: step {k} is {there[0]} in {there[1]} on rank {rank}, and {here[0]} in {here[1]} "
                     "on rank 0. A program over processes is the same on all of them: let nothing that the "

@@ -15,7 +15,6 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.jit import Jitted
 from mirabelle.arraytypes.lending import READ, family_in_memory
 from mirabelle.arraytypes.programs.capture import capturing
 from mirabelle.arraytypes.programs.errors import TraceError
@@ -25,7 +24,7 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError, UserFunctionError
 
 # A loop of fewer turns stays as it is, and one whose turns work on parts of more elements than these.
-FEWEST_TURNS, LARGEST_PART = 16, 1 << 15
+FEWEST_TURNS, LARGEST_PART, MOST_AXES = 16, 1 << 15, 2
 # How many combinations of sizes are remembered.
 _MOST = 1024
 # Numbers of these kinds are computed by compiled loops as by NumPy. (Integers of 32 bits, but for what does not
@@ -46,7 +45,7 @@ class ElementLoop:
         self._subscripted = {
             n.value.id for n in ast.walk(loop) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)
         }
-        self._compiled: dict[bool, Jitted] = {}
+        self._compiled: dict[bool, Any] = {}
         # By what the loop was called with: the function that runs it.
         self._known: dict[Any, Any] = {}
         # Why it is not compiled, by the types of what it was called with.
@@ -72,7 +71,7 @@ class ElementLoop:
             self.refused[kinds] = why
             return self._as_it_is
         bounds = Bounds(self.loop, dict(zip(self.parameters, values, strict=True)))
-        if bounds.turns < FEWEST_TURNS or bounds.largest > LARGEST_PART:
+        if bounds.turns < FEWEST_TURNS or bounds.largest > LARGEST_PART or bounds.deepest > MOST_AXES:
             return self._as_it_is
         checked = not bounds.inside
         here = all(_is_here(x) for x in values if isinstance(x, AbstractArray))
@@ -112,9 +111,11 @@ class ElementLoop:
             return "an integer of Python's grows, and compiled ones end at 64 bits"
         return ""
 
-    def _jitted(self, checked: bool) -> Jitted:
+    def _jitted(self, checked: bool) -> Any:
         found = self._compiled.get(checked)
         if found is None:
+            from mirabelle.arraytypes.jit import Jitted  # (with which Numba is imported)
+
             found = self._compiled[checked] = Jitted(self._make(), {"boundscheck": True} if checked else {})
         return found
 
@@ -158,9 +159,9 @@ class ElementLoop:
 def _key(x: Any) -> Any:
     if isinstance(x, (AbstractArray, np.ndarray)):
         return type(x), x.dtype, x.shape
-    if type(x) in (int, tuple):
-        return x
-    return type(x)
+    if type(x) is tuple:
+        return tuple(map(_key, x))
+    return x if type(x) is int else type(x)
 
 
 def _type(x: Any) -> Any:

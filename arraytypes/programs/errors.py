@@ -28,6 +28,10 @@ class TraceError(TypeError):
     """
 
 
+class DifferentPrograms(TraceError):
+    """Processes that are to run one program have compiled several."""
+
+
 def is_ours(file: str) -> bool:
     """Is a file of code one of ours?"""
     found = _is_ours.get(file)

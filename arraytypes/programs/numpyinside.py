@@ -1,7 +1,7 @@
 """What NumPy's names mean inside of a compiled function: arrays are made where its arguments are.
 
-`np.zeros(n)` in a function that is called with arrays on a card makes an array on the card, and one that is being
-captured a value of the program. Outside of compiled functions nothing changes, and NumPy is not patched.
+`np.zeros(n)` in a function that is called with arrays on a card makes an array on the card, and one that is
+being captured a value of the program. Outside of compiled functions nothing changes, and NumPy is not patched.
 
 >>> import numpy as np
 >>> import mirabelle as mb
@@ -34,9 +34,10 @@ _MODULES = {np: "", np.linalg: "linalg", np.fft: "fft"}
 # What makes arrays of lists and numbers. (What else is given none of our arrays is NumPy's own.)
 _FROM_DATA = {
     "array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "copy", "full", "fromfunction",
-    "fromiter", "frombuffer", "fromstring", "diag", "diagflat", "tri", "tril", "triu", "vander", "meshgrid", "indices",
-    "atleast_1d", "atleast_2d", "atleast_3d", "zeros_like", "ones_like", "empty_like", "full_like", "broadcast_to",
-    "linspace", "logspace", "geomspace", "arange", "zeros", "ones", "empty", "eye", "identity", "tile",
+    "fromiter", "frombuffer", "fromstring", "diag", "diagflat", "tri", "tril", "triu", "vander", "meshgrid",
+    "indices", "atleast_1d", "atleast_2d", "atleast_3d", "zeros_like", "ones_like", "empty_like", "full_like",
+    "broadcast_to", "linspace", "logspace", "geomspace", "arange", "zeros", "ones", "empty", "eye", "identity",
+    "tile",
 }  # fmt: skip
 
 
@@ -70,12 +71,7 @@ class NumPyInside(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._numpy, name)  # (which says what is wrong with a name that is not there)
         if real is np.random:
-            if capturing():
-                raise TraceError(
-                    f"np.random in {shown_line(user_line(2))} gives other numbers at each call, and a program "
-                    "would draw them once. Pass in what is drawn, or use mb.random.default_rng(seed)."
-                )
-            return real
+            return _random
         if isinstance(real, types.ModuleType):
             return inside(real)
         if isinstance(real, type):
@@ -86,6 +82,34 @@ class NumPyInside(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(self._numpy)
+
+
+class _Random(types.ModuleType):
+    """`np.random` inside: what gives other numbers at each call is no part of a program."""
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(np.random, name)
+        if not capturing() or isinstance(real, type):
+            return real
+        if name == "default_rng":
+            return _seeded
+        raise _not_the_same(f"np.random.{name}")
+
+
+def _seeded(*seed: Any, **named: Any) -> Any:
+    if not any(x is not None for x in (*seed, *named.values())):
+        raise _not_the_same("np.random.default_rng()")
+    return np.random.default_rng(*seed, **named)
+
+
+def _not_the_same(name: str) -> TraceError:
+    return TraceError(
+        f"{name} in {shown_line(user_line(3))} gives other numbers at each call, and a program would draw them "
+        "once. Pass in what is drawn, or use mb.random.default_rng(seed)."
+    )
+
+
+_random = _Random("numpy.random")
 
 
 def inside(x: Any) -> Any:

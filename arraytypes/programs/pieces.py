@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import ast
 import copy
+import dataclasses
+import functools
 import threading
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.makers import default_array
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
-from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning
+from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning, rewritten
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.usercode.effects import NO_VALUE
 from mirabelle.arraytypes.usercode.rewriting import OURS, Source, names_loaded, place
@@ -37,7 +38,7 @@ from mirabelle.arraytypes.wrappers import root_of
 # A piece that is called with more different numbers in one place has those parts taken out that read them.
 MOST_NUMBERS = 4
 # Functions of Python's that do something each time they are called.
-_DOING = {"print", "input", "open", "next", "setattr", "delattr", "id", "__import__"}
+_DOING = {"print", "input", "open", "setattr", "delattr", "id", "__import__"}
 # Modules whose functions do or know something of the world.
 _STATEFUL = {
     "time",
@@ -54,7 +55,7 @@ _STATEFUL = {
 }
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Cut:
     """A statement that runs as Python does it, and why."""
 
@@ -79,51 +80,80 @@ class Piece:
         # Does it run as it is, and why?
         self.reason = ""
         self.calls = 0
-        # The numbers it was called with, by the parameter.
-        self.numbers: dict[str, set[Any]] = {}
+        # The numbers it was called with, by the types of all arguments and the parameter.
+        self.numbers: dict[tuple[type, ...], dict[int, set[Any]]] = {}
 
     def __call__(self, *values: Any) -> Any:
         self.calls += 1
-        if self.reason or self._changing(values):
+        if self.reason or not self._fits(values):
             return self.plain(*values)
         try:
             program, found = self.compiled._program(values, {})
         except Exception as e:
             self.owner.cut_at(self, e)
             return self.plain(*values)
-        if program.captured.result is not None and self._shares(program.captured):
-            self.reason = "it returns an array that shows the memory of another"
+        if not self._delivers(program.captured):
             return self.plain(*values)
         return program.run(found.arrays, found.composed)
 
-    def _changing(self, values: Sequence[Any]) -> bool:
+    def _fits(self, values: Sequence[Any]) -> bool:
+        """Can a program be made for these? (Each call has the same kinds of things, mostly.)"""
+        types = tuple(map(type, values))
+        numbers = self.numbers.get(types)
+        if numbers is None:
+            strange = next((n for n, x in zip(self.parameters, values, strict=True) if not _is_value(x)), None)
+            if strange is not None:
+                self.reason = f"`{strange}` is no array, number or container of these"
+                return False
+            numbers = self.numbers[types] = {
+                i: set() for i, x in enumerate(values) if isinstance(x, (int, float, complex, np.generic))
+            }
+        return not numbers or not self._changing(values, numbers)
+
+    def _changing(self, values: Sequence[Any], numbers: dict[int, set[Any]]) -> bool:
         """Is it called with other numbers again and again? Then what reads them is no part of it any more."""
         found = False
-        for name, x in zip(self.parameters, values, strict=True):
-            if isinstance(x, (int, float, complex, np.generic)):
-                known = self.numbers.setdefault(name, set())
-                known.add((type(x), x))
-                if len(known) > MOST_NUMBERS:
-                    found = True
-                    if not self.owner.cut_reading(self, name):
-                        self.reason = f"`{name}` is another number in each call, and numbers are constants of a program"
+        for i, known in numbers.items():
+            if values[i] in known:
+                continue
+            known.add(values[i])
+            if len(known) > MOST_NUMBERS:
+                found = True
+                name = self.parameters[i]
+                if not self.owner.cut_reading(self, name):
+                    self.reason = f"`{name}` is {_ANOTHER}"
         return found
 
-    def _shares(self, captured: Any) -> bool:
-        """Does a result show the memory of an argument, or of another result?"""
+    def _delivers(self, captured: Any) -> bool:
+        """Is all that it leaves behind a value, and does none show the memory of another?"""
         if captured.shares is None:
             own = {id(root_of(x)): x for x in captured.placeholders}
-            shares = False
             result = captured.result if type(captured.result) is tuple else (captured.result,)
+            captured.shares = False
             for x in result:
                 if isinstance(x, AbstractArray) and isinstance(root_of(x), Traced):
-                    root = root_of(x)
-                    known = own.setdefault(id(root), x)
-                    shares |= known is not x
-                elif isinstance(x, (list, dict)):
-                    shares = True
-            captured.shares = shares
-        return bool(captured.shares)
+                    captured.shares |= own.setdefault(id(root_of(x)), x) is not x
+                elif not _is_value(x) or isinstance(x, (list, dict, np.ndarray)):
+                    captured.shares = True
+        if captured.shares:
+            self.reason = "it leaves behind what shows the memory of another array, or is no value"
+        return not captured.shares
+
+
+_ANOTHER = "another number in each call, and numbers are constants of a program"
+_VALUES = (AbstractArray, int, float, complex, str, bytes, type(None), np.generic, slice, range, np.dtype, type)
+_CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, functools.partial)
+
+
+def _is_value(x: Any) -> bool:
+    """Is it something that a program may be given, or leave behind?"""
+    if isinstance(x, (tuple, list)):
+        return all(map(_is_value, x))
+    if isinstance(x, dict):
+        return all(map(_is_value, x.values()))
+    if isinstance(x, (*_VALUES, *_CODE)) or x is Ellipsis:
+        return True
+    return dataclasses.is_dataclass(x) or callable(getattr(x, "_called", None))
 
 
 class InPieces:
@@ -136,6 +166,8 @@ class InPieces:
         self.pieces: list[Piece] = []
         self._lock = threading.RLock()
         self._function: Any = None
+        # Why it is no pieces at all, if that is so.
+        self.uncut = ""
         self.file = source.function.__code__.co_filename
         for s in source.body:
             for n in ast.walk(s):
@@ -156,16 +188,21 @@ class InPieces:
 
     def cut(self, error: BaseException) -> bool:
         """Cut the statement in which capturing failed: was it one that is not cut yet?"""
-        place = self._statement_of(error)
-        if place is None:
+        found = self._statement_of(error)
+        if found is None:
+            self.uncut = str(error) if isinstance(error, TraceError) else self.uncut
             return False
-        key, line = place
+        key, line = found
         with self._lock:
             if key in self.cuts:
                 return False
             self.cuts[key] = Cut((self.file, line), _reason(error))
             self._function = None
         return True
+
+    def knows(self, error: BaseException) -> bool:
+        """Does an error come from a statement of the function?"""
+        return self._statement_of(error) is not None
 
     def cut_at(self, piece: Piece, error: Exception) -> None:
         """The same for an error in a piece; one that cannot be placed leaves the piece as it is."""
@@ -181,7 +218,9 @@ class InPieces:
             for n in ast.walk(s):
                 if isinstance(n, ast.stmt) and first <= n.lineno and (n.end_lineno or n.lineno) <= last:
                     heads = [x for x in ast.iter_child_nodes(n) if not isinstance(x, ast.stmt)]
-                    own = isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == name
+                    own = (
+                        isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and n.target.id == name
+                    )
                     if own or name in names_loaded(heads):
                         found.append(n)
                     else:
@@ -190,7 +229,7 @@ class InPieces:
             return False
         with self._lock:
             for n in found:
-                reason = f"`{name}` is another number in each call, and numbers are constants of a program"
+                reason = f"`{name}` is {_ANOTHER}"
                 self.cuts.setdefault(place(n), Cut((self.file, n.lineno), reason))
             self._function = None
         return True
@@ -208,27 +247,25 @@ class InPieces:
             step = step.tb_next
         if found is None:
             return None
-        best: Any = None
+        around = [
+            n
+            for s in self.source.body
+            for n in ast.walk(s)
+            if isinstance(n, ast.stmt) and n.lineno <= found <= (n.end_lineno or n.lineno)
+        ]
+        best: ast.stmt | None = min(around, key=_length, default=None)
         if isinstance(error, TooLong):
             # (The outermost loop: one turn of it may be a program.)
-            for s in self.source.body:
-                for n in ast.walk(s):
-                    if isinstance(n, (ast.For, ast.While)) and n.lineno <= found <= (n.end_lineno or n.lineno):
-                        if place(n) not in self.cuts and (best is None or _length(n) > _length(best)):
-                            best = n
-            if best is not None:
-                return place(best), best.lineno
-        for s in self.source.body:
-            for n in ast.walk(s):
-                if isinstance(n, ast.stmt) and n.lineno <= found <= (n.end_lineno or n.lineno):
-                    if best is None or _length(n) <= _length(best):
-                        best = n
+            loops = [n for n in around if isinstance(n, (ast.For, ast.While)) and place(n) not in self.cuts]
+            best = max(loops, key=_length, default=best)
         return None if best is None else (place(best), best.lineno)
 
     # The function
 
-    def _written(self) -> types.FunctionType:
+    def _written(self) -> Any:
         self.pieces = []
+        if self.uncut:
+            return rewritten(self.source.function)
         writing = Rewriting(self.source)
         body = self._block(writing, copy.deepcopy(self.source.body))
         return self.source.remade(body, writing.extras)
@@ -301,6 +338,8 @@ class InPieces:
 
     def explain(self) -> str:
         """The pieces and the cuts, as text."""
+        if self.uncut:
+            return f"{self.source.name}() runs as it is: {self.uncut}"
         lines = [f"{self.source.name}() is {len(self.pieces)} pieces, with {len(self.cuts)} cuts."]
         parts: list[tuple[int, str]] = [(c.line[1], f"  cut    {c}") for c in self.cuts.values()]
         for p in self.pieces:
@@ -329,6 +368,8 @@ def _always_cut(s: ast.stmt, source: Source) -> str:
         for n in ast.walk(head):
             if isinstance(n, ast.Call):
                 name = _does_something(n.func, source)
+                if not name and isinstance(n.func, ast.Name) and n.func.id == "next":
+                    name = "next"
                 if name:
                     return f"{name}() does something, or gives another value, at each call"
     return ""
@@ -366,9 +407,11 @@ def _does_something(f: ast.expr, source: Source) -> str:
         return f.id if module.partition(".")[0] in _STATEFUL else ""
     name = getattr(value, "__name__", "") if isinstance(value, types.ModuleType) else ""
     said = ast.unparse(f)
-    if name.partition(".")[0] in _STATEFUL or name == "numpy.random":
+    if name.partition(".")[0] in _STATEFUL:
         return said
-    return said if name == "numpy" and said.partition(".")[2].startswith("random.") else ""
+    # (What has a seed gives the same numbers again.)
+    drawn = name == "numpy.random" or (name == "numpy" and said.partition(".")[2].startswith("random."))
+    return said if drawn and not said.endswith(".default_rng") else ""
 
 
 def _leaves_loop(s: ast.stmt) -> bool:

@@ -1,5 +1,5 @@
-"""Functions as `mb.compile` reads them: NumPy's names mean arrays where the arguments are, loops over elements are
-calls of compiled loops, and the functions they call are read the same way.
+"""Functions as `mb.compile` reads them: NumPy's names mean arrays where the arguments are, loops over elements
+are calls of compiled loops, and the functions they call are read the same way.
 
 >>> import numpy as np
 >>> from mirabelle.arraytypes.programs.rewritten import rewritten
@@ -19,7 +19,6 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from mirabelle.arraytypes.jit import Jitted, jit
 from mirabelle.arraytypes.programs.capture import capturing, values_made
 from mirabelle.arraytypes.programs.controlflow import fori_loop
 from mirabelle.arraytypes.programs.elementcalls import ElementLoop
@@ -151,11 +150,13 @@ def _is_range(e: ast.expr) -> bool:
 
 
 def _goes_elsewhere(s: ast.stmt) -> bool:
-    return isinstance(s, (ast.Return, ast.Break, ast.Continue, ast.FunctionDef, ast.ClassDef, ast.Try, ast.With))
+    return isinstance(
+        s, (ast.Return, ast.Break, ast.Continue, ast.FunctionDef, ast.ClassDef, ast.Try, ast.With)
+    )
 
 
 class Rewriting:
-    """One function's statements, rewritten. `extras` are the things that they name, `changed` says if any did."""
+    """One function's statements, rewritten. `extras` are the things they name, `changed` says if any did."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -249,9 +250,7 @@ class Rewriting:
         body: list[ast.stmt] = [_at(ast.Assign([names], ast.Name(state, ast.Load())), loop)] if carried else []
         last = _at(ast.Return(copy.deepcopy(values)), loop)
         body += [*self.statements(loop.body), last]
-        args = ast.arguments(
-            posonlyargs=[], args=[ast.arg(state)], kwonlyargs=[], kw_defaults=[], defaults=[]
-        )
+        args = ast.arguments(posonlyargs=[], args=[ast.arg(state)], kwonlyargs=[], kw_defaults=[], defaults=[])
         repeated = self.extra(f"repeated{loop.lineno}", Repeated(line))
         given: list[ast.expr] = [self.expression(turns), ast.Name(name, ast.Load()), values]
         call = ast.Call(ast.Name(repeated, ast.Load()), given, [])
@@ -298,8 +297,10 @@ class Rewriting:
     def taken_out(
         self, body: list[ast.stmt], name: str, results: Iterable[str] = ()
     ) -> tuple[str, list[str], list[str]] | None:
-        """What statements read and leave behind (`results` among it), as the parameters and results of a function;
-        None if they cannot be one."""
+        """What statements read and leave behind (`results` among it), as parameters and results of a function.
+
+        None if they cannot be one.
+        """
         stored = names_stored(body)
         if stored & self.shared or any(
             isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) for s in body for n in ast.walk(s)
@@ -362,14 +363,12 @@ class _Names(ast.NodeTransformer):
         f = node.func
         if isinstance(f, ast.Name) and _may_be_seen(f.id, self.writing):
             value = self.writing.source.meaning(f.id)
-            if type(value) is types.FunctionType and is_users(value):
-                if rewritten(value) is not value or id(value) in _being_made:
-                    self.writing.changed = self.writing.changed or rewritten(value) is not value
-                    name = self.writing.extra("called", called)
-                    node.func = _at(ast.Call(ast.Name(name, ast.Load()), [f], []), f)
+            anew = type(value) is types.FunctionType and is_users(value) and rewritten(value) is not value
+            if anew or id(value) in _being_made:
+                self.writing.changed = self.writing.changed or anew
+                name = self.writing.extra("called", called)
+                node.func = _at(ast.Call(ast.Name(name, ast.Load()), [f], []), f)
         return node
-
-    # (Statements within functions that are written there go by the same rules.)
 
 
 def _may_be_seen(name: str, writing: Rewriting) -> bool:
@@ -414,11 +413,13 @@ class _Helpers(ast.NodeTransformer):
         return node
 
 
-_helpers: weakref.WeakKeyDictionary[Any, Jitted] = weakref.WeakKeyDictionary()
+_helpers: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
-def _jitted_helper(f: Any) -> Jitted:
+def _jitted_helper(f: Any) -> Any:
     """A plain function, and those it calls, as compiled loops call it."""
+    from mirabelle.arraytypes.jit import jit  # (with which Numba is imported)
+
     made = _helpers.get(f)
     if made is None:
         source = Source.of(f)

@@ -24,10 +24,10 @@ from mirabelle.arraytypes.usercode.effects import NO_VALUE
 
 # What no compiled loop has.
 _REFUSED = (
-    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Try, ast.With, ast.AsyncWith, ast.Yield,
-    ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Match, ast.Delete, ast.Return,
-    ast.Raise, ast.Assert, ast.JoinedStr, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
-    ast.GeneratorExp, ast.Starred, ast.NamedExpr, ast.List,
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Try, ast.With, ast.AsyncWith,
+    ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.Match,
+    ast.Delete, ast.Return, ast.Raise, ast.Assert, ast.JoinedStr, ast.Dict, ast.Set, ast.ListComp, ast.SetComp,
+    ast.DictComp, ast.GeneratorExp, ast.Starred, ast.NamedExpr, ast.List,
 )  # fmt: skip
 _BUILTINS = {
     "range",
@@ -91,7 +91,7 @@ class _Found:
             if isinstance(s, ast.For):
                 self.iterated(s.iter)
                 self.statements([*s.body, *s.orelse])
-            elif isinstance(s, ast.While) or isinstance(s, ast.If):
+            elif isinstance(s, (ast.While, ast.If)):
                 self.expression(s.test)
                 self.statements([*s.body, *s.orelse])
             else:
@@ -178,9 +178,9 @@ def _is_builtin(value: Any) -> bool:
 def same_arithmetic(loop: ast.stmt, narrow: set[str]) -> bool:
     """Is a compiled loop's arithmetic NumPy's, if these arrays and numbers are narrow?
 
-    Compiled code computes in 64 bits where NumPy's integers of fewer wrap round, and where its truth values stay
-    truth values. So what comes from such may be compared, looked up, shifted to the right and joined bit by
-    bit, and nothing else.
+    Compiled code computes in 64 bits where NumPy's integers of fewer wrap round, and where its truth values
+    stay truth values. So what comes from such may be compared, looked up, shifted to the right and joined bit
+    by bit, and nothing else.
     """
     if not narrow:
         return True
@@ -207,9 +207,16 @@ def same_arithmetic(loop: ast.stmt, narrow: set[str]) -> bool:
             if _taints(n.operand, tainted):
                 return False
         elif isinstance(n, ast.Call) and not _is_name(n.func, _BUILTINS - {"round"}):
-            if any(_taints(a, tainted) for a in n.args):
+            given = [_taints(a, tainted) for a in n.args]
+            if any(given):
                 return False
     return True
+
+
+def _is_newaxis(i: ast.expr) -> bool:
+    return (isinstance(i, ast.Constant) and i.value is None) or (
+        isinstance(i, ast.Attribute) and i.attr == "newaxis"
+    )
 
 
 def _is_name(f: ast.expr, names: set[str]) -> bool:
@@ -296,6 +303,8 @@ class Bounds:
         # At most so many times a statement is run, and so many elements it works on at once.
         self.turns = 1.0
         self.largest = 1
+        # The dimensions that such a part has at most. (Compilers take long over many.)
+        self.deepest = 0
         self._turns = 1.0
         self.statement(loop)
 
@@ -390,14 +399,17 @@ class Bounds:
     def subscript(self, n: ast.Subscript) -> None:
         items = list(n.slice.elts) if isinstance(n.slice, ast.Tuple) else [n.slice]
         shape = self.shape(n.value)
-        if shape is None or len(items) > len(shape):
+        if shape is None or len([i for i in items if not _is_newaxis(i)]) > len(shape):
             if all(isinstance(i, ast.Slice) for i in items):
                 return
             if not (isinstance(n.value, ast.Attribute) and n.value.attr == "shape"):
                 self.inside = False
             return
-        part = math.prod(shape[len(items) :])
-        for i, size in zip(items, shape, strict=False):
+        none = sum(map(_is_newaxis, items))
+        slices = sum(isinstance(i, ast.Slice) for i in items)
+        self.deepest = max(self.deepest, none + slices + len(shape) - (len(items) - none))
+        part = math.prod(shape[len(items) - none :])
+        for i, size in zip([i for i in items if not _is_newaxis(i)], shape, strict=False):
             if isinstance(i, ast.Slice):
                 part *= size
                 continue

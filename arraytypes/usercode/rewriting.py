@@ -1,7 +1,11 @@
 """Functions made anew from the source of others: the same lines, names and variables outside, another body.
 
->>> import ast
 >>> from mirabelle.arraytypes.usercode.rewriting import Source
+>>> def line(x):
+...     return 2 * x + 1
+>>> source = Source.of(line) # typed at a prompt there may be no source: doctest: +SKIP
+>>> source.remade(source.body, {})(3) # doctest: +SKIP
+7
 """
 
 from __future__ import annotations
@@ -34,6 +38,12 @@ class Source:
         a = tree.args
         parameters = [*a.posonlyargs, *a.args, *a.kwonlyargs, a.vararg, a.kwarg]
         self.parameters = {p.arg for p in parameters if p is not None}
+        # Its statements (of a lambda, that it returns its value).
+        self.body: list[ast.stmt]
+        if isinstance(tree, ast.Lambda):
+            self.body = [ast.copy_location(ast.Return(tree.body), tree.body)]
+        else:
+            self.body = tree.body
         self.local = self.parameters | names_stored(self.body)
 
     @classmethod
@@ -58,11 +68,6 @@ class Source:
                 return None
         return cls(function, tree)
 
-    @property
-    def body(self) -> list[ast.stmt]:
-        tree = self.tree
-        return tree.body if isinstance(tree, ast.FunctionDef) else [ast.Return(tree.body)]
-
     def meaning(self, name: str) -> Any:
         """What a name means that is no variable of the function; NO_VALUE if it has none, or is one."""
         return NO_VALUE if name in self.local else self.look_up(name)
@@ -83,7 +88,7 @@ class Source:
     def outlined(
         self, name: str, parameters: Iterable[str], body: list[ast.stmt], extras: Mapping[str, Any]
     ) -> types.FunctionType:
-        """A function of its own made of statements of this one: what they read of its variables are parameters."""
+        """A function made of statements of this one: what they read of its variables are parameters."""
         args = ast.arguments(
             posonlyargs=[], args=[ast.arg(p) for p in parameters], kwonlyargs=[], kw_defaults=[], defaults=[]
         )
@@ -251,7 +256,8 @@ class Liveness:
         if isinstance(s, ast.Try):
             for h in s.handlers:
                 self.block(h.body, after)
-            self.block(s.body, after), self.block(s.orelse, after), self.block(s.finalbody, after)
+            for body in (s.body, s.orelse, s.finalbody):
+                self.block(body, after)
             return after | names_loaded([s])
         if isinstance(s, ast.Assign) and not any(isinstance(t, ast.Subscript) for t in s.targets):
             return (after - names_stored(s.targets)) | names_loaded([s])

@@ -42,8 +42,19 @@ FAMILIES = (
 __all__ = ["FAMILIES", "KERNELS", "run"]
 
 
-def run(only: str = "", rounds: int = 0, peers: str = "compiled,numba,jax") -> None:
-    """Time the kernels of this name, or those whose names contain it; all of them by default."""
+def run(
+    only: str = "", rounds: int = 0, peers: str = "compiled,numba,jax", sources: str = "", out: str = ""
+) -> None:
+    """Time the kernels of this name, or those whose names contain it; all of them by default.
+
+    `sources` is a folder that is laid out as NPBench's checkout: its kernels are run as they are (`only`: a
+    list of names), and the rows are written to the file `out`.
+    """
+    if sources:
+        from benchmarks.npkernels._sources import run_sources
+
+        run_sources(sources, only, rounds or 5, out)
+        return
     from benchmarks.npkernels._contenders import PEERS
     from benchmarks.npkernels._report import report
 

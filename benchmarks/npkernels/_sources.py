@@ -1,7 +1,7 @@
 """Kernels of a folder that is laid out as NPBench's checkout, as they are: not a letter of them is changed.
 
-`bench_info/NAME.json` says what a kernel is called, its sizes and arguments; `npbench/benchmarks/PATH/MODULE.py` makes
-the arguments and `MODULE_numpy.py` holds the program. Each kernel runs in a process of its own.
+`bench_info/NAME.json` says what a kernel is called, its sizes and arguments; in `npbench/benchmarks/PATH`,
+`MODULE.py` makes the arguments and `MODULE_numpy.py` holds the program. Each runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEAST, MOST, LIMIT = 0.01, 0.4, 150
 WAYS = ("eager", "compiled", "numba")
 
 
-def run_sources(folder: str, only: str, rounds: int, out: str = "") -> None:
+def run_sources(folder: str, only: str = "", rounds: int = 5, out: str = "") -> None:
     """Measure all kernels of a folder, or those whose names are in `only` (a list with commas)."""
     root = Path(folder).expanduser().resolve()
     names = sorted(p.stem for p in (root / "bench_info").glob("*.json"))
@@ -66,7 +66,9 @@ def _summary(rows: list[dict[str, Any]]) -> None:
             mean = math.exp(statistics.fmean(map(math.log, ratios)))
             slow = sum(x < 0.9 for x in ratios)
             print(f"{way:9} {len(ratios)} of {len(done)} right, geometric mean {mean:.2f}, {slow} below 0.9")
-    firsts = [r["first"] for r in done if isinstance(r.get("first"), float) and isinstance(r.get("compiled"), float)]
+    firsts = [
+        r["first"] for r in done if isinstance(r.get("first"), float) and isinstance(r.get("compiled"), float)
+    ]
     if firsts:
         print(f"first call: median {statistics.median(firsts):.2f} s, longest {max(firsts):.2f} s")
 
@@ -105,7 +107,11 @@ class _Kernel:
             parameters = inspect.signature(self.initialize).parameters
             options = {k: np.float64 for k in ("datatype", "dtype") if k in parameters}
             with contextlib.suppress(ValueError):  # (nussinov's are integers)
-                if "datatype" in options and parameters["datatype"].default in (np.int32, np.int64, np.complex128):
+                if "datatype" in options and parameters["datatype"].default in (
+                    np.int32,
+                    np.int64,
+                    np.complex128,
+                ):
                     options = {}
             made = self.initialize(*taken, **options)
             names = self.init["output_args"]
@@ -145,7 +151,7 @@ def measure(root: Path, name: str, rounds: int) -> dict[str, Any]:
 
     warnings.simplefilter("ignore")
     kernel = _Kernel(root, name)
-    size, numpy_s, arguments = _sized(kernel)
+    size, _, arguments = _sized(kernel)
     row: dict[str, Any] = {"name": name, "size": size}
     plain = _copied(arguments, np.array)
     wanted = _results(kernel.program(**plain), plain)
@@ -179,7 +185,7 @@ def measure(root: Path, name: str, rounds: int) -> dict[str, Any]:
         elif way == "eager" and took > 10:
             row[way] = took
             del ways[way]
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception):  # (what Numba does not take)
         _add_numba(kernel, ways, arguments, wanted)
     times: dict[str, list[float]] = {way: [] for way in ways}
     spent = 0.0

@@ -18,6 +18,7 @@ NAMES = {
     "first_use": "an expression nobody has compiled yet",
     "newcomers": "the programs of docs/newcomers, as the pages show them, beside NumPy and JAX",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
+    "plainprograms": "loops over elements, branches on values: unchanged programs beside NumPy and Numba",
     "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
     "functions": "all public functions beside NumPy's: CPU and wall, first call and best",
     "random": "random numbers beside NumPy's Generator",

@@ -1,7 +1,6 @@
 """Compiled functions: arguments and results of every kind; what cannot be compiled, and around them."""
 
 import collections
-import contextlib
 import copy
 import dataclasses
 import functools

@@ -35,6 +35,7 @@ from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions 
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, TraceError, user_line
 from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
+from mirabelle.arraytypes.programs.numpyinside import made_of
 from mirabelle.arraytypes.programs.passes import Passes, chosen_passes
 from mirabelle.arraytypes.programs.pieces import InPieces, does_something, family_of
 from mirabelle.arraytypes.programs.planning import planned
@@ -362,9 +363,10 @@ class Program:
             self._compile(owner, arguments, args, kwargs, clock)
 
     def _compile(self, owner: Compiled, arguments: Arguments, args: Any, kwargs: Any, clock: _Clock) -> None:
-        self.captured: Captured = captured(
-            owner.function, arguments.arrays, args, kwargs, owner._names, owner.written
-        )
+        with made_of(family_of((args, kwargs))):
+            self.captured: Captured = captured(
+                owner.function, arguments.arrays, args, kwargs, owner._names, owner.written
+            )
         clock.passed("capture")
         self.passes: Passes = owner.passes
         # (Arrays over processes are divided along the axes that they have.)

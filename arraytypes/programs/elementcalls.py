@@ -17,7 +17,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.lending import READ, family_in_memory
 from mirabelle.arraytypes.programs.capture import capturing
-from mirabelle.arraytypes.programs.errors import TraceError
+from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.usercode.elementloops import Bounds, may_overflow, same_arithmetic
 from mirabelle.dispatch import verbs
@@ -39,6 +39,7 @@ class ElementLoop:
         self, loop: ast.stmt, parameters: list[str], python: Any, compiled: Callable[[], types.FunctionType]
     ) -> None:
         self.loop = loop
+        self.line = python.__code__.co_filename, loop.lineno
         self.parameters = parameters
         self.python = python
         self._make = compiled
@@ -75,8 +76,17 @@ class ElementLoop:
             return self._as_it_is
         checked = not bounds.inside
         here = all(_is_here(x) for x in values if isinstance(x, AbstractArray))
-        run = self._run if here or capturing() else self._brought
+        if capturing() and not here:
+            raise self._elsewhere(next(x for x in values if isinstance(x, AbstractArray) and not _is_here(x)))
+        run = self._run if here else self._brought
         return lambda given: run(checked, kinds, given)
+
+    def _elsewhere(self, x: Any) -> TraceError:
+        return TraceError(
+            f"The loop over elements in {shown_line(self.line)} runs on the host, and {x.place} is another "
+            "place: what it works on is brought here and back. Array operations, or an index-space kernel "
+            "(`@mb.kernel`), would run there."
+        )
 
     def _as_it_is(self, values: Sequence[Any]) -> Any:
         return self.python(*values)
@@ -170,7 +180,9 @@ def _type(x: Any) -> Any:
 
 def _is_here(x: Any) -> bool:
     family = family_in_memory(type(x))
-    return family is not None and (family is HostArray or issubclass(family, Traced))
+    return family is HostArray or (
+        family is not None and issubclass(family, Traced) and family.inner is HostArray
+    )
 
 
 def _number(x: Any) -> Any:

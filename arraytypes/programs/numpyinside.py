@@ -16,14 +16,18 @@ HostArray([0., 1., 2., 0.])
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import functools
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray, empty
+from mirabelle.arraytypes.makers import default_array
 from mirabelle.arraytypes.programs.capture import capturing
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
 from mirabelle.dispatch import loading
@@ -41,6 +45,34 @@ _FROM_DATA = {
 }  # fmt: skip
 
 
+# The type of the arrays that a function is called with: its `np.zeros(n)` makes such.
+_family: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_family_inside", default=None)
+
+
+@contextlib.contextmanager
+def made_of(family: Any) -> Iterator[None]:
+    """Within the block, what NumPy's functions make inside of compiled functions are arrays of this type."""
+    token = _family.set(family)
+    try:
+        yield
+    finally:
+        _family.reset(token)
+
+
+def _made(make: Any) -> Any:
+    """A function that makes arrays of lists and numbers, of the type of the arguments."""
+
+    @functools.wraps(make)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        family = _family.get()
+        if family is None:
+            return make(*args, **kwargs)
+        with default_array(family):
+            return make(*args, **kwargs)
+
+    return made
+
+
 class _NDArray(type):
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, _ARRAYS)
@@ -51,7 +83,7 @@ class _NDArray(type):
     def __call__(cls, shape: Any, dtype: Any = float, *rest: Any, **options: Any) -> Any:
         if rest or options:
             return np.ndarray(shape, dtype, *rest, **options)
-        return empty(shape, dtype=dtype)
+        return _made(empty)(shape, dtype=dtype)
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(np.ndarray, name)
@@ -153,7 +185,7 @@ def _meant(name: str, real: Any, ours: Any) -> Any:
     if ours is None or not callable(ours):
         return real
     if name in _FROM_DATA or getattr(ours, "makes_arrays", False):
-        return ours
+        return _made(ours)
     return _OfNumbers(real, ours)
 
 
@@ -171,7 +203,7 @@ class _OfNumbers:
         if _arrays_among((args, kwargs)):
             return self._ours(*args, **kwargs)
         found = self._real(*args, **kwargs)
-        return asarray(found) if isinstance(found, np.ndarray) and found.dtype.kind in "biufc" else found
+        return _made(asarray)(found) if isinstance(found, np.ndarray) and found.dtype.kind in "biufc" else found
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ours if hasattr(self._ours, name) else self._real, name)

@@ -27,13 +27,14 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import leaf_family
-from mirabelle.arraytypes.makers import default_array
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
+from mirabelle.arraytypes.programs.numpyinside import made_of
 from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning, rewritten
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.usercode.effects import NO_VALUE
 from mirabelle.arraytypes.usercode.rewriting import OURS, Source, names_loaded, place
 from mirabelle.arraytypes.wrappers import root_of
+from mirabelle.dispatch import policy
 
 # A piece that is called with more different numbers in one place has those parts taken out that read them.
 MOST_NUMBERS = 4
@@ -181,7 +182,8 @@ class InPieces:
             if self._function is None:
                 self._function = self._written()
             function = self._function
-        with default_array(family):
+        # (What a cut reads or writes of an array on a card is asked for by the program itself.)
+        with made_of(family), policy.allow_scalar():
             return function(*args, **kwargs)
 
     # Cuts
@@ -327,6 +329,7 @@ class InPieces:
         if found is None:
             return writing.statements(run)
         name, parameters, left = found
+        parameters += self._found_outside(run)
         key, n = f"piece{run[0].lineno}", len(self.pieces)
         original = copy.deepcopy(run)
         body = [*writing.statements(run), *returning(left, run[-1])]
@@ -335,6 +338,17 @@ class InPieces:
         piece = Piece(self, parameters, plain, self.compiled(plain), lines)
         self.pieces.append(piece)
         return [writing.call(writing.extra(f"{key}_{n}", piece), parameters, left, original[0])]
+
+    def _found_outside(self, run: list[ast.stmt]) -> list[str]:
+        """The names of arrays and numbers that statements find outside of the function: they may be others next
+        time, so a piece is given them, too."""
+        found = []
+        for name in sorted(names_loaded(run)):
+            value = self.source.meaning(name)
+            if value is NO_VALUE or isinstance(value, (types.ModuleType, type)) or callable(value):
+                continue
+            found.append(name)
+        return found
 
     def explain(self) -> str:
         """The pieces and the cuts, as text."""

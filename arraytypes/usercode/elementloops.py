@@ -233,7 +233,7 @@ def _taints(e: ast.expr, tainted: set[str]) -> bool:
         return _taints(e.value, tainted)
     if isinstance(e, ast.Attribute):
         return e.attr not in ("shape", "ndim", "size") and _taints(e.value, tainted)
-    if isinstance(e, ast.Call) and _is_name(e.func, {"float", "bool", "len", "range"}):
+    if isinstance(e, ast.Call) and _is_name(e.func, {"int", "float", "bool", "len", "range"}):
         return False
     return any(_taints(x, tainted) for x in ast.iter_child_nodes(e) if isinstance(x, ast.expr))
 
@@ -253,9 +253,16 @@ def may_overflow(loop: ast.stmt, values: Mapping[str, Any]) -> bool:
             )
         else:
             continue
-        if grows and not _is_real(name, value, loop, values):
+        if grows and not _is_bounded(value) and not _is_real(name, value, loop, values):
             return True
     return False
+
+
+def _is_bounded(value: ast.expr) -> bool:
+    """Is a value cut down at the end, as in `(31 * h + x) % m`?"""
+    if isinstance(value, ast.BinOp):
+        return isinstance(value.op, (ast.Mod, ast.BitAnd))
+    return isinstance(value, ast.Call) and _is_name(value.func, {"min"})
 
 
 _GROWING = (ast.Mult, ast.LShift, ast.Pow)
@@ -268,15 +275,19 @@ def _is_real(name: str, value: ast.expr, loop: ast.stmt, values: Mapping[str, An
         for n in ast.walk(loop)
         if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in n.targets)
     ]
-    for x in (value, *(s for s in started if isinstance(s, ast.Constant))):
-        for n in ast.walk(x):
-            if isinstance(n, ast.Constant) and isinstance(n.value, (float, complex)):
+    parts: list[ast.expr] = [value, *(s for s in started if isinstance(s, ast.Constant))]
+    while parts:
+        n = parts.pop()
+        if isinstance(n, ast.Call) and _is_name(n.func, {"int", "len", "round"}):
+            continue  # (an integer, whatever it is made of)
+        if isinstance(n, ast.Constant) and isinstance(n.value, (float, complex)):
+            return True
+        if isinstance(n, ast.Name) and n.id in values:
+            kind = getattr(getattr(values[n.id], "dtype", None), "kind", "")
+            if isinstance(values[n.id], (float, complex)) or kind in ("f", "c"):
                 return True
-            if isinstance(n, ast.Name) and n.id in values:
-                found = values[n.id]
-                kind = getattr(getattr(found, "dtype", None), "kind", "")
-                if isinstance(found, (float, complex)) or (kind in "fc" and kind):
-                    return True
+        inner = [n.value] if isinstance(n, ast.Subscript) else ast.iter_child_nodes(n)
+        parts += [x for x in inner if isinstance(x, ast.expr)]
     return isinstance(values.get(name), (float, complex, np.generic))
 
 
@@ -323,7 +334,8 @@ class Bounds:
                 self.statement(inner)
 
     def loop(self, s: ast.For) -> None:
-        self.expression(s.iter)
+        if not isinstance(s.iter, ast.Name):
+            self.expression(s.iter)
         target = s.target
         counted = isinstance(s.iter, ast.Call) and _is_name(s.iter.func, {"range"})
         if counted and isinstance(target, ast.Name):

@@ -17,13 +17,43 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from mirabelle.arraytypes.usercode.effects import NO_VALUE, function_tree, scope_of, syntax_lock
 
 # Begins the names of what is put into functions: no program has such names.
 OURS = "__mirabelle_"
+_RESHAPED = f"{OURS}reshaped"
 # What looks at the frame it is called from.
 _OF_FRAMES = {"locals", "globals", "vars", "exec", "eval", "super", "__class__", "breakpoint"}
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def _reshaped(x: Any, shape: Any) -> Any:
+    """What a variable is after `x.shape = shape`."""
+    if isinstance(x, np.ndarray):
+        x.shape = shape
+        return x
+    return x.reshape(shape)
+
+
+class _Shapes(ast.NodeTransformer):
+    """`x.shape = y.shape = shape` as statements that bind x and y."""
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        shaped = [t for t in node.targets if isinstance(t, ast.Attribute) and t.attr == "shape"]
+        names = [t.value for t in shaped if isinstance(t.value, ast.Name)]
+        if not shaped or len(names) < len(node.targets):
+            return node
+        made = []
+        for name in names:
+            call = ast.Call(ast.Name(_RESHAPED, ast.Load()), [ast.Name(name.id, ast.Load()), node.value], [])
+            made.append(ast.Assign([ast.Name(name.id, ast.Store())], call))
+        for at, statement in enumerate(made):
+            # (Each stands at a place of its own: statements are known by that.)
+            ast.copy_location(statement, shaped[at])
+            ast.fix_missing_locations(statement)
+        return made
 
 
 class Source:
@@ -66,6 +96,7 @@ class Source:
                 return None
             if isinstance(n, ast.Name) and n.id in _OF_FRAMES:
                 return None
+        tree = _Shapes().visit(tree)
         return cls(function, tree)
 
     def meaning(self, name: str) -> Any:
@@ -109,6 +140,7 @@ class Source:
         args.kw_defaults = [None if d is None else ast.Constant(None) for d in args.kw_defaults]
         cells = dict(zip(old.__code__.co_freevars, old.__closure__ or (), strict=True))
         cells |= {key: types.CellType(value) for key, value in extras.items()}
+        cells[_RESHAPED] = types.CellType(_reshaped)
         inner = ast.FunctionDef(
             name=name, args=args, body=body or [ast.Pass()], decorator_list=[], returns=None
         )

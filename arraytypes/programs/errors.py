@@ -18,10 +18,9 @@ class TraceError(TypeError):
     """A function does what a program cannot: it decides on values that are only there when the program runs.
 
     >>> import mirabelle as mb
-    >>> @mb.compile
-    ... def signed(x): return x if mb.sum(x) > 0 else -x
+    >>> def signed(x): return x if mb.sum(x) > 0 else -x
     >>> try:
-    ...     signed(mb.HostArray([1.0]))
+    ...     mb.compile(signed, whole=True)(mb.HostArray([1.0]))
     ... except mb.compiling.TraceError:
     ...     print("the branch depends on a value")
     the branch depends on a value

@@ -10,8 +10,8 @@ being captured a value of the program. Outside of compiled functions nothing cha
 ...     out = np.zeros(len(x) + 2)
 ...     out[1:-1] = x
 ...     return out
->>> padded(mb.HostArray([1.0, 2.0]))
-HostArray([0., 1., 2., 0.])
+>>> print(padded(mb.HostArray([1.0, 2.0])))
+[0. 1. 2. 0.]
 """
 
 from __future__ import annotations

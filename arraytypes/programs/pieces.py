@@ -354,7 +354,11 @@ class InPieces:
         """The pieces and the cuts, as text."""
         if self.uncut:
             return f"{self.source.name}() runs as it is: {self.uncut}"
-        lines = [f"{self.source.name}() is {len(self.pieces)} pieces, with {len(self.cuts)} cuts."]
+        pieces, cuts = len(self.pieces), len(self.cuts)
+        lines = [
+            f"{self.source.name}() is {pieces} piece{'s' * (pieces != 1)}, cut at {cuts} "
+            f"statement{'s' * (cuts != 1)}."
+        ]
         parts: list[tuple[int, str]] = [(c.line[1], f"  cut    {c}") for c in self.cuts.values()]
         for p in self.pieces:
             how = f"runs as it is: {p.reason}" if p.reason else f"{len(p.compiled.programs)} program(s)"

@@ -16,7 +16,7 @@ def shown(x: Any) -> str | None:
     >>> def f(x):
     ...     print(x + 1, mb.ones(2))
     ...     return x
-    >>> x = mb.compile(f)(mb.HostArray([1.0, 2.0]))  # doctest: +ELLIPSIS
+    >>> x = mb.compile(f, whole=True)(mb.HostArray([1.0, 2.0]))  # doctest: +ELLIPSIS
     <traced float64[2], made in ...> [1. 1.]
     """
     try:

@@ -80,8 +80,8 @@ def _from_numpy(data: np.ndarray, device: Any) -> Any:
 def _from_new(data: np.ndarray, device: Any) -> Any:
     """As `_from_numpy`, for memory that NumPy has just made and nobody else knows: no copy on the host."""
     maker = maker_of(device)
-    family: Any = maker.family
-    if VIEWS.get(np.ndarray) is not family:
+    family, of_numpys = maker.family, VIEWS[np.ndarray]
+    if family is not of_numpys:
         return _from_numpy(data, device)
     return constructed(maker(wrap(family, family._wrap_result(as_numpy(data, None)))))
 

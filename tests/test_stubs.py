@@ -169,8 +169,10 @@ def recorded(space, monkeypatch):
     return calls
 
 
-def test_what_the_suite_calls_fits_the_stubs_and_gives_what_they_say(monkeypatch):
+def test_what_the_suite_calls_fits_the_stubs_and_gives_what_they_say(monkeypatch, tmp_path):
     from soak_memory import functions
+
+    monkeypatch.chdir(tmp_path)  # (some calls write files)
 
     notes = {space: recorded(space, monkeypatch) for space in stubs.SPACES}
     with warnings.catch_warnings(), np.errstate(all="ignore"), mb.allow_scalar():

@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 PIP_INSTALL = -m pip install --quiet --disable-pip-version-check --no-input
 SOURCES = mirabelle dispatch arraytypes backends dg
 
-.PHONY: help demo test lint types dev links format bench docs site clean
+.PHONY: help demo test lint types wheel versions release-check dev links format bench docs site clean
 
 help:
 	@echo "make demo     run the tour: one program, several arrays, a picture"
@@ -15,6 +15,9 @@ help:
 	@echo "make lint     ruff check and ruff format --check"
 	@echo "make types    mypy and pyright"
 	@echo "make dev      what an editor needs: environments, and a tree in which definitions are found"
+	@echo "make wheel    build a wheel, and try it in an empty environment without a compiler"
+	@echo "make versions try each Python that is here, the oldest and the newest NumPy and Numba"
+	@echo "make release-check   all that a release must pass beside the tests: wheel, versions, site"
 	@echo "make format   let ruff put the code in order"
 	@echo "make bench    run the benchmarks beside their peers"
 	@echo "make docs     write docs/settings.md, the README's picture and figures, and execute the notebooks"
@@ -67,6 +70,14 @@ docs: .venv-docs/.made
 # To be read with any browser: build/site/html/index.html. (`python -m docs.site --serve` shows it while pages are written.)
 site: .venv-site/.made
 	.venv-site/bin/python -m docs.site
+
+wheel: .venv-test/.made
+	.venv-test/bin/python -m tests.installed wheel
+
+versions: .venv-test/.made
+	.venv-test/bin/python -m tests.installed versions
+
+release-check: wheel versions site
 
 clean:
 	rm -rf .venv-demo .venv-test .venv-lint .venv-bench .venv-docs .venv-site build dist *.egg-info demo_out

@@ -216,6 +216,7 @@ from mirabelle.dispatch.errors import (
     UnfaithfulAnnotationError,
     UserFunctionError,
 )
+from mirabelle.dispatch.freethreading import warn_of_free_threads as _warn_of_free_threads
 from mirabelle.dispatch.generic import generic, methods, override, which
 from mirabelle.dispatch.native import compute_at_once as _compute_at_once
 from mirabelle.dispatch.policy import allow_scalar, allow_transfer, eager
@@ -1141,6 +1142,8 @@ __all__ = [
     "zeros_like",
 ]
 # fmt: on
+
+_warn_of_free_threads()
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"

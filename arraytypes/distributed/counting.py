@@ -11,14 +11,12 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
 from mirabelle.arraytypes.distributed.darray import DArray
 from mirabelle.arraytypes.distributed.gathering import fetch_flat
-from mirabelle.arraytypes.distributed.layouts import partition
 from mirabelle.arraytypes.distributed.lines import (
     by_lines,
     distributed_routine,
     fall_back,
     flattened,
     local_result,
-    of_parts,
     packed,
     part_of,
     partition_of,
@@ -27,7 +25,7 @@ from mirabelle.arraytypes.distributed.lines import (
     uncut,
     view_of,
 )
-from mirabelle.arraytypes.distributed.routines import nonzero, together
+from mirabelle.arraytypes.distributed.routines import together
 from mirabelle.arraytypes.distributed.searching import counted_parts, summed
 from mirabelle.arraytypes.distributed.sorting import sorted_line
 from mirabelle.arraytypes.distributed.views import DView
@@ -183,29 +181,6 @@ def _grid(columns: list[Any], bins: Any, range: Any, density: Any, weights: Any)
     return _finished(first, summed(first, inner._upload(counts)), list(edges), density)
 
 
-# Places
-
-
-@distributed_routine("flatnonzero")
-def flatnonzero(view: DView) -> Any:
-    return nonzero(flattened(regular(view)))[0]
-
-
-@distributed_routine("argwhere")
-def argwhere(view: DView) -> Any:
-    """The places that `nonzero` finds, side by side: all its results are divided in one way."""
-    found = nonzero(view)
-    first = found[0]
-    part = partition_of(first)
-    shape = (first.shape[0], len(found))
-    local = first.family.inner._empty(
-        (part.local_shape(first.buffer.comm.rank)[0], len(found)), np.dtype(np.int64)
-    )
-    for d, x in enumerate(found):
-        first.family.inner._copy_into(local[:, d], part_of(x, part))
-    return of_parts(first, partition(shape, part.mesh, (*part.splits, None)), local)
-
-
 # Quantiles
 
 
@@ -340,4 +315,4 @@ for _name in ("median", "nanmedian"):
 for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
     _quantiles(_name)
 
-__all__ = ["argwhere", "bincount", "histogram", "histogram2d", "histogramdd"]
+__all__ = ["bincount", "histogram", "histogram2d", "histogramdd"]

@@ -13,7 +13,6 @@ from mirabelle.arraytypes.distributed.combining import combined, grouped
 from mirabelle.arraytypes.distributed.gathering import sole
 from mirabelle.arraytypes.distributed.lines import (
     distributed_routine,
-    fall_back,
     local_result,
     of_parts,
     part_of,
@@ -67,27 +66,6 @@ def around(view: DView, decimals: int = 0) -> Any:
 @distributed_routine("i0")
 def i0(view: DView) -> Any:
     return elementwise(view, routine_of(view.family.inner, "i0"))
-
-
-@distributed_routine("unravel_index")
-def unravel_index(view: DView, shape: Any, order: str = "C") -> Any:
-    run = routine_of(view.family.inner, "unravel_index")
-    return elementwise(view, lambda x: run(x, shape, order=order))
-
-
-@distributed_routine("ravel_multi_index")
-def ravel_multi_index(index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
-    rows = [index[i] for i in range(index.shape[0])] if isinstance(index, DView) else list(index)
-    views = [r for r in rows if isinstance(r, DView)]
-    first = max(views, key=lambda v: v.size)
-    if any(v.shape != first.shape for v in views):
-        return fall_back(first.family, "ravel_multi_index")(tuple(rows), dims, mode=mode, order=order)
-    run = routine_of(first.family.inner, "ravel_multi_index")
-    first = regular(first)
-    part = partition_of(first)
-    local = tuple(part_of(r, part) if isinstance(r, DView) else r for r in rows)
-    made = on_all(first.buffer.comm, lambda: run(local, dims, mode=mode, order=order))
-    return of_parts(first, part, local_result(first.family.inner, made))
 
 
 @distributed_routine("digitize")

@@ -185,15 +185,6 @@ _along("partition", _sorted, kth=True)
 _along("argpartition", _order, kth=True)
 
 
-@distributed_routine("sort_complex")
-def sort_complex(view: DView) -> Any:
-    x = wrap(view.family, Leaf(view))
-    dtype = {"b": np.complex64, "h": np.complex64, "B": np.complex64, "H": np.complex64, "f": np.complex64}
-    if x.dtype.kind != "c":
-        x = verbs.astype(x, dtype.get(x.dtype.char, np.complex128))
-    return view_of(library.call("sort", x, axis=-1))
-
-
 @distributed_routine("lexsort")
 def lexsort(keys: Any, axis: int = -1) -> Any:
     """By one key after the other: sorts that keep the order of equal elements."""
@@ -286,4 +277,4 @@ def _put_back(ordered: DView, places: DView, values: Any, shape: tuple[int, ...]
     return out if len(shape) == 1 else view_of(reshaped(wrap(ordered.family, Leaf(out)), shape))  # type: ignore[no-any-return]
 
 
-__all__ = ["lexsort", "sort_complex", "sorted_line", "unique"]
+__all__ = ["lexsort", "sorted_line", "unique"]

@@ -52,14 +52,6 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     return take_along_axis(x, order, axis=axis)
 
 
-@rule_of("sort_complex")
-def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
-    (x,) = operands
-    order = library.call("argsort", x._value, axis=-1, kind="stable")
-    value = on_values(routine, top, operands, options)
-    return top._with(value, ((None, _gathered(partials_of(x), order, x.ndim - 1)),))
-
-
 # Sets
 
 

@@ -87,7 +87,7 @@ def with_value(result: Any, value: Any) -> Any:
 
 rule_of(
     "argsort", "argpartition", "argmax", "argmin", "lexsort", "searchsorted", "digitize", "isin", "nonzero",
-    "argwhere", "flatnonzero", "may_share_memory", "shares_memory",
+    "may_share_memory", "shares_memory",
 )(on_values)  # fmt: skip
 
 

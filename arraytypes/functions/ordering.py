@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,10 @@ import numpy as np
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.define import array_function, as_array
+from mirabelle.arraytypes.elementwise import cast_to
+from mirabelle.arraytypes.functions.manipulation import stack
+from mirabelle.arraytypes.indexing import bounds, within
+from mirabelle.dispatch import verbs
 from mirabelle.dispatch.misuse import explained
 
 
@@ -116,7 +122,13 @@ def sort_complex(a: Any) -> Any:
     >>> print(mb.sort_complex(mb.HostArray([2.0, 1.0])))
     [1.+0.j 2.+0.j]
     """
-    return library.call("sort_complex", a)
+    return library.numpys_or(_sorted_as_complex, "sort_complex", a)
+
+
+def _sorted_as_complex(a: Any) -> Any:
+    if a.dtype.kind != "c":
+        a = cast_to(a, np.dtype(np.complex64 if a.dtype.char in "bhBH" else np.complex128))
+    return library.call("sort", a, axis=-1)
 
 
 @array_function
@@ -135,7 +147,12 @@ def argwhere(a: Any) -> Any:
     [[0 1]
      [1 0]]
     """
-    return library.call("argwhere", a)
+    return library.numpys_or(_rows_of_places, "argwhere", a)
+
+
+def _rows_of_places(a: Any) -> Any:
+    places = library.call("nonzero", a if a.ndim else verbs.reshape(a, (1,)))
+    return stack(places, axis=1)[:, : a.ndim]
 
 
 @array_function
@@ -153,7 +170,11 @@ def flatnonzero(a: Any) -> Any:
     >>> print(mb.flatnonzero(mb.HostArray([0, 1, 2])))
     [1 2]
     """
-    return library.call("flatnonzero", a)
+    return library.numpys_or(_places_in_a_row, "flatnonzero", a)
+
+
+def _places_in_a_row(a: Any) -> Any:
+    return library.call("nonzero", verbs.reshape(a, (-1,)))[0]
 
 
 # Sets
@@ -318,7 +339,58 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     if not isinstance(multi_index, AbstractArray):
         like = next((i for i in multi_index if isinstance(i, AbstractArray)), None)
         multi_index = tuple(i if isinstance(i, (int, np.integer)) else as_array(i, like) for i in multi_index)
-    return library.call("ravel_multi_index", multi_index, dims, mode=mode, order=order)
+    return library.numpys_or(_raveled, "ravel_multi_index", multi_index, dims, mode=mode, order=order)
+
+
+def _raveled(multi_index: Any, dims: Any, mode: Any, order: str) -> Any:
+    dims = (dims,) if np.ndim(dims) == 0 else tuple(dims)
+    if len(multi_index) != len(dims):
+        raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}.")
+    modes = [mode] * len(dims) if isinstance(mode, str) else list(mode)
+    flat: Any = 0
+    for i, n, how, step in zip(multi_index, dims, modes, _steps(dims, order), strict=True):
+        if how == "raise":
+            i = _inside("ravel_multi_index", i, n, "invalid entry in coordinates array: {}.")
+        elif how == "wrap":
+            i = verbs.remainder(_integers("ravel_multi_index", i), n)
+        elif how == "clip":
+            i = verbs.clip(_integers("ravel_multi_index", i), 0, n - 1)
+        else:
+            raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {how!r}).")
+        flat = verbs.add(flat, verbs.multiply(i, step))
+    if 0 in dims:
+        raise ValueError(f"cannot unravel if shape has zero entries (is empty): {dims}.")
+    return flat
+
+
+def _steps(dims: tuple[int, ...], order: str) -> list[int]:
+    """How far apart neighbours along each dimension are, of all elements in a row."""
+    if order not in ("C", "F"):
+        raise ValueError(f"only 'C' or 'F' order is permitted (got {order!r}).")
+    ordered = dims if order == "F" else dims[::-1]
+    steps = [math.prod(ordered[:k]) for k in range(len(ordered))]
+    return steps if order == "F" else steps[::-1]
+
+
+def _integers(name: str, i: Any) -> Any:
+    if isinstance(i, (int, np.integer)):
+        return int(i)
+    if i.carries_derivatives:
+        library.call(name, i)  # which says that there is no rule
+    if i.dtype.kind not in "biu":
+        raise TypeError("only int indices permitted.")
+    return cast_to(i, np.dtype(np.int64))
+
+
+def _inside(name: str, i: Any, n: int, otherwise: str) -> Any:
+    """An index that is checked: in a program, when it runs."""
+    i = _integers(name, i)
+    if isinstance(i, AbstractArray) and i.place.kind == "traced":
+        return within(i, 0, n)
+    low, high = (i, i) if isinstance(i, int) else bounds(i) if i.size else (0, 0)
+    if low < 0 or (high >= n and (isinstance(i, int) or i.size)):
+        raise ValueError(otherwise.format(low if low < 0 else high))
+    return i
 
 
 @array_function
@@ -341,7 +413,16 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     >>> print(rows, columns)
     [0 1] [2 0]
     """
-    return library.call("unravel_index", indices, shape, order=order)  # type: ignore[no-any-return]
+    return library.numpys_or(_unraveled, "unravel_index", indices, shape, order=order)  # type: ignore[no-any-return]
+
+
+def _unraveled(indices: Any, shape: Any, order: str) -> tuple[Any, ...]:
+    dims = (operator.index(shape),) if np.ndim(shape) == 0 else tuple(operator.index(n) for n in shape)
+    size = math.prod(dims)
+    outside = f"index {{}} is out of bounds for array with size {size}."
+    i = _inside("unravel_index", indices, size, outside)
+    pairs = zip(dims, _steps(dims, order), strict=True)
+    return tuple(verbs.remainder(verbs.floor_divide(i, step), n) for n, step in pairs)
 
 
 @array_function

@@ -1,8 +1,7 @@
-"""Indices as one number, bits as bytes, and what memory is shared."""
+"""Bits as bytes, and what memory is shared."""
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
@@ -12,56 +11,6 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.gpu import GPUArray, GPUView
 from mirabelle.arraytypes.proxies import pair
 from mirabelle.backends.gpu.library import routine
-
-
-@routine("ravel_multi_index")
-def _(xp: Any, multi_index: Any, dims: Any, *, mode: Any = "raise", order: str = "C") -> Any:
-    dims = (dims,) if np.ndim(dims) == 0 else tuple(dims)
-    parts = list(multi_index)
-    if len(parts) != len(dims):
-        raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
-    modes = [mode] * len(dims) if isinstance(mode, str) else list(mode)
-    flat = None
-    steps = _steps(dims, order)
-    for i, n, how, step in zip(parts, dims, modes, steps, strict=True):
-        i = i if isinstance(i, xp.ndarray) else xp.asarray(i)
-        if i.dtype.kind not in "iu":
-            raise TypeError("only int indices permitted")
-        i = i.astype(np.int64, copy=False)
-        if how == "raise":
-            if i.size and bool(((i < 0) | (i >= n)).any()):
-                raise ValueError("invalid entry in coordinates array")
-        elif how == "wrap":
-            i = i % n
-        elif how == "clip":
-            i = xp.clip(i, 0, n - 1)
-        else:
-            raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {how!r})")
-        flat = i * step if flat is None else flat + i * step
-    return flat
-
-
-def _steps(dims: tuple[int, ...], order: str) -> list[int]:
-    if order not in ("C", "F"):
-        raise ValueError(f"only 'C' or 'F' order is permitted (got {order!r})")
-    ordered = dims if order == "F" else dims[::-1]
-    steps = [math.prod(ordered[:k]) for k in range(len(ordered))]
-    return steps if order == "F" else steps[::-1]
-
-
-@routine("unravel_index")
-def _(xp: Any, indices: Any, shape: Any, *, order: str = "C") -> Any:
-    dims = (operator.index(shape),) if np.ndim(shape) == 0 else tuple(operator.index(n) for n in shape)
-    if indices.dtype.kind not in "iu":
-        raise TypeError("only int indices permitted")
-    size = math.prod(dims)
-    if indices.size:
-        low, high = int(indices.min()), int(indices.max())
-        if low < 0 or high >= size:
-            raise ValueError(f"index {low if low < 0 else high} is out of bounds for array with size {size}")
-    indices = indices.astype(np.int64, copy=False)
-    return tuple(indices // step % n for n, step in zip(dims, _steps(dims, order), strict=True))
-
 
 # Bits
 

@@ -80,13 +80,6 @@ def lexicographic(xp: Any, *keys: Any) -> Any:
     return order
 
 
-@routine("sort_complex")
-def _(xp: Any, x: Any) -> Any:
-    if x.dtype.kind != "c":
-        x = x.astype(np.complex64 if x.dtype.char in "bhBH" else np.complex128)
-    return sort(xp, x)
-
-
 @routine("searchsorted")
 def searchsorted(xp: Any, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
     """Both in their common dtype."""
@@ -105,18 +98,6 @@ def nonzero(xp: Any, x: Any) -> Any:
     if not x.size:
         return tuple(xp.empty(0, np.int64) for _ in range(x.ndim))
     return xp.nonzero(nonzero_elements(xp, x))
-
-
-@routine("flatnonzero")
-def flatnonzero(xp: Any, x: Any) -> Any:
-    return nonzero(xp, x.reshape(-1))[0]
-
-
-@routine("argwhere")
-def _(xp: Any, x: Any) -> Any:
-    if not x.ndim:
-        return xp.empty((int(bool(x)), 0), np.int64)
-    return xp.stack(nonzero(xp, x), axis=1)
 
 
 @routine("argmax")

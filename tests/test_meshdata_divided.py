@@ -463,3 +463,15 @@ def test_rows_of_a_part_in_an_array_of_all_are_refused():
 
     errors = fails_on_ranks(2, program)
     assert any("ValueError" in type(e).__name__ for e in errors)
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 2), (2, 3, 2), (0, 2)])
+def test_values_at_points_of_any_shape(shape):
+    points = np.random.default_rng(3).random(shape)
+
+    def program(comm):
+        V = md.space(md.part(md.unit_square(2), overlap=0).mesh, "P", 1, components=2)
+        return mb.to_numpy(V.evaluate(V.interpolate(lambda x: 2 * x, ARRAY), points))
+
+    for found in on_ranks(2, program):
+        np.testing.assert_allclose(found, 2 * points, atol=1e-14)

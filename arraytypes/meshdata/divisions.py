@@ -7,7 +7,6 @@ loop asks it for them, and gives back what is other processes'.
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -231,7 +230,7 @@ def seen_by_all(comm: Any, values: Any, found: np.ndarray) -> tuple[Any, np.ndar
     """Values at points of which each process found some, on all: those of the lowest rank; and which are
     found."""
     here = verbs.to_numpy(values)
-    flat = here.reshape(len(found), math.prod(here.shape[1:]))
+    flat = here.reshape(len(found), here.size // max(len(found), 1))  # (points may have several axes, or none)
     out, seen = np.full_like(flat, np.nan), np.zeros(len(found), bool)
     for mask, theirs in reversed(comm.allgather_object((found, flat[found]))):
         out[mask] = theirs

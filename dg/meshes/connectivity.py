@@ -135,7 +135,8 @@ def _facets_of_cells(topology: md.Topology) -> np.ndarray:
     (facet,) = topology.components(topology.dim - 1)
     found = topology.incidence("cell", facet)
     assert found is not None
-    table: np.ndarray = found.target().table
+    table = found.target().table
+    assert table is not None
     return table
 
 

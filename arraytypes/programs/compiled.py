@@ -17,6 +17,7 @@ import os
 import sys
 import threading
 import time
+import types
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -146,7 +147,7 @@ class Compiled:
         if self.whole or isinstance(error, DifferentPrograms):
             return False
         if self.pieces is None:
-            source = Source.of(self.function)
+            source = Source.of(_plain(self.function)[0])
             if source is None:
                 return False
             self.pieces = InPieces(source, self._of_piece)
@@ -159,7 +160,9 @@ class Compiled:
         assert self.pieces is not None
         args = [x.value if type(x) is Static else x for x in call.args]
         kwargs = {k: x.value if type(x) is Static else x for k, x in call.kwargs.items()}
-        return self.pieces(family_of((args, kwargs)), args, kwargs)
+        family = family_of((args, kwargs))
+        _, first, named = _plain(self.function)
+        return self.pieces(family, [*first, *args], {**named, **kwargs})
 
     def _program(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Program, Arguments]:
         """The program for some arguments, and these sorted."""
@@ -280,6 +283,16 @@ class Compiled:
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", repr(self.function))
         return f"<compiled {name}: {len(self.programs)} program{'s' * (len(self.programs) != 1)}>"
+
+
+def _plain(f: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The function behind a method or a partial one, and what that gives it first."""
+    if isinstance(f, types.MethodType):
+        return f.__func__, (f.__self__,), {}
+    if isinstance(f, functools.partial):
+        inner, first, named = _plain(f.func)
+        return inner, (*first, *f.args), {**named, **f.keywords}
+    return f, (), {}
 
 
 def _placed_number(family: Any, x: Any) -> Any:

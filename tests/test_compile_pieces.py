@@ -69,10 +69,11 @@ def until(x, tol):
 def test_a_loop_that_asks_for_values(place):
     compiled = agree(until, np.linspace(0, 1, 40), 1e-3, make=place)
     assert not compiled.programs
-    text = compiled.pieces.explain()
+    text = repr(compiled.explain(place(np.linspace(0, 1, 40)), 1e-3))
     assert "`while change > tol:`: The values of an array are asked for" in text
     # (The count is another number in each turn: what reads it is no part of the piece.)
     assert "`count += 1`: `count` is another number in each call" in text
+    assert "between pieces" in text and "<table>" in compiled.pieces.explain()._repr_html_()
     piece = next(p for p in compiled.pieces.pieces if p.lines[0] > until.__code__.co_firstlineno + 2)
     assert not piece.reason and len(piece.compiled.programs) == 1
 
@@ -500,7 +501,7 @@ def test_a_function_that_unrolls_without_end_is_cut():
         return x
 
     compiled = agree(long, np.linspace(0, 1, 50), 6000, turns=2, rtol=1e-9)
-    assert compiled.pieces is not None and "unrolls into more than" in compiled.pieces.explain()
+    assert compiled.pieces is not None and "unrolls into more than" in repr(compiled.pieces.explain())
 
 
 # What is known of sources

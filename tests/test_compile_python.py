@@ -203,10 +203,10 @@ def npargs(x):
 
 
 GIVEN = {match_: (X, "a"), aug: (X, Y), strs: (X, ("a", "bb")), recur: (Y, 4)}
-GIVEN |= {f: (Y,) for f in (alias, retself, dtype, neg)}
+GIVEN |= dict.fromkeys((alias, retself, dtype, neg), (Y,))
 GIVEN |= {twod: (np.random.default_rng(0).random((12, 9)),)}
 OF_X = [kw, nested, gen, walrus, starred, tryfin, delete, ternary, loopvar, forelse, npargs]
-CASES = GIVEN | {f: (X,) for f in OF_X}
+CASES = GIVEN | dict.fromkeys(OF_X, (X,))
 
 
 def flat(x):

@@ -255,6 +255,8 @@ class Compiled:
         >>> f.explain(mb.zeros(4)).facts["steps"]
         '1: 1 kernel'
         """
+        if self._cut and self.pieces is not None and self._sorted(args, kwargs).key not in self.programs:
+            return self.pieces.explain()
         return self.program(*args, **kwargs).explain(source=source)
 
     def profile(self, *args: Any, times: int = 10, **kwargs: Any) -> Any:

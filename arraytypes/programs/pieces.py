@@ -17,7 +17,9 @@ import ast
 import copy
 import dataclasses
 import functools
+import html
 import threading
+import time
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -81,11 +83,19 @@ class Piece:
         # Does it run as it is, and why?
         self.reason = ""
         self.calls = 0
+        self.seconds = 0.0
         # The numbers it was called with, by the types of all arguments and the parameter.
         self.numbers: dict[tuple[type, ...], dict[int, set[Any]]] = {}
 
     def __call__(self, *values: Any) -> Any:
         self.calls += 1
+        began = time.perf_counter()
+        try:
+            return self._run(values)
+        finally:
+            self.seconds += time.perf_counter() - began
+
+    def _run(self, values: Sequence[Any]) -> Any:
         if self.reason or not self._fits(values):
             return self.plain(*values)
         try:
@@ -167,6 +177,7 @@ class InPieces:
         self.pieces: list[Piece] = []
         self._lock = threading.RLock()
         self._function: Any = None
+        self.seconds = 0.0
         # Why it is no pieces at all, if that is so.
         self.uncut = ""
         self.file = source.function.__code__.co_filename
@@ -183,8 +194,12 @@ class InPieces:
                 self._function = self._written()
             function = self._function
         # (What a cut reads or writes of an array on a card is asked for by the program itself.)
-        with made_of(family), policy.allow_scalar():
-            return function(*args, **kwargs)
+        began = time.perf_counter()
+        try:
+            with made_of(family), policy.allow_scalar():
+                return function(*args, **kwargs)
+        finally:
+            self.seconds += time.perf_counter() - began
 
     # Cuts
 
@@ -350,20 +365,53 @@ class InPieces:
             found.append(name)
         return found
 
-    def explain(self) -> str:
-        """The pieces and the cuts, as text."""
+    def explain(self) -> InPiecesExplained:
+        """The pieces and the cuts, and where the time of the calls so far went."""
+        return InPiecesExplained(self)
+
+
+class InPiecesExplained:
+    """What a function in pieces does: prints as text, and shows in notebooks as a table."""
+
+    def __init__(self, function: InPieces) -> None:
+        self.name = function.source.name
+        self.uncut = function.uncut
+        self.cuts = sorted(function.cuts.values(), key=lambda c: c.line[1])
+        self.pieces = list(function.pieces)
+        # Seconds of all calls, and of those in pieces.
+        self.seconds = function.seconds
+        self.of_pieces = sum(p.seconds for p in self.pieces)
+
+    @property
+    def title(self) -> str:
         if self.uncut:
-            return f"{self.source.name}() runs as it is: {self.uncut}"
+            return f"{self.name}() runs as it is: {self.uncut}"
         pieces, cuts = len(self.pieces), len(self.cuts)
-        lines = [
-            f"{self.source.name}() is {pieces} piece{'s' * (pieces != 1)}, cut at {cuts} "
-            f"statement{'s' * (cuts != 1)}."
-        ]
-        parts: list[tuple[int, str]] = [(c.line[1], f"  cut    {c}") for c in self.cuts.values()]
+        text = (
+            f"{self.name}() is {pieces} piece{'s' * (pieces != 1)}, cut at {cuts} statement{'s' * (cuts != 1)}"
+        )
+        if not self.seconds:
+            return f"{text}."
+        share = 1 - min(self.of_pieces / self.seconds, 1)
+        return f"{text}: {share:.0%} of its time is between pieces."
+
+    def rows(self) -> list[tuple[int, str, str]]:
+        """Lines, what is there, and what is known of it."""
+        found = [(c.line[1], "cut", str(c)) for c in self.cuts]
         for p in self.pieces:
-            how = f"runs as it is: {p.reason}" if p.reason else f"{len(p.compiled.programs)} program(s)"
-            parts.append((p.lines[0], f"  piece  lines {p.lines[0]} to {p.lines[1]}: {how}, {p.calls} calls"))
-        return "\n".join([*lines, *[text for _, text in sorted(parts)]])
+            share = f", {p.seconds / self.seconds:.0%} of the time" if self.seconds else ""
+            what = f"runs as it is: {p.reason}" if p.reason else f"{len(p.compiled.programs)} program(s)"
+            found.append(
+                (p.lines[0], "piece", f"lines {p.lines[0]} to {p.lines[1]}: {what}, {p.calls} calls{share}")
+            )
+        return sorted(found)
+
+    def __repr__(self) -> str:
+        return "\n".join([self.title, *[f"  {kind:<6} {text}" for _, kind, text in self.rows()]])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><td>{kind}</td><td>{html.escape(text)}</td></tr>" for _, kind, text in self.rows())
+        return f"<p>{html.escape(self.title)}</p><table>{rows}</table>"
 
 
 def _reason(error: BaseException) -> str:

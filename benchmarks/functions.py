@@ -35,6 +35,8 @@ SLOW = 0.8
 # A call may take so many microseconds more than NumPy's, if that is all at larger sizes, too: its start.
 START_US = 100.0
 PATIENCE_S = 120.0
+# What is slow without a reason is measured again, so many times in all: other work may have been in the way.
+ATTEMPTS = 3
 
 
 class Inputs(dict[str, Any]):
@@ -214,6 +216,7 @@ def more_us(record: dict[str, Any]) -> float:
 
 def explain(records: list[dict[str, Any]]) -> None:
     """Say which sizes of a function are slow, and why, as far as it is known."""
+    records = [r for r in records if "error" not in r]
     for i, r in enumerate(records):
         r["slow"] = max(r["ratio"].values()) < SLOW
         r["reason"] = ""
@@ -227,6 +230,10 @@ def explain(records: list[dict[str, Any]]) -> None:
             r["reason"] = f"{more:.0f} µs a call, whatever the size"
 
 
+def sizes_of(case: Case) -> list[int]:
+    return sorted({min(n, case.most) for n in SIZES})
+
+
 def measure_all(only: str) -> Iterator[list[dict[str, Any]]]:
     """What was found of each function, at all sizes."""
     worker = Worker()
@@ -234,35 +241,52 @@ def measure_all(only: str) -> Iterator[list[dict[str, Any]]]:
         for case in CASES:
             if only and only not in case.name:
                 continue
-            records = []
-            for n in SIZES:
-                n = min(n, case.most)
-                found = worker.ask(case.name, n)
-                if found is None:
-                    worker.end()
-                    worker = Worker()
-                    found = {"function": case.name, "elements": n, "error": f"no answer in {PATIENCE_S:.0f} s"}
-                records.append(found)
-                if n == case.most:
+            found: list[dict[str, Any]] = []
+            for _ in range(ATTEMPTS):
+                records = []
+                for n in sizes_of(case):
+                    answer = worker.ask(case.name, n)
+                    if answer is None:
+                        worker.end()
+                        worker = Worker()
+                        answer = {"function": case.name, "elements": n}
+                        answer["error"] = f"no answer in {PATIENCE_S:.0f} s"
+                    records.append(answer)
+                found = [better(*pair) for pair in zip(found, records, strict=True)] if found else records
+                explain(found)
+                if not any(r.get("slow") and not r["reason"] for r in found):
                     break
-            explain([r for r in records if "error" not in r])
-            yield records
+            yield found
     finally:
         worker.end()
 
 
+def better(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """That of two measurements of one size that other work on the machine has disturbed less."""
+    for r, other in ((first, second), (second, first)):
+        if "error" in r:
+            return other
+    return max(first, second, key=lambda r: max(r["ratio"].values()))  # type: ignore[no-any-return]
+
+
+def row_of(r: dict[str, Any]) -> list[str]:
+    name = f"{r['function']}, {r['elements']:,}"
+    if "error" in r:
+        return [name, "-", "-", "-", "-", r["error"]]
+    note = (r["reason"] or "?") if r["slow"] else "" if r["same"] else "OTHER VALUES"
+    return [name, *[f"{r[k][t]:.2f}" for k in ("ratio", "ratio_first") for t in ("cpu", "wall")], note]
+
+
 def run(only: str = "") -> None:
-    records, rows = [], []
+    records = []
     for r in itertools.chain.from_iterable(measure_all(only)):
         records.append(r)
-        name = f"{r['function']}, {r['elements']:,}"
-        if "error" in r:
-            rows.append([name, "-", "-", "-", "-", r["error"]])
-        else:
-            note = (r["reason"] or "?") if r["slow"] else "" if r["same"] else "OTHER VALUES"
-            cells = [f"{r[k][t]:.2f}" for k in ("ratio", "ratio_first") for t in ("cpu", "wall")]
-            rows.append([name, *cells, note])
-        print(" | ".join(rows[-1]), file=sys.stderr, flush=True)
+        print(" | ".join(row_of(r)), file=sys.stderr, flush=True)
+    report(records, stored=not only)
+
+
+def report(records: list[dict[str, Any]], stored: bool) -> None:
+    """Print the table of what was measured, and keep it."""
     good = [r for r in records if "error" not in r]
     slow = [r for r in good if r["slow"]]
     unexplained = [f"{r['function']} ({r['elements']:,})" for r in slow if not r["reason"]]
@@ -278,9 +302,9 @@ def run(only: str = "") -> None:
     show(
         "Functions beside NumPy's: NumPy's time over ours, best and first call",
         ["function, elements", "CPU", "wall", "first, CPU", "first, wall", "why under 0.8"],
-        rows,
+        [row_of(r) for r in records],
         notes,
     )
-    if not only:
+    if stored:
         found = {"slow": slow, "without_reason": unexplained, "cases": records}
         store("functions", {"threads": 2, "note": __doc__, **found})

@@ -74,9 +74,16 @@ def growth(call: Callable[[], Any], repeats: int) -> dict[str, float]:
     found: dict[str, float] = {}
     for times in (1, 2, 4, 8):
         found = _growth(call, repeats * times)
-        if not found:
+        if not anywhere(bool(found)):
             break
     return found
+
+
+def anywhere(yes: bool) -> bool:
+    """Does one of the processes say so? (All must go through the same turns.)"""
+    from mirabelle.distributed import communicator
+
+    return any(communicator().allgather_object(yes))
 
 
 def _growth(call: Callable[[], Any], repeats: int) -> dict[str, float]:
@@ -89,7 +96,7 @@ def _growth(call: Callable[[], Any], repeats: int) -> dict[str, float]:
         for _ in range(each):
             call()
         seen.append(Counts.now())
-        if not any(_grown(seen[-2], seen[-1], each).values()):
+        if not anywhere(any(_grown(seen[-2], seen[-1], each).values())):
             return {}
     rounds = [_grown(a, b, each) for a, b in itertools.pairwise(seen)]
     least = {name: min(r[name] for r in rounds) for name in NOISE}

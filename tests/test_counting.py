@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ways import as_many
 
 import mirabelle as mb
 
@@ -222,3 +223,117 @@ def closest(counted, seen):
 
 def common(a, b):
     return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+# What is counted by default
+
+N = 100
+
+
+def amounts(c):
+    return c.launches, c.bytes_read // 8, c.bytes_written // 8
+
+
+# What few and what many doubles cost: launches, doubles read and written; None: whatever way is taken.
+COSTS = {
+    "one": ((1, 2 * N, N), (1, 2 * N, N)),
+    "fused": ((2, 3 * N, 2 * N), (1, 2 * N, N)),
+    "view": ((0, 0, 0), (0, 0, 0)),
+    "whole": ((2, 3 * N, 2 * N), (1, 2 * N, N)),
+    "part": ((3, 4 * (N - 2), 3 * (N - 2)), (1, 2 * (N - 2), N - 2)),
+    "part, one number": ((1, 0, N - 2), (1, 0, N - 2)),
+    "part, an array": ((1, 10, 10), (1, 10, 10)),
+    "copy": ((1, N, N), (1, N, N)),
+    "sum": ((1, N, 1), (1, N, 1)),
+    "sum of a tree": ((2, 3 * N, N + 1), (1, 2 * N, 1)),
+    "number": ((3, 4 * N, 2 * N + 1), (1, 2 * N, 1)),
+    "dot": ((1, 2 * N, 1), (1, 2 * N, 1)),
+    "norm": ((1, N, 1), (1, N, 1)),
+    "joined": ((1, 2 * N, 2 * N), None),
+    "over a reduction": ((2, 2 * N + 1, N + 1), (2, 2 * N + 1, N + 1)),
+    "one element": ((1, 0, 1), (1, 0, 1)),
+    "element": ((0, 0, 0), (0, 0, 0)),
+}
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_what_few_and_many_cost(name, way):
+    with mb.settings.changed(small_size=4096):  # (as by default)
+        statement, (few, many) = STATEMENTS[name], COSTS[name]
+        v = Arrays(mb.HostArray, N)
+        for _ in range(3):
+            with mb.count() as c:
+                statement(v)
+            assert amounts(c) == few
+        assert c.scalar_reads == (name in ("number", "element", "one element"))
+    if many is not None:
+        with as_many(), mb.count() as c:
+            statement(v)
+        assert amounts(c) == many and c.temporaries == (name == "over a reduction")
+
+
+OPERATIONS = [np.add, np.subtract, np.multiply, np.maximum, np.sqrt, np.negative, np.greater, np.arctan2]
+SHAPES = [(), (1,), (7,), (3, 1), (3, 7), (0, 7), (40, 3, 7)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_operation_on_few_elements_is_counted_as_it_is(seed):
+    """Random operations on arrays of all dtypes and shapes that meet, on parts and numbers, against a tally."""
+    rng = np.random.default_rng(seed)
+    dtypes = ["f8", "f4", "i4", "?", "u1", "c16"]
+    made = []
+    for shape in SHAPES:
+        for dtype in rng.choice(dtypes, 2):
+            n = np.asarray(rng.random(shape) * 9 + 1).astype(dtype)
+            made.append((n, mb.HostArray(n)))
+    made += [(n[::-1], x[::-1]) for n, x in made if n.ndim]
+    for n, x in made:
+        mb.materialize(x)
+        np.testing.assert_array_equal(mb.to_numpy(x), n)
+    launches = read = written = 0
+    with mb.count() as c, np.errstate(all="ignore"):
+        for _ in range(60):
+            f = OPERATIONS[rng.integers(len(OPERATIONS))]
+            at = rng.integers(len(made), size=f.nin)
+            theirs, ours = zip(*[made[i] for i in at], strict=True)
+            if f.nin == 2 and rng.random() < 0.3:
+                theirs, ours = (theirs[0], 2), (ours[0], 2)
+            try:
+                expected = f(*theirs)
+            except (TypeError, ValueError):
+                continue
+            result = mb.materialize(getattr(mb, f.__name__)(*ours))
+            assert result.dtype == expected.dtype, (f, theirs)
+            launches += 1
+            read += sum(n.nbytes for n in {id(n): n for n in theirs if isinstance(n, np.ndarray)}.values())
+            written += expected.nbytes
+    assert (c.launches, c.bytes_read, c.bytes_written, c.temporaries) == (launches, read, written, 0)
+
+
+def test_what_is_computed_on_the_way_of_something_else_counts_for_the_open_block():
+    """NumPy's calls run in a context of their own, which is kept: not for the blocks that were open then."""
+    x = mb.HostArray(np.arange(40.0))
+    with mb.settings.changed(immediate_size=0, brief_size=0):
+        for _ in range(3):
+            with mb.count() as c:
+                mb.materialize(x / mb.sqrt(mb.sum(x * x)))
+            assert (c.launches, c.temporaries) == (2, 1)
+
+
+def test_what_goes_wrong_in_counting_is_said_and_undoes_nothing(monkeypatch):
+    from mirabelle.dispatch import counters, native
+
+    def add(**amounts):
+        raise RuntimeError("no")
+
+    x = mb.HostArray(np.ones(3))
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    native.tell(add=add)
+    try:
+        with mb.count() as c:
+            y = x + 1
+    finally:
+        native.tell(add=counters.add)
+    assert mb.to_numpy(y).tolist() == [2.0] * 3 and c.launches == 0
+    assert [type(s.exc_value) for s in said] == [RuntimeError]

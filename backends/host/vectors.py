@@ -41,11 +41,9 @@ def _array(cls: Any, data: Any, dtype: np.dtype) -> Any:
     return x
 
 
-def _counted(x: Any, *operands: np.ndarray) -> Any:
-    """The array that one launch made of these."""
-    if counters.active:
-        counters.launched(sum(a.nbytes for a in operands), x._node.view.nbytes)
-    return x
+def _count(x: Any, *operands: np.ndarray) -> None:
+    """One launch made this array of these."""
+    counters.launched(sum([a.nbytes for a in operands]), x._node.view.nbytes)
 
 
 def _stored(x: Any) -> Any:
@@ -94,7 +92,10 @@ def _of_parts(first: Any, second: Any) -> Any:
         b: Any = None if a is None else read_second(x2)
         if a is None or b is None or a.shape[-1] != b.shape[0]:
             return general(x1, x2)
-        return _counted(_array(out, quietly(product, a, b), dtype), a, b)
+        made = _array(out, quietly(product, a, b), dtype)
+        if counters.active:
+            _count(made, a, b)
+        return made
 
     if {first.ndim, second.ndim} == {1} or issubclass(first, PermutedDims) or issubclass(second, PermutedDims):
         return matmul
@@ -135,7 +136,10 @@ def _(first: Any, second: Any) -> Any:
             b = evaluated(x2).view
         if a is None or b is None or a.shape[-1] != b.shape[0]:
             return general(x1, x2)
-        return _counted(_array(out, quietly(product, a, b), dtype), a, b)
+        made = _array(out, quietly(product, a, b), dtype)
+        if counters.active:
+            _count(made, a, b)
+        return made
 
     return matmul if out.ndim == 0 else _product(out, forces_first, matmul)
 
@@ -152,7 +156,10 @@ def _(first: Any, second: Any) -> Any:
         a, b = _stored(x1), _stored(x2)
         if a is None or b is None or a.shape != b.shape:
             return general(x1, x2)
-        return _counted(_array(out, quietly(np.dot, a, b), dtype), a, b)
+        made = _array(out, quietly(np.dot, a, b), dtype)
+        if counters.active:
+            _count(made, a, b)
+        return made
 
     return dot
 
@@ -192,7 +199,10 @@ def _(array: Any) -> Any:
         if a is None or not a.flags.forc or not _of_norms():
             return general(x, p)
         line = a.ravel("K")
-        return _counted(_array(out, math.sqrt(quietly(np.dot, line, line)), dtype), a)
+        made = _array(out, math.sqrt(quietly(np.dot, line, line)), dtype)
+        if counters.active:
+            _count(made, a)
+        return made
 
     return norm
 
@@ -239,10 +249,16 @@ def _reduction(verb: Any, ufunc: np.ufunc) -> None:
             if not 0 < a.size <= 32 * settings.small_size:  # (as `is_small` says)
                 return general(x, axis=axis, keepdims=keepdims)
             if a.size <= 4 * settings.small_size:  # (as `direct.evaluate_reduction`)
-                return _counted(_array(out, quietly(ufunc.reduce, a, None), element), a)
+                made = _array(out, quietly(ufunc.reduce, a, None), element)
+                if counters.active:
+                    _count(made, a)
+                return made
             if not a.flags.forc:
                 return general(x, axis=axis, keepdims=keepdims)
-            return _counted(_array(out, quietly(_in_blocks, ufunc, a, neutral), element), a)
+            made = _array(out, quietly(_in_blocks, ufunc, a, neutral), element)
+            if counters.active:
+                _count(made, a)
+            return made
 
         return _in_c(named, results, element, reduction)
 
@@ -285,7 +301,10 @@ def _question(verb: Any, answer: Callable[[np.ndarray], Any], dtype: np.dtype) -
             a = _stored(x) if axis is None and not keepdims else None
             if a is None or a.size > 32 * settings.small_size or not _of_sums():
                 return general(x, axis=axis, keepdims=keepdims)
-            return _counted(_array(out, answer(a), dtype), a)
+            made = _array(out, answer(a), dtype)
+            if counters.active:
+                _count(made, a)
+            return made
 
         return asked
 

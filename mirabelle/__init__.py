@@ -348,6 +348,7 @@ from mirabelle.dispatch.verbs import (
 if _typing.TYPE_CHECKING:
     from mirabelle import autodiff, compiling, distributed, ext, fft, lib, linalg, meshdata, random, types
     from mirabelle.arraytypes.devices import devices, free_memory, memory, set_memory_limit
+    from mirabelle.arraytypes.diagnosis import doctor
     from mirabelle.arraytypes.distributed.darray import DArray
     from mirabelle.arraytypes.dlpack import from_dlpack
     from mirabelle.arraytypes.functions.aliases import (
@@ -528,6 +529,7 @@ if _typing.TYPE_CHECKING:
 # Modules and the names that come from them; without names, the module itself.
 _LATER = {
     "mirabelle.arraytypes.devices": "devices free_memory memory set_memory_limit",
+    "mirabelle.arraytypes.diagnosis": "doctor",
     "mirabelle.arraytypes.distributed.darray": "DArray",
     "mirabelle.arraytypes.dlpack": "from_dlpack",
     "mirabelle.arraytypes.functions.aliases": """
@@ -797,6 +799,7 @@ __all__ = [
     "distributed",
     "divide",
     "divmod",
+    "doctor",
     "dot",
     "double",
     "dsplit",

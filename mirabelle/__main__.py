@@ -55,6 +55,10 @@ def command(words: list[str]) -> int:
         from mirabelle.launch import main as run
 
         return run(words[1:])
+    if words[:1] == ["doctor"]:
+        from mirabelle.doctoring import main as doctor
+
+        return doctor(words[1:])
     if words[:1] == ["dg"]:
         from mirabelle.dg.command import main as dg
 
@@ -70,6 +74,7 @@ def command(words: list[str]) -> int:
     cache = commands.add_parser("cache", help="the compiled kernels on disk")
     cache.add_argument("--clear", action="store_true", help="delete them")
     commands.add_parser("run", help="start a program as several processes: run -n 4 script.py", add_help=False)
+    commands.add_parser("doctor", help="run a program and say what made it slow, by line", add_help=False)
     commands.add_parser("dg", help="solve flow and wave problems: dg list, dg run, dg plot", add_help=False)
     given = parser.parse_args(words)
     if given.command == "info":

@@ -1,0 +1,175 @@
+"""The doctor names the line that is slow and why, and nothing where nothing is; it changes no program."""
+
+import json
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import mirabelle as mb
+from mirabelle.dispatch.linecounts import LineCount, LineCounts
+
+
+def kinds(found):
+    return {(f.kind, f.text.split("#")[0].strip()) for f in found.findings}
+
+
+def test_loops_over_elements():
+    x = mb.zeros(500)
+    with mb.doctor() as found:
+        for i in range(500):
+            x[i] = 1.0
+    assert kinds(found) == {("loop over elements", "x[i] = 1.0")}
+    with mb.doctor() as found:
+        total = 0.0
+        for i in range(500):
+            total += float(x[i])
+    assert kinds(found) == {("loop over elements", "total += float(x[i])")} and total == 500
+
+
+def test_values_asked_for_are_told_from_elements():
+    x = mb.ones(5000)
+    with mb.doctor() as found:
+        for _ in range(150):
+            x = x * 0.5
+            if mb.sum(x) < 0:
+                raise AssertionError
+    assert ("values asked for", "if mb.sum(x) < 0:") in kinds(found)
+    assert not [f for f in found.findings if f.kind == "loop over elements"]
+
+
+def test_small_statements():
+    u = mb.ones(8)
+    with mb.doctor() as found:
+        for _ in range(300):
+            u = u * 0.5 + 1.0
+    assert kinds(found) == {("small statements", "u = u * 0.5 + 1.0")}
+
+
+def test_falls_to_dense_are_said_with_the_warnings_cure():
+    D = mb.Diagonal(mb.ones(300))
+    with mb.doctor() as found:
+        for _ in range(3):
+            y = mb.cos(D)
+            mb.materialize(y)
+    assert [f.kind for f in found.findings if f.text == "y = mb.cos(D)"] == ["fell back to dense"]
+    assert "no rule" in found.findings[0].what and "mb.dense(x)" in found.findings[0].cure
+
+
+def test_transfers():
+    with mb.doctor() as found:
+        for _ in range(20):
+            mb.asarray(mb.HostArray([1.0] * 2000), device=mb.RefArray)
+    assert ("moved between places", "mb.asarray(mb.HostArray([1.0] * 2000), device=mb.RefArray)") in kinds(
+        found
+    )
+
+
+def test_compilations_that_come_again_are_told_from_the_first():
+    from mirabelle.arraytypes.diagnosis import RULES
+
+    line = LineCount(seconds=2.0, visits=50, compiling=1)
+    assert RULES["compiled again"](line) is None
+    line.compiling, line.compiled_again = 20, 1.5
+    what, cure, gain = RULES["compiled again"](line)
+    assert "20 of 50 visits" in what and "repeat" in cure and gain == 1.5
+
+
+def test_rules_never_fail_whatever_was_counted():
+    from mirabelle.arraytypes.diagnosis import RULES
+
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        line = LineCount(seconds=rng.random(), visits=int(rng.integers(100)), compiling=int(rng.integers(9)))
+        line.counts = [int(n) for n in rng.integers(0, 10 ** rng.integers(1, 7), len(line.counts))]
+        for kind, rule in RULES.items():
+            found = rule(line)
+            assert found is None or (found[0] and found[1]), kind
+
+
+def test_a_good_program_has_no_findings():
+    x = mb.ones((400, 400))
+    mb.materialize(x @ x + 1)
+    with mb.doctor() as found:
+        y = mb.materialize(x @ x + 1)
+    assert not found.findings and "Nothing" in repr(found) and y.shape == (400, 400)
+
+
+def test_what_functions_do_is_at_their_lines_and_what_libraries_do_at_the_callers():
+    def inner(x):
+        return sum(float(x[i]) for i in range(200))
+
+    def outer(x):
+        return inner(x) + sum(map(float, x))
+
+    found = mb.doctor(outer, mb.ones(200))
+    assert found.result == 400
+    lines = {f.text for f in found.findings}
+    assert lines == {"return sum(float(x[i]) for i in range(200))", "return inner(x) + sum(map(float, x))"}
+    # (Each event belongs to one line: all counters together are those of a block around it.)
+    counts = LineCounts()
+    with mb.count() as all_of_it, counts:
+        outer(mb.ones(200))
+    assert sum(line["scalar_reads"] for line in counts.lines.values()) == all_of_it.scalar_reads
+    assert sum(line.seconds for line in counts.lines.values()) <= counts.seconds * 1.01
+
+
+def test_tracers_warnings_and_errors_are_as_before():
+    seen = []
+
+    def tracer(frame, event, arg):
+        seen.append(event)
+
+    before, shown = sys.gettrace(), warnings.showwarning
+    sys.settrace(tracer)
+    try:
+        with pytest.raises(ZeroDivisionError), mb.doctor() as found:
+            1 / 0
+        assert sys.gettrace() is tracer
+    finally:
+        sys.settrace(before)
+    assert warnings.showwarning is shown and found.seconds > 0
+    with pytest.warns(UserWarning, match="mine"), mb.doctor():
+        warnings.warn("mine", stacklevel=1)
+
+
+def test_reports_are_texts_json_and_html():
+    x = mb.zeros(300)
+    with mb.doctor() as found:
+        for i in range(300):
+            x[i] = 1.0 if i < 2 else 2.0
+    told = json.loads(found.json())
+    assert told["findings"][0]["number"] > 0 and told["findings"][0]["file"] == __file__
+    assert "i &lt; 2" in found.html() and "x[i] = 1.0 if i < 2 else 2.0" in str(found)
+    assert 0 <= told["findings"][0]["gain"] <= told["findings"][0]["seconds"] <= told["seconds"]
+
+
+def test_the_command_runs_a_program_and_keeps_its_exit_status(tmp_path):
+    program = tmp_path / "slow.py"
+    program.write_text(
+        "import sys\nimport mirabelle as mb\nx = mb.zeros(400)\nfor i in range(400):\n    x[i] = i\n"
+        "print(sys.argv[1:], __name__)\nsys.exit(3)\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "mirabelle",
+        "doctor",
+        "--json",
+        "f.json",
+        "--html",
+        "f.html",
+        program,
+        "--json",
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert ran.returncode == 3 and "['--json'] __main__" in ran.stdout and "loop over elements" in ran.stdout, (
+        ran
+    )
+    assert json.loads((tmp_path / "f.json").read_text())["findings"][0]["number"] == 5
+    assert "<table>" in (tmp_path / "f.html").read_text()
+    from mirabelle.__main__ import main
+
+    assert main(["doctor", str(tmp_path / "nothing.py")]) == 2

@@ -99,6 +99,7 @@ HOMES = {
     "mirabelle.arraytypes.functions.sets": "UniqueAll UniqueCounts UniqueInverse",
     "mirabelle.arraytypes.functions.solving": "LstsqResult SlogdetResult",
     "mirabelle.arraytypes.devices": "Memory",
+    "mirabelle.arraytypes.diagnosis": "Doctor",
     "mirabelle.arraytypes.functions.dtypes": "FloatInfo IntegerInfo",
     "mirabelle.arraytypes.graphs": "Graph",
     "mirabelle.arraytypes.jit": "Jitted",

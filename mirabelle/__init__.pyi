@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mirabelle.arraytypes.annotations import ArrayLike, Axis, Device, DTypeLike, Out, ShapeLike
 from mirabelle.arraytypes.functions.sets import UniqueAll, UniqueCounts, UniqueInverse
 from mirabelle.arraytypes.devices import Memory
+from mirabelle.arraytypes.diagnosis import Doctor
 from mirabelle.arraytypes.functions.dtypes import FloatInfo, IntegerInfo
 from mirabelle.arraytypes.graphs import Graph
 from mirabelle.arraytypes.jit import Jitted

@@ -4,6 +4,7 @@ What checkers make of it, `make types` asks: they check the programs in tests/ty
 """
 
 import ast
+import builtins
 import functools
 import importlib
 import inspect
@@ -44,6 +45,22 @@ def test_each_public_name_stands_in_the_stub(space):
     assert {n for n in there if not n.startswith("_")} >= {n for n in module.__all__ if not n.startswith("_")}
     # (No helper of the stub looks like a name of the namespace.)
     assert {n for n in there if not n.startswith("_") and not hasattr(module, n)} == set()
+
+
+@pytest.mark.parametrize("space", stubs.SPACES)
+def test_each_name_in_an_annotation_is_known(space):
+    tree = ast.parse(stubs.stub(space))
+    known = {
+        *dir(builtins),
+        *(n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))),
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            known |= {a.asname or a.name.partition(".")[0] for a in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            known.add(node.id)
+    used = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    assert used <= known, "name its module in HOMES of docs/stubs.py"
 
 
 # What the stub says, as signatures

@@ -243,10 +243,20 @@ def test_every_public_name_has_an_example():
 
 
 # Namespaces whose functions say of every parameter what it is.
-EXPLAINED = ("mb", "mb.linalg", "mb.fft", "mb.random", "mb.autodiff", "mb.distributed")
+EXPLAINED = (
+    "mb",
+    "mb.linalg",
+    "mb.fft",
+    "mb.random",
+    "mb.autodiff",
+    "mb.distributed",
+    "mb.compiling",
+    "mb.ext",
+)
 # Types that others make, whose parameters no user gives.
 MADE = re.compile(
-    r"mb\.(\w+Error|AbstractArray|random\.Philox|linalg\.Factorization|distributed\.(LayoutReport|Delivery))$"
+    r"mb\.(\w+Error|AbstractArray|random\.Philox|linalg\.Factorization|distributed\.(LayoutReport|Delivery)|"
+    r"compiling\.[A-Z]\w+|ext\.[A-Z]\w+)$"
 )
 
 

@@ -667,6 +667,8 @@ def compile(
         How the graph is transformed; None is `mb.compiling.PASSES`.
     assume_finite : bool, default False
         Whether algebra may forget infinities and NaN.
+    whole : bool, default False
+        Whether it is an error if the function cannot be one program. Otherwise it is cut there, into pieces.
 
     Examples
     --------

@@ -36,7 +36,7 @@ DRAWN: dict[str, tuple[Any, dict[str, Any]]] = {
     "becker_shock": ("rho", {"cells": 20, "end": 0.1}),
     "navier_stokes_manufactured": ("rho", {"cells": (6, 6), "end": 0.1}),
     "taylor_green": ("rho_v1", {"cells": (4, 4, 4), "end": 0.1}),
-    "viscous_shock_tube": ("rho", {"cells": (16, 8), "end": 0.6}),
+    "viscous_shock_tube": ("rho", {"cells": (16, 8), "end": 0.4}),
 }
 
 

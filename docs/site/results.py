@@ -110,7 +110,7 @@ def plain(value: Any) -> str:
         return ", ".join(f"{k} = {plain(v)}" for k, v in value.items())
     if isinstance(value, list):
         return " × ".join(map(plain, value))
-    text = f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+    text = f"{value:,}".replace(",", "\u202f") if isinstance(value, int) else str(value)
     return (
         text.replace("|", "∣").replace("*", "\\*").replace("_", "\\_").replace("<", "&lt;").replace("[", "\\[")
     )

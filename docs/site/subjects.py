@@ -200,7 +200,7 @@ SUBJECTS = [
         "dispatch",
         "Methods and seeing what happens",
         "Generic functions, and what an expression costs.",
-        names="generic methods override which explain count",
+        names="generic methods override which explain count doctor",
     ),
     Subject(
         "errors",

@@ -229,6 +229,7 @@ def test_divided_matrices_and_vectors(tmp_path, ranks):
     def written(comm):
         A, f = assembled()
         md.write_petsc(path, A, f, dtype="f8")
+        np.testing.assert_allclose(A.to_scipy() @ mb.to_numpy(f), mb.to_numpy(A @ f), rtol=1e-13)
         return mb.to_numpy(A @ f), mb.to_numpy(f)
 
     product, f = on_ranks(ranks, written)[0]

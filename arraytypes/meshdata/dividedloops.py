@@ -30,6 +30,8 @@ from mirabelle.arraytypes.meshdata.ghostloops import run_ghosted
 from mirabelle.arraytypes.meshdata.ghosts import Ghosted, begin_access
 from mirabelle.arraytypes.meshdata.loops import check_apart
 from mirabelle.arraytypes.meshdata.points import Points, Subset
+from mirabelle.arraytypes.programs.errors import TraceError
+from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.dispatch import verbs
 
 # How arrays of one value for all points are combined over processes.
@@ -47,6 +49,11 @@ class _Named(NamedTuple):
 
 def run_divided(points: Any, kernel: Any, accesses: Sequence[Any], atomics: bool) -> None:
     """A loop in which some arrays are distributed or have ghosts. All processes run it together."""
+    if any(isinstance(a.array if isinstance(a, Access) else a, Traced) for a in accesses):
+        raise TraceError(
+            f"The loop of {kernel.name}() over arrays that are divided over processes is no step of a program: "
+            "it sends messages of its own. `mb.compile` of a function in a file runs it between two programs."
+        )
     division = division_of(points)
     if division is not None:
         points = division.owned(points)

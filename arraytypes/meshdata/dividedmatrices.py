@@ -14,6 +14,8 @@ import numpy as np
 from mirabelle.arraytypes.creation import asarray, empty
 from mirabelle.arraytypes.distributed.agreement import on_all
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.library import routine_of
 from mirabelle.arraytypes.meshdata.dividedpatterns import DividedPattern
 from mirabelle.arraytypes.meshdata.divisions import Entries
 from mirabelle.arraytypes.meshdata.ghosts import Ghosted
@@ -73,6 +75,18 @@ class DividedMatrix:
         shape = pattern.row_entries.count, pattern.columns.size
         made: CSR = CSR._of((own, *pattern.on(leaf_family(type(data)))), shape)
         return made
+
+    def to_scipy(self) -> Any:
+        """The whole matrix as SciPy's csr_array, a copy on each process: for what fits into one.
+
+        All ask together. Rows and columns are in the order of distributed vectors (`mb.to_numpy(b)`).
+        """
+        from mirabelle.arraytypes.meshdata.rootrows import own_rows
+
+        parts = self.pattern.forest.comm.allgather_object(own_rows(self))
+        lengths, columns, values = (np.concatenate(x) for x in zip(*parts, strict=True))
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        return routine_of(HostArray, "csr_scipy")(values, columns, starts, shape=self.shape)
 
     def zero(self) -> None:
         """Set all entries to zero, to be added to again."""

@@ -80,7 +80,7 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
 
         run_dual(points, local, accesses, atomics)
         return
-    if any(isinstance(a, Access) and getattr(a.array, "communicates", False) for a in accesses):
+    if any(isinstance(a, Access) and _communicates(a.array) for a in accesses):
         from mirabelle.arraytypes.meshdata.dividedloops import run_divided
 
         run_divided(points, local, accesses, atomics)
@@ -89,11 +89,11 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
 
 
 def _communicates(x: Any) -> bool:
-    """Are the values of dual numbers divided over processes?"""
+    """Is an array divided over processes, or are the values of dual numbers, or of what is captured?"""
     x = x.parent if hasattr(x, "tree") else x
     while getattr(x, "carries_derivatives", False):
         x = x.value
-    return getattr(x, "communicates", False)
+    return getattr(x, "communicates", False) or getattr(getattr(x, "inner", None), "communicates", False)
 
 
 def run_bound(points: Any, local: LocalKernel, bound: Sequence[Bound], atomics: bool) -> None:

@@ -33,7 +33,7 @@ from mirabelle.arraytypes.io import permitted, replacing
 from mirabelle.arraytypes.meshdata.dividedmatrices import DividedMatrix
 from mirabelle.arraytypes.meshdata.matrices import Matrix
 from mirabelle.arraytypes.meshdata.patterns import index_dtype
-from mirabelle.arraytypes.meshdata.rootrows import communicator_of, whole_rows
+from mirabelle.arraytypes.meshdata.rootrows import communicator_of, rows_on_root
 from mirabelle.arraytypes.structured.sparse import CSR
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError
@@ -107,7 +107,7 @@ def _put(file: BinaryIO, x: np.ndarray, dtype: np.dtype) -> None:
 def _parts(x: Any) -> tuple[Any, ...]:
     """What an object is, the numbers of its head, and what follows them."""
     if isinstance(x, DividedMatrix):
-        lengths, columns, values = whole_rows(x)
+        lengths, columns, values = rows_on_root(x)
         return MAT, (*x.shape, values.size), lengths, columns, _numbers(values)
     data = x.data if isinstance(x, (Matrix, CSR)) else getattr(x, "parent", x) if hasattr(x, "tree") else x
     if isinstance(data, DArray):  # (all processes have it, on the host)

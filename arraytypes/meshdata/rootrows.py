@@ -26,15 +26,20 @@ def communicator_of(objects: Any) -> Communicator | None:
     return None
 
 
-def whole_rows(A: DividedMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The lengths of all rows, their columns in rising order, and the values: on rank 0, elsewhere nothing."""
-    pattern, comm = A.pattern, A.pattern.forest.comm
+def own_rows(A: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of this process' rows the lengths, the columns in the whole matrix in rising order, and the values."""
     values, columns, starts = (np.asarray(verbs.to_numpy(p)) for p in A.csr.parts)
-    across = pattern.column_entries
-    wide = np.concatenate([np.arange(across.count) + across.start, pattern.wide])[columns]
+    across = A.pattern.column_entries
+    wide = np.concatenate([np.arange(across.count) + across.start, A.pattern.wide])[columns]
     lengths = np.diff(starts).astype(np.int64)
     order = np.lexsort([wide, np.repeat(np.arange(len(lengths)), lengths)])
-    return _on_root(comm, lengths), _on_root(comm, wide[order]), _on_root(comm, values[order])
+    return lengths, wide[order], values[order]
+
+
+def rows_on_root(A: DividedMatrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of all rows: on rank 0, elsewhere nothing."""
+    lengths, columns, values = (_on_root(A.pattern.forest.comm, x) for x in own_rows(A))
+    return lengths, columns, values
 
 
 def _on_root(comm: Communicator, x: np.ndarray) -> np.ndarray:

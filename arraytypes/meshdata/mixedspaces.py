@@ -207,8 +207,7 @@ class MixedSpace:
     def evaluate(self, w: Any, name: str | int, points: Any, outside: str = "nan") -> Any:
         """The values of a field at points: `Space.evaluate` says more."""
         number = self._number(name)
-        V, u = self.spaces[number], self.split(w)[number]
-        return V.evaluate(V.function(u.parent, DArray) if isinstance(w, DArray) else u, points, outside)
+        return self.spaces[number].evaluate(self.split(w)[number], points, outside)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MixedSpace) and other._key() == self._key()

@@ -15,7 +15,7 @@ import pytest
 
 import mirabelle as mb
 from docs import figures
-from docs.site import drawings, flows, gallery, links, reference, results, subjects
+from docs.site import clients, drawings, flows, gallery, links, reference, results, subjects
 from docs.site.docstrings import escaped, markdown, sections, summary, text_of
 from mirabelle.dg.command import problems
 
@@ -331,3 +331,23 @@ def test_methods_are_told_where_they_are_at_home(thing, there, absent):
     rows = [row.split("`")[1] + "`" for row in reference.methods(thing)]
     assert all(any(row.startswith(name) for row in rows) for name in there)
     assert not [row for row in rows for name in absent if row.startswith(name)]
+
+
+def test_the_page_of_other_libraries_has_the_programs_that_are_tried():
+    found = {library: clients.programs(text) for library, text in clients.texts()}
+    assert {"SciPy", "scikit-learn", "xarray", "dask", "pandas", "einops"} <= set(found)
+    assert len(found["SciPy"]) > 100 and "stats.zscore(x)" in found["SciPy"]
+    assert "a = 1; b = 2" in clients.programs("  a = 1;\n      b = 2\n c\n")
+    assert "**On the host**\n\n```python\nstats." in clients.page()
+
+
+@pytest.mark.parametrize(
+    "line, made",
+    [
+        ("**Bold.** x * y", r"**Bold.** x \* y"),
+        ("2**x is *not* it", r"2\*\*x is \*not\* it"),
+        ("a `b * c` [d]", r"a `b * c` \[d\]"),
+    ],
+)
+def test_plain_text_stays_plain(line, made):
+    assert escaped(line) == made

@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from docs.site import flows, gallery, links, reference, results
+from docs.site import clients, flows, gallery, links, reference, results
 
 HERE = Path(__file__).resolve().parent
 ROOT = links.ROOT
@@ -66,6 +66,7 @@ def as_markdown_is_here(text: str) -> str:
     """What GitHub and this Markdown read differently: prompts, and lists that follow a line of text."""
     text = re.sub(r"^```python\n(?=>>> )", "```pycon\n", text, flags=re.MULTILINE)
     text = re.sub(r"\n+^```$", "\n```", text, flags=re.MULTILINE)
+    text = links.outside_code(text, re.compile(r"^ {2,3}- ", re.MULTILINE), "    - ")  # (lists in lists)
     return links.outside_code(text, re.compile(r"^(?!\s*[-|*\d])(.*\S.*)\n(?=- )", re.MULTILINE), r"\1\n\n")
 
 
@@ -94,6 +95,7 @@ def write_pages(quick: bool) -> Nav:
     made["index.md"] = "---\nhide: [navigation]\n---\n\n" + made["index.md"]
     made["design/changelog.md"] = "---\nsearch: {exclude: true}\n---\n\n" + made["design/changelog.md"]
     made["start/glossary.md"] = glossary()
+    made["guide/libraries.md"] = clients.page()
     for folder, found in [
         ("reference", reference.pages()),
         ("gallery", gallery.pages(ROOT / "notebooks", PAGES / "gallery")),

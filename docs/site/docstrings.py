@@ -32,8 +32,8 @@ def summary(thing: Any) -> str:
 
 
 def escaped(line: str) -> str:
-    """A line of plain text in which Markdown sees nothing but `code`."""
-    pieces = re.split(r"(``.+?``|`[^`]*`)", line)
+    """A line of plain text in which Markdown sees nothing but `code`, and *what it begins with*."""
+    pieces = re.split(r"(``.+?``|`[^`]*`|^\*{1,2}[A-Z][^*]*\*{1,2}(?=\s))", line)
     return "".join(p if i % 2 else re.sub(r"([*_<\[\]\\])", r"\\\1", p) for i, p in enumerate(pieces))
 
 

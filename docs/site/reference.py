@@ -139,7 +139,7 @@ def entry(space: str, names: list[str], thing: Any) -> str:
         parts.append(anchors + "Also called " + ", ".join(f"`{space}.{n}`" for n in names[1:]) + ".")
     if callable(thing):
         parts.append(f"```python\n{written(called, thing)}\n```")
-    if callable(thing) or not isinstance(thing, (int, float, str, bool, type(None))):
+    if callable(thing) or type(thing).__module__ != "builtins":
         parts.append(markdown(text_of(thing)) if is_ours(thing) else numpys_text(thing))
     else:
         parts.append(f"`{thing!r}`")

@@ -48,7 +48,7 @@ def run(
     """Time the kernels of this name, or those whose names contain it; all of them by default.
 
     `sources` is a folder that is laid out as NPBench's checkout: its kernels are run as they are (`only`: a
-    list of names), and the rows are written to the file `out`.
+    list of names), and the rows are stored in the folder `out`.
     """
     if sources:
         from benchmarks.npkernels._sources import run_sources

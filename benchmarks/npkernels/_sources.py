@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._measure import store
+
 # Seconds that NumPy should take, and at most takes; seconds that one kernel may take in all.
 LEAST, MOST, LIMIT = 0.01, 0.4, 150
 WAYS = ("eager", "compiled", "numba")
@@ -41,9 +43,9 @@ def run_sources(folder: str, only: str = "", rounds: int = 5, out: str = "") -> 
         row = _apart(root, name, rounds)
         rows.append(row)
         print(_line(row), flush=True)
-    _summary(rows)
+    means = _summary(rows)
     if out:
-        Path(out).write_text(json.dumps(rows, indent=1) + "\n")
+        store("npkernels_sources", {"means": means, "kernels": rows}, Path(out))
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -58,19 +60,23 @@ def _line(row: dict[str, Any]) -> str:
     return f"{row['name']:28} {row['size']:>5} {row['numpy'] * 1e3:9.2f} {first:8.2f} {' '.join(cells)}{wrong}"
 
 
-def _summary(rows: list[dict[str, Any]]) -> None:
+def _summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    means: dict[str, Any] = {}
     done = [r for r in rows if "numpy" in r]
     for way in WAYS:
         ratios = [r["numpy"] / r[way] for r in done if isinstance(r.get(way), float)]
         if ratios:
             mean = math.exp(statistics.fmean(map(math.log, ratios)))
             slow = sum(x < 0.9 for x in ratios)
+            means[way] = {"right": len(ratios), "of": len(done), "mean": mean, "below": slow}
             print(f"{way:9} {len(ratios)} of {len(done)} right, geometric mean {mean:.2f}, {slow} below 0.9")
     firsts = [
         r["first"] for r in done if isinstance(r.get("first"), float) and isinstance(r.get("compiled"), float)
     ]
     if firsts:
         print(f"first call: median {statistics.median(firsts):.2f} s, longest {max(firsts):.2f} s")
+        means["first_s"] = {"median": statistics.median(firsts), "longest": max(firsts)}
+    return means
 
 
 def _apart(root: Path, name: str, rounds: int) -> dict[str, Any]:

@@ -137,10 +137,10 @@ class _Halo(shortcuts.Statement):
             0, 0, 0, 1, [0], 0, target.shape, target.strides, target.dtype, "C",
             [item.said() for item in self.items], None, None, False, 0, 0,
         )  # fmt: skip
-        sends = [v for given, _ in exchanges for v in given.values()]
+        outgoing = [v for given, _ in exchanges for v in given.values()]
         return in_c.Halo(
             pattern, comm, plan.target, boxes, len(inner), sent, messages.start, comm.hurry if large else None,
-            messages.wait, (exchanges, arrived, plan), len(sends), sum(v.nbytes for v in sends),
+            messages.wait, (exchanges, arrived, plan), len(outgoing), sum(v.nbytes for v in outgoing),
         )  # fmt: skip
 
     def _box(self, box: BoxPlan, arrived: dict[Any, list[np.ndarray]]) -> Any:

@@ -253,7 +253,7 @@ def _(shown: Any) -> Any:
     made = leaf_family(shown)[shown.dtype, shown.ndim]
 
     def copy(x: Any) -> Any:
-        if counters.active or math.prod(x.shape) > 4 * settings.small_size or not _in_memory(x):
+        if math.prod(x.shape) > 4 * settings.small_size or not _in_memory(x):
             return general(x)
         view = read(x)
         if view is None:
@@ -264,6 +264,8 @@ def _(shown: Any) -> Any:
         leaf.dtype = shown.dtype
         copied = _new(made)
         copied._node = leaf
+        if counters.active:
+            counters.launched(view.nbytes, leaf.view.nbytes)
         return copied
 
     return copy

@@ -7,23 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    import typing_extensions
-
     from mirabelle.arraytypes.abstract import AbstractArray
     from mirabelle.dispatch.styles import Place
-
-    # The type of the elements: of `HostArray` alone it is any.
-    D = typing_extensions.TypeVar("D", bound=np.generic, default=Any, covariant=True)
-    # The type of the parts of a distributed array.
-    A = typing_extensions.TypeVar("A", bound=AbstractArray, default=Any, covariant=True)
-else:
-    D, A = TypeVar("D"), TypeVar("A")
 
 # What an array is made of, or computed with: arrays of ours and of NumPy, numbers, nested lists of them.
 ArrayLike: TypeAlias = "AbstractArray | npt.ArrayLike | Sequence[AbstractArray]"

@@ -13,13 +13,12 @@ import itertools
 import math
 import operator
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import ArrayLike, D, DTypeLike
-from mirabelle.arraytypes.parametric import ArrayMeta, OfDtype, checked_dtype, generic_class
+from mirabelle.arraytypes.parametric import ArrayMeta, D, OfDtype, checked_dtype, generic_class
 from mirabelle.dispatch import _native, counters, native, policy, verbs
 from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.settings import settings
@@ -34,6 +33,9 @@ from mirabelle.dispatch.tree import (
     evaluating,
     is_element,
 )
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike
 
 _new = object.__new__
 

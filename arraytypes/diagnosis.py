@@ -223,6 +223,11 @@ def doctor(f: Callable[..., Any] | None = None, *args: Any, **kwargs: Any) -> Do
     >>> found.findings[0].kind, found.findings[0].text
     ('loop over elements', 'x[i] = 2.0 * i')
     """
+    if f is not None and not callable(f):
+        raise TypeError(
+            f"mb.doctor takes a function and what it is called with, and {f!r:.60} is none. Write "
+            "`mb.doctor(f, x)`, or `with mb.doctor() as found:` around a part of a program."
+        )
     found = Doctor()
     if f is not None:
         with found:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mirabelle.arraytypes.annotations import ArrayLike, D, DTypeLike
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, wrap
 from mirabelle.arraytypes.library import routine_of
-from mirabelle.arraytypes.parametric import checked_dtype, generic_class
+from mirabelle.arraytypes.parametric import D, checked_dtype, generic_class
 from mirabelle.arraytypes.proxies import ProxyView, proxy_of
 from mirabelle.dispatch import counters, loading, verbs
 from mirabelle.dispatch.addresses import address_of
@@ -25,6 +24,9 @@ from mirabelle.dispatch.errors import DeviceError, PlaceError
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.styles import device
 from mirabelle.dispatch.tree import Leaf
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike
 
 _new = object.__new__
 # An address that is nobody's memory.

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import pool
-from mirabelle.arraytypes.annotations import D
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, evaluated, wrap
-from mirabelle.arraytypes.parametric import checked_dtype
+from mirabelle.arraytypes.parametric import D, checked_dtype
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.addresses import address_of
 from mirabelle.dispatch.native import in_c

@@ -76,7 +76,13 @@ class ArrayMeta(type):
 
 
 if TYPE_CHECKING:
-    from mirabelle.arraytypes.annotations import A, D
+    import typing_extensions
+
+    from mirabelle.arraytypes.abstract import AbstractArray
+
+    # The type of the elements (of `HostArray` alone it is any), and that of the parts of a distributed array.
+    D = typing_extensions.TypeVar("D", bound=np.generic, default=Any, covariant=True)
+    A = typing_extensions.TypeVar("A", bound=AbstractArray, default=Any, covariant=True)
 
     class OfDtype(Generic[D]):
         """What has elements of one dtype, to checkers of types."""
@@ -96,6 +102,7 @@ else:
         __class_getitem__ = classmethod(lambda cls, _: cls)
 
     OfInner = OfDtype
+    D, A = TypeVar("D"), TypeVar("A")
 
 
 _made: dict[tuple[type, tuple[Any, ...]], Any] = {}

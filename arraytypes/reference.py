@@ -7,8 +7,8 @@ and explicit transfers touch it. It runs what cards run, on the simulated driver
 
 from __future__ import annotations
 
-from mirabelle.arraytypes.annotations import D
 from mirabelle.arraytypes.gpu import GPUArray, add_family
+from mirabelle.arraytypes.parametric import D
 from mirabelle.dispatch.styles import device
 
 

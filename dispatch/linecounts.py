@@ -6,6 +6,7 @@ there is counted at the line of the user that called. One thread is followed, th
 
 from __future__ import annotations
 
+import functools
 import os
 import site
 import sys
@@ -45,6 +46,7 @@ class LineCount:
         return self.counts[NAMES.index(name)]
 
 
+@functools.cache
 def _ours() -> tuple[str, ...]:
     """Folders whose lines are not the user's."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -57,6 +59,13 @@ def _is_checkout(package: str) -> bool:
     return os.path.exists(os.path.join(package, "mirabelle", "__init__.py"))
 
 
+@functools.cache
+def is_users(code: CodeType) -> bool:
+    """Is it code of the user, and not of this package, the interpreter or another installed package?"""
+    made = code.co_filename.startswith("<") and not code.co_filename.startswith(PROMPTS)
+    return not made and not code.co_filename.startswith(_ours())
+
+
 class LineCounts:
     """A block in which everything is counted by line: `lines` maps (file, number) to a `LineCount`."""
 
@@ -64,7 +73,6 @@ class LineCounts:
         self.lines: dict[Place, LineCount] = {}
         self.seconds = 0.0
         self._is_users: dict[CodeType, bool] = {}
-        self._ours = _ours()
         self._at: Place | None = None
         self._visit = [0.0, 0]
 
@@ -106,10 +114,7 @@ class LineCounts:
     def _users(self, code: CodeType) -> bool:
         known = self._is_users.get(code)
         if known is None:
-            file = code.co_filename
-            made = file.startswith("<") and not file.startswith(PROMPTS)
-            known = not made and not file.startswith(self._ours)
-            self._is_users[code] = known
+            known = self._is_users[code] = is_users(code)
         return known
 
     def _place(self, frame: FrameType | None) -> Place | None:

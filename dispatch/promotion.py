@@ -194,8 +194,12 @@ def _from_ufunc(op: Op, argtypes: tuple[Any, ...]) -> Sig:
         if "boolean" in str(e):
             raise TypeError(str(e)) from None
         raise TypeError(
-            f"{op.name}() is not defined for ({names}). Convert an operand first, "
-            "for instance `x.astype(mb.float64)`."
+            f"{op.name}() is not defined for ({names}). "
+            + (
+                "Whole numbers and truths have bits. Compare: `x > 0`, or convert: `x.astype(mb.int64)`."
+                if op.name.startswith("bitwise")
+                else "Convert an operand first, for instance `x.astype(mb.float64)`."
+            )
         ) from None
     return intern(op, tuple(resolved[: op.nin]), tuple(resolved[op.nin :]))
 

@@ -150,6 +150,7 @@ TABLE: tuple[Setting, ...] = (
         + "; ".join(f"{name} ({what})" for name, what in INTERNALS.items())
         + ". Read when something is first made of them.",
     ),
+    Setting("full_tracebacks", _flag, False, "Show all frames of errors, those inside of mirabelle, too."),
     Setting("pool_bytes", _count, 1 << 29, "Freed large host buffers kept for reuse, at most."),
     Setting("allow_scalar", _flag, None, "Element access on device arrays (default: only at a prompt)."),
     Setting(
@@ -266,6 +267,7 @@ class Settings:
     check_collectives: bool
     check_timeout: float
     check_owners: bool
+    full_tracebacks: bool
     device_messages: str
     nccl: bool
     rank_cards: bool

@@ -9,6 +9,7 @@
 
 import importlib as _importlib
 import os as _os
+import sys as _sys
 import typing as _typing
 import warnings as _warnings
 
@@ -216,12 +217,12 @@ from mirabelle.dispatch.errors import (
     UnfaithfulAnnotationError,
     UserFunctionError,
 )
-from mirabelle.dispatch.freethreading import warn_of_free_threads as _warn_of_free_threads
 from mirabelle.dispatch.generic import generic, methods, override, which
 from mirabelle.dispatch.native import compute_at_once as _compute_at_once
 from mirabelle.dispatch.policy import allow_scalar, allow_transfer, eager
 from mirabelle.dispatch.promotion import result_type
 from mirabelle.dispatch.settings import settings
+from mirabelle.dispatch.tracebacks import install as _show_few_frames
 from mirabelle.dispatch.verbs import (
     abs,
     accumulate,
@@ -1146,7 +1147,11 @@ __all__ = [
 ]
 # fmt: on
 
-_warn_of_free_threads()
+if "t" in getattr(_sys, "abiflags", ""):
+    from mirabelle.dispatch.freethreading import warn_of_free_threads as _warn_of_free_threads
+
+    _warn_of_free_threads()
+_show_few_frames()
 
 __version__ = "0.1.0"
 __array_api_version__ = "2025.12"

@@ -16,21 +16,23 @@ import contextlib
 import contextvars
 import itertools
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mirabelle.arraytypes.annotations import A, ArrayLike, DTypeLike
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, _rebuild, wrap
 from mirabelle.arraytypes.distributed.communicators import Communicator, communicator
 from mirabelle.arraytypes.distributed.layouts import Layout, Partition, divided
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, _families, family_over
 from mirabelle.arraytypes.elementwise import default_family, leaf_family
-from mirabelle.arraytypes.parametric import ArrayMeta, OfInner, checked_dtype, generic_class
+from mirabelle.arraytypes.parametric import A, ArrayMeta, OfInner, checked_dtype, generic_class
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import LayoutError, PlaceError
 from mirabelle.dispatch.styles import distributed
 from mirabelle.dispatch.tree import Leaf
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike, DTypeLike
 
 _layout: contextvars.ContextVar[Layout | None] = contextvars.ContextVar("mirabelle_layout", default=None)
 

@@ -5,6 +5,7 @@ Names that have nothing to do with arrays (`mb.dtype`, `mb.issubdtype`, `mb.s_`)
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from mirabelle.arraytypes.define import array_function, as_array
 from mirabelle.arraytypes.functions import conventions
 from mirabelle.arraytypes.functions.picking import nonzero
 from mirabelle.arraytypes.makers import creates
-from mirabelle.dispatch import verbs
+from mirabelle.dispatch import loading, verbs
 from mirabelle.dispatch.misuse import explained
 
 dtype = np.dtype
@@ -280,6 +281,9 @@ def missing(module: str, name: str) -> AttributeError:
         text += f" Say how large: mb.{np.dtype(theirs).name}." if known else " Arrays hold numbers."
     elif theirs is not None:
         text += f" It is NumPy's alone, `numpy.{name}`: give it what `mb.to_numpy(x)` gives."
+    else:
+        near = difflib.get_close_matches(name, loading.public().__all__, 1, 0.75)
+        text += f" Did you mean `mb.{near[0]}`?" if near and not name.startswith("_") else ""
     return AttributeError(text, name=name)
 
 

@@ -5,12 +5,11 @@ and the formula is a lazy tree over them, which fuses with what the caller compu
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
 from mirabelle.arraytypes.random.checks import (
     all_of,
     any_of,
@@ -21,6 +20,9 @@ from mirabelle.arraytypes.random.checks import (
 )
 from mirabelle.arraytypes.random.core import Core, Request
 from mirabelle.dispatch import verbs
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
 
 
 def _is(x: Any, value: float) -> bool:

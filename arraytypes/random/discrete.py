@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
 from mirabelle.arraytypes.elementwise import cast_to
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.arraytypes.random.checks import any_of, finite, integer, not_negative, positive, probability
 from mirabelle.arraytypes.random.core import Core
 from mirabelle.dispatch import verbs
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
 
 _INT64 = np.dtype(np.int64)
 _LARGEST = 9223372036854774784.0  # the largest double that is an int64

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
 from mirabelle.arraytypes.dense import as_shape
 from mirabelle.arraytypes.random.checks import (
     all_of,
@@ -24,6 +23,9 @@ from mirabelle.arraytypes.random.checks import (
 from mirabelle.arraytypes.random.core import Core, Request
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import broadcast_shapes
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import DTypeLike, Out, ShapeLike
 
 _INT64 = np.dtype(np.int64)
 

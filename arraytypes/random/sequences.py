@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import MutableSequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import Out, ShapeLike
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import as_numpy, as_shape, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
@@ -23,6 +22,9 @@ from mirabelle.arraytypes.random.core import Core, Request
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Out, ShapeLike
 
 _UINT64 = np.dtype(np.uint64)
 # Of more elements than this, a few are drawn one by one and not by sorting all.

@@ -15,12 +15,11 @@ Tridiagonal[HostArray[float64, 1], HostArray[float64, 1], HostArray[float64, 1]]
 from __future__ import annotations
 
 import operator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import ArrayLike, Device, DTypeLike
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.elementwise import join_families, leaf_family
 from mirabelle.arraytypes.parametric import generic_class
@@ -30,6 +29,9 @@ from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import Structure
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike, Device, DTypeLike
 
 
 class Banded(Structured):

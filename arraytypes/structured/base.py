@@ -35,12 +35,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import DenseArray, wrap
@@ -54,6 +53,9 @@ from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import DENSE, Structure
 from mirabelle.dispatch.tree import Broadcasted, Leaf
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 _new = object.__new__
 

@@ -19,12 +19,11 @@ Many blocks of one shape are given as one stack, which is multiplied, solved and
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions.contraction import standing_alone
@@ -38,6 +37,9 @@ from mirabelle.arraytypes.structured.kronecker import as_right_side
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.policy import scalar_access
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 
 class BlockDiagonal(Structured):

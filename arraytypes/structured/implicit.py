@@ -16,12 +16,11 @@ Fill[HostArray[float64, 2]](5.0, shape=(1000, 1000))
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import Device, DTypeLike, ShapeLike
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import as_shape, wrap
 from mirabelle.arraytypes.elementwise import argument_type, at_once, check_scalar, leaf_family
@@ -38,6 +37,9 @@ from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import DENSE, NUMBER, Structure
 from mirabelle.dispatch.tree import Broadcasted, broadcast_shapes
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Device, DTypeLike, ShapeLike
 
 
 def scalar_array(family: Any, value: Any) -> Any:

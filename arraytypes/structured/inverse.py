@@ -12,12 +12,11 @@ HostArray[float64, 1]([6., 7.])
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.dense import computed
 from mirabelle.arraytypes.elementwise import join_families
@@ -37,6 +36,9 @@ from mirabelle.arraytypes.structured.kronecker_reductions import norm_of_matrix
 from mirabelle.arraytypes.structured.lowrank import LowRank
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import Op
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 # How the inverse of the part is shown: transposed or not, conjugated or not, times a number.
 _AS_IT_IS = (False, False, 1)

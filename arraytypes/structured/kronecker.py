@@ -19,12 +19,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import build, join_families
 from mirabelle.arraytypes.functions.contraction import standing_alone
@@ -39,6 +38,9 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.misuse import explained
 from mirabelle.dispatch.ops import Op
 from mirabelle.dispatch.styles import DENSE, DIAGONAL, Structure
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 # Functions with f(a b) = f(a) f(b).
 _MULTIPLICATIVE = {"abs", "square", "sign", "positive"}

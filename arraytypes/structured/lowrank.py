@@ -13,12 +13,11 @@ True
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import computed
@@ -42,6 +41,9 @@ from mirabelle.arraytypes.structured.kronecker_reductions import norm_of_matrix
 from mirabelle.arraytypes.structured.kronecker_rules import padded, rank_of_values
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.ops import Op
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 
 class LowRank(Structured):

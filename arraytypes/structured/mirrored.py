@@ -14,13 +14,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.structured.banded import band
@@ -28,6 +27,9 @@ from mirabelle.arraytypes.structured.base import Structured, open_grid, square
 from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.styles import HERMITIAN, SYMMETRIC, Structure
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 
 class Mirrored(Structured):

@@ -10,17 +10,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.functions.picking import take
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.structured.base import Structured, zeros_for
 from mirabelle.arraytypes.structured.kronecker import as_right_side
 from mirabelle.dispatch import verbs
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 
 class Reordered(Structured):

@@ -21,13 +21,12 @@ routines of the place's library: SciPy's, on the host.
 from __future__ import annotations
 
 import functools
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import Device, DTypeLike, ShapeLike
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.dense import DenseArray, as_shape, wrap
@@ -44,6 +43,9 @@ from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.tree import Leaf
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import Device, DTypeLike, ShapeLike
 
 
 @functools.partial(generic, arity=1)

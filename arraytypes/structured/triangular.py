@@ -15,13 +15,12 @@ UpperTriangular[HostArray[float64, 2]](
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.annotations import ArrayLike
 from mirabelle.arraytypes.elementwise import join_families
 from mirabelle.arraytypes.parametric import generic_class
 from mirabelle.arraytypes.structured.banded import Banded, Diagonal, band, from_bands
@@ -30,6 +29,9 @@ from mirabelle.arraytypes.structured.fallback import normal_indices
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.policy import scalar_access
 from mirabelle.dispatch.styles import LOWER, UPPER, Structure
+
+if TYPE_CHECKING:
+    from mirabelle.arraytypes.annotations import ArrayLike
 
 
 class Triangular(Structured):

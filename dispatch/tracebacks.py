@@ -1,0 +1,76 @@
+"""Tracebacks on their way out: of the frames inside of this package, a user sees three.
+
+An error passes through many functions of ours before it is seen, and who reads it wants the line of the program
+and the sentence at the end. The hook that Python calls for an error that nobody caught (`sys.excepthook`) is
+where frames are left out, and nowhere else: debuggers, loggers and who catches an error have all of them, and
+so has everybody with `MIRABELLE_FULL_TRACEBACKS=1`.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any
+
+from mirabelle.dispatch.settings import settings
+
+# So many frames of ours, and of libraries that we call, remain: the first, which was called, and the last ones.
+KEPT = 3
+
+
+def trimmed(trace: types.TracebackType | None) -> tuple[types.TracebackType | None, int]:
+    """A traceback without the middle of what is inside of the package, and how many frames are left out."""
+    from mirabelle.dispatch.linecounts import is_users
+
+    steps = list(_steps(trace))
+    first = next((i for i, step in enumerate(steps) if _is_ours(step)), None)
+    if first is None:
+        return trace, 0
+    inside = [i for i in range(first, len(steps)) if not is_users(steps[i].tb_frame.f_code)]
+    left_out = set(inside[1 : len(inside) - KEPT + 1])
+    made: types.TracebackType | None = None
+    for i in reversed(range(len(steps))):
+        if i not in left_out:
+            made = types.TracebackType(made, steps[i].tb_frame, steps[i].tb_lasti, steps[i].tb_lineno)
+    return made, len(left_out)
+
+
+def _steps(trace: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _is_ours(step: types.TracebackType) -> bool:
+    name = str(step.tb_frame.f_globals.get("__name__", ""))
+    return name.startswith("mirabelle.") or PurePath(step.tb_frame.f_code.co_filename).name.startswith(
+        "<mirabelle"
+    )
+
+
+def install() -> None:
+    """From now on errors that nobody catches are shown so. What was there before shows them."""
+    before = sys.excepthook
+    if getattr(before, "shows_few_frames", False):
+        return
+
+    def shown(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+        shorter, count = (trace, 0) if settings.full_tracebacks else trimmed(trace)
+        if not count:
+            return before(kind, error, trace)
+        kept: list[Any] = [error.__traceback__, error.__cause__, error.__suppress_context__]
+        try:
+            error.__traceback__ = shorter
+            if getattr(error, "explained", False):  # the sentence says it; what was caught is the inside's
+                error.__cause__ = None
+            before(kind, error, shorter)
+        finally:
+            error.__traceback__, error.__cause__, error.__suppress_context__ = kept
+        print(
+            f"({count} frames inside are not shown: MIRABELLE_FULL_TRACEBACKS=1 shows them.)", file=sys.stderr
+        )
+
+    shown.shows_few_frames = True  # type: ignore[attr-defined]
+    sys.excepthook = shown

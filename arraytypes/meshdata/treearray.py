@@ -213,7 +213,9 @@ def _(kind: type[TreeArray]) -> Any:
 
 def _check_whole(tree: AxisTree, array: Any) -> None:
     """Refuse arrays over processes on the tree of one process' part of a mesh."""
-    if getattr(array, "communicates", False) and any("ghost" in key for key in tree.regions):
+    if not getattr(array, "communicates", False):
+        return
+    if any("ghost" in key for key in tree.regions) and any("mesh" in path for path in tree.leaves):
         raise ValueError(
             "This tree is that of one process' part of a divided mesh, ghosts included, and an array over "
             "processes has what each of them owns. A space makes it, `V.zeros(array)`, `V.interpolate(1.0, "

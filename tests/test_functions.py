@@ -785,3 +785,14 @@ def test_more_elements_than_the_library_is_asked_for():
                 lambda a: np.pad(a, 3, constant_values=2.0), lambda a: np.delete(a, [1, 5, 6], 0), lambda a: np.insert(a, [3, 3], 7.0, 1),
             ):  # fmt: skip
                 check(kind, f(kind.make(n)), f(n), f)
+
+
+@pytest.mark.parametrize("name", ["histogram", "histogram_bin_edges", "histogram2d", "digitize"])
+def test_bins_are_of_real_numbers(name):
+    # NumPy compares complex numbers by both parts, and drops the imaginary one where it counts.
+    z = mb.HostArray([1 + 1j, 2.0, 3.0])
+    more = {"histogram2d": (z,), "digitize": ([0.0, 2.0],)}.get(name, ())
+    with pytest.raises(
+        TypeError, match=r"takes real numbers, and these are complex. Take mb.real\(x\) or mb.abs\(x\)"
+    ):
+        getattr(mb, name)(z, *more)

@@ -22,6 +22,7 @@ class Topology:
     """Cells by shape, as tables of vertices, and what follows from them. `Mesh` shows it, with names for users.
 
     >>> from mirabelle import meshdata as md
+    >>> import numpy as np
     >>> square = md.Topology({"triangle": np.array([[0, 1, 2], [1, 3, 2]])}, vertices=4)
     >>> square.incidence("cell", "edge").target().table.tolist(), square.find("edge", np.array([[2, 1]]))
     ([[2, 1, 0], [4, 2, 3]], array([2], dtype=int32))

@@ -131,7 +131,7 @@ OF_FUNCTION = {
 
 _RETSTEP = "start: ArrayLike, stop: ArrayLike, /, num: int = ..., endpoint: bool = ..."
 _NO_STEP = f"{_RETSTEP}, retstep: Literal[False] = ..., dtype: DTypeLike = ..., axis: int = ..., *"
-_COMPILED = """*, static: Iterable[str] = ..., passes: Any = ..., assume_finite: bool = ..."""
+_COMPILED = "*, static: Iterable[str] = ..., passes: Any = ..., assume_finite: bool = ..., whole: bool = ..."
 _JITTED = """*, parallel: bool = ..., fastmath: bool = ..., nogil: bool = ..., boundscheck: bool = ..."""
 
 

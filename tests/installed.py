@@ -26,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-TOOLS = ("pytest>=8", "pytest-xdist", "hypothesis>=6.100")
+TOOLS = ("pytest>=8", "pytest-xdist", "hypothesis>=6.100", "scipy")
 
 QUICK = "test_types test_few_doubles"
 # What depends on the interpreter: the part in C, tracebacks, code that is read, kernels in files, buffers.
@@ -113,7 +113,7 @@ def tried_versions(folder: Path, kept: Path, only: list[str] | None, files: str)
             continue
         wheel = built(folder, kept, base, folder / f"dist-{name}")
         python = environment(
-            kept / f"{name}-{'oldest' if wanted else 'newest'}", base, [str(wheel), *TOOLS, "scipy", *wanted]
+            kept / f"{name}-{'oldest' if wanted else 'newest'}", base, [str(wheel), *TOOLS, *wanted]
         )
         run([python, "-c", SAID], outside, check=True)
         if suite(python, outside, files, dict(os.environ)):

@@ -63,6 +63,16 @@ def test_each_name_in_an_annotation_is_known(space):
     assert used <= known, "name its module in HOMES of docs/stubs.py"
 
 
+@pytest.mark.parametrize("name", stubs.OVERLOADS)
+def test_overloads_have_all_parameters(name):
+    space, _, short = name.rpartition(".")
+    f = getattr(importlib.import_module(f"mirabelle.{space}".rstrip(".")), short)
+    said = {p for s in signatures(space)[short] for p in s.parameters}
+    positional = ("VAR_KEYWORD", "VAR_POSITIONAL", "POSITIONAL_ONLY")
+    there = {p.name for p in inspect.signature(f).parameters.values() if p.kind.name not in positional}
+    assert there <= said
+
+
 # What the stub says, as signatures
 
 

@@ -19,12 +19,15 @@ from mirabelle.arraytypes.lending import READ, family_in_memory
 from mirabelle.arraytypes.programs.capture import capturing
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.traced import Traced
-from mirabelle.arraytypes.usercode.elementloops import Bounds, may_overflow, same_arithmetic
+from mirabelle.arraytypes.usercode.elementloops import Bounds, may_overflow, operations, same_arithmetic
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError, UserFunctionError
 
 # A loop of fewer turns stays as it is, and one whose turns work on parts of more elements than these.
 FEWEST_TURNS, LARGEST_PART, MOST_AXES = 16, 1 << 15, 2
+# Of loops over parts alone, those of fewer operations are unrolled in programs: where parts are matrices, whose
+# products may become one, and else.
+MOST_WITH_PRODUCTS, MOST_OPERATIONS = 15_000, 3000
 # How many combinations of sizes are remembered.
 _MOST = 1024
 # Numbers of these kinds are computed by compiled loops as by NumPy. (Integers of 32 bits, but for what does not
@@ -74,6 +77,11 @@ class ElementLoop:
         bounds = Bounds(self.loop, dict(zip(self.parameters, values, strict=True)))
         if bounds.turns < FEWEST_TURNS or bounds.largest > LARGEST_PART or bounds.deepest > MOST_AXES:
             return self._as_it_is
+        if capturing() and not bounds.elements:
+            # (Passes know more of parts than a compiler of loops does, as far as it can be unrolled.)
+            most = MOST_WITH_PRODUCTS if bounds.deepest == 2 else MOST_OPERATIONS
+            if bounds.turns * operations(self.loop) <= most:
+                return self._as_it_is
         checked = not bounds.inside
         here = all(_is_here(x) for x in values if isinstance(x, AbstractArray))
         if capturing() and not here:

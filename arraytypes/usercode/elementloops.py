@@ -213,6 +213,11 @@ def same_arithmetic(loop: ast.stmt, narrow: set[str]) -> bool:
     return True
 
 
+def operations(loop: ast.stmt) -> int:
+    """How many operations of arrays stand in a loop."""
+    return sum(isinstance(n, (ast.BinOp, ast.Call, ast.Subscript, ast.stmt)) for n in ast.walk(loop)) - 1
+
+
 def _is_newaxis(i: ast.expr) -> bool:
     return (isinstance(i, ast.Constant) and i.value is None) or (
         isinstance(i, ast.Attribute) and i.attr == "newaxis"
@@ -316,6 +321,8 @@ class Bounds:
         self.largest = 1
         # The dimensions that such a part has at most. (Compilers take long over many.)
         self.deepest = 0
+        # Does it touch single elements, and not parts alone?
+        self.elements = False
         self._turns = 1.0
         self.statement(loop)
 
@@ -365,6 +372,7 @@ class Bounds:
         turns = self._turns
         shape = self.shape(s.iter) if isinstance(s.iter, ast.Name) else None
         self._turns *= shape[0] if shape else math.inf
+        self.elements = self.elements or shape is None or len(shape) == 1
         if shape is not None and len(shape) > 1:
             self.largest = max(self.largest, math.prod(shape[1:]))
         for inner in s.body:
@@ -414,11 +422,13 @@ class Bounds:
         if shape is None or len([i for i in items if not _is_newaxis(i)]) > len(shape):
             if all(isinstance(i, ast.Slice) for i in items):
                 return
+            self.elements = True
             if not (isinstance(n.value, ast.Attribute) and n.value.attr == "shape"):
                 self.inside = False
             return
         none = sum(map(_is_newaxis, items))
         slices = sum(isinstance(i, ast.Slice) for i in items)
+        self.elements = self.elements or (not slices and len(items) - none == len(shape))
         self.deepest = max(self.deepest, none + slices + len(shape) - (len(items) - none))
         part = math.prod(shape[len(items) - none :])
         for i, size in zip([i for i in items if not _is_newaxis(i)], shape, strict=False):

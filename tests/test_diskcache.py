@@ -249,7 +249,7 @@ def test_a_folder_others_may_write_to_is_not_used(tmp_path, monkeypatch):
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
     monkeypatch.setattr(diskcache, "_warned", False)
-    with running("hot"), mb.settings.changed(cache_dir=str(open_to_all)):
+    with running("hot"), mb.settings.changed(cache_dir=str(open_to_all), immediate_size=0):
         with pytest.warns(RuntimeWarning, match="others may write"):
             assert diskcache.folder() is None
         assert compute() == 1

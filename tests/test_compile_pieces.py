@@ -358,6 +358,50 @@ def test_indices_that_are_not_inside_are_errors_as_numpys():
         mb.compile(looked_up)(H(x), H(np.full(30, 40)))
 
 
+def sparse_product(rows, columns, entries, x):
+    y = np.empty(rows.size - 1, entries.dtype)
+    for i in range(rows.size - 1):
+        at = columns[rows[i] : rows[i + 1]]
+        y[i] = entries[rows[i] : rows[i + 1]] @ x[at]
+    return y
+
+
+def test_what_a_loop_only_reads_is_not_copied():
+    n = 200_000
+    rng = np.random.default_rng(4)
+    given = (np.arange(0, n + 1, 4, "u4"), rng.integers(0, 50, n).astype("u4"), rng.random(n), rng.random(50))
+    agree(sparse_product, *given, rtol=1e-10)
+    (loop,) = loops_in(sparse_product)
+    (jitted,) = loop._compiled.values()
+    assert [n for n, how in jitted.effects.items() if how] == ["y"]
+
+
+def returned(x):
+    for k in range(20):
+        y = np.zeros(3) + k
+        x = x + y[0] + x[k % 3] * 0
+    return x, y
+
+
+def test_loops_that_leave_arrays_behind_stand_between_programs():
+    compiled = agree(returned, np.ones(3))
+    assert compiled.pieces is None or "a function made by mb.jit returns numbers" in repr(
+        compiled.pieces.explain()
+    )
+
+
+def masked_in_two_dimensions(A, n):
+    for k in range(n):
+        B = A * k
+        B[B > 1] = 1.0 / B[B > 1]
+        A[k % 3] += B[k % 3] * 0.5
+    return A
+
+
+def test_what_the_compiler_of_loops_fails_at_is_left_to_python():
+    agree(masked_in_two_dimensions, np.random.default_rng(0).random((3, 4)), 40)
+
+
 def test_arithmetic_that_compiled_loops_do_otherwise_is_left_to_numpy():
     def wrapped(x):
         for i in range(1, len(x)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import types
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,10 @@ _MOST = 1024
 # Numbers of these kinds are computed by compiled loops as by NumPy. (Integers of 32 bits, but for what does not
 # fit: there NumPy warns, and compiled loops go on in 64 bits.)
 _WIDE = {"float64", "complex128", "int64", "float32", "complex64", "int32"}
+
+
+class LoopApart(TraceError):
+    """A loop over elements that is compiled, and stands between two programs."""
 
 
 class ElementLoop:
@@ -89,8 +94,8 @@ class ElementLoop:
         run = self._run if here else self._brought
         return lambda given: run(checked, kinds, given)
 
-    def _elsewhere(self, x: Any) -> TraceError:
-        return TraceError(
+    def _elsewhere(self, x: Any) -> LoopApart:
+        return LoopApart(
             f"The loop over elements in {shown_line(self.line)} runs on the host, and {x.place} is another "
             "place: what it works on is brought here and back. Array operations, or an index-space kernel "
             "(`@mb.kernel`), would run there."
@@ -149,8 +154,13 @@ class ElementLoop:
         ]
         try:
             found = jitted(*given)
-        except (UserFunctionError, ImportError, TraceError, PlaceError, NotImplementedError) as e:
-            self.refused[kinds] = str(e)
+        except Exception as e:
+            if not isinstance(e, _REFUSALS) and not _of_the_compiler(e):
+                raise
+            if tracing and isinstance(e, TraceError):
+                # (It can be compiled, and what it leaves behind is no result of a program.)
+                raise LoopApart(str(e)) from None
+            self.refused[kinds] = str(e) or type(e).__name__
             return self.python(*values)
         return found if tracing else _as_numpy_does(found)
 
@@ -172,6 +182,19 @@ class ElementLoop:
                 back.add(id(x))
                 verbs.assign(x, verbs.adapt(type(x).family, y) if hasattr(type(x), "family") else y)
         return found
+
+
+_REFUSALS = (UserFunctionError, ImportError, TraceError, PlaceError)
+
+
+def _of_the_compiler(error: BaseException) -> bool:
+    """Was an error raised while a loop was compiled, and not by the loop?"""
+    step = error.__traceback__
+    while step is not None:
+        if "numba" in Path(step.tb_frame.f_code.co_filename).parts:
+            return True
+        step = step.tb_next
+    return False
 
 
 def _key(x: Any) -> Any:

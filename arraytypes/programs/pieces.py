@@ -29,6 +29,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import leaf_family
+from mirabelle.arraytypes.programs.elementcalls import LoopApart
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.numpyinside import made_of
 from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning, rewritten
@@ -174,6 +175,8 @@ class InPieces:
         self.source = source
         self.compiled = compiled
         self.cuts: dict[Any, Cut] = {}
+        # Loops over elements among them that are compiled by themselves.
+        self.loops: set[Any] = set()
         self.pieces: list[Piece] = []
         self._lock = threading.RLock()
         self._function: Any = None
@@ -203,13 +206,16 @@ class InPieces:
 
     # Cuts
 
-    def cut(self, error: BaseException) -> bool:
+    def cut(self, error: BaseException, of_piece: bool = False) -> bool:
         """Cut the statement in which capturing failed: was it one that is not cut yet?"""
         found = self._statement_of(error)
         if found is None:
-            self.uncut = str(error) if isinstance(error, TraceError) else self.uncut
+            if isinstance(error, TraceError) and not of_piece:
+                self.uncut = str(error)
             return False
         key, line = found
+        if isinstance(error, LoopApart):
+            self.loops.add(key)
         with self._lock:
             if key in self.cuts:
                 return False
@@ -223,7 +229,7 @@ class InPieces:
 
     def cut_at(self, piece: Piece, error: Exception) -> None:
         """The same for an error in a piece; one that cannot be placed leaves the piece as it is."""
-        if not self.cut(error):
+        if not self.cut(error, of_piece=True):
             piece.reason = _reason(error)
 
     def cut_reading(self, piece: Piece, name: str) -> bool:
@@ -312,7 +318,8 @@ class InPieces:
 
     def _cut_statement(self, writing: Rewriting, s: ast.stmt) -> list[ast.stmt]:
         if isinstance(s, (ast.If, ast.For, ast.While)):
-            loop = writing.element_loop(s) if isinstance(s, (ast.For, ast.While)) else None
+            apart = place(s) in self.loops and isinstance(s, (ast.For, ast.While))
+            loop = writing.element_loop(s) if apart else None
             if loop is not None:
                 return loop
             for field in ("test", "iter", "target"):

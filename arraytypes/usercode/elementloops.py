@@ -299,6 +299,8 @@ def _is_real(name: str, value: ast.expr, loop: ast.stmt, values: Mapping[str, An
 # Where indices lie
 
 Interval = tuple[float, float]
+# What slices are taken to have whose bounds are values of arrays.
+_FEW = 256
 _ANYWHERE: Interval = (-math.inf, math.inf)
 
 
@@ -433,12 +435,31 @@ class Bounds:
         part = math.prod(shape[len(items) - none :])
         for i, size in zip([i for i in items if not _is_newaxis(i)], shape, strict=False):
             if isinstance(i, ast.Slice):
-                part *= size
+                part *= self.width(i, size)
                 continue
             low, high = self.value(i)
             if not (-size <= low and high < size):
                 self.inside = False
         self.largest = max(self.largest, part)
+
+    def width(self, s: ast.Slice, size: int) -> int:
+        """How many elements a slice has at most, as far as that is known (few, where values say)."""
+        lower, upper = s.lower, s.upper
+        if (
+            lower is not None
+            and isinstance(upper, ast.BinOp)
+            and isinstance(upper.op, ast.Add)
+            and ast.dump(upper.left) == ast.dump(lower)
+        ):
+            low, high = 0.0, self.value(upper.right)[1]
+        else:
+            low = 0.0 if lower is None else self.value(lower)[0]
+            high = float(size) if upper is None else self.value(upper)[1]
+        if math.isinf(low) or math.isinf(high):
+            return min(size, _FEW)
+        if low < 0 or high < 0:
+            return size
+        return max(0, int(min(high, size) - low))
 
     def shape(self, e: ast.expr) -> tuple[int, ...] | None:
         if isinstance(e, ast.Name) and e.id not in self.assigned:

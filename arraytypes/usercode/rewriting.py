@@ -158,7 +158,9 @@ class Source:
         for wanted in (f"{OURS}outer", name):
             code = next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == wanted)
         closure = tuple([cells[n] for n in code.co_freevars])
-        return types.FunctionType(code, old.__globals__, name, None, closure)
+        made = types.FunctionType(code, old.__globals__, name, None, closure)
+        made.__mirabelle_tree__ = inner  # type: ignore[attr-defined] # (its lines in the file are those of `old`)
+        return made
 
 
 def names_loaded(nodes: Iterable[ast.AST]) -> set[str]:

@@ -29,6 +29,7 @@ from hypothesis import settings as hypothesis_settings
 from ways import WAYS, as_many, running
 
 import mirabelle as mb
+from mirabelle.dispatch.settings import TABLE
 
 hypothesis_settings.register_profile(
     "mirabelle",
@@ -98,6 +99,16 @@ def pytest_collection_finish():
     gc.collect()
     if os.environ.get("MIRABELLE_CHECK_OWNERS", "0") == "0":
         gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def settings_as_they_were():
+    """Settings are the process's: a test whose threads change them at once may leave theirs behind."""
+    before = {s.name: getattr(mb.settings, s.name) for s in TABLE}
+    yield
+    for name, value in before.items():
+        if getattr(mb.settings, name) != value:
+            setattr(mb.settings, name, value)
 
 
 @pytest.fixture(scope="module")

@@ -317,7 +317,7 @@ NOT_OF_ARRAYS = {
     "__array_api_version__", "__array_namespace_info__", "__version__", "allow_scalar", "allow_transfer",
     "autodiff", "band", "bartlett", "compiling", "distributed", "ext", "meshdata", "types",
     "batch", "blackman", "capture", "communicator", "compile", "connect",
-    "count", "default_array", "devices", "diag_indices", "e", "eager", "empty", "euler_gamma", "exchange",
+    "count", "default_array", "devices", "diag_indices", "doctor", "e", "eager", "empty", "euler_gamma", "exchange",
     "explain",
     "eye", "fft", "fft.fftfreq", "fft.rfftfreq", "free_memory", "from_dlpack", "fromfile", "fromfunction",
     "fromiter", "fromstring", "generic", "genfromtxt", "hamming", "hanning", "identity", "iinfo", "indices",

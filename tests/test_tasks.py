@@ -209,7 +209,7 @@ def test_reductions_have_the_bits_of_their_plans(shape, axis, n_threads):
         (x.astype("f4"), None),
         (x.astype("c16") * (1 + 2j), None),
     ]
-    with mb.settings.changed(num_threads=n_threads):
+    with mb.settings.changed(num_threads=n_threads, immediate_size=0):
         for operand, make in kinds:
             reduced = make() if make else [mb.sum(host(operand) + 1, axis=axis)]
             check_reductions(operand, reduced)

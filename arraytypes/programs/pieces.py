@@ -318,10 +318,10 @@ class InPieces:
 
     def _cut_statement(self, writing: Rewriting, s: ast.stmt) -> list[ast.stmt]:
         if isinstance(s, (ast.If, ast.For, ast.While)):
-            apart = place(s) in self.loops and isinstance(s, (ast.For, ast.While))
-            loop = writing.element_loop(s) if apart else None
-            if loop is not None:
-                return loop
+            if isinstance(s, (ast.For, ast.While)) and place(s) in self.loops:
+                loop = writing.element_loop(s)
+                if loop is not None:
+                    return loop
             for field in ("test", "iter", "target"):
                 if hasattr(s, field):
                     setattr(s, field, writing.expression(getattr(s, field)))

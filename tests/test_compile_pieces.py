@@ -593,3 +593,35 @@ def test_sources_that_are_not_made_anew():
     again = source.remade(source.body, {})
     assert again.__code__.co_filename == until.__code__.co_filename and again.__name__ == "until"
     assert again(np.ones(3), 1e-3)[1] == until(np.ones(3), 1e-3)[1]
+
+
+def moved(x, y, n):
+    for i in range(n):
+        y[i] = x[i + 3] * 2
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, np.int32, np.uint8])
+def test_numbers_of_every_kind_are_looked_at_anew(kind):
+    """What lies inside for one number does not for another: indices are never taken on trust."""
+    compiled = mb.compile(moved)
+    compiled(H(np.arange(40.0)), H(np.zeros(40)), kind(20))
+    with pytest.raises(IndexError):
+        compiled(H(np.arange(40.0)), H(np.zeros(40)), kind(39))
+
+
+def own_names(x):
+    def min(a, b):
+        return a - b
+
+    def range(n):
+        return [0, 2, 1]
+
+    for i in range(30):
+        x[min(i, 1)] = i
+    for _ in range(50):
+        x = x + 1
+    return x
+
+
+def test_names_of_pythons_that_mean_others():
+    agree(own_names, np.arange(30.0))

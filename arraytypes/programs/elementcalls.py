@@ -202,7 +202,8 @@ def _key(x: Any) -> Any:
         return type(x), x.dtype, x.shape
     if type(x) is tuple:
         return tuple(map(_key, x))
-    return x if type(x) is int else type(x)
+    # (Whether indices lie inside was found out for these numbers.)
+    return (type(x), int(x)) if isinstance(x, (int, np.integer, np.bool_)) else type(x)
 
 
 def _type(x: Any) -> Any:

@@ -2,6 +2,7 @@
 compiled, NumPy's names as arrays of the arguments' place."""
 
 import ast
+import importlib.util
 import math
 import random as plain_random
 
@@ -609,19 +610,40 @@ def test_numbers_of_every_kind_are_looked_at_anew(kind):
         compiled(H(np.arange(40.0)), H(np.zeros(40)), kind(39))
 
 
-def own_names(x):
-    def min(a, b):
-        return a - b
+OTHER = """
+import builtins
 
-    def range(n):
-        return [0, 2, 1]
+def min(a, b):
+    return builtins.min(a, b) + 5
 
-    for i in range(30):
+def range(n):
+    return builtins.range(n + 5)
+
+def clipped(x):
+    for i in builtins.range(30):
         x[min(i, 1)] = i
+    return x
+
+def longer(x):
+    for i in range(40):
+        x[i] = x[i] + 1
+    return x
+
+def repeated(x):
     for _ in range(50):
         x = x + 1
     return x
+"""
 
 
-def test_names_of_pythons_that_mean_others():
-    agree(own_names, np.arange(30.0))
+@pytest.mark.parametrize("name", ["clipped", "longer", "repeated"])
+def test_names_of_pythons_that_mean_others(tmp_path, name):
+    (tmp_path / "own_names.py").write_text(OTHER)
+    spec = importlib.util.spec_from_file_location("own_names", tmp_path / "own_names.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if name == "longer":
+        with pytest.raises(IndexError):
+            mb.compile(module.longer)(H(np.arange(40.0)))
+    else:
+        agree(getattr(module, name), np.arange(40.0))

@@ -235,6 +235,8 @@ class Rewriting:
         target, turns = loop.target, loop.iter
         if not isinstance(target, ast.Name) or loop.orelse or not _is_range(turns):
             return None
+        if self.source.meaning("range") is not range:
+            return None
         if any(isinstance(n, ast.stmt) and _goes_elsewhere(n) for s in loop.body for n in ast.walk(s)):
             return None
         stored = names_stored(loop.body)

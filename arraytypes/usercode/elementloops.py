@@ -14,6 +14,7 @@ statements of Python each turn costs microseconds. `loops_of` finds those that a
 from __future__ import annotations
 
 import ast
+import builtins
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -118,6 +119,7 @@ class _Found:
             isinstance(e, ast.Call)
             and isinstance(e.func, ast.Name)
             and e.func.id in ("range", "enumerate", "zip")
+            and self.meaning(e.func.id) is getattr(builtins, e.func.id)
         ):
             if e.func.id != "range":
                 self.elements = True
@@ -142,7 +144,8 @@ class _Found:
         f = n.func
         if isinstance(f, ast.Name):
             value = self.meaning(f.id)
-            known = f.id in _BUILTINS if _is_builtin(value) else value is not NO_VALUE and callable(value)
+            # (A name of Python's means Python's function, or the loop is not what it looks like.)
+            known = value is getattr(builtins, f.id) if f.id in _BUILTINS else _is_function(value)
         elif isinstance(f, ast.Attribute):
             root = f.value
             while isinstance(root, ast.Attribute):
@@ -168,8 +171,8 @@ class _Found:
         )
 
 
-def _is_builtin(value: Any) -> bool:
-    return getattr(value, "__module__", None) == "builtins" or value is NO_VALUE
+def _is_function(value: Any) -> bool:
+    return value is not NO_VALUE and callable(value) and getattr(value, "__module__", "") != "builtins"
 
 
 # Arithmetic that differs

@@ -384,8 +384,22 @@ def returned(x):
     return x, y
 
 
-def test_loops_that_leave_arrays_behind_stand_between_programs():
-    compiled = agree(returned, np.ones(3))
+def shown_twice(x):
+    v = x[1:]
+    for i in range(1, len(v)):
+        v[i] = x[i] * 0.5 + v[i - 1]
+    return v * 1
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_loops_that_work_on_one_memory_under_two_names(place):
+    agree(shown_twice, np.arange(30.0), make=place)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_loops_that_leave_arrays_behind_stand_between_programs(place):
+    compiled = agree(returned, np.ones(3), make=place)
+    assert issubclass(type(compiled(place(np.ones(3)))[0]), place)
     assert compiled.pieces is None or "a function made by mb.jit returns numbers" in repr(
         compiled.pieces.explain()
     )

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
+from mirabelle.arraytypes.creation import asarray
+from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.lending import READ, family_in_memory
 from mirabelle.arraytypes.programs.capture import capturing
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.usercode.elementloops import Bounds, may_overflow, operations, same_arithmetic
+from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError, UserFunctionError
 
@@ -166,6 +169,9 @@ class ElementLoop:
 
     def _brought(self, checked: bool, kinds: Any, values: Sequence[Any]) -> Any:
         """Run with arrays of another place: they are brought here, and back if they were written to."""
+        away = {id(x): x for x in values if isinstance(x, AbstractArray) and not _is_here(x)}
+        if len({id(root_of(x)) for x in away.values()}) < len(away):
+            return self.python(*values)  # (of arrays that show one memory, copies would not)
         here: dict[int, Any] = {}
         given = []
         for x in values:
@@ -181,7 +187,18 @@ class ElementLoop:
             if y is not x and how != READ and id(x) not in back:
                 back.add(id(x))
                 verbs.assign(x, verbs.adapt(type(x).family, y) if hasattr(type(x), "family") else y)
+        origin = {id(y): away[key] for key, y in here.items()}
+        place = leaf_family(type(next(iter(away.values()))))
+        return _taken_back(found, origin, place)
+
+
+def _taken_back(found: Any, origin: dict[int, Any], place: Any) -> Any:
+    """What a loop returned here, where its arguments came from."""
+    if type(found) is tuple:
+        return tuple([_taken_back(x, origin, place) for x in found])
+    if not isinstance(found, (AbstractArray, np.ndarray)):
         return found
+    return origin[id(found)] if id(found) in origin else verbs.adapt(place, asarray(found))
 
 
 _REFUSALS = (UserFunctionError, ImportError, TraceError, PlaceError)

@@ -2,9 +2,12 @@
 compiled, NumPy's names as arrays of the arguments' place."""
 
 import ast
+import functools
+import gc
 import importlib.util
 import math
 import random as plain_random
+import weakref
 
 import numpy as np
 import pytest
@@ -268,6 +271,31 @@ def test_functions_that_are_called_are_read_the_same_way():
     compiled = agree(f, np.array([1.0, -2.0]))
     assert len(compiled.programs) == 1
     assert rewritten(half) is not half and rewritten(math.sqrt) is math.sqrt and rewritten(mb.sum) is mb.sum
+
+
+def test_functions_are_let_go():
+    """Who lets go of a function lets go of what was made of it; what wraps it is another one."""
+
+    def made():
+        def f(x):
+            for i in range(len(x)):
+                x[i] = np.abs(x[i]) * 0.5
+            return x if x.sum() > 0 else np.zeros(len(x))
+
+        return f
+
+    f = made()
+    assert rewritten(f) is rewritten(f) is not f
+
+    @functools.wraps(f)
+    def g(x):
+        return np.ones(2) + x
+
+    assert rewritten(g) is not rewritten(f) and rewritten(half) is rewritten(half)
+    gone = weakref.ref(f)
+    del f, g
+    gc.collect()
+    assert gone() is None
 
 
 # Loops over elements

@@ -40,7 +40,8 @@ from mirabelle.arraytypes.usercode.rewriting import (
 # A function that unrolls into more values than these is no longer captured as one program.
 MOST_NODES = 10_000
 _LIBRARIES = tuple({sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")})
-_made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+# What is known of a function is kept with it: who lets go of the function lets go of what was made of it.
+_WRITTEN, _COMPILED = f"{OURS}written", f"{OURS}compiled"
 _being_made: set[int] = set()
 
 
@@ -51,7 +52,7 @@ def rewritten(f: Any) -> Any:
         return f if made is f.__func__ else types.MethodType(made, f.__self__)
     if not isinstance(f, types.FunctionType) or not is_users(f):
         return f
-    made = _made.get(f)
+    made = _noted(f, _WRITTEN)
     if made is None:
         if id(f) in _being_made:
             return f  # (it calls itself: the call is looked up when it is made)
@@ -66,8 +67,18 @@ def rewritten(f: Any) -> Any:
                     made = writing.source.remade(body, writing.extras)
         finally:
             _being_made.discard(id(f))
-        _made[f] = made if made is not f else None
-    return made if made is not None else f
+        _note(f, _WRITTEN, made)
+    return made
+
+
+def _noted(f: types.FunctionType, what: str) -> Any:
+    found = f.__dict__.get(what)
+    # (`functools.wraps` takes what a function knows along to others.)
+    return found[1] if found is not None and found[0]() is f else None
+
+
+def _note(f: types.FunctionType, what: str, made: Any) -> None:
+    f.__dict__[what] = weakref.ref(f), made
 
 
 def is_users(f: types.FunctionType) -> bool:
@@ -415,14 +426,11 @@ class _Helpers(ast.NodeTransformer):
         return node
 
 
-_helpers: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-
-
 def _jitted_helper(f: Any) -> Any:
     """A plain function, and those it calls, as compiled loops call it."""
     from mirabelle.arraytypes.jit import jit  # (with which Numba is imported)
 
-    made = _helpers.get(f)
+    made = _noted(f, _COMPILED)
     if made is None:
         source = Source.of(f)
         plain = f
@@ -431,5 +439,6 @@ def _jitted_helper(f: Any) -> Any:
             body = [names.visit(s) for s in copy.deepcopy(source.body)]
             if names.extras:
                 plain = source.remade(body, names.extras)
-        made = _helpers[f] = jit(plain)
+        made = jit(plain)
+        _note(f, _COMPILED, made)
     return made

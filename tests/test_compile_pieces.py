@@ -2,10 +2,12 @@
 compiled, NumPy's names as arrays of the arguments' place."""
 
 import ast
+import copy
 import functools
 import gc
 import importlib.util
 import math
+import pickle
 import random as plain_random
 import weakref
 
@@ -291,9 +293,11 @@ def test_functions_are_let_go():
     def g(x):
         return np.ones(2) + x
 
+    again = copy.deepcopy(f.__dict__)
+    assert pickle.loads(pickle.dumps(f.__dict__)).keys() == again.keys()
     assert rewritten(g) is not rewritten(f) and rewritten(half) is rewritten(half)
     gone = weakref.ref(f)
-    del f, g
+    del f, g, again
     gc.collect()
     assert gone() is None
 

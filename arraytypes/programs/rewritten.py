@@ -71,14 +71,29 @@ def rewritten(f: Any) -> Any:
     return made
 
 
+class _Note:
+    """What was made of a function.
+
+    (`functools.wraps` takes it along to other functions, of which it says nothing; no pickle holds it.)
+    """
+
+    __slots__ = ("made", "of")
+
+    def __init__(self, f: Any = None, made: Any = None) -> None:
+        self.of = f if f is None else weakref.ref(f)
+        self.made = made
+
+    def __reduce__(self) -> Any:
+        return _Note, ()
+
+
 def _noted(f: types.FunctionType, what: str) -> Any:
     found = f.__dict__.get(what)
-    # (`functools.wraps` takes what a function knows along to others.)
-    return found[1] if found is not None and found[0]() is f else None
+    return found.made if found is not None and found.of is not None and found.of() is f else None
 
 
 def _note(f: types.FunctionType, what: str, made: Any) -> None:
-    f.__dict__[what] = weakref.ref(f), made
+    f.__dict__[what] = _Note(f, made)
 
 
 def is_users(f: types.FunctionType) -> bool:

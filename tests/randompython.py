@@ -291,6 +291,8 @@ class Writer:
                 [f"{x}[i] = picked({x}[i].real, {y}[i].real)"],
                 ["if i == 3:", "    continue", f"{x}[i] = i * 0.5"],
                 [f"if {x}[i].real > 2.5:", "    break", "s = s + 0.01"],
+                [f"s = s * 0.5 + 0.1 / (i - {d.choice(['3', 'n', '100'])})"],
+                [f"{x}[i] = np.real({y}[i]) / (i + 1) + (n % (i + 1)) * 0.1"],
                 [f"{x}[i] = math.sin(i * 0.1) + np.real({y}[-i])"],
                 ["k = (i * 7 + 3) % len(x)", f"{x}[k] = np.real({y}[i]) * 0.5"],
             ]

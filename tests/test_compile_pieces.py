@@ -540,6 +540,31 @@ def test_bounds_are_true_for_random_loops():
     assert said > 50
 
 
+def quotients(x, n, a):
+    for i in range(len(x)):
+        x[i] = x[i] / (i - 500) + n / a + (i // 3) * 0.5 + i % n
+    return x
+
+
+def inverse(x, m):
+    for i in range(len(x)):
+        x[i] = x[i] + 1.0 / (i - m)
+    return x
+
+
+def test_numbers_of_pythons_are_not_divided_by_zero():
+    agree(quotients, np.arange(40.0), 4, 2.5)
+    assert loops_in(quotients)[0]._compiled
+    for a in (0, 0.0):
+        with pytest.raises(ZeroDivisionError):
+            mb.compile(quotients)(H(np.arange(40.0)), 4, a)
+    agree(inverse, np.arange(40.0), 50)
+    with pytest.raises(ZeroDivisionError):
+        mb.compile(inverse)(H(np.arange(40.0)), 7)
+    with np.errstate(all="ignore"):
+        agree(inverse, np.arange(40.0), np.float64(7))
+
+
 def test_which_arithmetic_is_the_same():
     def one(text):
         return ast.parse(text).body[0]

@@ -22,7 +22,13 @@ from mirabelle.arraytypes.lending import READ, family_in_memory
 from mirabelle.arraytypes.programs.capture import capturing
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.traced import Traced
-from mirabelle.arraytypes.usercode.elementloops import Bounds, may_overflow, operations, same_arithmetic
+from mirabelle.arraytypes.usercode.elementloops import (
+    Bounds,
+    may_divide_by_zero,
+    may_overflow,
+    operations,
+    same_arithmetic,
+)
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError, UserFunctionError
@@ -83,6 +89,8 @@ class ElementLoop:
             self.refused[kinds] = why
             return self._as_it_is
         bounds = Bounds(self.loop, dict(zip(self.parameters, values, strict=True)))
+        if may_divide_by_zero(self.loop, dict(zip(self.parameters, values, strict=True)), bounds):
+            return self._as_it_is
         if bounds.turns < FEWEST_TURNS or bounds.largest > LARGEST_PART or bounds.deepest > MOST_AXES:
             return self._as_it_is
         if capturing() and not bounds.elements:
@@ -219,8 +227,10 @@ def _key(x: Any) -> Any:
         return type(x), x.dtype, x.shape
     if type(x) is tuple:
         return tuple(map(_key, x))
-    # (Whether indices lie inside was found out for these numbers.)
-    return (type(x), int(x)) if isinstance(x, (int, np.integer, np.bool_)) else type(x)
+    # (Whether indices lie inside, and divisors are zero, was found out for these numbers.)
+    if isinstance(x, (int, np.integer, np.bool_)):
+        return type(x), int(x)
+    return (type(x), bool(x)) if isinstance(x, (float, complex)) else type(x)
 
 
 def _type(x: Any) -> Any:

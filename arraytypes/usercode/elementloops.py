@@ -266,6 +266,81 @@ def may_overflow(loop: ast.stmt, values: Mapping[str, Any]) -> bool:
     return False
 
 
+_PYTHONS = (int, float, complex)
+
+
+def may_divide_by_zero(loop: ast.stmt, values: Mapping[str, Any], bounds: Bounds) -> bool:
+    """Are two of Python's own numbers divided of which the second may be 0?
+
+    (That is a ZeroDivisionError; of NumPy's, and in compiled loops, it is an infinity or NaN.)
+    """
+    pythons = {n for n, x in values.items() if type(x) in (*_PYTHONS, bool)}
+    stored: dict[str, list[ast.expr | None]] = {}
+    for n in ast.walk(loop):
+        if isinstance(n, ast.For) and isinstance(n.target, ast.Name):
+            counted = isinstance(n.iter, ast.Call) and _is_name(n.iter.func, {"range"})
+            stored.setdefault(n.target.id, []).append(ast.Constant(0) if counted else None)
+        elif isinstance(n, ast.Assign):
+            for t in n.targets:
+                for x in ast.walk(t):
+                    if isinstance(x, ast.Name) and isinstance(x.ctx, ast.Store):
+                        stored.setdefault(x.id, []).append(n.value if t is x else None)
+        elif isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name):
+            stored.setdefault(n.target.id, []).append(n.value)
+    while True:
+        more = {
+            n for n, parts in stored.items() if any(p is not None and _is_pythons(p, pythons) for p in parts)
+        }
+        if more <= pythons:
+            break
+        pythons |= more
+    for n in ast.walk(loop):
+        if isinstance(n, ast.BinOp):
+            left, right = n.left, n.right
+        elif isinstance(n, ast.AugAssign):
+            left, right = n.target, n.value
+        else:
+            continue
+        if not isinstance(n.op, (ast.Div, ast.FloorDiv, ast.Mod)) or not _is_pythons(right, pythons):
+            continue
+        if _is_pythons(left, pythons) and not _is_never_zero(right, values, set(stored), bounds):
+            return True
+    return False
+
+
+def _is_pythons(e: ast.expr, pythons: set[str]) -> bool:
+    """May the value of an expression be a number of Python's own?"""
+    if isinstance(e, ast.Constant):
+        return isinstance(e.value, _PYTHONS)
+    if isinstance(e, ast.Name):
+        return e.id in pythons
+    if isinstance(e, ast.BinOp):
+        return _is_pythons(e.left, pythons) and _is_pythons(e.right, pythons)
+    if isinstance(e, ast.UnaryOp):
+        return _is_pythons(e.operand, pythons)
+    if isinstance(e, ast.IfExp):
+        return _is_pythons(e.body, pythons) or _is_pythons(e.orelse, pythons)
+    if isinstance(e, ast.Call):
+        if _is_name(e.func, {"min", "max", "abs"}):
+            return any(_is_pythons(a, pythons) for a in e.args)
+        return _is_name(e.func, {"int", "float", "len", "round", "complex", "bool"})
+    return isinstance(e, ast.Compare)
+
+
+def _is_never_zero(e: ast.expr, values: Mapping[str, Any], stored: set[str], bounds: Bounds) -> bool:
+    low, high = bounds.value(e)
+    if low > 0 or high < 0:
+        return True
+    names = {n.id for n in ast.walk(e) if isinstance(n, ast.Name)}
+    if isinstance(e, ast.Constant):
+        return bool(e.value)
+    if isinstance(e, ast.Name):
+        return e.id not in stored and type(values.get(e.id)) in _PYTHONS and bool(values[e.id])
+    if isinstance(e, ast.BinOp) and isinstance(e.op, (ast.Mult, ast.Pow)) and not names & stored:
+        return all(_is_never_zero(x, values, stored, bounds) for x in (e.left, e.right))
+    return False
+
+
 def _is_bounded(value: ast.expr) -> bool:
     """Is a value cut down at the end, as in `(31 * h + x) % m`?"""
     if isinstance(value, ast.BinOp):

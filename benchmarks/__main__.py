@@ -99,13 +99,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--out",
         default="",
-        help="dg, distributed, gpu, paper_julia, programs, verification: where results go",
+        help="dg, distributed, gpu, npkernels, paper_julia, programs, verification: where results go",
     )
     parser.add_argument(
         "--tiny",
         "--quick",
         action="store_true",
-        help="dg, distributed, gpu, paper_julia, programs, verification: small sizes, to try it out",
+        help="dg, distributed, gpu, npkernels with --sources, paper_julia, programs, verification: small sizes, "
+        "to try it out",
     )
     parser.add_argument(
         "--sources", default="", help="npkernels: a folder of NPBench's layout, whose kernels run as they are"
@@ -154,6 +155,7 @@ def main(arguments: list[str] | None = None) -> int:
                     peers=options.peers,
                     sources=options.sources,
                     out=options.out if options.sources else "",
+                    tiny=options.tiny,
                 )
             elif name == "loops":
                 module.run(only=options.only, array=options.array, sizes=options.sizes, seconds=options.seconds)

@@ -1,6 +1,7 @@
 """The NumPy programs of `benchmarks/npkernels` mean on every array what they mean on NumPy's."""
 
 import inspect
+import json
 import pathlib
 import sys
 
@@ -108,3 +109,52 @@ def test_each_family_says_what_it_is():
     for family in FAMILIES:
         assert family.__doc__
     assert len(KERNELS) == 54
+
+
+# Kernels of a folder on a card
+
+FOLDER = {
+    "smoothed": "def kernel(x, y):\n    for t in range(3):\n        y[1:-1] = (x[:-2] + x[2:]) * 0.5\n"
+    "        x = np.abs(y) + np.zeros(len(y))\n    return x\n",
+    "carried": "def kernel(x, y):\n    for i in range(1, len(x)):\n        y[i] = y[i - 1] * 0.5 + x[i]\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = "import numpy as np\n\n\ndef initialize(n):\n    return np.arange(n) * 0.1, np.ones(n)\n"
+    (tmp_path / "bench_info").mkdir()
+    for name, text in FOLDER.items():
+        path = tmp_path / "npbench" / "benchmarks" / f"own_{name}"
+        path.mkdir(parents=True)
+        (path / f"{name}.py").write_text(made)
+        (path / f"{name}_numpy.py").write_text(f"import numpy as np\n\n\n{text}")
+        init = {"func_name": "initialize", "input_args": ["n"], "output_args": ["x", "y"]}
+        info = {
+            "relative_path": path.name,
+            "module_name": name,
+            "func_name": "kernel",
+            "parameters": {"S": {"n": 80}},
+            "init": init,
+            "input_args": ["x", "y"],
+        }
+        (tmp_path / "bench_info" / f"{name}.json").write_text(json.dumps({"benchmark": info}))
+    return tmp_path
+
+
+def test_a_folder_of_kernels_runs_on_a_card(folder, monkeypatch):
+    from benchmarks.gpu._card import Card
+    from benchmarks.npkernels import _sources_cards
+
+    monkeypatch.setenv("BENCHMARKS_ARRAY", "CuArray")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    rows = [_sources_cards.measure(folder, name, 1, True, Card(tiny=True)) for name in FOLDER]
+    assert [r["loops"] for r in rows] == [False, True]
+    for row in rows:
+        assert isinstance(row["compiled"], float), row
+        assert row["counts"]["compiled"]["scalar_reads"] == 0
+    # As it is, the first mixes arrays of NumPy's with those on the card: with other names it does not.
+    assert rows[0]["forms"]["eager"] == "names replaced"
+    found = _sources_cards.means([*rows, {"name": "broken", "error": "its process died"}])
+    assert found["array programs"]["compiled"]["right"] == found["loop programs"]["compiled"]["right"] == 1
+    assert found["broken"] == ["broken"]

@@ -43,17 +43,23 @@ __all__ = ["FAMILIES", "KERNELS", "run"]
 
 
 def run(
-    only: str = "", rounds: int = 0, peers: str = "compiled,numba,jax", sources: str = "", out: str = ""
+    only: str = "",
+    rounds: int = 0,
+    peers: str = "compiled,numba,jax",
+    sources: str = "",
+    out: str = "",
+    tiny: bool = False,
 ) -> None:
     """Time the kernels of this name, or those whose names contain it; all of them by default.
 
     `sources` is a folder that is laid out as NPBench's checkout: its kernels are run as they are (`only`: a
-    list of names), and the rows are stored in the folder `out`.
+    list of names), and the rows are stored in the folder `out`. With BENCHMARKS_ARRAY=CuArray they run on a
+    card, beside CuPy's arrays (`tiny`: at their smallest sizes).
     """
     if sources:
         from benchmarks.npkernels._sources import run_sources
 
-        run_sources(sources, only, rounds or 5, out)
+        run_sources(sources, only, rounds or 5, out, tiny)
         return
     from benchmarks.npkernels._contenders import PEERS
     from benchmarks.npkernels._report import report

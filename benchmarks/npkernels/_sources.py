@@ -30,13 +30,18 @@ LEAST, MOST, LIMIT = 0.01, 0.4, 150
 WAYS = ("eager", "compiled", "numba")
 
 
-def run_sources(folder: str, only: str = "", rounds: int = 5, out: str = "") -> None:
+def run_sources(folder: str, only: str = "", rounds: int = 5, out: str = "", tiny: bool = False) -> None:
     """Measure all kernels of a folder, or those whose names are in `only` (a list with commas)."""
     root = Path(folder).expanduser().resolve()
     names = sorted(p.stem for p in (root / "bench_info").glob("*.json"))
     chosen = [n for n in names if not only or n in only.split(",")]
     if not chosen:
         raise SystemExit(f"{root} has no bench_info/*.json of these names; the layout is that of NPBench.")
+    if os.environ.get("BENCHMARKS_ARRAY", "HostArray") != "HostArray":
+        from benchmarks.npkernels._sources_cards import run_on_card
+
+        run_on_card(root, chosen, rounds, out, tiny)
+        return
     print(f"{'kernel':28} {'size':>5} {'NumPy ms':>9} {'first s':>8} " + " ".join(f"{w:>9}" for w in WAYS))
     rows = []
     for name in chosen:
@@ -220,7 +225,7 @@ def measure(root: Path, name: str, rounds: int) -> dict[str, Any]:
     return row
 
 
-def _sized(kernel: _Kernel) -> tuple[str, float, dict[str, Any]]:
+def _sized(kernel: _Kernel, least: float = LEAST) -> tuple[str, float, dict[str, Any]]:
     """The smallest size for which NumPy takes long enough."""
     found: Any = None
     for size in ("S", "M", "L", "paper"):
@@ -234,7 +239,7 @@ def _sized(kernel: _Kernel) -> tuple[str, float, dict[str, Any]]:
         if found is not None and took > MOST * 4:
             return found  # type: ignore[no-any-return]
         found = size, took, arguments
-        if took >= LEAST:
+        if took >= least:
             break
     assert found is not None
     return found  # type: ignore[no-any-return]

@@ -105,8 +105,8 @@ def main(arguments: list[str] | None = None) -> int:
         "--tiny",
         "--quick",
         action="store_true",
-        help="dg, distributed, gpu, npkernels with --sources, paper_julia, programs, verification: small sizes, "
-        "to try it out",
+        help="dg, distributed, gpu, npkernels with --sources, paper_julia, programs, verification: small "
+        "sizes, to try it out",
     )
     parser.add_argument(
         "--sources", default="", help="npkernels: a folder of NPBench's layout, whose kernels run as they are"

@@ -134,8 +134,8 @@ class _Halo(shortcuts.Statement):
         boxes = [self._box(box, arrived) for box in [*inner, *plan.edges]]
         messages = comm.repeated(exchanges, marks)
         pattern = in_c.Statement(
-            0, 0, 0, 1, [0], 0, target.shape, target.strides, target.dtype, "C",
-            [item.said() for item in self.items], None, None, False, 0, 0,
+            0, 1, [0], 0, target.dtype, [item.said() for item in self.items], None, None,
+            (0, 0, target.shape, target.strides, 0, 0),
         )  # fmt: skip
         outgoing = [v for given, _ in exchanges for v in given.values()]
         return in_c.Halo(
@@ -199,9 +199,9 @@ class _Halo(shortcuts.Statement):
         for number, word in self.number_words(request, plan, program).items():
             numbers.append((word, number))
         statement = in_c.Statement(
-            plan.kernel.address, plan.rows, plan.inner, settings.thread_size * plan.least, words,
-            plan.addresses[0], target.shape, target.strides, target.dtype, "C", [], plan.launch, plan.kernel,
-            False, program.bytes_read(views), target.nbytes,
+            plan.kernel.address, settings.thread_size * plan.least, words, plan.addresses[0], target.dtype, [],
+            plan.launch, plan.kernel,
+            (plan.rows, plan.inner, target.shape, target.strides, program.bytes_read(views), target.nbytes),
         )  # fmt: skip
         return statement, address_of(target) - address_of(self.target), sources, numbers
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mirabelle.backends.codegen.source import CONTIGUOUS, REVERSED, STRETCHED, STRIDED, UNEVEN
+from mirabelle.dispatch.native import in_c
 
 
 class Arrangement:
@@ -37,47 +38,9 @@ def stretched_strides(view: Any, shape: tuple[int, ...]) -> list[int]:
 
 
 def arrange(shape: tuple[int, ...], views: list[Any]) -> Arrangement:
-    """Merge dimensions for an elementwise launch; `views[0]` is the destination."""
-    simple = True
-    classes = []
-    for v in views:
-        if v.shape == shape and v.flags.c_contiguous:
-            classes.append(CONTIGUOUS)
-        elif v.size == 1:
-            classes.append(STRETCHED)
-        else:
-            simple = False
-            break
-    if simple:
-        n = 1
-        for d in shape:
-            n *= d
-        strides = [[v.itemsize if c == CONTIGUOUS else 0] for v, c in zip(views, classes, strict=True)]
-        return Arrangement([n], strides, "".join(classes), False)
-    strides = [stretched_strides(v, shape) for v in views]
-    first = strides[0]
-    order = [d for d in range(len(shape)) if shape[d] != 1]
-    order.sort(key=lambda d: -abs(first[d]))
-    in_order = order == sorted(order)
-    sizes, merged = merge([shape[d] for d in order], [[s[d] for d in order] for s in strides])
-    itemsizes = [v.dtype.itemsize for v in views]
-    tiled = False
-    if len(sizes) > 1:
-        for s, itemsize in zip(merged[1:], itemsizes[1:], strict=True):
-            outer = [abs(x) for x in s[:-1]]
-            nearest = min((x for x in outer if x), default=0)
-            if nearest and abs(s[-1]) > nearest and abs(s[-1]) >= 64 and nearest < 8 * itemsize:
-                tiled = sizes[-1] >= 8
-                near = outer.index(nearest)
-                if near != len(sizes) - 2:
-                    # The dimension along which this operand is contiguous comes next to the last.
-                    perm = [d for d in range(len(sizes) - 1) if d != near] + [near, len(sizes) - 1]
-                    in_order = False
-                    sizes = [sizes[d] for d in perm]
-                    merged = [[x[d] for d in perm] for x in merged]
-                break
-    inner = "".join(inner_class(s[-1], v.dtype) for s, v in zip(merged, views, strict=True))
-    return Arrangement(sizes, merged, inner, tiled, in_order)
+    """Merge dimensions for an elementwise launch; `views[0]` is the destination. (dispatch/csrc/arranging.c)"""
+    operands = [v if type(v) is np.ndarray else (v.shape, v.strides, v.dtype.itemsize) for v in views]
+    return Arrangement(*in_c.arrange(shape, operands))
 
 
 # Rows and columns of at most one in so many elements of what is written are read side by side.

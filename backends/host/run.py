@@ -61,23 +61,13 @@ def launch(program: Program, views: list[Any], scalars: list[Any], outs: list[An
     shape = outs[0].shape
     if wants_kernel(program, outs[0].size):
         operands = [*outs, *views]
-        how = ("launch", *[(v.shape, v.strides) for v in operands])
-        plan = program.plans.get(how)
-        if plan is None:
-            arrangement, rows = layout.arrange_rows(shape, operands, len(outs))
-            entry = compiled(program, arrangement, views, outs)
-            if entry is not None:
-                plan = LaunchPlan(program, entry, arrangement, rows)
-                if len(outs) == 1:  # with several, it matters whether operands share memory
-                    program.keep(how, plan)
-        if plan is not None:
-            plan.run(scalars, operands)
+        arrangement, rows = layout.arrange_rows(shape, operands, len(outs))
+        entry = compiled(program, arrangement, views, outs)
+        if entry is not None:
+            LaunchPlan(program, entry, arrangement, rows).run(scalars, operands)
             return
-    else:
-        plan = None
-    if plan is None:
-        stretched = [v if v.shape == shape else np.broadcast_to(v, shape) for v in views]
-        in_pieces(program, stretched, scalars, outs)
+    stretched = [v if v.shape == shape else np.broadcast_to(v, shape) for v in views]
+    in_pieces(program, stretched, scalars, outs)
 
 
 def in_pieces(program: Program, views: list[Any], scalars: list[Any], outs: list[Any]) -> None:
@@ -132,9 +122,14 @@ def compiled(program: Program, arrangement: Any, views: list[Any], outs: list[An
     """The kernel for this arrangement, with the source it was made of; None if not there yet."""
     n_out = len(outs)
     classes = arrangement.classes
-    shared = n_out > 1 and any(np.may_share_memory(o, v) for o, v in itertools.product(outs[:1], views))
+    shared = meet(views, outs)
     how = Layout(len(arrangement.sizes), classes[:n_out], classes[n_out:], arrangement.tiled, shared=shared)
     return kernel_for(program, how, wait)
+
+
+def meet(views: list[Any], outs: list[Any]) -> bool:
+    """Of several results, does the first lie where operands may do?"""
+    return len(outs) > 1 and any(np.may_share_memory(outs[0], v) for v in views)
 
 
 def kernel_for(program: Program, how: Layout, wait: bool = False) -> Any:
@@ -155,11 +150,13 @@ def kernel_for(program: Program, how: Layout, wait: bool = False) -> Any:
 class _Entry:
     """A kernel of a program for one layout, and what its argument block ends in."""
 
-    __slots__ = ("kernel", "loops", "source")
+    __slots__ = ("kernel", "loops", "pieces", "source")
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.kernel: Any = None
+        # The last range that several threads shared, and its pieces.
+        self.pieces: tuple[tuple[int, int], InPieces] | None = None
         self.loops: list[int] = []
         for sig in source.loops:
             found = loop_address(sig)
@@ -200,11 +197,10 @@ class LaunchPlan:
     __slots__ = (
         "addresses",
         "copied",
+        "entry",
         "inner",
         "kernel",
         "least",
-        "pack",
-        "pieces",
         "program",
         "rows",
         "scalars",
@@ -213,7 +209,7 @@ class LaunchPlan:
     )
 
     def __init__(self, program: Program, entry: Any, arrangement: Any, copied: Sequence[int] = ()) -> None:
-        self.pieces: Any = None
+        self.entry = entry
         # The operands that are copied, each time, for the kernel to find them side by side.
         self.copied = copied
         sizes, strides = arrangement.sizes, arrangement.strides
@@ -226,7 +222,6 @@ class LaunchPlan:
         words += [0] * (2 * len(program.scalar_slots))
         words += entry.loops
         self.words = words
-        self.pack = struct.Struct(f"{len(words)}q").pack
         self.program = program
         self.rows, self.inner = math.prod(sizes[:-1]), sizes[-1]
         # Threads are worth their while for so many times `thread_size`: of what is cheap for as many bytes as
@@ -245,19 +240,20 @@ class LaunchPlan:
         if scalars:
             block = scalar_block(self.program, scalars)
             words[self.scalars : self.scalars + len(block)] = block
-        self.launch(words)
+        self.launch(words, self.rows, self.inner)
 
-    def launch(self, words: list[int]) -> None:
-        """Run it on an argument block."""
-        rows, inner, kernel = self.rows, self.inner, self.kernel
+    def launch(self, words: list[int], rows: int, inner: int) -> None:
+        """Run it on an argument block, over so many rows of so many elements."""
         if rows * inner < settings.thread_size * self.least or settings.num_threads < 2:
-            block = self.pack(*words)
-            kernel(address_of(block), 0, rows, 0, inner, 0, 1, 0)
+            block = struct.pack(f"{len(words)}q", *words)
+            self.kernel(address_of(block), 0, rows, 0, inner, 0, 1, 0)
             return
-        if self.pieces is None:
+        last = self.entry.pieces
+        if last is None or last[0] != (rows, inner):
             work, granule = rows * inner * min(self.program.cost, 16), 64 if self.tiled else 1
-            self.pieces = InPieces(kernel, work, lambda: split(rows, inner, granule))
-        self.pieces.run(words)
+            pieces = InPieces(self.kernel, work, lambda: split(rows, inner, granule))
+            last = self.entry.pieces = (rows, inner), pieces
+        last[1].run(words)
 
 
 # Waking up a thread takes as long as work of so many times the size from which threads share it: for less they

@@ -1,10 +1,12 @@
 """Trees that come back: what knows one again and runs its kernel.
 
 `x[how] = tree` asks who else reads the old contents, makes a program of the tree and looks for its plan; a tree
-that is evaluated for itself does the like, and so does a reduction. For one that comes back with arrays of the
-same layouts all this is written down as a *statement*: what stands in the tree, who is held by others, and the
-argument block of the kernel. dispatch/csrc/statements.c compares trees with it, and runs the kernel where
-everything is as it was. If anything is not, nothing has happened, and the tree goes the ordinary way.
+that is evaluated for itself does the like, and so does a reduction. For one that comes back all this is written
+down as a *statement*: what stands in the tree, who is held by others, and how the operands step through the
+innermost dimension once dimensions are merged. dispatch/csrc/statements.c compares trees with it, fills in
+sizes and distances, and runs the kernel where everything is as it was. Sizes are no part of it: a loop over
+parts that shrink is one statement. (Those of reductions are of one layout each.) If anything is not as it was,
+nothing has happened, and the tree goes the ordinary way.
 """
 
 from __future__ import annotations
@@ -159,7 +161,7 @@ class Item:
         self.leaf = leaf
         # Of what is divided: what is held of it here.
         self.local: Any = None
-        self.offset = 0
+        self.rewritten = False
         self.word = self.same = -1
         self.copied = False
         self.dtype: Any = None
@@ -171,7 +173,7 @@ class Item:
         size = view.itemsize if self.copied and view is not None else 0
         return (
             self.kind, self.what, self.uses, self.held, self.evaluated, self.stored, shape, strides,
-            self.offset, self.word, self.same, how, self.dtype, size,
+            self.rewritten, self.word, self.same, how, self.dtype, size,
         )  # fmt: skip
 
 
@@ -258,11 +260,13 @@ class Statement:
             return
         # It shows a part of what is written to: the same elements, or none of them, as it did then.
         view, target = a.view, self.target
-        item.offset = address_of(view) - address_of(target)
-        same = (view.shape, view.strides, item.offset) == (target.shape, target.strides, 0)
+        same = (view.shape, view.strides) == (target.shape, target.strides) and address_of(view) == address_of(
+            target
+        )
         if any(o is a for o in self.own) or not (same or apart(view, target)):
             raise Unfit
         self.own.append(a)
+        item.rewritten = same
         self.rewritten += same
 
     def made(self) -> Any:
@@ -270,14 +274,12 @@ class Statement:
         request = schedule(self.node, refused, evaluates=False)
         target = self.target
         order = "F" if target.ndim > 1 and abs(target.strides[0]) < abs(target.strides[-1]) else "C"
-        if self.leaf is None and self.stores and (order == "C") != target.flags.c_contiguous:
-            raise Unfit
         if request.stored and not self.stores:
             raise Unfit
         outs = [target, *[np.empty(n.shape, n.dtype, order) for n in request.stored]]  # type: ignore[call-overload]
         views = [r.view for r in request.leaves]
         program = program_for(request, tuple([o.dtype for o in outs]))
-        if program.user_functions or not run.has_kernel(program):
+        if program.user_functions or program.places or not run.has_kernel(program):
             raise Unfit
         arrangement, rows = layout.arrange_rows(target.shape, [*outs, *views], len(outs))
         entry = run.compiled(program, arrangement, views, outs)
@@ -286,22 +288,26 @@ class Statement:
         plan = LaunchPlan(program, entry, arrangement, rows)
         if len(self.items) > _ITEMS or len(plan.words) > WORDS:
             raise Unfit
+        results = []
         for i, node in enumerate(request.stored):
-            item = self.items[self.places[id(node)]]
+            results.append(self.places[id(node)])
+            item = self.items[results[-1]]
             if not item.held:
                 raise Unfit
             item.stored, item.word, item.dtype = i, plan.addresses[1 + i], node.dtype
-        self._place_leaves(request, plan, len(outs), rows)
+        leaves = self._place_leaves(request, plan, len(outs), rows)
         self._place_numbers(request, plan, program)
+        layouts = (
+            len(arrangement.sizes), arrangement.classes, arrangement.tiled, run.meet(views, outs),
+            [-1, *results, *leaves],
+        )  # fmt: skip
         return in_c.Statement(
-            plan.kernel.address, plan.rows, plan.inner, settings.thread_size * plan.least,
-            list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, order,
-            [item.said() for item in self.items], plan.launch, plan.kernel,
-            order == "C" and layout.in_order(target.shape, views),
-            program.bytes_read(views), sum(o.nbytes for o in outs),
+            plan.kernel.address, settings.thread_size * plan.least, list(plan.words), plan.addresses[0],
+            target.dtype, [item.said() for item in self.items], plan.launch, plan.kernel, layouts,
         )  # fmt: skip
 
-    def _place_leaves(self, request: Any, plan: Any, outs: int, copied: Sequence[int] = ()) -> None:
+    def _place_leaves(self, request: Any, plan: Any, outs: int, copied: Sequence[int] = ()) -> list[int]:
+        """Give leaves their words of the argument block; the items of what the kernel reads, in its order."""
         places: dict[Any, int] = {leaf.key(): i for i, leaf in enumerate(request.leaves)}
         first: dict[int, int] = {}
         for number, item in enumerate(self.items):
@@ -316,6 +322,7 @@ class Statement:
                 item.copied = outs + i in copied
         if len(first) < len(request.leaves):
             raise Unfit
+        return [first[i] for i in range(len(first))]
 
     def _place_numbers(self, request: Any, plan: Any, program: Any) -> None:
         for number, word in self.number_words(request, plan, program).items():
@@ -388,11 +395,12 @@ class _Reduction(Statement):
         self._place_numbers(request, plan, program)
         neutral = np.asarray(node.reduction.neutral(node.dtype), node.dtype)
         columns = plan.arrangement.inner_kept
+        layouts = (
+            plan.kept, plan.inner, target.shape, target.strides, program.bytes_read(views), target.nbytes,
+        )  # fmt: skip
         return in_c.Statement(
-            plan.kernel.address, plan.kept, plan.inner, settings.thread_size,
-            list(plan.words), plan.addresses[0], target.shape, target.strides, target.dtype, "C",
-            [item.said() for item in self.items], None, plan.kernel, False,
-            program.bytes_read(views), target.nbytes,
+            plan.kernel.address, settings.thread_size, list(plan.words), plan.addresses[0], target.dtype,
+            [item.said() for item in self.items], None, plan.kernel, layouts,
             node.reduction, node.axes, self.shape, neutral.tobytes(), distances,
             0 if at_once else target.nbytes, plan.reduced if columns else 0,
         )  # fmt: skip

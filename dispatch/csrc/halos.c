@@ -83,7 +83,7 @@ compute_box(Match *m, const Box *box, char *target)
         if (write_number(block + box->number[i].word, &m->statement->items[item], m->met[item]) < 0)
             return -1;
     }
-    if (launch(s, block) < 0)
+    if (launch(s, block, s->rows, s->inner) < 0)
         return -1;
     count_launch(s->read, s->written);
     return 0;
@@ -120,6 +120,9 @@ halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition,
     const PyArrayObject *target = (PyArrayObject *)array;
     if (node->args == NULL || node->args == Py_None)
         return 0;
+    Part part;
+    if (!resolve_index(Py_Ellipsis, (PyArrayObject *)array, &part))
+        return 0;
     PyObject *list = known_by(known, tree, 5);
     int done = list == NULL && PyErr_Occurred() ? -1 : 0;
     for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
@@ -127,10 +130,7 @@ halo_again(PyObject *known, PyObject *tree, PyObject *comm, PyObject *partition,
         Match m;
         if (Py_TYPE(h) != halo_type || h->busy || h->comm != comm || h->partition != partition)
             continue;
-        Statement *s = h->pattern;
-        if (s->nd != PyArray_NDIM(target) || s->dtype != DTYPE(target) ||
-            !same_numbers(s->nd, s->dims, PyArray_DIMS(target)) ||
-            !same_numbers(s->nd, s->strides, PyArray_STRIDES(target)) || !matches(&m, s, NULL, NULL, tree))
+        if (h->pattern->dtype != DTYPE(target) || !matches(&m, h->pattern, NULL, &part, tree))
             continue;
         hold(&m);
         Py_INCREF(h);

@@ -219,6 +219,7 @@ static PyMethodDef methods[] = {
     {"computed", small_value, METH_O, "The value of a small tree, by NumPy's functions, or None."},
     {"computed_reduction", small_reduction, METH_O, "The value of a small reduction, by NumPy's functions, or None."},
     {"adopted", is_ours, METH_O, "Can nobody else write to a leaf's memory, or not any more?"},
+    {"arrange", (PyCFunction)(void (*)(void))arranged, METH_FASTCALL, "How the operands of a launch lie in memory."},
     {"inspected", what_stands, METH_O, "What stands in a tree: operands, holders, whether met before."},
     {"may_write", (PyCFunction)(void (*)(void))ask_may_write, METH_FASTCALL, "May memory be written where it is?"},
     {"memory_alone", ask_memory_alone, METH_O, "Does nobody outside have the object that stands for its memory?"},
@@ -303,7 +304,7 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 16) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+    if (PyModule_AddIntConstant(module, "VERSION", 17) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         begin_tasks() != 0) {
         Py_DECREF(module);
         return NULL;

@@ -243,6 +243,9 @@ PyObject *evaluated_again(PyObject *known, PyObject *tree, int usual);
 int stored_again(PyObject *known, PyObject *tree, PyObject *array);
 PyObject *inspected(PyObject *tree);
 
+/* arranging.c: how the operands of a launch lie in memory, as a function of the module. */
+PyObject *arranged(PyObject *module, PyObject *const *args, Py_ssize_t n);
+
 /* loops.c: what an operation gives, a new reference, into the memory of one of the operands (bits of `mine`) if they may
    be overwritten; NULL, without an error, where NumPy is to do it. */
 PyObject *operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, int mine);

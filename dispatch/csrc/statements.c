@@ -30,6 +30,32 @@ same_shape(PyObject *a, PyObject *b)
 
 static int match_node(Match *m, Node *node);
 
+static Operand
+operand_of(PyArrayObject *view)
+{
+    return (Operand){PyArray_NDIM(view), PyArray_DIMS(view), PyArray_STRIDES(view), PyArray_ITEMSIZE(view)};
+}
+
+static int
+same_layout(PyArrayObject *view, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides)
+{
+    return PyArray_NDIM(view) == nd && same_numbers(nd, PyArray_DIMS(view), dims) &&
+           same_numbers(nd, PyArray_STRIDES(view), strides);
+}
+
+/* A part of what is written: the very elements, or none of them, as it was then. */
+static int
+match_own(Match *m, const Item *item, PyArrayObject *view)
+{
+    Py_ssize_t offset = PyArray_BYTES(view) - m->target;
+    m->own++;
+    if (offset == 0 && same_layout(view, m->nd, m->dims, m->strides))
+        return item->rewritten;
+    Operand target = {m->nd, m->dims, m->strides, PyArray_ITEMSIZE((PyArrayObject *)m->leaf->view)};
+    Operand read = operand_of(view);
+    return !item->rewritten && surely_apart(&target, &read, offset);
+}
+
 static int
 match_leaf(Match *m, const Item *item, int at, PyObject *x)
 {
@@ -40,21 +66,19 @@ match_leaf(Match *m, const Item *item, int at, PyObject *x)
     if (!IS_LEAF(x) || leaf == m->leaf || !IS_ARRAY(leaf->view))
         return 0;
     PyArrayObject *view = (PyArrayObject *)leaf->view;
-    if (DTYPE(view) != item->what || PyArray_NDIM(view) != item->nd ||
-        !same_numbers(item->nd, PyArray_DIMS(view), item->dims) ||
-        !same_numbers(item->nd, PyArray_STRIDES(view), item->strides))
+    if (DTYPE(view) != item->what || PyArray_NDIM(view) > DIMENSIONS / 4 ||
+        (m->statement->exact && !same_layout(view, item->nd, item->dims, item->strides)))
         return 0;
-    if (item->kind == OWN) {
-        if (leaf->root != (PyObject *)m->leaf || PyArray_BYTES(view) - m->target != item->offset || !alone)
-            return 0;
-        m->own++;
-    }
-    else if (m->leaf != NULL && leaf->root == (PyObject *)m->leaf)
+    if (item->kind == OWN ? leaf->root != (PyObject *)m->leaf || !alone || !match_own(m, item, view)
+                          : m->leaf != NULL && leaf->root == (PyObject *)m->leaf)
         return 0;
     /* What were the same elements must be so again. */
-    if (item->same >= 0 && m->addresses[item->same] != PyArray_BYTES(view))
+    if (item->same >= 0 && (m->addresses[item->same] != PyArray_BYTES(view) ||
+                            !same_layout(view, PyArray_NDIM(m->views[item->same]), PyArray_DIMS(m->views[item->same]),
+                                         PyArray_STRIDES(m->views[item->same]))))
         return 0;
     m->addresses[at] = PyArray_BYTES(view);
+    m->views[at] = view;
     return 1;
 }
 
@@ -187,10 +211,10 @@ write_number(int64_t *at, const Item *item, PyObject *x)
 }
 
 int
-launch(Statement *s, int64_t *block)
+launch(Statement *s, int64_t *block, int64_t rows, int64_t inner)
 {
-    if (s->rows * s->inner < s->most) {
-        s->kernel(state.nowhere, state.nowhere, (int64_t)(intptr_t)block, 0, s->rows, 0, s->inner, 0, 1, 0);
+    if (rows * inner < s->most) {
+        s->kernel(state.nowhere, state.nowhere, (int64_t)(intptr_t)block, 0, rows, 0, inner, 0, 1, 0);
         return 0;
     }
     PyObject *words = PyList_New(s->words);
@@ -204,17 +228,17 @@ launch(Statement *s, int64_t *block)
         }
         PyList_SET_ITEM(words, i, word);
     }
-    PyObject *done = PyObject_CallOneArg(s->launch, words);
+    PyObject *done = PyObject_CallFunction(s->launch, "OLL", words, (long long)rows, (long long)inner);
     Py_DECREF(words);
     Py_XDECREF(done);
     return done == NULL ? -1 : 0;
 }
 
-/* New memory for a result, as an array of NumPy. */
+/* New memory for a result, as an array of NumPy, in the order of Fortran or of C. */
 static PyObject *
-allocated(PyObject *shape, PyObject *dtype, PyObject *order)
+allocated(PyObject *shape, PyObject *dtype, int columns)
 {
-    PyObject *array = PyObject_CallFunctionObjArgs(state.empty, shape, dtype, order, NULL);
+    PyObject *array = PyObject_CallFunction(state.empty, "OOs", shape, dtype, columns ? "F" : "C");
     if (array != NULL && !IS_ARRAY(array)) {
         Py_CLEAR(array);
         PyErr_SetString(PyExc_TypeError, "An array of NumPy is expected.");
@@ -252,24 +276,116 @@ let_go(Match *m)
     Py_DECREF(m->statement);
 }
 
+/* The memory that an item of a launch lies in. */
+static int
+operand_at(Match *m, int number, Operand *a, Py_ssize_t *strides)
+{
+    Statement *s = m->statement;
+    const Item *item = number < 0 ? NULL : &s->items[number];
+    if (item == NULL) {
+        *a = (Operand){m->nd, m->dims, m->strides, PyDataType_ELSIZE((PyArray_Descr *)s->dtype)};
+        return 1;
+    }
+    if (item->kind == NODE) {
+        *a = (Operand){m->nd, m->dims, strides, PyDataType_ELSIZE((PyArray_Descr *)item->dtype)};
+        dense_strides(m->nd, m->dims, a->size, m->columns, strides);
+        return 1;
+    }
+    *a = operand_of(m->views[number]);
+    if (item->copied == 0)
+        return 1;
+    /* A vector, which is short beside what it is read for: side by side in other memory. */
+    Py_ssize_t longest = 1;
+    for (int d = 0; d < a->nd; d++) {
+        longest = a->dims[d] > longest ? a->dims[d] : longest;
+        strides[d] = a->size;
+    }
+    a->strides = strides;
+    return longest == elements(m->views[number]) && longest <= m->rows / OFTEN;
+}
+
+/* Do operands lie as the kernel has it, whatever the sizes? Then its argument block says how far all of them reach. */
+static int
+match_layouts(Match *m)
+{
+    Statement *s = m->statement;
+    Operand operands[2 * ITEMS];
+    Py_ssize_t room[2 * ITEMS][DIMENSIONS], own[2 * ITEMS][DIMENSIONS / 4];
+    char classes[2 * ITEMS + 1];
+    Arrangement found = {.strides = room, .classes = classes};
+    m->rows = 1;
+    for (int d = 0; d < m->nd; d++)
+        m->rows *= m->dims[d];
+    m->columns = m->nd > 1 && Py_ABS(m->strides[0]) < Py_ABS(m->strides[m->nd - 1]);
+    m->read = m->written = m->copies = 0;
+    if (m->rows == 0)
+        return 0;
+    for (int j = 0; j < s->operands; j++) {
+        int number = s->operand_items[j];
+        Operand *a = &operands[j];
+        if (!operand_at(m, number, a, own[j]) || a->nd > m->nd)
+            return 0;
+        if (number < 0 || s->items[number].kind == NODE)
+            m->written += m->rows * a->size;
+        else {
+            Py_ssize_t size = elements(m->views[number]) * a->size;
+            m->read += size;
+            m->copies += s->items[number].copied ? ALIGNED(size) : 0;
+        }
+        if (j > 0 && !s->shared && s->results && number >= 0 && s->items[number].kind == OWN &&
+            !surely_beside(&operands[0], a, PyArray_BYTES(m->views[number]) - m->target))
+            return 0;
+    }
+    arrange(&found, m->nd, m->dims, operands, s->operands);
+    if (found.rank != s->rank || found.tiled != s->tiled || memcmp(classes, s->classes, s->operands) != 0)
+        return 0;
+    memcpy(m->block, s->block, s->words * sizeof *m->block);
+    int64_t *word = m->block;
+    m->rows = 1;
+    for (int d = 0; d < found.rank - 1; d++) {
+        m->rows *= found.sizes[d];
+        *word++ = found.sizes[d];
+    }
+    m->inner = found.sizes[found.rank - 1];
+    for (int j = 0; j < s->operands; j++) {
+        word++; /* (where it is) */
+        for (int d = 0; d < found.rank; d++)
+            *word++ = room[j][d];
+    }
+    return 1;
+}
+
 int
-matches(Match *m, Statement *s, Leaf *leaf, char *target, PyObject *operand)
+matches(Match *m, Statement *s, Leaf *leaf, const Part *target, PyObject *operand)
 {
     m->statement = s;
     m->leaf = leaf;
-    m->target = target;
+    m->target = target == NULL ? NULL : target->data;
+    m->nd = target == NULL ? 0 : target->nd;
+    m->dims = target == NULL ? NULL : target->dims;
+    m->strides = target == NULL ? NULL : target->strides;
     m->shape = IS_NODE(operand) ? ((Node *)operand)->shape : NULL;
     m->at = m->own = 0;
-    if (s->generation == state.generation &&
+    if (s->generation == state.generation && (s->exact || m->nd <= DIMENSIONS / 4) &&
+        (!s->exact || target == NULL ||
+         (s->nd == m->nd && same_numbers(m->nd, s->dims, m->dims) && same_numbers(m->nd, s->strides, m->strides))) &&
         (IS_NODE(operand) ? match_node(m, (Node *)operand) : match_operand(m, operand)) && m->at == s->n &&
-        m->own == s->own && s->generation == state.generation)
+        m->own == s->own && s->generation == state.generation && (s->exact || match_layouts(m))) {
+        if (s->exact) {
+            memcpy(m->block, s->block, s->words * sizeof *m->block);
+            m->rows = s->rows;
+            m->inner = s->inner;
+            m->read = s->read;
+            m->written = s->written;
+        }
         return 1;
+    }
     PyErr_Clear();
     return 0;
 }
 
 static int
-matches_reduction(Match *m, Statement *s, Leaf *leaf, char *target, Reduced *reduced)
+matches_reduction(Match *m, Statement *s, Leaf *leaf, const Part *target, Reduced *reduced)
 {
     PyObject *shape = IS_NODE(reduced->operand) ? ((Node *)reduced->operand)->shape : NULL;
     return s->reduction == reduced->reduction && (shape == NULL || is_shape(shape, s->over, s->operand)) &&
@@ -295,10 +411,10 @@ may_come_back(Reduced *reduced)
 
 /* The argument block of what was compared: 1, or 0 where a number is none. */
 static int
-fill(Match *m, char *target, int64_t *block)
+fill(Match *m, char *target)
 {
     Statement *s = m->statement;
-    memcpy(block, s->block, s->words * sizeof *block);
+    int64_t *block = m->block;
     block[s->target] = (int64_t)(intptr_t)target;
     for (int i = 0; i < s->n; i++) {
         const Item *item = &s->items[i];
@@ -316,24 +432,30 @@ fill(Match *m, char *target, int64_t *block)
 
 /* Vectors that are copied first, side by side in memory for all of them. */
 static void
-copy_vectors(Match *m, int64_t *block, char *memory)
+copy_vectors(Match *m, char *memory)
 {
-    for (int i = 0; i < m->statement->n; i++) {
+    for (int i = 0; i < m->statement->n && m->copies; i++) {
         const Item *item = &m->statement->items[i];
         if (item->copied == 0)
             continue;
         const char *from = m->addresses[i];
-        block[item->word] = (int64_t)(intptr_t)memory;
+        Py_ssize_t length = 1, step = 0;
+        for (int d = 0; d < PyArray_NDIM(m->views[i]); d++)
+            if (PyArray_DIMS(m->views[i])[d] != 1) {
+                length = PyArray_DIMS(m->views[i])[d];
+                step = PyArray_STRIDES(m->views[i])[d];
+            }
+        m->block[item->word] = (int64_t)(intptr_t)memory;
         if (item->copied == 8)
-            for (Py_ssize_t k = 0; k < item->length; k++)
-                memcpy(memory + 8 * k, from + k * item->step, 8);
+            for (Py_ssize_t k = 0; k < length; k++)
+                memcpy(memory + 8 * k, from + k * step, 8);
         else if (item->copied == 4)
-            for (Py_ssize_t k = 0; k < item->length; k++)
-                memcpy(memory + 4 * k, from + k * item->step, 4);
+            for (Py_ssize_t k = 0; k < length; k++)
+                memcpy(memory + 4 * k, from + k * step, 4);
         else
-            for (Py_ssize_t k = 0; k < item->length; k++)
-                memcpy(memory + item->copied * k, from + k * item->step, item->copied);
-        memory += ALIGNED(item->copied * item->length);
+            for (Py_ssize_t k = 0; k < length; k++)
+                memcpy(memory + item->copied * k, from + k * step, item->copied);
+        memory += ALIGNED(item->copied * length);
     }
 }
 
@@ -362,14 +484,13 @@ static int
 run_reduction(Match *m, char *target)
 {
     Statement *s = m->statement;
-    int64_t block[WORDS];
     _Alignas(64) char near[NEAR];
     char *memory = s->scratch == 0 ? target : s->scratch <= NEAR ? near : PyMem_Malloc(s->scratch);
     if (memory == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    int done = fill(m, memory, block);
+    int done = fill(m, memory);
     if (done) {
         /* (A reduction of rows adds each to what is there.) */
         Py_ssize_t size = PyBytes_GET_SIZE(s->neutral);
@@ -379,7 +500,7 @@ run_reduction(Match *m, char *target)
             if (s->items[i].kind == NODE && s->items[i].held)
                 ((Node *)m->met[i])->evaluations++;
         int64_t last = s->folded ? s->folded : 1;
-        s->kernel(state.nowhere, state.nowhere, (int64_t)(intptr_t)block, 0, s->rows, 0, s->inner, 0, last, 0);
+        s->kernel(state.nowhere, state.nowhere, (int64_t)(intptr_t)m->block, 0, s->rows, 0, s->inner, 0, last, 0);
         if (s->scratch)
             deliver(s, 0, memory, target);
     }
@@ -394,30 +515,29 @@ static int
 run(Match *m, char *target)
 {
     Statement *s = m->statement;
-    int64_t block[WORDS];
     _Alignas(64) char near[NEAR];
-    PyObject *made[ITEMS], *order = s->order;
+    PyObject *made[ITEMS];
     int results = 0, done = 1, launched = 1;
     if (s->reduction != NULL)
         return run_reduction(m, target);
-    if (!fill(m, target, block))
+    if (!fill(m, target))
         return 0;
     /* (What several threads read is not on this one's stack, which an interrupt may have it leave.) */
-    int here = s->copies == 0 || (s->copies <= NEAR && s->rows * s->inner < s->most);
-    char *copies = here ? near : PyMem_Malloc(s->copies);
+    int here = m->copies == 0 || (m->copies <= NEAR && m->rows * m->inner < s->most);
+    char *copies = here ? near : PyMem_Malloc(m->copies);
     if (copies == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    copy_vectors(m, block, copies);
+    copy_vectors(m, copies);
     for (int i = 0; i < s->n && done > 0 && s->results; i++)
         if (s->items[i].kind == NODE && s->items[i].stored >= 0) {
-            made[results] = allocated(((Node *)m->met[i])->shape, s->items[i].dtype, order);
+            made[results] = allocated(((Node *)m->met[i])->shape, s->items[i].dtype, m->columns);
             if (made[results] == NULL) {
                 done = -1;
                 break;
             }
-            block[s->items[i].word] = (int64_t)(intptr_t)PyArray_BYTES((PyArrayObject *)made[results++]);
+            m->block[s->items[i].word] = (int64_t)(intptr_t)PyArray_BYTES((PyArrayObject *)made[results++]);
         }
     /* What is stored, or may be the next time: before the launch, during which others may run. */
     Node *stored[ITEMS];
@@ -429,7 +549,7 @@ run(Match *m, char *target)
                 ((Node *)m->met[i])->evaluations++;
         }
     if (done > 0) {
-        launched = launch(s, block) == 0;
+        launched = launch(s, m->block, m->rows, m->inner) == 0;
         done = launched ? 1 : -1;
         for (int k = 0; k < results; k++) {
             if (done > 0 && stored[k]->args != Py_None) {
@@ -543,13 +663,12 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
-        if (Py_TYPE(s) != statement_type || s->nd != target.nd || !same_numbers(s->nd, s->strides, target.strides) ||
-            !same_numbers(s->nd, s->dims, target.dims) || s->dtype != (PyObject *)DTYPE(view) ||
-            !(reduced != NULL ? matches_reduction(&m, s, leaf, target.data, reduced)
-                              : matches(&m, s, leaf, target.data, tree)))
+        if (Py_TYPE(s) != statement_type || s->dtype != DTYPE(view) ||
+            !(reduced != NULL ? matches_reduction(&m, s, leaf, &target, reduced)
+                              : matches(&m, s, leaf, &target, tree)))
             continue;
         /* A small value that somebody holds is computed by itself: it need not follow what is written. */
-        if (!s->rewritten && is_named(value, 1) && s->rows * s->inner <= 4 * state.few)
+        if (!s->rewritten && is_named(value, 1) && m.rows * m.inner <= 4 * state.few)
             break;
         /* Who else reads what is written? */
         int alone = count_parts(leaf) == s->own ? may_write(leaf, 0, NULL, 0) : 0;
@@ -571,7 +690,7 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
                argument do not tell: it may be lent); of others, who holds it is spared computing it. */
             if ((s->rewritten || is_named(value, 1)) && settle_written(tree, leaf, index) < 0)
                 done = -1;
-            count_launch(s->read, s->written);
+            count_launch(m.read, m.written);
         }
         let_go(&m);
         Py_DECREF(tree);
@@ -581,6 +700,76 @@ again(PyObject *known, PyObject *x, PyObject *index, PyObject *value)
     }
     Py_DECREF(list);
     return done;
+}
+
+/* Does each index of the first operand of a tree's shape run faster than the one behind it? So does its result, as
+   arraytypes/dense.py has it (`memory_order`). */
+static int
+runs_in_columns(Node *node)
+{
+    PyObject *shape = node->shape, *x = (PyObject *)node;
+    if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) < 2)
+        return 0;
+    for (int depth = 0; depth < 64 && IS_NODE(x) && !has_value((Node *)x); depth++) {
+        PyObject *args = ((Node *)x)->args, *first = NULL;
+        for (Py_ssize_t i = 0; args != NULL && PyTuple_CheckExact(args) && first == NULL && i < PyTuple_GET_SIZE(args);
+             i++) {
+            PyObject *a = PyTuple_GET_ITEM(args, i);
+            if ((IS_NODE(a) && same_shape(((Node *)a)->shape, shape)) ||
+                (IS_LEAF(a) && IS_ARRAY(((Leaf *)a)->view) && has_shape((PyArrayObject *)((Leaf *)a)->view, shape)))
+                first = a;
+        }
+        if (first == NULL)
+            return 0;
+        x = first;
+    }
+    x = IS_NODE(x) && has_value((Node *)x) ? ((Node *)x)->value : x;
+    if (!IS_LEAF(x) || !IS_ARRAY(((Leaf *)x)->view))
+        return 0;
+    PyArrayObject *view = (PyArrayObject *)((Leaf *)x)->view;
+    Py_ssize_t last = 0, steps = 0;
+    for (int d = 0; d < PyArray_NDIM(view); d++) {
+        if (PyArray_DIMS(view)[d] <= 1)
+            continue;
+        if (PyArray_STRIDES(view)[d] <= last)
+            return 0;
+        last = PyArray_STRIDES(view)[d];
+        steps++;
+    }
+    return steps > 1;
+}
+
+/* Do all operands run through memory in the order of their dimensions, forwards? */
+static int
+runs_in_rows(const Match *m)
+{
+    for (int i = 0; i < m->at; i++) {
+        const Item *item = &m->statement->items[i];
+        if (item->kind != LEAF && item->kind != OWN)
+            continue;
+        PyArrayObject *view = m->views[i];
+        Py_ssize_t last = PY_SSIZE_T_MAX;
+        for (int d = 0; d < PyArray_NDIM(view); d++) {
+            Py_ssize_t step = PyArray_DIMS(view)[d] == 1 ? 0 : PyArray_STRIDES(view)[d];
+            if (step < 0 || step > last)
+                return 0;
+            last = step > 0 ? step : last;
+        }
+    }
+    return 1;
+}
+
+/* The dimensions of new memory: 1, or 0 if they are too many. */
+static int
+part_of_shape(PyObject *shape, Part *part)
+{
+    if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > DIMENSIONS / 4)
+        return 0;
+    part->data = NULL;
+    part->nd = (int)PyTuple_GET_SIZE(shape);
+    for (int d = 0; d < part->nd; d++)
+        part->dims[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
+    return 1;
 }
 
 PyObject *
@@ -595,15 +784,23 @@ evaluated_again(PyObject *known, PyObject *tree, int usual)
         return NULL;
     PyObject *list = known_by(known, reduced != NULL ? reduced->operand : tree, reduced != NULL ? 3 : 1);
     PyObject *shape = reduced != NULL ? reduced->shape : node->shape, *value = NULL;
+    Part target;
+    int columns = node != NULL && runs_in_columns(node);
+    if (list != NULL && !part_of_shape(shape, &target))
+        Py_CLEAR(list);
     for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
-        if (Py_TYPE(s) != statement_type || (usual && !s->usual) || !is_shape(shape, s->nd, s->dims) ||
-            !(reduced != NULL ? matches_reduction(&m, s, NULL, NULL, reduced) : matches(&m, s, NULL, NULL, tree)))
+        if (Py_TYPE(s) != statement_type)
+            continue;
+        dense_strides(target.nd, target.dims, PyDataType_ELSIZE((PyArray_Descr *)s->dtype), columns, target.strides);
+        if (!(reduced != NULL ? matches_reduction(&m, s, NULL, &target, reduced)
+                              : matches(&m, s, NULL, &target, tree)) ||
+            (usual && (columns || !runs_in_rows(&m))))
             continue;
         hold(&m);
         Py_INCREF(tree);
-        PyObject *memory = allocated(shape, s->dtype, s->order);
+        PyObject *memory = allocated(shape, s->dtype, columns);
         if (memory != NULL && run(&m, PyArray_BYTES((PyArrayObject *)memory)) > 0) {
             if (reduced != NULL ? reduced->value == Py_None : node->args != Py_None) {
                 Leaf *found = new_leaf(memory, shape, s->dtype);
@@ -614,7 +811,7 @@ evaluated_again(PyObject *known, PyObject *tree, int usual)
             }
             value = Py_XNewRef(reduced != NULL ? reduced->value : node->value);
             if (!usual)
-                count_launch(s->read, s->written);
+                count_launch(m.read, m.written);
         }
         if (PyErr_Occurred())
             Py_CLEAR(value);
@@ -636,22 +833,22 @@ stored_again(PyObject *known, PyObject *tree, PyObject *array)
     PyArrayObject *target = (PyArrayObject *)array;
     if (node->args == NULL || node->args == Py_None || !has_shape(target, node->shape))
         return 0;
+    Part part;
+    if (!resolve_index(Py_Ellipsis, target, &part))
+        return 0;
     PyObject *list = known_by(known, tree, 4);
     int done = list == NULL && PyErr_Occurred() ? -1 : 0;
     for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
         Statement *s = (Statement *)PyList_GET_ITEM(list, i);
         Match m;
-        if (Py_TYPE(s) != statement_type || s->nd != PyArray_NDIM(target) || s->dtype != DTYPE(target) ||
-            !same_numbers(s->nd, s->dims, PyArray_DIMS(target)) ||
-            !same_numbers(s->nd, s->strides, PyArray_STRIDES(target)) ||
-            !matches(&m, s, NULL, NULL, tree))
+        if (Py_TYPE(s) != statement_type || s->dtype != DTYPE(target) || !matches(&m, s, NULL, &part, tree))
             continue;
         hold(&m);
         Py_INCREF(tree);
         Py_INCREF(array);
         done = run(&m, PyArray_BYTES(target));
         if (done > 0)
-            count_launch(s->read, s->written);
+            count_launch(m.read, m.written);
         let_go(&m);
         Py_DECREF(array);
         Py_DECREF(tree);
@@ -713,11 +910,12 @@ inspected(PyObject *tree)
     return found;
 }
 
-/* Statement(kernel, rows, inner, most, words, word of the destination, shape, strides, dtype, order, items,
-             launch, keep, usual, bytes read, bytes written[, reduction, axes, shape of the operand, neutral value, distances, scratch, folded])
+/* Statement(kernel, most, words, word of the destination, dtype, items, launch, keep, layouts[, reduction, axes, shape of
+             the operand, neutral value, distances, scratch, folded])
 
-   An item is (kind, what, uses, held, evaluated, stored, shape, strides, offset, word, same, how, dtype, size of an
-   element of what is copied first). */
+   An item is (kind, what, uses, held, evaluated, stored, shape, strides, rewritten, word, same, how, dtype, size of an
+   element of what is copied first). The layouts are (dimensions, classes, tiled, shared, the items of the operands, -1
+   for the destination); or, of an exact one, (rows, inner, shape, strides, bytes read, bytes written). */
 
 static int
 numbers_of(PyObject *tuple, Py_ssize_t *numbers)
@@ -737,8 +935,8 @@ item_of(Item *item, PyObject *tuple)
 {
     PyObject *what, *shape, *strides, *dtype;
     const char *how;
-    if (!PyArg_ParseTuple(tuple, "iOippiOOniisOn", &item->kind, &what, &item->uses, &item->held, &item->evaluated,
-                          &item->stored, &shape, &strides, &item->offset, &item->word, &item->same, &how, &dtype, &item->copied))
+    if (!PyArg_ParseTuple(tuple, "iOippiOOpiisOn", &item->kind, &what, &item->uses, &item->held, &item->evaluated,
+                          &item->stored, &shape, &strides, &item->rewritten, &item->word, &item->same, &how, &dtype, &item->copied))
         return -1;
     item->how = how[0];
     if (item->stored >= 0 && !item->held) {
@@ -748,14 +946,72 @@ item_of(Item *item, PyObject *tuple)
     item->nd = numbers_of(shape, item->dims);
     if (item->nd < 0 || numbers_of(strides, item->strides) < 0)
         return -1;
-    item->length = 1;
-    for (int d = 0; d < item->nd; d++)
-        if (item->dims[d] != 1) {
-            item->length *= item->dims[d];
-            item->step = item->strides[d];
-        }
     item->what = Py_NewRef(what);
     item->dtype = Py_NewRef(dtype);
+    return 0;
+}
+
+/* Which layouts of the operands a statement is of: 0, or -1. */
+static int
+layouts_of(Statement *s, PyObject *tuple)
+{
+    if (PyTuple_GET_SIZE(tuple) == 6) {
+        PyObject *shape, *strides;
+        long long rows, inner;
+        if (!PyArg_ParseTuple(tuple, "LLOOnn", &rows, &inner, &shape, &strides, &s->read, &s->written))
+            return -1;
+        s->exact = 1;
+        s->rows = rows;
+        s->inner = inner;
+        s->nd = numbers_of(shape, s->dims);
+        return s->nd < 0 || numbers_of(strides, s->strides) < 0 ? -1 : 0;
+    }
+    PyObject *items;
+    const char *classes;
+    if (!PyArg_ParseTuple(tuple, "isppO!", &s->rank, &classes, &s->tiled, &s->shared, &PyList_Type, &items))
+        return -1;
+    Py_ssize_t n = PyList_GET_SIZE(items);
+    if (n < 1 || n > 2 * ITEMS || (size_t)n != strlen(classes) || s->rank < 1 ||
+        s->rank - 1 + n * (s->rank + 1) > s->words) {
+        PyErr_SetString(PyExc_ValueError, "The operands of a statement are its destination, and items.");
+        return -1;
+    }
+    s->classes = PyMem_Malloc(n + 1);
+    s->operand_items = PyMem_Malloc(n * sizeof *s->operand_items);
+    if (s->classes == NULL || s->operand_items == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    memcpy(s->classes, classes, n + 1);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        long number = PyLong_AsLong(PyList_GET_ITEM(items, i));
+        int kind = number >= 0 && number < s->n ? s->items[number].kind : SCALAR;
+        if (number != -1 && kind != NODE && kind != LEAF && kind != OWN) {
+            PyErr_SetString(PyExc_ValueError, "The operands of a statement are its destination, and items.");
+            return -1;
+        }
+        s->operand_items[s->operands++] = (int)number;
+    }
+    return 0;
+}
+
+static int
+items_of(Statement *s, PyObject *items, int reduces)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); i++) {
+        Item *item = &s->items[s->n++];
+        if (item_of(item, PyList_GET_ITEM(items, i)) < 0)
+            return -1;
+        s->own += item->kind == OWN;
+        s->rewritten += item->kind == OWN && (item->rewritten || reduces);
+        s->results += item->kind == NODE && item->stored >= 0;
+        int written = item->copied || (item->kind == NODE && item->stored >= 0);
+        if (item->word >= s->words || (written && item->word < 0) || item->same >= i ||
+            (item->kind == REPEATED && item->same < 0)) {
+            PyErr_SetString(PyExc_ValueError, "An item of a statement names what is not there.");
+            return -1;
+        }
+    }
     return 0;
 }
 
@@ -763,18 +1019,16 @@ static PyObject *
 statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     unsigned long long kernel;
-    long long rows, inner, most;
-    int target, usual;
-    PyObject *words, *shape, *strides, *dtype, *order, *items, *starts, *keep;
+    long long most, folded = 0;
+    int target;
+    PyObject *words, *dtype, *items, *starts, *keep, *layouts;
     PyObject *reduction = NULL, *axes = NULL, *operand = NULL, *neutral = NULL, *distances = NULL;
-    Py_ssize_t scratch = 0, read, written;
-    long long folded = 0;
-    if (!PyArg_ParseTuple(args, "KLLLO!iOOOOO!OOpnn|OO!OSOnL", &kernel, &rows, &inner, &most, &PyList_Type, &words,
-                          &target, &shape, &strides, &dtype, &order, &PyList_Type, &items, &starts, &keep, &usual,
-                          &read, &written,
+    Py_ssize_t scratch = 0;
+    if (!PyArg_ParseTuple(args, "KLO!iO!O!OOO!|OO!OSOnL", &kernel, &most, &PyList_Type, &words, &target,
+                          &PyArrayDescr_Type, &dtype, &PyList_Type, &items, &starts, &keep, &PyTuple_Type, &layouts,
                           &reduction, &PyTuple_Type, &axes, &operand, &neutral, &distances, &scratch, &folded))
         return NULL;
-    if (reduction != NULL && distances == NULL) {
+    if (reduction != NULL && (distances == NULL || PyTuple_GET_SIZE(layouts) != 6)) {
         PyErr_SetString(PyExc_TypeError, "A reduction says where its results are.");
         return NULL;
     }
@@ -787,60 +1041,33 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     s->generation = state.generation;
     s->kernel = (Kernel)(uintptr_t)kernel;
-    s->rows = rows;
-    s->inner = inner;
     s->most = most;
     s->target = target;
     s->dtype = Py_NewRef(dtype);
-    s->order = Py_NewRef(order);
     s->launch = Py_NewRef(starts);
     s->keep = Py_NewRef(keep);
     s->words = (int)PyList_GET_SIZE(words);
     s->block = PyMem_Calloc(s->words + 1, sizeof *s->block);
     s->items = PyMem_Calloc(PyList_GET_SIZE(items) + 1, sizeof *s->items);
-    if (s->block == NULL || s->items == NULL) {
-        Py_DECREF(s);
-        return PyErr_NoMemory();
-    }
     s->reduction = Py_XNewRef(reduction);
     s->axes = Py_XNewRef(axes);
     s->neutral = Py_XNewRef(neutral);
     s->scratch = scratch;
-    s->usual = usual;
-    s->read = read;
-    s->written = written;
     s->folded = folded;
-    s->nd = numbers_of(shape, s->dims);
-    if (reduction != NULL && s->nd >= 0)
-        s->over = numbers_of(distances, s->apart) < 0 ? -1 : numbers_of(operand, s->operand);
-    if (s->nd < 0 || s->over < 0 || numbers_of(strides, s->strides) < 0) {
-        Py_DECREF(s);
-        return NULL;
-    }
-    for (int i = 0; i < s->words; i++)
+    int fine = s->block != NULL && s->items != NULL;
+    if (!fine)
+        PyErr_NoMemory();
+    for (int i = 0; fine && i < s->words; i++)
         s->block[i] = PyLong_AsLongLong(PyList_GET_ITEM(words, i));
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); i++) {
-        Item *item = &s->items[s->n++];
-        if (item_of(item, PyList_GET_ITEM(items, i)) < 0)
-            break;
-        s->own += item->kind == OWN;
-        if (item->copied)
-            s->copies += ALIGNED(item->copied * item->length);
-        int same = item->offset == 0 && item->nd == s->nd && same_numbers(s->nd, item->dims, s->dims) &&
-                   same_numbers(s->nd, item->strides, s->strides);
-        s->rewritten += item->kind == OWN && (same || reduction != NULL);
-        s->results += item->kind == NODE && item->stored >= 0;
-        int written = item->copied || (item->kind == NODE && item->stored >= 0);
-        if (item->word >= s->words || (written && item->word < 0) || item->same >= i ||
-            (item->kind == REPEATED && item->same < 0)) {
-            PyErr_SetString(PyExc_ValueError, "An item of a statement names what is not there.");
-            break;
-        }
+    fine = fine && items_of(s, items, reduction != NULL) == 0 && layouts_of(s, layouts) == 0;
+    if (fine && reduction != NULL) {
+        s->over = numbers_of(operand, s->operand);
+        fine = s->over >= 0 && numbers_of(distances, s->apart) >= 0;
     }
-    if (PyErr_Occurred() || target < 0 || target >= s->words) {
+    if (fine && (target < 0 || target >= s->words))
+        PyErr_SetString(PyExc_ValueError, "A statement has a destination.");
+    if (PyErr_Occurred()) {
         Py_DECREF(s);
-        if (!PyErr_Occurred())
-            PyErr_SetString(PyExc_ValueError, "A statement has a destination.");
         return NULL;
     }
     return (PyObject *)s;
@@ -856,8 +1083,9 @@ statement_dealloc(Statement *s)
     }
     PyMem_Free(s->items);
     PyMem_Free(s->block);
+    PyMem_Free(s->classes);
+    PyMem_Free(s->operand_items);
     Py_CLEAR(s->dtype);
-    Py_CLEAR(s->order);
     Py_CLEAR(s->reduction);
     Py_CLEAR(s->axes);
     Py_CLEAR(s->neutral);

@@ -38,6 +38,15 @@ def _numpy_ufunc(*args: Any, **options: Any) -> Any:
     return _rule_of_ufuncs()(*args, **options)
 
 
+def _numpy_function(self: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """What another function of NumPy's is that no operator answers."""
+    from mirabelle.arraytypes.interop import numpy_function
+
+    if not all(issubclass(t, (AbstractArray, np.ndarray)) for t in types):
+        return NotImplemented  # somebody else's array may know more
+    return numpy_function(func, args, kwargs, self)
+
+
 class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # type: ignore[misc]
     """The root of all array types.
 
@@ -335,9 +344,4 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
 
     __array_ufunc__: Any = native.in_c.Overrides(verbs.UFUNC_OPERATORS, _numpy_ufunc)
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        from mirabelle.arraytypes.interop import numpy_function
-
-        if not all(issubclass(t, (AbstractArray, np.ndarray)) for t in types):
-            return NotImplemented  # somebody else's array may know more
-        return numpy_function(func, args, kwargs, self)
+    __array_function__: Any = native.in_c.Overrides(verbs.FUNCTION_OPERATORS, _numpy_function)

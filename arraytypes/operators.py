@@ -26,9 +26,21 @@ def _reflected(verb: Any) -> Any:
     return native.operator(methods, reflected, 2, swapped=True)
 
 
+def _written(x: Any, result: Any) -> Any:
+    """The array, after what `x + y` came to is written to it."""
+    if result.ndim != x.ndim:  # (an assignment would leave axes of 1 in front away)
+        raise ValueError(
+            f"non-broadcastable output operand with shape {x.shape} doesn't match the broadcast shape "
+            f"{result.shape}. Write `x = x + y` for a new array, or reshape what is added."
+        )
+    return verbs.assign.core.table[type(x), type(result)](x, result, casting="same_kind")
+
+
+_assign = native.operator(verbs.assign.core.table, verbs.assign, 2)
+
+
 def _inplace(verb: Any) -> Any:
     method = verb.operator
-    assign = verbs.assign.core.table
 
     def inplace(self: Any, other: Any, /) -> Any:
         if not self.ndim and self._is_number():
@@ -42,17 +54,10 @@ def _inplace(verb: Any) -> Any:
                 result = method(self, other)
             finally:
                 writing.leaf = None
-        if result is NotImplemented:
-            return result
-        if result.ndim != self.ndim:  # (an assignment would leave axes of 1 in front away)
-            raise ValueError(
-                f"non-broadcastable output operand with shape {self.shape} doesn't match the broadcast shape "
-                f"{result.shape}. Write `x = x + y` for a new array, or reshape what is added."
-            )
-        return assign[type(self), type(result)](self, result, casting="same_kind")
+        return result if result is NotImplemented else _written(self, result)
 
     inplace.__name__ = f"i{verb.__name__}"
-    return inplace
+    return native.in_c.Inplace(method, _assign, _written, inplace)
 
 
 class Operators:

@@ -17,9 +17,11 @@ all else to a function of Python that it is given.
   backends/host/vectors.py);
 - `loops.c`: of these, what takes NumPy longer to find than to do: common operations on few doubles, copies of
   few, and a matrix times a vector by the BLAS that NumPy came with;
+- `scalars.c`: the same of single numbers of any dtype;
 - `picking.c`: what masks pick, and writes to it (backends/host/picking.py);
 - `sorting.c`: the order of elements (backends/host/sorting.py);
 - `sparse.c`: sparse matrices of entries in any order, and parts of them (backends/host/sparse.py);
+- `inplace.c`: `x += y` of numbers and of parts of arrays (arraytypes/operators.py);
 - `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
 - `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py);
 - `tasks.c`: task lists and the threads that run them (backends/host/runner.py, tasks.py);
@@ -84,6 +86,7 @@ in_c.tell(
     operations=(
         np.add, np.subtract, np.multiply, np.divide, np.negative, np.absolute, np.square, np.sqrt,
         np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal,
+        np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.left_shift, np.right_shift, np.bitwise_invert,
     ),
 )  # fmt: skip
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mirabelle.dispatch import native
 from mirabelle.dispatch.generic import GenericFunction, generic
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.signatures import keyword_only
@@ -1027,3 +1028,5 @@ UFUNCS: dict[Any, Any] = {
 UFUNCS |= {np.matmul: matmul, np.degrees: UFUNCS[np.rad2deg], np.radians: UFUNCS[np.deg2rad]}
 # What answers the operators, for those of one and of two operands.
 UFUNC_OPERATORS = {ufunc: verb.operator for ufunc, verb in UFUNCS.items() if ufunc.nin <= 2}
+# Likewise for NumPy's functions that are no ufuncs, of arrays of ours alone.
+FUNCTION_OPERATORS = {np.dot: native.operator(dot.core.table, dot, 2)}

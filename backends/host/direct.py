@@ -705,14 +705,17 @@ def _(array: Any, values: Any) -> Any:
     if read is None:
         return general
     may_come_back = plain(array.parent_type) and plain(values)
+    times = 8 if may_come_back else 1  # (as dispatch/csrc/assigning.c passes them on)
 
     def assign(dest: Any, value: Any, casting: str = "unsafe") -> Any:
         parent = dest._parent
         if type(parent._node) is Leaf:
-            if may_come_back and shortcuts.write(parent, dest._how, value):
+            if may_come_back and shortcuts.write(parent, dest._how, value, times):
                 return dest
             if write_small(parent, dest._how, read, value):
                 return dest
         return general(dest, value, casting=casting)
 
-    return assign
+    if read is not _computed or not may_come_back:
+        return assign
+    return in_c.Setter(shortcuts.known, assign, _KINDS[read], True)

@@ -70,9 +70,34 @@ def _of_matrices(first: Any, second: Any) -> tuple[Any, np.dtype] | None:
     return first.family[dtype, n1 + second.parameters[1] - 2], dtype
 
 
+# Of two vectors of one of these dtypes NumPy's own inner product is called from C.
+_LINES = "fdFDbhilqBHILQ"
+
+
+def _of_lines(first: Any, second: Any, function: Any, general: Any) -> Any:
+    """What multiplies two vectors of one dtype, or parts that are such, as NumPy's function does; else None."""
+    dtype = getattr(first, "dtype", None)
+    product_of: Any = library.matrix_product.core.resolve((HostArray,))
+    if (
+        {getattr(first, "ndim", 0), getattr(second, "ndim", 0)} != {1}
+        or None in (memory_reader(first), memory_reader(second))
+        or second.dtype != dtype
+        or dtype.char not in _LINES
+        or issubclass(first, PermutedDims)
+        or issubclass(second, PermutedDims)
+        or product_of.is_users
+    ):
+        return None
+    family: Any = HostArray
+    return _product(family[dtype, 0], False, general, function)
+
+
 def _of_parts(first: Any, second: Any) -> Any:
     """As `matmul` of arrays, where one is a part of memory, or is turned."""
     general = verbs.matmul.core.resolve((AbstractArray, AbstractArray)).implementation
+    lines = _of_lines(first, second, np.matmul, general)
+    if lines is not None:
+        return lines
     dtype = getattr(first, "dtype", None)
     readers = memory_reader(first), memory_reader(second)
     if (
@@ -102,10 +127,10 @@ def _of_parts(first: Any, second: Any) -> Any:
     return _product(out, False, matmul)
 
 
-def _product(out: Any, matrices: bool, python: Any) -> Any:
+def _product(out: Any, matrices: bool, python: Any, function: Any = np.matmul) -> Any:
     """Products in C of what is in memory and BLAS can read; Python is asked for all else."""
     numpyblas.tell()
-    return native.in_c.Product(np.matmul, out, PLAIN, matrices, python)
+    return native.in_c.Product(function, out, PLAIN, matrices, python)
 
 
 def _pending(x: Any) -> bool:
@@ -120,8 +145,11 @@ verbs.matmul.generated(_of_parts, signature=(HostArray, View | PermutedDims))
 @verbs.matmul.generated(signature=(HostArray, HostArray))
 def _(first: Any, second: Any) -> Any:
     general = verbs.matmul.core.resolve((AbstractArray, AbstractArray)).implementation
+    lines = _of_lines(first, second, np.matmul, general)
+    if lines is not None:
+        return lines
     found = _of_matrices(first, second)
-    if found is None:
+    if found is None or found[0].ndim == 0:
         return general
     out, dtype = found
     # A tree that meets a vector joins the kernel of the product: that is for the general method.
@@ -141,27 +169,13 @@ def _(first: Any, second: Any) -> Any:
             _count(made, a, b)
         return made
 
-    return matmul if out.ndim == 0 else _product(out, forces_first, matmul)
+    return _product(out, forces_first, matmul)
 
 
-@verbs.dot.generated(signature=(HostArray, HostArray))
+@verbs.dot.generated(signature=(HostArray | View, HostArray | View))
 def _(first: Any, second: Any) -> Any:
     general = verbs.dot.core.resolve((AbstractArray, AbstractArray)).implementation
-    found = _of_matrices(first, second)
-    if found is None or first.ndim != 1 or second.ndim != 1:
-        return general
-    out, dtype = found
-
-    def dot(x1: Any, x2: Any) -> Any:
-        a, b = _stored(x1), _stored(x2)
-        if a is None or b is None or a.shape != b.shape:
-            return general(x1, x2)
-        made = _array(out, quietly(np.dot, a, b), dtype)
-        if counters.active:
-            _count(made, a, b)
-        return made
-
-    return dot
+    return _of_lines(first, second, np.dot, general) or general
 
 
 class _AsRegistered:

@@ -10,6 +10,8 @@ typedef struct {
     vectorcallfunc vectorcall;
     PyObject *known, *python;
     int kind;
+    /* Is it of what a view shows, `assign(view, value)`? */
+    int part;
     unsigned unknown, idle;
 } Setter;
 
@@ -173,22 +175,44 @@ compute(Setter *self, PyObject *value)
     return done;
 }
 
+/* The statement: 1 done, 0 left to Python, -1 an error. */
+static int
+set(Setter *self, PyObject *x, PyObject *index, PyObject *value)
+{
+    int done = 0;
+    if (self->kind == TREE) {
+        done = again(self->known, x, index, value);
+        if (done > 0)
+            self->idle = 0;
+    }
+    else if (self->kind == VIEW)
+        done = of_itself(x, index, value);
+    int ready = done ? 0 : self->kind != TREE ? 1 : compute(self, value);
+    if (ready)
+        done = ready < 0 ? -1 : put(self, x, index, value);
+    return done;
+}
+
+int
+put_in_part(PyObject *setter, PyObject *view, PyObject *value)
+{
+    Setter *self = (Setter *)setter;
+    if (Py_TYPE(setter) != setter_type || !self->part)
+        return 0;
+    PyObject *x = Py_XNewRef(SLOT(view, state.view_parent)), *index = Py_XNewRef(SLOT(view, state.view_how));
+    int done = x == NULL || index == NULL ? 0 : set(self, x, index, value);
+    Py_XDECREF(x);
+    Py_XDECREF(index);
+    return done;
+}
+
 static PyObject *
 setter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
     Setter *self = (Setter *)callable;
-    if (names == NULL && PyVectorcall_NARGS(flags) == 3) {
-        int done = 0;
-        if (self->kind == TREE) {
-            done = again(self->known, args[0], args[1], args[2]);
-            if (done > 0)
-                self->idle = 0;
-        }
-        else if (self->kind == VIEW)
-            done = of_itself(args[0], args[1], args[2]);
-        int ready = done ? 0 : self->kind != TREE ? 1 : compute(self, args[2]);
-        if (ready)
-            done = ready < 0 ? -1 : put(self, args[0], args[1], args[2]);
+    /* (What Python assigns to a view has names on the way there.) */
+    if (names == NULL && PyVectorcall_NARGS(flags) == 3 && !self->part) {
+        int done = set(self, args[0], args[1], args[2]);
         if (done < 0)
             return NULL;
         if (done)
@@ -197,13 +221,13 @@ setter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
     return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
-/* Setter(the statements that are known, what does all else, what the value is) */
+/* Setter(the statements that are known, what does all else, what the value is, is it of what a view shows?) */
 static PyObject *
 setter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *known, *python;
-    int kind;
-    if (!PyArg_ParseTuple(args, "O!Oi", &PyDict_Type, &known, &python, &kind))
+    int kind, part = 0;
+    if (!PyArg_ParseTuple(args, "O!Oi|p", &PyDict_Type, &known, &python, &kind, &part))
         return NULL;
     Setter *self = (Setter *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -212,6 +236,7 @@ setter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->known = Py_NewRef(known);
     self->python = Py_NewRef(python);
     self->kind = kind;
+    self->part = part;
     return (PyObject *)self;
 }
 

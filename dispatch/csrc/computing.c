@@ -288,10 +288,10 @@ typedef struct {
     int forces;
 } Product;
 
-/* Memory that is there, or is computed soon: a new reference; NULL where Python is to say (with an error only if
-   somebody interrupts). */
+/* The memory that an operand shows, or shows a part of, if it is there or is computed soon: a new reference; NULL where
+   Python is to say (with an error only if somebody interrupts). */
 static PyObject *
-memory_of(PyObject *x, int forced)
+whole_memory(PyObject *x, int forced)
 {
     int part = PyType_IsSubtype(Py_TYPE(x), state.view);
     PyObject *whole = part ? SLOT(x, state.view_parent) : x;
@@ -309,17 +309,59 @@ memory_of(PyObject *x, int forced)
     }
     if (node != NULL && IS_NODE(node))
         node = ((Node *)node)->value;
-    if (node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view))
-        return NULL;
-    PyObject *view = ((Leaf *)node)->view;
-    Py_INCREF(view);
-    PyObject *memory = part ? PyObject_GetItem(view, SLOT(x, state.view_how)) : Py_NewRef(view);
-    Py_DECREF(view);
-    if (memory == NULL)
+    return node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view) ? NULL : Py_NewRef(((Leaf *)node)->view);
+}
+
+/* What an operand shows of its memory, as NumPy's array (`memory` is taken over): likewise. */
+static PyObject *
+memory_shown(PyObject *x, PyObject *memory)
+{
+    if (memory == NULL || !PyType_IsSubtype(Py_TYPE(x), state.view))
+        return memory;
+    PyObject *shown = PyObject_GetItem(memory, SLOT(x, state.view_how));
+    Py_DECREF(memory);
+    if (shown == NULL)
         left_to_python();
-    else if (!IS_ARRAY(memory))
-        Py_CLEAR(memory);
-    return memory;
+    else if (!IS_ARRAY(shown))
+        Py_CLEAR(shown);
+    return shown;
+}
+
+/* Is an operand a vector in some memory? Which part that is. */
+static int
+is_vector(PyObject *x, PyObject *memory, Part *part)
+{
+    PyObject *how = PyType_IsSubtype(Py_TYPE(x), state.view) ? SLOT(x, state.view_how) : Py_Ellipsis;
+    return how != NULL && resolve_index(how, (PyArrayObject *)memory, part) && part->nd == 1;
+}
+
+/* As many multiplications let other threads run. */
+#define LONG_LINE 8192
+
+/* The sum of products of two vectors, by what NumPy does for `dot` and `@`: a new reference to an array without axes;
+   NULL, without an error, where Python is to say. */
+static PyObject *
+inner_product(PyArrayObject *a, const Part *x, PyArrayObject *b, const Part *y)
+{
+    PyArray_Descr *dtype = PyArray_DESCR(a);
+    if (dtype != PyArray_DESCR(b) || x->dims[0] != y->dims[0] || !PyArray_ISALIGNED(a) || !PyArray_ISALIGNED(b) ||
+        PyArray_ISBOOL(a) || dtype->type_num == NPY_HALF || !PyArray_ISNUMBER(a) || !PyArray_ISNOTSWAPPED(a))
+        return NULL;
+    /* (`dot` copies what BLAS does not read, `@` does not.) */
+    if (x->strides[0] <= 0 || y->strides[0] <= 0)
+        return NULL;
+    Py_INCREF(dtype);
+    PyArrayObject *out = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
+    if (out == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    PyThreadState *others = x->dims[0] < LONG_LINE ? NULL : PyEval_SaveThread();
+    PyDataType_GetArrFuncs(dtype)->dotfunc(x->data, x->strides[0], y->data, y->strides[0], PyArray_BYTES(out),
+                                           x->dims[0], a);
+    if (others != NULL)
+        PyEval_RestoreThread(others);
+    return (PyObject *)out;
 }
 
 /* Does BLAS read it as it lies? */
@@ -339,50 +381,84 @@ lies_well(PyArrayObject *a, Py_ssize_t size)
 }
 
 static PyObject *
-product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+numpys_product(Product *self, PyArrayObject *x, PyArrayObject *y)
+{
+    PyObject *operands[] = {(PyObject *)x, (PyObject *)y}, *context = hush();
+    PyObject *out = PyObject_Vectorcall(self->matmul, operands, 2, NULL);
+    speak(context);
+    if (out != NULL && !IS_ARRAY(out))
+        Py_SETREF(out, PyObject_CallOneArg(state.asarray, out));
+    return out;
+}
+
+/* The product of two arrays of NumPy's as BLAS reads them; NULL likewise. */
+static PyObject *
+matrix_product(Product *self, PyArrayObject *x, PyArrayObject *y)
+{
+    Py_ssize_t itemsize = PyArray_ITEMSIZE(x);
+    if (itemsize < 1 || PyArray_NDIM(x) + PyArray_NDIM(y) < 3 || DTYPE(x) != DTYPE(y) || !lies_well(x, itemsize) ||
+        !lies_well(y, itemsize) || PyArray_DIMS(x)[PyArray_NDIM(x) - 1] != PyArray_DIMS(y)[0] ||
+        (PyArray_NDIM(x) + PyArray_NDIM(y) == 4 && PyArray_DIMS(x)[0] * PyArray_DIMS(y)[1] > self->most))
+        return NULL;
+    PyObject *out = times_vector(x, y);
+    return out == NULL ? numpys_product(self, x, y) : out;
+}
+
+PyObject *
+multiplied(PyObject *callable, PyObject *const *args)
 {
     Product *self = (Product *)callable;
-    PyObject *made = NULL, *a = NULL, *b = NULL;
-    if (names != NULL || PyVectorcall_NARGS(flags) != 2 || !unobserved())
-        return PyObject_Vectorcall(self->python, args, flags, names);
-    /* (A tree that meets a vector joins the kernel of the product.) */
-    a = memory_of(args[0], self->forces);
-    b = a == NULL ? NULL : memory_of(args[1], self->forces);
-    if (b == NULL && PyErr_Occurred()) {
-        Py_XDECREF(a);
+    PyObject *out = NULL, *b = NULL;
+    Part first, second;
+    Py_ssize_t read = 0;
+    if (!unobserved())
         return NULL;
+    /* (A tree that meets a vector joins the kernel of the product.) */
+    PyObject *a = whole_memory(args[0], self->forces);
+    b = a == NULL ? NULL : whole_memory(args[1], self->forces);
+    int lines = b != NULL && is_vector(args[0], a, &first) && is_vector(args[1], b, &second);
+    if (lines) {
+        out = inner_product((PyArrayObject *)a, &first, (PyArrayObject *)b, &second);
+        read = 2 * first.dims[0] * PyArray_ITEMSIZE((PyArrayObject *)a);
     }
-    if (b != NULL) {
-        PyArrayObject *x = (PyArrayObject *)a, *y = (PyArrayObject *)b;
-        Py_ssize_t itemsize = PyArray_ITEMSIZE(x);
-        if (itemsize > 0 && PyArray_NDIM(x) + PyArray_NDIM(y) > 2 && DTYPE(x) == DTYPE(y) && lies_well(x, itemsize) &&
-            lies_well(y, itemsize) && PyArray_DIMS(x)[PyArray_NDIM(x) - 1] == PyArray_DIMS(y)[0] &&
-            (PyArray_NDIM(x) + PyArray_NDIM(y) < 4 || PyArray_DIMS(x)[0] * PyArray_DIMS(y)[1] <= self->most)) {
-            PyObject *out = times_vector(x, y);
-            if (out == NULL) {
-                PyObject *operands[] = {a, b}, *context = hush();
-                out = PyObject_Vectorcall(self->matmul, operands, 2, NULL);
-                speak(context);
-            }
-            if (out != NULL && IS_ARRAY(out)) {
-                PyArrayObject *array = (PyArrayObject *)out;
-                PyObject *shape = PyTuple_New(PyArray_NDIM(array));
-                for (int i = 0; shape != NULL && i < PyArray_NDIM(array); i++)
-                    PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(PyArray_DIMS(array)[i]));
-                Leaf *leaf = shape == NULL || PyErr_Occurred() ? NULL : new_leaf(out, shape, DTYPE(array));
-                made = leaf == NULL ? NULL : new_handle(self->result, (PyObject *)leaf);
-                if (made != NULL)
-                    count_launch(PyArray_NBYTES(x) + PyArray_NBYTES(y), PyArray_NBYTES(array));
-                Py_XDECREF(shape);
-            }
-            Py_XDECREF(out);
+    if (b != NULL && out == NULL) {
+        a = memory_shown(args[0], a);
+        b = memory_shown(args[1], b);
+        if (a != NULL && b != NULL) {
+            out = lines ? numpys_product(self, (PyArrayObject *)a, (PyArrayObject *)b)
+                        : matrix_product(self, (PyArrayObject *)a, (PyArrayObject *)b);
+            read = PyArray_NBYTES((PyArrayObject *)a) + PyArray_NBYTES((PyArrayObject *)b);
         }
     }
     Py_XDECREF(a);
     Py_XDECREF(b);
-    if (made != NULL || !left_to_python())
-        return made;
-    return PyObject_Vectorcall(self->python, args, flags, names);
+    PyObject *made = NULL;
+    if (out != NULL && IS_ARRAY(out)) {
+        PyArrayObject *array = (PyArrayObject *)out;
+        PyObject *shape = PyTuple_New(PyArray_NDIM(array));
+        for (int i = 0; shape != NULL && i < PyArray_NDIM(array); i++)
+            PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(PyArray_DIMS(array)[i]));
+        Leaf *leaf = shape == NULL || PyErr_Occurred() ? NULL : new_leaf(out, shape, DTYPE(array));
+        made = leaf == NULL ? NULL : new_handle(self->result, (PyObject *)leaf);
+        if (made != NULL)
+            count_launch(read, PyArray_NBYTES(array));
+        Py_XDECREF(shape);
+    }
+    Py_XDECREF(out);
+    if (made == NULL)
+        left_to_python();
+    return made;
+}
+
+static PyObject *
+product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    if (names == NULL && PyVectorcall_NARGS(flags) == 2) {
+        PyObject *made = multiplied(callable, args);
+        if (made != NULL || PyErr_Occurred())
+            return made;
+    }
+    return PyObject_Vectorcall(((Product *)callable)->python, args, flags, names);
 }
 
 /* Product(NumPy's matmul, the type of the result, elements of a product of matrices at most, are both matrices?, what

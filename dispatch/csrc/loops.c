@@ -10,10 +10,6 @@
 /* Products of so many multiplications let other threads run. */
 #define LONG 8192
 
-/* In the order of `state.operations`: of two operands, of one, and what compares two. */
-enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATIVE, ABSOLUTE, SQUARE, SQRT, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
-       EQUAL, NOT_EQUAL, OPERATIONS };
-
 #if defined(__GNUC__) && defined(__x86_64__)
 #define FOR_AVX2 __attribute__((target("avx2"), optimize("O3")))
 #define CAN_AVX2 1
@@ -123,8 +119,7 @@ operate(int op, void *out, const double *a, int da, const double *b, int db, Py_
         anywhere(op, out, a, da, b, db, n);
 }
 
-/* A number as a double: 1, or 0 if it is none that NumPy would take as one here. */
-static int
+int
 as_double(PyObject *x, double *value)
 {
     if (PyFloat_Check(x)) { /* (NumPy's are among them) */
@@ -157,7 +152,11 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
     int op = 0;
     while (op < OPERATIONS && PyTuple_GET_ITEM(state.operations, op) != function)
         op++;
-    if (op == OPERATIONS || n != (op >= NEGATIVE && op < LESS ? 1 : 2))
+    if (op == OPERATIONS || n != ((op >= NEGATIVE && op < LESS) || op == INVERT ? 1 : 2))
+        return NULL;
+    if (PyTuple_GET_SIZE(shape) == 0)
+        return calculated(op, values, n);
+    if (op > NOT_EQUAL)
         return NULL;
     const double *from[2];
     double numbers[2] = {0, 0};
@@ -173,8 +172,13 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
                 return NULL;
             continue;
         }
-        if (DTYPE(a) != state.float64 || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a) ||
-            !has_shape(a, shape))
+        if (DTYPE(a) != state.float64 || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a))
+            return NULL;
+        if (PyArray_NDIM(a) == 0) {
+            from[i] = (const double *)PyArray_BYTES(a);
+            continue;
+        }
+        if (!has_shape(a, shape))
             return NULL;
         whole = a;
         size = elements(a);
@@ -185,7 +189,7 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
         if (out == NULL && mine & 1 << i)
             out = a;
     }
-    if (size < 1 || PyTuple_GET_SIZE(shape) == 0)
+    if (size < 1)
         return NULL;
     if (op >= LESS || out == NULL)
         out = fresh(PyArray_NDIM(whole), PyArray_DIMS(whole), op >= LESS ? NPY_BOOL : NPY_DOUBLE);

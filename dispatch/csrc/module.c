@@ -4,12 +4,12 @@
 #include "native.h"
 
 State state;
-PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
+PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type, *product_type;
 
-#define TYPES 14
+#define TYPES 15
 static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec,  &statement_spec, &builder_spec,
                                    &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec,
-                                   &product_spec, &halo_spec,   &converter_spec, &handle_spec};
+                                   &product_spec, &halo_spec,   &converter_spec, &handle_spec, &inplace_spec};
 static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
@@ -65,6 +65,7 @@ tell(PyObject *module, PyObject *args, PyObject *kwargs)
         {"view_parent", &state.view_parent},
         {"view_how", &state.view_how},
         {"view_shape", &state.view_shape},
+        {"constructed", &state.constructed},
         {"divided_buffer", &state.divided_buffer},
         {"divided_whole", &state.divided_whole},
         {"divided_map", &state.divided_map},
@@ -266,7 +267,7 @@ PyInit__native(void)
 {
     static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
                                        "Getter", "Setter", "Overrides", "Reduced",   "Reducer",
-                                       "Product", "Halo", "Converter", "Handle"};
+                                       "Product", "Halo", "Converter", "Handle", "Inplace"};
     import_array(); /* (an error where this was built for another NumPy) */
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
@@ -303,6 +304,7 @@ PyInit__native(void)
     builder_type = types[4];
     getter_type = types[5];
     setter_type = types[6];
+    product_type = types[10];
     halo_type = types[11];
     if (PyModule_AddIntConstant(module, "VERSION", 17) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         begin_tasks() != 0) {

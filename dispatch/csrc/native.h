@@ -69,6 +69,8 @@ typedef struct {
     PyTypeObject *leaf, *node, *reduced, *dense, *wrapper, *view, *divided;
     /* Where views keep their parent, index and shape. */
     Py_ssize_t view_parent, view_how, view_shape;
+    /* Where arrays without axes say that a constructor made them. */
+    Py_ssize_t constructed;
     /* Of views of distributed memory: of which buffer, all of it?, and which part; what a buffer is of. */
     Py_ssize_t divided_buffer, divided_whole, divided_map, buffer_comm, buffer_partition, buffer_local;
     /* Functions of Python for what is not done here. */
@@ -224,6 +226,9 @@ void settle(Node *node, Leaf *value);
 /* The value of a small tree, by NumPy's functions: NULL where Python is to say (with an error only if somebody
    interrupts). */
 PyObject *computed(PyObject *tree);
+/* What a product is of two operands in memory; NULL where Python is to say (with an error only if somebody
+   interrupts). */
+PyObject *multiplied(PyObject *product, PyObject *const *args);
 /* The value of an operation of few elements, all of whose operands are in memory: NULL if it waits (with an error
    only if somebody interrupts). */
 Leaf *computed_now(PyObject *function, PyObject *operands, PyObject *shape);
@@ -232,6 +237,10 @@ PyObject *computed_reduction(PyObject *known, PyObject *reduced);
 void settle_reduced(Reduced *reduced, Leaf *value);
 /* Is `copyto` what it is by default? (0 with an error if somebody interrupts.) */
 int unchanged(void);
+/* The method of an operator for operands, if it is written in C: a new reference; NULL, perhaps with an error. */
+PyObject *method_in_c(PyObject *operator, PyObject *const *operands);
+/* Write a value to what a view shows, by such a method: 1 done, 0 left to Python, -1 an error. */
+int put_in_part(PyObject *setter, PyObject *view, PyObject *value);
 /* Is nothing going on that wants to know of statements? */
 int unobserved(void);
 /* Do the statement again, if it was met before: 1 done, 0 not met, -1 an error. */
@@ -249,6 +258,14 @@ PyObject *arranged(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* loops.c: what an operation gives, a new reference, into the memory of one of the operands (bits of `mine`) if they may
    be overwritten; NULL, without an error, where NumPy is to do it. */
 PyObject *operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, int mine);
+/* A number as a double: 1, or 0 if it is none that NumPy would take as one here. */
+int as_double(PyObject *x, double *value);
+/* In the order of `state.operations`: of two operands, of one, what compares two, and what is of integers alone. */
+enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATIVE, ABSOLUTE, SQUARE, SQRT, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
+       EQUAL, NOT_EQUAL, AND, OR, XOR, LEFT, RIGHT, INVERT, OPERATIONS };
+/* scalars.c: one of them on numbers, of which at least one is an array without axes: a new reference to such; NULL,
+   without an error, where NumPy is to do it. */
+PyObject *calculated(int op, PyObject *const *values, int n);
 /* Doubles from part to part; a number to all of a part: 1 done, 0 where NumPy is to do it. */
 int copied(const Part *to, const Part *from);
 int filled(const Part *to, PyObject *number);
@@ -303,8 +320,9 @@ PyObject *csr_pattern(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_times(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 extern PyType_Spec handle_spec, leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec,
-    reducer_spec, product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec;
-extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type;
+    reducer_spec, product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec, inplace_spec;
+extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type,
+    *product_type;
 
 /* addresses.c: functions of the module. */
 extern PyMethodDef address_methods[];

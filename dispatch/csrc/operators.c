@@ -43,7 +43,8 @@ look_up(Operator *self, Entry *entry, PyObject *const *args)
     Py_DECREF(key);
     if (call == NULL)
         return -1;
-    int in_c = Py_TYPE(call) == builder_type || Py_TYPE(call) == getter_type || Py_TYPE(call) == setter_type;
+    int in_c = Py_TYPE(call) == builder_type || Py_TYPE(call) == getter_type || Py_TYPE(call) == setter_type ||
+               Py_TYPE(call) == product_type;
     /* (To let go of what was there may let others run, who look at the entry: it is whole by then.) */
     Entry old = *entry;
     for (int i = 0; i < self->arity; i++)
@@ -68,6 +69,30 @@ is_of(Operator *self, const Entry *entry, PyObject *const *operands)
     return same;
 }
 
+/* The entry for operands, if what they call is written in C; NULL, perhaps with an error. */
+static Entry *
+entry_of(Operator *self, PyObject *const *operands)
+{
+    size_t place = 0;
+    for (int i = 0; i < self->arity; i++)
+        place = place * 5 + ((size_t)Py_TYPE(operands[i]) >> 6);
+    Entry *entry = &self->entries[(place ^ place >> 7) % ENTRIES];
+    int same = is_of(self, entry, operands);
+    if (!same) {
+        if (look_up(self, entry, operands) < 0)
+            return NULL;
+        same = is_of(self, entry, operands);
+    }
+    return same && entry->call != NULL ? entry : NULL;
+}
+
+PyObject *
+method_in_c(PyObject *operator, PyObject *const *operands)
+{
+    Entry *entry = entry_of((Operator *)operator, operands);
+    return entry == NULL ? NULL : Py_NewRef(entry->call);
+}
+
 static PyObject *
 operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
@@ -81,24 +106,22 @@ operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyO
         turned[1] = args[0];
         operands = turned;
     }
-    size_t place = 0;
-    for (int i = 0; i < self->arity; i++)
-        place = place * 5 + ((size_t)Py_TYPE(operands[i]) >> 6);
-    Entry *entry = &self->entries[(place ^ place >> 7) % ENTRIES];
-    int same = is_of(self, entry, operands);
-    if (!same) {
-        if (look_up(self, entry, operands) < 0)
-            return NULL;
-        same = is_of(self, entry, operands);
-    }
-    if (!same || entry->call == NULL)
-        return PyObject_Vectorcall(self->function, args, flags, NULL);
+    Entry *entry = entry_of(self, operands);
+    if (entry == NULL)
+        return PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->function, args, flags, NULL);
     PyObject *call = Py_NewRef(entry->call);
-    PyObject *result = Py_TYPE(call) == builder_type
-                           ? built(call, operands, self->arity, 1)
-                           : PyObject_Vectorcall(call, operands, (size_t)self->arity, NULL);
+    PyObject *result;
+    int known = 1;
+    if (Py_TYPE(call) == builder_type)
+        result = built(call, operands, self->arity, 1);
+    else if (Py_TYPE(call) == product_type) {
+        result = multiplied(call, operands);
+        known = result != NULL || PyErr_Occurred();
+    }
+    else
+        result = PyObject_Vectorcall(call, operands, (size_t)self->arity, NULL);
     Py_DECREF(call);
-    return result;
+    return known ? result : PyObject_Vectorcall(self->function, args, flags, NULL);
 }
 
 static PyObject *
@@ -179,20 +202,47 @@ PyType_Spec operator_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, operator_slots,
 };
 
-/* What NumPy asks of an array that a ufunc is called with: x.__array_ufunc__(ufunc, "__call__", *operands). */
+/* What NumPy asks of an array that a ufunc is called with, x.__array_ufunc__(ufunc, "__call__", *operands), or another
+   of its functions: x.__array_function__(function, types, operands, options). */
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    /* Ufuncs and what answers them; what answers all else. */
+    /* NumPy's functions and what answers them; what answers all else. */
     PyObject *operators, *python;
 } Overrides;
+
+/* A function that is no ufunc: of arrays of ours alone, and nothing else, as an operator is. */
+static PyObject *
+answered(Overrides *self, PyObject *const *args)
+{
+    PyObject *operands = args[3], *found = NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(operands);
+    if (PyDict_GET_SIZE(args[4]) == 0 && n > 0) {
+        found = PyDict_GetItemWithError(self->operators, args[1]);
+        if (found == NULL && PyErr_Occurred())
+            return NULL;
+    }
+    if (found == NULL || Py_TYPE(found) != operator_type || ((Operator *)found)->arity != n)
+        return PyObject_Vectorcall(self->python, args, 5, NULL);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyTypeObject *type = Py_TYPE(PyTuple_GET_ITEM(operands, i));
+        if (!PyType_IsSubtype(type, state.dense) && !PyType_IsSubtype(type, state.wrapper))
+            return PyObject_Vectorcall(self->python, args, 5, NULL);
+    }
+    Py_INCREF(found);
+    PyObject *result = operator_vectorcall(found, &PyTuple_GET_ITEM(operands, 0), (size_t)n, NULL);
+    Py_DECREF(found);
+    return result;
+}
 
 static PyObject *
 overrides_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
     Overrides *self = (Overrides *)callable;
     Py_ssize_t n = PyVectorcall_NARGS(flags);
+    if (names == NULL && n == 5 && PyDict_CheckExact(args[4]) && PyTuple_CheckExact(args[3]))
+        return answered(self, args);
     int plain = names == NULL && (n == 4 || n == 5) && PyUnicode_Check(args[2]) &&
                 PyUnicode_CompareWithASCIIString(args[2], "__call__") == 0;
     for (Py_ssize_t i = 3; plain && i < n; i++)
@@ -212,7 +262,7 @@ overrides_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, Py
     return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
-/* Overrides(operators by ufuncs, what answers all else) */
+/* Overrides(operators by NumPy's functions, what answers all else) */
 static PyObject *
 overrides_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {

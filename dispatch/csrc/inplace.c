@@ -1,0 +1,131 @@
+/* x += y and the like: of numbers, which Python binds to a new array, and of parts of memory, which are statements
+   like x[part] = x[part] + y. All else is Python's (arraytypes/operators.py). */
+
+#include "native.h"
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    /* What the operator computes, how a part is assigned to, what writes any result, and what does all else. */
+    PyObject *method, *assign, *write, *python;
+} Inplace;
+
+/* The dimensions of an array's version; -1 if they are not to be seen. */
+static Py_ssize_t
+dimensions(PyObject *x)
+{
+    PyObject *version = VERSION_OF(x), *shape = NULL;
+    if (version != NULL && IS_LEAF(version))
+        shape = ((Leaf *)version)->shape;
+    else if (version != NULL && IS_NODE(version))
+        shape = ((Node *)version)->shape;
+    else if (version != NULL && IS_REDUCED(version))
+        shape = ((Reduced *)version)->shape;
+    return shape == NULL || !PyTuple_CheckExact(shape) ? -1 : PyTuple_GET_SIZE(shape);
+}
+
+/* Does it show a part of memory that nobody else can write to? */
+static int
+shows_own_memory(PyObject *x)
+{
+    if (!PyType_IsSubtype(Py_TYPE(x), state.view))
+        return 0;
+    PyObject *whole = SLOT(x, state.view_parent);
+    PyObject *version = whole == NULL || !PyType_IsSubtype(Py_TYPE(whole), state.dense) ? NULL : VERSION_OF(whole);
+    return version != NULL && IS_LEAF(version) && IS_ARRAY(((Leaf *)version)->view) && adopted((Leaf *)version);
+}
+
+static PyObject *
+inplace_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Inplace *self = (Inplace *)callable;
+    if (names != NULL || PyVectorcall_NARGS(flags) != 2)
+        return PyObject_Vectorcall(self->python, args, flags, names);
+    PyObject *x = args[0];
+    if (PyType_IsSubtype(Py_TYPE(x), state.dense) && SLOT(x, state.constructed) == NULL && dimensions(x) == 0)
+        Py_RETURN_NOTIMPLEMENTED; /* (who else holds the result keeps it as it is) */
+    if (!shows_own_memory(x))
+        return PyObject_Vectorcall(self->python, args, flags, NULL);
+    PyObject *result = PyObject_Vectorcall(self->method, args, 2, NULL);
+    if (result == NULL || result == Py_NotImplemented)
+        return result;
+    PyObject *written[] = {x, result}, *shape = SLOT(x, state.view_shape), *setter = NULL;
+    int done = 0;
+    if (PyType_IsSubtype(Py_TYPE(result), state.dense) && shape != NULL && PyTuple_CheckExact(shape) &&
+        dimensions(result) == PyTuple_GET_SIZE(shape)) {
+        setter = method_in_c(self->assign, written);
+        if (setter == NULL && PyErr_Occurred())
+            done = -1;
+    }
+    if (setter != NULL) {
+        done = put_in_part(setter, x, result);
+        Py_DECREF(setter);
+    }
+    PyObject *found = done < 0 ? NULL : done ? Py_NewRef(x) : PyObject_Vectorcall(self->write, written, 2, NULL);
+    Py_DECREF(result);
+    return found;
+}
+
+/* Inplace(operator, generic function that assigns, what writes any result, what does all else) */
+static PyObject *
+inplace_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *method, *assign, *write, *python;
+    if (!PyArg_ParseTuple(args, "OO!OO", &method, operator_type, &assign, &write, &python))
+        return NULL;
+    Inplace *self = (Inplace *)type->tp_alloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    self->vectorcall = inplace_vectorcall;
+    self->method = Py_NewRef(method);
+    self->assign = Py_NewRef(assign);
+    self->write = Py_NewRef(write);
+    self->python = Py_NewRef(python);
+    return (PyObject *)self;
+}
+
+static void
+inplace_dealloc(Inplace *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    Py_CLEAR(self->method);
+    Py_CLEAR(self->assign);
+    Py_CLEAR(self->write);
+    Py_CLEAR(self->python);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+/* As functions do: a method of what it is looked up on. */
+static PyObject *
+inplace_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    return object == NULL || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
+/* Name, signature and the like are those of the function. */
+static PyObject *
+inplace_getattro(PyObject *self, PyObject *name)
+{
+    return PyObject_GetAttr(((Inplace *)self)->python, name);
+}
+
+static PyMemberDef inplace_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Inplace, vectorcall), READONLY, NULL},
+    {NULL},
+};
+
+static PyType_Slot inplace_slots[] = {
+    {Py_tp_new, inplace_new},
+    {Py_tp_dealloc, inplace_dealloc},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_descr_get, inplace_get},
+    {Py_tp_getattro, inplace_getattro},
+    {Py_tp_members, inplace_members},
+    {0, NULL},
+};
+
+PyType_Spec inplace_spec = {
+    "mirabelle.dispatch._native.Inplace", sizeof(Inplace), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, inplace_slots,
+};

@@ -65,7 +65,8 @@ def kernel(function: Any = None, /, *, padded: bool = False, boundscheck: bool =
     Its first parameter is the context, which knows the index (`mb.types.KernelContext` lists all it
     offers); the others are arrays, numbers, and tuples of these. It returns nothing and writes to
     arrays. One source runs on the host's threads, on the reference device and on GPUs: wherever
-    the arrays are. (Of an array over processes it is given the parts, `x.local`.)
+    the arrays are. Over processes each runs it for the indices whose results it holds, and gets
+    the elements of others that these read.
 
     Parameters
     ----------
@@ -389,13 +390,6 @@ class Launch:
             args = self._bound(args, kwargs)
         family, arguments = kernel.lent(args)
         run = _launchers.get(family) or _inherited(family)
-        if run is None and family.home.kind == "distributed":
-            raise PlaceError(
-                f"{kernel.__name__}() is given a {family.__name__}, which is divided over processes, and a "
-                "kernel runs on arrays of one process. Give it the parts, on each process its own: "
-                f"`{kernel.__name__}[x.local.shape](x.local, ...)`; `x.halo(1)` is the part with the elements "
-                "around it."
-            )
         if run is None:
             raise DeviceError(
                 f"Kernels do not run on {family.__name__} yet. Its backend says how with "

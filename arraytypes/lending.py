@@ -51,7 +51,7 @@ def own(x: Any) -> None:
         return
     flags = leaf.view.flags
     order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
-    fresh = Leaf(root.family._empty(leaf.shape, leaf.dtype, order))
+    fresh = Leaf(root.family._alike(leaf.view, order=order))
     root.family._copy_into(fresh.view, leaf.view)
     root._node = fresh
 

@@ -15,7 +15,7 @@ from samples import ordinary
 import mirabelle as mb
 from mirabelle.arraytypes import kernels
 
-# (a kernel names elements by their places, which several processes hold: it runs on x.local)
+# (over several processes: tests/mpi_programs/indexkernels.py)
 PLAIN = [k for k in PLAIN if not k.distributed]
 SINGLE = [k for k in SINGLE if not k.distributed]
 plain = pytest.mark.parametrize("kind", PLAIN, ids=repr)

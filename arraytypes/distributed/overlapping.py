@@ -67,10 +67,13 @@ _SOONER = 16
 
 
 def _is_large(frame: Any) -> bool:
+    return is_large(frame.inner, frame.partition.elements, frame.partition.size)
+
+
+def is_large(inner: Any, elements: int, size: int) -> bool:
     """Is it worth while to compute in pieces? (All processes must say the same.)"""
-    target = frame.partition
-    least = settings.overlap_size // (_SOONER if frame.inner.home.kind == "host" else 1)
-    return target.elements >= least * target.size  # type: ignore[no-any-return]
+    least = settings.overlap_size // (_SOONER if inner.home.kind == "host" else 1)
+    return elements >= least * size
 
 
 def overlapped(frame: Any, tree: Any, dest: Any) -> Any:
@@ -181,7 +184,7 @@ class HaloPlan:
             transfer = self.transfers.get(key[1])
             if transfer is None:
                 continue
-            messages, landed = _begin(transfer, view)
+            messages, landed = begin(transfer, view)
             large = large or any(v.nbytes > EAGER_BYTES for v in landed)
             arrived[key] = landed
             under_way.append(messages)
@@ -317,7 +320,7 @@ def _views_of(tree: Broadcasted) -> dict[tuple[int, int], DView]:
     return {(leaf.view.buffer.name, id(leaf.view.map)): leaf.view for leaf in execution.leaves_of(tree)}
 
 
-def _begin(transfer: Transfer, view: DView) -> tuple[Messages, list[Any]]:
+def begin(transfer: Transfer, view: DView) -> tuple[Messages, list[Any]]:
     """Start the messages of a transfer; the views where its boxes will be, in the order they come."""
     buffer = view.buffer
     inner = buffer.inner

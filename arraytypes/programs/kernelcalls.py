@@ -69,7 +69,7 @@ def _run(inner: Any, kernel: Kernel, shape: Any, group: Any, arguments: list[Any
             return type(x)([own(y) for y in x])
         if type(x) not in VIEWS:
             return x
-        made = inner._empty(x.shape, x.dtype)
+        made = inner._alike(x)
         inner._copy_into(made, x)
         results.append(made)
         return made

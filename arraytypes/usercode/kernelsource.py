@@ -64,6 +64,8 @@ class KernelSource:
     effects: dict[str, int]
     uses: set[str] = field(default_factory=set)
     locals: dict[str, LocalArray] = field(default_factory=dict)
+    # The parameters on whose values it depends which elements are touched, once somebody has asked.
+    deciding: frozenset[str] | None = None
 
     @property
     def grouped(self) -> bool:

@@ -121,7 +121,9 @@ def test_kernels_take_arrays_and_loops_take_the_parts_and_say_so():
         running(mb.RefArray([1.0]))
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_index_kernels_run_where_their_results_are(ranks, tmp_path):
-    said = ran("indexkernels.py", ranks, "3", str(tmp_path), "6")
+@pytest.mark.parametrize(
+    ("local", "ranks"), [("RefArray", 1), ("HostArray", 2), ("CuArray", 2), ("RefArray", 3)]
+)
+def test_index_kernels_run_where_their_results_are(local, ranks, tmp_path):
+    said = ran("indexkernels.py", ranks, local, "3", str(tmp_path), "6")
     assert said.count("fine") == ranks, said

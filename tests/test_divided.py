@@ -114,3 +114,18 @@ def test_nothing_is_lost_where_an_argument_is_read_elsewhere():
     assert np.array_equal(mb.to_numpy(waiting), np.arange(6.0) * 10)
     assert np.array_equal(mb.to_numpy(old), np.arange(6.0))
     assert np.array_equal(mb.to_numpy(x), [0, 2, 3, 4, 5, 6])
+
+
+def test_parts_of_one_process_are_asked_for_outside_or_of_programs_of_their_own():
+    def rising(x):
+        return x.halo(1, wrap=True) * 2
+
+    def inner(h):
+        return h[2:] - h[:-2]
+
+    x = D([1.0, 2.0, 4.0])
+    cut = mb.compile(rising)
+    assert np.array_equal(mb.to_numpy(cut(x)), [8.0, 2.0, 4.0, 8.0, 2.0])
+    said = str(cut.explain(x))
+    assert "array of this process alone" in said and "shifted slices" in said and "x.halo(1)" in said
+    assert np.array_equal(mb.to_numpy(mb.compile(inner)(x.halo(1, wrap=True))), [-2.0, 3.0, -1.0])

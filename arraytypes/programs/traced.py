@@ -212,6 +212,15 @@ class Traced(DenseArray):
         # (Asked for what this type has not.)
         if name.startswith("_") or not hasattr(type(self).inner, name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name in ("halo", "local") and type(self).inner.home.kind == "distributed":
+            given = "halo(1)" if name == "halo" else name
+            raise AttributeError(
+                f"`x.{name}` is asked for in {shown_line(user_line(2))}, while the function is being compiled: "
+                "it is an array of this process alone, and the program is one of arrays over processes. Write "
+                "what is around as shifted slices, `x[2:] - x[:-2]`, or in a kernel (`@mb.kernel`) that reads "
+                "`x[i - 1]`: it travels by itself there. Or compile a function of this process's arrays, and "
+                f"give it `x.{given}`; in it, `mb.distributed.exchange` sends arrays."
+            )
         raise AttributeError(
             f"`x.{name}` is asked for in {shown_line(user_line(2))}, while the function is being compiled: it "
             f"says how the memory of a {type(self).inner.__name__} lies, and a program has values only. Ask "

@@ -548,9 +548,14 @@ def _adapt(family: Any, x: Any) -> Any:
     taken = family._taken(x)
     if taken is not None:
         return taken
-    if counters.active:
+    view = verbs.leaf_of(x).view
+    if not counters.active:
+        return wrap(family, Leaf(family._fetched(type(x).family, view)))
+    with counters.count() as counted:
+        made = family._fetched(type(x).family, view)
+    if not counted.transfers:  # (by way of the host it is counted there)
         counters.add(transfers=1)
-    return wrap(family, Leaf(family._fetched(type(x).family, verbs.leaf_of(x).view)))
+    return wrap(family, Leaf(made))
 
 
 # While a function is captured, what stands for an array: called with a family and an array that is to be one

@@ -55,6 +55,11 @@ def _inherited(family: Any) -> Launcher | None:
     return found
 
 
+def runs_kernels(family: Any) -> bool:
+    """Are kernels launched where arrays of a type are?"""
+    return family in _launchers or _inherited(family) is not None
+
+
 @overload
 def kernel(function: Callable[..., Any], /) -> Kernel: ...
 @overload

@@ -4,8 +4,8 @@ writes in place, views that are written through, helper functions, early returns
     python -m tests.randompython 1000 --seed 7
 
 writes programs to files (functions are compiled from their source), runs each on NumPy arrays as it is, and
-with `mb.compile` on our arrays, several times with other values, and compares what is returned, what was
-written to, and what is raised.
+with `mb.compile` on our arrays (`--array CuArray`), several times with other values, and compares what is
+returned, what was written to, and what is raised.
 """
 
 from __future__ import annotations
@@ -410,11 +410,16 @@ def modules(count: int, seed: int, folder: str) -> list:
         writer = Writer(seed + k)
         path = Path(folder) / f"random_python_{seed + k}.py"
         path.write_text(HEAD + writer.text("program"))
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        made.append((seed + k, writer, module, path))
+        made.append((seed + k, writer, loaded(path), path))
     return made
+
+
+def loaded(path: Path):
+    """The module of a file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def failures(count: int, seed: int, folder: str, make=None, show=False) -> list[str]:
@@ -448,9 +453,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("count", type=int, nargs="?", default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--array", default="HostArray", help="the type of arrays, as CuArray")
+    parser.add_argument(
+        "--kernels", action="store_true", help="loops over elements run where arrays are, if they can"
+    )
     given = parser.parse_args()
+    make = getattr(importlib.import_module("mirabelle"), given.array)
+    if given.kernels:
+        importlib.import_module("mirabelle.arraytypes.programs.kernelloops").CORE = 1.0
     with tempfile.TemporaryDirectory(delete=False) if sys.version_info >= (3, 12) else _kept() as folder:
-        found = failures(given.count, given.seed, folder, show=True)
+        found = failures(given.count, given.seed, folder, make=make, show=True)
     print(f"{given.count} programs, {len(found)} differ")
 
 

@@ -363,10 +363,10 @@ def test_transfers_are_counted():
     with mb.count() as c:
         mb.to_numpy(y)
         mb.adapt(mb.HostArray, y)
-    assert c.transfers >= 2
+    assert c.transfers == 2
     with mb.count() as c:
         mb.adapt(mb.RefArray, mb.HostArray([1.0]))
-    assert c.transfers >= 1
+    assert c.transfers == 1
     with mb.count() as c, mb.allow_transfer():
         mb.materialize(x + mb.HostArray([1.0, 1.0]))
     assert c.transfers >= 1

@@ -18,9 +18,11 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.kernels import runs_kernels
 from mirabelle.arraytypes.lending import READ, family_in_memory
 from mirabelle.arraytypes.programs.capture import capturing
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
+from mirabelle.arraytypes.programs.kernelloops import KernelLoop, names_written
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.usercode.elementloops import (
     Bounds,
@@ -53,13 +55,19 @@ class ElementLoop:
     """A loop, as a function of the variables it reads, which returns those it assigns."""
 
     def __init__(
-        self, loop: ast.stmt, parameters: list[str], python: Any, compiled: Callable[[], types.FunctionType]
+        self,
+        loop: ast.stmt,
+        parameters: list[str],
+        python: Any,
+        compiled: Callable[[], types.FunctionType],
+        kernels: KernelLoop,
     ) -> None:
         self.loop = loop
         self.line = python.__code__.co_filename, loop.lineno
         self.parameters = parameters
         self.python = python
         self._make = compiled
+        self.kernels = kernels
         self._subscripted = {
             n.value.id for n in ast.walk(loop) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)
         }
@@ -99,18 +107,52 @@ class ElementLoop:
             if bounds.turns * operations(self.loop) <= most:
                 return self._as_it_is
         checked = not bounds.inside
-        here = all(_is_here(x) for x in values if isinstance(x, AbstractArray))
-        if capturing() and not here:
-            raise self._elsewhere(next(x for x in values if isinstance(x, AbstractArray) and not _is_here(x)))
-        run = self._run if here else self._brought
-        return lambda given: run(checked, kinds, given)
+        away = [x for x in values if isinstance(x, AbstractArray) and not _is_here(x)]
+        if not away:
+            return lambda given: self._run(checked, kinds, given)
+        family = self._of_kernels(values)
+        plan, why = (None, "") if family is None else self.kernels.chosen(values)
+        if capturing():
+            raise self._apart(away[0], plan is not None, why)
+        if plan is None:
+            return lambda given: self._brought(checked, kinds, given)
+        return lambda given: self._there(plan, family, checked, kinds, given)
 
-    def _elsewhere(self, x: Any) -> LoopApart:
+    def _of_kernels(self, values: Sequence[Any]) -> Any:
+        """The type of the arrays, if kernels run where they are and each is a memory of its own; else None."""
+        arrays = [x for x in values if isinstance(x, (AbstractArray, np.ndarray)) and x.ndim]
+        ours = [x for x in arrays if isinstance(x, AbstractArray)]
+        families = {_in_memory(x) for x in ours if not _is_here(x)}
+        if len(families) != 1 or len({id(root_of(x)) for x in ours}) < len(ours):
+            return None
+        if len(ours) < len(arrays) and names_written(self.loop) & {
+            n for n, x in zip(self.parameters, values, strict=True) if isinstance(x, np.ndarray) or _is_here(x)
+        }:
+            return None
+        (family,) = families
+        return family if runs_kernels(family) else None
+
+    def _apart(self, x: Any, there: bool, why: str) -> LoopApart:
+        line, why, place = shown_line(self.line), f" ({why})" if why else "", _in_memory(x).home
+        if there:
+            return LoopApart(f"The loop over elements in {line} runs on {place} as kernels of its own{why}.")
         return LoopApart(
-            f"The loop over elements in {shown_line(self.line)} runs on the host, and {x.place} is another "
-            "place: what it works on is brought here and back. Array operations, or an index-space kernel "
-            "(`@mb.kernel`), would run there."
+            f"The loop over elements in {line} runs on the host, and {place} is another place: what it works "
+            f"on is brought here and back{why}. Array operations, or an index-space kernel (`@mb.kernel`), "
+            "would run there."
         )
+
+    def _there(self, plan: Any, family: Any, checked: bool, kinds: Any, values: Sequence[Any]) -> Any:
+        """Run as kernels where the arrays are."""
+        if plan.why:
+            return self._brought(checked, kinds, values)
+        try:
+            return self.kernels.run(plan, values, family)
+        except Exception as e:
+            if not isinstance(e, _REFUSALS) and not _of_the_compiler(e):
+                raise
+            plan.why = str(e) or type(e).__name__
+            return self._brought(checked, kinds, values)
 
     def _as_it_is(self, values: Sequence[Any]) -> Any:
         return self.python(*values)
@@ -242,6 +284,12 @@ def _is_here(x: Any) -> bool:
     return family is HostArray or (
         family is not None and issubclass(family, Traced) and family.inner is HostArray
     )
+
+
+def _in_memory(x: Any) -> Any:
+    """The type of memory that an array is in, or will be in where it is captured."""
+    family = family_in_memory(type(x))
+    return family.inner if family is not None and issubclass(family, Traced) else family
 
 
 def _number(x: Any) -> Any:

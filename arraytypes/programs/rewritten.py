@@ -16,13 +16,14 @@ import copy
 import sysconfig
 import types
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.programs.capture import capturing, values_made
 from mirabelle.arraytypes.programs.controlflow import fori_loop
 from mirabelle.arraytypes.programs.elementcalls import ElementLoop
 from mirabelle.arraytypes.programs.errors import TraceError, is_ours, shown_line
+from mirabelle.arraytypes.programs.kernelloops import KernelLoop
 from mirabelle.arraytypes.programs.numpyinside import has_inside, inside
 from mirabelle.arraytypes.usercode.effects import NO_VALUE
 from mirabelle.arraytypes.usercode.elementloops import is_element_loop
@@ -304,7 +305,11 @@ class Rewriting:
             names = _Helpers(self.source)
             return self.source.outlined(name, parameters, [names.visit(s) for s in ends], names.extras)
 
-        key = self.extra(name, ElementLoop(loop, parameters, python, compiled))
+        def outlined(name: str, parameters: Sequence[str], body: list[ast.stmt]) -> types.FunctionType:
+            return self.source.outlined(name, parameters, body, {})
+
+        kernels = KernelLoop(loop, parameters, results, outlined)
+        key = self.extra(name, ElementLoop(loop, parameters, python, compiled, kernels))
         return [self.call(key, parameters, results, loop)]
 
     def _plain(self, loop: ast.stmt) -> ast.stmt:

@@ -192,7 +192,7 @@ def same_arithmetic(loop: ast.stmt, narrow: set[str]) -> bool:
         before = len(tainted)
         for n in ast.walk(loop):
             if isinstance(n, ast.Assign) and _taints(n.value, tainted):
-                tainted |= {x.id for t in n.targets for x in ast.walk(t) if isinstance(x, ast.Name)}
+                tainted |= {x for t in n.targets for x in _written_to(t)}
             elif isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name) and _taints(n.value, tainted):
                 tainted.add(n.target.id)
             elif isinstance(n, ast.For) and _taints(n.iter, tainted):
@@ -219,6 +219,15 @@ def same_arithmetic(loop: ast.stmt, narrow: set[str]) -> bool:
 def operations(loop: ast.stmt) -> int:
     """How many operations of arrays stand in a loop."""
     return sum(isinstance(n, (ast.BinOp, ast.Call, ast.Subscript, ast.stmt)) for n in ast.walk(loop)) - 1
+
+
+def _written_to(target: ast.expr) -> set[str]:
+    """The variables that an assignment gives another value, or other elements."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return {x for t in target.elts for x in _written_to(t)}
+    while isinstance(target, (ast.Subscript, ast.Attribute, ast.Starred)):
+        target = target.value
+    return {target.id} if isinstance(target, ast.Name) else set()
 
 
 def _is_newaxis(i: ast.expr) -> bool:
@@ -403,6 +412,8 @@ class Bounds:
         self.deepest = 0
         # Does it touch single elements, and not parts alone?
         self.elements = False
+        # Where each index lies, by the id of its expression.
+        self.indices: dict[int, Interval] = {}
         self._turns = 1.0
         self.statement(loop)
 
@@ -515,7 +526,7 @@ class Bounds:
             if isinstance(i, ast.Slice):
                 part *= self.width(i, size)
                 continue
-            low, high = self.value(i)
+            low, high = self.indices[id(i)] = self.value(i)
             if not (-size <= low and high < size):
                 self.inside = False
         self.largest = max(self.largest, part)
@@ -550,7 +561,7 @@ class Bounds:
 
     def value(self, e: ast.expr) -> Interval:
         """Where the value of an expression lies."""
-        if isinstance(e, ast.Constant) and isinstance(e.value, int):
+        if isinstance(e, ast.Constant) and isinstance(e.value, (int, float)):
             return float(e.value), float(e.value)
         if isinstance(e, ast.Name):
             if e.id in self.known:
@@ -576,6 +587,9 @@ class Bounds:
                 return (float(shape[0]), float(shape[0])) if shape else _ANYWHERE
             if e.func.id == "int":
                 return self.value(e.args[0])
+            if e.func.id == "abs":
+                low, high = self.value(e.args[0])
+                return (0.0 if low <= 0 <= high else min(abs(low), abs(high))), max(abs(low), abs(high))
         if isinstance(e, ast.Subscript) and isinstance(e.value, ast.Attribute) and e.value.attr == "shape":
             shape = self.shape(e.value.value)
             at = e.slice.value if isinstance(e.slice, ast.Constant) else None
@@ -587,12 +601,12 @@ class Bounds:
         return _ANYWHERE
 
     def combined(self, op: ast.operator, a: Interval, b: Interval) -> Interval:
-        if any(math.isinf(x) for x in (*a, *b)):
-            return _ANYWHERE
         if isinstance(op, ast.Add):
             return a[0] + b[0], a[1] + b[1]
         if isinstance(op, ast.Sub):
             return a[0] - b[1], a[1] - b[0]
+        if any(math.isinf(x) for x in (*a, *b)):
+            return _ANYWHERE
         if isinstance(op, ast.Mult):
             found = [x * y for x in a for y in b]
             return min(found), max(found)

@@ -1,0 +1,86 @@
+"""Subscripts as kernels take them: an index for each dimension, counted from the beginning."""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+
+def joined(loop: ast.stmt, ranks: Mapping[str, int]) -> ast.stmt:
+    """`A[i][j]` as `A[i, j]`, where A has that many dimensions.
+
+    >>> print(ast.unparse(joined(ast.parse("A[i][j] = B[i][0] + c[i][j]").body[0], {"A": 2, "B": 3})))
+    A[i, j] = B[i][0] + c[i][j]
+    """
+    return _Joined(ranks).visit(loop)  # type: ignore[no-any-return]
+
+
+class _Joined(ast.NodeTransformer):
+    def __init__(self, ranks: Mapping[str, int]) -> None:
+        self.ranks = ranks
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        items: list[ast.expr] = []
+        inner: ast.expr = node
+        while isinstance(inner, ast.Subscript):
+            items = [*(inner.slice.elts if isinstance(inner.slice, ast.Tuple) else [inner.slice]), *items]
+            inner = inner.value
+        plain = not any(
+            isinstance(i, (ast.Slice, ast.Starred, ast.Constant)) and not _is_integer(i) for i in items
+        )
+        if (
+            isinstance(inner, ast.Name)
+            and self.ranks.get(inner.id) == len(items)
+            and plain
+            and inner is not node.value
+        ):
+            made = ast.Subscript(inner, ast.Tuple(items, ast.Load()), node.ctx)
+            node = ast.fix_missing_locations(ast.copy_location(made, node))
+        return self.generic_visit(node)
+
+
+def _is_integer(i: ast.expr) -> bool:
+    return isinstance(i, ast.Constant) and type(i.value) is int
+
+
+def wrapped(
+    loop: ast.stmt, ranks: Mapping[str, int], intervals: Mapping[int, tuple[float, float]]
+) -> tuple[ast.stmt, tuple[str, ...]]:
+    """A loop whose indices count from the beginning, and what was done to each of them.
+
+    `intervals` says where indices lie, by the ids of their expressions.
+    """
+    made = _Wrapped(ranks, intervals)
+    return made.visit(loop), tuple(made.done)
+
+
+class _Wrapped(ast.NodeTransformer):
+    def __init__(self, ranks: Mapping[str, int], intervals: Mapping[int, tuple[float, float]]) -> None:
+        self.ranks = ranks
+        self.intervals = intervals
+        self.done: list[str] = []
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        name = node.value
+        items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        lies = [self.intervals.get(id(i), (0.0, 0.0)) for i in items]
+        self.generic_visit(node)
+        if not isinstance(name, ast.Name) or self.ranks.get(name.id) != len(items):
+            return node
+        items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for d, (i, (low, high)) in enumerate(zip(items, lies, strict=True)):
+            if isinstance(i, ast.Slice) or low >= 0:
+                self.done.append("+")
+                continue
+            size = ast.Attribute(ast.Name(name.id, ast.Load()), "shape", ast.Load())
+            end: Any = ast.BinOp(i, ast.Add(), ast.Subscript(size, ast.Constant(d), ast.Load()))
+            if high >= 0:
+                below = ast.Compare(copy.deepcopy(i), [ast.Lt()], [ast.Constant(0)])
+                end = ast.IfExp(below, end, copy.deepcopy(i))
+            self.done.append("-" if high < 0 else "?")
+            items[d] = ast.fix_missing_locations(ast.copy_location(end, i))
+        node.slice = ast.Tuple(items, ast.Load()) if len(items) > 1 else items[0]
+        ast.fix_missing_locations(ast.copy_location(node.slice, items[0]))
+        return node

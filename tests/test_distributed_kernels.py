@@ -90,6 +90,15 @@ def nothing_is_sent_that_need_not_be(found, ranks):
         everywhere = f"{name} odd all cold"
         assert counted(everywhere, "messages") == counted(everywhere, "collectives") == [0] * ranks
 
+    # Compiled, each process has a plan of its own: nothing more is sent, less where statements need the same.
+    for name in ("atax", "bicg", "doitgen", "gemm", "gesummv", "jacobi_1d", "jacobi_2d", "k2mm", "k3mm", "mvt"):
+        for layout in ("default", *(() if ranks == 4 else ("columns", "all"))):
+            alone, program = f"{name} odd {layout} cold", f"{name} odd {layout} program"
+            for what in ("messages", "bytes_sent", "collectives"):
+                assert all(b <= a for a, b in zip(counted(alone, what), counted(program, what), strict=True))
+    assert sum(counted("gesummv odd default program", "messages")) == others * ranks
+    assert sum(counted("gemver odd default program", "messages")) == 2 * others * ranks
+
     # An iteration brings the vector together and adds up the terms of its norm.
     for name in ("domeigen", "domeigen_with_buffers"):
         assert counted(name, "messages") == [31 * others] * ranks

@@ -482,7 +482,7 @@ def test_stacks_times_one_matrix_are_one_product() -> None:
         (lambda a, b: b @ mb.permute_dims(a, (0, 2, 1)), rng.random((2, 4))),
         (lambda a, b: (a * 2) @ b.T + 1, rng.random((6, 4))),
     ):
-        program = checked(f, stack, other, passes=["products"], near=1e-13)
+        program = checked(f, stack, other, passes=["stacks"], near=1e-13)
         (product,) = [x for x in program.graph if type(x).__name__ == "Product"]
         assert all(len(a.shape) == 2 for a in product.operands)
     checked(lambda a, b: a @ b, np.zeros((0, 3, 4)), d)

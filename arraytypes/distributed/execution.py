@@ -8,6 +8,7 @@ from others. What remains is a tree over local arrays, which the local type eval
 from __future__ import annotations
 
 import itertools
+import math
 import weakref
 from typing import Any
 
@@ -391,13 +392,18 @@ def chosen(family: Any, shape: tuple[int, ...], leaves: list[Leaf]) -> tuple[Com
 _choices: dict[Any, Any] = {}
 
 
+def _shown_elements(view: DView) -> int:
+    """How many elements a view shows, those that it repeats once."""
+    return math.prod([n for n, stride in zip(view.shape, view.strides, strict=True) if stride])
+
+
 def _choice(shape: tuple[int, ...], views: list[DView], size: int) -> Partition | None:
-    """As the operands are divided, the first that divide something first; None where none says so."""
+    """As the operands are divided, the largest first (the others move); None where none says."""
     splits: list[Split | None] = [None] * len(shape)
     mesh: Any = None
     left_out = False
     taken: set[int] = set()
-    for view in views:
+    for view in sorted(views, key=_shown_elements, reverse=True):
         found = view.map
         if found is None or found.pinned:
             left_out = left_out or view.shape == shape

@@ -158,7 +158,14 @@ class DView(ProxyView):
                 f"Elements of {self.buffer.dtype.name} are read as {dtype.name}, of which processes may hold "
                 "parts. Copy the array first: `mb.copy(x).view(dtype)`."
             )
-        return DView(self.buffer, proxy_of(shape, dtype, strides, self.offset + offset), False)
+        proxy = proxy_of(shape, dtype, strides, self.offset + offset)
+        whole = self.whole and not offset and proxy.nbytes == self.nbytes and dtype == self.dtype
+        if whole and shape != self.shape and proxy.flags.c_contiguous:
+            # All of it in another shape, of which each process has its part where it is.
+            buffer = self.buffer.reshaped(shape)
+            if buffer is not None:
+                return buffer.whole()
+        return DView(self.buffer, proxy, False)
 
     def reshape(self, shape: tuple[int, ...], copy: bool = False) -> Any:
         """Another shape, where each process can say it of its part; a ValueError where not."""

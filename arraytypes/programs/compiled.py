@@ -385,7 +385,7 @@ class Program:
         clock.passed("capture")
         self.passes: Passes = owner.passes
         # (Arrays over processes are divided along the axes that they have.)
-        without = ("refined",) if self.captured.inner.home.rank == 3 else ()
+        without = ("refined", "stacks") if self.captured.inner.home.rank == 3 else ()
         self.outputs = self.passes.applied(self.captured.outputs, without)
         # What the passes did to this program. (They are the function's: the next program has its own.)
         self.record = self.passes.record

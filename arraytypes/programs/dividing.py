@@ -38,6 +38,7 @@ from mirabelle.arraytypes.programs.steps import (
     Storage,
     whole,
 )
+from mirabelle.arraytypes.proxies import proxy_of
 from mirabelle.dispatch.schedule import Request
 from mirabelle.dispatch.settings import settings
 from mirabelle.dispatch.tree import Leaf
@@ -246,7 +247,7 @@ class _Dividing:
         shown = buffer.whole()
         if ref.offset == 0 and ref.shape == s.shape and ref.dtype == s.dtype and ref.is_contiguous:
             return shown  # type: ignore[no-any-return]
-        return shown.strided(ref.offset, ref.shape, ref.strides, ref.dtype)  # type: ignore[no-any-return]
+        return DView(buffer, proxy_of(ref.shape, ref.dtype, ref.strides, ref.offset), False)  # type: ignore[no-any-return]
 
     def map(self, ref: Ref) -> Map:
         found = self.view(ref).map

@@ -13,6 +13,7 @@ by which it can be left out: `mb.compile(f, passes=["parts", "algebra"])`. There
 - `parts`: parts of parts are parts, parts of cheap operations are operations on parts, and what is joined,
   rolled or gathered is read where it was before;
 - `sums`: sums of matrix products are one product;
+- `stacks`: products of a stack with one matrix are one product of all its lines;
 - `products`: products with one matrix, or with parts of one, become one product;
 - `joins`: what is joined only to be joined again, or reshaped on the way, is written where it belongs;
 - `refined`: operations on reshaped values are operations over the axes that these have before;
@@ -51,7 +52,7 @@ from mirabelle.arraytypes.programs.passes.contractions import contractions
 from mirabelle.arraytypes.programs.passes.folds import folds
 from mirabelle.arraytypes.programs.passes.joins import joins
 from mirabelle.arraytypes.programs.passes.parts import flattened_parts, parts
-from mirabelle.arraytypes.programs.passes.products import products
+from mirabelle.arraytypes.programs.passes.products import products, stacks
 from mirabelle.arraytypes.programs.passes.refined import refined
 from mirabelle.arraytypes.programs.passes.rolled import rolled
 from mirabelle.arraytypes.programs.passes.smallproducts import summed_products
@@ -115,6 +116,7 @@ PASSES: dict[str, Pass] = {
     "small": summed_products,
     "parts": parts,
     "sums": sums,
+    "stacks": stacks,
     "products": products,
     "joins": joins,
     "refined": refined,

@@ -44,10 +44,21 @@ def products(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     >>> [step.name for step in program.plan.steps]
     ['add', 'multiply', 'matmul', 'add']
     """
-    return _side_by_side(rewritten(outputs, unstacked))
+    return _side_by_side(outputs)
 
 
 # Stacks
+
+
+def stacks(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Products of stacks with one matrix as one product of all their lines.
+
+    >>> import mirabelle as mb
+    >>> program = mb.compile(lambda x, D: x @ D, passes=["stacks"]).program(mb.ones((9, 3, 4)), mb.ones((4, 4)))
+    >>> program.plan.steps[0].operands[0].shape
+    (27, 4)
+    """
+    return rewritten(outputs, unstacked)
 
 
 def unstacked(node: Node) -> Node:

@@ -384,12 +384,6 @@ if _typing.TYPE_CHECKING:
         histogram2d,
         histogram_bin_edges,
         histogramdd,
-        median,
-        nanmedian,
-        nanpercentile,
-        nanquantile,
-        percentile,
-        quantile,
     )
     from mirabelle.arraytypes.functions.calculus import (
         convolve,
@@ -505,6 +499,14 @@ if _typing.TYPE_CHECKING:
         polyval,
         roots,
     )
+    from mirabelle.arraytypes.functions.quantiles import (
+        median,
+        nanmedian,
+        nanpercentile,
+        nanquantile,
+        percentile,
+        quantile,
+    )
     from mirabelle.arraytypes.functions.reading import (
         frombuffer,
         fromfile,
@@ -540,8 +542,7 @@ _LATER = {
     """,
     "mirabelle.arraytypes.functions.applying": "apply_along_axis apply_over_axes vectorize",
     "mirabelle.arraytypes.functions.binning": """
-        bincount digitize histogram histogram2d histogram_bin_edges histogramdd median nanmedian
-        nanpercentile nanquantile percentile quantile
+        bincount digitize histogram histogram2d histogram_bin_edges histogramdd
     """,
     "mirabelle.arraytypes.functions.calculus": "convolve correlate ediff1d gradient interp trapezoid",
     "mirabelle.arraytypes.functions.creating": "eye meshgrid tril triu",
@@ -573,6 +574,9 @@ _LATER = {
     "mirabelle.arraytypes.functions.padding": "pad",
     "mirabelle.arraytypes.functions.polynomials": """
         poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots
+    """,
+    "mirabelle.arraytypes.functions.quantiles": """
+        median nanmedian nanpercentile nanquantile percentile quantile
     """,
     "mirabelle.arraytypes.functions.reading": "frombuffer fromfile fromstring genfromtxt loadtxt savetxt",
     "mirabelle.arraytypes.functions.rows": "c_ r_",

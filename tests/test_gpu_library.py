@@ -238,69 +238,6 @@ def test_histograms_of_points(options):
     check("histogram2d", np.histogram2d, x, y, bins=np.array([-4.0, 0, 1, 3]))
 
 
-# Quantiles
-
-METHODS = [
-    "linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf", "averaged_inverted_cdf",
-    "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull", "median_unbiased",
-    "normal_unbiased",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("dtype", ["f8", "f4", "i4"])
-def test_quantiles(method, dtype):
-    x = sample((6, 5, 2), dtype)
-    for q in (0.3, 1, np.array([0, 0.25, 0.5, 0.71, 1])):
-        for axis in (None, 0, (0, 2)):
-            check("quantile", np.quantile, x, q, axis=axis, method=method, rtol=1e-6, atol=1e-6)
-    check("percentile", np.percentile, x, 40, axis=1, keepdims=True, method=method, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_quantiles_of_what_is_not_missing(method):
-    x = sample((5, 6), "f8", special=False)
-    x[0, 1] = x[2, 3] = x[2, 4] = np.nan
-    x[4] = np.nan
-    for axis in (None, 0, 1):
-        check("nanquantile", np.nanquantile, x, 0.4, axis=axis, method=method, rtol=1e-12)
-        check("quantile", np.quantile, x, 0.4, axis=axis, method=method, rtol=1e-12)
-    check("nanpercentile", np.nanpercentile, x, np.array([10.0, 50]), axis=1, method=method, rtol=1e-12)
-
-
-def test_quantiles_by_weights():
-    x, w = sample((6, 4), "f8"), RNG.integers(0, 4, (6, 4)).astype(float)
-    options = {"method": "inverted_cdf", "axis": 0}
-    w[0] += 1
-    check("quantile", np.quantile, x, 0.5, weights=w, **options)
-    check("quantile", np.quantile, x, np.array([0, 0.2, 1]), weights=w[:, 0], **options)
-    check("percentile", np.percentile, x, 30, weights=w, method="inverted_cdf")
-    check("quantile", np.quantile, x, 0.5, weights=-w, **options)
-    check("quantile", np.quantile, x, 1.5)
-    check("quantile", np.quantile, x, 0.5, weights=w)
-
-
-@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "i4", "b1", "c16"])
-@pytest.mark.parametrize("shape", [(5, 4), (1, 6), (4, 5, 3)])
-def test_medians(dtype, shape):
-    x = sample(shape, dtype)
-    for axis in (None, 0, -1):
-        check("median", np.median, x, axis=axis)
-        check("median", np.median, x, axis=axis, keepdims=True)
-        check("nanmedian", np.nanmedian, x, axis=axis)
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_medians_with_missing():
-    x = sample((6, 7), "f8", special=True)
-    x[3] = np.nan
-    for axis in (None, 0, 1):
-        check("median", np.median, x, axis=axis)
-        check("nanmedian", np.nanmedian, x, axis=axis)
-    compare(run("median", np.zeros((0,))), np.float64(np.nan))
-
-
 # Bits, joining
 
 

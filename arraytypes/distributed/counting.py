@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.dense import wrap
-from mirabelle.arraytypes.distributed.darray import DArray
-from mirabelle.arraytypes.distributed.gathering import fetch_flat
 from mirabelle.arraytypes.distributed.lines import (
-    by_lines,
     distributed_routine,
     fall_back,
-    flattened,
     local_result,
     packed,
     part_of,
     partition_of,
     regular,
     replicated,
-    uncut,
     view_of,
 )
-from mirabelle.arraytypes.distributed.routines import together
 from mirabelle.arraytypes.distributed.searching import counted_parts, summed
-from mirabelle.arraytypes.distributed.sorting import sorted_line
 from mirabelle.arraytypes.distributed.views import DView
-from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -180,139 +171,5 @@ def _grid(columns: list[Any], bins: Any, range: Any, density: Any, weights: Any)
     counts = np.histogramdd(points, edges, weights=own)[0]
     return _finished(first, summed(first, inner._upload(counts)), list(edges), density)
 
-
-# Quantiles
-
-
-def _reduced(name: str, view: DView, operands: tuple[Any, ...], axis: Any, options: dict[str, Any]) -> Any:
-    """A routine that makes one element of all along some axes, where these are not divided; else None."""
-    axes = normal_axes(axis, view.ndim)
-    view = regular(view)
-    if uncut(view, axes) is None:
-        return None
-    run = library.routine_of(view.family.inner, name)
-    lead = tuple(d for x in operands for d in getattr(x, "shape", ()))
-    left: list[int | None] = [None] * len(lead)
-    left += list(range(view.ndim)) if options["keepdims"] else [d for d in range(view.ndim) if d not in axes]
-    return by_lines(view, axes, lambda x: run(x, *operands, axis=axes, **options), left)
-
-
-def _medians(name: str) -> None:
-    @distributed_routine(name)
-    def run(view: DView, axis: Any = None, keepdims: bool = False) -> Any:
-        if view.dtype.kind == "c":
-            return fall_back(view.family, name)(view, axis=axis, keepdims=keepdims)
-        found = _reduced(name, view, (), axis, {"keepdims": keepdims})
-        if found is not None:
-            return found
-        axes = normal_axes(axis, view.ndim)
-        if len(axes) < view.ndim:
-            return _of_columns(name, view, axes, (), {"keepdims": keepdims})
-        return _selected(name, view, None, keepdims)
-
-
-def _quantiles(name: str) -> None:
-    @distributed_routine(name)
-    def run(
-        view: DView, q: Any, axis: Any = None, method: str = "linear", keepdims: bool = False, **more: Any
-    ) -> Any:
-        options = {"method": method, "keepdims": keepdims, **more}
-        if more or view.dtype.kind not in "iuf" or method not in _BETWEEN:
-            return fall_back(view.family, name)(view, q, axis=axis, **options)
-        q = together(q)
-        found = _reduced(name, view, (q,), axis, options)
-        if found is not None:
-            return found
-        axes = normal_axes(axis, view.ndim)
-        if len(axes) < view.ndim:
-            return _of_columns(name, view, axes, (q,), options)
-        return _selected(name, view, q, keepdims, method)
-
-
-def _of_columns(name: str, view: DView, axes: tuple[int, ...], operands: tuple[Any, ...], options: Any) -> Any:
-    """The same where there are fewer lines than processes: line by line."""
-    from mirabelle.arraytypes.functions.manipulation import stack  # which stands on this module's routines
-
-    left = [d for d in range(view.ndim) if d not in axes]
-    more = {key: x for key, x in options.items() if key != "keepdims"}
-    run: Any = library.registered(DArray, name)
-    rows = []
-    for at in itertools.product(*(range(view.shape[d]) for d in left)):
-        index = [slice(None)] * view.ndim
-        for d, i in zip(left, at, strict=True):
-            index[d] = i  # type: ignore[call-overload]
-        rows.append(_handle(run(view[tuple(index)], *operands, axis=None, **more)))
-    lead = rows[0].shape
-    kept = tuple(1 if d in axes else n for d, n in enumerate(view.shape)) if options["keepdims"] else tuple(
-        view.shape[d] for d in left
-    )  # fmt: skip
-    return view_of(verbs.reshape(stack(rows, axis=len(lead)), (*lead, *kept)))
-
-
-# Where quantiles lie between sorted elements: alpha and beta of Hyndman and Fan, who number the ways.
-_CONTINUOUS = {
-    "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
-    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
-}  # fmt: skip
-_BETWEEN = {"linear", "lower", "higher", "midpoint", *_CONTINUOUS}
-
-
-def _selected(name: str, view: DView, q: Any, keepdims: bool, method: str = "linear") -> Any:
-    """A quantile of all elements: NumPy is given the neighbours in the sorted line that it reads."""
-    shares = None if q is None else _shares(name, view, q)
-    ordered = sorted_line(flattened(regular(view)), places=False)[0]
-    n = ordered.shape[0]
-    first, last = 0, n - 1
-    if view.dtype.kind == "f":
-        x = _handle(ordered)
-        numbers = n - int(verbs.fetch(verbs.count_nonzero(verbs.not_equal(x, x))))  # NaN comes last
-        if numbers < n and name.startswith("nan") and numbers:
-            last = numbers - 1
-        elif numbers < n:
-            first = last
-    n = last - first + 1
-    at = low = np.empty(0)
-    if shares is None:
-        pairs = np.array([[(n - 1) // 2, n // 2]])
-    else:
-        at = (n - 1) * shares
-        if method in _CONTINUOUS:
-            alpha, beta = _CONTINUOUS[method]
-            at = np.clip(n * shares + (alpha + shares * (1 - alpha - beta)) - 1, 0, n - 1)
-        low = np.floor(at)
-        pairs = np.stack([low, np.minimum(low + 1, n - 1)], axis=-1).astype(np.int64).reshape(-1, 2)
-    inner = view.family.inner
-    values = inner._download(fetch_flat(ordered.buffer, np.ascontiguousarray(pairs.reshape(-1) + first)))
-    values = np.asarray(values).reshape(pairs.shape)
-    if shares is None:
-        made, lead = getattr(np, name)(values[0]), ()
-    else:
-        way: Any = "linear" if method in _CONTINUOUS else method
-        steps: Any = (at - low).reshape(-1)
-        if isinstance(q, (int, float)):  # a Python number has no say in the dtype of the result
-            steps = steps.tolist()
-        found = [np.quantile(pair, step, method=way) for pair, step in zip(values, steps, strict=True)]
-        made, lead = np.asarray(found), shares.shape
-    shape = (*lead, *((1,) * view.ndim if keepdims else ()))
-    return replicated(view, inner._upload(np.asarray(made).reshape(shape)))
-
-
-def _shares(name: str, view: DView, q: Any) -> np.ndarray:
-    """The quantiles that are wanted as NumPy takes them, from 0 to 1."""
-    q = np.asarray(q if isinstance(q, (int, float, np.ndarray, np.generic)) else view.family.inner._download(q))
-    q = q.astype(np.float64) if q.dtype.kind in "iub" else q
-    percent = "percentile" in name
-    q = q / 100 if percent else q
-    if not ((q >= 0) & (q <= 1)).all():
-        raise ValueError(
-            f"{'Percentiles' if percent else 'Quantiles'} must be in the range [0, {100 if percent else 1}]"
-        )
-    return q
-
-
-for _name in ("median", "nanmedian"):
-    _medians(_name)
-for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
-    _quantiles(_name)
 
 __all__ = ["bincount", "histogram", "histogram2d", "histogramdd"]

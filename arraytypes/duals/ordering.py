@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray
-from mirabelle.arraytypes.duals.base import Dual, no_rule, partials_of
+from mirabelle.arraytypes.duals.base import Dual, partials_of
 from mirabelle.arraytypes.duals.moving import _array
 from mirabelle.arraytypes.duals.routines import on_values, only_first, rule_of
 from mirabelle.arraytypes.functions.joining import concatenate
-from mirabelle.arraytypes.functions.manipulation import moveaxis
 from mirabelle.arraytypes.functions.picking import searchsorted, take, take_along_axis
-from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
 
 # Gathered along an axis
@@ -73,51 +69,3 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     order = library.call("argsort", flat._value, axis=0, kind="stable")
     chosen = take(flat, take(order, searchsorted(flat._value, values, sorter=order)))
     return (chosen, *rest) if rest else chosen
-
-
-# Quantiles
-
-
-@rule_of("quantile", "percentile", "median", "nanquantile", "nanpercentile", "nanmedian")
-def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
-    x = only_first(top, operands, options)
-    if options.get("weights") is not None:
-        raise no_rule(top)
-    value = on_values(routine, top, operands, options)
-    # The elements along the axes in a last one, and their partials in order.
-    axes = normal_axes(options["axis"], x.ndim)
-    kept = tuple(d for d in range(x.ndim) if d not in axes)
-    turned = verbs.permute_dims(x, (*kept, *axes))
-    rows = verbs.reshape(turned, (*turned.shape[: len(kept)], -1))
-    order = library.call("argsort", rows._value, axis=-1, kind="stable")
-    ordered = _gathered(partials_of(rows), order, len(kept))
-    # What a quantile of 0, 1, 2, ... is, says between which two elements it lies, and how far, by any method.
-    length = rows.shape[-1]
-    shares = np.ravel(_shares(operands[1:], routine.endswith("percentile")))
-    lengths = range(length + 1) if routine.startswith("nan") else (length,)
-    method = options.get("method", "linear")
-    places = np.array([_places(n, shares, method) for n in lengths])
-    low = np.minimum(np.nan_to_num(places).astype(np.int64), max(length - 1, 0))
-    table = [low, np.minimum(low + 1, max(length - 1, 0)), places - low]
-    first, second, along = (asarray(t, device=x.place) for t in table)
-    if len(lengths) > 1:
-        count = verbs.count_nonzero(verbs.logical_not(verbs.isnan(rows._value)), axis=-1)
-        first, second, along = (take(t, count, axis=0) for t in (first, second, along))
-    else:
-        first, second, along = (verbs.reshape(t, (*(1,) * len(kept), -1)) for t in (first, second, along))
-    lower, upper = (_gathered(ordered, where, len(kept)) for where in (first, second))
-    between = verbs.add(
-        lower, verbs.multiply(verbs.astype(along, x.dtype, copy=False), verbs.subtract(upper, lower))
-    )
-    return top._with(value, ((None, verbs.reshape(moveaxis(between, -1, 1), (top._n, *value.shape))),))
-
-
-def _shares(given: tuple[Any, ...], percent: bool) -> Any:
-    if not given:
-        return np.array(0.5)
-    q = verbs.fetch(given[0]) if isinstance(given[0], AbstractArray) else np.asarray(given[0], float)
-    return q / 100 if percent else q
-
-
-def _places(n: int, shares: Any, method: Any) -> Any:
-    return np.quantile(np.arange(float(n)), shares, method=method) if n else np.full(shares.shape, np.nan)

@@ -173,8 +173,8 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
         raise no_rule(top)
     if mode not in ("maximum", "minimum", "median"):
         return _pad(routine, top, operands, options)
-    from mirabelle.arraytypes.functions.binning import median
     from mirabelle.arraytypes.functions.joining import concatenate
+    from mirabelle.arraytypes.functions.quantiles import median
 
     x, made = only_first(top, operands, options), operands[0]
     reduce: Any = {"maximum": verbs.max, "minimum": verbs.min, "median": median}[mode]

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from mirabelle.backends.gpu import histograms as histograms  # (equal bins: kernels of our own)
-from mirabelle.backends.gpu.lib_quantiles import quantile
 from mirabelle.backends.gpu.lib_segments import combined_by_key
-from mirabelle.backends.gpu.lib_sorting import searchsorted
+from mirabelle.backends.gpu.lib_sorting import searchsorted, sort
 from mirabelle.backends.gpu.library import routine
 
 
@@ -152,7 +151,14 @@ def _by_doane(xp: Any, x: Any, extent: float) -> float:
 
 
 def _by_fd(xp: Any, x: Any, extent: float) -> float:
-    high, low = (float(quantile(xp, x, q)) for q in (0.75, 0.25))
+    ordered = sort(xp, x)
+
+    def quantile(q: float) -> float:
+        place = (x.size - 1) * q
+        around = [math.floor(place), min(math.floor(place) + 1, x.size - 1)]
+        return float(np.quantile(np.array([ordered[k].item() for k in around], x.dtype), place - around[0]))
+
+    high, low = quantile(0.75), quantile(0.25)
     return 2.0 * (high - low) * x.size ** (-1.0 / 3.0)
 
 

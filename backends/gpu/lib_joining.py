@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.gpu.lib_quantiles import median
-from mirabelle.backends.gpu.lib_sorting import flattened
+from mirabelle.backends.gpu.lib_sorting import flattened, sort
 from mirabelle.backends.gpu.library import routine
 
 
@@ -95,8 +94,18 @@ def _statistic(xp: Any, edge: Any, mode: str, axis: int, dtype: np.dtype) -> Any
     if mode == "mean":
         found = edge.mean(axis=axis, keepdims=True)
     else:
-        found = median(xp, edge, axis=axis, keepdims=True)
+        found = _median(xp, sort(xp, edge, axis=axis), axis, edge.shape[axis])
     return (xp.rint(found) if dtype.kind in "iu" else found).astype(dtype)
+
+
+def _median(xp: Any, ordered: Any, axis: int, n: int) -> Any:
+    """The mean of the middle two, or the middle one, as NumPy has it: with NaN wherever there is one."""
+    low, high, last = (xp.take(ordered, [k], axis=axis) for k in ((n - 1) // 2, n // 2, n - 1))
+    if ordered.dtype.kind not in "fc":
+        return high.astype(np.float64) if n % 2 else (low.astype(np.float64) + high) / 2.0
+    wide = np.dtype(np.float32) if ordered.dtype == np.float16 else ordered.dtype
+    mean = high if n % 2 else ((low.astype(wide) + high.astype(wide)) / wide.type(2)).astype(ordered.dtype)
+    return xp.where(xp.isnan(last), last, mean)
 
 
 def _padded_by_ramps(xp: Any, x: Any, widths: Any, end_values: Any) -> Any:

@@ -35,7 +35,7 @@ ABSENT: dict[str, str] = {}
 
 _CHAPTERS = (
     "convolution", "counting", "elements", "factors", "fourier", "indices", "joining", "linalg", "matrices",
-    "products", "quantiles", "scattering", "segments", "sets", "sorting", "sparse",
+    "products", "scattering", "segments", "sets", "sorting", "sparse",
     "sparseproducts", "sparsesolve", "structured", "symmetric", "systems", "toeplitz",
 )  # fmt: skip
 

@@ -342,6 +342,6 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
 
         return bundle(self)
 
-    __array_ufunc__: Any = native.in_c.Overrides(verbs.UFUNC_OPERATORS, _numpy_ufunc)
+    __array_ufunc__: Any = native.in_c.Overrides(verbs.UFUNC_OPERATORS, {}, _numpy_ufunc)
 
-    __array_function__: Any = native.in_c.Overrides(verbs.FUNCTION_OPERATORS, _numpy_function)
+    __array_function__: Any = native.in_c.Overrides(verbs.FUNCTION_OPERATORS, verbs.ADAPTED, _numpy_function)

@@ -19,7 +19,15 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, _handle_class, computed, constructed_as, is_small, wrap
+from mirabelle.arraytypes.dense import (
+    VIEWS,
+    DenseArray,
+    _handle_class,
+    computed,
+    constructed_as,
+    is_small,
+    wrap,
+)
 from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import counters, native, policy, promotion, verbs
 from mirabelle.dispatch.errors import PlaceError
@@ -171,11 +179,24 @@ def build(op: Op, operands: tuple[Any, ...]) -> Any:
 
 def specialise(op: Op, types: Any) -> Callable[..., Any]:
     """The function that builds the node of `op` for arguments of exactly these types."""
+    if np.ndarray in types:
+        return beside_numpys(op, types)
     simple = all(_reader(t) is not None or t in (int, float, complex) or t in _NUMPY_NUMBERS for t in types)
     families = {leaf_family(t) for t in types if issubclass(t, AbstractArray)} if simple else set()
     if not simple or len(families) != 1 or op.nout != 1 or len(types) > 3:
         return general(op)
     return in_c(op, types, next(iter(families)))
+
+
+def beside_numpys(op: Op, types: Any) -> Callable[..., Any]:
+    """What computes an operation on an array of ours and one of NumPy's: of few elements by NumPy's function."""
+    ours = [t for t in types if t is not np.ndarray]
+    if len(types) != 2 or len(ours) != 1 or _reader(ours[0]) is None or op.ufunc is None or op.nout != 1:
+        return general(op)
+    family = leaf_family(ours[0])
+    if VIEWS.get(np.ndarray) is not family:
+        return general(op)
+    return native.in_c.OnMemory(op.ufunc, functools.partial(_handle_class, family), general(op))  # type: ignore[no-any-return]
 
 
 def in_c(op: Op, types: Any, family: Any) -> Callable[..., Any]:

@@ -30,7 +30,7 @@ from mirabelle.arraytypes.define import as_array
 from mirabelle.arraytypes.elementwise import build_node, cast_to, join_families
 from mirabelle.dispatch import loading, verbs
 from mirabelle.dispatch.ops import Op
-from mirabelle.dispatch.verbs import UFUNC_OPERATORS, UFUNCS
+from mirabelle.dispatch.verbs import ADAPTED, UFUNC_OPERATORS, UFUNCS
 
 # Ufuncs
 
@@ -295,10 +295,19 @@ def numpy_function(func: Any, args: Any, kwargs: dict[str, Any], like: Any = Non
 
     `like` is the array that was asked first: functions that make arrays make such.
     """
-    return _adapted(func, type(like) if isinstance(like, AbstractArray) else None)(*args, **kwargs)
+    kind = type(like) if isinstance(like, AbstractArray) else None
+    found = ADAPTED.get((func, kind))  # type: ignore[arg-type]
+    if found is None:
+        if len(ADAPTED) >= _MANY:
+            ADAPTED.clear()
+        found = ADAPTED[func, kind] = _adapted(func, kind)  # type: ignore[index]
+    return found(*args, **kwargs)
 
 
-@functools.lru_cache(maxsize=4096)
+# So many functions are remembered, each for the types it was called with.
+_MANY = 4096
+
+
 def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
     """Our function for NumPy's, called with NumPy's arguments."""
     from mirabelle.arraytypes.functions.conventions import CONVENTIONS
@@ -314,7 +323,22 @@ def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
         mine = inspect.signature(ours)
     except ValueError:  # a builtin without a signature
         return ours  # type: ignore[no-any-return]
-    return functools.partial(_rearranged, func, ours, theirs, mine, _matched(theirs, mine))
+    matched = _matched(theirs, mine)
+    general = functools.partial(_rearranged, func, ours, theirs, mine, matched)
+    leading, names = _alike(theirs, mine, matched)
+    if not leading and not names:
+        return general
+
+    def adapted(*args: Any, **kwargs: Any) -> Any:
+        if len(args) <= leading:
+            for name, value in kwargs.items():
+                if name not in names or value is np._NoValue:
+                    break
+            else:
+                return ours(*args, **kwargs)
+        return general(*args, **kwargs)
+
+    return adapted
 
 
 def _space(module: str, kind: type | None = None) -> Any:
@@ -356,6 +380,31 @@ def _matched(theirs: inspect.Signature, mine: inspect.Signature) -> dict[str, st
         else:
             found[p.name] = p.name if takes_more else None
     return found
+
+
+def _alike(
+    theirs: inspect.Signature, mine: inspect.Signature, matched: dict[str, str | None]
+) -> tuple[int, frozenset[str]]:
+    """How many leading arguments mean the same by their place, and which ones by their names.
+
+    Those that NumPy's function must be given count by place, as `_rearranged` passes them on.
+    """
+    required = [p for p in theirs.parameters.values() if p.default is p.empty]
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in theirs.parameters.values()):
+        return 0, frozenset()
+    leading = 0
+    for p, own in zip(required, mine.parameters.values(), strict=False):
+        if matched[p.name] != own.name or own.kind not in (own.POSITIONAL_ONLY, own.POSITIONAL_OR_KEYWORD):
+            break
+        leading += 1
+    if leading < len(required):
+        return 0, frozenset()
+    names = {
+        n for n, m in matched.items()
+        if n == m and theirs.parameters[n].default is not inspect.Parameter.empty
+        and n in mine.parameters and not _is_positional(mine.parameters[n])
+    }  # fmt: skip
+    return leading, frozenset(names)
 
 
 def _rearranged(

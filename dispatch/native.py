@@ -21,6 +21,8 @@ all else to a function of Python that it is given.
 - `picking.c`: what masks pick, and writes to it (backends/host/picking.py);
 - `sorting.c`: the order of elements (backends/host/sorting.py);
 - `sparse.c`: sparse matrices of entries in any order, and parts of them (backends/host/sparse.py);
+- `onmemory.c`: NumPy's functions on the memory of few elements, where an operand is NumPy's
+  (arraytypes/elementwise.py), and reading by integers (backends/host/picking.py);
 - `inplace.c`: `x += y` of numbers and of parts of arrays (arraytypes/operators.py);
 - `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
 - `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py);
@@ -45,7 +47,7 @@ from mirabelle.dispatch.settings import settings
 # A tree of more operations is not computed operation by operation, however small.
 DIRECT_TREE = 64
 # What dispatch/csrc/module.c calls itself: another number is of another version of these files.
-VERSION = 17
+VERSION = 18
 
 _CURE = (
     "Build it where the sources are, with a C compiler: `pip install -e .`, or, where setuptools and NumPy are "

@@ -335,6 +335,16 @@ def _(array: Any, index: type) -> Any:
     return in_c.Getter(views, chosen, False, element_type)
 
 
+@verbs.getitem.generated(signature=(View, int | np.integer | slice | tuple))
+def _(array: Any, index: type) -> Any:
+    general = verbs.getitem.core.resolve((AbstractArray, object)).implementation
+    whole = array.parent_type
+    if index is bool or not plain(whole) or not isinstance(getattr(array, "ndim", None), int) or not array.ndim:
+        return general
+    # (A part of a part is one of the whole.)
+    return in_c.Getter(ViewTypes(whole), general, False, whole.family[whole.dtype, 0], True)
+
+
 @verbs.getitem.generated(signature=(PermutedDims, int | slice | tuple))
 def _(array: Any, index: type) -> Any:
     general = verbs.getitem.core.resolve((AbstractArray, object)).implementation

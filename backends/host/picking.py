@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from mirabelle.arraytypes import indexing, pool
+from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.assign import apart, nobody_else
-from mirabelle.arraytypes.dense import DenseArray, evaluated, wrap
+from mirabelle.arraytypes.dense import DenseArray, _handle_class, evaluated, wrap
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.indexing import Basic
+from mirabelle.arraytypes.wrappers import View, ViewTypes
 from mirabelle.backends.host import threads
-from mirabelle.backends.host.direct import small_value, value_reader
+from mirabelle.backends.host.direct import plain, small_value, value_reader
 from mirabelle.backends.host.unchanged import usable
 from mirabelle.dispatch import counters, verbs
 from mirabelle.dispatch.native import in_c
@@ -137,6 +139,8 @@ def _memory(x: Any) -> Any:
 @verbs.getitem.generated(signature=(HostArray, HostArray))
 def _(array: Any, index: Any) -> Any:
     general = verbs.getitem.core.resolve((DenseArray, object)).implementation
+    if plain(array) and plain(index) and array.ndim and not index.ndim and index.dtype.kind in "iu":
+        return in_c.Getter(ViewTypes(array), general, False, array.family[array.dtype, 0])
     if not _of_one_array(array, index):
         return general
     mask = index.dtype.kind == "b"
@@ -164,7 +168,26 @@ def _(array: Any, index: Any) -> Any:
             counters.launched(picked.nbytes + places.nbytes, picked.nbytes)
         return made
 
-    return getitem
+    return getitem if mask else in_c.OnMemory(None, functools.partial(_handle_class, array.family), getitem)
+
+
+@verbs.getitem.generated(signature=(View, HostArray | View))
+def _(array: Any, index: Any) -> Any:
+    return _of_parts(array, index)
+
+
+@verbs.getitem.generated(signature=(HostArray, View))
+def _(array: Any, index: Any) -> Any:
+    return _of_parts(array, index)
+
+
+def _of_parts(array: Any, index: Any) -> Any:
+    """x[index] where one is a part of memory, and the index is of integers."""
+    general = verbs.getitem.core.resolve((AbstractArray, object)).implementation
+    roots = [t.parent_type if issubclass(t, View) else t for t in (array, index)]
+    if not all(map(plain, roots)) or index.dtype.kind not in "iu" or not (array.ndim and index.ndim):
+        return general
+    return in_c.OnMemory(None, functools.partial(_handle_class, roots[0].family), general)
 
 
 @verbs.setitem.generated(signature=(HostArray, HostArray, object))

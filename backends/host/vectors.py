@@ -65,7 +65,7 @@ def _of_matrices(first: Any, second: Any) -> tuple[Any, np.dtype] | None:
     product_of: Any = library.matrix_product.core.resolve((first.family,))
     if first.family is not second.family or product_of.is_users:
         return None
-    if second.parameters[0] != dtype or dtype.char not in "fd" or not {n1, second.parameters[1]} <= {1, 2}:
+    if second.parameters[0] != dtype or dtype.char not in "fdFD" or not {n1, second.parameters[1]} <= {1, 2}:
         return None
     return first.family[dtype, n1 + second.parameters[1] - 2], dtype
 
@@ -104,7 +104,7 @@ def _of_parts(first: Any, second: Any) -> Any:
         dtype is None
         or None in readers
         or second.dtype != dtype
-        or dtype.char not in "fd"
+        or dtype.char not in "fdFD"
         or not {first.ndim, second.ndim} <= {1, 2}
     ):
         return general
@@ -130,7 +130,7 @@ def _of_parts(first: Any, second: Any) -> Any:
 def _product(out: Any, matrices: bool, python: Any, function: Any = np.matmul) -> Any:
     """Products in C of what is in memory and BLAS can read; Python is asked for all else."""
     numpyblas.tell()
-    return native.in_c.Product(function, out, PLAIN, matrices, python)
+    return native.in_c.Product(function, out, PLAIN, matrices, function is np.dot, python)
 
 
 def _pending(x: Any) -> bool:

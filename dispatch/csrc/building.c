@@ -13,6 +13,8 @@ typedef struct {
     PyObject *sig, *name, *careful;
     /* What computes it of memory: a function of NumPy's, or None. */
     PyObject *function;
+    /* Which of the operations of loops.c it is; -1: none of them. */
+    int operation;
     PyTypeObject *result;
     /* Do trees of what fits a cache reach over a few names only? */
     int arity;
@@ -133,12 +135,45 @@ joined(Builder *self, PyObject *a, PyObject *b)
     return both;
 }
 
+/* What an operation gives of single numbers in memory: NULL where it is not of such alone (with an error only if
+   somebody interrupts). */
+static PyObject *
+of_numbers(Builder *self, PyObject *const *args)
+{
+    PyObject *values[2] = {NULL, NULL};
+    Py_ssize_t read = 0;
+    /* (To ask whether methods changed lets others run.) */
+    if (self->operation < 0 || state.immediate < 1 || !unobserved() || !unchanged())
+        return NULL;
+    for (int i = 0; i < self->arity; i++) {
+        values[i] = args[i];
+        if (self->kinds[i] == NUMBER)
+            continue;
+        PyObject *version = self->kinds[i] == VERSION ? VERSION_OF(args[i]) : NULL;
+        if (version == NULL || !IS_LEAF(version) || !IS_ARRAY(((Leaf *)version)->view) ||
+            PyArray_NDIM((PyArrayObject *)((Leaf *)version)->view))
+            return NULL;
+        values[i] = ((Leaf *)version)->view;
+        read += i && values[0] == values[1] ? 0 : PyArray_NBYTES((PyArrayObject *)values[i]);
+    }
+    PyObject *out = calculated(self->operation, values, self->arity), *shape = out == NULL ? NULL : PyTuple_New(0);
+    Leaf *leaf = shape == NULL ? NULL : new_leaf(out, shape, DTYPE((PyArrayObject *)out));
+    if (leaf != NULL)
+        count_launch(read, PyArray_NBYTES((PyArrayObject *)out));
+    Py_XDECREF(out);
+    Py_XDECREF(shape);
+    return leaf == NULL ? NULL : new_handle(self->result, (PyObject *)leaf);
+}
+
 PyObject *
 built(PyObject *callable, PyObject *const *args, Py_ssize_t n, Py_ssize_t references)
 {
     Builder *self = (Builder *)callable;
     if (n != self->arity)
         return PyObject_Vectorcall(self->careful, args, (size_t)n, NULL);
+    PyObject *number = of_numbers(self, args);
+    if (number != NULL || PyErr_Occurred())
+        return number;
     for (int i = 0; i < self->arity; i++)
         if (self->kinds[i] == NUMBER && PyLong_CheckExact(args[i])) {
             int overflow;
@@ -241,11 +276,14 @@ builder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         Py_DECREF(self);
         return NULL;
     }
+    self->operation = operation_of(self->function);
     self->name = Py_NewRef(name);
     self->careful = Py_NewRef(careful);
     self->result = (PyTypeObject *)Py_NewRef(result);
     self->brief = brief;
     self->arity = (int)PyTuple_GET_SIZE(operands);
+    if (self->operation >= 0 && self->arity != (is_of_one(self->operation) ? 1 : 2))
+        self->operation = -1;
     for (int i = 0; i < self->arity; i++) {
         PyObject *reader;
         if (!PyArg_ParseTuple(PyTuple_GET_ITEM(operands, i), "iOLL", &self->kinds[i], &reader, &self->low[i],

@@ -22,8 +22,7 @@ quiet_context(void)
     return context;
 }
 
-/* Begin to be quiet: the context to leave, or NULL (without an error) if it is so already. */
-static PyObject *
+PyObject *
 hush(void)
 {
     PyObject *context = quiet_context(), *blocks = NULL;
@@ -42,7 +41,7 @@ hush(void)
     return Py_NewRef(context);
 }
 
-static void
+void
 speak(PyObject *context)
 {
     if (context == NULL)
@@ -284,13 +283,11 @@ typedef struct {
     PyObject *matmul, *python;
     PyTypeObject *result;
     Py_ssize_t most;
-    /* Are both matrices, whose trees are computed first? */
-    int forces;
+    /* Are both matrices, whose trees are computed first? Are vectors that BLAS does not read copied, as `dot` does? */
+    int forces, copies;
 } Product;
 
-/* The memory that an operand shows, or shows a part of, if it is there or is computed soon: a new reference; NULL where
-   Python is to say (with an error only if somebody interrupts). */
-static PyObject *
+PyObject *
 whole_memory(PyObject *x, int forced)
 {
     int part = PyType_IsSubtype(Py_TYPE(x), state.view);
@@ -312,8 +309,7 @@ whole_memory(PyObject *x, int forced)
     return node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view) ? NULL : Py_NewRef(((Leaf *)node)->view);
 }
 
-/* What an operand shows of its memory, as NumPy's array (`memory` is taken over): likewise. */
-static PyObject *
+PyObject *
 memory_shown(PyObject *x, PyObject *memory)
 {
     if (memory == NULL || !PyType_IsSubtype(Py_TYPE(x), state.view))
@@ -341,14 +337,13 @@ is_vector(PyObject *x, PyObject *memory, Part *part)
 /* The sum of products of two vectors, by what NumPy does for `dot` and `@`: a new reference to an array without axes;
    NULL, without an error, where Python is to say. */
 static PyObject *
-inner_product(PyArrayObject *a, const Part *x, PyArrayObject *b, const Part *y)
+inner_product(PyArrayObject *a, const Part *x, PyArrayObject *b, const Part *y, int copies)
 {
     PyArray_Descr *dtype = PyArray_DESCR(a);
     if (dtype != PyArray_DESCR(b) || x->dims[0] != y->dims[0] || !PyArray_ISALIGNED(a) || !PyArray_ISALIGNED(b) ||
         PyArray_ISBOOL(a) || dtype->type_num == NPY_HALF || !PyArray_ISNUMBER(a) || !PyArray_ISNOTSWAPPED(a))
         return NULL;
-    /* (`dot` copies what BLAS does not read, `@` does not.) */
-    if (x->strides[0] <= 0 || y->strides[0] <= 0)
+    if (copies && (x->strides[0] <= 0 || y->strides[0] <= 0))
         return NULL;
     Py_INCREF(dtype);
     PyArrayObject *out = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
@@ -418,7 +413,7 @@ multiplied(PyObject *callable, PyObject *const *args)
     b = a == NULL ? NULL : whole_memory(args[1], self->forces);
     int lines = b != NULL && is_vector(args[0], a, &first) && is_vector(args[1], b, &second);
     if (lines) {
-        out = inner_product((PyArrayObject *)a, &first, (PyArrayObject *)b, &second);
+        out = inner_product((PyArrayObject *)a, &first, (PyArrayObject *)b, &second, self->copies);
         read = 2 * first.dims[0] * PyArray_ITEMSIZE((PyArrayObject *)a);
     }
     if (b != NULL && out == NULL) {
@@ -461,15 +456,15 @@ product_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     return PyObject_Vectorcall(((Product *)callable)->python, args, flags, names);
 }
 
-/* Product(NumPy's matmul, the type of the result, elements of a product of matrices at most, are both matrices?, what
-           answers all else) */
+/* Product(NumPy's function, the type of the result, elements of a product of matrices at most, are both matrices?, does
+           the function copy vectors?, what answers all else) */
 static PyObject *
 product_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *matmul, *result, *python;
     Py_ssize_t most;
-    int forces;
-    if (!PyArg_ParseTuple(args, "OO!npO", &matmul, &PyType_Type, &result, &most, &forces, &python))
+    int forces, copies;
+    if (!PyArg_ParseTuple(args, "OO!nppO", &matmul, &PyType_Type, &result, &most, &forces, &copies, &python))
         return NULL;
     Product *self = (Product *)type->tp_alloc(type, 0);
     if (self == NULL)
@@ -480,6 +475,7 @@ product_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->python = Py_NewRef(python);
     self->most = most;
     self->forces = forces;
+    self->copies = copies;
     return (PyObject *)self;
 }
 

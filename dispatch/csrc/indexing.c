@@ -2,11 +2,97 @@
 
 #include "native.h"
 
-/* Is it an integer of Python's, or None? (To ask others may run what takes away what is looked at.) */
-static int
-plain(PyObject *bound)
+/* (To ask others may run what takes away what is looked at.) */
+int
+as_index(PyObject *x, Py_ssize_t *value)
 {
-    return bound == Py_None || PyLong_CheckExact(bound);
+    int64_t n = 0;
+    if (PyLong_CheckExact(x)) {
+        int overflow;
+        *value = PyLong_AsLongAndOverflow(x, &overflow);
+        return !overflow;
+    }
+    if (PyArray_IsScalar(x, Integer)) {
+        PyObject *number = PyNumber_Long(x);
+        int known = number != NULL && as_index(number, value);
+        Py_XDECREF(number);
+        PyErr_Clear();
+        return known;
+    }
+    if (state.dense == NULL || !PyType_IsSubtype(Py_TYPE(x), state.dense))
+        return 0;
+    PyObject *version = VERSION_OF(x);
+    if (version == NULL || !IS_LEAF(version) || !IS_ARRAY(((Leaf *)version)->view) || !unobserved())
+        return 0;
+    PyArrayObject *memory = (PyArrayObject *)((Leaf *)version)->view;
+    int size = (int)PyArray_ITEMSIZE(memory);
+    if (PyArray_NDIM(memory) || !PyArray_ISINTEGER(memory) || !PyArray_ISNOTSWAPPED(memory))
+        return 0;
+    memcpy(&n, PyArray_BYTES(memory), (size_t)size); /* (the lowest bytes come first) */
+    int rest = 64 - 8 * size;
+    if (PyArray_ISSIGNED(memory))
+        n = (int64_t)((uint64_t)n << rest) >> rest;
+    else if (n < 0)
+        return 0;
+    *value = (Py_ssize_t)n;
+    return 1;
+}
+
+/* Is it an array that a constructor made? Beside such as an index, NumPy copies what it shows. */
+static int
+is_constructed(PyObject *x)
+{
+    return PyType_IsSubtype(Py_TYPE(x), state.dense) && SLOT(x, state.constructed) != NULL;
+}
+
+/* Tell who counts that arrays of ours were read as indices. */
+static void
+count_index(PyObject *index)
+{
+    if (PyTuple_CheckExact(index))
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
+            count_index(PyTuple_GET_ITEM(index, i));
+    else if (PySlice_Check(index)) {
+        count_index(((PySliceObject *)index)->start);
+        count_index(((PySliceObject *)index)->stop);
+        count_index(((PySliceObject *)index)->step);
+    }
+    else if (PyType_IsSubtype(Py_TYPE(index), state.dense))
+        count_element();
+}
+
+/* A bound of a slice as Python's: a new reference; NULL, without an error, for what is none. */
+static PyObject *
+plain_bound(PyObject *bound)
+{
+    Py_ssize_t value;
+    if (bound == Py_None || PyLong_CheckExact(bound))
+        return Py_NewRef(bound);
+    return as_index(bound, &value) ? PyLong_FromSsize_t(value) : NULL;
+}
+
+/* A slice whose bounds are Python's: likewise. */
+static PyObject *
+plain_slice(PyObject *slice)
+{
+    PySliceObject *s = (PySliceObject *)slice;
+    PyObject *start = plain_bound(s->start), *stop = plain_bound(s->stop), *step = plain_bound(s->step), *made = NULL;
+    if (start != NULL && stop != NULL && step != NULL)
+        made = start == s->start && stop == s->stop && step == s->step ? Py_NewRef(slice)
+                                                                       : PySlice_New(start, stop, step);
+    Py_XDECREF(start);
+    Py_XDECREF(stop);
+    Py_XDECREF(step);
+    return made;
+}
+
+/* What stands in an index, with Python's integers in place of others: likewise. */
+static PyObject *
+plain_entry(PyObject *entry)
+{
+    if (PySlice_Check(entry))
+        return plain_slice(entry);
+    return entry == Py_Ellipsis ? Py_NewRef(entry) : plain_bound(entry);
 }
 
 /* One entry of an index, along what is left of the dimensions: as `resolve_part`. */
@@ -23,19 +109,13 @@ resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_
     if (*d >= nd || part->nd == DIMENSIONS)
         return 0;
     Py_ssize_t n = dims[*d], step = strides[*d];
-    if (PyLong_CheckExact(entry)) {
-        int overflow;
-        long i = PyLong_AsLongAndOverflow(entry, &overflow);
-        if (overflow || i < -n || i >= n)
-            return 0;
-        part->data += (i < 0 ? i + n : i) * step;
-    }
-    else if (PySlice_Check(entry)) {
-        PySliceObject *slice = (PySliceObject *)entry;
+    Py_ssize_t i;
+    if (PySlice_Check(entry)) {
         Py_ssize_t start, stop, by;
-        if (!plain(slice->start) || !plain(slice->stop) || !plain(slice->step))
-            return 0;
-        if (PySlice_Unpack(entry, &start, &stop, &by) < 0) {
+        PyObject *slice = plain_slice(entry);
+        int known = slice != NULL && PySlice_Unpack(slice, &start, &stop, &by) == 0;
+        Py_XDECREF(slice);
+        if (!known) {
             PyErr_Clear(); /* (Python says what is wrong) */
             return 0;
         }
@@ -45,8 +125,11 @@ resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_
         part->dims[part->nd] = length;
         part->strides[part->nd++] = by * step;
     }
-    else
-        return 0;
+    else {
+        if (!as_index(entry, &i) || is_constructed(entry) || i < -n || i >= n)
+            return 0;
+        part->data += (i < 0 ? i + n : i) * step;
+    }
     ++*d;
     return 1;
 }
@@ -89,18 +172,28 @@ resolve_part(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssize_t *
 PyObject *
 whole_index(PyObject *index)
 {
-    if (!PyTuple_CheckExact(index))
-        return index == Py_Ellipsis ? PyTuple_Pack(1, index) : PyTuple_Pack(2, index, Py_Ellipsis);
-    Py_ssize_t n = PyTuple_GET_SIZE(index);
+    PyObject *single = index, **entries = &single;
+    Py_ssize_t n = 1;
+    int open = 0;
+    if (PyTuple_CheckExact(index)) {
+        entries = &PyTuple_GET_ITEM(index, 0);
+        n = PyTuple_GET_SIZE(index);
+    }
     for (Py_ssize_t i = 0; i < n; i++)
-        if (PyTuple_GET_ITEM(index, i) == Py_Ellipsis)
-            return Py_NewRef(index);
-    PyObject *whole = PyTuple_New(n + 1);
-    if (whole == NULL)
-        return NULL;
-    for (Py_ssize_t i = 0; i < n; i++)
-        PyTuple_SET_ITEM(whole, i, Py_NewRef(PyTuple_GET_ITEM(index, i)));
-    PyTuple_SET_ITEM(whole, n, Py_NewRef(Py_Ellipsis));
+        open |= entries[i] == Py_Ellipsis;
+    PyObject *whole = PyTuple_New(n + !open);
+    for (Py_ssize_t i = 0; whole != NULL && i < n; i++) {
+        PyObject *entry = plain_entry(entries[i]);
+        if (entry == NULL) { /* (another number than a moment ago) */
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_IndexError, "An index changed while it was read.");
+            Py_CLEAR(whole);
+        }
+        else
+            PyTuple_SET_ITEM(whole, i, entry);
+    }
+    if (whole != NULL && !open)
+        PyTuple_SET_ITEM(whole, n, Py_NewRef(Py_Ellipsis));
     return whole;
 }
 
@@ -114,8 +207,8 @@ typedef struct {
     /* The types of views by their dimensions; what answers all else; the type of single elements, or NULL. */
     PyObject *views, *python;
     PyTypeObject *element;
-    /* Is it of a wrapper, which has a shape itself? */
-    int wrapped;
+    /* Is it of a wrapper, which has a shape itself? Or of parts of arrays, of which parts are parts of these? */
+    int wrapped, parts;
     PyTypeObject *types[TYPES];
 } Getter;
 
@@ -139,10 +232,11 @@ type_of_views(Getter *self, int nd)
 static int
 names_element(PyObject *index)
 {
+    Py_ssize_t i;
     if (!PyTuple_CheckExact(index))
-        return PyLong_CheckExact(index);
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
-        if (!PyLong_CheckExact(PyTuple_GET_ITEM(index, i)))
+        return as_index(index, &i);
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(index); k++)
+        if (!as_index(PyTuple_GET_ITEM(index, k), &i))
             return 0;
     return 1;
 }
@@ -190,20 +284,128 @@ element_shown(Getter *self, PyObject *x, PyObject *index)
     return made;
 }
 
+/* The lengths of an array's dimensions: how many, or -1. */
+static int
+lengths_of(PyObject *x, Py_ssize_t *dims)
+{
+    PyObject *version = x == NULL || !PyType_IsSubtype(Py_TYPE(x), state.dense) ? NULL : VERSION_OF(x), *shape = NULL;
+    if (version != NULL && IS_LEAF(version))
+        shape = ((Leaf *)version)->shape;
+    else if (version != NULL && IS_NODE(version))
+        shape = ((Node *)version)->shape;
+    if (shape == NULL || !PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > DIMENSIONS)
+        return -1;
+    for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(shape); d++)
+        dims[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
+    return (int)PyTuple_GET_SIZE(shape);
+}
+
+/* A slice that shows `length` places from one on: a new reference. */
+static PyObject *
+slice_of(Py_ssize_t start, Py_ssize_t step, Py_ssize_t length)
+{
+    Py_ssize_t stop = start + step * length;
+    if (length == 0)
+        start = stop = 0;
+    PyObject *from = PyLong_FromSsize_t(start), *by = PyLong_FromSsize_t(step), *made = NULL;
+    PyObject *to = stop < 0 ? Py_NewRef(Py_None) : PyLong_FromSsize_t(stop);
+    if (from != NULL && to != NULL && by != NULL)
+        made = PySlice_New(from, to, by);
+    Py_XDECREF(from);
+    Py_XDECREF(to);
+    Py_XDECREF(by);
+    return made;
+}
+
+/* What an entry of an index says of places of which another says `slice`: a new reference; NULL where Python is to
+   say. */
+static PyObject *
+entry_within(PyObject *slice, Py_ssize_t n, PyObject *entry)
+{
+    Py_ssize_t start, stop, by, first, last, step, i;
+    if (!PySlice_Check(slice) || PySlice_Unpack(slice, &start, &stop, &by) < 0)
+        return NULL;
+    n = PySlice_AdjustIndices(n, &start, &stop, by);
+    if (PySlice_Check(entry)) {
+        PyObject *within = plain_slice(entry);
+        int known = within != NULL && PySlice_Unpack(within, &first, &last, &step) == 0;
+        Py_XDECREF(within);
+        if (!known)
+            return NULL;
+        Py_ssize_t length = PySlice_AdjustIndices(n, &first, &last, step);
+        return slice_of(start + first * by, by * step, length);
+    }
+    if (!as_index(entry, &i) || is_constructed(entry) || i < -n || i >= n)
+        return NULL;
+    return PyLong_FromSsize_t(start + (i < 0 ? i + n : i) * by);
+}
+
+/* The index that shows of an array what another shows of a part of it: a new reference; NULL where Python is to say. */
+static PyObject *
+composed_index(PyObject *part, PyObject *index)
+{
+    Py_ssize_t dims[DIMENSIONS], given, further = 1, k = 0;
+    PyObject *first = SLOT(part, state.view_how), *single = index, **second = &single;
+    int nd = lengths_of(SLOT(part, state.view_parent), dims);
+    if (nd < 0 || first == NULL || !PyTuple_CheckExact(first))
+        return NULL;
+    if (PyTuple_CheckExact(index)) {
+        second = &PyTuple_GET_ITEM(index, 0);
+        further = PyTuple_GET_SIZE(index);
+    }
+    further -= further > 0 && second[further - 1] == Py_Ellipsis;
+    given = PyTuple_GET_SIZE(first) - 1;
+    if (given < 0 || given > nd || PyTuple_GET_ITEM(first, given) != Py_Ellipsis)
+        return NULL;
+    PyObject *made = PyTuple_New(nd + 1), *whole = made == NULL ? NULL : PySlice_New(NULL, NULL, NULL);
+    int known = whole != NULL;
+    for (int d = 0; d < nd && known; d++) {
+        PyObject *entry = d < given ? PyTuple_GET_ITEM(first, d) : whole;
+        entry = k == further || PyLong_CheckExact(entry) ? Py_NewRef(entry) : entry_within(entry, dims[d], second[k++]);
+        known = entry != NULL && (PyLong_CheckExact(entry) || PySlice_Check(entry));
+        PyTuple_SET_ITEM(made, d, entry);
+    }
+    Py_XDECREF(whole);
+    if (!known || k < further) {
+        Py_XDECREF(made);
+        PyErr_Clear();
+        return NULL;
+    }
+    PyTuple_SET_ITEM(made, nd, Py_NewRef(Py_Ellipsis));
+    return made;
+}
+
+static PyObject *shown_by(Getter *self, PyObject *x, PyObject *index, PyObject *given);
+
 static PyObject *
 getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
     Getter *self = (Getter *)callable;
+    PyObject *made = NULL, *index = NULL;
+    if (names == NULL && PyVectorcall_NARGS(flags) == 2) {
+        if (!self->parts)
+            made = shown_by(self, args[0], args[1], args[1]);
+        else if ((index = composed_index(args[0], args[1])) != NULL)
+            made = shown_by(self, SLOT(args[0], state.view_parent), index, args[1]);
+        Py_XDECREF(index);
+        if (made != NULL || PyErr_Occurred())
+            return made;
+    }
+    return PyObject_Vectorcall(self->python, args, flags, names);
+}
+
+/* x[index], of which a user gave all or the end: a new reference; NULL where Python is to say, or with an error. */
+static PyObject *
+shown_by(Getter *self, PyObject *x, PyObject *index, PyObject *given)
+{
     Py_ssize_t dims[DIMENSIONS], no_strides[DIMENSIONS];
     PyObject *node = NULL, *shape = NULL, *memory = NULL;
     Part part;
     int known = 0;
-    if (names != NULL || PyVectorcall_NARGS(flags) != 2)
-        return PyObject_Vectorcall(self->python, args, flags, names);
     if (self->wrapped)
-        shape = SLOT(args[0], state.view_shape);
+        shape = SLOT(x, state.view_shape);
     else
-        node = VERSION_OF(args[0]);
+        node = VERSION_OF(x);
     if (node != NULL && IS_LEAF(node))
         memory = ((Leaf *)node)->view;
     else if (node != NULL && IS_NODE(node))
@@ -211,26 +413,28 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
     if (memory != NULL && !IS_ARRAY(memory)) /* (of other processes, too) */
         shape = ((Leaf *)node)->shape;
     if (memory != NULL && IS_ARRAY(memory))
-        known = resolve_index(args[1], (PyArrayObject *)memory, &part);
+        known = resolve_index(index, (PyArrayObject *)memory, &part);
     else if (shape != NULL && PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) <= DIMENSIONS) {
         int nd = (int)PyTuple_GET_SIZE(shape);
         for (int i = 0; i < nd; i++) {
             dims[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i));
             no_strides[i] = 0;
         }
-        known = resolve_part(args[1], nd, dims, no_strides, NULL, &part);
+        known = resolve_part(index, nd, dims, no_strides, NULL, &part);
     }
-    if (known && part.nd == 0 && self->element != NULL && memory != NULL && IS_ARRAY(memory) && names_element(args[1]))
+    if (known && part.nd == 0 && self->element != NULL && memory != NULL && IS_ARRAY(memory) && names_element(given)) {
+        count_index(given);
         return element_at(self->element, (PyArrayObject *)memory, ((Leaf *)node)->dtype, part.data);
+    }
     if (known && part.nd == 0 && self->wrapped) {
-        PyObject *element = element_shown(self, args[0], args[1]);
+        PyObject *element = element_shown(self, x, index);
         if (element != NULL || PyErr_Occurred())
             return element;
     }
     if (!known || part.nd == 0)
-        return PyObject_Vectorcall(self->python, args, flags, NULL);
+        return NULL;
     PyTypeObject *type = type_of_views(self, part.nd);
-    PyObject *how = type == NULL ? NULL : whole_index(args[1]);
+    PyObject *how = type == NULL ? NULL : whole_index(index);
     if (how == NULL)
         return NULL;
     PyObject *view = NULL;
@@ -252,21 +456,22 @@ getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
     }
     /* They hold numbers, None and slices of these, and so are part of no cycle. (An array that is split into 10**5
        views has the collector look at each of them, again and again.) */
+    count_index(given);
     PyObject_GC_UnTrack(how);
     PyObject_GC_UnTrack(shape);
-    SLOT(view, state.view_parent) = Py_NewRef(args[0]);
+    SLOT(view, state.view_parent) = Py_NewRef(x);
     SLOT(view, state.view_how) = how;
     SLOT(view, state.view_shape) = shape;
     return view;
 }
 
-/* Getter(types of views by their dimensions, what answers all else, of a wrapper?, type of elements or None) */
+/* Getter(types of views by their dimensions, what answers all else, of a wrapper?, type of elements or None, of parts?) */
 static PyObject *
 getter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *views, *python, *element = Py_None;
-    int wrapped = 0;
-    if (!PyArg_ParseTuple(args, "OO|pO", &views, &python, &wrapped, &element))
+    int wrapped = 0, parts = 0;
+    if (!PyArg_ParseTuple(args, "OO|pOp", &views, &python, &wrapped, &element, &parts))
         return NULL;
     if (element != Py_None && !PyType_Check(element)) {
         PyErr_SetString(PyExc_TypeError, "The type of elements is a type.");
@@ -279,6 +484,7 @@ getter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->views = Py_NewRef(views);
     self->python = Py_NewRef(python);
     self->wrapped = wrapped;
+    self->parts = parts;
     self->element = element == Py_None ? NULL : (PyTypeObject *)Py_NewRef(element);
     return (PyObject *)self;
 }

@@ -35,6 +35,22 @@ shows_own_memory(PyObject *x)
     return version != NULL && IS_LEAF(version) && IS_ARRAY(((Leaf *)version)->view) && adopted((Leaf *)version);
 }
 
+/* Compute a small tree that may read what is about to be written: until the statement ends Python holds it, so that
+   what it reads would be copied. (With an error only if somebody interrupts.) */
+static void
+settle_reader(PyObject *y, Leaf *written)
+{
+    if (!PyType_IsSubtype(Py_TYPE(y), state.dense) || count_parts(written) == 0)
+        return;
+    PyObject *tree = VERSION_OF(y);
+    if (tree == NULL || !IS_NODE(tree) || has_value((Node *)tree))
+        return;
+    Py_INCREF(tree); /* (others may run, and give the array another) */
+    Py_XDECREF(computed(tree)); /* (the node keeps it) */
+    Py_DECREF(tree);
+    left_to_python();
+}
+
 static PyObject *
 inplace_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
@@ -46,6 +62,9 @@ inplace_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
         Py_RETURN_NOTIMPLEMENTED; /* (who else holds the result keeps it as it is) */
     if (!shows_own_memory(x))
         return PyObject_Vectorcall(self->python, args, flags, NULL);
+    settle_reader(args[1], (Leaf *)VERSION_OF(SLOT(x, state.view_parent)));
+    if (PyErr_Occurred())
+        return NULL;
     PyObject *result = PyObject_Vectorcall(self->method, args, 2, NULL);
     if (result == NULL || result == Py_NotImplemented)
         return result;

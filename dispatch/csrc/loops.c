@@ -7,6 +7,8 @@
 
 /* Of more, NumPy's loops, which are made for the processor, make up for what it takes to find them. */
 #define FEW_DOUBLES 2048
+/* Of operands whose elements lie apart, so many are put side by side first. */
+#define APART 512
 /* Products of so many multiplications let other threads run. */
 #define LONG 8192
 
@@ -144,15 +146,32 @@ fresh(int nd, const npy_intp *dims, int type)
     return (PyArrayObject *)array;
 }
 
+static void
+copy_row(char *to, Py_ssize_t step, const char *from, Py_ssize_t by, Py_ssize_t n)
+{
+    if (step == sizeof(double) && by == sizeof(double))
+        memcpy(to, from, n * sizeof(double));
+    else
+        for (Py_ssize_t i = 0; i < n; i++)
+            *(double *)(to + i * step) = *(const double *)(from + i * by);
+}
+
+int
+operation_of(PyObject *function)
+{
+    if (state.operations == NULL || PyTuple_GET_SIZE(state.operations) != OPERATIONS)
+        return -1;
+    for (int op = 0; op < OPERATIONS; op++)
+        if (PyTuple_GET_ITEM(state.operations, op) == function)
+            return op;
+    return -1;
+}
+
 PyObject *
 operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, int mine)
 {
-    if (state.operations == NULL || PyTuple_GET_SIZE(state.operations) != OPERATIONS)
-        return NULL;
-    int op = 0;
-    while (op < OPERATIONS && PyTuple_GET_ITEM(state.operations, op) != function)
-        op++;
-    if (op == OPERATIONS || n != ((op >= NEGATIVE && op < LESS) || op == INVERT ? 1 : 2))
+    int op = operation_of(function);
+    if (op < 0 || n != (is_of_one(op) ? 1 : 2))
         return NULL;
     if (PyTuple_GET_SIZE(shape) == 0)
         return calculated(op, values, n);
@@ -160,6 +179,7 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
         return NULL;
     const double *from[2];
     double numbers[2] = {0, 0};
+    double beside[2][APART];
     int steps[2] = {0, 0};
     from[1] = &numbers[1];
     Py_ssize_t size = -1;
@@ -172,7 +192,9 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
                 return NULL;
             continue;
         }
-        if (DTYPE(a) != state.float64 || !PyArray_IS_C_CONTIGUOUS(a) || !PyArray_ISALIGNED(a))
+        int apart = !PyArray_IS_C_CONTIGUOUS(a);
+        if (DTYPE(a) != state.float64 || !PyArray_ISALIGNED(a) ||
+            (apart && (PyArray_NDIM(a) != 1 || PyArray_DIMS(a)[0] > APART)))
             return NULL;
         if (PyArray_NDIM(a) == 0) {
             from[i] = (const double *)PyArray_BYTES(a);
@@ -185,8 +207,10 @@ operated(PyObject *function, PyObject *const *values, int n, PyObject *shape, in
         if (size > FEW_DOUBLES)
             return NULL;
         steps[i] = 1;
-        from[i] = (const double *)PyArray_BYTES(a);
-        if (out == NULL && mine & 1 << i)
+        from[i] = apart ? beside[i] : (const double *)PyArray_BYTES(a);
+        if (apart)
+            copy_row((char *)beside[i], sizeof(double), PyArray_BYTES(a), PyArray_STRIDES(a)[0], size);
+        if (out == NULL && !apart && mine & 1 << i)
             out = a;
     }
     if (size < 1)
@@ -208,16 +232,6 @@ bounds(const Part *part, char **first, char **last)
     for (int d = 0; d < part->nd; d++)
         *(part->strides[d] < 0 ? first : last) += (part->dims[d] - 1) * part->strides[d];
     *last += sizeof(double);
-}
-
-static void
-copy_row(char *to, Py_ssize_t step, const char *from, Py_ssize_t by, Py_ssize_t n)
-{
-    if (step == sizeof(double) && by == sizeof(double))
-        memcpy(to, from, n * sizeof(double));
-    else
-        for (Py_ssize_t i = 0; i < n; i++)
-            *(double *)(to + i * step) = *(const double *)(from + i * by);
 }
 
 /* Copy doubles from one part to another: 1, or 0 where they may overlap, or NumPy is to do it. */

@@ -4,12 +4,14 @@
 #include "native.h"
 
 State state;
-PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type, *product_type;
+PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type, *product_type,
+    *onmemory_type;
 
-#define TYPES 15
+#define TYPES 16
 static PyType_Spec *specs[TYPES] = {&leaf_spec,    &node_spec,   &operator_spec,  &statement_spec, &builder_spec,
                                    &getter_spec,  &setter_spec, &overrides_spec, &reduced_spec,   &reducer_spec,
-                                   &product_spec, &halo_spec,   &converter_spec, &handle_spec, &inplace_spec};
+                                   &product_spec, &halo_spec,   &converter_spec, &handle_spec, &inplace_spec,
+                                   &onmemory_spec};
 static PyTypeObject *types[TYPES];
 
 /* Where objects of a class keep what a slot of it holds: 0, or -1. */
@@ -267,7 +269,7 @@ PyInit__native(void)
 {
     static const char *names[TYPES] = {"Leaf",   "Node",   "Operator",  "Statement", "Builder",
                                        "Getter", "Setter", "Overrides", "Reduced",   "Reducer",
-                                       "Product", "Halo", "Converter", "Handle", "Inplace"};
+                                       "Product", "Halo", "Converter", "Handle", "Inplace", "OnMemory"};
     import_array(); /* (an error where this was built for another NumPy) */
     PyObject *module = PyModule_Create(&definition);
     if (module == NULL)
@@ -305,8 +307,9 @@ PyInit__native(void)
     getter_type = types[5];
     setter_type = types[6];
     product_type = types[10];
+    onmemory_type = types[15];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 17) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+    if (PyModule_AddIntConstant(module, "VERSION", 18) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         begin_tasks() != 0) {
         Py_DECREF(module);
         return NULL;

@@ -199,6 +199,8 @@ typedef struct {
     Py_ssize_t dims[DIMENSIONS], strides[DIMENSIONS];
 } Part;
 
+/* An integer in an index: of Python's, of NumPy's, or an array of ours without axes whose value is there: 1, or 0. */
+int as_index(PyObject *x, Py_ssize_t *value);
 /* The part of an array that an index of integers, slices, None and ... shows: 1, or 0 where Python is to say. */
 int resolve_part(PyObject *index, int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, char *data, Part *part);
 static inline int
@@ -226,6 +228,16 @@ void settle(Node *node, Leaf *value);
 /* The value of a small tree, by NumPy's functions: NULL where Python is to say (with an error only if somebody
    interrupts). */
 PyObject *computed(PyObject *tree);
+/* Begin to be quiet about floating-point numbers: the context to leave, or NULL (without an error) if it is so already. */
+PyObject *hush(void);
+void speak(PyObject *context);
+/* The memory that an operand shows, or shows a part of, if it is there or is computed soon (`forced`): a new reference;
+   NULL where Python is to say (with an error only if somebody interrupts). What the operand shows of it, as NumPy's
+   array (`memory` is taken over, and may be NULL): likewise. */
+PyObject *whole_memory(PyObject *x, int forced);
+PyObject *memory_shown(PyObject *x, PyObject *memory);
+/* What a function of NumPy's gives of the memory of two operands; NULL likewise (onmemory.c). */
+PyObject *on_memory(PyObject *callable, PyObject *const *args);
 /* What a product is of two operands in memory; NULL where Python is to say (with an error only if somebody
    interrupts). */
 PyObject *multiplied(PyObject *product, PyObject *const *args);
@@ -263,6 +275,13 @@ int as_double(PyObject *x, double *value);
 /* In the order of `state.operations`: of two operands, of one, what compares two, and what is of integers alone. */
 enum { ADD, SUBTRACT, MULTIPLY, DIVIDE, NEGATIVE, ABSOLUTE, SQUARE, SQRT, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
        EQUAL, NOT_EQUAL, AND, OR, XOR, LEFT, RIGHT, INVERT, OPERATIONS };
+static inline int
+is_of_one(int op)
+{
+    return (op >= NEGATIVE && op < LESS) || op == INVERT;
+}
+/* Which of them a function is; -1: none. */
+int operation_of(PyObject *function);
 /* scalars.c: one of them on numbers, of which at least one is an array without axes: a new reference to such; NULL,
    without an error, where NumPy is to do it. */
 PyObject *calculated(int op, PyObject *const *values, int n);
@@ -320,9 +339,10 @@ PyObject *csr_pattern(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *csr_times(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 extern PyType_Spec handle_spec, leaf_spec, node_spec, reduced_spec, operator_spec, overrides_spec, builder_spec,
-    reducer_spec, product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec, inplace_spec;
+    reducer_spec, product_spec, halo_spec, getter_spec, setter_spec, statement_spec, buffered_spec, converter_spec, inplace_spec,
+    onmemory_spec;
 extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type,
-    *product_type;
+    *product_type, *onmemory_type;
 
 /* addresses.c: functions of the module. */
 extern PyMethodDef address_methods[];

@@ -44,7 +44,7 @@ look_up(Operator *self, Entry *entry, PyObject *const *args)
     if (call == NULL)
         return -1;
     int in_c = Py_TYPE(call) == builder_type || Py_TYPE(call) == getter_type || Py_TYPE(call) == setter_type ||
-               Py_TYPE(call) == product_type;
+               Py_TYPE(call) == product_type || Py_TYPE(call) == onmemory_type;
     /* (To let go of what was there may let others run, who look at the entry: it is whole by then.) */
     Entry old = *entry;
     for (int i = 0; i < self->arity; i++)
@@ -114,8 +114,8 @@ operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyO
     int known = 1;
     if (Py_TYPE(call) == builder_type)
         result = built(call, operands, self->arity, 1);
-    else if (Py_TYPE(call) == product_type) {
-        result = multiplied(call, operands);
+    else if (Py_TYPE(call) == product_type || Py_TYPE(call) == onmemory_type) {
+        result = Py_TYPE(call) == product_type ? multiplied(call, operands) : on_memory(call, operands);
         known = result != NULL || PyErr_Occurred();
     }
     else
@@ -208,30 +208,58 @@ PyType_Spec operator_spec = {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    /* NumPy's functions and what answers them; what answers all else. */
-    PyObject *operators, *python;
+    /* NumPy's functions and what answers them; functions that are no ufuncs, with the type that is asked, and what is
+       called for them; what answers all else. */
+    PyObject *operators, *functions, *python;
 } Overrides;
 
-/* A function that is no ufunc: of arrays of ours alone, and nothing else, as an operator is. */
+/* Are all of these types arrays of ours, or NumPy's own? */
+static int
+are_known(PyObject *types)
+{
+    Py_ssize_t n = PyTuple_CheckExact(types) ? PyTuple_GET_SIZE(types) : -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyTypeObject *type = (PyTypeObject *)PyTuple_GET_ITEM(types, i);
+        if (type != &PyArray_Type && !(PyType_Check(type) && (PyType_IsSubtype(type, state.dense) ||
+                                                              PyType_IsSubtype(type, state.wrapper))))
+            return 0;
+    }
+    return n > 0;
+}
+
+/* A function that is no ufunc. What an operator answers is of arrays of ours alone. */
 static PyObject *
 answered(Overrides *self, PyObject *const *args)
 {
     PyObject *operands = args[3], *found = NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(operands);
+    if (!are_known(args[2]))
+        return PyObject_Vectorcall(self->python, args, 5, NULL);
     if (PyDict_GET_SIZE(args[4]) == 0 && n > 0) {
         found = PyDict_GetItemWithError(self->operators, args[1]);
         if (found == NULL && PyErr_Occurred())
             return NULL;
     }
-    if (found == NULL || Py_TYPE(found) != operator_type || ((Operator *)found)->arity != n)
-        return PyObject_Vectorcall(self->python, args, 5, NULL);
-    for (Py_ssize_t i = 0; i < n; i++) {
+    int ours = found != NULL && Py_TYPE(found) == operator_type && ((Operator *)found)->arity == n;
+    for (Py_ssize_t i = 0; ours && i < n; i++) {
         PyTypeObject *type = Py_TYPE(PyTuple_GET_ITEM(operands, i));
-        if (!PyType_IsSubtype(type, state.dense) && !PyType_IsSubtype(type, state.wrapper))
-            return PyObject_Vectorcall(self->python, args, 5, NULL);
+        ours = PyType_IsSubtype(type, state.dense) || PyType_IsSubtype(type, state.wrapper);
     }
-    Py_INCREF(found);
-    PyObject *result = operator_vectorcall(found, &PyTuple_GET_ITEM(operands, 0), (size_t)n, NULL);
+    PyObject *result;
+    if (ours) {
+        Py_INCREF(found);
+        result = operator_vectorcall(found, &PyTuple_GET_ITEM(operands, 0), (size_t)n, NULL);
+        Py_DECREF(found);
+        return result;
+    }
+    PyObject *key = PyTuple_Pack(2, args[1], (PyObject *)Py_TYPE(args[0]));
+    if (key == NULL)
+        return NULL;
+    found = Py_XNewRef(PyDict_GetItemWithError(self->functions, key));
+    Py_DECREF(key);
+    if (found == NULL)
+        return PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->python, args, 5, NULL);
+    result = PyObject_Call(found, operands, args[4]);
     Py_DECREF(found);
     return result;
 }
@@ -262,18 +290,19 @@ overrides_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, Py
     return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
-/* Overrides(operators by NumPy's functions, what answers all else) */
+/* Overrides(operators by NumPy's functions, what is called for functions and types, what answers all else) */
 static PyObject *
 overrides_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    PyObject *operators, *python;
-    if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &operators, &python))
+    PyObject *operators, *functions, *python;
+    if (!PyArg_ParseTuple(args, "O!O!O", &PyDict_Type, &operators, &PyDict_Type, &functions, &python))
         return NULL;
     Overrides *self = (Overrides *)type->tp_alloc(type, 0);
     if (self == NULL)
         return NULL;
     self->vectorcall = overrides_vectorcall;
     self->operators = Py_NewRef(operators);
+    self->functions = Py_NewRef(functions);
     self->python = Py_NewRef(python);
     return (PyObject *)self;
 }
@@ -283,6 +312,7 @@ overrides_dealloc(Overrides *self)
 {
     PyTypeObject *type = Py_TYPE(self);
     Py_CLEAR(self->operators);
+    Py_CLEAR(self->functions);
     Py_CLEAR(self->python);
     type->tp_free(self);
     Py_DECREF(type);

@@ -189,7 +189,7 @@ def specialise(op: Op, types: Any) -> Callable[..., Any]:
 
 
 def beside_numpys(op: Op, types: Any) -> Callable[..., Any]:
-    """What computes an operation on an array of ours and one of NumPy's: of few elements by NumPy's function."""
+    """What computes an operation on an array of ours and one of NumPy's: of few elements by NumPy."""
     ours = [t for t in types if t is not np.ndarray]
     if len(types) != 2 or len(ours) != 1 or _reader(ours[0]) is None or op.ufunc is None or op.nout != 1:
         return general(op)

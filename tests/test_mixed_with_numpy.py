@@ -1,4 +1,4 @@
-"""NumPy's arrays beside ours, indices that are numbers of ours, and parts of parts: values and aliasing are NumPy's."""
+"""NumPy's arrays beside ours, indices that are numbers of ours, parts of parts: NumPy's values and aliasing."""
 
 import itertools
 import operator
@@ -148,8 +148,10 @@ def test_parts_keep_the_numbers_they_were_made_with():
         x[mb.HostArray([1.5])[0]]
 
 
-SLICES = [slice(None), slice(1, None), slice(None, None, -1), slice(-2, 0, -1), slice(2, 2), slice(None, None, 2),
-          slice(-3, 100, 2), slice(5, 1, -2), 0, -1, 2]  # fmt: skip
+SLICES = [
+    slice(None), slice(1, None), slice(None, None, -1), slice(-2, 0, -1), slice(2, 2), slice(None, None, 2),
+    slice(-3, 100, 2), slice(5, 1, -2), 0, -1, 2,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("first", SLICES[:8])

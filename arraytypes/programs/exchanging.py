@@ -101,6 +101,8 @@ class FinishStep(OutsideStep):
 
     __slots__ = ("exchange",)
 
+    shown = False
+
     def __init__(self, exchange: Exchange) -> None:
         come = [*exchange.receives.values()]
         super().__init__("receive", [*exchange.sends.values(), *come], come)

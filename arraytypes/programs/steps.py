@@ -320,9 +320,11 @@ class CallStep(Step):
 
 class OutsideStep(Step):
     """Something that is done between kernels by Python: `run` gets the local type, and views of what is read
-    and written."""
+    and written (none, if it is not `shown` them)."""
 
     __slots__ = ("_reads", "_writes", "word")
+
+    shown = True
 
     def __init__(self, word: str, reads: list[Ref], writes: list[Ref]) -> None:
         self.nodes = []

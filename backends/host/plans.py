@@ -382,22 +382,26 @@ class HostPlan(StepByStep):
                         counters.launched(x.nbytes + y.nbytes, made.nbytes)
 
                 return call
+        if isinstance(step, OutsideStep) and not step.shown:
+            return lambda plan, views: step.run(HostArray, [], [])
         if isinstance(step, OutsideStep):
-            reads = [self.reader(r) for r in step.reads]
-            writes = [self.reader(r) for r in step.writes]
+            reads = [self.reader(r, same=True) for r in step.reads]
+            writes = [self.reader(r, same=True) for r in step.writes]
             return lambda plan, views: step.run(
                 HostArray, [show(views) for show in reads], [show(views) for show in writes]
             )
         return functools.partial(_stepped, step)
 
-    def reader(self, ref: Ref) -> Callable[[dict[int, Any]], Any]:
-        """What shows a part of memory, given that of all storages."""
+    def reader(self, ref: Ref, same: bool = False) -> Callable[[dict[int, Any]], Any]:
+        """What shows a part of memory, given that of all storages (`same`: by one object while that is one)."""
         number = ref.storage.number
         if number in self.fixed:
             view = self.shown(ref, self.fixed)
             return lambda views: view
         if ref.is_whole:
             return operator.itemgetter(number)
+        if same:
+            return _SameView(ref)
         how = ref.offset, ref.shape, ref.strides, ref.dtype
         return lambda views: strided(views[number], *how)
 
@@ -452,6 +456,27 @@ class HostPlan(StepByStep):
         ]
         # (Last: whoever finds the memory takes the rest for granted.)
         self.memory, self.short = memory, short
+
+
+class _SameView:
+    """What shows a part of memory by the same object, as long as the memory is the same.
+
+    (Messages between the same memory are prepared once, and know it by that. They keep it, and so does this.)
+    """
+
+    __slots__ = ("how", "number", "of", "view")
+
+    def __init__(self, ref: Ref) -> None:
+        self.number = ref.storage.number
+        self.how = ref.offset, ref.shape, ref.strides, ref.dtype
+        self.of = self.view = None
+
+    def __call__(self, views: dict[int, Any]) -> Any:
+        memory = views[self.number]
+        if memory is not self.of:
+            self.view = strided(memory, *self.how)
+            self.of = memory
+        return self.view
 
 
 def _stepped(step: Step, plan: HostPlan, views: dict[int, Any]) -> None:

@@ -12,7 +12,14 @@ from mirabelle.arraytypes.gpu import GPUArray, view_at
 from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.programs.divided import DividedPlan
 from mirabelle.arraytypes.programs.exchanging import CombineStep
-from mirabelle.arraytypes.programs.reports import kernel_source, manner, settle, timed_runner, waiting
+from mirabelle.arraytypes.programs.reports import (
+    kernel_source,
+    manner,
+    settle,
+    slab_rows,
+    timed_runner,
+    waiting,
+)
 from mirabelle.arraytypes.programs.running import StepByStep
 from mirabelle.arraytypes.programs.steps import FoldStep, Plan, Step
 from mirabelle.backends.codegen.program import program_for
@@ -34,6 +41,16 @@ def _(runner: HostPlan) -> str:
         return "by calls of routines"
     said = f"natively, in {lists} task list{'s' * (lists != 1)}"
     return said + (f" and {calls} call{'s' * (calls != 1)} beside" if calls else "")
+
+
+@slab_rows.method
+def _(runner: StepByStep) -> dict[int, int]:
+    return {}
+
+
+@slab_rows.method
+def _(runner: HostPlan) -> dict[int, int]:
+    return runner.slab_rows()
 
 
 @manner.method

@@ -131,7 +131,15 @@ OF_FUNCTION = {
 
 _RETSTEP = "start: ArrayLike, stop: ArrayLike, /, num: int = ..., endpoint: bool = ..."
 _NO_STEP = f"{_RETSTEP}, retstep: Literal[False] = ..., dtype: DTypeLike = ..., axis: int = ..., *"
-_COMPILED = "*, static: Iterable[str] = ..., passes: Any = ..., assume_finite: bool = ..., whole: bool = ..."
+_COMPILED = (
+    "*, static: Iterable[str] = ..., passes: Any = ..., assume_finite: bool = ..., whole: bool = ..., "
+    "schedule: Schedule | None = ..."
+)
+_FLAGS = ("store", "once", "recompute", "separate", "own_memory")
+_HINTED = (
+    "precision: str | None = ..., library: str | None = ..., tile: int | None = ..., "
+    "threads: int | None = ..., tag: str | None = ..., axes: Iterable[str] | None = ..."
+)
 _JITTED = """*, parallel: bool = ..., fastmath: bool = ..., nogil: bool = ..., boundscheck: bool = ..."""
 
 
@@ -238,6 +246,7 @@ OVERLOADS = {
         f"(function: Callable[_P, _R], /, {_JITTED}) -> _JittedFunction[_P, _R]",
         f"(function: None = ..., /, {_JITTED}) -> Callable[[Callable[_P, _R]], _JittedFunction[_P, _R]]",
     ],
+    "hint": ["(x: _R, /, *, " + ", ".join(f"{name}: bool = ..." for name in _FLAGS) + f", {_HINTED}) -> _R"],
     "cond": [
         "(predicate: Any, if_true: Callable[[Unpack[_Ts]], _R], if_false: Callable[[Unpack[_Ts]], _R], "
         "*operands: Unpack[_Ts]) -> _R",

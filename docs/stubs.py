@@ -104,6 +104,7 @@ HOMES = {
     "mirabelle.arraytypes.graphs": "Graph",
     "mirabelle.arraytypes.jit": "Jitted",
     "mirabelle.arraytypes.programs.compiled": "Compiled",
+    "mirabelle.arraytypes.programs.schedules": "Schedule",
     "mirabelle.arraytypes.programs.persistence": "LoadedProgram",
     "mirabelle.arraytypes.streams": "Stream",
     "mirabelle.backends.explain": "Explanation",

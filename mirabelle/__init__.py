@@ -524,6 +524,7 @@ if _typing.TYPE_CHECKING:
     from mirabelle.arraytypes.jit import jit
     from mirabelle.arraytypes.programs.compiled import compile
     from mirabelle.arraytypes.programs.controlflow import cond, fori_loop, while_loop
+    from mirabelle.arraytypes.programs.hints import hint
     from mirabelle.arraytypes.programs.persistence import load_program
     from mirabelle.arraytypes.streams import stream, synchronize
     from mirabelle.arraytypes.userbroadcast import broadcast, map
@@ -588,6 +589,7 @@ _LATER = {
     "mirabelle.arraytypes.jit": "jit",
     "mirabelle.arraytypes.programs.compiled": "compile",
     "mirabelle.arraytypes.programs.controlflow": "cond fori_loop while_loop",
+    "mirabelle.arraytypes.programs.hints": "hint",
     "mirabelle.arraytypes.programs.persistence": "load_program",
     "mirabelle.arraytypes.streams": "stream synchronize",
     "mirabelle.arraytypes.userbroadcast": "broadcast map",
@@ -874,6 +876,7 @@ __all__ = [
     "hamming",
     "hanning",
     "heaviside",
+    "hint",
     "histogram",
     "histogram2d",
     "histogram_bin_edges",

@@ -593,16 +593,26 @@ def eager(program, kind="host", turn=0):
         return program.function()(mb, mb.autodiff.gradient, *given)[:-1]
 
 
-def compiled(program, passes=None, kind="host"):
-    """The compiled function; it is called with turns."""
+def compiled(program, passes=None, kind="host", schedule=None):
+    """The compiled function; it is called with turns. Its `program` is the program for one."""
     f = program.function()
-    made = mb.compile(lambda *given: f(mb, mb.autodiff.gradient, *given), passes=passes, whole=True)
+
+    def written(*given):
+        return f(mb, mb.autodiff.gradient, *given)
+
+    made = mb.compile(written, passes=passes, whole=True, schedule=schedule)
 
     def call(turn=0):
         given = [FAMILIES[kind](x) for x in program.arrays(turn).values()]
         with anywhere(kind):
             return made(*given)[:-1]
 
+    def planned(turn=0):
+        given = [FAMILIES[kind](x) for x in program.arrays(turn).values()]
+        with anywhere(kind):
+            return made.program(*given)
+
+    call.program = planned
     return call
 
 

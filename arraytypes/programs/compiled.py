@@ -34,6 +34,7 @@ from mirabelle.arraytypes.programs import kernelcalls as _kernelcalls  # noqa: F
 from mirabelle.arraytypes.programs import messagecalls as _messagecalls  # noqa: F401
 from mirabelle.arraytypes.programs import pickedreductions as _pickedreductions  # noqa: F401
 from mirabelle.arraytypes.programs.capture import Captured, _depth, captured, capturing, delivered
+from mirabelle.arraytypes.programs.deciding import Deciding, using
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, TraceError, user_line
 from mirabelle.arraytypes.programs.exchanging import ReduceStep, StartStep, matched_messages
 from mirabelle.arraytypes.programs.numpyinside import made_of
@@ -42,6 +43,7 @@ from mirabelle.arraytypes.programs.pieces import InPieces, does_something, famil
 from mirabelle.arraytypes.programs.planning import planned
 from mirabelle.arraytypes.programs.rewritten import rewritten
 from mirabelle.arraytypes.programs.running import in_c_order, plan_runner
+from mirabelle.arraytypes.programs.schedules import Schedule, ScheduleError
 from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped
 from mirabelle.arraytypes.programs.steps import Plan
 from mirabelle.arraytypes.proxies import may_meet
@@ -71,6 +73,7 @@ class Compiled:
         passes: Any = None,
         assume_finite: bool = False,
         whole: bool = False,
+        schedule: Schedule | None = None,
     ) -> None:
         if any(is_it(f) for is_it in _IN_PIECES):
             raise TypeError(
@@ -83,8 +86,15 @@ class Compiled:
         self.static = frozenset((static,) if isinstance(static, str) else static)
         self.passes = chosen_passes(passes, assume_finite)
         self._passes, self._assume_finite = passes, assume_finite
+        if schedule is not None and not isinstance(schedule, Schedule):
+            raise TypeError(
+                f"mb.compile(f, schedule=...) takes a mb.compiling.Schedule, not {schedule!r}. What is in a "
+                'file is loaded first: `mb.compiling.Schedule.load("waves.schedule")`.'
+            )
+        # What is decided about its programs.
+        self.schedule = Schedule() if schedule is None else schedule
         # Must it be one program? Else what cannot be captured cuts it into pieces (see pieces.py).
-        self.whole = whole
+        self.whole = whole or bool(self.schedule)
         self.pieces: InPieces | None = None
         self._cut = False
         # Programs by the key of what they are called with.
@@ -144,7 +154,7 @@ class Compiled:
 
     def _may_be_cut(self, error: Exception) -> bool:
         """Capturing has failed: can the function run in pieces?"""
-        if self.whole or isinstance(error, DifferentPrograms):
+        if self.whole or isinstance(error, (DifferentPrograms, ScheduleError)):
             return False
         if self.pieces is None:
             source = Source.of(_plain(self.function)[0])
@@ -277,7 +287,8 @@ class Compiled:
         if found is self:
             return self.__qualname__  # type: ignore[attr-defined]
         passes = None if self._passes is None else tuple(self._passes)
-        return _again, (self.function, tuple(sorted(self.static)), passes, self._assume_finite, self.whole)
+        how = passes, self._assume_finite, self.whole, self.schedule
+        return _again, (self.function, tuple(sorted(self.static)), *how)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -303,8 +314,10 @@ def _placed_number(family: Any, x: Any) -> Any:
     return x
 
 
-def _again(f: Any, static: Any, passes: Any, assume_finite: bool, whole: bool = False) -> Compiled:
-    return Compiled(f, static, passes, assume_finite, whole)
+def _again(
+    f: Any, static: Any, passes: Any, assume_finite: bool, whole: bool = False, schedule: Any = None
+) -> Compiled:
+    return Compiled(f, static, passes, assume_finite, whole, schedule)
 
 
 # Functions that have not done what they do when they return.
@@ -374,8 +387,11 @@ class Program:
         # Where the function is defined.
         self.defined = None if code is None else (code.co_filename, code.co_firstlineno)
         clock = _Clock(self.seconds)
-        with graph.undisturbed():
+        # What is decided about it, by its schedule and by hints.
+        self.decided = Deciding(owner.schedule, self.name)
+        with graph.undisturbed(), using(self.decided):
             self._compile(owner, arguments, args, kwargs, clock)
+            self.decided.check(self.graph)
 
     def _compile(self, owner: Compiled, arguments: Arguments, args: Any, kwargs: Any, clock: _Clock) -> None:
         with made_of(family_of((args, kwargs))):
@@ -386,7 +402,7 @@ class Program:
         self.passes: Passes = owner.passes
         # (Arrays over processes are divided along the axes that they have.)
         without = ("refined", "stacks") if self.captured.inner.home.rank == 3 else ()
-        self.outputs = self.passes.applied(self.captured.outputs, without)
+        self.outputs = self.passes.applied(self.decided.rewritten(self.captured.outputs), without)
         # What the passes did to this program. (They are the function's: the next program has its own.)
         self.record = self.passes.record
         clock.passed("transform")
@@ -400,6 +416,7 @@ class Program:
     def _lower(self, clock: _Clock) -> None:
         """Make of the graph what runs."""
         self.plan, self.in_place = self._planned()
+        self.decided.inside(graph.ordered(self.outputs), self.inner)
         clock.passed("plan")
         self.runner: Any = plan_runner(self.inner, self.plan)
         clock.passed("compile")
@@ -452,6 +469,30 @@ class Program:
         from mirabelle.arraytypes.programs.graph import ordered
 
         return ordered(self.outputs)
+
+    @property
+    def schedule(self) -> Schedule:
+        """All that is decided about the program: by its schedule, and then by planning itself.
+
+        With it the same function is planned in the same way. What planning decided has its estimate beside it
+        (`print(schedule)`), and what was measured once there is a profile: which values that several kernels
+        read are stored (`once`) or computed again (`recompute`), what is one kernel (`fuse`), how products are
+        computed (`library`), how many rows go through statements at once (`tile`).
+
+        >>> import mirabelle as mb
+        >>> def f(x):
+        ...     y = mb.exp(x)
+        ...     return mb.sum(y[1:]), mb.sum(y), y + 1
+        >>> program = mb.compile(f).program(mb.zeros(9))
+        >>> [d.name for d in program.schedule]
+        ['fuse']
+        >>> again = mb.compile(f, schedule=program.schedule).program(mb.zeros(9))
+        >>> [s.name for s in again.plan.steps] == [s.name for s in program.plan.steps]
+        True
+        """
+        from mirabelle.arraytypes.programs.chosen import chosen_schedule
+
+        return chosen_schedule(self)
 
     def run(self, arrays: Any, composed: Any = ()) -> Any:
         """Run with arrays for the inputs, and return what the function returns.
@@ -636,6 +677,7 @@ def compile(
     passes: Any = None,
     assume_finite: bool = False,
     whole: bool = False,
+    schedule: Schedule | None = None,
 ) -> Any:
     """Compile a function of arrays: all it does becomes one plan, made once for each combination of types and
     shapes.
@@ -669,6 +711,9 @@ def compile(
         Whether algebra may forget infinities and NaN.
     whole : bool, default False
         Whether it is an error if the function cannot be one program. Otherwise it is cut there, into pieces.
+    schedule : mb.compiling.Schedule or None
+        What you decide about the plan: what is stored, what is one kernel, tiles, order. The function is one
+        program then, and a decision that cannot be carried out is an error.
 
     Examples
     --------
@@ -683,11 +728,16 @@ def compile(
     """
     if f is None:
         return functools.partial(
-            compile, static=static, passes=passes, assume_finite=assume_finite, whole=whole
+            compile,
+            static=static,
+            passes=passes,
+            assume_finite=assume_finite,
+            whole=whole,
+            schedule=schedule,
         )
     if not callable(f):
         raise TypeError(f"mb.compile takes a function of arrays, not {f!r}: `@mb.compile` above a `def`.")
-    return Compiled(f, static, passes, assume_finite, whole)
+    return Compiled(f, static, passes, assume_finite, whole, schedule)
 
 
 def trace(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:

@@ -63,7 +63,7 @@ def called(owner: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     token = _tags.set(tuple(sorted(tags.values(), key=lambda tag: tag.order)))
     try:
         if owner.of_duals is None:
-            owner.of_duals = type(owner)(apart(owner.function))
+            owner.of_duals = type(owner)(apart(owner.function), schedule=owner.schedule)
             owner.of_duals.passes = owner.passes
         return joined(owner.of_duals(*mapped((args, kwargs), taken_apart)), Made())
     finally:

@@ -608,6 +608,8 @@ def _facts(program: Any, steps: list[StepFacts], memory: Memory, profile: Any) -
         if same:
             said.append(f"as many nodes before and after {', '.join(same)}")
         facts["passes"] = "; ".join(said)
+    if program.decided.decisions:
+        facts["decided by you"] = ", ".join(map(repr, program.decided.decisions))
     nodes = program.graph
     facts["graph"] = f"{plural(len(nodes), 'node')}: {_counts(counted(nodes))}" if nodes else "no nodes"
     kinds: dict[str, int] = {}

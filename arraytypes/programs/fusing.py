@@ -29,7 +29,10 @@ def fusable(node: Fold) -> bool:
 class Kernel:
     """Values that are computed together, in the order of the program."""
 
-    __slots__ = ("axes", "chains", "first", "inside", "leaves", "members", "number", "operations", "shape")
+    __slots__ = (
+        "axes", "chains", "closed", "first", "group", "inside", "leaves", "members", "number", "operations",
+        "shape",
+    )  # fmt: skip
 
     def __init__(self, number: int, first: int, shape: tuple[int, ...], axes: Any = None) -> None:
         self.number = number
@@ -39,6 +42,9 @@ class Kernel:
         self.first = first
         self.shape = shape
         self.members: list[Any] = []
+        # What a user has decided: that it computes nothing else, or what is of one group.
+        self.closed = False
+        self.group: int | None = None
         # Ids of elementwise values among them, and the memories that updates among them write to.
         self.inside: set[int] = set()
         self.chains: set[int] = set()
@@ -47,9 +53,14 @@ class Kernel:
         self.leaves: dict[int, Node] = {}
 
 
-def kernels_of(nodes: list[Node], users: dict[int, list[Node]], stored: set[int]) -> list[Kernel]:
-    """The kernels that compute the stored elementwise values and the updates of a graph."""
-    return _Fusing(users, stored).kernels(nodes)
+def kernels_of(
+    nodes: list[Node], users: dict[int, list[Node]], stored: set[int], wanted: Any = None
+) -> list[Kernel]:
+    """The kernels that compute the stored elementwise values and the updates of a graph.
+
+    `wanted` is what a user has decided about them (see wanted.py).
+    """
+    return _Fusing(users, stored, wanted).kernels(nodes)
 
 
 def arranged(nodes: list[Node], kernels: list[Kernel]) -> list[Node]:
@@ -105,7 +116,8 @@ def goes_along(x: Node, shape: tuple[int, ...]) -> bool:
 
 
 class _Fusing:
-    def __init__(self, users: dict[int, list[Node]], stored: set[int]) -> None:
+    def __init__(self, users: dict[int, list[Node]], stored: set[int], wanted: Any) -> None:
+        self.wanted = wanted
         self.users = users
         self.stored = stored
         # Where in the program a value in memory is there. (What was there before is not noted.)
@@ -143,6 +155,7 @@ class _Fusing:
                 k
                 for k in candidates[-WINDOW:]
                 if k.number >= len(found) - WINDOW
+                and not k.closed
                 and not (
                     k.leaves.keys().isdisjoint(leaves)
                     and k.operations.isdisjoint(operations)
@@ -152,6 +165,8 @@ class _Fusing:
             # The latest first, of those that do some of its operations already.
             if len(near) > 1:
                 near.sort(key=lambda k: (k.operations.isdisjoint(operations), -k.number))
+            if self.wanted is not None:
+                near = self.decided(x, near, candidates)
             for k in near:
                 if self.joins(x, k, operations, leaves):
                     break
@@ -159,6 +174,10 @@ class _Fusing:
                 k = Kernel(len(found), i, shape, axes)
                 found.append(k)
                 candidates.append(k)
+                if self.wanted is not None:
+                    k.closed = id(x) in self.wanted.separate
+            if self.wanted is not None and id(x) in self.wanted.group:
+                k.group = self.wanted.group[id(x)]
             k.members.append(x)
             k.operations |= operations
             k.leaves.update(leaves)
@@ -168,6 +187,16 @@ class _Fusing:
                 k.chains.add(self.chain[id(x)])
             self.there[id(x)] = k.first
         return found
+
+    def decided(self, x: Node, near: list[Kernel], candidates: list[Kernel]) -> list[Kernel]:
+        """The kernels that may compute a value, too: that of its group first, none if it is to be alone."""
+        if id(x) in self.wanted.separate:
+            return []
+        group = self.wanted.group.get(id(x))
+        if group is None:
+            return near
+        mine = [k for k in candidates if k.group == group]
+        return [*mine, *[k for k in near if k not in mine and k.group is None]]
 
     def reads(self, x: Node, top: Node) -> tuple[set[int], dict[int, Node]]:
         """The operations that computing a value takes, and what it reads."""
@@ -188,6 +217,7 @@ class _Fusing:
         """Can a kernel before it compute a value, too, and is that less work?"""
         if len(k.members) >= (MOST_RESULTS if k.axes is None else MANY_RESULTS):
             return False
+        asked = self.wanted is not None and k.group is not None and k.group == self.wanted.group.get(id(x))
         shared, more, new = 0, 0, 0
         for key, leaf in leaves.items():
             if key in k.inside:
@@ -204,11 +234,13 @@ class _Fusing:
         both = len(k.operations | operations)
         if both < len(k.operations) + len(operations):
             shared = max(shared, math.prod(k.shape))
-        if not shared:
+        if not shared and not asked:
             return False
         results, operands = len(k.members) + 1, len(k.leaves) + new
         if both > LARGEST_TREE or operands > MOST_OPERANDS:
             return False
+        if asked:
+            return type(x) is not Update or self.may_write(x, k)
         if (results > MANY_RESULTS or operands > MANY_OPERANDS or both > LARGE_TREE) and more > shared:
             return False
         # A large kernel leaves its room to what does the same operations, or reads the same results.

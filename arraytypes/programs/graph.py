@@ -599,7 +599,8 @@ def placed_as(old: Node, new: Node) -> Node:
         stack.pop()
         if top.serial < 0 or top.serial > old.serial:
             top.serial = max(old.serial, max([x.serial for x in top.operands], default=0))
-            top.line = old.line
+            if top.line is None:
+                top.line = old.line
     return new
 
 

@@ -16,9 +16,10 @@ def place_temporaries(plan: Plan) -> None:
         for ref in (*step.reads, *step.writes):
             ref.storage.used(step.number)
     temporary = [s for s in plan.storages if s.kind == "temporary" and s.last >= 0]
+    alone = plan.choices.alone
     plan.unplanned_bytes = sum(_rounded(s.nbytes) for s in temporary)
     _take_over(plan)
-    roots = [s for s in temporary if s.taken is None]
+    roots = [s for s in temporary if s.taken is None and s.number not in alone]
     beginning: dict[int, list[Storage]] = {}
     ending: dict[int, list[Storage]] = {}
     for s in roots:
@@ -32,6 +33,9 @@ def place_temporaries(plan: Plan) -> None:
         for s in ending.get(step.number, ()):
             free.give(s.offset, _rounded(s.nbytes))
     for s in temporary:
+        if s.number in alone:
+            s.offset = free.top
+            free.top += _rounded(s.nbytes)
         root = s
         while root.taken is not None:
             root = root.taken
@@ -84,10 +88,10 @@ def _take_over(plan: Plan) -> None:
     """Where a kernel reads a storage for the last time, element on element, its result can lie there."""
     for step in plan.steps:
         new = _new_result(step, "temporary")
-        if new is None or new.taken is not None:
+        if new is None or new.taken is not None or new.number in plan.choices.alone:
             continue
         old = _read_last(step)
-        if old is not None:
+        if old is not None and old.number not in plan.choices.alone:
             new.taken = old
             old.last = max(old.last, new.last)
 
@@ -102,7 +106,7 @@ def lodgings(plan: Plan) -> dict[int, Storage]:
     for step in plan.steps:
         new = _new_result(step, "output")
         old = None if new is None else _read_last(step)
-        if new is not None and old is not None:
+        if new is not None and old is not None and old.number not in plan.choices.alone:
             found[old.number] = new
     if not found:
         return found

@@ -39,8 +39,10 @@ from mirabelle.arraytypes.parts import ImagPart, RealPart
 from mirabelle.arraytypes.programs.calledwith import bound, difference, signature_text
 from mirabelle.arraytypes.programs.capture import Captured, capturing
 from mirabelle.arraytypes.programs.compiled import Program, _as_ours, _Clock
+from mirabelle.arraytypes.programs.deciding import Deciding, using
 from mirabelle.arraytypes.programs.graph import data_node
 from mirabelle.arraytypes.programs.passes import Passes
+from mirabelle.arraytypes.programs.schedules import Schedule
 from mirabelle.arraytypes.programs.signature import Arguments, has_numpy, mapped
 from mirabelle.arraytypes.programs.texts import (
     DTYPES,
@@ -122,6 +124,9 @@ def described(program: Program) -> tuple[dict[str, Any], list[np.ndarray]]:
         "written": list(c.written),
         "result": result,
     }
+    located = program.decided.located()
+    if located:
+        description["schedule"] = located.described()
     views = [view for _, view in writer.views.values()]
     # What could not be read again is not written.
     try:
@@ -221,7 +226,8 @@ def load_program(path: str | os.PathLike[str], device: Any = None) -> LoadedProg
         graph = _Graph(description, data, [_entries(values) for values in arrays])
         made = LoadedProgram(description, graph, inner, seconds)
     clock.passed("graph")
-    made._lower(clock)
+    with using(made.decided):
+        made._lower(clock)
     return made
 
 
@@ -379,6 +385,8 @@ class LoadedProgram(Program):
         self.defined = None if line is None else (f"<saved>/{Path(line[0]).name}", int(line[1]))
         self.line = self.defined
         self.passes = Passes([])
+        said = description.get("schedule")
+        self.decided = Deciding(Schedule() if said is None else Schedule.of(said), self.name)
         self.inner = inner
         self.outputs = graph.outputs
         family = family_for(inner)

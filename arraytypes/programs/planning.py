@@ -34,14 +34,13 @@ from mirabelle.arraytypes.programs.graph import (
     Update,
     is_barrier,
     ordered,
-    placed_as,
     users_of,
 )
+from mirabelle.arraytypes.programs.kerneltrees import KernelBuilder, composed
 from mirabelle.arraytypes.programs.lateness import late, messages_of, results_after
 from mirabelle.arraytypes.programs.memory import place_temporaries
 from mirabelle.arraytypes.programs.messageplanning import plan_messages
 from mirabelle.arraytypes.programs.passes.geometry import apart, harmless
-from mirabelle.arraytypes.programs.passes.geometry import composed as composed_part
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,
@@ -54,7 +53,9 @@ from mirabelle.arraytypes.programs.steps import (
     Storage,
     whole,
 )
-from mirabelle.dispatch.schedule import HOIST_COST, SCALAR, Request
+from mirabelle.arraytypes.programs.subgraphs import deciding
+from mirabelle.arraytypes.programs.wanted import wanted
+from mirabelle.dispatch.schedule import HOIST_COST
 
 # What an addition costs beside reading or writing an element of memory.
 OPERATION = 0.2
@@ -77,6 +78,11 @@ class _Planner:
         self.owned = {id(x) for x in inputs if x.number in owned.values()}
         self.inputs = inputs
         self.nodes = late(ordered(outputs))
+        # What a user has decided (see deciding.py), None for most; what is decided here, if somebody asks.
+        self.wanted = wanted(self.nodes, users_of(self.nodes))
+        if self.wanted is not None:
+            self.nodes = self.wanted.in_order(self.nodes)
+        self.log: list[Any] | None = getattr(deciding.get(), "log", None)
         self.place = {id(x): i for i, x in enumerate(self.nodes)}
         self.users = users_of(self.nodes)
         self.is_output = {id(x) for x in (*outputs, *results_after(outputs))}
@@ -99,6 +105,8 @@ class _Planner:
         # The kernels that compute several values: by these, and by where they are run.
         self.kernel_of: dict[int, Kernel] = {}
         self.kernel_at: dict[int, Kernel] = {}
+        # Updates whose value before had to be copied.
+        self.copied: set[int] = set()
 
     # Which values are stored
 
@@ -172,11 +180,11 @@ class _Planner:
             if kind is Map and x.sig.op.nout == 1:
                 # What is costly and smaller than its readers is computed once for each of its own elements.
                 stretches = cost[id(x)] >= HOIST_COST and any(
-                    2 * x.size <= (u.part_size if type(u) is Update else u.size)
+                    0 < 2 * x.size <= (u.part_size if type(u) is Update else u.size)
                     for u in self.users.get(id(x), ())
                     if type(u) is not Fold
                 )
-                if stretches or (len(found) > 1 and id(x) not in again and self.pays(x, len(found))):
+                if self.keeps(x, stretches, len(found), again):
                     home = self.settle(x, found, roots)
                     if home is None:
                         stored.add(id(x))
@@ -186,9 +194,18 @@ class _Planner:
                     found = {position[id(home)]}
             roots[id(x)] = found
 
+    def keeps(self, x: Map, stretches: bool, readers: int, again: set[int]) -> bool:
+        """Is a value that several kernels read, or larger ones, stored?"""
+        found = stretches or (readers > 1 and id(x) not in again and self.pays(x, readers))
+        if self.wanted is not None:
+            found = self.wanted.keeps(x, found, stretches or readers > 1)
+        if self.log is not None and (stretches or readers > 1):
+            self.log.append((x, found, readers, *self.estimated(x)))
+        return found
+
     def fuse(self) -> None:
         """Find out which values one kernel computes. Each has the place of the last of these."""
-        kernels = kernels_of(self.nodes, self.users, self.stored)
+        kernels = kernels_of(self.nodes, self.users, self.stored, self.wanted)
         before, self.nodes = self.nodes, arranged(self.nodes, kernels)
         if messages_of(before) != messages_of(self.nodes):
             # (Other processes make theirs in the order of the program.)
@@ -241,7 +258,7 @@ class _Planner:
     def beside(self, x: Map, readers: set[int]) -> None:
         """Let the first kernel that computes a value, which is to be stored, store it, too."""
         k = self.kernel_at.get(min(readers))
-        if k is None or k.shape != x.shape or k.axes is not None:
+        if k is None or k.shape != x.shape or k.axes is not None or k.closed:
             return
         if len(k.members) >= MOST_RESULTS and not self.within(x, k):
             return
@@ -333,6 +350,21 @@ class _Planner:
             if (readers - 1) * (cost * OPERATION + leaves) > 1 + readers:
                 return True
         return False
+
+    def estimated(self, x: Map) -> tuple[float, float]:
+        """What computing a value takes, and what it reads: in elements of memory, for each of its own."""
+        cost, leaves = 0.0, 0.0
+        seen: set[Any] = {x}
+        stack: list[Any] = [x]
+        while stack:
+            node = stack.pop()
+            if type(node) is Map and (node is x or id(node) not in self.stored):
+                cost += max(node.sig.cost, 1) * OPERATION
+                stack += [a for a in node.operands if a not in seen]
+                seen.update(node.operands)
+            elif node.size > 1:
+                leaves += min(1.0, node.size / max(x.size, 1))
+        return cost, leaves
 
     # Storages and views of them
 
@@ -426,6 +458,8 @@ class _Planner:
         outputs = self.deliver()
         self.stay(outputs)
         plan = Plan(list(self.inputs), self.steps, self.storages, outputs)
+        if self.wanted is not None:
+            self.wanted.check(self, plan)
         place_temporaries(plan)
         return plan
 
@@ -499,6 +533,7 @@ class _Planner:
         for step in reversed(self.steps[-8:]):
             if (
                 not isinstance(step, KernelStep)
+                or self.alone(node, step)
                 or step.request.shape != node.shape
                 or len(step.dests) >= MOST_RESULTS
                 or isinstance(step.nodes[0], Update)
@@ -524,6 +559,10 @@ class _Planner:
             return True
         return False
 
+    def alone(self, node: Node, step: Step) -> bool:
+        """Has the user decided that a value, or what a step computes, is a kernel of its own?"""
+        return self.wanted is not None and any(id(x) in self.wanted.separate for x in (node, *step.nodes))
+
     def fits(self, alone: KernelBuilder, step: KernelStep) -> bool:
         """Is all that a kernel reads there at an earlier step, and is some of it what that one reads or
         makes?"""
@@ -547,6 +586,7 @@ class _Planner:
             for step in reversed(self.steps[-4:]):
                 if (
                     isinstance(step, FoldStep)
+                    and not self.alone(node, step)
                     and step.axes == node.axes
                     and step.nodes[0].operands[0] is operand
                     and fusable(step.nodes[0])  # type: ignore[arg-type]
@@ -614,6 +654,7 @@ class _Planner:
         ):
             return self.where[id(base)]
         storage = self.new_storage(base)
+        self.copied.add(id(node))
         self.add(CopyStep([], whole(storage), self.ref(base)))
         return storage
 
@@ -697,96 +738,3 @@ def _made_of(value: Node, update: Update) -> Node:
     from mirabelle.arraytypes.programs.graph import empty_node
 
     return empty_node(update.part_shape, value.dtype)
-
-
-class KernelBuilder:
-    """A tree of nodes as the steps of one kernel (see `dispatch.schedule`)."""
-
-    def __init__(self, planner: _Planner, shape: tuple[int, ...]) -> None:
-        self.planner = planner
-        self.shape = shape
-        self.leaves: list[Ref] = []
-        self.versions: list[Node] = []
-        self.scalars: list[Any] = []
-        self.index: dict[Any, int] = {}
-        self.steps: dict[tuple[Any, ...], int] = {}
-        self.seen: dict[int, int] = {}
-        # Values that this kernel itself computes, though they are stored; the updates it is for.
-        self.inside: set[int] = set()
-        self.owners: set[int] = set()
-
-    def top(self, node: Node) -> int:
-        """The reference of a value that this kernel stores."""
-        if type(node) is Part:
-            return self.leaf(self._part(node), self.planner.version_of(node.operands[0]))
-        assert isinstance(node, Map)
-        return self.map(node)
-
-    def _part(self, node: Any) -> Ref:
-        source = node.operands[0]
-        planner = self.planner
-        if isinstance(source, Part) and id(source) not in planner.where:
-            flat: Any = composed(node)
-            return Ref(
-                planner.where[id(flat.operands[0])],
-                flat.offset,
-                flat.shape,
-                flat.strides,
-                flat.dtype,
-                flat.table,
-            )
-        return Ref(planner.where[id(source)], node.offset, node.shape, node.strides, node.dtype, node.table)
-
-    def operand(self, node: Node) -> int:
-        planner = self.planner
-        if type(node) is Map and (id(node) not in planner.stored or id(node) in self.inside):
-            home = planner.home.get(id(node))
-            if home is None or id(home) in self.owners:
-                return self.map(node)
-        return self.leaf(planner.ref(node), planner.version_of(node))
-
-    def leaf(self, ref: Ref, version: Node) -> int:
-        key = ref.key
-        j = self.index.get(key)
-        if j is None:
-            j = self.index[key] = len(self.leaves)
-            self.leaves.append(ref)
-            self.versions.append(version)
-        return -1 - j
-
-    def scalar(self, a: Any) -> int:
-        key = (type(a), a) if a == a and a != 0 else (type(a), repr(a))
-        j = self.index.get(key)
-        if j is None:
-            j = self.index[key] = len(self.scalars)
-            self.scalars.append(a)
-        return SCALAR + j
-
-    def map(self, node: Map) -> int:
-        found = self.seen.get(id(node))
-        if found is not None:
-            return found
-        if is_barrier(node):  # (the kernel that stores it computes what it is of)
-            return self.operand(node.args[0])
-        refs: list[Any] = [node.sig]
-        for a in node.args:
-            refs.append(self.operand(a) if isinstance(a, Node) else self.scalar(a))
-        step = tuple(refs)
-        found = self.steps.get(step)
-        if found is None:
-            found = self.steps[step] = len(self.steps)
-        self.seen[id(node)] = found
-        return found
-
-    def request(self, outs: tuple[int, ...]) -> Request:
-        return Request((tuple(self.steps), outs), self.leaves, self.scalars, self.shape, [])  # type: ignore[arg-type]
-
-
-def composed(part: Any) -> Any:
-    """A part of parts as a part of the value they show; None where strides cannot say it."""
-    while isinstance(part.operands[0], Part):
-        made = composed_part(part, part.operands[0])
-        if not isinstance(made, Part):
-            return None
-        part = placed_as(part, made)
-    return part

@@ -22,6 +22,11 @@ def manner(runner: Any) -> Any:
 
 
 @_of_the_first
+def slab_rows(runner: Any) -> Any:
+    """How many rows go at once through statements that follow one another, by the numbers of their steps."""
+
+
+@_of_the_first
 def kernel_source(step: Any, inner: Any) -> Any:
     """The source of the kernel of a step, for arrays of the type `inner`."""
 

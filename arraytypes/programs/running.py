@@ -28,6 +28,7 @@ from mirabelle.arraytypes.programs.steps import (
     Step,
     Storage,
 )
+from mirabelle.arraytypes.programs.subgraphs import deciding
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.generic import by_type
 from mirabelle.dispatch.ops import TABLE
@@ -40,7 +41,11 @@ def evaluate(inner: Any, nodes: tuple[Node, ...]) -> list[Any]:
     """The values of nodes that depend on no argument, as views of the inner family."""
     from mirabelle.arraytypes.programs.passes import simplified
 
-    return StepByStep(inner, planned(simplified(nodes), [])).run([])
+    token = deciding.set(None)  # (what is decided is about the program, and not about what is known already)
+    try:
+        return StepByStep(inner, planned(simplified(nodes), [])).run([])
+    finally:
+        deciding.reset(token)
 
 
 @by_type

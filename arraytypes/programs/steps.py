@@ -352,13 +352,31 @@ class OutsideStep(Step):
         raise NotImplementedError(f"{type(self).__name__} must implement run.")
 
 
+class Choices:
+    """What a user has chosen about how a plan is run (see `schedules.py`): of steps, by their numbers, the rows
+    of a slab and the most threads; the numbers of storages that share their memory with none.
+
+    `tiled` are the steps of each decision about rows, with the error for it if none has any.
+    """
+
+    __slots__ = ("alone", "rows", "threads", "tiled")
+
+    def __init__(self) -> None:
+        self.rows: dict[int, int] = {}
+        self.tiled: list[tuple[list[int], Exception]] = []
+        self.threads: dict[int, int] = {}
+        self.alone: set[int] = set()
+
+
 class Plan:
     """Steps in order, with the memory they need.
 
     `outputs` says for each result where it is: a storage, whose view is the result.
     """
 
-    __slots__ = ("arena_bytes", "inputs", "outputs", "peak_bytes", "steps", "storages", "unplanned_bytes")
+    __slots__ = (
+        "arena_bytes", "choices", "inputs", "outputs", "peak_bytes", "steps", "storages", "unplanned_bytes",
+    )  # fmt: skip
 
     def __init__(
         self, inputs: list[Any], steps: list[Step], storages: list[Storage], outputs: list[Storage]
@@ -367,6 +385,7 @@ class Plan:
         self.steps = steps
         self.storages = storages
         self.outputs = outputs
+        self.choices = Choices()
         # The memory of temporaries, and what they would take if each had memory of its own.
         self.arena_bytes = 0
         self.unplanned_bytes = 0

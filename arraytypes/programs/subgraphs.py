@@ -6,6 +6,7 @@ which are operands. The rest is planned by itself when it is first run.
 
 from __future__ import annotations
 
+import contextvars
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -24,18 +25,23 @@ from mirabelle.arraytypes.programs.graph import (
     rewritten,
 )
 
+# What is decided about the program that is being compiled (see deciding.py).
+deciding: contextvars.ContextVar[Any] = contextvars.ContextVar("mirabelle_deciding", default=None)
+
 
 class Subgraph:
     """Values computed from inputs alone.
 
-    `runs` are what runs it on each type of arrays, made when it is first run there.
+    `runs` are what runs it on each type of arrays, made when it is first run there; `decided` is what is
+    decided about the program that it is part of.
     """
 
-    __slots__ = ("inputs", "lock", "outputs", "runs")
+    __slots__ = ("decided", "inputs", "lock", "outputs", "runs")
 
     def __init__(self, inputs: list[Input], outputs: tuple[Node, ...]) -> None:
         self.inputs = inputs
         self.outputs = outputs
+        self.decided = deciding.get()
         self.runs: dict[Any, Any] = {}
         self.lock = threading.Lock()
 
@@ -58,10 +64,18 @@ class Subgraph:
         from mirabelle.arraytypes.programs.planning import planned
         from mirabelle.arraytypes.programs.running import plan_runner
 
-        with graph.undisturbed():
-            outputs = chosen_passes().applied(self.outputs)
-            plan = planned(outputs, self.inputs, owned)
-        return plan_runner(inner, plan)
+        decided, outputs = self.decided, self.outputs
+        token = deciding.set(decided)
+        try:
+            with graph.undisturbed():
+                outputs = outputs if decided is None else decided.rewritten(outputs)
+                outputs = chosen_passes().applied(outputs)
+                plan = planned(outputs, self.inputs, owned)
+            if decided is not None:
+                decided.inside(graph.ordered(outputs), inner)
+            return plan_runner(inner, plan)
+        finally:
+            deciding.reset(token)
 
     @property
     def nodes(self) -> list[Node]:

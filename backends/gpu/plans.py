@@ -266,6 +266,9 @@ class CardPlan(StepByStep):
         for s in plan.storages:
             if s.kind == "temporary" and s.taken is None:
                 self.rooms[s.number] = Room(s.nbytes)
+        alone = [self.rooms[n] for n in plan.choices.alone if n in self.rooms] if events else []
+        for own in alone:
+            own.touched(0)
         touched: list[Any] = [(e.reads, e.writes) if isinstance(e, Launch) else None for e in events]
         for i, event in enumerate(events):
             if isinstance(event, Launch):
@@ -276,6 +279,8 @@ class CardPlan(StepByStep):
                 room = self.rooms.get(m)
                 if room is not None:
                     room.touched(i)
+        for own in alone:
+            own.touched(len(events) - 1)
         self.static_bytes = place(self.rooms.values(), reached(touched))
         plan.peak_bytes += self.static_bytes - plan.arena_bytes
         plan.arena_bytes = self.static_bytes

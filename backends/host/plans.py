@@ -78,6 +78,8 @@ class HostPlan(StepByStep):
         self.lodged = lodgings(plan)
         # What runs natively: task lists, and calls of Python between them. None until kernels are there.
         self.segments: list[TaskList | Step] | None = None
+        # Statements that go slab by slab, with the steps that they are.
+        self.chained: list[tuple[TaskList, slabs.Chain, list[Step]]] = []
         # Kernels that were not there when they were last asked for.
         self.missing: list[Callable[[], bool]] = []
         self.layouts: dict[Any, Any] = {}
@@ -85,6 +87,10 @@ class HostPlan(StepByStep):
         self.slowly = self.waited = 0.0
         # What a call does natively, as `mb.count` says it. (What Python does counts itself.)
         self.counts: dict[str, int] = {}
+        for numbers, error in plan.choices.tiled:
+            steps: list[Any] = [plan.steps[number] for number in numbers]
+            if not any(slabs.has_rows(step, self.place) for step in steps):
+                raise error
         if settings.compiler != "off":
             self.build()
 
@@ -99,6 +105,7 @@ class HostPlan(StepByStep):
     def build(self) -> None:
         """Lay out the task lists, if all kernels are there."""
         self.missing = []
+        self.chained = []
         segments: list[TaskList | Step] = []
         tasks: TaskList | None = None
         native: list[Step] = []
@@ -124,12 +131,28 @@ class HostPlan(StepByStep):
         if not self.missing:
             for segment in segments:
                 if isinstance(segment, TaskList):
-                    for chain in slabs.chains(statements.get(id(segment), ()), self.place):
+                    mine = statements.get(id(segment), ())
+                    steps = {number: step for number, step, _ in mine}
+                    for chain in slabs.chains(mine, self.place, self.plan.choices.rows):
                         segment.chain(chain)
+                        members = [steps[chain.first + k] for k in range(chain.length)]
+                        self.chained.append((segment, chain, members))
+                    for number, step, _ in mine:
+                        if step.number in self.plan.choices.threads:
+                            segment.limit(number, self.plan.choices.threads[step.number])
             self.segments = segments
             self.layouts = {}
             self.counts = counted(native)
             self.counts["launches"] = sum(not isinstance(step, CopyStep) for step in native)
+
+    def slab_rows(self) -> dict[int, int]:
+        """How many rows of their first axis go at once through statements, by the numbers of their steps."""
+        found = {}
+        for tasks, chain, members in self.chained:
+            pieces = len(tasks.slabs(chain))
+            for step in members if pieces else ():
+                found[step.number] = max(1, step.request.shape[0] // pieces)  # type: ignore[attr-defined]
+        return found
 
     def prepared(self, step: Step) -> Callable[[TaskList], None] | None:
         """What adds a step to a task list; None for what Python does."""

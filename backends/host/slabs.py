@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mirabelle.arraytypes.programs.steps import FoldStep, KernelStep, Ref, Step
@@ -24,12 +24,14 @@ Extent = tuple[tuple[int, ...] | None, int, int]
 
 
 class Chain(NamedTuple):
-    """`length` statements from the `first` on, over the same `rows`; how many bytes they touch."""
+    """`length` statements from the `first` on, over the same `rows`; how many bytes they touch, and the rows of
+    a slab, if a user has chosen them."""
 
     first: int
     length: int
     rows: int
     nbytes: int
+    slab: int = 0
 
 
 class _Access(NamedTuple):
@@ -177,13 +179,19 @@ class _Rows:
 
 
 def chains(
-    steps: Sequence[tuple[int, Step, Callable[[int], bool]]], place: Callable[[Ref], Place]
+    steps: Sequence[tuple[int, Step, Callable[[int], bool]]],
+    place: Callable[[Ref], Place],
+    chosen: Mapping[int, int] | None = None,
 ) -> list[Chain]:
     """The chains among statements, given as their numbers, their steps, and what says whether so many rows of
-    them can be run by themselves."""
+    them can be run by themselves.
+
+    `chosen` are rows of a slab by the numbers of steps: a single statement of these is a chain, too.
+    """
     found: list[Chain] = []
     members: list[tuple[list[_Access], Callable[[int], bool]]] = []
-    first = 0
+    chosen = chosen or {}
+    first, slab = 0, 0
     rows: _Rows | None = None
     for number, step, sliced in (*steps, (-1, None, None)):
         if isinstance(step, (KernelStep, FoldStep)) and sliced is not None:
@@ -193,15 +201,24 @@ def chains(
                 if longer is not None:
                     rows = longer
                     members.append(mine)
+                    slab = min(filter(None, (slab, chosen.get(step.number, 0))), default=0)
                     continue
-        if rows is not None and len(members) > 1:
-            found.append(Chain(first, len(members), math.prod(rows.lead), rows.nbytes))
-        members, rows = [], None
+        if rows is not None and (len(members) > 1 or slab):
+            count = math.prod(rows.lead)
+            found.append(
+                Chain(first, len(members), count, rows.nbytes, min(slab * count // rows.lead[0], count))
+            )
+        members, rows, slab = [], None, 0
         if isinstance(step, (KernelStep, FoldStep)) and sliced is not None:
             rows = _with_one_more(None, [], mine, step)
             if rows is not None:
-                first, members = number, [mine]
+                first, members, slab = number, [mine], chosen.get(step.number, 0)
     return found
+
+
+def has_rows(step: KernelStep | FoldStep, place: Callable[[Ref], Place]) -> bool:
+    """Can leading rows of a statement be computed by themselves, as far as its memory says?"""
+    return _with_one_more(None, [], (_accesses(step, place), lambda rows: True), step) is not None
 
 
 def _with_one_more(

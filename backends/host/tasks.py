@@ -304,6 +304,7 @@ class TaskList:
         self._statements: list[_Launch | _Span | _Given | _Reduction] = []
         self._after: list[tuple[int, ...] | None] = []
         self._chains: dict[int, Chain] = {}
+        self._most: dict[int, int] = {}
         self._programs: dict[int, Program] = {}
         self._kernels: list[Any] = []
         self._laid: _Laid | None = None
@@ -429,6 +430,11 @@ class TaskList:
         self._chains[chain.first] = chain
         self._laid = None
 
+    def limit(self, number: int, threads: int) -> None:
+        """Let so many threads at most work on a statement."""
+        self._most[number] = threads
+        self._laid = None
+
     def levels(self) -> list[list[Numbered]]:
         """The tickets in levels that must follow one another."""
         levels: list[list[Numbered]] = []
@@ -439,14 +445,18 @@ class TaskList:
             chain = self._chains.get(number)
             slabs = self.slabs(chain) if chain is not None else []
             if chain is not None and slabs:
-                levels.append(slabs)
+                most = [self._most[k] for k in range(number, number + chain.length) if k in self._most]
+                levels.append(_shared_by(min(most), slabs) if most else slabs)
                 ends += [len(levels)] * chain.length
                 continue
             begin = len(levels) if after is None else max([ends[k] for k in after], default=0)
             for d, phase in enumerate(statement.phases()):
                 while len(levels) <= begin + d:
                     levels.append([])
-                levels[begin + d] += [([(number, call) for call in calls], n) for calls, n in phase]
+                tickets = [([(number, call) for call in calls], n) for calls, n in phase]
+                if number in self._most:
+                    tickets = _shared_by(self._most[number], tickets)
+                levels[begin + d] += tickets
                 end = begin + d + 1
             ends.append(end)
         return levels
@@ -456,6 +466,9 @@ class TaskList:
         numbers = range(chain.first, chain.first + chain.length)
         members = [self._statements[k] for k in numbers]
         work = sum([m.work for m in members if not isinstance(m, _Span)])
+        if chain.slab:
+            edges = [*range(0, chain.rows, chain.slab), chain.rows]
+            return self.cut(chain, members, work, edges) if len(edges) > 2 else []
         pieces = min(-(-chain.nbytes // _CACHED), work // (_LEAST_WORK * chain.length))
         if not _alone(work):
             each = work // (_LEAST_WORK * chain.length * settings.num_threads)
@@ -465,7 +478,11 @@ class TaskList:
         pieces = min(pieces, chain.rows)
         if pieces < 2:
             return []
-        edges = [chain.rows * i // pieces for i in range(pieces + 1)]
+        return self.cut(chain, members, work, [chain.rows * i // pieces for i in range(pieces + 1)])
+
+    def cut(self, chain: Chain, members: Sequence[Any], work: int, edges: Sequence[int]) -> list[Numbered]:
+        """The slabs of a chain between some rows."""
+        numbers = range(chain.first, chain.first + chain.length)
         return [
             (
                 [
@@ -496,6 +513,17 @@ class TaskList:
             failed = laid.run(tuple(addresses), times)
         if failed:
             raise run.raised(self._programs[failed - 1])
+
+
+def _shared_by(threads: int, tickets: list[Numbered]) -> list[Numbered]:
+    """Tickets joined to as many as there are to be threads."""
+    if len(tickets) <= threads:
+        return tickets
+    edges = [len(tickets) * i // threads for i in range(threads + 1)]
+    return [
+        ([call for calls, _ in tickets[a:b] for call in calls], sum([n for _, n in tickets[a:b]]))
+        for a, b in itertools.pairwise(edges)
+    ]
 
 
 class Pieces:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
+from mirabelle.arraytypes.programs.expansions import Library, Sums, expand, expanded, noted
 from mirabelle.arraytypes.programs.graph import (
     Fold,
     Map,
@@ -31,13 +33,42 @@ def contractions(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _contracted(node: Node) -> Node:
-    if not isinstance(node, Fold) or node.reduction.name != "sum" or node.dtype.kind not in "fc":
+    if not isinstance(node, Fold) or not _sums_products(node):
         return node
+    chosen = expanded(node)
+    if chosen is not None:
+        return chosen
+    made = as_product(node, NARROWEST, SHORTEST, LEAST_WORK)
+    if made is None:
+        return node
+    noted("library", node)
+    return made
+
+
+@expand.method
+def _(node: Fold, how: Library) -> Node | None:
+    return as_product(node, 1, 1, 1)
+
+
+@expand.method
+def _(node: Fold, how: Sums) -> Node:
+    return node
+
+
+def _sums_products(node: Fold) -> bool:
+    """Is it a sum of products of two operands?"""
     product = node.operands[0]
+    if node.reduction.name != "sum" or node.dtype.kind not in "fc":
+        return False
     if not isinstance(product, Map) or product.sig.op.name != "multiply" or product.dtype != node.dtype:
-        return node
-    if any(not isinstance(a, Node) or a.dtype != node.dtype for a in product.args):
-        return node
+        return False
+    return all(isinstance(a, Node) and a.dtype == node.dtype for a in product.args)
+
+
+def as_product(node: Fold, narrowest: int, shortest: int, least: int) -> Node | None:
+    """A sum of products as a product of matrices of so many rows, terms and multiplications at least; None
+    where it is none."""
+    product: Any = node.operands[0]
     a, b = [_steps(x, product.shape) for x in product.args]
     shape = product.shape
     rows, columns, inner = [], [], []
@@ -46,17 +77,17 @@ def _contracted(node: Node) -> Node:
             continue
         if d in node.axes:
             if not a[d] or not b[d]:
-                return node
+                return None
             inner.append(d)
         elif a[d] and not b[d]:
             rows.append(d)
         elif b[d] and not a[d]:
             columns.append(d)
         else:
-            return node
+            return None
     m, n, k = [math.prod([shape[d] for d in dims]) for dims in (rows, columns, inner)]
-    if min(m, n) < NARROWEST or k < SHORTEST or m * n * k < LEAST_WORK:
-        return node
+    if min(m, n) < narrowest or k < shortest or m * n * k < least:
+        return None
     left = _matrix(product.args[0], a, shape, rows, inner, m, k)
     right = _matrix(product.args[1], b, shape, inner, columns, k, n)
     total = product_node(left, right, (m, n), node.dtype)

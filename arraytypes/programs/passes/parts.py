@@ -25,6 +25,7 @@ from mirabelle.arraytypes.programs.graph import (
     Node,
     Part,
     Update,
+    is_barrier,
     map_node,
     ordered,
     part_node,
@@ -36,6 +37,7 @@ from mirabelle.arraytypes.programs.passes.gathers import gathers
 from mirabelle.arraytypes.programs.passes.geometry import Region, bounds, composed, place_within, place_written
 from mirabelle.arraytypes.programs.passes.numbers import everywhere
 from mirabelle.arraytypes.programs.passes.splitting import split
+from mirabelle.arraytypes.programs.subgraphs import deciding
 
 # What things take, in elements of memory read or written: an addition, an element that is in the cache already,
 # one that is there but not in the order of memory, and a value of its own (written, and what its kernel takes).
@@ -214,6 +216,11 @@ class _Moving:
         self.users = users_of(self.nodes)
         self.is_output = {id(x) for x in outputs}
         self.place = {id(x): i for i, x in enumerate(self.nodes)}
+        # What a user has decided about values: that each reader computes them again, or that none does.
+        decided = deciding.get()
+        self.again, self.once = (
+            (set(), set()) if decided is None else decided.computed_again(self.nodes, counted=False)
+        )
         # Operations of whose values parts are read.
         self.parted = [x.operands[0] for x in self.nodes if type(x) is Part and type(x.operands[0]) is Map]
         # The kernel that each value is computed in, by the value it stores; the last place where it is read.
@@ -310,7 +317,8 @@ class _Moving:
             return
         readers = list({id(u): u for u in users if type(u) is Part}.values())
         if readers:
-            if not self.pays(x, tree, users) or self.last[id(x)] >= tree.until or type(new) is not Map:
+            pays = id(x) in self.again or (id(x) not in self.once and self.pays(x, tree, users))
+            if not pays or self.last[id(x)] >= tree.until or type(new) is not Map:
                 return
             through = {id(u): self.shown(u, new) for u in readers}
             if any(t is None for t in through.values()):
@@ -360,8 +368,10 @@ class _Moving:
 
     def stays(self, x: Node) -> bool:
         """Is an operation's value in memory in any case?"""
-        return id(x) in self.is_output or any(
-            type(u) is Part and id(x) not in self.moved for u in self.users.get(id(x), ())
+        return (
+            id(x) in self.is_output
+            or is_barrier(x)
+            or any(type(u) is Part and id(x) not in self.moved for u in self.users.get(id(x), ()))
         )
 
     def pays(self, x: Map, tree: _Tree, users: Any) -> bool:

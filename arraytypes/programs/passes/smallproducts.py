@@ -6,6 +6,7 @@ product is part of what runs natively, and what it multiplies is computed inside
 
 from __future__ import annotations
 
+from mirabelle.arraytypes.programs.expansions import Library, Sums, expand, expanded, noted
 from mirabelle.arraytypes.programs.graph import (
     Node,
     Product,
@@ -34,6 +35,29 @@ def summed_products(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
 def _summed(node: Node) -> Node:
     if not isinstance(node, Product) or node.dtype.kind not in "fciu":
         return node
+    chosen = expanded(node)
+    if chosen is not None:
+        return chosen
+    made = as_sums(node)
+    if made is not node:
+        noted("sums", node)
+    return made
+
+
+@expand.method
+def _(node: Product, how: Library) -> Node:
+    return node
+
+
+@expand.method
+def _(node: Product, how: Sums) -> Node | None:
+    made = as_sums(node, always=True)
+    return None if made is node else made
+
+
+def as_sums(node: Product, always: bool = False) -> Node:
+    """A product of two matrices, or of a matrix and a vector, as sums, if it is small; the node itself if it is
+    not."""
     a, b = node.operands
     if a.ndim > 2 or b.ndim > 2 or a.dtype != node.dtype or b.dtype != node.dtype or not node.size:
         return node
@@ -43,7 +67,7 @@ def _summed(node: Node) -> Node:
     if 0 < k <= NARROW and min(m, n) <= NARROW:
         return _terms(node, a, b, k)
     rows = m * k if n >= COLUMNS else m * n
-    if not k or rows > MOST_ROWS or m * n * k > MOST_MULTIPLICATIONS:
+    if not k or (not always and (rows > MOST_ROWS or m * n * k > MOST_MULTIPLICATIONS)):
         return node
     from mirabelle.arraytypes.reductions import REDUCTIONS
 

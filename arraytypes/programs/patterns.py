@@ -1,0 +1,135 @@
+"""Patterns of schedules: which values of a graph "line 12", "exp", "waves.py:12 add[1]" or "#flux" are.
+
+>>> import mirabelle as mb
+>>> program = mb.compiling.trace(lambda x: mb.exp(x) + mb.exp(-x), mb.zeros(3))
+>>> [node.label for node in Finder(program.graph).found("exp")]
+['exp', 'exp']
+>>> Finder(program.graph).found("exp[1]")[0] is program.graph[3]
+True
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mirabelle.arraytypes.programs.errors import file_text
+from mirabelle.arraytypes.programs.graph import Node, Product, Result, Update
+
+_OPERATION = r"(?P<operation>[A-Za-z_]\w*(?: loop)?)(?:\[(?P<turn>\d+)\])?"
+_PLACE = re.compile(rf"(?:line (?P<line>\d+)|(?P<file>.+):(?P<at>\d+))(?: {_OPERATION})?")
+_NAME = re.compile(_OPERATION)
+# What some kinds of nodes are called beside their labels.
+_ALSO: dict[type, tuple[str, ...]] = {Product: ("matmul",), Update: ("write",)}
+
+
+class Pattern(NamedTuple):
+    """A pattern taken apart: a file, a line, an operation and which of these; or a text or a tag."""
+
+    file: str | None = None
+    line: int | None = None
+    operation: str | None = None
+    turn: int | None = None
+    text: str | None = None
+    tag: str | None = None
+
+
+def parsed(pattern: str) -> Pattern:
+    """What a pattern says.
+
+    >>> parsed("line 3 exp[1]")
+    Pattern(file=None, line=3, operation='exp', turn=1, text=None, tag=None)
+    >>> parsed("y = x[1:]").text
+    'y = x[1:]'
+    """
+    if pattern.startswith("#"):
+        return Pattern(tag=pattern[1:])
+    found = _PLACE.fullmatch(pattern)
+    if found is not None:
+        turn = found["turn"]
+        line = int(found["line"] or found["at"])
+        return Pattern(found["file"], line, found["operation"], None if turn is None else int(turn))
+    found = _NAME.fullmatch(pattern)
+    if found is not None:
+        turn = found["turn"]
+        return Pattern(None, None, found["operation"], None if turn is None else int(turn))
+    return Pattern(text=pattern)
+
+
+def names_of(node: Node) -> tuple[str, ...]:
+    """What a value may be called in a pattern."""
+    if isinstance(node, Result):
+        return (node.operands[0].label,)
+    return (node.label, *_ALSO.get(type(node), ()))
+
+
+def pattern_of(node: Node, turn: int | None = None) -> str:
+    """The pattern of a value: its line, its operation, and which of these it is.
+
+    >>> import mirabelle as mb
+    >>> program = mb.compiling.trace(lambda x: x + 1, mb.zeros(3))
+    >>> pattern_of(program.graph[0])
+    'x'
+    """
+    name = names_of(node)[0] + ("" if turn is None else f"[{turn}]")
+    return name if node.line is None else f"{file_text(node.line[0])}:{node.line[1]} {name}"
+
+
+class Finder:
+    """Finds the values of a graph that patterns are about."""
+
+    def __init__(self, nodes: Iterable[Node], tags: Mapping[str, tuple[str, ...]] | None = None) -> None:
+        self.nodes = list(nodes)
+        self.tags = tags or {}
+        self.known: dict[str, list[Node]] = {}
+
+    def found(self, pattern: str) -> list[Node]:
+        """The values that a pattern is about, in the order of the program."""
+        known = self.known.get(pattern)
+        if known is None:
+            known = self.known[pattern] = self._found(pattern)
+        return known
+
+    def _found(self, pattern: str) -> list[Node]:
+        said = parsed(pattern)
+        if said.tag is not None:
+            mine = {id(x): x for p in self.tags.get(said.tag, ()) for x in self.found(p)}
+            return [x for x in self.nodes if id(x) in mine]
+        made = [x for x in self.nodes if matches(x, said)]
+        if not made and said.file is not None:
+            # (What has the form of a file and a line may be a text.)
+            made = [x for x in self.nodes if matches(x, Pattern(text=pattern))]
+        return made if said.turn is None else made[said.turn : said.turn + 1]
+
+
+def matches(node: Node, said: Pattern) -> bool:
+    """Is a value one that a pattern is about, but for which of several?"""
+    if said.operation is not None and said.operation not in names_of(node):
+        return False
+    if said.line is None and said.text is None:
+        return True
+    if node.line is None:
+        return False
+    file, number = node.line
+    if said.text is not None:
+        return said.text in text_of(node.line)
+    return number == said.line and (said.file is None or said.file in (file_text(file), Path(file).name))
+
+
+def text_of(line: Any) -> str:
+    """What stands in a line, with single blanks."""
+    return " ".join(linecache.getline(*line).split())
+
+
+def tops(found: list[Node], users: Mapping[int, list[Node]]) -> list[Node]:
+    """Of values those that others read, or nobody: what a line computes, and not what it computes with."""
+    mine = {id(x) for x in found}
+    made = []
+    for x in found:
+        readers = users.get(id(x), ())
+        if not readers or not all(id(u) in mine for u in readers):
+            made.append(x)
+    return made

@@ -718,3 +718,15 @@ def test_names_of_pythons_that_mean_others(tmp_path, name):
             mb.compile(module.longer)(H(np.arange(40.0)))
     else:
         agree(getattr(module, name), np.arange(40.0))
+
+
+@pytest.mark.parametrize("place", PLACES[:3])
+def test_grids_of_indices_are_where_the_arguments_are(place):
+    def gathered(x, out):
+        i, j = np.ogrid[1 : len(x) - 1, 0:3]
+        rows, _ = np.mgrid[0:2, 0:4]
+        out[i, j] = x[i + 1, j] + x[i - 1, j]
+        return out, np.exp(-1.0 * rows) * x[:2, :4], np.repeat(np.mgrid[0:3], 2) + x[:6, 0]
+
+    x = np.arange(40.0).reshape(8, 5)
+    agree(gathered, x, np.zeros_like(x), make=place)

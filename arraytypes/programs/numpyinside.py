@@ -27,6 +27,7 @@ import numpy as np
 
 from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.creation import asarray, empty
+from mirabelle.arraytypes.host import HostArray
 from mirabelle.arraytypes.makers import default_array
 from mirabelle.arraytypes.programs.capture import capturing
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line, user_line
@@ -106,6 +107,8 @@ class NumPyInside(types.ModuleType):
             return _random
         if isinstance(real, types.ModuleType):
             return inside(real)
+        if real in (np.mgrid, np.ogrid):
+            return _Grid(real)
         if isinstance(real, type):
             return ndarray if real is np.ndarray else real
         made = _meant(name, real, getattr(self._ours, name, None)) if callable(real) else real
@@ -114,6 +117,22 @@ class NumPyInside(types.ModuleType):
 
     def __dir__(self) -> list[str]:
         return dir(self._numpy)
+
+
+class _Grid:
+    """`np.mgrid` or `np.ogrid` inside: what it makes is where the arguments are."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+
+    def __getitem__(self, at: Any) -> Any:
+        found = self._real[at]
+        family = _family.get()
+        if family is None or family is HostArray:
+            return found
+        if isinstance(found, np.ndarray):
+            return _made(asarray)(found)
+        return type(found)([_made(asarray)(x) for x in found])
 
 
 class _Random(types.ModuleType):

@@ -174,11 +174,12 @@ def measure(root: Path, name: str, rounds: int, tiny: bool, card: Card) -> dict[
     size, _, arguments = _sources._sized(kernel, 0.0 if tiny else LEAST)
     row: dict[str, Any] = {"name": name, "size": size, "loops": _is_of_loops(kernel)}
     plain = _sources._copied(arguments, np.array)
-    wanted = [np.copy(x) for x in _sources._results(kernel.program(*plain.values()), plain)]
+    results = _sources._results(kernel.program(*plain.values()), plain)
+    wanted = [np.copy(x) for x in results if not _is_sparse(x)]
     why: list[str] = []
     row["forms"], row["counts"] = {}, {}
     with np.errstate(all="ignore"), mb.allow_scalar():
-        row["numpy"] = _Way(kernel.program, np.array, arguments, card).seconds(rounds)
+        row["numpy"] = _Way(kernel.program, _numpys, arguments, card).seconds(rounds)
         for way in WAYS:
             ran = _ran(way, _candidates(way, kernel, arguments, card), wanted, why, row)
             if ran is not None:
@@ -203,7 +204,7 @@ class _Way:
     def timed(self) -> tuple[float, list[Any]]:
         import mirabelle as mb
 
-        given = _sources._copied(self.arguments, self.make)
+        given = _placed(self.arguments, self.make)
         self.card.synchronize()
         began = time.perf_counter()
         found = _sources._results(self.program(*given.values()), given)
@@ -225,17 +226,48 @@ class _Way:
         return statistics.median(times)
 
 
+def _placed(arguments: dict[str, Any], make: Callable[[Any], Any]) -> dict[str, Any]:
+    """Arguments whose arrays, and SciPy's sparse matrices, are made anew."""
+    return {
+        k: make(x) if hasattr(x, "tocsr") or (isinstance(x, np.ndarray) and x.ndim) else x
+        for k, x in arguments.items()
+    }
+
+
+def _is_sparse(x: Any) -> bool:
+    return hasattr(x, "tocsr") or type(x).__name__.startswith("CSR[")
+
+
+def _numpys(x: Any) -> Any:
+    return x.copy() if hasattr(x, "tocsr") else np.array(x)
+
+
+def _cupys(x: Any) -> Any:
+    import cupy
+
+    if not hasattr(x, "tocsr"):
+        return cupy.array(x)
+    from cupyx.scipy.sparse import csr_matrix
+
+    return csr_matrix(x.tocsr())
+
+
 def _candidates(way: str, kernel: Any, arguments: dict[str, Any], card: Card) -> dict[str, _Way]:
     """The forms of a program for a way, by what they are."""
     import mirabelle as mb
 
     family = getattr(mb, os.environ["BENCHMARKS_ARRAY"])
+    library: Any
     if way == "cupy":
         if not card:
             return {}
-        make, library = card.cupy.array, card.cupy
+        make, library = _cupys, card.cupy
     else:
-        make, library = (lambda x: mb.materialize(family(x))), mb.namespace(family)
+
+        def make(x: Any) -> Any:
+            return mb.CSR(x, device=family) if hasattr(x, "tocsr") else mb.materialize(family(x))
+
+        library = mb.namespace(family)
     if way == "compiled":
         return {"as it is": _Way(mb.compile(kernel.program), make, arguments, card)}
     replaced = _with_names(kernel, library)
@@ -260,7 +292,7 @@ def _ran(
                 elif seconds < CALL / 3:
                     seconds = mine.timed()[0]
             # (What is written to is compared as well: `found` holds the arguments.)
-            if _sources._same([to_numpy(x) for x in found], wanted):
+            if _sources._same([to_numpy(x) for x in found if not _is_sparse(x)], wanted):
                 took[form] = seconds
             else:
                 said = "values differ"
@@ -280,7 +312,7 @@ def _ran(
 def _counted(way: _Way) -> dict[str, int]:
     import mirabelle as mb
 
-    given = _sources._copied(way.arguments, way.make)
+    given = _placed(way.arguments, way.make)
     with mb.count() as c:
         found = _sources._results(way.program(*given.values()), given)
         for x in found:

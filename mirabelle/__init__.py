@@ -473,16 +473,11 @@ if _typing.TYPE_CHECKING:
         argpartition,
         argwhere,
         flatnonzero,
-        intersect1d,
         lexsort,
         packbits,
         partition,
         ravel_multi_index,
-        setdiff1d,
-        setxor1d,
         sort_complex,
-        union1d,
-        unique,
         unpackbits,
         unravel_index,
     )
@@ -519,6 +514,13 @@ if _typing.TYPE_CHECKING:
     from mirabelle.arraytypes.functions.running import cumprod, cumsum
     from mirabelle.arraytypes.functions.statistics import corrcoef, cov
     from mirabelle.arraytypes.functions.vectors import matvec, vecmat
+    from mirabelle.arraytypes.functions.vectorsets import (
+        intersect1d,
+        setdiff1d,
+        setxor1d,
+        union1d,
+        unique,
+    )
     from mirabelle.arraytypes.graphs import capture
     from mirabelle.arraytypes.io import load, save, savez, savez_compressed
     from mirabelle.arraytypes.jit import jit
@@ -569,8 +571,8 @@ _LATER = {
         set_printoptions
     """,
     "mirabelle.arraytypes.functions.ordering": """
-        argpartition argwhere flatnonzero intersect1d lexsort packbits partition ravel_multi_index
-        setdiff1d setxor1d sort_complex union1d unique unpackbits unravel_index
+        argpartition argwhere flatnonzero lexsort packbits partition ravel_multi_index sort_complex
+        unpackbits unravel_index
     """,
     "mirabelle.arraytypes.functions.padding": "pad",
     "mirabelle.arraytypes.functions.polynomials": """
@@ -583,6 +585,7 @@ _LATER = {
     "mirabelle.arraytypes.functions.rows": "c_ r_",
     "mirabelle.arraytypes.functions.running": "cumprod cumsum",
     "mirabelle.arraytypes.functions.statistics": "corrcoef cov",
+    "mirabelle.arraytypes.functions.vectorsets": "intersect1d setdiff1d setxor1d union1d unique",
     "mirabelle.arraytypes.functions.vectors": "matvec vecmat",
     "mirabelle.arraytypes.graphs": "capture",
     "mirabelle.arraytypes.io": "load save savez savez_compressed",

@@ -76,6 +76,25 @@ def test_indices_as_one(place, dtype):
         both(lambda xp, to: xp.ravel_multi_index((to(rows[0][:, None]), to(rows[1])), (3, 2)), there)
 
 
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize(
+    "dtypes", [("i4", "i8"), ("f8", "i4"), ("?", "?"), ("u1", "f4"), ("c16", "f8"), ("f2", "f2")]
+)
+def test_sets(dtypes, place):
+    there = PLACES[place]
+    for shapes in ((8, 5), (0, 3), (4, 0), (0, 0), (1, 1), ((3, 2), (2, 2))):
+        a, b = (np.asarray(RNG.integers(-3, 4, n), t) for n, t in zip(shapes, dtypes, strict=True))
+        if dtypes[0] == "f8":
+            a = np.where(a == 2, np.nan, a)
+        for name in ("union1d", "intersect1d", "setdiff1d", "setxor1d"):
+            both(lambda xp, to, n=name, a=a, b=b: getattr(xp, n)(to(a), to(b)), there)
+            if name != "union1d":
+                u, v = np.unique(a), np.unique(b)
+                both(lambda xp, to, n=name, a=u, b=v: getattr(xp, n)(to(a), to(b), assume_unique=True), there)
+        both(lambda xp, to, a=a, b=b: xp.intersect1d(to(a), to(b), return_indices=True), there)
+        both(lambda xp, to, a=u, b=v: xp.intersect1d(to(a), to(b), True, return_indices=True), there)
+
+
 def test_on_several_processes():
     given = RNG.integers(0, 3, (9, 4))
 

@@ -160,17 +160,8 @@ def test_distinct_rows(axis):
 @pytest.mark.parametrize("sizes", [(8, 5), (0, 3), (4, 0), (0, 0)])
 def test_sets(dtypes, sizes):
     a, b = (sample(n, t) for n, t in zip(sizes, dtypes, strict=True))
-    check("union1d", np.union1d, a, b)
-    check("intersect1d", np.intersect1d, a, b)
-    check("intersect1d", np.intersect1d, a, b, return_indices=True)
-    check("setdiff1d", np.setdiff1d, a, b)
-    check("setxor1d", np.setxor1d, a, b)
     check("isin", np.isin, a, b)
     check("isin", np.isin, a.reshape(-1, 1), b, invert=True)
-    ua, ub = np.unique(a), np.unique(b)
-    check("intersect1d", np.intersect1d, ua, ub, assume_unique=True, return_indices=True)
-    check("setxor1d", np.setxor1d, ua, ub, assume_unique=True)
-    check("setdiff1d", np.setdiff1d, a, b, assume_unique=True)
 
 
 # Counting

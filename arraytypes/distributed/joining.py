@@ -1,4 +1,4 @@
-"""Routines that place elements anew: shifts, repeats, borders, triangles, sliding sums, and sets joined."""
+"""Routines that place elements anew: shifts, repeats, borders, triangles, and sliding sums."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from mirabelle.arraytypes.distributed.moving import rolled, window
 from mirabelle.arraytypes.distributed.routines import together
 from mirabelle.arraytypes.distributed.views import DView
 from mirabelle.arraytypes.functions import manipulation
-from mirabelle.arraytypes.functions.joining import concatenate
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -210,66 +209,5 @@ def _bits(name: str) -> None:
 for _name in ("packbits", "unpackbits"):
     _bits(_name)
 
-# Sets
 
-
-@distributed_routine("union1d")
-def union1d(a: DView, b: DView) -> Any:
-    row = concatenate([verbs.reshape(_handle(x), (-1,)) for x in (a, b)])
-    return view_of(library.call("unique", row))
-
-
-@distributed_routine("intersect1d")
-def intersect1d(a: DView, b: DView, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    """Neighbours that are equal, once all elements of both are sorted."""
-    first: list[Any] = []
-    rows: list[Any] = []
-    for x in (a, b):
-        row = verbs.reshape(_handle(x), (-1,))
-        if not assume_unique:
-            row, at = library.call("unique", row, return_index=True)
-            first.append(at)
-        rows.append(row)
-    both = concatenate(rows)
-    order = library.call("argsort", both, axis=0, kind="stable")
-    both = verbs.getitem(both, order)
-    same = verbs.equal(verbs.getitem(both, slice(1, None)), verbs.getitem(both, slice(None, -1)))
-    found = verbs.getitem(verbs.getitem(both, slice(None, -1)), same)
-    if not return_indices:
-        return view_of(found)
-    one = verbs.getitem(verbs.getitem(order, slice(None, -1)), same)
-    other = verbs.subtract(verbs.getitem(verbs.getitem(order, slice(1, None)), same), rows[0].shape[0])
-    if first:
-        one, other = verbs.getitem(first[0], one), verbs.getitem(first[1], other)
-    return tuple(view_of(x) for x in (found, one, other))
-
-
-@distributed_routine("setdiff1d")
-def setdiff1d(a: DView, b: DView, assume_unique: bool = False) -> Any:
-    x, y = verbs.reshape(_handle(a), (-1,)), verbs.reshape(_handle(b), (-1,))
-    if not assume_unique:
-        x, y = library.call("unique", x), library.call("unique", y)
-    return view_of(verbs.getitem(x, library.call("isin", x, y, invert=True)))
-
-
-@distributed_routine("setxor1d")
-def setxor1d(a: DView, b: DView, assume_unique: bool = False) -> Any:
-    rows = [verbs.reshape(_handle(x), (-1,)) for x in (a, b)]
-    if not assume_unique:
-        rows = [library.call("unique", row) for row in rows]
-    both = library.call("sort", concatenate(rows), axis=0)
-    n = both.shape[0]
-    if n < 2:
-        return view_of(both)
-    differs = verbs.not_equal(verbs.getitem(both, slice(1, None)), verbs.getitem(both, slice(None, -1)))
-    alone = concatenate(
-        [verbs.getitem(differs, slice(0, 1)) | True, differs, verbs.getitem(differs, slice(0, 1)) | True]
-    )
-    return view_of(
-        verbs.getitem(
-            both, verbs.logical_and(verbs.getitem(alone, slice(1, None)), verbs.getitem(alone, slice(None, -1)))
-        )
-    )
-
-
-__all__ = ["intersect1d", "pad", "repeat", "setdiff1d", "setxor1d", "union1d", "vecdot"]
+__all__ = ["pad", "repeat", "vecdot"]

@@ -1,4 +1,4 @@
-"""Order: sorted dual numbers are gathered in the order of their values, and so are sets and quantiles."""
+"""Order: sorted dual numbers are gathered in the order of their values, and so are the distinct ones."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from mirabelle.arraytypes.creation import asarray
 from mirabelle.arraytypes.duals.base import Dual, partials_of
 from mirabelle.arraytypes.duals.moving import _array
 from mirabelle.arraytypes.duals.routines import on_values, only_first, rule_of
-from mirabelle.arraytypes.functions.joining import concatenate
-from mirabelle.arraytypes.functions.picking import searchsorted, take, take_along_axis
+from mirabelle.arraytypes.functions.picking import take, take_along_axis
 from mirabelle.dispatch import verbs
 
 # Gathered along an axis
@@ -57,15 +56,4 @@ def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
     found = library.call(routine, x._value, **options | {"return_index": True})
     chosen = take(verbs.reshape(x, (-1,)) if axis is None else x, found[1], axis=axis or 0)
     rest = found[1:] if options.get("return_index") else found[2:]
-    return (chosen, *rest) if rest else chosen
-
-
-@rule_of("union1d", "intersect1d", "setdiff1d", "setxor1d")
-def _(routine: str, top: Any, operands: Any, options: Any) -> Any:
-    found = on_values(routine, top, operands, options)
-    values, rest = (found[0], found[1:]) if isinstance(found, tuple) else (found, ())
-    # Where each first stands, in the first array or else in the second.
-    flat = concatenate([verbs.reshape(x, (-1,)) for x in operands])
-    order = library.call("argsort", flat._value, axis=0, kind="stable")
-    chosen = take(flat, take(order, searchsorted(flat._value, values, sorter=order)))
     return (chosen, *rest) if rest else chosen

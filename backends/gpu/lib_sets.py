@@ -75,63 +75,6 @@ def _row_changes(xp: Any, rows: Any) -> Any:
     return changes
 
 
-def _vectors(xp: Any, a: Any, b: Any, assume_unique: bool = False) -> tuple[Any, Any]:
-    """Two arrays as vectors of one dtype, of distinct elements unless these are promised."""
-    dtype = np.result_type(a.dtype, b.dtype)
-    a, b = (x.reshape(-1) for x in (a, b))
-    if not assume_unique:
-        a, b = unique(xp, a), unique(xp, b)
-    return a.astype(dtype, copy=False), b.astype(dtype, copy=False)
-
-
-@routine("union1d")
-def _(xp: Any, a: Any, b: Any) -> Any:
-    a, b = _vectors(xp, a, b, assume_unique=True)
-    return unique(xp, xp.concatenate([a, b]))
-
-
-@routine("intersect1d")
-def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False, return_indices: bool = False) -> Any:
-    from_a: Any = None
-    from_b: Any = None
-    if return_indices and not assume_unique:
-        a, from_a = unique(xp, a.reshape(-1), return_index=True)
-        b, from_b = unique(xp, b.reshape(-1), return_index=True)
-        assume_unique = True
-    a, b = _vectors(xp, a, b, assume_unique)
-    both = xp.concatenate([a, b])
-    order = argsort(xp, both)
-    both = both[order]
-    shared = nonzero(xp, ~differ(xp, both[1:], both[:-1]))[0]
-    found = both[shared]
-    if not return_indices:
-        return found
-    first, second = order[shared], order[shared + 1] - a.size
-    if from_a is not None:
-        first, second = from_a[first], from_b[second]
-    return found, first, second
-
-
-@routine("setdiff1d")
-def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False) -> Any:
-    if assume_unique:
-        a = a.reshape(-1)
-    else:
-        a, b = unique(xp, a), unique(xp, b)
-    return a[isin(xp, a, b, invert=True)]
-
-
-@routine("setxor1d")
-def _(xp: Any, a: Any, b: Any, *, assume_unique: bool = False) -> Any:
-    a, b = _vectors(xp, a, b, assume_unique)
-    both = sort(xp, xp.concatenate([a, b]))
-    if not both.size:
-        return both
-    alone = xp.ones(both.size + 1, bool)
-    alone[1:-1] = differ(xp, both[1:], both[:-1])
-    return both[alone[1:] & alone[:-1]]
-
-
 @routine("isin")
 def isin(xp: Any, x: Any, among: Any, *, invert: bool = False) -> Any:
     # (either may be a number, which takes the other's dtype if it fits)

@@ -110,7 +110,7 @@ SUBJECTS = [
         "Quantiles, histograms, correlation",
         "What values are like, and how often they come.",
         names="nanmedian nanpercentile nanquantile",
-        modules="functions.binning functions.statistics",
+        modules="functions.binning functions.quantiles functions.statistics",
     ),
     Subject(
         "calculus",
@@ -147,7 +147,7 @@ SUBJECTS = [
         "Sorting, searching, sets",
         "Elements in order, and each once.",
         names="unique union1d intersect1d setdiff1d setxor1d",
-        modules="functions.sorting functions.sets functions.ordering functions.searching",
+        modules="functions.sorting functions.sets functions.vectorsets functions.ordering functions.searching",
     ),
     Subject(
         "polynomials",

@@ -22,6 +22,7 @@ PARTS = {
     "cold": "an expression nobody has compiled yet, in a first and in a second process",
     "reductions": "reductions and scans beside CuPy's, JAX's and torch's",
     "ranges": "evenly spaced numbers in expressions beside CuPy's arange",
+    "elementloops": "loops over elements as kernels, and brought to the host",
     "npkernels": "the NumPy programs of npkernels beside CuPy",
     "paper": "the Julia paper's figures 1 to 3 beside CuPy and JAX",
 }

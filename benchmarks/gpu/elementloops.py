@@ -17,7 +17,7 @@ from benchmarks.gpu._record import Record, Recorder
 
 SOFT_LIMIT_S, HARD_LIMIT_S = 60.0, 120.0
 METHOD = (
-    "Each loop as a function under mb.compile on arrays on the card: `kernels` and `host` are the two ways, each "
+    "Each loop as a function under mb.compile, arrays on the card: `kernels` and `host` are the two ways, each "
     "made to be taken; medians. `chosen` is the way that mb.compile takes by itself, from an estimate of both "
     "(arraytypes/programs/kernelloops.py), which `estimate` tells. Results are NumPy's."
 )

@@ -27,6 +27,7 @@ NAMES = {
     "patterns": "sparse patterns of what cells reach, beside SciPy's triples",
     "krylov": "cg, minres and gmres beside SciPy's, microseconds a turn",
     "meshdata": "loops over meshes beside loops by hand: actions, assembly, finite volumes",
+    "transformations": "decisions of a schedule: the same program with and without them",
     "paper_julia": "the Julia paper's three programs, as its figures 1 to 3, beside NumPy and JAX",
     "programs": "compiled programs beside eager arrays, JAX, Numba and DaCe; its parts are named after it",
     "dg": "discontinuous Galerkin operators beside MFEM and JAX; its parts are named after it",
@@ -144,7 +145,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ["MIRABELLE_CACHE_DIR"] = cache
         for name in names:
             module = importlib.import_module(f"benchmarks.{name}")
-            if name in ("fusion", "krylov", "linalg", "newcomers", "sparse", "structured"):
+            if name in ("fusion", "krylov", "linalg", "newcomers", "sparse", "structured", "transformations"):
                 module.run(only=options.only, rounds=options.rounds)
             elif name == "functions":
                 module.run(only=options.only)

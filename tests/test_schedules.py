@@ -5,6 +5,7 @@ import contextlib
 import json
 import pickle
 import random
+import re
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from mirabelle.arraytypes.programs import planning
 from mirabelle.arraytypes.programs.graph import Call, Data, Empty, Input
 from mirabelle.arraytypes.programs.patterns import pattern_of
 from mirabelle.arraytypes.programs.schedules import NAMES
+from mirabelle.arraytypes.programs.steps import CopyStep, ProductStep
 
 Schedule, ScheduleError = mb.compiling.Schedule, mb.compiling.ScheduleError
 
@@ -361,3 +363,262 @@ def test_a_pattern_that_finds_nothing_says_what_there_is():
             ScheduleError, match=r"matches nothing in pointed\(\): its lines are \d+ to \d+, and its"
         ):
             names(pointed, Schedule().store(pattern), x)
+
+
+# What is refused, and why
+
+
+def read_later(x):
+    y = x * 2
+    z = y + 1
+    y[:2] = 0
+    return z, y
+
+
+def refusal(f, schedule, *args):
+    with pytest.raises(ScheduleError) as e:
+        mb.compile(f, schedule=schedule).program(*args)
+    return str(e.value)
+
+
+def overwritten(u):
+    v = u * 3
+    u[:] = 1
+    return mb.sum(v), mb.max(v[::2]), u
+
+
+@pytest.mark.parametrize(
+    ("f", "schedule", "why"),
+    [
+        (read_later, Schedule().in_place("y[:2] = 0").recompute("z = y + 1"), "is a result of the program"),
+        (read_later, Schedule().in_place("z = y + 1"), "is no write"),
+        (read_later, Schedule().recompute("x"), "the argument x is no elementwise value"),
+        (lambda x: (x.mT @ x, x), Schedule().recompute("product"), "is no elementwise value"),
+        (lambda x: mb.sum(x), Schedule().tile("x", rows=4), "no kernel computes the argument x"),
+        (lambda x: mb.sum(x * 2), Schedule().own_memory("multiply"), "is not in memory"),
+        (lambda x: x + 1, Schedule().unroll("add"), "is no loop of the program"),
+        (lambda x: x + 1, Schedule().library("add", by="sums"), "there is no matrix product"),
+        (lambda x: x @ x.mT, Schedule().library("product", by="magic"), "there is no way 'magic'"),
+        (lambda x: mb.fori_loop(0, 9999, lambda i, s: s + 1, x), Schedule().unroll("for loop"), "most 10000"),
+        (
+            lambda x: mb.while_loop(lambda s: mb.sum(s) < 1, lambda s: s + 1, x),
+            Schedule().unroll("while loop"),
+            "only known when the program runs",
+        ),
+        (lambda x: x.astype("i4") + 1, Schedule().precision("add", dtype="float32"), "no narrower dtype"),
+        (lambda x: (x + 1, mb.sum(x)), Schedule().fuse("add", "sum"), "are not both reductions"),
+        (lambda x: (x + 1, x[1:] * 2), Schedule().fuse("add", "multiply"), r"goes over \[\d+, \d+\], and"),
+        (lambda x: mb.exp(mb.sum(x) + x), Schedule().fuse("sum", "exp"), "are not both reductions"),
+        (lambda x: mb.sin(mb.materialize(x + 1)[::-1]), Schedule().fuse("materialize", "sin"), "needs what"),
+        (lambda x: mb.sum(mb.exp(x)), Schedule().order("sum", before="exp"), "needs what"),
+        (lambda x: x + 1, Schedule().tag("add", name="a").recompute("#a"), "is a result of the program"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_carried_out_is_refused_with_the_reason(f, schedule, why):
+    said = refusal(f, schedule, *arrays((8, 8)))
+    assert re.search(why, said), said
+    assert "cannot be carried out in" in said
+
+
+def test_a_write_that_needs_a_copy_is_not_in_place():
+    def f(x):
+        y = mb.materialize(x * 2)
+        z = y.copy()
+        y[:2] = 0
+        return mb.linalg.norm(z.reshape(3, 3), 2), y
+
+    (x,) = arrays(9)
+    assert any(isinstance(step, CopyStep) for step in mb.compile(f).program(x).plan.steps)
+    assert "reads the old value after" in refusal(f, Schedule().in_place("y[:2] = 0"), x)
+
+
+def test_a_scheduled_function_is_one_program_and_may_call_others():
+    def f(x):
+        if mb.sum(x) > 0:
+            return x + 1
+        return x * 2
+
+    with pytest.raises(mb.compiling.TraceError):
+        mb.compile(f, schedule=Schedule().store("add"))(*arrays(4))
+    inner = mb.compile(lambda x: mb.exp(x) * 2, schedule=Schedule().store("sinh"))
+    (x,) = arrays(4)
+    assert names(lambda x: inner(x) + 1, Schedule().store("exp"), x) == ["exp", "multiply_add"]
+
+
+# Other numbers, where they are asked for
+
+
+@pytest.mark.parametrize("kind", [mb.HostArray, mb.RefArray, mb.CuArray])
+@pytest.mark.parametrize(("dtype", "narrow"), [("f8", "f4"), ("f8", "f2"), ("f4", "f2"), ("c16", "c8")])
+def test_precision_rounds_what_is_stored_and_nothing_else(kind, dtype, narrow):
+    def f(x):
+        y = x * 3
+        return y[1:] - y[:-1], mb.sum(y, axis=0)
+
+    values = np.random.default_rng(0).random((7, 5)).astype(dtype)
+    values[2, 1] = np.nan
+    values[0, 0] = -0.0
+    got = mb.compile(f, schedule=Schedule().precision("y = x * 3", dtype=narrow))(kind(values))
+    y = (values * 3).astype(narrow).astype(dtype)
+    wanted = y[1:] - y[:-1], y.sum(axis=0)
+    for a, b in zip(got, wanted, strict=True):
+        a = mb.to_numpy(mb.adapt(mb.HostArray, a))
+        assert a.dtype == np.dtype(dtype)
+        np.testing.assert_allclose(a, b, rtol=1e-6 if dtype == "f4" else 1e-14)
+
+
+@pytest.mark.parametrize("kind", [mb.HostArray, mb.RefArray, mb.CuArray])
+@pytest.mark.parametrize(
+    "shapes", [((30, 40), (40, 20)), ((3, 500), (500,)), ((40,), (40, 9)), ((0, 4), (4, 3))]
+)
+@pytest.mark.parametrize("by", ["sums", "library"])
+def test_products_by_name_are_products(kind, shapes, by):
+    x, y = arrays(*shapes, kind=kind)
+    want = mb.to_numpy(mb.adapt(mb.HostArray, x)) @ mb.to_numpy(mb.adapt(mb.HostArray, y))
+    f = mb.compile(lambda a, b: a @ b, schedule=Schedule().library("product", by=by))
+    np.testing.assert_allclose(mb.to_numpy(mb.adapt(mb.HostArray, f(x, y))), want, rtol=1e-13)
+    steps = f.program(x, y).plan.steps
+    assert any(isinstance(s, ProductStep) for s in steps) is (by == "library" or not want.size)
+    if len(shapes[0]) == len(shapes[1]) == 2:
+        g = mb.compile(
+            lambda a, b: mb.sum(a[:, :, None] * b[None], axis=1), schedule=Schedule().library("sum", by=by)
+        )
+        np.testing.assert_allclose(mb.to_numpy(mb.adapt(mb.HostArray, g(x, y))), want, rtol=1e-13)
+
+
+# Hints, and decisions by type
+
+
+def test_a_hint_decides_about_a_value_and_is_nothing_elsewhere():
+    def f(x, **how):
+        y = mb.hint(mb.exp(x), **how)
+        return mb.sum(y, axis=0), mb.sum(y, axis=1)
+
+    (x,) = arrays((6, 5))
+    assert mb.hint(x, store=True, axes=("a", "b")) is x
+    assert mb.hint([1, x], recompute=True)[1] is x
+    want = [mb.to_numpy(a).tobytes() for a in f(x)]
+    for how, steps in (
+        ({}, 3), ({"store": True}, 3), ({"recompute": True}, 2), ({"separate": True}, 3), ({"once": True}, 3),
+        ({"own_memory": True}, 3), ({"threads": 1, "tile": 2}, 3), ({"tag": "slow"}, 3),
+    ):  # fmt: skip
+        g = mb.compile(lambda x, how=how: f(x, **how), whole=True)
+        assert len(g.program(x).plan.steps) == steps, how
+        assert [mb.to_numpy(a).tobytes() for a in g(x)] == want
+    tagged = mb.compile(lambda x: f(x, tag="slow"), schedule=Schedule().recompute("#slow"))
+    assert len(tagged.program(x).plan.steps) == 2
+    assert "recompute" in tagged.explain(x).facts["decided by you"]
+
+
+def test_a_hint_about_what_is_not_needed_is_forgotten_and_an_impossible_one_refused():
+    def f(x):
+        mb.hint(mb.exp(x), recompute=True)
+        mb.hint(mb.ones(3) * 2, store=True)
+        return x + 1
+
+    (x,) = arrays(4)
+    assert len(mb.compile(f).program(x).plan.steps) == 1
+    with pytest.raises(ScheduleError, match="is a result of the program"):
+        mb.compile(lambda x: mb.hint(x + 1, recompute=True), whole=True).program(x)
+
+
+def test_materialize_and_a_stored_hint_are_one_kernel_and_those_that_read_it():
+    def f(store):
+        def g(x):
+            y = store(x * 2 + 1)
+            return y[1:] - y[:-1], y * y
+
+        return g
+
+    (x,) = arrays(40)
+    by_hint = mb.compile(f(lambda y: mb.hint(y, store=True)))
+    by_name = mb.compile(f(mb.materialize))
+    assert [s.name for s in by_hint.program(x).plan.steps] == [s.name for s in by_name.program(x).plan.steps]
+    assert by_name.program(x).plan.steps[0].name == "multiply_add"
+    assert len(mb.compile(f(lambda y: y)).program(x).plan.steps) < len(by_name.program(x).plan.steps)
+    with running("hot"):
+        by_hint(x)
+        with mb.count() as c:
+            by_hint(x)
+    assert c.launches == len(by_hint.program(x).plan.steps)
+
+
+def test_decisions_inside_of_loops_and_branches():
+    def f(x, n):
+        def body(i, s):
+            y = mb.exp(s * 0.1)
+            return y - mb.max(y, axis=0) + mb.min(y, axis=1)[:, None]
+
+        s = mb.fori_loop(0, n, body, x)
+        return mb.cond(mb.sum(s) > 0, lambda s: mb.exp(s) + 1, lambda s: mb.exp(-s) * 2, s)
+
+    x, n = *arrays((6, 6)), mb.asarray(3)
+    plain_f = mb.compile(f, whole=True)
+    inside = lambda g: [len(i.steps) for s in g.explain(x, n).steps for i in s.inside]
+    for schedule, change in (
+        (Schedule().recompute("y = mb.exp"), -1),
+        (Schedule().store("exp"), 2),
+    ):
+        g = mb.compile(f, schedule=schedule)
+        assert sum(inside(g)) == sum(inside(plain_f)) + change
+        assert mb.to_numpy(g(x, n)).tobytes() == mb.to_numpy(plain_f(x, n)).tobytes()
+    with pytest.raises(ScheduleError, match="matches nothing"):
+        mb.compile(f, schedule=Schedule().store("cosh"))(x, n)
+
+
+def test_loops_are_written_out_with_all_they_carry():
+    def f(a, b):
+        def body(i, state):
+            u, v = state
+            u = u + i * v
+            v = mb.fori_loop(0, 2, lambda j, w: w * 0.5 + u, v)
+            return v, u
+
+        return mb.fori_loop(0, 3, body, (a, b))
+
+    a, b = arrays(7, 7)
+    for schedule in (Schedule().unroll("for loop"), Schedule().unroll("return mb.fori_loop")):
+        g = mb.compile(f, schedule=schedule)
+        for x, y in zip(g(a, b), f(a, b), strict=True):
+            assert mb.to_numpy(x).tobytes() == mb.to_numpy(y).tobytes()
+    assert not any(
+        "loop" in s.name for s in mb.compile(f, schedule=Schedule().unroll("for loop")).program(a, b).plan.steps
+    )
+
+
+def test_roles_of_axes_go_along():
+    def f(u, w):
+        u = mb.hint(u, axes=("cell", "node"))
+        v = mb.where(u > 0, u * w, 0.0)
+        v[0] = 1
+        return mb.sum(v, axis=1, keepdims=True), v.T
+
+    program = mb.compile(f).program(*arrays((5, 4), 4))
+    roles = mb.compiling.axis_roles(program)
+    said = {node.label: roles.get(node) for node in program.graph}
+    assert said["multiply"] == said["where"] == said["update"] == ("cell", "node")
+    assert said["sum"] == ("cell", None) and said["w"] is None
+
+    def reading(outputs):
+        seen.extend(mb.compiling.axis_roles(outputs).values())
+        return outputs
+
+    seen = []
+    mb.compile(f, passes=["parts", reading]).program(*arrays((5, 4), 4))
+    assert ("cell", "node") in seen
+
+
+def test_decisions_hold_for_derivatives_and_arrays_over_processes():
+    schedule = Schedule().store("y = mb.exp")
+
+    def f(x):
+        y = mb.exp(x) * 2
+        return mb.sum(y * y)
+
+    (x,) = arrays((6, 5))
+    g, plain_f = mb.compile(f, schedule=schedule), mb.compile(f)
+    first, second = [mb.to_numpy(mb.autodiff.gradient(h, x)) for h in (g, plain_f)]
+    np.testing.assert_allclose(first, second, rtol=1e-14)
+    divided = mb.DArray[mb.HostArray](x)
+    assert float(g(divided)) == float(plain_f(divided))
+    assert [s.name for s in g.program(divided).plan.steps] == ["exp_multiply", "sum"]

@@ -65,6 +65,14 @@ def expand(node, how):  # type: ignore[no-untyped-def]
         A matrix product, or a sum of products.
     how : Expansion
         The way.
+
+    Examples
+    --------
+    >>> import mirabelle as mb
+    >>> from mirabelle.arraytypes.programs.expansions import Sums
+    >>> program = mb.compile(lambda a: a @ a).program(mb.ones((300, 300)))
+    >>> mb.compiling.expand(program.graph[-1], Sums()).label
+    'sum'
     """
 
 
@@ -85,6 +93,8 @@ def expanded(node: Node) -> Node | None:
             decision, f"`mb.compiling.expand` has no method for {type(node).__name__} and {kind.__name__}."
         )
     made = expand(node, kind())
+    if made is None and not node.size:
+        return node
     if made is None:
         raise decided.refused(
             decision, f"what {shown_line(node.line)} computes cannot be computed by {name!r}."

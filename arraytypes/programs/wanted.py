@@ -41,11 +41,9 @@ class Wanted:
         self.once: set[int] = set()
         self.recomputed: dict[int, tuple[Decision, Node]] = {}
         # What is a kernel of its own, and what is one kernel together.
-        self.separate: set[int] = set()
+        self.separate: dict[int, Decision] = {}
         self.group: dict[int, int] = {}
         self.groups: list[tuple[Decision, list[Node]]] = []
-        # Why a value could not be computed with the others of its group.
-        self.obstacles: dict[int, str] = {}
         self.in_place: list[tuple[Decision, list[Node]]] = []
         self.alone: list[tuple[Decision, list[Node]]] = []
         self.tuned: list[tuple[Decision, list[Node]]] = []
@@ -63,10 +61,14 @@ class Wanted:
                 raise self.refused(d, f"{_said(found[0])} is no elementwise value: it is computed once.")
             self.recomputed.update({id(x): (d, x) for x in maps})
         elif d.name == "separate":
-            self.separate |= {id(x) for x in self._kernels(found)}
+            self.separate.update({id(x): d for x in self._kernels(found)})
         elif d.name == "fuse":
-            self.group.update({id(x): len(self.groups) for x in self._kernels(found)})
-            self.groups.append((d, self._kernels(found)))
+            members = self._kernels(found)
+            # (What is in two groups joins them.)
+            joined = {self.group[id(x)] for x in members if id(x) in self.group}
+            self.group.update({key: len(self.groups) for key, g in self.group.items() if g in joined})
+            self.group.update({id(x): len(self.groups) for x in members})
+            self.groups.append((d, members))
         elif d.name == "in_place":
             self.in_place.append((d, [x for x in found if isinstance(x, Update)]))
             if found and not self.in_place[-1][1]:
@@ -128,8 +130,8 @@ class Wanted:
             if id(x) in planner.stored or id(x) in planner.home:
                 raise self.refused(d, f"{_said(x)} is in memory, because {self._why_stored(planner, x)}.")
         inside = Inside(plan)
-        for number, (d, found) in enumerate(self.groups):
-            self._check_group(planner, inside, number, d, found)
+        for d, found in self.groups:
+            self._check_group(inside, d, found)
         self._check_separate(inside)
         self._check_order(inside)
         for d, found in self.in_place:
@@ -156,7 +158,7 @@ class Wanted:
             return f"{shown_line(planner.home[id(x)].line)} writes it where others read it"
         return f"with it a kernel would have more than {LARGEST_TREE} operations, or a reduction needs it"
 
-    def _check_group(self, planner: Any, inside: Inside, number: int, d: Decision, found: list[Node]) -> None:
+    def _check_group(self, inside: Inside, d: Decision, found: list[Node]) -> None:
         sets = [{inside.made[id(x)]} if id(x) in inside.made else inside.of(x) for x in found]
         sets = [numbers for numbers in sets if numbers]
         if not sets and found:
@@ -165,7 +167,6 @@ class Wanted:
             return
         steps = set.union(*sets)
         own = [x for x in found if inside.of(x)]
-        why = next((self.obstacles[id(x)] for x in own if id(x) in self.obstacles), "")
         shapes = {tuple(inside.steps[n].shape) for n in steps}
         kinds = {type(inside.steps[n]) for n in steps}
         if kinds - {KernelStep, FoldStep}:
@@ -174,26 +175,27 @@ class Wanted:
             why = f"{_said(own[0])} and {_said(own[-1])} are not both reductions"
         elif len(shapes) > 1:
             why = f"{_said(own[0])} goes over {list(min(shapes))}, and another over {list(max(shapes))}"
-        elif not why:
+        else:
             why = f"{_said(own[-1])} needs what is computed between them, or overwrites what is read there"
         raise self.refused(d, f"{why}.")
 
     def _check_separate(self, inside: Inside) -> None:
-        for n, step in enumerate(inside.steps):
-            if len(step.nodes) > 1 and any(id(x) in self.separate for x in step.nodes):
-                raise AssertionError(f"a kernel of its own computes {len(step.nodes)} values: step {n}")
+        for step in inside.steps:
+            for x in step.nodes if len(step.nodes) > 1 else ():
+                if id(x) in self.separate:
+                    raise self.refused(
+                        self.separate[id(x)], f"a kernel computes {_said(x)}, and others with it."
+                    )
 
     def _check_order(self, inside: Inside) -> None:
         for d, first, then in self.before:
-            one = [n for x in first for n in inside.of(x)]
-            other = [n for x in then for n in inside.of(x)]
+            one, other = inside.stored(first), inside.stored(then)
             if one and other and max(one) >= min(other):
-                both = (
-                    "one kernel computes both"
-                    if set(one) & set(other)
-                    else f"{_said(first[-1])} is part of a kernel"
+                raise self.refused(
+                    d,
+                    f"a kernel that computes {_said(first[-1])} computes what comes later, too, or needs it. "
+                    "`separate(...)` makes kernels of their own.",
                 )
-                raise self.refused(d, f"{both} that comes later. `store(...)` puts it in memory before.")
 
     def _why_copied(self, planner: Any, x: Any) -> str:
         where = shown_line(x.line)
@@ -251,6 +253,11 @@ class Inside:
     def of(self, x: Node) -> set[int]:
         """The steps that compute a value."""
         return self.within.get(id(x), set())
+
+    def stored(self, values: list[Node]) -> list[int]:
+        """The steps that store some of the values, or that compute these where none is stored."""
+        made = [self.made[id(x)] for x in values if id(x) in self.made]
+        return made or [n for x in values for n in self.of(x)]
 
 
 def _within(step: Step, stored: set[int]) -> Iterator[Node]:

@@ -193,7 +193,7 @@ SUBJECTS = [
         names="broadcast map",
         modules="""
                          jit kernels functions.applying programs.compiled programs.controlflow
-            programs.persistence
+            programs.hints programs.persistence
         """,
     ),
     Subject(

@@ -121,10 +121,12 @@ def at_prompt() -> bool:
 
 def scalar_access(what: str, place: object, gated: bool = True) -> None:
     """The one gate every element access passes: counts it, and refuses it on a device."""
+    if getattr(place, "kind", "") == "traced":
+        if what == "Writing":
+            return  # (It is recorded: a step of a program, where the array is.)
+        place = place.inner  # type: ignore[attr-defined]
     if counters.active:
         counters.add(scalar_reads=1)
-    if getattr(place, "kind", "") == "traced":
-        place = place.inner  # type: ignore[attr-defined]
     if not gated or getattr(place, "rank", 0) < 2:
         return
     allowed = _scalar.get()

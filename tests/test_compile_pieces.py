@@ -730,3 +730,38 @@ def test_grids_of_indices_are_where_the_arguments_are(place):
 
     x = np.arange(40.0).reshape(8, 5)
     agree(gathered, x, np.zeros_like(x), make=place)
+
+
+@pytest.mark.parametrize("place", PLACES[:3])
+def test_one_element_is_written_by_a_program(place):
+    def energies(x, turns):
+        kept = np.ndarray(turns, dtype=x.dtype)
+        kept[0], kept[-1] = np.sum(x), x.max()
+        for i in range(1, turns - 1):
+            x = x * 0.5 + 0.1
+            kept[i] = np.sum(x)
+        return kept
+
+    compiled = mb.compile(energies, whole=True)
+    with mb.count() as counted:
+        got = mb.materialize(compiled(place(np.arange(9.0)), 20))
+    assert counted.scalar_reads == 0
+    assert np.allclose(mb.to_numpy(got), energies(np.arange(9.0), 20), rtol=1e-14)
+
+
+@pytest.mark.parametrize("place", PLACES[1:3])
+def test_a_loop_whose_work_is_that_of_arrays_stays_where_they_are(place):
+    def force(p, m):
+        return (p.reshape(-1, 1) - p) @ m
+
+    def moved(p, m, e):
+        for i in range(len(e)):
+            p = p + 0.001 * force(p, m)
+            e[i] = np.sum(p)
+        return p
+
+    rng = np.random.default_rng(3)
+    compiled = agree(moved, rng.random(6), rng.random(6), np.zeros(20), make=place, rtol=1e-10)
+    with mb.count() as counted:
+        compiled(*[place(x) for x in (rng.random(6), rng.random(6), np.zeros(20))])
+    assert counted.transfers == 3 and counted.scalar_reads == 0  # (which are the arguments)

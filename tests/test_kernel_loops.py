@@ -119,6 +119,14 @@ def one_through_all(A, B):
         A[2 * i % n, 1] = B[i, 1]
 
 
+def through(A, B):
+    b = B[:, 0] * 1
+    for i, v in enumerate(b):
+        A[i, 0] = v * 2
+    for v in b:
+        A[0, 1] = max(A[0, 1], v)
+
+
 KINDS = [
     (smoothed, [2]),
     (by_columns, [1]),
@@ -137,6 +145,13 @@ def test_what_is_parallel_is_a_grid(kernels, f, shape, make):
     A, B = np.random.default_rng(1).random((2, 18, 18))
     agree(f, A, B, make=make)
     assert kernels and all(shape_of(p) == shape for p in kernels)
+
+
+@pytest.mark.parametrize("make", PLACES)
+def test_arrays_are_gone_through(kernels, make):
+    A, B = np.random.default_rng(1).random((2, 18, 18))
+    agree(through, A, B, make=make)
+    assert [shape_of(p) for p in kernels] == [[1], [0], [1], [0]]
 
 
 # Numbers

@@ -31,6 +31,7 @@ from mirabelle.arraytypes.usercode.elementloops import (
     operations,
     same_arithmetic,
 )
+from mirabelle.arraytypes.usercode.parallelloops import taken_whole
 from mirabelle.arraytypes.wrappers import root_of
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import PlaceError, UserFunctionError
@@ -110,6 +111,9 @@ class ElementLoop:
         away = [x for x in values if isinstance(x, AbstractArray) and not _is_here(x)]
         if not away:
             return lambda given: self._run(checked, kinds, given)
+        arrays = {n: x.ndim for n, x in zip(self.parameters, values, strict=True) if _is_array(x)}
+        if taken_whole(self.loop, arrays):
+            return self._as_it_is  # (Its work is that of arrays, and they are there.)
         family = self._of_kernels(values)
         plan, why = (None, "") if family is None else self.kernels.chosen(values)
         if capturing():
@@ -290,6 +294,10 @@ def _in_memory(x: Any) -> Any:
     """The type of memory that an array is in, or will be in where it is captured."""
     family = family_in_memory(type(x))
     return family.inner if family is not None and issubclass(family, Traced) else family
+
+
+def _is_array(x: Any) -> bool:
+    return isinstance(x, (AbstractArray, np.ndarray)) and bool(x.ndim)
 
 
 def _number(x: Any) -> Any:

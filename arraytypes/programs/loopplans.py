@@ -18,7 +18,7 @@ import numpy as np
 from mirabelle.arraytypes.kernels import Kernel
 from mirabelle.arraytypes.usercode.loopkinds import kinds_of
 from mirabelle.arraytypes.usercode.loopwork import Ranges
-from mirabelle.arraytypes.usercode.parallelloops import is_counted, nest_of, one_turn
+from mirabelle.arraytypes.usercode.parallelloops import accesses_of, is_counted, nest_of, one_turn
 from mirabelle.arraytypes.usercode.rewriting import OURS, Liveness, names_loaded, names_stored
 
 DTYPES: dict[str, Any] = {"b": np.bool_, "i": np.int64, "f": np.float64, "c": np.complex128}
@@ -131,6 +131,10 @@ class Planner:
 
     def thread(self, body: list[ast.stmt], left: list[str], why: str = "") -> Launch:
         """Statements as a kernel of one thread."""
+        for s in body:
+            accesses = accesses_of(s, self.ranks)
+            if isinstance(accesses, str):
+                raise Unfit(accesses)
         kinds = kinds_of(ast.Module(body, []), self.given)
         gathered = [(n, "", kinds.get(n, "")) for n in left]
         unknown = [n for n, _, kind in gathered if not kind]

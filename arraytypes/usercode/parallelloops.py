@@ -88,15 +88,12 @@ def _plus(a: Sum, b: Sum, by: int = 1) -> Sum:
 
 def is_counted(s: ast.stmt) -> bool:
     """Is it `for i in range(...)`, with nothing that stands after its last turn?"""
-    return (
-        isinstance(s, ast.For)
-        and isinstance(s.target, ast.Name)
-        and not s.orelse
-        and isinstance(s.iter, ast.Call)
-        and isinstance(s.iter.func, ast.Name)
-        and s.iter.func.id == "range"
-        and not s.iter.keywords
-    )
+    return isinstance(s, ast.For) and isinstance(s.target, ast.Name) and not s.orelse and _is_range(s.iter)
+
+
+def _is_range(e: ast.expr) -> bool:
+    called = isinstance(e, ast.Call) and isinstance(e.func, ast.Name) and not e.keywords
+    return called and e.func.id == "range"  # type: ignore[attr-defined]
 
 
 def range_of(loop: ast.For) -> tuple[ast.expr, ast.expr, ast.expr]:
@@ -180,28 +177,44 @@ def nest_of(loop: ast.For, ranks: Mapping[str, int], left: Iterable[str] = ()) -
 
 def accesses_of(loop: ast.stmt, ranks: Mapping[str, int]) -> dict[str, list[Access]] | str:
     """The elements of arrays that a loop reads and writes; why they are not known, if that is so."""
+    whole = taken_whole(loop, ranks)
+    if whole:
+        return f"`{min(whole)}` is taken as a whole"
+    if any(isinstance(n, ast.For) and not _is_range(n.iter) for n in ast.walk(loop)):
+        return "it goes through arrays together"
     found: dict[str, list[Access]] = {}
-    whole: list[str] = []
     updated = {id(n.target) for n in ast.walk(loop) if isinstance(n, ast.AugAssign)}
-
-    def visit(n: ast.AST) -> None:
-        if is_size(n):
-            return
+    for n in ast.walk(loop):
         if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name) and n.value.id in ranks:
             items = n.slice.elts if isinstance(n.slice, ast.Tuple) else [n.slice]
             if len(items) != ranks[n.value.id] or any(isinstance(i, ast.Slice) for i in items):
-                whole.append(n.value.id)
+                return f"`{n.value.id}` is taken in parts"
             writes = not isinstance(n.ctx, ast.Load) or id(n) in updated
             found.setdefault(n.value.id, []).append(Access([affine(i) for i in items], writes))
-            visit(n.slice)
-            return
-        if isinstance(n, ast.Name) and n.id in ranks and ranks[n.id]:
-            whole.append(n.id)
-        for inner in ast.iter_child_nodes(n):
-            visit(inner)
+    return found
 
-    visit(loop)
-    return f"`{whole[0]}` is taken as a whole or in parts" if whole else found
+
+def taken_whole(loop: ast.stmt, ranks: Mapping[str, int]) -> set[str]:
+    """The arrays that a loop computes with, or hands to functions, as a whole.
+
+    >>> taken_whole(ast.parse("for i in range(len(x)): y[i] = f(A, x[i])").body[0], {"x": 1, "y": 1, "A": 2})
+    {'A'}
+    """
+    found: set[str] = set()
+    todo: list[ast.AST] = [loop]
+    while todo:
+        n = todo.pop()
+        if is_size(n):
+            continue
+        if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name):
+            todo.append(n.slice)
+        elif isinstance(n, ast.For) and not _is_range(n.iter):
+            todo += [*n.body, *n.orelse]  # (what it goes through is taken element by element)
+        elif isinstance(n, ast.Name):
+            found |= {n.id} & set(ranks)
+        else:
+            todo += ast.iter_child_nodes(n)
+    return found
 
 
 class _Together:

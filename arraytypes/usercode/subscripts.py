@@ -1,4 +1,4 @@
-"""Subscripts as kernels take them: an index for each dimension, counted from the beginning."""
+"""Loops and subscripts as kernels take them: by numbers, an index for each dimension, from the beginning."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from mirabelle.arraytypes.usercode.rewriting import OURS
+
 
 def joined(loop: ast.stmt, ranks: Mapping[str, int]) -> ast.stmt:
-    """`A[i][j]` as `A[i, j]`, where A has that many dimensions.
+    """`A[i][j]` as `A[i, j]`, where A has that many dimensions; `for v in x` by the numbers of its elements.
 
     >>> print(ast.unparse(joined(ast.parse("A[i][j] = B[i][0] + c[i][j]").body[0], {"A": 2, "B": 3})))
     A[i, j] = B[i][0] + c[i][j]
+    >>> print(ast.unparse(joined(ast.parse("for i, v in enumerate(x): y[i] = v").body[0], {"x": 1, "y": 1})))
+    for i in range(len(x)):
+        v = x[i]
+        y[i] = v
     """
     return _Joined(ranks).visit(loop)  # type: ignore[no-any-return]
 
@@ -20,6 +26,30 @@ def joined(loop: ast.stmt, ranks: Mapping[str, int]) -> ast.stmt:
 class _Joined(ast.NodeTransformer):
     def __init__(self, ranks: Mapping[str, int]) -> None:
         self.ranks = ranks
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        over, target, number = node.iter, node.target, f"{OURS}at{node.lineno}_{node.col_offset}"
+        if (
+            isinstance(over, ast.Call)
+            and isinstance(over.func, ast.Name)
+            and over.func.id == "enumerate"
+            and len(over.args) == 1
+            and not over.keywords
+            and isinstance(target, ast.Tuple)
+            and len(target.elts) == 2
+            and isinstance(target.elts[0], ast.Name)
+        ):
+            over, target, number = over.args[0], target.elts[1], target.elts[0].id
+        if isinstance(over, ast.Name) and self.ranks.get(over.id) == 1 and isinstance(target, ast.Name):
+            size = ast.Call(ast.Name("len", ast.Load()), [ast.Name(over.id, ast.Load())], [])
+            element = ast.Subscript(ast.Name(over.id, ast.Load()), ast.Name(number, ast.Load()), ast.Load())
+            node.target = ast.Name(number, ast.Store())
+            node.iter = ast.Call(ast.Name("range", ast.Load()), [size], [])
+            node.body.insert(0, ast.Assign([target], element))
+            for x in (node.target, node.iter, node.body[0]):
+                ast.copy_location(x, node.body[1])
+            ast.fix_missing_locations(node)
+        return self.generic_visit(node)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         items: list[ast.expr] = []

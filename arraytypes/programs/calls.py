@@ -171,7 +171,7 @@ def _sorted_out(result: Any, values: list[Any]) -> Any:
 
 def run_call(inner: Any, kind: str, name: str, template: Any, views: list[Any]) -> Any:
     """Run a call on views of the inner family."""
-    args, options = _with(template, views)
+    args, options = filled(template, views)
     if kind == "routine":
         return routine_of(inner, name)(*args, **options)
     return KINDS[kind](inner, *args, **options)
@@ -184,13 +184,14 @@ def arrays_of(result: Any) -> list[Any]:
     return values
 
 
-def _with(nest: Any, views: list[Any]) -> Any:
+def filled(nest: Any, views: list[Any]) -> Any:
+    """A nest with views in place of its slots."""
     if isinstance(nest, Slot):
         return views[nest.number]
     if isinstance(nest, (list, tuple)):
-        return type(nest)([_with(x, views) for x in nest])
+        return type(nest)([filled(x, views) for x in nest])
     if isinstance(nest, dict):
-        return {k: _with(x, views) for k, x in nest.items()}
+        return {k: filled(x, views) for k, x in nest.items()}
     return nest
 
 

@@ -38,6 +38,7 @@ from mirabelle.arraytypes.programs.graph import (
 )
 from mirabelle.arraytypes.programs.kerneltrees import KernelBuilder, composed
 from mirabelle.arraytypes.programs.lateness import late, messages_of, results_after
+from mirabelle.arraytypes.programs.launchplanning import plan_launch
 from mirabelle.arraytypes.programs.memory import place_temporaries
 from mirabelle.arraytypes.programs.messageplanning import plan_messages
 from mirabelle.arraytypes.programs.passes.geometry import apart, harmless
@@ -466,6 +467,8 @@ class _Planner:
     def call(self, call: Call) -> None:
         if call.kind in MESSAGES:
             return plan_messages(self, call)
+        if call.kind == "kernel":
+            return plan_launch(self, call)
         dests: dict[int, Storage] = {}
         for r in self.users.get(id(call), ()):
             assert isinstance(r, Result)
@@ -647,8 +650,15 @@ class _Planner:
         base = node.base
         if isinstance(base, Empty):
             return self.new_storage(base)
+        return self.memory_over(base, node)
+
+    def memory_over(self, base: Node, node: Node, shared: bool = False) -> Storage:
+        """The memory of a value, to be written to by `node`; that of a copy, if somebody reads the value later,
+        or if it is `shared` with something else that `node` reads."""
         if (
-            (self.is_ours(base) or self.where[id(base)] in self.mine)
+            not shared
+            and id(base) in self.where
+            and (self.is_ours(base) or self.where[id(base)] in self.mine)
             and id(base) not in self.is_output
             and self.is_last(base, node)
         ):
@@ -662,7 +672,7 @@ class _Planner:
         """Is its memory the program's own? (What a library returns may be what it was given.)"""
         return self.where[id(base)].kind == "temporary" or type(base) is Product
 
-    def is_last(self, base: Node, update: Update) -> bool:
+    def is_last(self, base: Node, update: Node) -> bool:
         """Does nobody read a value after it has been updated?"""
         limit = self.place[id(update)]
         stack, seen = [base], {id(base)}

@@ -21,6 +21,7 @@ from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
     KernelStep,
+    LaunchStep,
     OutsideStep,
     Plan,
     ProductStep,
@@ -192,6 +193,8 @@ class StepByStep:
             inner._copy_into(self.shown(step.dest, views), source)
         elif isinstance(step, ProductStep):
             views[step.dest.number] = multiplied(inner, step, [self.shown(r, views) for r in step.operands])
+        elif isinstance(step, LaunchStep):
+            step.run(inner, [self.shown(r, views) for r in step.operands])
         elif isinstance(step, CallStep):
             for number, view in called(inner, step, [self.shown(r, views) for r in step.operands]).items():
                 views[step.dests[number].number] = view

@@ -318,6 +318,22 @@ class CallStep(Step):
         return str(self.call.routine)
 
 
+class LaunchStep(CallStep):
+    """A kernel of the user's (`@mb.kernel`), which writes to memory where it is.
+
+    `run` gets the local type and views of the operands; `dests` are those that are written to, by their places.
+    """
+
+    __slots__ = ("launch",)
+
+    def __init__(self, call: Any, operands: list[Ref], dests: dict[int, Storage], launch: Any) -> None:
+        super().__init__(call, operands, dests)
+        self.launch = launch
+
+    def run(self, inner: Any, views: list[Any]) -> None:
+        self.launch(inner, self.call.template, views)
+
+
 class OutsideStep(Step):
     """Something that is done between kernels by Python: `run` gets the local type, and views of what is read
     and written (none, if it is not `shown` them)."""

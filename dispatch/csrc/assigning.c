@@ -44,6 +44,8 @@ memory_behind(int kind, PyObject *value)
     PyObject *node = whole == NULL ? NULL : VERSION_OF(whole);
     if (node != NULL && IS_NODE(node))
         node = ((Node *)node)->value;
+    else if (node != NULL && IS_REDUCED(node))
+        node = ((Reduced *)node)->value;
     return node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view) ? NULL : ((Leaf *)node)->view;
 }
 
@@ -146,14 +148,22 @@ of_itself(PyObject *x, PyObject *index, PyObject *value)
     return same > 0;
 }
 
-/* Compute a small tree that no statement is of, but now and then have Python look at it, and write it down: 1 done,
+/* Does a version wait to be computed? */
+static int
+waits(PyObject *version)
+{
+    return IS_NODE(version) ? !has_value((Node *)version)
+                            : IS_REDUCED(version) && ((Reduced *)version)->value == Py_None;
+}
+
+/* Compute a small tree or reduction that no statement is of, but now and then have Python look at it, and write it down: 1 done,
    0 left, -1 somebody interrupts. */
 static int
 compute(Setter *self, PyObject *value)
 {
     static const unsigned every[] = {7, 8, 9}, seldom[] = {63, 64, 65};
     PyObject *tree = VERSION_OF(value);
-    if (tree == NULL || !IS_NODE(tree) || has_value((Node *)tree))
+    if (tree == NULL || !waits(tree))
         return tree != NULL;
     int held = is_named(value, 1);
     unsigned met = self->unknown++;
@@ -163,10 +173,10 @@ compute(Setter *self, PyObject *value)
         return 0;
     PyObject *leaf = NULL;
     Py_INCREF(tree); /* (others may run, and give the array another) */
-    if (held)
+    if (held && IS_NODE(tree))
         leaf = evaluated_again(self->known, tree, 0);
     if (leaf == NULL && !PyErr_Occurred())
-        leaf = computed(tree);
+        leaf = IS_NODE(tree) ? computed(tree) : computed_reduction(self->known, tree);
     int done = !left_to_python() ? -1 : leaf != NULL;
     if (leaf != NULL && VERSION_OF(value) == tree)
         set_held(&VERSION_OF(value), Py_NewRef(leaf));
@@ -180,6 +190,8 @@ static int
 set(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 {
     int done = 0;
+    if (self->kind == TREE && VERSION_OF(value) != NULL && IS_LEAF(VERSION_OF(value)))
+        return put(self, x, index, value);
     if (self->kind == TREE) {
         done = again(self->known, x, index, value);
         if (done > 0)

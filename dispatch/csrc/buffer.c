@@ -12,16 +12,21 @@ snapshot(PyObject *x)
     PyObject *whole = part ? SLOT(x, state.view_parent) : x;
     if (whole == NULL || !PyType_IsSubtype(Py_TYPE(whole), state.dense) || !unobserved())
         return NULL;
+    compute_few(whole);
+    if (PyErr_Occurred())
+        return NULL;
     PyObject *version = VERSION_OF(whole);
     if (version != NULL && IS_NODE(version))
         version = ((Node *)version)->value;
+    else if (version != NULL && IS_REDUCED(version))
+        version = ((Reduced *)version)->value;
     if (version == NULL || !IS_LEAF(version) || !IS_ARRAY(((Leaf *)version)->view) || !adopted((Leaf *)version))
         return NULL;
     PyObject *shown = PyArray_View((PyArrayObject *)((Leaf *)version)->view, NULL, NULL);
     shown = memory_shown(x, shown);
     if (shown != NULL)
         PyArray_CLEARFLAGS((PyArrayObject *)shown, NPY_ARRAY_WRITEABLE);
-    PyErr_Clear();
+    left_to_python();
     return shown;
 }
 
@@ -30,7 +35,7 @@ static int
 get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     PyObject *exported = state.dense == NULL ? NULL : snapshot(self);
-    if (exported == NULL)
+    if (exported == NULL && !PyErr_Occurred())
         exported = PyObject_GetAttrString(self, "_exported");
     if (exported == NULL)
         return -1;

@@ -112,6 +112,24 @@ measure(PyObject *version, PyObject **shape, Py_ssize_t *size)
     return 0;
 }
 
+/* The shape to which both are stretched: a new reference; NULL, without an error, where Python is to say. */
+static PyObject *
+stretched(PyObject *a, PyObject *b)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(a), m = PyTuple_GET_SIZE(b), nd = n > m ? n : m;
+    PyObject *both = PyTuple_New(nd);
+    for (Py_ssize_t d = 1; both != NULL && d <= nd; d++) {
+        PyObject *x = d > n ? NULL : PyTuple_GET_ITEM(a, n - d), *y = d > m ? NULL : PyTuple_GET_ITEM(b, m - d);
+        Py_ssize_t i = x == NULL ? 1 : PyLong_AsSsize_t(x), k = y == NULL ? 1 : PyLong_AsSsize_t(y);
+        if (i != k && i != 1 && k != 1)
+            Py_CLEAR(both);
+        else
+            PyTuple_SET_ITEM(both, nd - d, Py_NewRef(x == NULL || (i == 1 && y != NULL) ? y : x));
+    }
+    PyErr_Clear();
+    return both;
+}
+
 /* The common shape of two (`a` is taken over). */
 static PyObject *
 joined(Builder *self, PyObject *a, PyObject *b)
@@ -121,7 +139,7 @@ joined(Builder *self, PyObject *a, PyObject *b)
     int same = PyObject_RichCompareBool(a, b, Py_EQ);
     if (same)
         return same < 0 ? (Py_DECREF(a), NULL) : a;
-    PyObject *both = PyTuple_GET_SIZE(b) == 0 ? Py_NewRef(a) : PyTuple_GET_SIZE(a) == 0 ? Py_NewRef(b) : NULL;
+    PyObject *both = PyTuple_CheckExact(a) && PyTuple_CheckExact(b) ? stretched(a, b) : NULL;
     if (both == NULL) {
         PyObject *shapes = PyList_New(2);
         if (shapes != NULL) {
@@ -135,28 +153,85 @@ joined(Builder *self, PyObject *a, PyObject *b)
     return both;
 }
 
-/* What an operation gives of single numbers in memory: NULL where it is not of such alone (with an error only if
-   somebody interrupts). */
-static PyObject *
-of_numbers(Builder *self, PyObject *const *args)
+/* The memory of an operand, if it is there, and which part of it that is: borrowed, or NULL. Its shape, too. */
+static PyArrayObject *
+part_in_memory(Builder *self, int i, PyObject *x, Part *part, PyObject **shape)
 {
-    PyObject *values[2] = {NULL, NULL};
+    PyObject *how = NULL;
+    if (self->kinds[i] == SHOWN) {
+        if (!PyType_IsSubtype(Py_TYPE(x), state.view))
+            return NULL;
+        how = SLOT(x, state.view_how);
+        *shape = SLOT(x, state.view_shape);
+        x = SLOT(x, state.view_parent);
+        if (how == NULL || *shape == NULL || x == NULL || !PyType_IsSubtype(Py_TYPE(x), state.dense))
+            return NULL;
+    }
+    else if (self->kinds[i] != VERSION)
+        return NULL;
+    PyObject *version = VERSION_OF(x);
+    if (version == NULL || !IS_LEAF(version) || !IS_ARRAY(((Leaf *)version)->view))
+        return NULL;
+    PyArrayObject *memory = (PyArrayObject *)((Leaf *)version)->view;
+    if (how == NULL) {
+        *shape = ((Leaf *)version)->shape;
+        how = Py_Ellipsis;
+    }
+    return resolve_index(how, memory, part) ? memory : NULL;
+}
+
+static int
+are_alike(const Part *a, const Part *b)
+{
+    size_t bytes = (size_t)a->nd * sizeof(Py_ssize_t);
+    return a->data == b->data && a->nd == b->nd && !memcmp(a->dims, b->dims, bytes) &&
+           !memcmp(a->strides, b->strides, bytes);
+}
+
+/* What an operation gives of single numbers, or of few doubles, in memory: NULL where it is not of such (with an error
+   only if somebody interrupts). */
+static PyObject *
+of_few(Builder *self, PyObject *const *args)
+{
+    PyObject *values[2] = {NULL, NULL}, *shape = NULL, *other;
+    Part parts[2];
+    double numbers[2] = {0, 0};
     Py_ssize_t read = 0;
+    int doubles = self->operation <= NOT_EQUAL;
     /* (To ask whether methods changed lets others run.) */
     if (self->operation < 0 || state.immediate < 1 || !unobserved() || !unchanged())
         return NULL;
+    parts[1].nd = 0;
     for (int i = 0; i < self->arity; i++) {
         values[i] = args[i];
-        if (self->kinds[i] == NUMBER)
+        parts[i].nd = 0;
+        if (self->kinds[i] == NUMBER) {
+            doubles = doubles && as_double(args[i], &numbers[i]);
             continue;
-        PyObject *version = self->kinds[i] == VERSION ? VERSION_OF(args[i]) : NULL;
-        if (version == NULL || !IS_LEAF(version) || !IS_ARRAY(((Leaf *)version)->view) ||
-            PyArray_NDIM((PyArrayObject *)((Leaf *)version)->view))
+        }
+        PyArrayObject *memory = part_in_memory(self, i, args[i], &parts[i], &other);
+        if (memory == NULL)
             return NULL;
-        values[i] = ((Leaf *)version)->view;
-        read += i && values[0] == values[1] ? 0 : PyArray_NBYTES((PyArrayObject *)values[i]);
+        values[i] = (PyObject *)memory;
+        doubles = doubles && DTYPE(memory) == state.float64 && PyArray_ISALIGNED(memory);
+        if (parts[i].nd)
+            shape = other;
+        else if (PyArray_NDIM(memory))
+            return NULL; /* (one element that a view shows) */
+        else if (doubles)
+            numbers[i] = *(const double *)parts[i].data;
+        double n = 1;
+        for (int d = 0; d < parts[i].nd; d++)
+            n *= (double)parts[i].dims[d];
+        if (n > (double)state.immediate || (shape != NULL && !doubles))
+            return NULL;
+        read += i && values[0] == values[1] && are_alike(&parts[0], &parts[1])
+                    ? 0 : (Py_ssize_t)n * PyArray_ITEMSIZE(memory);
     }
-    PyObject *out = calculated(self->operation, values, self->arity), *shape = out == NULL ? NULL : PyTuple_New(0);
+    PyObject *out = shape == NULL ? calculated(self->operation, values, self->arity)
+                    : doubles     ? operated_parts(self->operation, parts, numbers)
+                                  : NULL;
+    shape = out == NULL ? NULL : shape == NULL ? PyTuple_New(0) : Py_NewRef(shape);
     Leaf *leaf = shape == NULL ? NULL : new_leaf(out, shape, DTYPE((PyArrayObject *)out));
     if (leaf != NULL)
         count_launch(read, PyArray_NBYTES((PyArrayObject *)out));
@@ -171,9 +246,9 @@ built(PyObject *callable, PyObject *const *args, Py_ssize_t n, Py_ssize_t refere
     Builder *self = (Builder *)callable;
     if (n != self->arity)
         return PyObject_Vectorcall(self->careful, args, (size_t)n, NULL);
-    PyObject *number = of_numbers(self, args);
-    if (number != NULL || PyErr_Occurred())
-        return number;
+    PyObject *made = of_few(self, args);
+    if (made != NULL || PyErr_Occurred())
+        return made;
     for (int i = 0; i < self->arity; i++)
         if (self->kinds[i] == NUMBER && PyLong_CheckExact(args[i])) {
             int overflow;

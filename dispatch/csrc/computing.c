@@ -85,8 +85,13 @@ operand_value(PyObject *a, int depth, Quiet *quiet)
         return ((Node *)a)->holders > 1 ? NULL : value_of((Node *)a, depth + 1, quiet);
     if (IS_NODE(a))
         a = ((Node *)a)->value;
-    else if (IS_REDUCED(a))
+    else if (IS_REDUCED(a)) {
+        if (((Reduced *)a)->value == Py_None)
+            Py_XDECREF(computed_reduction(state.known, a)); /* (it keeps its value) */
+        if (PyErr_Occurred())
+            return NULL;
         a = ((Reduced *)a)->value;
+    }
     if (a == NULL || a == Py_None)
         return NULL;
     if (!IS_LEAF(a))
@@ -306,7 +311,28 @@ whole_memory(PyObject *x, int forced)
     }
     if (node != NULL && IS_NODE(node))
         node = ((Node *)node)->value;
+    else if (node != NULL && IS_REDUCED(node))
+        node = ((Reduced *)node)->value;
     return node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view) ? NULL : Py_NewRef(((Leaf *)node)->view);
+}
+
+void
+compute_few(PyObject *x)
+{
+    PyObject *version = PyType_IsSubtype(Py_TYPE(x), state.dense) ? VERSION_OF(x) : NULL;
+    if (version == NULL || !unobserved())
+        return;
+    Py_INCREF(version); /* (others may run, and give the array another) */
+    if (IS_REDUCED(version) && ((Reduced *)version)->value == Py_None)
+        Py_XDECREF(computed_reduction(state.known, version));
+    else if (IS_NODE(version) && !has_value((Node *)version)) {
+        PyObject *value = state.known == NULL ? NULL : evaluated_again(state.known, version, 0);
+        if (value == NULL && left_to_python())
+            value = computed(version);
+        Py_XDECREF(value); /* (the node keeps it) */
+    }
+    Py_DECREF(version);
+    left_to_python();
 }
 
 PyObject *

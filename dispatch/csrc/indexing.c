@@ -110,7 +110,7 @@ resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_
         return 0;
     Py_ssize_t n = dims[*d], step = strides[*d];
     Py_ssize_t i;
-    if (PySlice_Check(entry)) {
+    if (!PyLong_CheckExact(entry) && PySlice_Check(entry)) {
         Py_ssize_t start, stop, by;
         PyObject *slice = plain_slice(entry);
         int known = slice != NULL && PySlice_Unpack(slice, &start, &stop, &by) == 0;
@@ -126,7 +126,7 @@ resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_
         part->strides[part->nd++] = by * step;
     }
     else {
-        if (!as_index(entry, &i) || is_constructed(entry) || i < -n || i >= n)
+        if (!as_index(entry, &i) || (!PyLong_CheckExact(entry) && is_constructed(entry)) || i < -n || i >= n)
             return 0;
         part->data += (i < 0 ? i + n : i) * step;
     }
@@ -335,7 +335,7 @@ entry_within(PyObject *slice, Py_ssize_t n, PyObject *entry)
         Py_ssize_t length = PySlice_AdjustIndices(n, &first, &last, step);
         return slice_of(start + first * by, by * step, length);
     }
-    if (!as_index(entry, &i) || is_constructed(entry) || i < -n || i >= n)
+    if (!as_index(entry, &i) || (!PyLong_CheckExact(entry) && is_constructed(entry)) || i < -n || i >= n)
         return NULL;
     return PyLong_FromSsize_t(start + (i < 0 ? i + n : i) * by);
 }
@@ -537,7 +537,12 @@ converter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, Py
     PyObject *node, *value, *result;
     if (names != NULL || PyVectorcall_NARGS(flags) != 1 || !PyObject_TypeCheck(args[0], state.dense))
         return PyObject_Vectorcall(self->python, args, flags, names);
-    node = VERSION_OF(args[0]);
+    compute_few(args[0]);
+    node = PyErr_Occurred() ? NULL : VERSION_OF(args[0]);
+    if (node != NULL && IS_NODE(node))
+        node = ((Node *)node)->value;
+    else if (node != NULL && IS_REDUCED(node))
+        node = ((Reduced *)node)->value;
     if (node == NULL || !IS_LEAF(node) || !unobserved())
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall(self->python, args, flags, NULL);
     PyArrayObject *memory = (PyArrayObject *)((Leaf *)node)->view;

@@ -234,6 +234,61 @@ bounds(const Part *part, char **first, char **last)
     *last += sizeof(double);
 }
 
+/* Do the elements of a part lie side by side, in C's order? */
+static int
+lies_together(const Part *part)
+{
+    Py_ssize_t step = sizeof(double);
+    for (int d = part->nd - 1; d >= 0; d--) {
+        if (part->strides[d] != step && part->dims[d] != 1)
+            return 0;
+        step *= part->dims[d];
+    }
+    return 1;
+}
+
+PyObject *
+operated_parts(int op, const Part *parts, const double *numbers)
+{
+    double beside[2][APART];
+    const double *from[2] = {&numbers[0], &numbers[1]};
+    const Part *whole = NULL;
+    int steps[2] = {0, 0};
+    Py_ssize_t size = 1;
+    for (int i = 0; i < 2; i++) {
+        const Part *part = &parts[i];
+        if (part->nd == 0)
+            continue;
+        if (whole == NULL) {
+            whole = part;
+            for (int d = 0; d < part->nd; d++)
+                size *= part->dims[d];
+        }
+        else if (part->nd != whole->nd || memcmp(part->dims, whole->dims, (size_t)part->nd * sizeof(Py_ssize_t)))
+            return NULL;
+        if (size < 1 || size > FEW_DOUBLES)
+            return NULL;
+        steps[i] = 1;
+        from[i] = (const double *)part->data;
+        if (lies_together(part))
+            continue;
+        if (size > APART || part->nd > 2)
+            return NULL;
+        Py_ssize_t rows = part->nd == 2 ? part->dims[0] : 1, n = part->dims[part->nd - 1];
+        for (Py_ssize_t r = 0; r < rows; r++)
+            copy_row((char *)(beside[i] + r * n), sizeof(double), part->data + (rows > 1 ? r * part->strides[0] : 0),
+                     part->strides[part->nd - 1], n);
+        from[i] = beside[i];
+    }
+    npy_intp dims[DIMENSIONS];
+    for (int d = 0; whole != NULL && d < whole->nd; d++)
+        dims[d] = whole->dims[d];
+    PyArrayObject *out = whole == NULL ? NULL : fresh(whole->nd, dims, op >= LESS ? NPY_BOOL : NPY_DOUBLE);
+    if (out != NULL)
+        operate(op, PyArray_BYTES(out), from[0], steps[0], from[1], steps[1], size);
+    return (PyObject *)out;
+}
+
 /* Copy doubles from one part to another: 1, or 0 where they may overlap, or NumPy is to do it. */
 int
 copied(const Part *to, const Part *from)

@@ -231,13 +231,17 @@ PyObject *computed(PyObject *tree);
 /* Begin to be quiet about floating-point numbers: the context to leave, or NULL (without an error) if it is so already. */
 PyObject *hush(void);
 void speak(PyObject *context);
+/* Have an array's tree or reduction computed, if that was met before or is of few elements. (With an error only if
+   somebody interrupts.) */
+void compute_few(PyObject *x);
 /* The memory that an operand shows, or shows a part of, if it is there or is computed soon (`forced`): a new reference;
    NULL where Python is to say (with an error only if somebody interrupts). What the operand shows of it, as NumPy's
    array (`memory` is taken over, and may be NULL): likewise. */
 PyObject *whole_memory(PyObject *x, int forced);
 PyObject *memory_shown(PyObject *x, PyObject *memory);
-/* What a function of NumPy's gives of the memory of two operands; NULL likewise (onmemory.c). */
-PyObject *on_memory(PyObject *callable, PyObject *const *args);
+/* What a function of NumPy's gives of the memory of two operands, written into an array of NumPy's unless that is NULL;
+   NULL likewise (onmemory.c). */
+PyObject *on_memory(PyObject *callable, PyObject *const *args, PyObject *into);
 /* What a product is of two operands in memory; NULL where Python is to say (with an error only if somebody
    interrupts). */
 PyObject *multiplied(PyObject *product, PyObject *const *args);
@@ -285,6 +289,8 @@ int operation_of(PyObject *function);
 /* scalars.c: one of them on numbers, of which at least one is an array without axes: a new reference to such; NULL,
    without an error, where NumPy is to do it. */
 PyObject *calculated(int op, PyObject *const *values, int n);
+/* One of the operations up to NOT_EQUAL on parts of doubles, or where a part has no dimensions on numbers: likewise. */
+PyObject *operated_parts(int op, const Part *parts, const double *numbers);
 /* Doubles from part to part; a number to all of a part: 1 done, 0 where NumPy is to do it. */
 int copied(const Part *to, const Part *from);
 int filled(const Part *to, PyObject *number);

@@ -43,12 +43,7 @@ operand_memory(PyObject *x)
     if (IS_ARRAY(x))
         memory = Py_NewRef(x);
     else {
-        if (PyType_IsSubtype(Py_TYPE(x), state.dense) && IS_NODE(VERSION_OF(x))) {
-            PyObject *tree = Py_NewRef(VERSION_OF(x));
-            PyObject *value = has_value((Node *)tree) ? NULL : computed(tree);
-            Py_XDECREF(value); /* (the node keeps it) */
-            Py_DECREF(tree);
-        }
+        compute_few(x);
         memory = PyErr_Occurred() ? NULL : memory_shown(x, whole_memory(x, 1));
     }
     if (memory == NULL)
@@ -103,8 +98,18 @@ as_ours(OnMemory *self, PyArrayObject *array)
     return leaf == NULL ? NULL : new_handle(self->type, (PyObject *)leaf);
 }
 
+/* NumPy's function of two arrays, into a third if there is one: a new reference, or NULL with an error. */
+static PyObject *
+called(OnMemory *self, PyArrayObject *a, PyArrayObject *b, PyObject *into)
+{
+    PyObject *operands[] = {(PyObject *)a, (PyObject *)b, into}, *context = hush();
+    PyObject *out = PyObject_Vectorcall(self->function, operands, into == NULL ? 2 : 3, NULL);
+    speak(context);
+    return out;
+}
+
 PyObject *
-on_memory(PyObject *callable, PyObject *const *args)
+on_memory(PyObject *callable, PyObject *const *args, PyObject *into)
 {
     OnMemory *self = (OnMemory *)callable;
     PyObject *made = NULL, *out = NULL;
@@ -114,10 +119,12 @@ on_memory(PyObject *callable, PyObject *const *args)
     PyArrayObject *a = operand_memory(args[0]), *b = a == NULL ? NULL : operand_memory(args[1]);
     if (b != NULL && self->kind == PICKED && picked_few(a, b))
         out = PyObject_GetItem((PyObject *)a, (PyObject *)b);
-    else if (b != NULL && self->kind == ELEMENTWISE) {
-        PyObject *operands[] = {(PyObject *)a, (PyObject *)b}, *context = hush();
-        out = PyObject_Vectorcall(self->function, operands, 2, NULL);
-        speak(context);
+    else if (b != NULL && self->kind == ELEMENTWISE)
+        out = called(self, a, b, into);
+    if (out == into && into != NULL) {
+        made = out;
+        out = NULL;
+        count_launch(PyArray_NBYTES(a) + PyArray_NBYTES(b), PyArray_NBYTES((PyArrayObject *)into));
     }
     if (out != NULL && !IS_ARRAY(out))
         Py_SETREF(out, PyObject_CallOneArg(state.asarray, out));
@@ -138,7 +145,7 @@ static PyObject *
 onmemory_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
     if (names == NULL && PyVectorcall_NARGS(flags) == 2) {
-        PyObject *made = on_memory(callable, args);
+        PyObject *made = on_memory(callable, args, NULL);
         if (made != NULL || PyErr_Occurred())
             return made;
     }

@@ -115,7 +115,7 @@ operator_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyO
     if (Py_TYPE(call) == builder_type)
         result = built(call, operands, self->arity, 1);
     else if (Py_TYPE(call) == product_type || Py_TYPE(call) == onmemory_type) {
-        result = Py_TYPE(call) == product_type ? multiplied(call, operands) : on_memory(call, operands);
+        result = Py_TYPE(call) == product_type ? multiplied(call, operands) : on_memory(call, operands, NULL);
         known = result != NULL || PyErr_Occurred();
     }
     else
@@ -264,11 +264,37 @@ answered(Overrides *self, PyObject *const *args)
     return result;
 }
 
+/* `ufunc(x, y, out=z)` of few elements, where z is NumPy's, as `z += y` asks for it: NULL where Python is to say (with an
+   error only if somebody interrupts). */
+static PyObject *
+written_to_numpys(Overrides *self, PyObject *const *args, PyObject *out)
+{
+    if (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == 1)
+        out = PyTuple_GET_ITEM(out, 0);
+    PyObject *found = IS_ARRAY(out) ? PyDict_GetItemWithError(self->operators, args[1]) : NULL, *result = NULL;
+    if (found != NULL && Py_TYPE(found) == operator_type && ((Operator *)found)->arity == 2) {
+        PyObject *call = method_in_c(found, args + 3);
+        if (call != NULL && Py_TYPE(call) == onmemory_type)
+            result = on_memory(call, args + 3, out);
+        Py_XDECREF(call);
+    }
+    if (result == NULL)
+        left_to_python();
+    return result;
+}
+
 static PyObject *
 overrides_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
 {
     Overrides *self = (Overrides *)callable;
     Py_ssize_t n = PyVectorcall_NARGS(flags);
+    if (names != NULL && n == 5 && PyTuple_GET_SIZE(names) == 1 && PyUnicode_Check(args[2]) &&
+        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out") == 0 &&
+        PyUnicode_CompareWithASCIIString(args[2], "__call__") == 0) {
+        PyObject *result = written_to_numpys(self, args, args[5]);
+        if (result != NULL || PyErr_Occurred())
+            return result;
+    }
     if (names == NULL && n == 5 && PyDict_CheckExact(args[4]) && PyTuple_CheckExact(args[3]))
         return answered(self, args);
     int plain = names == NULL && (n == 4 || n == 5) && PyUnicode_Check(args[2]) &&

@@ -20,6 +20,7 @@ from mirabelle.arraytypes.usercode.loopkinds import kinds_of
 from mirabelle.arraytypes.usercode.loopwork import Ranges
 from mirabelle.arraytypes.usercode.parallelloops import accesses_of, is_counted, nest_of, one_turn
 from mirabelle.arraytypes.usercode.rewriting import OURS, Liveness, names_loaded, names_stored
+from mirabelle.arraytypes.usercode.subscripts import compared
 
 DTYPES: dict[str, Any] = {"b": np.bool_, "i": np.int64, "f": np.float64, "c": np.complex128}
 _START = {"sum": 0, "prod": 1}
@@ -186,6 +187,8 @@ class Planner:
         names = [_CONTEXT, *parameters, *[f"{OURS}{n}" for n, _, _ in gathered]]
         self.count += 1
         line = of[0].lineno
+        for s in body:
+            compared(s)
         for s in body:
             for n in ast.walk(s):
                 if isinstance(n, (ast.expr, ast.stmt)) and not hasattr(n, "lineno"):

@@ -37,7 +37,7 @@ class Ranges:
         if code is None:
             code = compile(ast.Expression(loop.iter), "<mirabelle range>", "eval")
             setattr(loop, _TURNS, code)
-        return eval(code, _SCOPE, dict(self.values))  # type: ignore[no-any-return]
+        return eval(code, _SCOPE, self.values)  # type: ignore[arg-type, no-any-return]
 
     @staticmethod
     def names(loop: ast.For) -> set[str]:

@@ -1,4 +1,5 @@
-"""Loops and subscripts as kernels take them: by numbers, an index for each dimension, from the beginning."""
+"""Loops as kernels take them: by numbers, an index for each dimension that counts from the beginning, and
+comparisons where Python's `min` and `max` are (of NaN, a card's are others)."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ from mirabelle.arraytypes.usercode.rewriting import OURS
 
 def joined(loop: ast.stmt, ranks: Mapping[str, int]) -> ast.stmt:
     """`A[i][j]` as `A[i, j]`, where A has that many dimensions; `for v in x` by the numbers of its elements.
+
+    (What is written so is what loops are looked at for; `wrapped` is for kernels alone.)
 
     >>> print(ast.unparse(joined(ast.parse("A[i][j] = B[i][0] + c[i][j]").body[0], {"A": 2, "B": 3})))
     A[i, j] = B[i][0] + c[i][j]
@@ -81,6 +84,11 @@ def wrapped(
     """A loop whose indices count from the beginning, and what was done to each of them.
 
     `intervals` says where indices lie, by the ids of their expressions.
+
+    >>> loop = ast.parse("x[i] = x[-1]").body[0]
+    >>> last = loop.value.slice
+    >>> print(ast.unparse(wrapped(loop, {"x": 1}, {id(last): (-1.0, -1.0)})[0]))
+    x[i] = x[-1 + x.shape[0]]
     """
     made = _Wrapped(ranks, intervals)
     return made.visit(loop), tuple(made.done)
@@ -114,3 +122,26 @@ class _Wrapped(ast.NodeTransformer):
         node.slice = ast.Tuple(items, ast.Load()) if len(items) > 1 else items[0]
         ast.fix_missing_locations(ast.copy_location(node.slice, items[0]))
         return node
+
+
+def compared(loop: ast.AST) -> ast.AST:
+    """`max(a, b)` as Python means it: `b if b > a else a`.
+
+    >>> print(ast.unparse(compared(ast.parse("s = min(s, x[i], 2)"))))
+    s = 2 if 2 < (x[i] if x[i] < s else s) else x[i] if x[i] < s else s
+    """
+    return _Compared().visit(loop)  # type: ignore[no-any-return]
+
+
+class _Compared(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name not in ("min", "max") or not 2 <= len(node.args) <= 4 or node.keywords:
+            return node
+        first: ast.expr = node.args[0]
+        for second in node.args[1:]:
+            operator: ast.cmpop = ast.Gt() if name == "max" else ast.Lt()
+            test = ast.Compare(copy.deepcopy(second), [operator], [copy.deepcopy(first)])
+            first = ast.IfExp(test, second, copy.deepcopy(first))
+        return ast.fix_missing_locations(ast.copy_location(first, node))

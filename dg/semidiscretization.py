@@ -243,6 +243,7 @@ class Semidiscretization:
 
     def rhs(self, u: Any, t: Any = 0.0) -> Any:
         """du/dt of a state at a time."""
+        u = mb.hint(u, axes=("field", "node", "cell"))  # (what passes may read)
         return terms.right_hand_side(self, u, t)
 
     def limit(self, u: Any, t: Any = 0.0) -> Any:

@@ -14,7 +14,7 @@ from ways import running
 
 import mirabelle as mb
 from mirabelle.arraytypes.programs import planning
-from mirabelle.arraytypes.programs.graph import Call, Data, Empty, Input
+from mirabelle.arraytypes.programs.graph import Call, Data, Empty, Input, Map, Product
 from mirabelle.arraytypes.programs.patterns import pattern_of
 from mirabelle.arraytypes.programs.schedules import NAMES
 from mirabelle.arraytypes.programs.steps import CopyStep, ProductStep
@@ -510,6 +510,28 @@ def test_a_hint_decides_about_a_value_and_is_nothing_elsewhere():
     assert "recompute" in tagged.explain(x).facts["decided by you"]
 
 
+def test_a_method_decides_about_all_values_of_a_kind_where_it_can():
+    def costly(node: Map):
+        return {"recompute": True, "tile": 2, "threads": 1} if node.label == "exp" else None
+
+    def summed(node: Product):
+        return {"library": "sums"}
+
+    def f(x):
+        y = mb.exp(x)
+        return mb.sum(y, axis=0), mb.sum(y, axis=1), mb.exp(x - 1), x @ x
+
+    (x,) = arrays((90, 90))
+    want = [mb.to_numpy(a) for a in mb.compile(f)(x)]
+    with mb.override(mb.compiling.decide, (Map,), costly), mb.override(mb.compiling.decide, (Product,), summed):
+        g = mb.compile(f)
+        assert not any(isinstance(s, ProductStep) or s.name == "exp_exp" for s in g.program(x).plan.steps)
+        got = [mb.to_numpy(a) for a in g(x)]
+    assert any(isinstance(s, ProductStep) for s in mb.compile(f).program(x).plan.steps)
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-13)
+
+
 def test_a_hint_about_what_is_not_needed_is_forgotten_and_an_impossible_one_refused():
     def f(x):
         mb.hint(mb.exp(x), recompute=True)
@@ -606,6 +628,23 @@ def test_roles_of_axes_go_along():
     seen = []
     mb.compile(f, passes=["parts", reading]).program(*arrays((5, 4), 4))
     assert ("cell", "node") in seen
+
+
+def test_roles_are_as_many_as_axes():
+    with pytest.raises(ValueError, match="names 1 axes, and x has 2"):
+        mb.compile(lambda u: mb.hint(u, axes=("cell",)) + 1, whole=True)(*arrays((3, 2)))
+    with pytest.raises(ScheduleError, match="the argument u has 2 axes, and these are 3 roles"):
+        mb.compile(lambda u: u + 1, schedule=Schedule().axes("u", roles=("a", "b", "c")))(*arrays((3, 2)))
+
+
+def test_the_states_of_a_flow_solver_have_fields_nodes_and_cells():
+    from mirabelle import dg
+
+    semi = dg.Semidiscretization(dg.box((3, 3), periodic=True), dg.Advection((1.0, 0.5)), dg.Solver(2))
+    u = semi.state(lambda x, t: [mb.sin(x[0])])
+    program = mb.compile(semi.rhs).program(u)
+    roles = mb.compiling.axis_roles(program)
+    assert roles[program.graph[0]] == ("field", "node", "cell")
 
 
 def test_decisions_hold_for_derivatives_and_arrays_over_processes():

@@ -56,7 +56,7 @@ def decide(node):  # type: ignore[no-untyped-def]
     """What is decided about a node of a graph, by its class: a dictionary of decisions, or None.
 
     Methods are given the nodes of every program that is compiled from then on, as they are captured and after
-    all passes. Keys are the names of decisions as `mb.hint` has them.
+    all passes. Keys are the names of decisions as `mb.hint` has them; they hold where they can be carried out.
 
     Parameters
     ----------
@@ -102,8 +102,12 @@ class Deciding:
 
     @property
     def active(self) -> bool:
-        """Is anything decided at all?"""
-        return bool(self.asked or self.hinted or decide.core.methods or decide.core.active_overrides)
+        """Is anything decided at all? (Names and roles alone change nothing.)"""
+        return (
+            any(d.name not in ("tag", "axes") for d in (*self.asked, *self.hinted))
+            or bool(decide.core.methods)
+            or bool(decide.core.active_overrides)
+        )
 
     @property
     def tags(self) -> dict[str, tuple[str, ...]]:
@@ -171,8 +175,16 @@ class Deciding:
         """Say which decision of a schedule is about nothing."""
         for d in self.asked:
             for pattern in (*d.where, *filter(None, (d.option("before"),))):
-                if (d, pattern) in self.matched or d.name in ("tag", "axes"):
+                if (d, pattern) in self.matched or d.name == "tag":
                     continue
+                if d.name == "axes":
+                    found = Finder(nodes, self.tags).found(pattern)
+                    if found and all(x.ndim != len(d.option("roles")) for x in found):
+                        many = len(d.option("roles"))
+                        why = f"{_place(found[0])} has {found[0].ndim} axes, and these are {many} roles."
+                        raise self.refused(d, why)
+                    if found:
+                        continue
                 one = Decision(d.name, (pattern,), d.options)
                 if d.name == "library" and Finder(self.captured, self.tags).found(pattern):
                     why = "there is no matrix product, and no sum of products, whose way could be chosen."
@@ -218,15 +230,19 @@ class Deciding:
                     found[p] = None
             return tuple(found)
 
-        return Schedule(
-            tuple([Decision(d.name, places(d.where), d.options) for d in self.decisions if d.name != "tag"])
-        )
+        def options(d: Decision) -> tuple[tuple[str, Any], ...]:
+            before = d.option("before")
+            return d.options if before is None else (("before", next(iter(places((before,))), before)),)
+
+        made = [Decision(d.name, places(d.where), options(d)) for d in self.decisions if d.name != "tag"]
+        return Schedule(tuple(made))
 
     # The graph before passes
 
     def rewritten(self, outputs: tuple[Node, ...]) -> tuple[Node, ...]:
         """The graph with what is decided about it as values: barriers, roundings, unrolled loops."""
-        self.captured += ordered(outputs)
+        if self.asked:
+            self.captured += ordered(outputs)
         if not self.active:
             return outputs
         outputs = self._unrolled(outputs)

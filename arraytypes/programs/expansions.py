@@ -93,7 +93,7 @@ def expanded(node: Node) -> Node | None:
             decision, f"`mb.compiling.expand` has no method for {type(node).__name__} and {kind.__name__}."
         )
     made = expand(node, kind())
-    if made is None and not node.size:
+    if made is None and (not node.size or decision not in decided.decisions):
         return node
     if made is None:
         raise decided.refused(

@@ -105,6 +105,10 @@ def hint(
     node = _node_of(x)
     if node is None:
         return x
+    if axes is not None and len(said["axes"]) != x.ndim:
+        raise ValueError(
+            f"mb.hint(x, axes={said['axes']!r}) names {len(said['axes'])} axes, and x has {x.ndim}."
+        )
     decided.hinted += [d for d in decisions_of(pattern_of(node), said) if d not in decided.hinted]
     return verbs.materialize(x) if store else x
 

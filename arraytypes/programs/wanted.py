@@ -58,7 +58,7 @@ class Wanted:
         elif d.name == "recompute":
             maps = [x for x in found if isinstance(x, Map) and x.sig.op.nout == 1]
             if found and not maps:
-                raise self.refused(d, f"{_said(found[0])} is no elementwise value: it is computed once.")
+                self.refuse(d, f"{_said(found[0])} is no elementwise value: it is computed once.")
             self.recomputed.update({id(x): (d, x) for x in maps})
         elif d.name == "separate":
             self.separate.update({id(x): d for x in self._kernels(found)})
@@ -72,7 +72,7 @@ class Wanted:
         elif d.name == "in_place":
             self.in_place.append((d, [x for x in found if isinstance(x, Update)]))
             if found and not self.in_place[-1][1]:
-                raise self.refused(d, f"{_said(found[0])} is no write.")
+                self.refuse(d, f"{_said(found[0])} is no write.")
         elif d.name == "order":
             self.before.append((d, found, self.decided.found(nodes, d, d.option("before"))))
         elif d.name == "own_memory":
@@ -84,9 +84,11 @@ class Wanted:
         """Values, and the barriers that store them."""
         return [*found, *[u for x in found for u in self.users.get(id(x), ()) if is_barrier(u)]]
 
-    def refused(self, d: Decision, why: str) -> Exception:
-        error: Exception = self.decided.refused(d, why)
-        return error
+    def refuse(self, d: Decision, why: str) -> None:
+        """Raise the error for a decision that cannot be carried out. (What a method of `decide` says about all
+        values of a kind holds where it can.)"""
+        if d in self.decided.decisions:
+            raise self.decided.refused(d, why)
 
     # What the planner asks
 
@@ -109,7 +111,7 @@ class Wanted:
             for x in reversed(nodes):
                 if id(x) in needed:
                     if id(x) in late:
-                        raise self.refused(d, f"{_said(first[-1])} needs what {_said(x)} computes.")
+                        self.refuse(d, f"{_said(first[-1])} needs what {_said(x)} computes.")
                     needed.update([id(a) for a in x.operands])
             rest = nodes[at:]
             moved = [
@@ -118,7 +120,7 @@ class Wanted:
                 *[x for x in rest if id(x) not in needed],
             ]
             if messages_of(moved) != messages_of(nodes):
-                raise self.refused(d, "messages are made in the order of the program, by all processes.")
+                self.refuse(d, "messages are made in the order of the program, by all processes.")
             nodes = moved
         return nodes
 
@@ -128,7 +130,7 @@ class Wanted:
         """Refuse what was not carried out, and tell the plan how its steps are to be run."""
         for d, x in self.recomputed.values():
             if id(x) in planner.stored or id(x) in planner.home:
-                raise self.refused(d, f"{_said(x)} is in memory, because {self._why_stored(planner, x)}.")
+                self.refuse(d, f"{_said(x)} is in memory, because {self._why_stored(planner, x)}.")
         inside = Inside(plan)
         for d, found in self.groups:
             self._check_group(inside, d, found)
@@ -137,7 +139,7 @@ class Wanted:
         for d, found in self.in_place:
             for x in found:
                 if id(x) in planner.copied:
-                    raise self.refused(d, self._why_copied(planner, x))
+                    self.refuse(d, self._why_copied(planner, x))
         self._choose(planner, plan, inside)
 
     def _why_stored(self, planner: Any, x: Node) -> str:
@@ -162,7 +164,7 @@ class Wanted:
         sets = [{inside.made[id(x)]} if id(x) in inside.made else inside.of(x) for x in found]
         sets = [numbers for numbers in sets if numbers]
         if not sets and found:
-            raise self.refused(d, f"no kernel computes {_said(found[0])}.")
+            self.refuse(d, f"no kernel computes {_said(found[0])}.")
         if not sets or set.intersection(*sets):
             return
         steps = set.union(*sets)
@@ -177,21 +179,19 @@ class Wanted:
             why = f"{_said(own[0])} goes over {list(min(shapes))}, and another over {list(max(shapes))}"
         else:
             why = f"{_said(own[-1])} needs what is computed between them, or overwrites what is read there"
-        raise self.refused(d, f"{why}.")
+        self.refuse(d, f"{why}.")
 
     def _check_separate(self, inside: Inside) -> None:
         for step in inside.steps:
             for x in step.nodes if len(step.nodes) > 1 else ():
                 if id(x) in self.separate:
-                    raise self.refused(
-                        self.separate[id(x)], f"a kernel computes {_said(x)}, and others with it."
-                    )
+                    self.refuse(self.separate[id(x)], f"a kernel computes {_said(x)}, and others with it.")
 
     def _check_order(self, inside: Inside) -> None:
         for d, first, then in self.before:
             one, other = inside.stored(first), inside.stored(then)
             if one and other and max(one) >= min(other):
-                raise self.refused(
+                self.refuse(
                     d,
                     f"a kernel that computes {_said(first[-1])} computes what comes later, too, or needs it. "
                     "`separate(...)` makes kernels of their own.",
@@ -218,14 +218,14 @@ class Wanted:
             if not d.where:
                 numbers = [s.number for s in plan.storages if s.kind == "temporary"]
             elif found and not numbers:
-                raise self.refused(d, f"{_said(found[0])} is not in memory: `store(...)` puts it there.")
+                self.refuse(d, f"{_said(found[0])} is not in memory: `store(...)` puts it there.")
             choices.alone.update(numbers)
         for d, found in self.tuned:
             name, value = d.options[0]
             numbers = sorted({n for x in found for n in inside.of(x)})
             numbers = [n for n in numbers if isinstance(inside.steps[n], (KernelStep, FoldStep))]
             if found and not numbers:
-                raise self.refused(d, f"no kernel computes {_said(found[0])}.")
+                self.refuse(d, f"no kernel computes {_said(found[0])}.")
             for n in numbers:
                 (choices.rows if name == "rows" else choices.threads)[n] = value
             if name == "rows" and numbers:
@@ -233,7 +233,8 @@ class Wanted:
                     f"rows of {_said(found[0])} cannot be told apart. They are few, or it writes where other "
                     "rows read."
                 )
-                choices.tiled.append((numbers, self.refused(d, why)))
+                if d in self.decided.decisions:
+                    choices.tiled.append((numbers, self.decided.refused(d, why)))
 
 
 class Inside:

@@ -146,6 +146,66 @@ def test_values_have_the_order_of_their_operands():
     assert 0 < statements() <= 12
 
 
+# Reductions
+
+REDUCTIONS = {
+    "of all": "s = float(sum_(x[k:] * y[k:]))",
+    "of rows": "z[k:] = sum_(a[k:, k:] * 0.5, axis=1)",
+    "of columns": "b[k, k:] = sum_(a[k:, k:] * x[k:], axis=0)",
+    "of a view": "s = float(max_(a[k:, : N - k]))",
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_sweep_of_reductions_is_one_statement(name):
+    plain, ours = operands()
+    for turn in range(2):
+        for k in range(N - 4):
+            for scope, of in ((plain, np), (ours, mb)):
+                scope["k"] = k
+                exec(REDUCTIONS[name], {"sum_": of.sum, "max_": of.max, "N": N}, scope)
+            for key in "zb":
+                assert np.array_equal(mb.to_numpy(ours[key]), plain[key]), (key, turn, k)
+            assert ours.get("s") == plain.get("s")
+        if turn == 0:
+            known = statements()
+    assert 1 <= known <= 6, shortcuts.known
+    assert statements() <= known + 1
+
+
+@pytest.mark.parametrize("name, dtype", [("sum", "f8"), ("sum", "i4"), ("max", "f4"), ("prod", "c16")])
+def test_reductions_of_any_size_are_those_of_the_general_way(name, dtype):
+    """To the last bit: of lines longer than a block, of rows and columns, turned, with gaps and stretched."""
+    rng = np.random.default_rng(len(name))
+    hits = 0
+    for turn in range(24):
+        nd = int(rng.integers(1, 4))
+        sizes = {1: (1, 2500, 5000, 20000), 2: (1, 3, 40, 1100), 3: (1, 2, 13, 30)}[nd]
+        shape = tuple(int(rng.choice(sizes)) for _ in range(nd))
+        if np.prod(shape) > 60000:
+            continue
+        views = [random_view(rng, shape, dtype), random_view(rng, shape[turn % nd :], dtype)]
+        for v in views:
+            v[...] = (rng.random(v.shape) * 3 - 1).astype(dtype)
+        x, y = (mb.HostArray(v) for v in views)
+        axes = tuple(d for d in range(nd) if rng.random() < 0.6) or (nd - 1,)
+        keep = bool(turn % 2)
+
+        def value(x=x, y=y, axes=axes, keep=keep):
+            return mb.to_numpy(getattr(mb, name)(x * y + x, axis=axes, keepdims=keep)).copy()
+
+        before = dict(shortcuts.known)
+        shortcuts.known.clear()
+        wanted = value()
+        shortcuts.known.update(before)
+        for _ in range(9):
+            found = value()
+            assert found.dtype == wanted.dtype and found.shape == wanted.shape
+            assert found.tobytes() == wanted.tobytes(), (turn, shape, axes, keep)
+        hits += statements() > 0
+    assert hits > 0
+
+
 # Operands in C
 
 
@@ -186,6 +246,29 @@ def test_arrangements_show_the_elements():
             assert c == layout.inner_class(s[-1], v.dtype) or len(found.sizes) == 1
 
 
+def test_arrangements_of_reductions_show_the_elements():
+    rng = np.random.default_rng(1)
+    for _ in range(800):
+        shape = tuple(int(rng.choice([1, 2, 3, 9])) for _ in range(rng.integers(0, 5)))
+        views = [random_view(rng, shape, "f8") for _ in range(rng.integers(1, 3))]
+        for v in views:
+            v[...] = rng.integers(0, 100, v.shape)
+        axes = tuple(d for d in range(len(shape)) if rng.random() < 0.5)
+        found = layout.arrange_reduction(shape, axes, views)
+        kept = len(found.kept) if not found.inner_kept else None
+        for v, strides in zip(views, found.strides, strict=True):
+            shown = np.lib.stride_tricks.as_strided(v, found.sizes, strides)
+            if kept is not None:
+                sums = shown.sum(axis=tuple(range(kept, shown.ndim)))
+            else:
+                first = len(found.kept)
+                sums = shown.sum(axis=tuple(range(first, first + len(found.reduced))))
+            left = [d for d in range(len(shape)) if d not in axes and shape[d] != 1]
+            wanted = v.sum(axis=tuple(d for d in range(len(shape)) if d not in left))
+            order = [left.index(d) for d in found.order]
+            assert np.array_equal(sums.ravel(), np.asarray(wanted).transpose(order).ravel()), (shape, axes)
+
+
 @pytest.mark.parametrize(
     "args",
     [
@@ -197,6 +280,8 @@ def test_arrangements_show_the_elements():
         ((2,), [((2,), (8, 8), 8)]),
         ((2,), [np.ones((2, 2))]),
         ((2,) * 65, [np.ones(2)]),
+        ((2,), [np.ones(2)], (1,)),
+        ((2,), [np.ones(2)], [0]),
     ],
 )
 def test_what_is_no_launch(args):

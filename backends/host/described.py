@@ -48,10 +48,9 @@ def _(
         return "NumPy on blocks (no compiled form for these dtypes)", ""
     if folds:
         r = layout.arrange_reduction(shape, axes, views)
-        classes = "".join(layout.inner_class(s[-1], v.dtype) for s, v in zip(r.strides, views, strict=True))
         how = Layout(
-            len(r.sizes), "c" * len(folds), classes, reduce=tuple([f.reduction.ufunc.__name__ for f in folds]),
-            reduce_rank=len(r.reduced), inner_kept=r.inner_kept,
+            len(r.sizes), "c" * len(folds), r.classes, inner_kept=r.inner_kept, reduce_rank=len(r.reduced),
+            reduce=tuple([f.reduction.ufunc.__name__ for f in folds]),
         )  # fmt: skip
     else:
         count = len(outs)

@@ -97,22 +97,17 @@ class ReducedArrangement:
     dimensions `natural`?
     """
 
-    __slots__ = ("inner_kept", "kept", "natural", "order", "reduced", "sizes", "strides")
+    __slots__ = ("classes", "inner_kept", "kept", "natural", "order", "reduced", "sizes", "strides")
 
     def __init__(
-        self,
-        kept: list[int],
-        reduced: list[int],
-        sizes: list[int],
-        strides: list[list[int]],
-        inner_kept: bool,
-        order: list[int],
-        natural: bool,
-    ) -> None:
+        self, kept: list[int], reduced: list[int], sizes: list[int], strides: list[list[int]], classes: str,
+        inner_kept: bool, order: list[int], natural: bool,
+    ) -> None:  # fmt: skip
         self.kept = kept
         self.reduced = reduced
         self.sizes = sizes
         self.strides = strides
+        self.classes = classes
         self.inner_kept = inner_kept
         self.order = order
         self.natural = natural
@@ -129,43 +124,8 @@ def in_order(shape: tuple[int, ...], views: list[Any]) -> bool:
 
 def arrange_reduction(shape: tuple[int, ...], axes: tuple[int, ...], views: list[Any]) -> ReducedArrangement:
     """Order and merge dimensions for reducing `axes` of operands broadcast to `shape`."""
-    strides = [stretched_strides(v, shape) for v in views]
-    leader = max(strides, key=lambda s: sum(1 for x in s if x)) if strides else [0] * len(shape)
-    live = [d for d in range(len(shape)) if shape[d] != 1]
-    live.sort(key=lambda d: -abs(leader[d]))
-    kept = [d for d in live if d not in axes]
-    reduced = [d for d in live if d in axes]
-    inner_kept = bool(live) and live[-1] not in axes and bool(reduced)
-    if not reduced:
-        inner_kept = False
-    inner = [live[-1]] if live and (inner_kept or live[-1] in axes) else []
-    order = list(kept)
-    outer_kept = [d for d in kept if d not in inner]
-    outer_reduced = [d for d in reduced if d not in inner]
-
-    def group(dims: list[int]) -> tuple[list[int], list[list[int]]]:
-        if not dims:
-            return [], [[] for _ in strides]
-        return merge([shape[d] for d in dims], [[s[d] for d in dims] for s in strides])
-
-    kept_sizes, kept_strides = group(outer_kept)
-    if inner and not inner_kept:
-        both_sizes, both_strides = group([*outer_reduced, *inner])
-        reduced_sizes, reduced_strides = both_sizes[:-1], [s[:-1] for s in both_strides]
-        inner_sizes, inner_strides = both_sizes[-1:], [s[-1:] for s in both_strides]
-    else:
-        reduced_sizes, reduced_strides = group(outer_reduced)
-        inner_sizes = [shape[d] for d in inner] or [1]
-        inner_strides = [[s[d] for d in inner] or [0] for s in strides]
-    return ReducedArrangement(
-        kept_sizes,
-        reduced_sizes,
-        [*kept_sizes, *reduced_sizes, *inner_sizes],
-        [[*k, *r, *i] for k, r, i in zip(kept_strides, reduced_strides, inner_strides, strict=True)],
-        inner_kept,
-        order,
-        live == sorted(live),
-    )
+    operands = [v if type(v) is np.ndarray else (v.shape, v.strides, v.dtype.itemsize) for v in views]
+    return ReducedArrangement(*in_c.arrange(shape, operands, axes))
 
 
 def inner_class(stride: int, dtype: np.dtype) -> str:

@@ -201,9 +201,7 @@ class ReductionPlan:
         if a.inner_kept and columns < 1 << 14:
             self.parts = max(1, min(16, self.reduced // 4096))
         self.blocks = -(-self.inner // BLOCK)
-        self.classes = "".join(
-            layout.inner_class(s[-1], v.dtype) for s, v in zip(a.strides, [*plain, *views], strict=True)
-        )
+        self.classes = a.classes
         self.n_plain = len(plain)
         self.entry: Any = None
         self.in_pieces: Any = None
@@ -259,31 +257,17 @@ class ReductionPlan:
 
     def together(self, partials: list[np.ndarray], axis: int) -> list[np.ndarray]:
         return [
-            quietly(lambda u=u, p=p, v=v: u.reduce(p, axis=axis, initial=v))
-            for u, p, v in zip(self.ufuncs, partials, self.neutrals, strict=True)
+            self.combined(u, v, p, axis) for u, p, v in zip(self.ufuncs, partials, self.neutrals, strict=True)
         ]
 
-    def alone(self) -> bool:
-        """Is the kernel all there is to do: one partial result for each result?"""
-        return (self.parts if self.arrangement.inner_kept else self.reduced * self.blocks) == 1
+    @staticmethod
+    def combined(ufunc: Any, neutral: Any, partials: np.ndarray, axis: int = 1) -> np.ndarray:
+        return quietly(lambda: ufunc.reduce(partials, axis=axis, initial=neutral))  # type: ignore[no-any-return]
 
-    def as_numpys(self, node: Reduced, in_order: bool) -> bool:
-        """Is the result of the kernel, one partial result for each, NumPy's to the last bit?
-
-        The largest is, whatever the order. Blocks are added up by NumPy's own rule, and a few rows in their
-        order, if all operands run through memory in the order of their dimensions.
-        """
-        exact = node.dtype.kind in "biu" or node.reduction.name in ("min", "max", "any", "all")
-        natural = in_order and self.arrangement.natural
-        return exact or (natural and (not self.arrangement.inner_kept or self.reduced <= GROUP))
-
-    def distances(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The strides of the results, which lie in the order of memory, for an array of their shape."""
-        results = (
-            np.empty(math.prod(self.in_memory), self.dtypes[0]).reshape(self.in_memory).transpose(self.back)
-        )
-        strides = iter([s for s, n in zip(results.strides, results.shape, strict=True) if n != 1])
-        return tuple([0 if n == 1 else next(strides) for n in shape])
+    @staticmethod
+    def exact(node: Reduced) -> bool:
+        """Is the result of the kernel NumPy's to the last bit, whatever the order?"""
+        return node.dtype.kind in "biu" or node.reduction.name in ("min", "max", "any", "all")
 
     # Compiled
 

@@ -5,13 +5,14 @@ that is evaluated for itself does the like, and so does a reduction. For one tha
 down as a *statement*: what stands in the tree, who is held by others, and how the operands step through the
 innermost dimension once dimensions are merged. dispatch/csrc/statements.c compares trees with it, fills in
 sizes and distances, and runs the kernel where everything is as it was. Sizes are no part of it: a loop over
-parts that shrink is one statement. (Those of reductions are of one layout each.) If anything is not as it was,
+parts that shrink is one statement. If anything is not as it was,
 nothing has happened, and the tree goes the ordinary way.
 """
 
 from __future__ import annotations
 
 import collections
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -382,28 +383,24 @@ class _Reduction(Statement):
             raise Unfit
         views = [r.view for r in request.leaves]
         plan = ReductionPlan(program, self.shape, node.axes, [node], [], views)
-        large = math.prod(self.shape) > 4 * settings.small_size
-        if not plan.alone() or not (large or plan.as_numpys(node, layout.in_order(self.shape, views))):
+        if program.places or not plan.asked() or len(plan.words) > WORDS:
             raise Unfit
-        if not plan.asked() or len(plan.words) > WORDS:
-            raise Unfit
-        distances = plan.distances(target.shape)
-        at_once = not self.own and all(
-            n == 1 or a == b for n, a, b in zip(target.shape, distances, target.strides, strict=True)
-        )
-        self._place_leaves(request, plan, 1)
+        leaves = self._place_leaves(request, plan, 1)
         self._place_numbers(request, plan, program)
         neutral = np.asarray(node.reduction.neutral(node.dtype), node.dtype)
-        columns = plan.arrangement.inner_kept
-        layouts = (
-            plan.kept, plan.inner, target.shape, target.strides, program.bytes_read(views), target.nbytes,
-        )  # fmt: skip
+        arrangement = plan.arrangement
+        layouts = (len(arrangement.sizes), plan.classes, arrangement.inner_kept, plan.exact(node), leaves)
+        combine = functools.partial(_combined, node.reduction.ufunc, node.reduction.neutral(node.dtype))
         return in_c.Statement(
             plan.kernel.address, settings.thread_size, list(plan.words), plan.addresses[0], target.dtype,
             [item.said() for item in self.items], None, plan.kernel, layouts,
-            node.reduction, node.axes, self.shape, neutral.tobytes(), distances,
-            0 if at_once else target.nbytes, plan.reduced if columns else 0,
+            node.reduction, node.axes, len(self.shape), len(arrangement.reduced), neutral.tobytes(), combine,
         )  # fmt: skip
+
+
+def _combined(ufunc: Any, neutral: Any, partials: np.ndarray) -> np.ndarray:
+    """What partial results of each row come to, in their dtype. (NumPy adds small integers as large ones.)"""
+    return ReductionPlan.combined(ufunc, neutral, partials).astype(partials.dtype, copy=False)
 
 
 def refused(version: Any) -> Any:

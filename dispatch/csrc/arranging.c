@@ -222,7 +222,102 @@ arrange(Arrangement *found, int nd, const Py_ssize_t *dims, const Operand *opera
         found->classes[j] = class_of(found->strides[j][found->rank - 1], operands[j].size);
 }
 
-/* arrange(shape, [an array, or (shape, strides, size of an element)]): (sizes, strides, classes, tiled, in order) */
+static Py_ssize_t
+stretched_stride(const Operand *a, int nd, int d)
+{
+    int own = d - (nd - a->nd);
+    return own < 0 || a->dims[own] == 1 ? 0 : a->strides[own];
+}
+
+/* Some dimensions behind those that are there, merged with one another. */
+static int
+append_merged(ReducedArrangement *found, const int *which, int count, int nd, const Py_ssize_t *dims,
+              const Operand *operands, int n)
+{
+    int first = found->rank;
+    for (int i = 0; i < count; i++) {
+        int d = which[i], at = found->rank, merges = at > first;
+        for (int j = 0; j < n; j++) {
+            found->strides[j][at] = stretched_stride(&operands[j], nd, d);
+            merges = merges && found->strides[j][at - 1] == found->strides[j][at] * dims[d];
+        }
+        if (merges) {
+            found->sizes[at - 1] *= dims[d];
+            for (int j = 0; j < n; j++)
+                found->strides[j][at - 1] = found->strides[j][at];
+        }
+        else
+            found->sizes[found->rank++] = dims[d];
+    }
+    return found->rank - first;
+}
+
+void
+arrange_reduction(ReducedArrangement *found, int nd, const Py_ssize_t *dims, const char *reduces,
+                  const Operand *operands, int n)
+{
+    /* The operand that steps through most dimensions says their order. */
+    int leader = 0, most = -1, live[DIMENSIONS], left = 0;
+    for (int j = 0; j < n; j++) {
+        int steps = 0;
+        for (int d = 0; d < operands[j].nd; d++)
+            steps += operands[j].strides[d] != 0 &&
+                     (operands[j].dims[d] != 1 || dims[d + nd - operands[j].nd] == 1);
+        if (steps > most) {
+            most = steps;
+            leader = j;
+        }
+    }
+    found->natural = 1;
+    for (int d = 0; d < nd; d++) {
+        if (dims[d] == 1)
+            continue;
+        int at = left++;
+        Py_ssize_t step = n ? distance(stretched_stride(&operands[leader], nd, d)) : 0;
+        for (; at > 0 && n && distance(stretched_stride(&operands[leader], nd, live[at - 1])) < step; at--)
+            live[at] = live[at - 1];
+        live[at] = d;
+        found->natural = found->natural && at == left - 1;
+    }
+    int kept[DIMENSIONS] = {0}, reduced[DIMENSIONS] = {0}, n_kept = 0, n_reduced = 0;
+    found->ordered = 0;
+    for (int i = 0; i < left; i++) {
+        if (!reduces[live[i]])
+            found->order[found->ordered++] = live[i];
+        if (i < left - 1) {
+            if (reduces[live[i]])
+                reduced[n_reduced++] = live[i];
+            else
+                kept[n_kept++] = live[i];
+        }
+    }
+    int last = left ? live[left - 1] : -1, all_kept = 0;
+    found->inner_kept = left && !reduces[last] && n_reduced;
+    if (left && !reduces[last] && !n_reduced) {
+        kept[n_kept++] = last;
+        all_kept = 1;
+    }
+    found->rank = 0;
+    found->kept = append_merged(found, kept, n_kept, nd, dims, operands, n);
+    if (left && reduces[last]) {
+        reduced[n_reduced++] = last;
+        found->reduced = append_merged(found, reduced, n_reduced, nd, dims, operands, n) - 1;
+    }
+    else {
+        found->reduced = append_merged(found, reduced, n_reduced, nd, dims, operands, n);
+        if (left && !all_kept)
+            append_merged(found, &last, 1, nd, dims, operands, n);
+        else {
+            found->sizes[found->rank] = 1;
+            for (int j = 0; j < n; j++)
+                found->strides[j][found->rank] = 0;
+            found->rank++;
+        }
+    }
+    for (int j = 0; j < n; j++)
+        found->classes[j] = class_of(found->strides[j][found->rank - 1], operands[j].size);
+    found->classes[n] = 0;
+}
 
 static int
 lengths(PyObject *tuple, Py_ssize_t *numbers)
@@ -276,40 +371,69 @@ list_of(const Py_ssize_t *numbers, int n)
 }
 
 static PyObject *
-described(const Arrangement *found, Py_ssize_t count)
+rows_of(Py_ssize_t (*strides)[DIMENSIONS], Py_ssize_t count, int rank)
 {
-    PyObject *strides = PyList_New(count), *sizes = list_of(found->sizes, found->rank);
-    for (Py_ssize_t j = 0; strides != NULL && j < count; j++) {
-        PyObject *row = list_of(found->strides[j], found->rank);
+    PyObject *rows = PyList_New(count);
+    for (Py_ssize_t j = 0; rows != NULL && j < count; j++) {
+        PyObject *row = list_of(strides[j], rank);
         if (row == NULL)
-            Py_CLEAR(strides);
+            Py_CLEAR(rows);
         else
-            PyList_SET_ITEM(strides, j, row);
+            PyList_SET_ITEM(rows, j, row);
     }
-    if (strides == NULL || sizes == NULL) {
-        Py_XDECREF(strides);
-        Py_XDECREF(sizes);
-        return NULL;
-    }
-    return Py_BuildValue("(NNsOO)", sizes, strides, found->classes, found->tiled ? Py_True : Py_False,
-                         found->in_order ? Py_True : Py_False);
+    return rows;
 }
 
+static PyObject *
+described(Py_ssize_t nd, const Py_ssize_t *dims, const Operand *operands, Py_ssize_t count,
+          Py_ssize_t (*room)[DIMENSIONS], char *classes)
+{
+    Arrangement found = {.strides = room, .classes = classes};
+    arrange(&found, (int)nd, dims, operands, (int)count);
+    return Py_BuildValue("(NNsOO)", list_of(found.sizes, found.rank), rows_of(room, count, found.rank), classes,
+                         found.tiled ? Py_True : Py_False, found.in_order ? Py_True : Py_False);
+}
+
+static PyObject *
+described_reduction(Py_ssize_t nd, const Py_ssize_t *dims, const char *reduces, const Operand *operands,
+                    Py_ssize_t count, Py_ssize_t (*room)[DIMENSIONS], char *classes)
+{
+    ReducedArrangement found = {.strides = room, .classes = classes};
+    Py_ssize_t order[DIMENSIONS];
+    arrange_reduction(&found, (int)nd, dims, reduces, operands, (int)count);
+    for (int i = 0; i < found.ordered; i++)
+        order[i] = found.order[i];
+    return Py_BuildValue("(NNNNsONO)", list_of(found.sizes, found.kept),
+                         list_of(found.sizes + found.kept, found.reduced), list_of(found.sizes, found.rank),
+                         rows_of(room, count, found.rank), classes, found.inner_kept ? Py_True : Py_False,
+                         list_of(order, found.ordered), found.natural ? Py_True : Py_False);
+}
+
+/* arrange(shape, operands) or arrange(shape, operands, reduced axes): operands are arrays, or (shape, strides, size of an
+   element). */
 PyObject *
 arranged(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
-    Py_ssize_t dims[DIMENSIONS];
-    if (n != 2 || !PyList_CheckExact(args[1]) || PyList_GET_SIZE(args[1]) == 0) {
+    Py_ssize_t dims[DIMENSIONS], axes[DIMENSIONS];
+    char reduces[DIMENSIONS] = {0};
+    if (n < 2 || n > 3 || !PyList_CheckExact(args[1]) || (n == 2 && PyList_GET_SIZE(args[1]) == 0)) {
         PyErr_SetString(PyExc_TypeError, "A launch has a shape, and a list of operands.");
         return NULL;
     }
     Py_ssize_t count = PyList_GET_SIZE(args[1]);
-    int nd = lengths(args[0], dims);
-    if (nd < 0)
+    int nd = lengths(args[0], dims), n_axes = nd >= 0 && n > 2 ? lengths(args[2], axes) : 0;
+    if (nd < 0 || n_axes < 0)
         return NULL;
+    for (int i = 0; i < n_axes; i++) {
+        if (axes[i] < 0 || axes[i] >= nd) {
+            PyErr_SetString(PyExc_ValueError, "What is reduced are axes of the launch.");
+            return NULL;
+        }
+        reduces[axes[i]] = 1;
+    }
     /* (Room for the numbers of operands that are no arrays, and for what is found.) */
-    Operand *operands = PyMem_Malloc(count * sizeof *operands);
-    Py_ssize_t (*room)[DIMENSIONS] = PyMem_Malloc(3 * count * sizeof *room);
+    Operand *operands = PyMem_Malloc((count + 1) * sizeof *operands);
+    Py_ssize_t (*room)[DIMENSIONS] = PyMem_Malloc((3 * count + 1) * sizeof *room);
     char *classes = PyMem_Malloc(count + 1);
     PyObject *made = NULL;
     int fine = operands != NULL && room != NULL && classes != NULL;
@@ -322,11 +446,9 @@ arranged(PyObject *module, PyObject *const *args, Py_ssize_t n)
             fine = 0;
         }
     }
-    if (fine) {
-        Arrangement found = {.strides = room, .classes = classes};
-        arrange(&found, nd, dims, operands, (int)count);
-        made = described(&found, count);
-    }
+    if (fine)
+        made = n == 2 ? described(nd, dims, operands, count, room, classes)
+                      : described_reduction(nd, dims, reduces, operands, count, room, classes);
     PyMem_Free(classes);
     PyMem_Free(room);
     PyMem_Free(operands);

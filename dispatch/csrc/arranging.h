@@ -25,6 +25,21 @@ typedef struct {
 /* The first operand is what is written, of `nd` dimensions. Sizes only say what is merged: what comes out is told
    apart by rank, classes and `tiled`, of which there are few. */
 void arrange(Arrangement *found, int nd, const Py_ssize_t *dims, const Operand *operands, int n);
+/* Dimensions of a reduction, each kind merged: the kept ones, the reduced ones, and the innermost of either. */
+typedef struct {
+    /* How many dimensions there are, and how many of them are kept and reduced, beside the innermost. */
+    int rank, kept, reduced;
+    /* Is the innermost one kept? Are all gone through in the order of their indices? */
+    int inner_kept, natural;
+    /* The kept dimensions of the operand in the order that partial results have. */
+    int ordered, order[DIMENSIONS];
+    Py_ssize_t sizes[DIMENSIONS];
+    Py_ssize_t (*strides)[DIMENSIONS];
+    char *classes;
+} ReducedArrangement;
+
+void arrange_reduction(ReducedArrangement *found, int nd, const Py_ssize_t *dims, const char *reduces,
+                       const Operand *operands, int n);
 /* Are elements in the order of C, without gaps? */
 int is_contiguous(int nd, const Py_ssize_t *dims, const Py_ssize_t *strides, Py_ssize_t size);
 /* The strides of new memory, in the order of C or in that of Fortran. */

@@ -355,6 +355,131 @@ match_layouts(Match *m)
     return 1;
 }
 
+/* Do all operands run through memory in the order of their dimensions, forwards? */
+static int
+runs_in_rows(const Match *m)
+{
+    for (int i = 0; i < m->at; i++) {
+        const Item *item = &m->statement->items[i];
+        if (item->kind != LEAF && item->kind != OWN)
+            continue;
+        PyArrayObject *view = m->views[i];
+        Py_ssize_t last = PY_SSIZE_T_MAX;
+        for (int d = 0; d < PyArray_NDIM(view); d++) {
+            Py_ssize_t step = PyArray_DIMS(view)[d] == 1 ? 0 : PyArray_STRIDES(view)[d];
+            if (step < 0 || step > last)
+                return 0;
+            last = step > 0 ? step : last;
+        }
+    }
+    return 1;
+}
+
+/* The dimensions of new memory: 1, or 0 if they are too many. */
+static int
+part_of_shape(PyObject *shape, Part *part)
+{
+    if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > DIMENSIONS / 4)
+        return 0;
+    part->data = NULL;
+    part->nd = (int)PyTuple_GET_SIZE(shape);
+    for (int d = 0; d < part->nd; d++)
+        part->dims[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
+    return 1;
+}
+
+/* What every statement's launch reads; the elements of an item that is in memory. */
+static int
+leaves_at(Match *m, Operand *operands, int nd)
+{
+    Statement *s = m->statement;
+    m->read = m->copies = 0;
+    for (int j = 0; j < s->operands; j++) {
+        operands[j] = operand_of(m->views[s->operand_items[j]]);
+        m->read += elements(m->views[s->operand_items[j]]) * operands[j].size;
+        if (operands[j].nd > nd)
+            return 0;
+    }
+    return 1;
+}
+
+/* How far apart the results of a reduction are, which come out in the order of memory, along what is written. */
+static int
+say_distances(Match *m, const ReducedArrangement *found, const Py_ssize_t *dims)
+{
+    Statement *s = m->statement;
+    Py_ssize_t size = PyBytes_GET_SIZE(s->neutral), along[DIMENSIONS] = {0};
+    for (int i = found->ordered - 1; i >= 0; i--) {
+        along[found->order[i]] = size;
+        size *= dims[found->order[i]];
+    }
+    int at = 0;
+    for (int d = 0; d < s->over; d++)
+        if (m->nd == s->over || !s->reduces[d]) {
+            if (at == m->nd || m->dims[at] != (s->reduces[d] ? 1 : dims[d]))
+                return 0;
+            m->apart[at++] = along[d];
+        }
+    return at == m->nd;
+}
+
+/* As `match_layouts`, of a reduction. */
+static int
+match_reduction(Match *m, PyObject *operand)
+{
+    Statement *s = m->statement;
+    Operand operands[2 * ITEMS];
+    Py_ssize_t room[2 * ITEMS][DIMENSIONS];
+    char classes[2 * ITEMS + 1];
+    ReducedArrangement found = {.strides = room, .classes = classes};
+    Part whole;
+    if (IS_NODE(operand) ? !part_of_shape(((Node *)operand)->shape, &whole)
+                         : !resolve_index(Py_Ellipsis, m->views[0], &whole))
+        return 0;
+    int64_t n = 1, written = 1;
+    for (int d = 0; d < whole.nd; d++)
+        n *= whole.dims[d];
+    for (int d = 0; d < m->nd; d++)
+        written *= m->dims[d];
+    if (whole.nd != s->over || n == 0 || n >= s->most || !leaves_at(m, operands, whole.nd))
+        return 0;
+    arrange_reduction(&found, whole.nd, whole.dims, s->reduces, operands, s->operands);
+    if (found.rank != s->rank || found.reduced != s->reduce_rank || found.inner_kept != s->inner_kept ||
+        memcmp(classes, s->classes, s->operands) != 0 || !say_distances(m, &found, whole.dims))
+        return 0;
+    Py_ssize_t size = PyBytes_GET_SIZE(s->neutral);
+    m->written = written * size;
+    m->columns = 0;
+    m->rows = m->reduced = 1;
+    for (int d = 0; d < found.kept; d++)
+        m->rows *= found.sizes[d];
+    for (int d = found.kept; d < found.kept + found.reduced; d++)
+        m->reduced *= found.sizes[d];
+    m->inner = found.sizes[found.rank - 1];
+    int64_t blocks = (m->inner + PARTIAL - 1) / PARTIAL;
+    m->partials = s->inner_kept ? 1 : m->reduced * blocks;
+    /* (Many rows of few columns are added up in parts, by Python.) */
+    if (s->inner_kept && m->rows * m->inner < 1 << 14 && m->reduced >= 2 * 4096)
+        return 0;
+    /* What is small is NumPy's to the last bit. */
+    if (n <= 4 * state.few && !s->exactly &&
+        !(found.natural && m->partials == 1 && (!s->inner_kept || m->reduced <= GROUP) && runs_in_rows(m)))
+        return 0;
+    memcpy(m->block, s->block, s->words * sizeof *m->block);
+    int64_t *word = m->block;
+    for (int d = 0; d < found.rank - 1; d++)
+        *word++ = found.sizes[d];
+    int64_t steps[] = {s->inner_kept ? m->rows * m->inner * size : blocks * size, s->inner_kept ? m->inner * size : 0};
+    for (int d = -1; d < found.rank; d++)
+        *word++ = d < 0 || d > 1 ? 0 : steps[d];
+    for (int j = 0; j < s->operands; j++) {
+        word++; /* (where it is) */
+        for (int d = 0; d < found.rank; d++)
+            *word++ = room[j][d];
+    }
+    return 1;
+}
+
 int
 matches(Match *m, Statement *s, Leaf *leaf, const Part *target, PyObject *operand)
 {
@@ -370,7 +495,8 @@ matches(Match *m, Statement *s, Leaf *leaf, const Part *target, PyObject *operan
         (!s->exact || target == NULL ||
          (s->nd == m->nd && same_numbers(m->nd, s->dims, m->dims) && same_numbers(m->nd, s->strides, m->strides))) &&
         (IS_NODE(operand) ? match_node(m, (Node *)operand) : match_operand(m, operand)) && m->at == s->n &&
-        m->own == s->own && s->generation == state.generation && (s->exact || match_layouts(m))) {
+        m->own == s->own && s->generation == state.generation &&
+        (s->exact || (s->reduction != NULL ? match_reduction(m, operand) : match_layouts(m)))) {
         if (s->exact) {
             memcpy(m->block, s->block, s->words * sizeof *m->block);
             m->rows = s->rows;
@@ -387,8 +513,7 @@ matches(Match *m, Statement *s, Leaf *leaf, const Part *target, PyObject *operan
 static int
 matches_reduction(Match *m, Statement *s, Leaf *leaf, const Part *target, Reduced *reduced)
 {
-    PyObject *shape = IS_NODE(reduced->operand) ? ((Node *)reduced->operand)->shape : NULL;
-    return s->reduction == reduced->reduction && (shape == NULL || is_shape(shape, s->over, s->operand)) &&
+    return s->reduction == reduced->reduction &&
            (reduced->axes == s->axes || PyObject_RichCompareBool(reduced->axes, s->axes, Py_EQ) == 1) &&
            matches(m, s, leaf, target, reduced->operand);
 }
@@ -461,22 +586,51 @@ copy_vectors(Match *m, char *memory)
 
 /* Results of a reduction to where they belong. */
 static void
-deliver(const Statement *s, int d, const char *from, char *to)
+deliver(const Match *m, int d, const char *from, char *to)
 {
-    Py_ssize_t size = PyBytes_GET_SIZE(s->neutral);
-    if (d == s->nd) {
+    Py_ssize_t size = PyBytes_GET_SIZE(m->statement->neutral);
+    if (d == m->nd) {
         memcpy(to, from, size);
         return;
     }
-    if (d == s->nd - 1 && size == 8)
-        for (Py_ssize_t i = 0; i < s->dims[d]; i++)
-            memcpy(to + i * s->strides[d], from + i * s->apart[d], 8);
-    else if (d == s->nd - 1 && size == 4)
-        for (Py_ssize_t i = 0; i < s->dims[d]; i++)
-            memcpy(to + i * s->strides[d], from + i * s->apart[d], 4);
+    if (d == m->nd - 1 && size == 8)
+        for (Py_ssize_t i = 0; i < m->dims[d]; i++)
+            memcpy(to + i * m->strides[d], from + i * m->apart[d], 8);
+    else if (d == m->nd - 1 && size == 4)
+        for (Py_ssize_t i = 0; i < m->dims[d]; i++)
+            memcpy(to + i * m->strides[d], from + i * m->apart[d], 4);
     else
-        for (Py_ssize_t i = 0; i < s->dims[d]; i++)
-            deliver(s, d + 1, from + i * s->apart[d], to + i * s->strides[d]);
+        for (Py_ssize_t i = 0; i < m->dims[d]; i++)
+            deliver(m, d + 1, from + i * m->apart[d], to + i * m->strides[d]);
+}
+
+/* May the kernel write results where they belong? */
+static int
+lie_alike(const Match *m)
+{
+    int alike = m->statement->own == 0 && m->partials == 1;
+    for (int d = 0; d < m->nd; d++)
+        alike = alike && (m->dims[d] == 1 || m->apart[d] == m->strides[d]);
+    return alike;
+}
+
+/* Partial results of rows to one each: an array of NumPy's, or NULL. */
+static PyObject *
+combined(const Match *m, char *memory)
+{
+    npy_intp shape[] = {m->rows, m->partials};
+    Py_INCREF(m->statement->dtype);
+    PyObject *partials = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)m->statement->dtype, 2, shape, NULL, memory,
+                                              NPY_ARRAY_CARRAY, NULL);
+    PyObject *made = partials == NULL ? NULL : PyObject_CallOneArg(m->statement->combine, partials);
+    Py_XDECREF(partials);
+    if (made != NULL && (!IS_ARRAY(made) || DTYPE((PyArrayObject *)made) != m->statement->dtype ||
+                         !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)made) ||
+                         elements((PyArrayObject *)made) != m->rows)) {
+        Py_CLEAR(made);
+        PyErr_SetString(PyExc_TypeError, "Partial results make one a row.");
+    }
+    return made;
 }
 
 /* As `run`, of a reduction. */
@@ -485,7 +639,10 @@ run_reduction(Match *m, char *target)
 {
     Statement *s = m->statement;
     _Alignas(64) char near[NEAR];
-    char *memory = s->scratch == 0 ? target : s->scratch <= NEAR ? near : PyMem_Malloc(s->scratch);
+    Py_ssize_t size = PyBytes_GET_SIZE(s->neutral);
+    int64_t n = s->inner_kept ? m->rows * m->inner : m->rows * m->partials;
+    int straight = lie_alike(m);
+    char *memory = straight ? target : n * size <= NEAR ? near : PyMem_Malloc(n * size);
     if (memory == NULL) {
         PyErr_NoMemory();
         return -1;
@@ -493,18 +650,21 @@ run_reduction(Match *m, char *target)
     int done = fill(m, memory);
     if (done) {
         /* (A reduction of rows adds each to what is there.) */
-        Py_ssize_t size = PyBytes_GET_SIZE(s->neutral);
-        for (int64_t i = 0; s->folded == 0 && i < s->rows; i++)
+        for (int64_t i = 0; !s->inner_kept && i < n; i++)
             memcpy(memory + i * size, PyBytes_AS_STRING(s->neutral), size);
         for (int i = 0; i < s->n; i++)
             if (s->items[i].kind == NODE && s->items[i].held)
                 ((Node *)m->met[i])->evaluations++;
-        int64_t last = s->folded ? s->folded : 1;
-        s->kernel(state.nowhere, state.nowhere, (int64_t)(intptr_t)m->block, 0, s->rows, 0, s->inner, 0, last, 0);
-        if (s->scratch)
-            deliver(s, 0, memory, target);
+        int64_t rows = s->inner_kept ? m->rows : m->rows * m->reduced, last = s->inner_kept ? m->reduced : 1;
+        s->kernel(state.nowhere, state.nowhere, (int64_t)(intptr_t)m->block, 0, rows, 0, m->inner, 0, last, 0);
+        PyObject *made = m->partials > 1 ? combined(m, memory) : NULL;
+        if (made == NULL && m->partials > 1)
+            done = -1;
+        else if (!straight)
+            deliver(m, 0, made != NULL ? PyArray_BYTES((PyArrayObject *)made) : memory, target);
+        Py_XDECREF(made);
     }
-    if (memory != target && memory != near)
+    if (!straight && memory != near)
         PyMem_Free(memory);
     return done;
 }
@@ -739,39 +899,6 @@ runs_in_columns(Node *node)
     return steps > 1;
 }
 
-/* Do all operands run through memory in the order of their dimensions, forwards? */
-static int
-runs_in_rows(const Match *m)
-{
-    for (int i = 0; i < m->at; i++) {
-        const Item *item = &m->statement->items[i];
-        if (item->kind != LEAF && item->kind != OWN)
-            continue;
-        PyArrayObject *view = m->views[i];
-        Py_ssize_t last = PY_SSIZE_T_MAX;
-        for (int d = 0; d < PyArray_NDIM(view); d++) {
-            Py_ssize_t step = PyArray_DIMS(view)[d] == 1 ? 0 : PyArray_STRIDES(view)[d];
-            if (step < 0 || step > last)
-                return 0;
-            last = step > 0 ? step : last;
-        }
-    }
-    return 1;
-}
-
-/* The dimensions of new memory: 1, or 0 if they are too many. */
-static int
-part_of_shape(PyObject *shape, Part *part)
-{
-    if (!PyTuple_CheckExact(shape) || PyTuple_GET_SIZE(shape) > DIMENSIONS / 4)
-        return 0;
-    part->data = NULL;
-    part->nd = (int)PyTuple_GET_SIZE(shape);
-    for (int d = 0; d < part->nd; d++)
-        part->dims[d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, d));
-    return 1;
-}
-
 PyObject *
 evaluated_again(PyObject *known, PyObject *tree, int usual)
 {
@@ -910,12 +1037,13 @@ inspected(PyObject *tree)
     return found;
 }
 
-/* Statement(kernel, most, words, word of the destination, dtype, items, launch, keep, layouts[, reduction, axes, shape of
-             the operand, neutral value, distances, scratch, folded])
+/* Statement(kernel, most, words, word of the destination, dtype, items, launch, keep, layouts[, reduction, axes,
+             dimensions of the operand and those that are reduced when merged, neutral value, what combines partials])
 
    An item is (kind, what, uses, held, evaluated, stored, shape, strides, rewritten, word, same, how, dtype, size of an
    element of what is copied first). The layouts are (dimensions, classes, tiled, shared, the items of the operands, -1
-   for the destination); or, of an exact one, (rows, inner, shape, strides, bytes read, bytes written). */
+   for the destination); of a reduction (dimensions, classes, is the innermost one kept?, is it NumPy's in any order?, the
+   items of the operands); or, of an exact one, (rows, inner, shape, strides, bytes read, bytes written). */
 
 static int
 numbers_of(PyObject *tuple, Py_ssize_t *numbers)
@@ -968,11 +1096,13 @@ layouts_of(Statement *s, PyObject *tuple)
     }
     PyObject *items;
     const char *classes;
-    if (!PyArg_ParseTuple(tuple, "isppO!", &s->rank, &classes, &s->tiled, &s->shared, &PyList_Type, &items))
+    int reduces = s->reduction != NULL;
+    if (!PyArg_ParseTuple(tuple, "isppO!", &s->rank, &classes, reduces ? &s->inner_kept : &s->tiled,
+                          reduces ? &s->exactly : &s->shared, &PyList_Type, &items))
         return -1;
     Py_ssize_t n = PyList_GET_SIZE(items);
-    if (n < 1 || n > 2 * ITEMS || (size_t)n != strlen(classes) || s->rank < 1 ||
-        s->rank - 1 + n * (s->rank + 1) > s->words) {
+    if (n < 1 || n > 2 * ITEMS || (size_t)n != strlen(classes) || s->rank < 1 || s->rank > DIMENSIONS / 4 ||
+        s->rank - 1 + (n + reduces) * (s->rank + 1) > s->words) {
         PyErr_SetString(PyExc_ValueError, "The operands of a statement are its destination, and items.");
         return -1;
     }
@@ -986,7 +1116,7 @@ layouts_of(Statement *s, PyObject *tuple)
     for (Py_ssize_t i = 0; i < n; i++) {
         long number = PyLong_AsLong(PyList_GET_ITEM(items, i));
         int kind = number >= 0 && number < s->n ? s->items[number].kind : SCALAR;
-        if (number != -1 && kind != NODE && kind != LEAF && kind != OWN) {
+        if ((number != -1 || reduces) && (kind != NODE || reduces) && kind != LEAF && kind != OWN) {
             PyErr_SetString(PyExc_ValueError, "The operands of a statement are its destination, and items.");
             return -1;
         }
@@ -1019,17 +1149,16 @@ static PyObject *
 statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     unsigned long long kernel;
-    long long most, folded = 0;
-    int target;
+    long long most;
+    int target, over = 0, reduce_rank = 0;
     PyObject *words, *dtype, *items, *starts, *keep, *layouts;
-    PyObject *reduction = NULL, *axes = NULL, *operand = NULL, *neutral = NULL, *distances = NULL;
-    Py_ssize_t scratch = 0;
-    if (!PyArg_ParseTuple(args, "KLO!iO!O!OOO!|OO!OSOnL", &kernel, &most, &PyList_Type, &words, &target,
+    PyObject *reduction = NULL, *axes = NULL, *neutral = NULL, *combine = NULL;
+    if (!PyArg_ParseTuple(args, "KLO!iO!O!OOO!|OO!iiSO", &kernel, &most, &PyList_Type, &words, &target,
                           &PyArrayDescr_Type, &dtype, &PyList_Type, &items, &starts, &keep, &PyTuple_Type, &layouts,
-                          &reduction, &PyTuple_Type, &axes, &operand, &neutral, &distances, &scratch, &folded))
+                          &reduction, &PyTuple_Type, &axes, &over, &reduce_rank, &neutral, &combine))
         return NULL;
-    if (reduction != NULL && (distances == NULL || PyTuple_GET_SIZE(layouts) != 6)) {
-        PyErr_SetString(PyExc_TypeError, "A reduction says where its results are.");
+    if (reduction != NULL && (combine == NULL || PyTuple_GET_SIZE(layouts) != 5 || over < 0 || over > DIMENSIONS / 4)) {
+        PyErr_SetString(PyExc_TypeError, "A reduction says of what it is, and how partial results are combined.");
         return NULL;
     }
     if (PyList_GET_SIZE(words) > WORDS - 2 || PyList_GET_SIZE(items) > ITEMS) {
@@ -1052,17 +1181,22 @@ statement_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     s->reduction = Py_XNewRef(reduction);
     s->axes = Py_XNewRef(axes);
     s->neutral = Py_XNewRef(neutral);
-    s->scratch = scratch;
-    s->folded = folded;
+    s->combine = Py_XNewRef(combine);
+    s->over = over;
+    s->reduce_rank = reduce_rank;
     int fine = s->block != NULL && s->items != NULL;
     if (!fine)
         PyErr_NoMemory();
     for (int i = 0; fine && i < s->words; i++)
         s->block[i] = PyLong_AsLongLong(PyList_GET_ITEM(words, i));
     fine = fine && items_of(s, items, reduction != NULL) == 0 && layouts_of(s, layouts) == 0;
-    if (fine && reduction != NULL) {
-        s->over = numbers_of(operand, s->operand);
-        fine = s->over >= 0 && numbers_of(distances, s->apart) >= 0;
+    for (Py_ssize_t i = 0; fine && reduction != NULL && i < PyTuple_GET_SIZE(axes); i++) {
+        long axis = PyLong_AsLong(PyTuple_GET_ITEM(axes, i));
+        fine = axis >= 0 && axis < over;
+        if (fine)
+            s->reduces[axis] = 1;
+        else if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "What is reduced are axes of the operand.");
     }
     if (fine && (target < 0 || target >= s->words))
         PyErr_SetString(PyExc_ValueError, "A statement has a destination.");
@@ -1089,6 +1223,7 @@ statement_dealloc(Statement *s)
     Py_CLEAR(s->reduction);
     Py_CLEAR(s->axes);
     Py_CLEAR(s->neutral);
+    Py_CLEAR(s->combine);
     Py_CLEAR(s->launch);
     Py_CLEAR(s->keep);
     type->tp_free(s);

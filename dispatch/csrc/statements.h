@@ -10,6 +10,9 @@
 #define NEAR 4096
 /* As backends/host/layout.py has it: short are vectors of at most one in so many elements of what is written. */
 #define OFTEN 16
+/* As backends/codegen has it: a partial result is of so many elements; so many rows are added up in their order. */
+#define PARTIAL 1024
+#define GROUP 64
 #define ALIGNED(size) (((size) + 63) / 64 * 64)
 
 /* What stands in a tree, in the order in which it is met, each node before its operands. */
@@ -58,13 +61,13 @@ typedef struct {
     int words, target;
     int64_t *block;
     Kernel kernel;
-    int64_t rows, inner, most, folded;
-    /* Of a reduction: what it is, of which dimensions of what shape; the value that changes nothing, with which
-       results begin (a reduction of rows); how far apart results are in memory of their own that the kernel writes,
-       and its size (0: it writes where results belong). NULL for a tree. */
-    PyObject *reduction, *axes, *neutral;
-    int over;
-    Py_ssize_t operand[DIMENSIONS / 4], apart[DIMENSIONS / 4], scratch;
+    int64_t rows, inner, most;
+    /* Of a reduction: what it is, of which of how many dimensions (of these, merged, so many remain beside the innermost;
+       is that kept?); the value that changes nothing, with which results begin; what combines partial results; and is
+       it NumPy's to the last bit, in whatever order? NULL for a tree. */
+    PyObject *reduction, *axes, *neutral, *combine;
+    int over, reduce_rank, inner_kept, exactly;
+    char reduces[DIMENSIONS / 4];
     /* How many bytes a launch of an exact one reads and writes. */
     Py_ssize_t read, written;
     /* Launches it over threads; what lives as long as this. */
@@ -89,6 +92,10 @@ typedef struct {
     Py_ssize_t read, written, copies;
     int columns;
     int64_t block[WORDS];
+    /* Of a reduction: how many rows become one, in how many partial results each, and how far apart results are where
+       they come out. */
+    int64_t reduced, partials;
+    Py_ssize_t apart[DIMENSIONS / 4];
 } Match;
 
 /* Is this what a statement is of, written to memory that lies so? (A leaf stands for itself: it is the operand of a

@@ -9,7 +9,7 @@ the local type runs it as it runs all kernels.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,7 +54,9 @@ def launch(kernel: Kernel, shape: tuple[int, ...], group: tuple[int, ...], argum
             )
     maps = {n: v.map for n, v in views.items() if v.map is not None}
     decides = deciding(kernel.source)
-    numbers = {n: _number(x) for n, x in zip(kernel.source.parameters, arguments, strict=True) if n in decides}
+    numbers = {
+        n: number_of(x) for n, x in zip(kernel.source.parameters, arguments, strict=True) if n in decides
+    }
     pieces = _in_pieces(comm, views)
     key = (
         *("divided", comm.rank, comm.size, shape, group, tuple(maps.items())),
@@ -158,10 +160,10 @@ def _copied(kernel: Kernel, name: str, x: DView, written: bool) -> DView:
     )
 
 
-def _number(x: Any) -> Any:
+def number_of(x: Any) -> Any:
     """A number by which plans are found; None for what is none."""
     if isinstance(x, tuple):
-        return tuple(map(_number, x))
+        return tuple(map(number_of, x))
     return int(x) if isinstance(x, (int, np.integer, np.bool_)) else None
 
 
@@ -179,7 +181,11 @@ class KernelPlan:
         if box is None:
             return
         whole = Part(self, box, ranges.regions[rank])
-        inner = self._inner(box) if pieces and self.transfers and whole.windows else None
+        inner = (
+            inner_box(ranges, rank, box, self.transfers)
+            if pieces and self.transfers and whole.windows
+            else None
+        )
         if inner is None:
             (self.edges if self.transfers else self.inner).append(whole)
             return
@@ -198,40 +204,11 @@ class KernelPlan:
                 if region is None or any(a >= b for a, b in region):
                     needs.append(None)
                     continue
-                needs.append(tuple(_pieces(r, n) for r, n in zip(region, shown.shape, strict=True)))
-                lacking = lacking or not _within(region, ranges.held[name][q])
+                needs.append(tuple(linear(r, n) for r, n in zip(region, shown.shape, strict=True)))
+                lacking = lacking or not within(region, ranges.held[name][q])
             if lacking and not shown.base.replicated:
                 found[name] = Transfer(shown, needs, self.rank, missing=True)
         return found
-
-    def _inner(self, box: Box) -> Box | None:
-        """The box of those indices for which all is here, if it is most of them."""
-        ranges = self.ranges
-        if ranges.written & self.transfers.keys():
-            return None
-        found = list(box)
-        for a in ranges.accesses(box):
-            held = ranges.held[a.name][self.rank]
-            if a.written or a.name not in self.transfers:
-                continue
-            if held is None:
-                return None
-            for t, value in enumerate(a.at):
-                if held[t] == (0, ranges.maps[a.name].shape[t]):
-                    continue
-                if value is None:
-                    return None
-                low, high = value.raw(a.box)
-                if held[t][0] <= low and high < held[t][1]:
-                    continue
-                if not _cut(found, a.box, value._replace(period=None), held[t]):
-                    return None
-        inner = tuple(found)
-        if any(a >= b for a, b in inner) or 2 * volume(inner) < volume(box):
-            return None
-        reads = ranges.reads(inner)
-        here = all(_within(r, ranges.held[n][self.rank]) for n, r in reads.items())
-        return inner if here else None
 
     def run(self, arguments: Sequence[Any], views: Mapping[str, DView]) -> None:
         self._check_names(views)
@@ -263,6 +240,57 @@ class KernelPlan:
                 )
 
 
+def inner_box(ranges: KernelRanges, rank: int, box: Box, lacking: Collection[str]) -> Box | None:
+    """The box of those indices for which all is here, if it is most of them. Of `lacking` some is elsewhere."""
+    if ranges.written & set(lacking):
+        return None
+    found = list(box)
+    for a in ranges.accesses(box):
+        held = ranges.held[a.name][rank]
+        if a.written or a.name not in lacking:
+            continue
+        if held is None:
+            return None
+        for t, value in enumerate(a.at):
+            if held[t] == (0, ranges.maps[a.name].shape[t]):
+                continue
+            if value is None:
+                return None
+            low, high = value.raw(a.box)
+            if held[t][0] <= low and high < held[t][1]:
+                continue
+            if not _cut(found, a.box, value._replace(period=None), held[t]):
+                return None
+    inner = tuple(found)
+    if any(a >= b for a, b in inner) or 2 * volume(inner) < volume(box):
+        return None
+    here = all(within(r, ranges.held[n][rank]) for n, r in ranges.reads(inner).items())
+    return inner if here else None
+
+
+def part_of(ranges: KernelRanges, box: Box, regions: Mapping[str, Region]) -> tuple[Kernel, list[int]]:
+    """The kernel for a box of the index space and a region of each array, and the numbers it takes besides."""
+    modes: list[tuple[str, tuple[int, ...]]] = []
+    arrays: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    for name, shown in ranges.maps.items():
+        region = regions[name]
+        divided = ranges.size > 1 and not shown.base.replicated
+        how = [
+            SAME if r == (0, n) or not divided else SHIFTED if r[1] <= n else CYCLIC
+            for r, n in zip(region, shown.shape, strict=True)
+        ]
+        modes.append((name, tuple(how)))
+        arrays.append((tuple([r[0] for r in region]), shown.shape))
+    if box == ranges.space and not any(any(m) for _, m in modes):
+        return ranges.kernel, []
+    variant = Variant(len(box), tuple(modes))
+    launched = ranges.launched
+    begins = tuple(a for a, _ in box)
+    groups = tuple([a // g for a, g in zip(begins, launched.group, strict=True)])
+    numbers = Shift(begins, launched.sizes, groups, tuple(arrays)).numbers(variant)
+    return shifted(ranges.kernel, variant), numbers
+
+
 def _cut(found: list[tuple[int, int]], path: Box, value: Any, held: tuple[int, int]) -> bool:
     """Leave the indices of which a value is not held out of a box; False if that cannot be done."""
     for d, c in enumerate(value.coefs):
@@ -291,11 +319,12 @@ def _cut(found: list[tuple[int, int]], path: Box, value: Any, held: tuple[int, i
     return False
 
 
-def _within(region: Region, held: Region | None) -> bool:
+def within(region: Region, held: Region | None) -> bool:
+    """Does a process hold a region?"""
     return held is not None and all(h[0] <= r[0] and r[1] <= h[1] for r, h in zip(region, held, strict=True))
 
 
-def _pieces(r: tuple[int, int], n: int) -> tuple[tuple[int, int], ...]:
+def linear(r: tuple[int, int], n: int) -> tuple[tuple[int, int], ...]:
     """A range that may go around the end, as ranges in rising order."""
     return (r,) if r[1] <= n else ((0, r[1] - n), (r[0], n))
 
@@ -317,37 +346,16 @@ class Part:
         self.parameters = plan.kernel.source.parameters
         self.shows: dict[str, Any] = {}
         self.windows: dict[str, Window] = {}
-        modes: list[tuple[str, tuple[int, ...]]] = []
-        arrays: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+        lying: dict[str, Region] = {}
         for name, shown in ranges.maps.items():
             region, held = regions.get(name), ranges.held[name][rank]
-            if region is None or any(a >= b for a, b in region) or _within(region, held):
-                region = held if held is not None else tuple((0, 0) for _ in shown.shape)
+            if region is None or any(a >= b for a, b in region) or within(region, held):
                 self.shows[name] = None if held is None else shown.how(rank, held)
+                lying[name] = held if held is not None else ((0, 0),) * len(shown.shape)
             else:
                 self.windows[name] = Window(shown, rank, region, plan.landing.get(name, []))
-            divided = ranges.size > 1 and not shown.base.replicated
-            modes.append(
-                (
-                    name,
-                    tuple(
-                        [
-                            SAME if r == (0, n) or not divided else SHIFTED if r[1] <= n else CYCLIC
-                            for r, n in zip(region, shown.shape, strict=True)
-                        ]
-                    ),
-                )
-            )
-            arrays.append((tuple([r[0] for r in region]), shown.shape))
-        self.shifted = self.kernel
-        self.numbers: list[int] = []
-        whole = box == ranges.space
-        if not whole or any(any(m) for _, m in modes):
-            variant = Variant(len(box), tuple(modes))
-            begins = tuple(a for a, _ in box)
-            groups = tuple([a // g for a, g in zip(begins, self.group, strict=True)])
-            self.shifted = shifted(self.kernel, variant)
-            self.numbers = Shift(begins, launched.sizes, groups, tuple(arrays)).numbers(variant)
+                lying[name] = region
+        self.shifted, self.numbers = part_of(ranges, box, lying)
 
     def run(self, arguments: Sequence[Any], views: Mapping[str, DView], came: Mapping[str, list[Any]]) -> None:
         given = list(arguments)
@@ -382,7 +390,7 @@ class Window:
         self.shape = tuple(b - a for a, b in region)
         self.own: list[tuple[Any, Any]] = []
         self.came: list[tuple[int, Any, Any]] = []
-        pieces = [_pieces(r, n) for r, n in zip(region, shown.shape, strict=True)]
+        pieces = [linear(r, n) for r, n in zip(region, shown.shape, strict=True)]
         wanted = list(itertools.product(*pieces))
         for box in wanted:
             one = tuple((r,) for r in box)

@@ -20,7 +20,7 @@ from mirabelle.arraytypes.programs.dividing import Divided, Unfit, divided
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, shown_line
 from mirabelle.arraytypes.programs.exchanging import StartStep
 from mirabelle.arraytypes.programs.running import StepByStep, plan_runner
-from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, Plan, Step
+from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, LaunchStep, Plan, Step
 from mirabelle.dispatch.errors import CommunicationError
 from mirabelle.dispatch.settings import settings
 
@@ -39,7 +39,7 @@ class DividedPlan(StepByStep):
         last = {r.storage.number: step.number for step in plan.steps for r in step.reads}
         run: list[Step] = []
         for step in [*plan.steps, None]:
-            if isinstance(step, (KernelStep, FoldStep, CopyStep)):
+            if isinstance(step, (KernelStep, FoldStep, CopyStep, LaunchStep)):
                 run.append(step)
                 continue
             if run:

@@ -21,10 +21,13 @@ import numpy as np
 from mirabelle.arraytypes.distributed.combining import reduced_partition
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.execution import chosen, operand_plan, target_of
+from mirabelle.arraytypes.distributed.kernelranges import Region
+from mirabelle.arraytypes.distributed.kernels import linear
 from mirabelle.arraytypes.distributed.layouts import Partition, Split, partition, runs
 from mirabelle.arraytypes.distributed.overlapping import around
 from mirabelle.arraytypes.distributed.transfers import Box, volume
 from mirabelle.arraytypes.distributed.views import DBuffer, DView, Map
+from mirabelle.arraytypes.programs.dividedlaunches import LaunchItem
 from mirabelle.arraytypes.programs.exchanging import CombineStep, Exchange, FinishStep, StartStep
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.memory import place_temporaries
@@ -32,6 +35,7 @@ from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
     KernelStep,
+    LaunchStep,
     Plan,
     Ref,
     Step,
@@ -220,7 +224,7 @@ class _Dividing:
         self.parts: dict[int, Partition] = {}
         self.dtypes: dict[int, np.dtype] = {}
         self.buffers: dict[int, DBuffer] = {}
-        self.items: list[Item] = []
+        self.items: list[Item | LaunchItem] = []
         self.epochs: dict[tuple[int, int], Epoch] = {}
         # Of each storage: how often it was written to, and by which item last.
         self.writes: dict[int, int] = {}
@@ -262,6 +266,8 @@ class _Dividing:
             self.fold(step)
         elif isinstance(step, CopyStep) and step.source.shape == step.dest.shape:
             self.kernel(step, _copying(step.source), [step.dest])
+        elif isinstance(step, LaunchStep):
+            self.launch(step)
         else:
             raise Unfit
 
@@ -366,6 +372,34 @@ class _Dividing:
         for source, dest in copies:
             self.kernel(CopyStep([], dest, source), _copying(source), [dest])
 
+    def launch(self, step: LaunchStep) -> None:
+        """A kernel of the user's."""
+        item, at, size = LaunchItem(step), len(self.items), self.comm.size
+        if not item.fits:
+            raise Unfit
+        for name, ref in (*item.refs.items(), *item.numbers.items()):
+            number = ref.storage.number
+            if number not in self.parts:  # (memory that nothing has been written to)
+                self.divide(number, self.family._divided(ref.storage.shape, self.comm))
+            self.used(number, at)
+            if self.parts[number].size != size or (name in item.numbers and not self.parts[number].replicated):
+                raise Unfit
+            if name in item.refs:
+                item.maps[name] = self.map(ref)
+        if not item.divide(size):
+            raise Unfit
+        for name, ref in item.refs.items():
+            shown, lacking = item.maps[name], [q for q in range(size) if name in item.lacks(q)]
+            if not lacking or shown.base.replicated:
+                continue
+            if any(item.wraps(name, q) for q in lacking) and not self.view(ref).whole:
+                raise Unfit
+            needs = {q: [_in_base(shown, box) for box in item.needs(name, q)] for q in lacking}
+            item.epochs[name] = self.demand(ref.storage.number, shown.base, needs, at)
+        for slot in step.dests:
+            self.wrote_to(step.operands[slot], at)
+        self.items.append(item)
+
     def read(self, item: Item, request: Request) -> None:
         """Note what an item needs."""
         at = len(self.items)
@@ -399,8 +433,17 @@ class _Dividing:
         ]
         if not lacking:
             return Operand(ref, shown, needs, None)
-        if self.combined.get(number, (-1, 0))[0] >= 0 or item.target.size != size:
+        if item.target.size != size:
             raise Unfit
+        epoch = self.demand(number, base, {q: [needs[q]] for q in lacking}, at)  # type: ignore[list-item]
+        return Operand(ref, shown, needs, epoch)
+
+    def demand(self, number: int, base: Partition, needs: Mapping[int, Sequence[Box]], at: int) -> Epoch:
+        """Note which boxes of an array processes need that do not hold all of them."""
+        if self.combined.get(number, (-1, 0))[0] >= 0:
+            raise Unfit
+        size = base.size
+        own = [None if 0 in base.local_shape(q) else _box(base.held(q)) for q in range(size)]
         key = number, self.writes.get(number, 0)
         epoch = self.epochs.get(key)
         if epoch is None:
@@ -408,27 +451,30 @@ class _Dividing:
         epoch.first = min(epoch.first, at)
         free = [m for m in range(len(base.mesh)) if m not in base.owners()]
         places = [base.coordinates(r) for r in range(size)]
-        for q in lacking:
+        for q, wanted in needs.items():
             for p in range(size):
-                have, wanted = own[p], needs[q]
+                have = own[p]
                 if p == q or have is None or any(places[p][m] != places[q][m] for m in free):
                     continue
-                part = None if wanted is None else _meet(have, wanted)
-                if part is not None:
-                    epoch.pieces.setdefault((p, q), []).append(part)
-        return Operand(ref, shown, needs, epoch)
+                for box in wanted:
+                    part = _meet(have, box)
+                    if part is not None:
+                        epoch.pieces.setdefault((p, q), []).append(part)
+        return epoch
 
     def wrote(self, item: Item, ref: Ref, note: bool = True) -> Operand:
-        number = ref.storage.number
-        at = len(self.items)
-        self.used(number, at)
-        self.writes[number] = self.writes.get(number, 0) + 1
-        self.last[number] = at
         shown = self.map(ref)
+        self.wrote_to(ref, len(self.items))
         dest = Operand(ref, shown, (), None)
         if note:
             item.dests.append(dest)
         return dest
+
+    def wrote_to(self, ref: Ref, at: int) -> None:
+        number = ref.storage.number
+        self.used(number, at)
+        self.writes[number] = self.writes.get(number, 0) + 1
+        self.last[number] = at
 
     def settle(self) -> None:
         """All is known: what is sent at once must not be more than the settings allow."""
@@ -500,7 +546,11 @@ class _Lowering:
             self.combine(combining.get(at, ()))
             for point in starting.get(at, ()):
                 point[1] = self.start(point[0])
-            self.compute(item, [exchange for _, exchange in ending.get(at, ())])
+            arriving = [exchange for _, exchange in ending.get(at, ())]
+            if isinstance(item, LaunchItem):
+                self.launch(item, arriving)
+            else:
+                self.compute(item, arriving)
         self.combine(combining.get(count, ()))
         outputs = [self.storage(n) for n in self.wanted]
         inputs = [n for n in self.locals if n in work.given]
@@ -575,6 +625,11 @@ class _Lowering:
             a, b = box[d] if ref.shape[i] != n else region[i]
             shape.append(b - a)
         memory = self.memory(operand, _in_base(shown, tuple(region)))
+        return self.seen(operand, tuple(region), tuple(shape), memory)
+
+    def seen(self, operand: Operand, region: Region, shape: tuple[int, ...], memory: Memory) -> Ref:
+        """A region of an operand, in memory that has it, as a view of a shape."""
+        shown, ref = operand.shown, operand.ref
         steps = memory.strides(self.dtypes[ref.storage.number].itemsize)
         first = list(shown.starts)
         strides = [0] * len(shape)
@@ -587,9 +642,56 @@ class _Lowering:
         )
         if shown.kind == "imag":
             begin += ref.dtype.itemsize
-        return Ref(memory.storage, begin, tuple(shape), tuple(strides), ref.dtype)
+        return Ref(memory.storage, begin, shape, tuple(strides), ref.dtype)
 
     # Steps
+
+    def launch(self, item: LaunchItem, arriving: list[Exchange]) -> None:
+        """A kernel of the user's: what needs nothing of others, and the rest when it has come."""
+        first, later = item.boxes(self.rank)
+        if first is not None:
+            self.launched(item, first)
+        self.finish(arriving)
+        for box in later:
+            self.launched(item, box)
+
+    def launched(self, item: LaunchItem, box: Box) -> None:
+        regions = item.regions(self.rank, box)
+        refs: dict[str, Ref] = {}
+        for name, ref in item.refs.items():
+            region, shown = regions[name], item.maps[name]
+            if region is None:  # (nothing of it is touched)
+                refs[name] = whole(self.new("temporary", (1,) * len(shown.shape), ref.dtype))
+                continue
+            operand = Operand(ref, shown, (), item.epochs.get(name))
+            if any(b > n for (_, b), n in zip(region, shown.shape, strict=True)):
+                refs[name] = self.circled(operand, region)
+            else:
+                memory = self.memory(operand, _in_base(shown, region))
+                refs[name] = self.seen(operand, region, tuple(b - a for a, b in region), memory)
+        for name, ref in item.numbers.items():
+            refs[name] = Ref(self.storage(ref.storage.number), ref.offset, ref.shape, ref.strides, ref.dtype)
+        self.steps.append(item.local(box, regions, refs))
+
+    def circled(self, operand: Operand, region: Region) -> Ref:
+        """Memory of its own with a region that goes around the end of an array."""
+        number, shape = operand.ref.storage.number, operand.shown.shape
+        dtype = self.dtypes[number]
+        made = whole(self.new("temporary", tuple(b - a for a, b in region), dtype))
+        own, epoch = self.own(number), operand.epoch
+        assert epoch is not None
+        for box in itertools.product(*[linear(r, n) for r, n in zip(region, shape, strict=True)]):
+            for source in (*(() if own is None else (own,)), *epoch.landed):
+                part = _meet(source.box, box)
+                if part is None:
+                    continue
+                at = [
+                    (a - s if a >= s else a - s + n) * stride
+                    for (a, _), (s, _), n, stride in zip(part, region, shape, made.strides, strict=True)
+                ]
+                lengths = tuple(b - a for a, b in part)
+                self.copy(_shown(source, part, dtype), Ref(made.storage, sum(at), lengths, made.strides, dtype))
+        return made
 
     def compute(self, item: Item, arriving: list[Exchange]) -> None:
         """A statement, with the end of the exchanges that it cannot go on without."""

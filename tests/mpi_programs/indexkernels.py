@@ -64,6 +64,22 @@ def beside(kernel, shape, arguments, layouts=()):
     for x, g in zip(plain, given, strict=True):
         if isinstance(x, np.ndarray):
             np.testing.assert_array_equal(mb.to_numpy(g), x, err_msg=f"{kernel.__name__} {shape} {layouts}")
+
+    # In a program of the same arrays: a step of each process's plan, which sends no more.
+    def program(*arrays):
+        each = iter(arrays)
+        kernel[shape](*[next(each) if isinstance(x, np.ndarray) else x for x in arguments])
+
+    program = mb.compile(program)
+    for _ in range(2):
+        given = [divided(x, layout) for x, layout in itertools.zip_longest(arguments, layouts)]
+        given = [x for x in given if isinstance(x, mb.AbstractArray)]
+        with mb.count() as counted:
+            program(*given)
+    for x, g in zip([x for x in plain if isinstance(x, np.ndarray)], given, strict=True):
+        words = f"{kernel.__name__} {shape} {layouts} compiled"
+        np.testing.assert_array_equal(mb.to_numpy(g), x, err_msg=words)
+    assert counted.messages <= c.messages, (kernel.__name__, shape, layouts, vars(counted), vars(c))
     return c
 
 

@@ -133,7 +133,7 @@ def run(only: str = "", rounds: int = 0) -> None:
         plain, decided = mb.compile(f), mb.compile(f, schedule=schedule)
         for g in (plain, decided):
             warm_up(lambda g=g: g(*args), times=3)
-        times = max(1, 20_000 // max(x.shape[0] * x.shape[-1] for x in args) * 10)
+        times = max(1, 1_000_000 // max(x.shape[0] * x.shape[-1] for x in args))
         calls = [repeated(g, args, times) for g in (plain, decided)]
         (without, _), (with_it, _) = alternately(calls, rounds or 9)
         memory = [g.program(*args).plan.arena_bytes for g in (plain, decided)]

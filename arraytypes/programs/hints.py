@@ -86,17 +86,11 @@ def hint(
     >>> mb.hint(3, store=True)
     3
     """
-    said = {
-        "once": once,
-        "recompute": recompute,
-        "separate": separate,
-        "own_memory": own_memory,
-        "precision": precision,
-        "library": library,
-        "tile": tile,
-        "threads": threads,
-        "tag": tag,
-        "axes": None if axes is None else tuple(axes),
+    roles = None if axes is None else tuple(axes)
+    said: dict[str, Any] = {
+        **{"once": once, "recompute": recompute, "separate": separate, "own_memory": own_memory},
+        **{"precision": precision, "library": library, "tile": tile, "threads": threads, "tag": tag},
+        **{"axes": roles},
     }
     decided = deciding.get()
     decisions_of("x", said)  # (what is no decision is refused outside of a program, too)
@@ -105,10 +99,8 @@ def hint(
     node = _node_of(x)
     if node is None:
         return x
-    if axes is not None and len(said["axes"]) != x.ndim:
-        raise ValueError(
-            f"mb.hint(x, axes={said['axes']!r}) names {len(said['axes'])} axes, and x has {x.ndim}."
-        )
+    if roles is not None and len(roles) != x.ndim:
+        raise ValueError(f"mb.hint(x, axes={roles!r}) names {len(roles)} axes, and x has {x.ndim}.")
     decided.hinted += [d for d in decisions_of(pattern_of(node), said) if d not in decided.hinted]
     return verbs.materialize(x) if store else x
 

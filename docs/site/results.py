@@ -28,7 +28,7 @@ PAGES = {
         "Meshes and flows",
         "meshdata gpu_meshdata dg_host dg_gpu dg_split dg_scaling dg_scaling_CuArray",
     ),
-    "compiling": ("Compiling", "programs_latency programs_overhead"),
+    "compiling": ("Compiling", "programs_latency programs_overhead transformations"),
 }
 LABELS = (
     "name", "case", "program", "loop", "expression", "statement", "text", "figure", "type", "group",

@@ -88,9 +88,16 @@ def hint(
     """
     roles = None if axes is None else tuple(axes)
     said: dict[str, Any] = {
-        **{"once": once, "recompute": recompute, "separate": separate, "own_memory": own_memory},
-        **{"precision": precision, "library": library, "tile": tile, "threads": threads, "tag": tag},
-        **{"axes": roles},
+        "once": once,
+        "recompute": recompute,
+        "separate": separate,
+        "own_memory": own_memory,
+        "precision": precision,
+        "library": library,
+        "tile": tile,
+        "threads": threads,
+        "tag": tag,
+        "axes": roles,
     }
     decided = deciding.get()
     decisions_of("x", said)  # (what is no decision is refused outside of a program, too)

@@ -139,6 +139,7 @@ def run(only: str = "", rounds: int = 0) -> None:
         memory = [g.program(*args).plan.arena_bytes for g in (plain, decided)]
         ratio = without / with_it
         record.append({"case": name, "program": f.__name__, "schedule": repr(schedule), "times_faster": ratio})
+        record[-1] |= {"without_cpu_s": without / times, "with_cpu_s": with_it / times}
         record[-1] |= {"bytes_of_temporaries": memory}
         shown = [f"{t / times * 1e6:,.0f}" for t in (without, with_it)]
         table.append([name, f.__name__, *shown, f"{ratio:.2f}", *[f"{m / 1e6:,.1f}" for m in memory]])

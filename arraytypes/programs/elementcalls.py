@@ -139,7 +139,8 @@ class ElementLoop:
     def _apart(self, x: Any, there: bool, why: str) -> LoopApart:
         line, why, place = shown_line(self.line), f" ({why})" if why else "", _in_memory(x).home
         if there:
-            return LoopApart(f"The loop over elements in {line} runs on {place} as kernels of its own{why}.")
+            how = "as kernels of its own, between two programs"
+            return LoopApart(f"The loop over elements in {line} runs on {place} {how}{why}.")
         return LoopApart(
             f"The loop over elements in {line} runs on the host, and {place} is another place: what it works "
             f"on is brought here and back{why}. Array operations, or an index-space kernel (`@mb.kernel`), "

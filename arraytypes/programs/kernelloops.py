@@ -20,7 +20,7 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.programs.loopplans import DTYPES, Outlined, Plan, Planner, Repeat, Step, Unfit
 from mirabelle.arraytypes.usercode.elementloops import Bounds
 from mirabelle.arraytypes.usercode.loopwork import Ranges, work
-from mirabelle.arraytypes.usercode.subscripts import joined, wrapped
+from mirabelle.arraytypes.usercode.subscripts import joined, signs_of, wrapped
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import UserFunctionError
 
@@ -39,31 +39,44 @@ class KernelLoop:
         self.results = results
         self.outlined = outlined
         self._plans: dict[Any, Plan] = {}
+        self._joined: dict[Any, ast.stmt] = {}
 
     def chosen(self, values: Sequence[Any]) -> tuple[Plan | None, str]:
         """The plan by which a loop runs where its arrays are, or None: and why, in words."""
         given = dict(zip(self.parameters, values, strict=True))
         ranks = {n: x.ndim for n, x in given.items() if isinstance(x, (AbstractArray, np.ndarray)) and x.ndim}
-        loop: Any = joined(copy.deepcopy(self.loop), ranks)
+        loop = self._joined_loop(ranks)
         bounds = Bounds(loop, given)
-        loop, signs = wrapped(loop, ranks, bounds.indices)
-        checked = not bounds.inside
+        signs, checked = signs_of(loop, ranks, bounds.indices), not bounds.inside
         key = tuple([_kind(x) for x in values]), signs, checked
         plan = self._plans.get(key)
         if plan is None:
-            plan = self._plans[key] = self._planned(loop, given, ranks, checked)
+            plan = self._plans[key] = self._planned(
+                wrapped(copy.deepcopy(loop), ranks, signs), given, ranks, checked
+            )
         if plan.why:
             return None, plan.why
         ranges = Ranges(given)
-        there = _seconds(plan.steps, ranges)
+        try:
+            there, core = _seconds(plan.steps, ranges), CORE * work([loop], ranges)
+        except (TypeError, ValueError, ArithmeticError) as e:  # (which it will raise itself)
+            return None, str(e)
         written = names_written(self.loop)
-        here = CORE * work([loop], ranges) + sum(
+        here = core + sum(
             (BRING + BYTE * x.size * x.dtype.itemsize) * (2 if n in written else 1)
             for n, x in given.items()
             if n in ranks
         )
         said = f"about {_shown(there)} there and {_shown(here)} here, transfers included"
         return (plan, said) if there <= here else (None, f"{_told(plan)}: {said}")
+
+    def _joined_loop(self, ranks: dict[str, int]) -> ast.stmt:
+        """The loop as it is looked at, for arrays of these dimensions."""
+        key = tuple(sorted(ranks.items()))
+        found = self._joined.get(key)
+        if found is None:
+            found = self._joined[key] = joined(copy.deepcopy(self.loop), ranks)
+        return found
 
     # Plans
 

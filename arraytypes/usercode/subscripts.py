@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mirabelle.arraytypes.usercode.rewriting import OURS
@@ -29,6 +29,25 @@ def joined(loop: ast.stmt, ranks: Mapping[str, int]) -> ast.stmt:
 class _Joined(ast.NodeTransformer):
     def __init__(self, ranks: Mapping[str, int]) -> None:
         self.ranks = ranks
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        """`if v > best: best = v` as `best = max(best, v)`, which is that."""
+        self.generic_visit(node)
+        test, then = node.test, node.body[0]
+        if len(node.body) > 1 or node.orelse or not isinstance(then, ast.Assign) or len(then.targets) > 1:
+            return node
+        if not isinstance(test, ast.Compare) or len(test.ops) > 1 or not isinstance(then.targets[0], ast.Name):
+            return node
+        left, right = test.left, test.comparators[0]
+        operator: Any = type(test.ops[0])
+        if isinstance(left, ast.Name) and left.id == then.targets[0].id:
+            left, right, operator = right, left, {ast.Lt: ast.Gt, ast.Gt: ast.Lt}.get(operator)
+        best = isinstance(right, ast.Name) and right.id == then.targets[0].id
+        if not best or operator not in (ast.Gt, ast.Lt) or ast.dump(left) != ast.dump(then.value):
+            return node
+        name = ast.Name("max" if operator is ast.Gt else "min", ast.Load())
+        then.value = ast.Call(name, [right, left], [])
+        return ast.fix_missing_locations(ast.copy_location(then, node))
 
     def visit_For(self, node: ast.For) -> ast.AST:
         over, target, number = node.iter, node.target, f"{OURS}at{node.lineno}_{node.col_offset}"
@@ -78,50 +97,55 @@ def _is_integer(i: ast.expr) -> bool:
     return isinstance(i, ast.Constant) and type(i.value) is int
 
 
-def wrapped(
+def signs_of(
     loop: ast.stmt, ranks: Mapping[str, int], intervals: Mapping[int, tuple[float, float]]
-) -> tuple[ast.stmt, tuple[str, ...]]:
-    """A loop whose indices count from the beginning, and what was done to each of them.
+) -> tuple[str, ...]:
+    """Whether each index of a loop, in order, counts from the beginning (+), from the end (-), or either (?).
 
     `intervals` says where indices lie, by the ids of their expressions.
+    """
+    found = []
+    for _, items in _indexed(loop, ranks):
+        for i in items:
+            low, high = intervals.get(id(i), (0.0, 0.0))
+            found.append("+" if low >= 0 or isinstance(i, ast.Slice) else "-" if high < 0 else "?")
+    return tuple(found)
 
-    >>> loop = ast.parse("x[i] = x[-1]").body[0]
-    >>> last = loop.value.slice
-    >>> print(ast.unparse(wrapped(loop, {"x": 1}, {id(last): (-1.0, -1.0)})[0]))
+
+def wrapped(loop: ast.stmt, ranks: Mapping[str, int], signs: Sequence[str]) -> ast.stmt:
+    """A loop whose indices all count from the beginning: it is changed.
+
+    >>> print(ast.unparse(wrapped(ast.parse("x[i] = x[-1]").body[0], {"x": 1}, "+-")))
     x[i] = x[-1 + x.shape[0]]
     """
-    made = _Wrapped(ranks, intervals)
-    return made.visit(loop), tuple(made.done)
+    left = iter(signs)
+    # (Those within others last: they are copied with these.)
+    for node, items in reversed([(n, [(i, next(left)) for i in items]) for n, items in _indexed(loop, ranks)]):
+        made = [_from_the_beginning(node, d, i, sign) for d, (i, sign) in enumerate(items)]
+        node.slice = ast.Tuple(made, ast.Load()) if len(made) > 1 else made[0]
+        ast.fix_missing_locations(ast.copy_location(node.slice, items[0][0]))
+    return loop
 
 
-class _Wrapped(ast.NodeTransformer):
-    def __init__(self, ranks: Mapping[str, int], intervals: Mapping[int, tuple[float, float]]) -> None:
-        self.ranks = ranks
-        self.intervals = intervals
-        self.done: list[str] = []
+def _indexed(loop: ast.stmt, ranks: Mapping[str, int]) -> Iterator[tuple[ast.Subscript, list[ast.expr]]]:
+    """The subscripts with an index for each dimension of an array, those around others first."""
+    for n in ast.walk(loop):
+        if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name):
+            items = list(n.slice.elts) if isinstance(n.slice, ast.Tuple) else [n.slice]
+            if ranks.get(n.value.id) == len(items):
+                yield n, items
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        name = node.value
-        items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-        lies = [self.intervals.get(id(i), (0.0, 0.0)) for i in items]
-        self.generic_visit(node)
-        if not isinstance(name, ast.Name) or self.ranks.get(name.id) != len(items):
-            return node
-        items = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
-        for d, (i, (low, high)) in enumerate(zip(items, lies, strict=True)):
-            if isinstance(i, ast.Slice) or low >= 0:
-                self.done.append("+")
-                continue
-            size = ast.Attribute(ast.Name(name.id, ast.Load()), "shape", ast.Load())
-            end: Any = ast.BinOp(i, ast.Add(), ast.Subscript(size, ast.Constant(d), ast.Load()))
-            if high >= 0:
-                below = ast.Compare(copy.deepcopy(i), [ast.Lt()], [ast.Constant(0)])
-                end = ast.IfExp(below, end, copy.deepcopy(i))
-            self.done.append("-" if high < 0 else "?")
-            items[d] = ast.fix_missing_locations(ast.copy_location(end, i))
-        node.slice = ast.Tuple(items, ast.Load()) if len(items) > 1 else items[0]
-        ast.fix_missing_locations(ast.copy_location(node.slice, items[0]))
-        return node
+
+def _from_the_beginning(node: ast.Subscript, d: int, i: ast.expr, sign: str) -> ast.expr:
+    if sign == "+":
+        return i
+    assert isinstance(node.value, ast.Name)
+    size = ast.Attribute(ast.Name(node.value.id, ast.Load()), "shape", ast.Load())
+    end: ast.expr = ast.BinOp(i, ast.Add(), ast.Subscript(size, ast.Constant(d), ast.Load()))
+    if sign == "?":
+        below = ast.Compare(copy.deepcopy(i), [ast.Lt()], [ast.Constant(0)])
+        end = ast.IfExp(below, end, copy.deepcopy(i))
+    return ast.fix_missing_locations(ast.copy_location(end, i))
 
 
 def compared(loop: ast.AST) -> ast.AST:

@@ -225,8 +225,10 @@ def measure(root: Path, name: str, rounds: int) -> dict[str, Any]:
     return row
 
 
-def _sized(kernel: _Kernel, least: float = LEAST) -> tuple[str, float, dict[str, Any]]:
-    """The smallest size for which NumPy takes long enough."""
+def _sized(
+    kernel: _Kernel, least: float = LEAST, bytes_enough: float = math.inf
+) -> tuple[str, float, dict[str, Any]]:
+    """The smallest size for which NumPy takes long enough, or arguments have so many bytes."""
     found: Any = None
     for size in ("S", "M", "L", "paper"):
         if size not in kernel.info["parameters"]:
@@ -239,7 +241,7 @@ def _sized(kernel: _Kernel, least: float = LEAST) -> tuple[str, float, dict[str,
         if found is not None and took > MOST * 4:
             return found  # type: ignore[no-any-return]
         found = size, took, arguments
-        if took >= least:
+        if took >= least or sum(getattr(x, "nbytes", 0) for x in arguments.values()) >= bytes_enough:
             break
     assert found is not None
     return found  # type: ignore[no-any-return]

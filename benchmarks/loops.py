@@ -177,6 +177,40 @@ def pendulum(xp: Any, theta: Any, omega: Any, turns: int) -> Any:
     return theta
 
 
+def places(a: Any, turns: int) -> list[int]:
+    """Where parts begin that shrink from turn to turn, to one of two elements at least."""
+    return [k * (len(a) - 2) // max(turns - 1, 1) for k in range(turns)]
+
+
+def shrinking(xp: Any, a: Any, b: Any, turns: int) -> Any:
+    a = a + 0.0
+    for k in places(a, turns):
+        a[k + 1 :] -= b[k + 1 :] * 0.5
+    return a
+
+
+def shrinking_choices(xp: Any, a: Any, b: Any, turns: int) -> Any:
+    c = a * 0.0
+    for k in places(a, turns):
+        c[k:] = xp.where(a[k:] > 0.5, b[k:], a[k:] + 1.0)
+    return c
+
+
+def shrinking_sums(xp: Any, a: Any, b: Any, turns: int) -> Any:
+    s = 0.0
+    for k in places(a, turns):
+        s += float(xp.sum(a[k:] * b[k:]))
+    return a + s
+
+
+def elimination(xp: Any, a: Any, b: Any, turns: int) -> Any:
+    n = math.isqrt(len(a))
+    m = xp.reshape(a[: n * n], (n, n)) + n * xp.eye(n)
+    for k in places(m, turns):
+        m[k + 1 :, k + 1 :] -= m[k + 1 :, k, None] * (m[k, k + 1 :] * 0.01)
+    return m
+
+
 LOOPS: dict[str, Callable[..., Any]] = {
     "c = a*b + 1.5; a = c/(c + 1.0)": two_names,
     "a = a + 0.01*(b - a)": relaxation,
@@ -195,6 +229,10 @@ LOOPS: dict[str, Callable[..., Any]] = {
     "power iteration": power_iteration,
     "bisection on arrays": bisection,
     "a pendulum with where": pendulum,
+    "a[k+1:] -= b[k+1:]*0.5": shrinking,
+    "c[k:] = where(a[k:] > 0.5, b[k:], a[k:] + 1)": shrinking_choices,
+    "s += float(sum(a[k:]*b[k:]))": shrinking_sums,
+    "m[k+1:,k+1:] -= m[k+1:,k,None]*m[k,k+1:]": elimination,
 }
 
 

@@ -370,7 +370,7 @@ class _Reduction(Statement):
         tree = node.operand
         if tree is None or node.reduction.scalar is not None or waiting(node) != [node]:
             raise Unfit
-        if node.reduction.neutral(node.dtype) is None or not 0 < math.prod(tree.shape) < settings.thread_size:
+        if node.reduction.neutral(node.dtype) is None or not 0 < math.prod(tree.shape) < _for_one_thread():
             raise Unfit
         self._looked_at(node, tree, leaf, target)
 
@@ -392,10 +392,29 @@ class _Reduction(Statement):
         layouts = (len(arrangement.sizes), plan.classes, arrangement.inner_kept, plan.exact(node), leaves)
         combine = functools.partial(_combined, node.reduction.ufunc, node.reduction.neutral(node.dtype))
         return in_c.Statement(
-            plan.kernel.address, settings.thread_size, list(plan.words), plan.addresses[0], target.dtype,
+            plan.kernel.address, _for_one_thread(), list(plan.words), plan.addresses[0], target.dtype,
             [item.said() for item in self.items], None, plan.kernel, layouts,
             node.reduction, node.axes, len(self.shape), len(arrangement.reduced), neutral.tobytes(), combine,
         )  # fmt: skip
+
+
+def _for_one_thread() -> int:
+    """Reductions of fewer elements are for one thread."""
+    return settings.thread_size if settings.num_threads > 1 else 1 << 62
+
+
+_told: tuple[int, int] | None = None
+
+
+def _forget_threads(s: Any) -> None:
+    """For other threads statements are written down anew."""
+    global _told
+    if _told != (s.num_threads, s.thread_size):
+        _told = s.num_threads, s.thread_size
+        known.clear()
+
+
+settings.watch(_forget_threads)
 
 
 def _combined(ufunc: Any, neutral: Any, partials: np.ndarray) -> np.ndarray:

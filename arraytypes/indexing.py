@@ -34,7 +34,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library, recording
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.dense import DenseArray, as_numpy, wrap
+from mirabelle.arraytypes.dense import DenseArray, as_numpy, constructed, wrap
 from mirabelle.arraytypes.elementwise import at_once, cast_to, copied, leaf_family, raise_places
 from mirabelle.arraytypes.wrappers import view_of
 from mirabelle.dispatch import policy, promotion, verbs
@@ -505,7 +505,9 @@ def read(x: Any, index: tuple[Any, ...]) -> Any:
         return gathered(x, how)
     shown = verbs.getitem(x, how)
     # An array without axes picks as every index array does: what it picks is a copy.
-    return verbs.copy(shown) if shown.ndim and any(map(_is_index_array, index)) else shown
+    if not any(map(_is_index_array, index)) or not (shown.ndim or any(i is Ellipsis for i in index)):
+        return shown
+    return constructed(verbs.copy(shown))
 
 
 def _is_index_array(i: Any) -> bool:

@@ -233,3 +233,35 @@ def test_updates_of_memory_that_is_shared_or_not_to_be_written():
     np.testing.assert_array_equal(snapshot, np.arange(6.0))
     np.testing.assert_array_equal(np.asarray(view), [0, 0, 1])
     np.testing.assert_array_equal(np.asarray(pending), 2 * np.arange(6.0))
+
+
+@pytest.mark.parametrize("size", [1, 12, 3000, 20_000])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1", "c16", "?"])
+def test_updates_of_whole_arrays(dtype, size):
+    """Names and views see them, snapshots and what waits do not; what does not fit changes nothing."""
+    start = (np.arange(size) % 7 + 1).astype(dtype)
+    for f, value in itertools.product(
+        UPDATES[:9], (2, 1.5, True, "itself", "backwards", "other", "wide", "matrix")
+    ):
+        a, b = start.copy(), start[::-1].copy()
+        seen = []
+        for u, v in ((a, b), (mb.HostArray(a), mb.HostArray(b))):
+            alias, view, before = u, u[1:], u * v
+            shown = np.array(u) if u is a else np.asarray(u)
+            other = {
+                "itself": u, "backwards": u[::-1], "other": v, "wide": v.astype(np.result_type(v.dtype, "f8")), "matrix": v[None, :],
+            }.get(value, value)  # fmt: skip
+            error = None
+            for _ in range(3):  # (statements come back)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    try:
+                        u = f(u, other)
+                    except (TypeError, ValueError, OverflowError) as e:
+                        error = "refused" if e else None
+                        break
+            assert u is alias
+            seen.append([error, *(np.array(n) for n in (u, view, before, shown, v))])
+        assert seen[0][0] == seen[1][0], (f, value)
+        for wanted, found in zip(seen[0][1:], seen[1][1:], strict=True):
+            np.testing.assert_array_equal(found, wanted, f"{f.__name__} {value}")

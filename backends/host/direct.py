@@ -416,6 +416,8 @@ def _seen(value: Any) -> Any:
 
 # How dispatch/csrc/statements.c reads values: a tree, a number, what a View right around memory shows.
 _KINDS = {_computed: 0, _as_it_is: 1, _seen: 2}
+# What `assign` writes to, in dispatch/csrc/assigning.c.
+_PART, _WHOLE = 1, 2
 
 
 @functools.cache
@@ -703,7 +705,7 @@ def _(array: Any, values: Any) -> Any:
         del node, new  # the general way counts who refers to the old contents
         return general(dest, value, casting=casting)
 
-    return assign
+    return in_c.Setter(shortcuts.known, assign, 0, _WHOLE)
 
 
 @verbs.assign.generated(signature=(View, HostArray))
@@ -728,4 +730,4 @@ def _(array: Any, values: Any) -> Any:
 
     if read is not _computed or not may_come_back:
         return assign
-    return in_c.Setter(shortcuts.known, assign, _KINDS[read], True)
+    return in_c.Setter(shortcuts.known, assign, _KINDS[read], _PART)

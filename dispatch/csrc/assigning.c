@@ -4,13 +4,14 @@
 #include "native.h"
 
 enum { TREE, PLAIN_NUMBER, VIEW };
+enum { INDEXED, PART, WHOLE };
 
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *known, *python;
     int kind;
-    /* Is it of what a view shows, `assign(view, value)`? */
+    /* Is it of what a view shows (PART), or of all of an array (WHOLE): `assign(x, value)`? */
     int part;
     unsigned unknown, idle;
 } Setter;
@@ -186,11 +187,11 @@ compute(Setter *self, PyObject *value)
 }
 
 /* The statement: 1 done, 0 left to Python, -1 an error. */
-static int
+static inline Py_ALWAYS_INLINE int
 set(Setter *self, PyObject *x, PyObject *index, PyObject *value)
 {
     int done = 0;
-    if (self->kind == TREE && VERSION_OF(value) != NULL && IS_LEAF(VERSION_OF(value)))
+    if (self->kind == PLAIN_NUMBER || (self->kind == TREE && VERSION_OF(value) != NULL && IS_LEAF(VERSION_OF(value))))
         return put(self, x, index, value);
     if (self->kind == TREE) {
         done = again(self->known, x, index, value);
@@ -205,12 +206,57 @@ set(Setter *self, PyObject *x, PyObject *index, PyObject *value)
     return done;
 }
 
+/* Results of so many bytes are better written where they belong than to memory of their own (as direct.py has it). */
+#define IN_PLACE (1 << 16)
+
+/* Have a tree that was met before computed, if it is small: 0, or -1 if somebody interrupts. */
+static int
+compute_known(Setter *self, PyObject *value)
+{
+    PyObject *tree = VERSION_OF(value);
+    if (tree == NULL || !IS_NODE(tree) || has_value((Node *)tree) || shape_size(((Node *)tree)->shape) * 8 >= IN_PLACE)
+        return 0;
+    Py_INCREF(tree); /* (others may run, and give the array another) */
+    PyObject *leaf = evaluated_again(self->known, tree, 0);
+    if (leaf != NULL && VERSION_OF(value) == tree)
+        set_held(&VERSION_OF(value), Py_NewRef(leaf));
+    Py_XDECREF(leaf);
+    Py_DECREF(tree);
+    return left_to_python() ? 0 : -1;
+}
+
+/* Give an array the version that was just computed for it: the next write parts them, and who reads the old one keeps
+   it. 1 done, 0 left, -1 somebody interrupts. */
+static int
+share_version(Setter *self, PyObject *x, PyObject *value)
+{
+    if (compute_known(self, value) < 0)
+        return -1;
+    PyObject *before = VERSION_OF(x), *after = VERSION_OF(value);
+    if (before == NULL || after == NULL || !IS_LEAF(before) || !IS_LEAF(after) || !unobserved() || !unchanged() ||
+        before != VERSION_OF(x) || after != VERSION_OF(value))
+        return 0;
+    Leaf *old = (Leaf *)before, *new = (Leaf *)after;
+    if (!IS_ARRAY(old->view) || !IS_ARRAY(new->view) || !adopted(old) || new->root != Py_None ||
+        new->foreign != Py_False)
+        return 0;
+    PyArrayObject *a = (PyArrayObject *)old->view, *b = (PyArrayObject *)new->view;
+    size_t bytes = (size_t)PyArray_NDIM(a) * sizeof(npy_intp);
+    if (DTYPE(a) != DTYPE(b) || PyArray_NDIM(a) != PyArray_NDIM(b) || memcmp(PyArray_DIMS(a), PyArray_DIMS(b), bytes) ||
+        memcmp(PyArray_STRIDES(a), PyArray_STRIDES(b), bytes))
+        return 0;
+    set_held(&VERSION_OF(x), Py_NewRef(after));
+    return 1;
+}
+
 int
 put_in_part(PyObject *setter, PyObject *view, PyObject *value)
 {
     Setter *self = (Setter *)setter;
-    if (Py_TYPE(setter) != setter_type || !self->part)
+    if (Py_TYPE(setter) != setter_type || self->part == INDEXED)
         return 0;
+    if (self->part == WHOLE)
+        return share_version(self, view, value);
     PyObject *x = Py_XNewRef(SLOT(view, state.view_parent)), *index = Py_XNewRef(SLOT(view, state.view_how));
     int done = x == NULL || index == NULL ? 0 : set(self, x, index, value);
     Py_XDECREF(x);
@@ -233,13 +279,13 @@ setter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObj
     return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
-/* Setter(the statements that are known, what does all else, what the value is, is it of what a view shows?) */
+/* Setter(the statements that are known, what does all else, what the value is, where it goes) */
 static PyObject *
 setter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *known, *python;
     int kind, part = 0;
-    if (!PyArg_ParseTuple(args, "O!Oi|p", &PyDict_Type, &known, &python, &kind, &part))
+    if (!PyArg_ParseTuple(args, "O!Oi|i", &PyDict_Type, &known, &python, &kind, &part))
         return NULL;
     Setter *self = (Setter *)type->tp_alloc(type, 0);
     if (self == NULL)

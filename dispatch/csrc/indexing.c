@@ -61,12 +61,19 @@ count_index(PyObject *index)
         count_element();
 }
 
+/* Is it an integer of Python's, or None? */
+static inline int
+is_plain(PyObject *bound)
+{
+    return bound == Py_None || PyLong_CheckExact(bound);
+}
+
 /* A bound of a slice as Python's: a new reference; NULL, without an error, for what is none. */
 static PyObject *
 plain_bound(PyObject *bound)
 {
     Py_ssize_t value;
-    if (bound == Py_None || PyLong_CheckExact(bound))
+    if (is_plain(bound))
         return Py_NewRef(bound);
     return as_index(bound, &value) ? PyLong_FromSsize_t(value) : NULL;
 }
@@ -76,10 +83,11 @@ static PyObject *
 plain_slice(PyObject *slice)
 {
     PySliceObject *s = (PySliceObject *)slice;
+    if (is_plain(s->start) && is_plain(s->stop) && is_plain(s->step))
+        return Py_NewRef(slice);
     PyObject *start = plain_bound(s->start), *stop = plain_bound(s->stop), *step = plain_bound(s->step), *made = NULL;
     if (start != NULL && stop != NULL && step != NULL)
-        made = start == s->start && stop == s->stop && step == s->step ? Py_NewRef(slice)
-                                                                       : PySlice_New(start, stop, step);
+        made = PySlice_New(start, stop, step);
     Py_XDECREF(start);
     Py_XDECREF(stop);
     Py_XDECREF(step);
@@ -110,7 +118,14 @@ resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_
         return 0;
     Py_ssize_t n = dims[*d], step = strides[*d];
     Py_ssize_t i;
-    if (!PyLong_CheckExact(entry) && PySlice_Check(entry)) {
+    if (PyLong_CheckExact(entry)) {
+        int overflow;
+        i = PyLong_AsLongAndOverflow(entry, &overflow);
+        if (overflow || i < -n || i >= n)
+            return 0;
+        part->data += (i < 0 ? i + n : i) * step;
+    }
+    else if (PySlice_Check(entry)) {
         Py_ssize_t start, stop, by;
         PyObject *slice = plain_slice(entry);
         int known = slice != NULL && PySlice_Unpack(slice, &start, &stop, &by) == 0;
@@ -126,7 +141,7 @@ resolve_entry(PyObject *entry, int *d, int nd, const Py_ssize_t *dims, const Py_
         part->strides[part->nd++] = by * step;
     }
     else {
-        if (!as_index(entry, &i) || (!PyLong_CheckExact(entry) && is_constructed(entry)) || i < -n || i >= n)
+        if (!as_index(entry, &i) || is_constructed(entry) || i < -n || i >= n)
             return 0;
         part->data += (i < 0 ? i + n : i) * step;
     }
@@ -228,17 +243,24 @@ type_of_views(Getter *self, int nd)
     return (PyTypeObject *)type;
 }
 
-/* Does an index that leaves no dimension say so with integers alone? (With an ellipsis it shows a view.) */
+/* Does an index that leaves no dimension say so with integers alone? (With an ellipsis it shows a view.) 2: not all of
+   them are Python's. */
 static int
 names_element(PyObject *index)
 {
     Py_ssize_t i;
+    int names = 1;
     if (!PyTuple_CheckExact(index))
-        return as_index(index, &i);
-    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(index); k++)
-        if (!as_index(PyTuple_GET_ITEM(index, k), &i))
+        return PyLong_CheckExact(index) ? 1 : 2 * as_index(index, &i);
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(index); k++) {
+        PyObject *entry = PyTuple_GET_ITEM(index, k);
+        if (PyLong_CheckExact(entry))
+            continue;
+        if (!as_index(entry, &i))
             return 0;
-    return 1;
+        names = 2;
+    }
+    return names;
 }
 
 /* A copy of one element, as a handle of its own: a new reference. */
@@ -375,27 +397,8 @@ composed_index(PyObject *part, PyObject *index)
     return made;
 }
 
-static PyObject *shown_by(Getter *self, PyObject *x, PyObject *index, PyObject *given);
-
-static PyObject *
-getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
-{
-    Getter *self = (Getter *)callable;
-    PyObject *made = NULL, *index = NULL;
-    if (names == NULL && PyVectorcall_NARGS(flags) == 2) {
-        if (!self->parts)
-            made = shown_by(self, args[0], args[1], args[1]);
-        else if ((index = composed_index(args[0], args[1])) != NULL)
-            made = shown_by(self, SLOT(args[0], state.view_parent), index, args[1]);
-        Py_XDECREF(index);
-        if (made != NULL || PyErr_Occurred())
-            return made;
-    }
-    return PyObject_Vectorcall(self->python, args, flags, names);
-}
-
 /* x[index], of which a user gave all or the end: a new reference; NULL where Python is to say, or with an error. */
-static PyObject *
+static inline Py_ALWAYS_INLINE PyObject *
 shown_by(Getter *self, PyObject *x, PyObject *index, PyObject *given)
 {
     Py_ssize_t dims[DIMENSIONS], no_strides[DIMENSIONS];
@@ -422,8 +425,11 @@ shown_by(Getter *self, PyObject *x, PyObject *index, PyObject *given)
         }
         known = resolve_part(index, nd, dims, no_strides, NULL, &part);
     }
-    if (known && part.nd == 0 && self->element != NULL && memory != NULL && IS_ARRAY(memory) && names_element(given)) {
-        count_index(given);
+    int names = known && part.nd == 0 && self->element != NULL && memory != NULL && IS_ARRAY(memory)
+                    ? names_element(given) : 0;
+    if (names) {
+        if (names == 2)
+            count_index(given);
         return element_at(self->element, (PyArrayObject *)memory, ((Leaf *)node)->dtype, part.data);
     }
     if (known && part.nd == 0 && self->wrapped) {
@@ -463,6 +469,23 @@ shown_by(Getter *self, PyObject *x, PyObject *index, PyObject *given)
     SLOT(view, state.view_how) = how;
     SLOT(view, state.view_shape) = shape;
     return view;
+}
+
+static PyObject *
+getter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyObject *names)
+{
+    Getter *self = (Getter *)callable;
+    PyObject *made = NULL, *index = NULL;
+    if (names == NULL && PyVectorcall_NARGS(flags) == 2) {
+        if (!self->parts)
+            made = shown_by(self, args[0], args[1], args[1]);
+        else if ((index = composed_index(args[0], args[1])) != NULL)
+            made = shown_by(self, SLOT(args[0], state.view_parent), index, args[1]);
+        Py_XDECREF(index);
+        if (made != NULL || PyErr_Occurred())
+            return made;
+    }
+    return PyObject_Vectorcall(self->python, args, flags, names);
 }
 
 /* Getter(types of views by their dimensions, what answers all else, of a wrapper?, type of elements or None, of parts?) */
@@ -537,8 +560,11 @@ converter_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, Py
     PyObject *node, *value, *result;
     if (names != NULL || PyVectorcall_NARGS(flags) != 1 || !PyObject_TypeCheck(args[0], state.dense))
         return PyObject_Vectorcall(self->python, args, flags, names);
-    compute_few(args[0]);
-    node = PyErr_Occurred() ? NULL : VERSION_OF(args[0]);
+    node = VERSION_OF(args[0]);
+    if (node != NULL && !IS_LEAF(node)) {
+        compute_few(args[0]);
+        node = PyErr_Occurred() ? NULL : VERSION_OF(args[0]);
+    }
     if (node != NULL && IS_NODE(node))
         node = ((Node *)node)->value;
     else if (node != NULL && IS_REDUCED(node))

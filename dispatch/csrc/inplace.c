@@ -1,5 +1,5 @@
-/* x += y and the like: of numbers, which Python binds to a new array, and of parts of memory, which are statements
-   like x[part] = x[part] + y. All else is Python's (arraytypes/operators.py). */
+/* x += y and the like: of numbers, which Python binds to a new array, of parts of memory, which are statements like
+   x[part] = x[part] + y, and of few elements, which are computed at once. All else is Python's (arraytypes/operators.py). */
 
 #include "native.h"
 
@@ -14,7 +14,8 @@ typedef struct {
 static Py_ssize_t
 dimensions(PyObject *x)
 {
-    PyObject *version = VERSION_OF(x), *shape = NULL;
+    int view = PyType_IsSubtype(Py_TYPE(x), state.view);
+    PyObject *version = view ? NULL : VERSION_OF(x), *shape = view ? SLOT(x, state.view_shape) : NULL;
     if (version != NULL && IS_LEAF(version))
         shape = ((Leaf *)version)->shape;
     else if (version != NULL && IS_NODE(version))
@@ -24,14 +25,13 @@ dimensions(PyObject *x)
     return shape == NULL || !PyTuple_CheckExact(shape) ? -1 : PyTuple_GET_SIZE(shape);
 }
 
-/* Does it show a part of memory that nobody else can write to? */
+/* Is it memory that nobody else can write to, or shows a part of such? (Its leaf: borrowed.) */
 static int
-shows_own_memory(PyObject *x)
+is_own_memory(PyObject *x, Leaf **leaf)
 {
-    if (!PyType_IsSubtype(Py_TYPE(x), state.view))
-        return 0;
-    PyObject *whole = SLOT(x, state.view_parent);
+    PyObject *whole = PyType_IsSubtype(Py_TYPE(x), state.view) ? SLOT(x, state.view_parent) : x;
     PyObject *version = whole == NULL || !PyType_IsSubtype(Py_TYPE(whole), state.dense) ? NULL : VERSION_OF(whole);
+    *leaf = (Leaf *)version;
     return version != NULL && IS_LEAF(version) && IS_ARRAY(((Leaf *)version)->view) && adopted((Leaf *)version);
 }
 
@@ -60,18 +60,18 @@ inplace_vectorcall(PyObject *callable, PyObject *const *args, size_t flags, PyOb
     PyObject *x = args[0];
     if (PyType_IsSubtype(Py_TYPE(x), state.dense) && SLOT(x, state.constructed) == NULL && dimensions(x) == 0)
         Py_RETURN_NOTIMPLEMENTED; /* (who else holds the result keeps it as it is) */
-    if (!shows_own_memory(x))
+    Leaf *leaf;
+    if (!is_own_memory(x, &leaf))
         return PyObject_Vectorcall(self->python, args, flags, NULL);
-    settle_reader(args[1], (Leaf *)VERSION_OF(SLOT(x, state.view_parent)));
+    settle_reader(args[1], leaf);
     if (PyErr_Occurred())
         return NULL;
     PyObject *result = PyObject_Vectorcall(self->method, args, 2, NULL);
     if (result == NULL || result == Py_NotImplemented)
         return result;
-    PyObject *written[] = {x, result}, *shape = SLOT(x, state.view_shape), *setter = NULL;
+    PyObject *written[] = {x, result}, *setter = NULL;
     int done = 0;
-    if (PyType_IsSubtype(Py_TYPE(result), state.dense) && shape != NULL && PyTuple_CheckExact(shape) &&
-        dimensions(result) == PyTuple_GET_SIZE(shape)) {
+    if (PyType_IsSubtype(Py_TYPE(result), state.dense) && dimensions(result) == dimensions(x)) {
         setter = method_in_c(self->assign, written);
         if (setter == NULL && PyErr_Occurred())
             done = -1;

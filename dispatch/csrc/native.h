@@ -255,7 +255,7 @@ void settle_reduced(Reduced *reduced, Leaf *value);
 int unchanged(void);
 /* The method of an operator for operands, if it is written in C: a new reference; NULL, perhaps with an error. */
 PyObject *method_in_c(PyObject *operator, PyObject *const *operands);
-/* Write a value to what a view shows, by such a method: 1 done, 0 left to Python, -1 an error. */
+/* Write a value to what a view shows, or to all of an array, by such a method: 1 done, 0 left to Python, -1 an error. */
 int put_in_part(PyObject *setter, PyObject *view, PyObject *value);
 /* Is nothing going on that wants to know of statements? */
 int unobserved(void);

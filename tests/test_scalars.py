@@ -249,7 +249,8 @@ def test_updates_of_whole_arrays(dtype, size):
             alias, view, before = u, u[1:], u * v
             shown = np.array(u) if u is a else np.asarray(u)
             other = {
-                "itself": u, "backwards": u[::-1], "other": v, "wide": v.astype(np.result_type(v.dtype, "f8")), "matrix": v[None, :],
+                "itself": u, "backwards": u[::-1], "other": v, "matrix": v[None, :],
+                "wide": v.astype(np.result_type(v.dtype, "f8")),
             }.get(value, value)  # fmt: skip
             error = None
             for _ in range(3):  # (statements come back)

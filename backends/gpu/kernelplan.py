@@ -12,6 +12,8 @@ import numpy as np
 from mirabelle.arraytypes.gpu import GPUView
 from mirabelle.arraytypes.kernels import GROUPS, Kernel, diverged, out_of_range
 from mirabelle.arraytypes.lending import WRITTEN
+from mirabelle.arraytypes.programs.graph import Slot
+from mirabelle.arraytypes.programs.steps import LaunchStep
 from mirabelle.backends.codegen.gridkernel import (
     DEEPEST,
     THREADS,
@@ -149,6 +151,39 @@ class Plan:
         sizes = local.shape if local is not None else self.arguments[what]
         thread = thread[: self.text.ndim]
         raise out_of_range(self.kernel, what, axis, index, sizes[axis], thread, line)
+
+
+def in_graph(step: LaunchStep, views: list[GPUView]) -> tuple[Any, list[int], list[Any]] | None:
+    """For a kernel's launch in a program: what launches it given addresses and then numbers, whose addresses
+    these are, and the numbers. None where there is more to do than that: errors to raise, numbers to convert.
+    """
+    (kernel, shape, group, arguments), _ = step.call.template
+    if kernel.boundscheck or not all(v.size for v in views) or not math.prod(shape):
+        return None
+    order: list[int] = []
+    names: list[str] = []
+    numbers: dict[str, Any] = {}
+    for name, x in zip(kernel.source.parameters, arguments, strict=True):
+        if isinstance(x, Slot):
+            order.append(x.number)
+            names.append(name)
+        elif type(x) is int or type(x) is float:
+            numbers[name] = x
+        else:
+            return None
+    names += numbers
+    key = "arrays first", tuple(names)
+    first = kernel.compiled.get(key)
+    if first is None:
+        first = Kernel(kernel.python, kernel.padded)
+        first._source = replace(kernel.source, parameters=names)
+        first = kernel.compiled.setdefault(key, first)
+    plan = Plan(first, shape, group, [*[views[i] for i in order], *numbers.values()])
+    if not plan.driver.has_graphs:
+        return plan.function(), order, [*numbers.values()]
+    if plan.failing or any(plan.convert):
+        return None
+    return plan.run, order, [*numbers.values()]
 
 
 def _check_shared(kernel: Kernel) -> None:

@@ -27,6 +27,7 @@ from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
     KernelStep,
+    LaunchStep,
     Plan,
     ProductStep,
     Ref,
@@ -38,6 +39,7 @@ from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.gpu import loops, messages, products, reduce
 from mirabelle.backends.gpu.kernelgraphs import Launch, Room, Stretch, dependencies, place, reached
+from mirabelle.backends.gpu.kernelplan import in_graph
 from mirabelle.backends.gpu.lib_blas import PREFIX, lying, packed, planned, readable
 from mirabelle.backends.gpu.lib_blas import inner as inner_product
 from mirabelle.backends.gpu.library import on_card
@@ -121,6 +123,8 @@ class CardPlan(StepByStep):
                 found = self._fold(step)
             elif isinstance(step, ProductStep):
                 found = self._product(step)
+            elif isinstance(step, LaunchStep):
+                found = self._launched(step)
             elif isinstance(step, (StartStep, FinishStep, ReduceStep)):
                 found = messages.launched(self, step)
             if found is None:
@@ -214,6 +218,17 @@ class CardPlan(StepByStep):
             Launch(plan.first, first, numbers, seen, [*between, *written]),
             Launch(plan.second, second, plan.neutrals, between, results),
         ]
+
+    def _launched(self, step: LaunchStep) -> list[Launch] | None:
+        """The launch of a kernel of the user's; None where the host has something to do for it."""
+        found = in_graph(step, [self.shown_at(r) for r in step.operands])
+        if found is None:
+            return None
+        run, order, numbers = found
+        operands = [self.place_of(step.operands[i]) for i in order]
+        reads = [self.touched(r) for r in step.operands]
+        writes = [self.touched(step.operands[i]) for i in step.dests]
+        return [Launch(run, operands, numbers, reads, writes)]
 
     def _product(self, step: ProductStep) -> list[Launch] | None:
         a, b = [self.shown_at(r) for r in step.operands]

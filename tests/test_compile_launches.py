@@ -118,3 +118,30 @@ def test_launches_one_after_another_copy_nothing():
 
     program = mb.compile(kept).program(mb.ones(5), mb.ones(5))
     assert [s.name for s in program.plan.steps].count("copy") == 0
+
+
+def test_arguments_are_written_where_they_are_unless_a_kernel_may_raise():
+    @mb.kernel
+    def halved(k, y, x):
+        i = k.index(0)
+        if x[i] < 0:
+            raise ValueError("negative")
+        y[i] += x[i] / 2
+
+    def steps(x, y):
+        added[x.shape](x, y, 2.0)
+        added[x.shape](y, x, 0.5)
+
+    def checked(x, y):
+        added[x.shape](x, y, 2.0)
+        halved[x.shape](y, x)
+
+    assert [s.name for s in mb.compile(steps).program(mb.ones(5), mb.ones(5)).plan.steps] == ["added"] * 2
+    assert not added.source.may_raise and halved.source.may_raise
+    x, y = mb.HostArray([1.0, -8.0]), mb.HostArray([0.5, 0.5])
+    with pytest.raises(ValueError, match="negative"):
+        mb.compile(checked)(x, y)
+    np.testing.assert_array_equal(x, [1.0, -8.0])  # (as it was: nothing is written of what failed)
+    mb.compile(steps)(x, y)
+    np.testing.assert_array_equal(x, [2.0, -7.0])
+    np.testing.assert_array_equal(y, [1.5, -3.0])

@@ -360,6 +360,14 @@ class _Call:
         self.place = place
 
 
+def _may_fail(node: graph.Node) -> bool:
+    """Might something be refused when a value is computed?"""
+    if isinstance(node, graph.Call) and node.kind == "kernel":
+        kernel: Any = node.template[0][0]
+        return bool(kernel.boundscheck or kernel.source.may_raise)
+    return type(node) in (graph.Call, graph.Product)
+
+
 class Program:
     """A function compiled for one combination of types and shapes.
 
@@ -433,7 +441,7 @@ class Program:
         arguments as they were.
         """
         c = self.captured
-        fails = any(type(x) in (graph.Call, graph.Product) for x in graph.ordered(self.outputs))
+        fails = any(map(_may_fail, graph.ordered(self.outputs)))
         if self.inner._runs_in_place and c.written and not fails:
             becomes = {len(c.returned) + k: i for k, i in enumerate(c.written)}
             plan = planned(self.outputs, c.inputs, becomes)

@@ -52,7 +52,7 @@ class LaunchItem:
     def fits(self) -> bool:
         """Can it be divided beforehand? (Not what may fail on one process alone, and what hides its arrays.)"""
         hidden = any(_has_slots(x) for x in self.arguments if not isinstance(x, Slot))
-        return bool(self.refs) and not hidden and not self.kernel.boundscheck
+        return bool(self.refs) and not hidden and not (self.kernel.boundscheck or self.kernel.source.may_raise)
 
     def divide(self, size: int) -> bool:
         """Find out who runs what; False if the kernel has to say why not when it is launched."""

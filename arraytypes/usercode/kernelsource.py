@@ -73,6 +73,33 @@ class KernelSource:
         return bool(self.uses & _GROUPED)
 
     @property
+    def may_raise(self) -> bool:
+        """Might a thread raise an error of the user's? (Functions that it calls are not looked into.)"""
+        return any(
+            isinstance(n, (ast.Raise, ast.Assert)) or (isinstance(n, ast.Call) and not self._never_raises(n))
+            for s in self.body
+            for n in ast.walk(s)
+        )
+
+    def _never_raises(self, node: ast.Call) -> bool:
+        if is_call(node, self.context, *COORDINATES, *ATOMICS, "shared", "private", "barrier"):
+            return True
+        f: Any = node.func
+        base = f
+        while isinstance(base, ast.Attribute):
+            base = base.value
+        if not isinstance(base, ast.Name):
+            return False
+        found = scope_of(self.function)(base.id)
+        if isinstance(f, ast.Attribute):
+            return inspect.ismodule(found) and found.__name__.partition(".")[0] in (
+                "numpy",
+                "math",
+                "mirabelle",
+            )
+        return getattr(found, "__module__", None) == "builtins"
+
+    @property
     def has_barrier(self) -> bool:
         return "barrier" in self.uses
 

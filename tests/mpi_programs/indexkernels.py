@@ -319,7 +319,8 @@ def compiled():
         with mb.count() as c:
             z, total = program(a, b)
         expected = 0 if P == 1 else 4 if ME in (0, P - 1) else 8
-        assert c.messages in (expected, expected + P - 1), vars(c)  # (terms of the sum may be messages, too)
+        # (Terms of the sum may be messages, too; those in a graph of a card are not counted.)
+        assert c.messages in (expected, expected + P - 1) or (TYPE == "CuArray" and not c.messages), vars(c)
         x, y = (p.copy() for p in plain)
         for _ in range(2):
             looped(smoothed, x.shape, y, x + 1)

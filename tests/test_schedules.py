@@ -152,8 +152,11 @@ def test_a_decision_changes_no_bit(name, kind):
 # What planning decides, as a value
 
 
-def planned(program):
-    """What a plan is: its steps, what they compute, read and write."""
+def planned(program, plan=None):
+    """What a plan is: its steps, what they compute, read and write; and those of the plans within."""
+    if plan is None:
+        inside = [s for f in program.explain().steps for s in f.inside]
+        return planned(program, program.plan), [planned(program, x.plan) for x in inside]
     return [
         (
             type(s).__name__,
@@ -162,7 +165,7 @@ def planned(program):
             [x.label for x in s.nodes],
             [(r.storage.kind, r.offset, r.shape, r.strides, r.dtype) for r in (*s.reads, *s.writes)],
         )
-        for s in program.plan.steps
+        for s in plan.steps
     ]
 
 
@@ -198,6 +201,23 @@ def test_decisions_hold_where_planning_would_decide_otherwise(monkeypatch):
     monkeypatch.setattr(planning, "OPERATION", 100.0)
     assert planned(mb.compile(f).program(x, y)) != wanted
     assert planned(mb.compile(f, schedule=schedule).program(x, y)) == wanted
+
+
+def test_decisions_within_loops_and_branches_are_told_and_hold(monkeypatch):
+    def f(x):
+        def body(i, s):
+            a = s * 2 + i
+            return s + mb.sum(a, axis=1)[:, None] * mb.sum(a, axis=0)
+
+        s = mb.fori_loop(0, 3, body, x)
+        return mb.cond(mb.sum(s) > 0, lambda s: (s + 1, s * 2, s @ s), lambda s: (s, s, s), s)
+
+    (x,) = arrays((9, 9))
+    schedule, wanted = (lambda p: (p.schedule, planned(p)))(mb.compile(f, whole=True).program(x))
+    assert {d.name for d in schedule} >= {"recompute", "fuse"}
+    monkeypatch.setattr(planning, "OPERATION", 100.0)
+    assert planned(mb.compile(f, whole=True).program(x)) != wanted
+    assert planned(mb.compile(f, schedule=schedule).program(x)) == wanted
 
 
 def test_what_was_measured_stands_beside_what_was_estimated():

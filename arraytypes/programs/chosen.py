@@ -4,33 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from mirabelle.arraytypes.cards import shown_bytes
 from mirabelle.arraytypes.programs import graph
-from mirabelle.arraytypes.programs.deciding import using
+from mirabelle.arraytypes.programs.deciding import graphs_inside, using
 from mirabelle.arraytypes.programs.errors import file_text
 from mirabelle.arraytypes.programs.graph import Node, Product, ordered
 from mirabelle.arraytypes.programs.lateness import late
 from mirabelle.arraytypes.programs.patterns import names_of, pattern_of
 from mirabelle.arraytypes.programs.schedules import Decision, Schedule
-from mirabelle.arraytypes.programs.steps import FoldStep, KernelStep, Step
+from mirabelle.arraytypes.programs.steps import FoldStep, KernelStep, Plan, Step
+
+
+class _Planned(NamedTuple):
+    """A graph as it is planned: its nodes, the plan, and what was decided about values that are read again."""
+
+    nodes: list[Node]
+    plan: Plan
+    log: list[Any]
 
 
 def chosen_schedule(program: Any) -> Schedule:
     """All that is decided about a program: by its user, and by planning."""
     decided = program.decided
     with graph.undisturbed(), using(decided):
-        decided.log = []
-        try:
-            plan, _ = program._planned()
-            log = decided.log
-        finally:
-            decided.log = None
-    where = _patterns(late(ordered(program.outputs)))
-    found = [d for x, kept, readers, *cost in log for d in _shared(where, x, kept, readers, *cost)]
-    # A value is read by the kernels of all its parts, and asked about for each.
-    found += _fused(where, plan.steps)
+        graphs = list(_graphs(program))
+    where = _patterns([g.nodes for g in graphs])
+    found: list[Decision] = []
+    for g in graphs:
+        found += [d for x, kept, readers, *cost in g.log for d in _shared(where, x, kept, readers, *cost)]
+        found += _fused(where, g.plan.steps)
     found += _products(program)
     found += _tiles(where, program)
     measured = {} if getattr(program, "_profile", None) is None else _measured(where, program)
@@ -38,18 +42,46 @@ def chosen_schedule(program: Any) -> Schedule:
     return Schedule(tuple(decided.decisions)) + Schedule(tuple(dict.fromkeys(noted)))
 
 
-def _patterns(nodes: list[Node]) -> dict[int, str]:
-    """The pattern that is about a value and no other."""
-    counts: dict[Any, int] = {}
+def _graphs(program: Any) -> Iterator[_Planned]:
+    """The graph of a program, and those of loops and branches within, planned once more."""
+    decided, inner = program.decided, program.inner
+    decided.log = []
+    try:
+        plan, _ = program._planned()
+        pending = [_Planned(late(ordered(program.outputs)), plan, decided.log)]
+        while pending:
+            g = pending.pop()
+            yield g
+            for inside, owned in graphs_inside(g.nodes, inner):
+                inside.decided = decided  # (None, if it is planned when it first runs)
+                decided.log = []
+                outputs, plan = inside.planned(owned)
+                pending.append(_Planned(late(ordered(outputs)), plan, decided.log))
+    finally:
+        decided.log = None
+
+
+def _patterns(graphs: list[list[Node]]) -> dict[int, str]:
+    """The pattern that is about a value and no other: none, where several graphs have such values."""
     found: dict[int, str] = {}
-    for x in nodes:
-        place = None if x.line is None else (file_text(x.line[0]), x.line[1])
-        for name in names_of(x)[:1]:
-            turn = counts.get((place, name), 0)
-            counts[place, name] = turn + 1
-            if x.line is not None and name.isidentifier():
+    graph_of: dict[Any, int] = {}
+    for number, nodes in enumerate(graphs):
+        counts: dict[Any, int] = {}
+        for x in nodes:
+            name = names_of(x)[0]
+            key = (None, name) if x.line is None else _key(x)
+            turn = counts.get(key, 0)
+            counts[key] = turn + 1
+            if x.line is not None and name.isidentifier() and graph_of.setdefault(key, number) == number:
                 found[id(x)] = pattern_of(x, turn)
-    return found
+            else:
+                graph_of[key] = -1
+    ours = {id(x): x for nodes in graphs for x in nodes}
+    return {key: p for key, p in found.items() if graph_of[_key(ours[key])] >= 0}
+
+
+def _key(x: Node) -> Any:
+    return (file_text(x.line[0]), x.line[1]), names_of(x)[0]
 
 
 def _shared(

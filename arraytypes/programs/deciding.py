@@ -34,7 +34,7 @@ from mirabelle.arraytypes.programs.graph import (
 )
 from mirabelle.arraytypes.programs.patterns import Finder, matches, parsed, pattern_of, tops
 from mirabelle.arraytypes.programs.schedules import NARROWER, Decision, Schedule, ScheduleError
-from mirabelle.arraytypes.programs.subgraphs import copied, deciding, in_order
+from mirabelle.arraytypes.programs.subgraphs import Subgraph, copied, deciding, in_order
 from mirabelle.dispatch import promotion
 from mirabelle.dispatch.generic import generic
 
@@ -320,19 +320,24 @@ class Deciding:
 
     def inside(self, nodes: Iterable[Node], inner: Any) -> None:
         """Plan what loops and branches do, so that decisions about these are carried out, or refused."""
-        if not self.active:
-            return
-        from mirabelle.arraytypes.programs.loops import Branches, Loop
+        if self.active:
+            for inside, owned in graphs_inside(nodes, inner):
+                inside.runner(inner, owned)
 
-        for node in nodes:
-            for x in walked(node.template) if isinstance(node, Call) else ():
-                if isinstance(x, Loop):
-                    x.steps.runner(inner, x.owned if inner._runs_in_place else None)
-                    if x.condition is not None:
-                        x.tests.runner(inner)
-                elif isinstance(x, Branches):
-                    x.if_true.runner(inner)
-                    x.if_false.runner(inner)
+
+def graphs_inside(nodes: Iterable[Node], inner: Any) -> Iterator[tuple[Subgraph, dict[int, int] | None]]:
+    """The graphs within a graph, and which of their inputs their outputs are the new contents of."""
+    from mirabelle.arraytypes.programs.loops import Branches, Loop
+
+    for node in nodes:
+        for x in walked(node.template) if isinstance(node, Call) else ():
+            if isinstance(x, Loop):
+                yield x.steps, x.owned if inner._runs_in_place else None
+                if x.condition is not None:
+                    yield x.tests, None
+            elif isinstance(x, Branches):
+                yield x.if_true, None
+                yield x.if_false, None
 
 
 def decisions_of(pattern: str, keywords: Any) -> Schedule:

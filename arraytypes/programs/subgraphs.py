@@ -60,22 +60,26 @@ class Subgraph:
         return found
 
     def _made(self, inner: Any, owned: dict[int, int] | None) -> Any:
-        from mirabelle.arraytypes.programs.passes import chosen_passes
-        from mirabelle.arraytypes.programs.planning import planned
         from mirabelle.arraytypes.programs.running import plan_runner
 
-        decided, outputs = self.decided, self.outputs
-        token = deciding.set(decided)
+        token = deciding.set(self.decided)
         try:
-            with graph.undisturbed():
-                outputs = outputs if decided is None else decided.rewritten(outputs)
-                outputs = chosen_passes().applied(outputs)
-                plan = planned(outputs, self.inputs, owned)
-            if decided is not None:
-                decided.inside(graph.ordered(outputs), inner)
+            outputs, plan = self.planned(owned)
+            if self.decided is not None:
+                self.decided.inside(graph.ordered(outputs), inner)
             return plan_runner(inner, plan)
         finally:
             deciding.reset(token)
+
+    def planned(self, owned: dict[int, int] | None) -> tuple[tuple[Node, ...], Any]:
+        """The values after all passes, and the plan that computes them."""
+        from mirabelle.arraytypes.programs.passes import chosen_passes
+        from mirabelle.arraytypes.programs.planning import planned
+
+        with graph.undisturbed():
+            outputs = self.outputs if self.decided is None else self.decided.rewritten(self.outputs)
+            outputs = chosen_passes().applied(outputs)
+            return outputs, planned(outputs, self.inputs, owned)
 
     @property
     def nodes(self) -> list[Node]:

@@ -124,13 +124,10 @@ class Deciding:
         for d in self.decisions:
             if d.name not in wanted:
                 continue
-            found: dict[int, Node] = {}
             for pattern in d.where:
-                made = finder.found(pattern)
-                if made:
+                if finder.found(pattern):
                     self.matched.add((d, pattern))
-                found.update({id(x): x for x in made})
-            yield d, [x for x in nodes if id(x) in found]
+            yield d, finder.found(*d.where)
         yield from self.by_dispatch(nodes, wanted)
 
     def found(self, nodes: Sequence[Node], d: Decision, pattern: str) -> list[Node]:
@@ -185,7 +182,7 @@ class Deciding:
                         raise self.refused(d, why)
                     if found:
                         continue
-                one = Decision(d.name, (pattern,), d.options)
+                one = Decision(d.name, (pattern,), d.options) if pattern in d.where else d
                 if d.name == "library" and Finder(self.captured, self.tags).found(pattern):
                     why = "there is no matrix product, and no sum of products, whose way could be chosen."
                     raise self.refused(

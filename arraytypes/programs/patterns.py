@@ -79,30 +79,51 @@ def pattern_of(node: Node, turn: int | None = None) -> str:
 
 
 class Finder:
-    """Finds the values of a graph that patterns are about."""
+    """Finds the values of a graph that patterns are about: each pattern in about as much time as it finds."""
 
     def __init__(self, nodes: Iterable[Node], tags: Mapping[str, tuple[str, ...]] | None = None) -> None:
-        self.nodes = list(nodes)
         self.tags = tags or {}
-        self.known: dict[str, list[Node]] = {}
+        self.known: dict[Pattern, list[Node]] = {}
+        self.place: dict[int, int] = {}
+        self.of_line: dict[Any, list[Node]] = {}
+        self.of_name: dict[str, list[Node]] = {}
+        for i, x in enumerate(nodes):
+            self.place[id(x)] = i
+            self.of_line.setdefault(x.line, []).append(x)
+            for name in names_of(x):
+                self.of_name.setdefault(name, []).append(x)
+        self.lines: dict[int, list[Any]] = {}
+        for line in self.of_line:
+            if line is not None:
+                self.lines.setdefault(line[1], []).append(line)
 
-    def found(self, pattern: str) -> list[Node]:
-        """The values that a pattern is about, in the order of the program."""
-        known = self.known.get(pattern)
-        if known is None:
-            known = self.known[pattern] = self._found(pattern)
-        return known
+    def found(self, *patterns: str) -> list[Node]:
+        """The values that patterns are about, in the order of the program."""
+        made = {id(x): x for pattern in patterns for x in self._found(pattern)}
+        return sorted(made.values(), key=lambda x: self.place[id(x)])
 
     def _found(self, pattern: str) -> list[Node]:
         said = parsed(pattern)
         if said.tag is not None:
-            mine = {id(x): x for p in self.tags.get(said.tag, ()) for x in self.found(p)}
-            return [x for x in self.nodes if id(x) in mine]
-        made = [x for x in self.nodes if matches(x, said)]
-        if not made and said.file is not None:
-            # (What has the form of a file and a line may be a text.)
-            made = [x for x in self.nodes if matches(x, Pattern(text=pattern))]
+            return self.found(*self.tags.get(said.tag, ()))
+        every = said._replace(turn=None)  # (of which the turn is one)
+        made = self.known.get(every)
+        if made is None:
+            made = [x for x in self._candidates(said) if matches(x, said)]
+            if not made and said.file is not None:
+                # (What has the form of a file and a line may be a text.)
+                made = self._candidates(Pattern(text=pattern))
+            made.sort(key=lambda x: self.place[id(x)])
+            self.known[every] = made
         return made if said.turn is None else made[said.turn : said.turn + 1]
+
+    def _candidates(self, said: Pattern) -> list[Node]:
+        if said.line is not None:
+            return [x for line in self.lines.get(said.line, ()) for x in self.of_line[line]]
+        if said.text is not None:
+            lines = [line for line in self.of_line if line is not None and said.text in text_of(line)]
+            return [x for line in lines for x in self.of_line[line]]
+        return self.of_name.get(said.operation or "", [])[:]
 
 
 def matches(node: Node, said: Pattern) -> bool:

@@ -66,7 +66,8 @@ class Wanted:
             members = self._kernels(found)
             # (What is in two groups joins them.)
             joined = {self.group[id(x)] for x in members if id(x) in self.group}
-            self.group.update({key: len(self.groups) for key, g in self.group.items() if g in joined})
+            if joined:
+                self.group.update({key: len(self.groups) for key, g in self.group.items() if g in joined})
             self.group.update({id(x): len(self.groups) for x in members})
             self.groups.append((d, members))
         elif d.name == "in_place":

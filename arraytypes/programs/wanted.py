@@ -186,7 +186,7 @@ class Wanted:
         for step in inside.steps:
             for x in step.nodes if len(step.nodes) > 1 else ():
                 if id(x) in self.separate:
-                    self.refuse(self.separate[id(x)], f"a kernel computes {_said(x)}, and others with it.")
+                    self.refuse(self.separate[id(x)], f"the kernel of {_said(x)} computes others with it.")
 
     def _check_order(self, inside: Inside) -> None:
         for d, first, then in self.before:
@@ -194,7 +194,7 @@ class Wanted:
             if one and other and max(one) >= min(other):
                 self.refuse(
                     d,
-                    f"a kernel that computes {_said(first[-1])} computes what comes later, too, or needs it. "
+                    f"the kernel of {_said(first[-1])} also computes what comes later, or needs it. "
                     "`separate(...)` makes kernels of their own.",
                 )
 

@@ -1,5 +1,7 @@
 """Loops over parts of other sizes each time: one statement, one kernel, and what NumPy makes of them."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -98,8 +100,10 @@ TEMPLATES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", ["f8", "f4", "c16", "i4"])
-@pytest.mark.parametrize("template", TEMPLATES)
+DTYPES_OF = dict(zip(TEMPLATES, itertools.cycle(["f8", "f4", "c16", "i4", "f8"])))
+
+
+@pytest.mark.parametrize("template, dtype", DTYPES_OF.items())
 def test_parts_of_any_layout_are_told_apart(template, dtype):
     """Of any two parts of an array, alike, apart, interleaved or overlapping."""
     n = 14
@@ -173,12 +177,12 @@ def test_a_sweep_of_reductions_is_one_statement(name):
     assert statements() <= known + 1
 
 
-@pytest.mark.parametrize("name, dtype", [("sum", "f8"), ("sum", "i4"), ("max", "f4"), ("prod", "c16")])
+@pytest.mark.parametrize("name, dtype", [("sum", "f8"), ("max", "f4")])
 def test_reductions_of_any_size_are_those_of_the_general_way(name, dtype):
     """To the last bit: of lines longer than a block, of rows and columns, turned, with gaps and stretched."""
     rng = np.random.default_rng(len(name))
     hits = 0
-    for turn in range(24):
+    for turn in range(16):
         nd = int(rng.integers(1, 4))
         sizes = {1: (1, 2500, 5000, 20000), 2: (1, 3, 40, 1100), 3: (1, 2, 13, 30)}[nd]
         shape = tuple(int(rng.choice(sizes)) for _ in range(nd))

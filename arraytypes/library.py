@@ -119,12 +119,25 @@ def numpys_or(composition: Any, routine: str, *operands: Any, **options: Any) ->
     >>> print(numpys_or(f, "sort", mb.HostArray([2, 1, 3])), numpys_or(f, "sort", mb.RefArray([2, 1, 3])))
     [1 2 3] [3 2 1]
     """
-    for x in arrays_in((*operands, *options.values()), AbstractArray):
-        family: Any = leaf_family(type(x))
-        family = family.inner if family.home.kind == "traced" else family
-        if x.carries_derivatives or family.home.kind != "host":
+    for x in (*operands, *options.values()):
+        if type(x) in _PLAIN or _is_numpys(type(x)):
+            continue
+        if any(
+            x.carries_derivatives or not _on_host(leaf_family(type(x))) for x in arrays_in((x,), AbstractArray)
+        ):
             return composition(*operands, **options)
     return call(routine, *operands, **options)
+
+
+def _on_host(family: Any) -> bool:
+    family = family.inner if family.home.kind == "traced" else family
+    return family.home.kind == "host"  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(256)
+def _is_numpys(kind: type) -> bool:
+    """Is it a type of plain arrays of the host?"""
+    return issubclass(kind, DenseArray) and _on_host(leaf_family(kind))
 
 
 # What holds no arrays.

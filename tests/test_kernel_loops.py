@@ -12,9 +12,11 @@ from mirabelle.arraytypes import kernels as launches
 from mirabelle.arraytypes.programs import kernelloops
 from mirabelle.arraytypes.programs.kernelloops import KernelLoop
 from mirabelle.arraytypes.programs.loopplans import Repeat
+from mirabelle.arraytypes.usercode.elementloops import Bounds
 from mirabelle.arraytypes.usercode.loopkinds import kinds_of
 from mirabelle.arraytypes.usercode.loopwork import Ranges
 from mirabelle.arraytypes.usercode.parallelloops import nest_of
+from mirabelle.arraytypes.usercode.partloops import apart
 from mirabelle.arraytypes.usercode.subscripts import joined
 from mirabelle.dispatch.errors import UserFunctionError
 
@@ -152,6 +154,74 @@ def test_arrays_are_gone_through(kernels, make):
     A, B = np.random.default_rng(1).random((2, 18, 18))
     agree(through, A, B, make=make)
     assert [shape_of(p) for p in kernels] == [[1], [0], [1], [0]]
+
+
+# Rows and columns
+
+
+def multiplied(A, B):
+    for i in range(B.shape[0]):
+        for j in range(B.shape[1]):
+            B[i, j] += np.dot(A[i + 1 :, i], B[i + 1 :, j])
+
+
+def updated(A, C):
+    for i in range(A.shape[0]):
+        C[i, : i + 1] *= 0.5
+        for k in range(A.shape[1]):
+            C[i, : i + 1] += 1.5 * A[i, k] * A[: i + 1, k]
+
+
+def orthogonal(A, R):
+    for k in range(A.shape[1]):
+        nrm = np.dot(A[:, k], A[:, k])
+        R[k, k] = np.sqrt(nrm)
+        A[:, k] = A[:, k] / R[k, k]
+        for j in range(k + 1, A.shape[1]):
+            R[k, j] = A[:, k] @ A[:, j]
+            A[:, j] -= A[:, k] * R[k, j]
+
+
+def by_rows(A, B):
+    for k in range(A.shape[0]):
+        A[k, :] /= A[k, k] + 4
+        for i in range(k + 1, A.shape[0]):
+            A[i, k:] -= A[i, k] * A[k, k:]
+
+
+PARTS = [(multiplied, [1]), (updated, [1]), (orthogonal, [[0, 1, 1]]), (by_rows, [[0, 1]])]
+
+
+@pytest.mark.parametrize("make", PLACES)
+@pytest.mark.parametrize("f, shape", PARTS, ids=lambda x: getattr(x, "__name__", ""))
+def test_parts_are_taken_apart(kernels, f, shape, make):
+    A, B = np.random.default_rng(2).random((2, 17, 17))
+    agree(f, A, B, make=make)
+    assert kernels and all(shape_of(p) == shape for p in kernels)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A[i, 1:] = A[i, :-1] * 0.5",  # it writes what it reads
+        "A[i, 1:-1] += A[i, 2:]",
+        "A[i, 1:] = B[i, :]",  # of other sizes
+        "A[i, :n] = B[i, :n]",  # n may be more than there are
+        "A[i, ::2] = 1.0",
+        "A[i] = B[i, :]",
+        "A[i, :] = f(B[i, :])",
+        "N[i, :] *= 0.5",  # NumPy refuses it
+        "A[i, :] = t",  # t may be an array
+        "x[i] = A[i, :] @ B",
+        "x[i] = A[i, :] @ B[:3, i]",
+    ],
+)
+def test_parts_that_are_not_taken_apart(text):
+    loop = ast.parse(f"for i in range(4):\n  {text}").body[0]
+    given = {"A": np.ones((4, 5)), "B": np.ones((4, 5)), "N": np.ones((4, 5), int), "x": np.ones(4), "n": 7}
+    ranks = {"A": 2, "B": 2, "N": 2, "x": 1}
+    before = ast.dump(loop)
+    assert ast.dump(apart(loop, given, ranks, Bounds(loop, given).indices)) == before
 
 
 # Numbers
@@ -308,7 +378,7 @@ def test_pending_readers_keep_what_they_read(kernels):
 # Random ones
 
 
-@pytest.mark.parametrize("make, first, count", [(mb.RefArray, 300, 9), (mb.CuArray, 709, 5)])
+@pytest.mark.parametrize("make, first, count", [(mb.RefArray, 300, 5), (mb.CuArray, 2000, 5)])
 def test_random_loops_are_numpys(tmp_path, monkeypatch, make, first, count):
     monkeypatch.setattr(kernelloops, "CORE", 1.0)
     ran = []

@@ -20,6 +20,7 @@ from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.programs.loopplans import DTYPES, Outlined, Plan, Planner, Repeat, Step, Unfit
 from mirabelle.arraytypes.usercode.elementloops import Bounds
 from mirabelle.arraytypes.usercode.loopwork import Ranges, work
+from mirabelle.arraytypes.usercode.partloops import apart, has_parts
 from mirabelle.arraytypes.usercode.subscripts import joined, signs_of, wrapped
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.errors import UserFunctionError
@@ -28,6 +29,9 @@ from mirabelle.dispatch.errors import UserFunctionError
 # twenty times as long), a launch, an array that is brought, and each of its bytes. So many threads run at once.
 # (Rounded from what `python -m benchmarks gpu elementloops` measures on an H200.)
 CORE, THREAD, LAUNCH, BRING, BYTE, AT_ONCE = 1e-9, 20e-9, 18e-6, 65e-6, 4e-10, 20_000
+
+# So many forms of a loop are remembered.
+_MOST = 256
 
 
 class KernelLoop:
@@ -39,16 +43,16 @@ class KernelLoop:
         self.results = results
         self.outlined = outlined
         self._plans: dict[Any, Plan] = {}
-        self._joined: dict[Any, ast.stmt] = {}
+        self._found: dict[Any, ast.stmt] = {}
+        self._has_parts = has_parts(loop)
 
     def chosen(self, values: Sequence[Any]) -> tuple[Plan | None, str]:
         """The plan by which a loop runs where its arrays are, or None: and why, in words."""
         given = dict(zip(self.parameters, values, strict=True))
         ranks = {n: x.ndim for n, x in given.items() if isinstance(x, (AbstractArray, np.ndarray)) and x.ndim}
-        loop = self._joined_loop(ranks)
-        bounds = Bounds(loop, given)
+        loop, bounds = self._of_elements(given, ranks)
         signs, checked = signs_of(loop, ranks, bounds.indices), not bounds.inside
-        key = tuple([_kind(x) for x in values]), signs, checked
+        key = tuple([_kind(x) for x in values]), signs, checked, ast.unparse(loop) if self._has_parts else ""
         plan = self._plans.get(key)
         if plan is None:
             plan = self._plans[key] = self._planned(
@@ -70,13 +74,26 @@ class KernelLoop:
         said = f"about {_shown(there)} there and {_shown(here)} here, transfers included"
         return (plan, said) if there <= here else (None, f"{_told(plan)}: {said}")
 
-    def _joined_loop(self, ranks: dict[str, int]) -> ast.stmt:
-        """The loop as it is looked at, for arrays of these dimensions."""
-        key = tuple(sorted(ranks.items()))
-        found = self._joined.get(key)
+    def _of_elements(self, given: Mapping[str, Any], ranks: dict[str, int]) -> tuple[ast.stmt, Bounds]:
+        """The loop over single elements that it is, and where its indices lie."""
+        key: Any = tuple(sorted(ranks.items()))
+        if self._has_parts:
+            # (How many elements parts have is known of these sizes, and where bounds lie of these numbers.)
+            key = tuple(
+                [
+                    (n, getattr(x, "shape", x))
+                    for n, x in given.items()
+                    if n in ranks or isinstance(x, (int, np.integer))
+                ]
+            )
+        found = self._found.get(key)
         if found is None:
-            found = self._joined[key] = joined(copy.deepcopy(self.loop), ranks)
-        return found
+            found = joined(copy.deepcopy(self.loop), ranks)
+            if self._has_parts:
+                found = apart(found, given, ranks, Bounds(found, given).indices)
+            if len(self._found) < _MOST:
+                self._found[key] = found
+        return found, Bounds(found, given)
 
     # Plans
 

@@ -157,9 +157,10 @@ class Planner:
         self.known = outer | {name}
         try:
             segments: list[Step | list[ast.stmt]] = []
+            stored = names_stored(loop.body) - set(self.ranks)
             for s in loop.body:
                 found: Step | None = None
-                if is_counted(s):
+                if is_counted(s) and not Liveness([s]).block([s], set()) & stored:
                     assert isinstance(s, ast.For)
                     found = self.parallel(s, set())[0] or self.sequence(s)
                 if found is not None:
@@ -168,16 +169,19 @@ class Planner:
                     segments[-1].append(s)
                 else:
                     segments.append([s])
-            if all(isinstance(x, list) for x in segments) or self.crossing(loop):
+            if all(isinstance(x, list) for x in segments) or self.crossing(loop, segments):
                 return None
             return Repeat(loop, [self.thread(x, []) if isinstance(x, list) else x for x in segments])
         finally:
             self.known = outer
 
-    def crossing(self, loop: ast.For) -> bool:
-        """Does a statement of a loop need a number that another one makes?"""
+    def crossing(self, loop: ast.For, segments: list[Any]) -> bool:
+        """Does a step need a number that another one makes?"""
         stored = names_stored(loop.body) - set(self.ranks)
-        return any(Liveness([s]).block([s], set()) & stored for s in loop.body)
+        bodies: list[list[ast.stmt]] = [
+            x if isinstance(x, list) else [x.loop] if isinstance(x, Repeat) else x.body for x in segments
+        ]
+        return any(Liveness(body).block(body, set()) & stored for body in bodies)
 
     def launch(
         self, body: list[ast.stmt], of: list[ast.stmt], loops: list[ast.For], gathered: list[Any]

@@ -412,7 +412,7 @@ class Bounds:
         self.deepest = 0
         # Does it touch single elements, and not parts alone?
         self.elements = False
-        # Where each index lies, by the id of its expression.
+        # Where each index, and each bound of a slice, lies, by the id of its expression.
         self.indices: dict[int, Interval] = {}
         self._turns = 1.0
         self.statement(loop)
@@ -525,6 +525,7 @@ class Bounds:
         for i, size in zip([i for i in items if not _is_newaxis(i)], shape, strict=False):
             if isinstance(i, ast.Slice):
                 part *= self.width(i, size)
+                self.indices |= {id(e): self.value(e) for e in (i.lower, i.upper) if e is not None}
                 continue
             low, high = self.indices[id(i)] = self.value(i)
             if not (-size <= low and high < size):

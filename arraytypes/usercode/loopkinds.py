@@ -17,6 +17,9 @@ _REAL = {
 }  # fmt: skip
 _SAME = {"abs", "absolute", "fabs", "minimum", "maximum", "fmin", "fmax", "conj", "conjugate", "sign", "square"}
 
+# Functions that compute an element of each element.
+ELEMENTWISE = {*_REAL, *_SAME}
+
 
 def kinds_of(loop: ast.AST, values: Mapping[str, Any]) -> dict[str, str]:
     """The kind of each variable of a loop that holds numbers: "i", "f" or "c"; "" where it is not known.
@@ -73,6 +76,11 @@ def kinds_of(loop: ast.AST, values: Mapping[str, Any]) -> dict[str, str]:
         if e is None or not _of(e, kinds):
             kinds[name] = "?"
     return {n: "" if "?" in k else k for n, k in kinds.items()}
+
+
+def kind_of(e: ast.expr, kinds: Mapping[str, str]) -> str:
+    """The kind of an expression of such variables; "" or "?" where it is not known."""
+    return _of(e, kinds)
 
 
 def _kind(x: Any) -> str:

@@ -51,17 +51,11 @@ class _Joined(ast.NodeTransformer):
 
     def visit_For(self, node: ast.For) -> ast.AST:
         over, target, number = node.iter, node.target, f"{OURS}at{node.lineno}_{node.col_offset}"
-        if (
-            isinstance(over, ast.Call)
-            and isinstance(over.func, ast.Name)
-            and over.func.id == "enumerate"
-            and len(over.args) == 1
-            and not over.keywords
-            and isinstance(target, ast.Tuple)
-            and len(target.elts) == 2
-            and isinstance(target.elts[0], ast.Name)
-        ):
-            over, target, number = over.args[0], target.elts[1], target.elts[0].id
+        counted = isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "enumerate"
+        if counted and isinstance(over, ast.Call) and len(over.args) == 1 and not over.keywords:
+            names = target.elts if isinstance(target, ast.Tuple) else []
+            if len(names) == 2 and isinstance(names[0], ast.Name):
+                over, target, number = over.args[0], names[1], names[0].id
         if isinstance(over, ast.Name) and self.ranks.get(over.id) == 1 and isinstance(target, ast.Name):
             size = ast.Call(ast.Name("len", ast.Load()), [ast.Name(over.id, ast.Load())], [])
             element = ast.Subscript(ast.Name(over.id, ast.Load()), ast.Name(number, ast.Load()), ast.Load())

@@ -329,14 +329,19 @@ def _adapted(func: Any, kind: type | None) -> Callable[..., Any]:
     if not leading and not names:
         return general
 
+    behind = tuple(theirs.parameters)[leading:]
+
     def adapted(*args: Any, **kwargs: Any) -> Any:
-        if len(args) <= leading:
-            for name, value in kwargs.items():
-                if name not in names or value is np._NoValue:
-                    break
-            else:
-                return ours(*args, **kwargs)
-        return general(*args, **kwargs)
+        if len(args) > leading:
+            more = dict(zip(behind, args[leading:], strict=False))
+            if len(more) + leading < len(args) or not more.keys().isdisjoint(kwargs):
+                return general(*args, **kwargs)
+        else:
+            more = {}
+        for name, value in (more | kwargs).items() if more else kwargs.items():
+            if name not in names or value is np._NoValue:
+                return general(*args, **kwargs)
+        return ours(*args[:leading], **more, **kwargs)
 
     return adapted
 

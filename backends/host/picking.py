@@ -131,8 +131,10 @@ def _memory(x: Any) -> Any:
     node = x._node
     if type(node) is not Leaf:
         if node.value is None:
-            return evaluated(x).view if few(math.prod(node.shape)) else None
-        x._node = node = node.value
+            if not few(math.prod(node.shape)):
+                return None
+            in_c.compute_few(x)
+        x._node = node = node.value or evaluated(x)
     return node.view
 
 

@@ -76,7 +76,7 @@ _LINES = "fdFDbhilqBHILQ"
 
 def _of_lines(first: Any, second: Any, function: Any, general: Any) -> Any:
     """What multiplies two vectors of one dtype, or parts that are such, as NumPy's function does; else None."""
-    dtype = getattr(first, "dtype", None)
+    dtype: Any = getattr(first, "dtype", None)
     product_of: Any = library.matrix_product.core.resolve((HostArray,))
     if (
         {getattr(first, "ndim", 0), getattr(second, "ndim", 0)} != {1}

@@ -316,6 +316,9 @@ whole_memory(PyObject *x, int forced)
     return node == NULL || !IS_LEAF(node) || !IS_ARRAY(((Leaf *)node)->view) ? NULL : Py_NewRef(((Leaf *)node)->view);
 }
 
+/* A kernel saves nothing of trees of so few operations. (Python counts how often it meets larger ones.) */
+#define BARE 2
+
 void
 compute_few(PyObject *x)
 {
@@ -327,7 +330,7 @@ compute_few(PyObject *x)
         Py_XDECREF(computed_reduction(state.known, version));
     else if (IS_NODE(version) && !has_value((Node *)version)) {
         PyObject *value = state.known == NULL ? NULL : evaluated_again(state.known, version, 0);
-        if (value == NULL && left_to_python())
+        if (value == NULL && left_to_python() && operations((Node *)version) <= BARE)
             value = computed(version);
         Py_XDECREF(value); /* (the node keeps it) */
     }
@@ -434,7 +437,14 @@ multiplied(PyObject *callable, PyObject *const *args)
     Py_ssize_t read = 0;
     if (!unobserved())
         return NULL;
-    /* (A tree that meets a vector joins the kernel of the product.) */
+    /* (A large tree that meets a vector joins the kernel of the product.) */
+    for (int i = 0; i < 2; i++) {
+        PyObject *tree = PyType_IsSubtype(Py_TYPE(args[i]), state.dense) ? VERSION_OF(args[i]) : NULL;
+        if (tree != NULL && IS_NODE(tree) && shape_size(((Node *)tree)->shape) <= 4 * (double)state.few)
+            compute_few(args[i]);
+        if (PyErr_Occurred())
+            return NULL;
+    }
     PyObject *a = whole_memory(args[0], self->forces);
     b = a == NULL ? NULL : whole_memory(args[1], self->forces);
     int lines = b != NULL && is_vector(args[0], a, &first) && is_vector(args[1], b, &second);

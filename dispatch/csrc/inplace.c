@@ -40,15 +40,8 @@ is_own_memory(PyObject *x, Leaf **leaf)
 static void
 settle_reader(PyObject *y, Leaf *written)
 {
-    if (!PyType_IsSubtype(Py_TYPE(y), state.dense) || count_parts(written) == 0)
-        return;
-    PyObject *tree = VERSION_OF(y);
-    if (tree == NULL || !IS_NODE(tree) || has_value((Node *)tree))
-        return;
-    Py_INCREF(tree); /* (others may run, and give the array another) */
-    Py_XDECREF(computed(tree)); /* (the node keeps it) */
-    Py_DECREF(tree);
-    left_to_python();
+    if (count_parts(written) > 0)
+        compute_few(y);
 }
 
 static PyObject *

@@ -187,6 +187,13 @@ small_reduction(PyObject *module, PyObject *reduced)
 }
 
 static PyObject *
+few_computed(PyObject *module, PyObject *x)
+{
+    compute_few(x);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static PyObject *
 small_value(PyObject *module, PyObject *tree)
 {
     PyObject *value = computed(tree);
@@ -220,6 +227,7 @@ static PyMethodDef methods[] = {
     {"halo_again", (PyCFunction)(void (*)(void))known_halo, METH_FASTCALL,
      "Write a tree of distributed arrays that was met before to what this process holds of its result."},
     {"computed", small_value, METH_O, "The value of a small tree, by NumPy's functions, or None."},
+    {"compute_few", few_computed, METH_O, "Have an array computed, if that was met before, or is little work."},
     {"computed_reduction", small_reduction, METH_O, "The value of a small reduction, by NumPy's functions, or None."},
     {"adopted", is_ours, METH_O, "Can nobody else write to a leaf's memory, or not any more?"},
     {"arrange", (PyCFunction)(void (*)(void))arranged, METH_FASTCALL, "How the operands of a launch lie in memory."},
@@ -309,7 +317,7 @@ PyInit__native(void)
     product_type = types[10];
     onmemory_type = types[15];
     halo_type = types[11];
-    if (PyModule_AddIntConstant(module, "VERSION", 18) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
+    if (PyModule_AddIntConstant(module, "VERSION", 19) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
         begin_tasks() != 0) {
         Py_DECREF(module);
         return NULL;

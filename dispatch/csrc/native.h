@@ -231,7 +231,7 @@ PyObject *computed(PyObject *tree);
 /* Begin to be quiet about floating-point numbers: the context to leave, or NULL (without an error) if it is so already. */
 PyObject *hush(void);
 void speak(PyObject *context);
-/* Have an array's tree or reduction computed, if that was met before or is of few elements. (With an error only if
+/* Have an array's tree or reduction computed, if that was met before, or is of few operations on few elements. (With an error only if
    somebody interrupts.) */
 void compute_few(PyObject *x);
 /* The memory that an operand shows, or shows a part of, if it is there or is computed soon (`forced`): a new reference;

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import mirabelle as mb
+from mirabelle.arraytypes.distributed.kernelranges import _least_arc
+from mirabelle.arraytypes.usercode.indexvalues import IndexValue
 
 pytest.importorskip("mpi4py")
 
@@ -136,3 +138,57 @@ def test_kernels_take_arrays_and_loops_take_the_parts_and_say_so():
 def test_index_kernels_run_where_their_results_are(local, ranks, tmp_path):
     said = ran("indexkernels.py", ranks, local, "3", str(tmp_path), "6")
     assert said.count("fine") == ranks, said
+
+
+def test_the_least_run_around_a_circle_has_all_that_is_wanted_and_no_shorter_one_has():
+    rng = np.random.default_rng(0)
+    for _ in range(1500):
+        n = int(rng.integers(1, 10))
+        arcs = []
+        for _ in range(rng.integers(0, 4)):
+            a = int(rng.integers(0, n))
+            arcs.append((a, a + int(rng.integers(0, n + 1))))
+        places = {i % n for a, b in arcs for i in range(a, b)}
+        start, stop = _least_arc(arcs, n)
+        assert places <= {i % n for i in range(start, stop)}, (n, arcs, start, stop)
+        shortest = min(
+            length
+            for length in range(n + 1)
+            for s in range(n)
+            if places <= {(s + i) % n for i in range(length)}
+        )
+        assert stop - start == shortest and (not places or 0 <= start < n), (n, arcs, start, stop)
+
+
+def test_indices_stay_in_a_range_just_where_they_are_said_to():
+    rng = np.random.default_rng(1)
+    for _ in range(1500):
+        least, most = sorted(int(x) for x in rng.integers(-3, 12, 2))
+        value = IndexValue(
+            tuple(int(x) for x in rng.integers(-2, 3, 2)),
+            *sorted(int(x) for x in rng.integers(-5, 6, 2)),
+            int(rng.integers(1, 4)),
+            least if rng.random() < 0.3 else None,
+            most if rng.random() < 0.3 else None,
+        )
+        box = tuple((int(a), int(a + b)) for a, b in rng.integers(1, 6, (2, 2)))
+
+        def at(i, j, r, v=value):
+            found = (v.coefs[0] * i + v.coefs[1] * j + r) // v.divisor
+            found = found if v.least is None else max(found, v.least)
+            return found if v.most is None else min(found, v.most)
+
+        numbers = range(value.low, value.high + 1)
+        every = [at(i, j, r) for i in range(*box[0]) for j in range(*box[1]) for r in numbers]
+        assert value.over(box) == (min(every), max(every))
+        low = int(rng.integers(-6, 8))
+        held = (low, low + int(rng.integers(1, 9)))
+        found = value.inside(0, held, box)
+        good = [
+            i
+            for i in range(*box[0])
+            if all(held[0] <= at(i, j, r) < held[1] for j in range(*box[1]) for r in numbers)
+        ]
+        assert (found is None) == (value.coefs[0] == 0)
+        if found is not None:
+            assert list(range(*found)) == good, (value, box, held)

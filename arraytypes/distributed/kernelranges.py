@@ -79,16 +79,16 @@ class KernelRanges:
                 value = a.at[t]
                 if value is None or value.period is not None:
                     continue
-                for d in sorted(range(len(self.space)), key=lambda i: -abs(value.coefs[i])):
-                    if d in ranges or not value.coefs[d]:
-                        continue
+                # (The first of the index space that it depends on most: `y[i * m + j]` is divided along i.)
+                most = max(map(abs, value.coefs))
+                d = [abs(c) for c in value.coefs].index(most)
+                if most and d not in ranges:
                     found = []
                     for q in range(self.size):
                         held = self.held[a.name][q]
                         mine = (0, 0) if held is None else value.inside(d, held[t], self.space)
                         found.append((0, 0) if mine is None or mine[0] >= mine[1] else mine)
                     ranges[d] = self._tiled(found, d, a, t)
-                    break
         boxes: list[Box | None] = []
         for q in range(self.size):
             box = tuple(ranges[d][q] if d in ranges else self.space[d] for d in range(len(self.space)))

@@ -215,6 +215,14 @@ def flat(k, y, x):
 
 
 @mb.kernel
+def lines(k, y, z, x):
+    i, j = k.index()
+    m = k.size(1)
+    y[i * m + j] = 2 * x[i * m + j] + i
+    z[i * m + j] = x[(i * m + j + m) % len(x)]
+
+
+@mb.kernel
 def interior(k, y, x):
     i = k.index(0)
     y[i + 1] = x[i] + x[i + 2]
@@ -266,6 +274,8 @@ def counts(wide):
         # (all of x on each process: one part to each of the others)
         c = beside(times, (n,), [np.zeros(n), rng.integers(0, 9, (n, n)) * 1.0, x])
         assert c.messages == P - 1, vars(c)
+        shape = (4 * P, 3)  # (parts of the arrays are whole lines)
+        beside(lines, shape, [np.zeros(12 * P), np.zeros(12 * P), np.arange(12.0 * P)])
         beside(interior, (n - 2,), [np.zeros(n), x])
         first, *others = parts(n)
         staggered = mb.distributed.Ragged(0, (first + 1, *others))

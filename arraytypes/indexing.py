@@ -349,6 +349,13 @@ def within(index: Any, axis: int, n: int) -> Any:
     return index
 
 
+def lying_within(index: Any, n: int, distinct: bool = False) -> Any:
+    """An index array whose entries are known to lie in 0 to n - 1: who takes elements by it need not look."""
+    if n and isinstance(index, DenseArray) and index.place.kind != "traced":
+        verbs.leaf_of(index).remember("entries", (0, n - 1, distinct))
+    return index
+
+
 def bounds(index: Any) -> tuple[int, int]:
     """The least and the largest entry: found once for each version of an array."""
     leaf = verbs.leaf_of(index)

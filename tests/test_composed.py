@@ -121,3 +121,21 @@ def test_in_programs(place):
             assert_same(a, mb.to_numpy(b))
     with pytest.raises((IndexError, ValueError)):
         mb.materialize(mb.compile(lambda i: mb.unravel_index(i, (2, 2))[0])(i))
+
+
+@pytest.mark.parametrize("place", ["host", "ref", "cuda"])
+def test_elements_are_taken_by_an_order_without_looking(place):
+    """Where the entries of an order lie is known, until somebody writes to it."""
+    given = RNG.normal(size=(5, 300))
+    x = PLACES[place](given)
+    order = mb.argsort(x, axis=1, stable=True)
+    with mb.count() as c:
+        found = mb.materialize(mb.take_along_axis(x, order, axis=1))
+    assert c.library_calls == 0 and c.scalar_reads == 0
+    assert_same(found, np.sort(given, axis=1))
+    order[:1, :1] = 300
+    with pytest.raises(IndexError):
+        mb.materialize(mb.take_along_axis(x, order, axis=1))
+    order = mb.argsort(x[0])
+    order[...] = order - 150  # from the end
+    assert_same(x[0][order], given[0][np.argsort(given[0]) - 150])

@@ -150,6 +150,33 @@ def test_values_have_the_order_of_their_operands():
     assert 0 < statements() <= 12
 
 
+@pytest.mark.parametrize("place", [mb.CuArray, mb.RefArray])
+def test_cards_compile_no_kernel_for_a_size(place):
+    rng = np.random.default_rng(0)
+    given = {k: rng.random(shape) for k, shape in {"x": 40, "y": 40, "a": (24, 24)}.items()}
+    there = {k: place(v) for k, v in given.items()}
+    texts = (
+        "x[k + 1 :] -= y[k + 1 :] * 0.5",
+        "y[: 20 - k] = where(x[k : 20] > 0.5, x[k : 20], 0.25)",
+        "a[k + 1 :, k + 1 :] -= a[k + 1 :, k, None] * a[k, k + 1 :] * 0.01",
+    )
+
+    def turn(k):
+        for scope, of in ((given, np), (there, mb)):
+            scope["k"] = k
+            for text in texts:
+                do(text, scope, of)
+
+    for k in range(5):  # (where parts begin decides how many elements are read at once)
+        turn(k)
+    with mb.count() as c:
+        for k in range(5, 17):
+            turn(k)
+    assert c.compilations == 0
+    for key in "xya":
+        np.testing.assert_allclose(mb.to_numpy(there[key]), given[key], rtol=1e-14)
+
+
 # Reductions
 
 REDUCTIONS = {

@@ -22,6 +22,7 @@ from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.picking import take, take_along_axis
 from mirabelle.arraytypes.functions.reducing import _given
 from mirabelle.arraytypes.functions.sorting import argsort, sort
+from mirabelle.arraytypes.indexing import lying_within
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.dispatch import verbs
 
@@ -270,7 +271,7 @@ def _at(ordered: Any, place: Any) -> Any:
     """Elements of each line: by numbers for all of them, or by those of each; without any, what is there."""
     last = max(ordered.shape[-1] - 1, 0)
     if isinstance(place, AbstractArray) and place.ndim == ordered.ndim > 1:
-        return take_along_axis(ordered, verbs.clip(place, 0, last), axis=-1)
+        return take_along_axis(ordered, lying_within(verbs.clip(place, 0, last), last + 1), axis=-1)
     place = verbs.clip(place, 0, last) if isinstance(place, AbstractArray) else np.clip(place, 0, last)
     return take(ordered, place, axis=-1)
 

@@ -8,6 +8,7 @@ from mirabelle.arraytypes import library
 from mirabelle.arraytypes.define import array_function
 from mirabelle.arraytypes.elementwise import copied
 from mirabelle.arraytypes.functions.manipulation import flip, one_axis
+from mirabelle.arraytypes.indexing import lying_within
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.signatures import keyword_only
 
@@ -81,7 +82,8 @@ def argsort(x: Any, /, axis: Any = -1, *, descending: bool = False, stable: bool
     axis = one_axis(axis, x.ndim)
     kind = "stable" if stable else "quicksort"
     if not descending:
-        return library.call("argsort", x, axis=axis, kind=kind)
+        order = library.call("argsort", x, axis=axis, kind=kind)
+        return lying_within(order, x.shape[axis], distinct=x.ndim == 1)
     # Backwards twice: equal elements keep their order.
     found = library.call("argsort", flip(x, axis=axis), axis=axis, kind=kind)
     return verbs.subtract(max(x.shape[axis] - 1, 0), flip(found, axis=axis))

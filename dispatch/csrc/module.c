@@ -2,6 +2,7 @@
 
 #define IMPORTS_NUMPY
 #include "native.h"
+#include "pool.h"
 
 State state;
 PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type, *setter_type, *halo_type, *product_type,
@@ -318,7 +319,7 @@ PyInit__native(void)
     onmemory_type = types[15];
     halo_type = types[11];
     if (PyModule_AddIntConstant(module, "VERSION", 19) < 0 || PyModule_AddFunctions(module, address_methods) < 0 ||
-        begin_tasks() != 0) {
+        pool_begin() != 0) {
         Py_DECREF(module);
         return NULL;
     }

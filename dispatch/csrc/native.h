@@ -354,7 +354,6 @@ extern PyTypeObject *operator_type, *statement_type, *builder_type, *getter_type
 extern PyMethodDef address_methods[];
 
 /* Task lists (tasks.c). */
-int begin_tasks(void);
 PyObject *task_functions(PyObject *module, PyObject *unused);
 PyObject *run_tasks(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *helpers_standing(PyObject *module, PyObject *unused);

@@ -6,6 +6,7 @@
 ['multiply_add']
 """
 
+from mirabelle.arraytypes.programs.building import Library, build
 from mirabelle.arraytypes.programs.compiled import Compiled, Program, compile, trace
 from mirabelle.arraytypes.programs.deciding import decide
 from mirabelle.arraytypes.programs.errors import TraceError
@@ -22,6 +23,7 @@ __all__ = [
     "Compiled",
     "Decision",
     "Expansion",
+    "Library",
     "LoadedProgram",
     "Program",
     "Schedule",
@@ -29,6 +31,7 @@ __all__ = [
     "TraceError",
     "Traced",
     "axis_roles",
+    "build",
     "compile",
     "decide",
     "expand",

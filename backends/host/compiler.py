@@ -25,6 +25,12 @@ _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[
 
 def compile_source(text: str, name: str, functions: dict[str, Any]) -> tuple[bytes, str]:
     """The object code of a kernel and the symbol to call. `functions`: what the source calls."""
+    result = compiled_by_numba(text, name, functions)
+    return result.library._get_compiled_object(), result.fndesc.llvm_func_name
+
+
+def compiled_by_numba(text: str, name: str, functions: dict[str, Any]) -> Any:
+    """What Numba makes of a kernel's source."""
     from numba import njit, types
     from numba.core.errors import NumbaPerformanceWarning  # noqa: F401 - Numba is complete now
 
@@ -45,7 +51,7 @@ def compile_source(text: str, name: str, functions: dict[str, Any]) -> tuple[byt
     )(scope[name])
     compiled.compile(types.void(*[types.int64] * 8))
     (result,) = compiled.overloads.values()
-    return result.library._get_compiled_object(), result.fndesc.llvm_func_name
+    return result
 
 
 def remember(text: str) -> str:

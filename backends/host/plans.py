@@ -11,6 +11,7 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from mirabelle.arraytypes import pool
 from mirabelle.arraytypes.dense import evaluated
 from mirabelle.arraytypes.host import HostArray
+from mirabelle.arraytypes.programs.building import Library, builder
 from mirabelle.arraytypes.programs.graph import c_strides
 from mirabelle.arraytypes.programs.memory import lodgings
 from mirabelle.arraytypes.programs.running import StepByStep, in_c_order, plan_runner, strided
@@ -539,3 +541,11 @@ def _done(_: int) -> None:
 @plan_runner.method
 def _(inner: type[HostArray], plan: Plan) -> HostPlan:
     return HostPlan(plan)
+
+
+@builder.method
+def _(inner: type[HostArray], programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
+    # (What builds libraries is seldom wanted.)
+    from mirabelle.backends.host.ahead.building import build
+
+    return build(programs, path, options)

@@ -24,7 +24,9 @@ from mirabelle.dispatch.forks import ForkLock
 from mirabelle.dispatch.settings import settings
 
 if TYPE_CHECKING:
+    from mirabelle.backends.codegen.source import Source
     from mirabelle.backends.host.slabs import Chain
+    from mirabelle.dispatch.promotion import Sig
 
 # Where an operand is: the number of a slot, and an offset in bytes.
 Place = tuple[int, int]
@@ -181,7 +183,8 @@ class _Reduction:
             if self.direct:
                 continue
             self.fill_results.append((runner.FILL[size], tasks.block([0, *value], {0: result})))
-            loop = loop_address(reduction_sig(ufunc.__name__, dtype))
+            sig = reduction_sig(ufunc.__name__, dtype)
+            loop = loop_address(sig)
             assert loop is not None, ufunc
             if self.columns:
                 columns = plan.kept * plan.inner
@@ -189,6 +192,7 @@ class _Reduction:
             else:
                 rest = [size, self.per_row * size, self.per_row, 0, size]
             self.folds.append(tasks.block([*loop, 0, 0, *rest], {2: result, 3: partial}))
+            tasks.loops[self.folds[-1]] = sig
 
     def begin(self, code: int, block: int) -> None:
         self.code = code
@@ -297,16 +301,20 @@ class TaskList:
 
     def __init__(self, slots: int) -> None:
         self.slots = slots
-        self._words: list[int] = []
+        self.words: list[int] = []
         # (word, slot, offset); slot -1 is the list's own scratch memory.
-        self._patches: list[tuple[int, int, int]] = []
-        self._scratch = 0
+        self.patches: list[tuple[int, int, int]] = []
+        self.scratch_bytes = 0
         self._statements: list[_Launch | _Span | _Given | _Reduction] = []
         self._after: list[tuple[int, ...] | None] = []
         self._chains: dict[int, Chain] = {}
         self._most: dict[int, int] = {}
         self._programs: dict[int, Program] = {}
         self._kernels: list[Any] = []
+        # What a library that is built ahead of time is made of: the sources of kernels, with their programs, by
+        # the addresses of their code; and where the argument blocks have addresses of NumPy's loops.
+        self.sources: dict[int, tuple[Source, Program]] = {}
+        self.loops: dict[int, Sig] = {}
         self._laid: _Laid | None = None
         self._lock = ForkLock()
 
@@ -339,6 +347,7 @@ class TaskList:
             given = run.scalar_block(program, scalars)
             words[plan.scalars : plan.scalars + len(given)] = given
         block = self.block(words, dict(zip(plan.addresses, operands, strict=True)))
+        self._made_of(entry, program, block + len(words))
         statement = _Launch(entry.kernel.address, block, plan, arrangement.in_order)
         return self._add(statement, after, entry.kernel, program)
 
@@ -369,7 +378,9 @@ class TaskList:
             words[plan.scalars : plan.scalars + len(given)] = given
         places = [*statement.partials, *operands]
         kernel = plan.entry.kernel
-        statement.begin(kernel.address, self.block(words, dict(zip(plan.addresses, places, strict=True))))
+        block = self.block(words, dict(zip(plan.addresses, places, strict=True)))
+        self._made_of(plan.entry, plan.program, block + len(words))
+        statement.begin(kernel.address, block)
         return self._add(statement, after, kernel, plan.program)
 
     def copy(self, dest: Place, source: Place, nbytes: int, after: Collection[int] | None = None) -> int:
@@ -402,20 +413,26 @@ class TaskList:
         self._laid = None
         return number
 
+    def _made_of(self, entry: Any, program: Program, end: int) -> None:
+        """Keep what a kernel is made of, whose argument block ends there with the loops that it calls."""
+        self.sources[entry.kernel.address] = entry.source, program
+        first = end - 2 * len(entry.source.loops)
+        self.loops.update({first + 2 * i: sig for i, sig in enumerate(entry.source.loops)})
+
     def block(self, words: Sequence[int], places: dict[int, Place]) -> int:
         """Room for an argument block, of which the words `places` are addresses; returns where it begins."""
-        at = len(self._words)
-        self._words += words
+        at = len(self.words)
+        self.words += words
         for word, (slot, offset) in places.items():
             if not -1 <= slot < self.slots:
                 raise ValueError(f"There is no slot {slot}: the list has {self.slots}.")
-            self._patches.append((at + word, slot, offset))
+            self.patches.append((at + word, slot, offset))
         return at
 
     def scratch(self, nbytes: int) -> Place:
         """Memory of the list's own."""
-        at = self._scratch
-        self._scratch += -(-nbytes // 64) * 64
+        at = self.scratch_bytes
+        self.scratch_bytes += -(-nbytes // 64) * 64
         return -1, at
 
     # Running
@@ -550,18 +567,18 @@ class _Laid:
         self.size = settings.thread_size
         self.slots = tasks.slots
         self.kernels = list(tasks._kernels)
-        self.words = np.array(tasks._words or [0], np.int64)
-        self.scratch = np.empty(tasks._scratch + 64, np.uint8)
+        self.words = np.array(tasks.words or [0], np.int64)
+        self.scratch = np.empty(tasks.scratch_bytes + 64, np.uint8)
         own = -(-self.scratch.ctypes.data // 64) * 64
         at = self.words.ctypes.data
         patches = []
-        for word, slot, offset in tasks._patches:
+        for word, slot, offset in tasks.patches:
             if slot < 0:
                 self.words[word] = own + offset
             else:
                 patches.append((at + 8 * word, slot, offset))
         self.patches = np.array(patches or [(0, 0, 0)], np.int64)
-        stages, tickets, calls = _stages(tasks.levels(), at)
+        stages, tickets, calls = staged(tasks.levels(), at)
         self.stages = np.array(stages, np.int64)
         self.tickets = np.full((len(tickets), runner.TICKET_WORDS), -1, np.int64)
         self.tickets[:-1, runner.FIRST] = tickets[:-1]
@@ -598,7 +615,7 @@ class _Laid:
         return failed
 
 
-def _stages(levels: list[list[Numbered]], at: int) -> tuple[list[int], list[int], list[tuple[int, ...]]]:
+def staged(levels: list[list[Numbered]], at: int) -> tuple[list[int], list[int], list[tuple[int, ...]]]:
     """The first tickets of the stages, the first calls of the tickets, the calls.
 
     Small levels that follow one another are one ticket, which the caller runs.

@@ -1,0 +1,137 @@
+"""The system's C compiler makes a library of tables, kernels and what runs them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+_FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-w")
+
+
+class CompilerFailed(RuntimeError):
+    """The C compiler refused, or there is none."""
+
+
+def compiler() -> list[str]:
+    """The C compiler: what CC says, or the system's."""
+    words = shlex.split(os.environ.get("CC", "")) or ["cc"]
+    if shutil.which(words[0]) is None:
+        words = ["gcc"]
+    if shutil.which(words[0]) is None:
+        raise CompilerFailed(
+            "There is no C compiler, which links libraries that are built ahead of time. Install one (on Debian "
+            "`apt install gcc libc6-dev`), or say which by `CC=/path/to/cc`."
+        )
+    return words
+
+
+def pool() -> Path:
+    """Where the sources are of what runs task lists: in the package, or in the checkout it is made of."""
+    from mirabelle import dispatch
+
+    return Path(next(iter(dispatch.__path__))) / "csrc"
+
+
+def called(words: Sequence[str], where: Path) -> str:
+    """Call the compiler; returns what it prints."""
+    done = subprocess.run([*compiler(), *words], cwd=where, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
+        raise CompilerFailed(
+            f"The C compiler {compiler()[0]!r} refused what was written for it: "
+            f"{(last or done.stderr.splitlines() or ['no word'])[0].strip()}"
+        )
+    return done.stdout
+
+
+@functools.cache
+def offered_loops() -> frozenset[str]:
+    """The names of the functions in loops.c."""
+    text = called(["-E", "-P", str(HERE / "loops.c")], HERE)
+    return frozenset(re.findall(r"\bLOOP_(\w+)\s*\(char", text))
+
+
+class Blas:
+    """A BLAS to link with: its library, what its functions of C are called, whether it counts in 64 bits."""
+
+    def __init__(self, library: str, before: str, after: str, wide: bool) -> None:
+        self.library = library
+        self.before = before
+        self.after = after
+        self.wide = wide
+
+    def flags(self) -> list[str]:
+        """What products.c is compiled with."""
+        return [
+            f"-DRT_BLAS(name)={self.before}##name##{self.after}" if self.after else f"-DRT_BLAS(name)={self.before}##name",
+            f"-DRT_INT={'int64_t' if self.wide else 'int32_t'}",
+        ]
+
+
+def blas(wanted: str) -> Blas | None:
+    """The BLAS that is asked for: "numpy" is the one that NumPy brings, "none" none; else a library's name (`openblas`
+    for `-lopenblas`) or path, with the usual names of CBLAS."""
+    if wanted == "none":
+        return None
+    if wanted != "numpy":
+        return Blas(wanted, "cblas_", "", False)
+    import numpy as np
+
+    folder = Path(np.__file__).parent.parent / "numpy.libs"
+    for path in sorted(folder.glob("*openblas*.so*")):
+        if "64_" in path.name:
+            return Blas(str(path), "scipy_cblas_", "64_", True)
+    raise CompilerFailed(
+        "NumPy brings no BLAS of its own here. Say which to link with: `blas='openblas'`, a path, or `blas='none'` for "
+        "plain loops."
+    )
+
+
+def linked(
+    name: str,
+    text: str,
+    header: str,
+    objects: dict[str, bytes],
+    data: bytes,
+    parts: Sequence[str],
+    library: Blas | None,
+    work: Path,
+    beside: bool = False,
+) -> Path:
+    """The library, made in a folder. `parts` are the sources it needs beside the pool and the run time; with `beside`
+    it finds its BLAS where it lies itself."""
+    (work / f"{name}.h").write_text(header)
+    (work / f"{name}_tables.c").write_text(text)
+    (work / "data.bin").write_bytes(data)
+    (work / "data.s").write_text(
+        '    .section .rodata\n    .balign 64\n    .globl DATA\n    .hidden DATA\nDATA:\n    .incbin "data.bin"\n'
+        "    .byte 0\n    .section .note.GNU-stack,\"\",%progbits\n"
+    )
+    for kernel, code in objects.items():
+        (work / f"{kernel}.o").write_bytes(code)
+    include = [f"-I{HERE}", f"-I{pool()}", f"-I{work}"]
+    made = ["data.s", *[f"{kernel}.o" for kernel in objects]]
+    sources = [work / f"{name}_tables.c", HERE / "runtime.c", pool() / "pool.c", *[HERE / p for p in parts]]
+    sources.append(HERE / "products.c")
+    for path in sources:
+        out = f"{path.stem}.part.o"
+        flags = library.flags() if library is not None and path.name == "products.c" else []
+        called([*_FLAGS, *include, *flags, "-c", str(path), "-o", out], work)
+        made.append(out)
+    out = work / f"lib{name}{sysconfig.get_config_var('SHLIB_SUFFIX') or '.so'}"
+    with_blas: list[str] = []
+    if library is not None:
+        path = Path(library.library)
+        with_blas = (
+            [str(path), f"-Wl,-rpath,{'$ORIGIN' if beside else path.parent}"] if path.is_absolute() else [f"-l{library.library}"]
+        )
+    called(["-shared", "-Wl,-z,defs", "-o", str(out), *made, *with_blas, "-lm", "-lpthread"], work)
+    return out

@@ -27,13 +27,12 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
     text = interface.source(name, functions, tables)
     header = interface.header(name, functions, __version__)
     module = interface.fortran(name, functions)
-    library = linking.blas(options["blas"]) if tables.products else None
-    parts = ["loops.c"] if tables.loops else []
+    library = linking.blas(options["blas"]) if tables.blas else None
     as_wheel = path.suffix == ".whl"
     with tempfile.TemporaryDirectory(prefix="mirabelle-build-") as folder:
         work = Path(folder)
         made = linking.linked(
-            name, text, header, tables.objects, bytes(tables.data), parts, library, work, beside=as_wheel
+            name, text, header, tables.objects, bytes(tables.data), sorted(tables.parts), library, work, beside=as_wheel
         )
         (work / f"{name}.f90").write_text(module)
         if as_wheel:

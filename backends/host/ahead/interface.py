@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.host.ahead.tables import Tables, _braced, news
+from mirabelle.backends.host.ahead.tables import Tables, braced, news
 from mirabelle.backends.host.plans import HostPlan
 
 # What functions return, by their numbers (runtime.h).
@@ -132,7 +132,7 @@ class Function:
         arrays = tables.array(
             "const RtArray",
             [
-                _braced(
+                braced(
                     f"'{x.letter}'", x.dtype.itemsize, len(x.shape), tables.integers(x.shape),
                     int(np.prod(x.shape, dtype=np.int64)) * x.dtype.itemsize, int(x.written),
                 )

@@ -69,9 +69,11 @@ class Blas:
         self.wide = wide
 
     def flags(self) -> list[str]:
-        """What products.c is compiled with."""
+        """What products.c and factors.c are compiled with."""
+        after = f"##{self.after}" if self.after else ""
         return [
-            f"-DRT_BLAS(name)={self.before}##name##{self.after}" if self.after else f"-DRT_BLAS(name)={self.before}##name",
+            f"-DRT_BLAS(name)={self.before}cblas_##name{after}",
+            f"-DRT_LAPACK(name)={f'{self.before}##' if self.before else ''}name##_{after}",
             f"-DRT_INT={'int64_t' if self.wide else 'int32_t'}",
         ]
 
@@ -82,13 +84,13 @@ def blas(wanted: str) -> Blas | None:
     if wanted == "none":
         return None
     if wanted != "numpy":
-        return Blas(wanted, "cblas_", "", False)
+        return Blas(wanted, "", "", False)
     import numpy as np
 
     folder = Path(np.__file__).parent.parent / "numpy.libs"
     for path in sorted(folder.glob("*openblas*.so*")):
         if "64_" in path.name:
-            return Blas(str(path), "scipy_cblas_", "64_", True)
+            return Blas(str(path), "scipy_", "64_", True)
     raise CompilerFailed(
         "NumPy brings no BLAS of its own here. Say which to link with: `blas='openblas'`, a path, or `blas='none'` for "
         "plain loops."
@@ -119,11 +121,11 @@ def linked(
         (work / f"{kernel}.o").write_bytes(code)
     include = [f"-I{HERE}", f"-I{pool()}", f"-I{work}"]
     made = ["data.s", *[f"{kernel}.o" for kernel in objects]]
-    sources = [work / f"{name}_tables.c", HERE / "runtime.c", pool() / "pool.c", *[HERE / p for p in parts]]
-    sources.append(HERE / "products.c")
+    always = ("runtime.c", "products.c", "memory.c")
+    sources = [work / f"{name}_tables.c", pool() / "pool.c", *[HERE / p for p in (*always, *parts)]]
     for path in sources:
         out = f"{path.stem}.part.o"
-        flags = library.flags() if library is not None and path.name == "products.c" else []
+        flags = library.flags() if library is not None and path.name in ("products.c", "factors.c") else []
         called([*_FLAGS, *include, *flags, "-c", str(path), "-o", out], work)
         made.append(out)
     out = work / f"lib{name}{sysconfig.get_config_var('SHLIB_SUFFIX') or '.so'}"

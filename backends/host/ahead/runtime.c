@@ -10,11 +10,6 @@
 
 #include "products.h"
 
-/* A run: the memory of plans, and that of lists. */
-typedef struct {
-    char *workspace, *own;
-} Run;
-
 /* Task lists */
 
 static void
@@ -52,9 +47,10 @@ lay_out(const RtTasks *tasks, char *own, int threads)
             *(int64_t *)(words + 8 * p->word) = (int64_t)(intptr_t)(own + tasks->scratch_at + p->offset);
 }
 
-static int
-run_tasks(Run *run, const RtTasks *tasks, char **slots)
+int
+rt_tasks(Run *run, const void *what, char **slots)
 {
+    const RtTasks *tasks = what;
     char *words = run->own + tasks->words_at;
     for (const RtPatch *p = tasks->patches; p < tasks->patches + tasks->n_patches; p++)
         if (p->slot >= 0)
@@ -79,47 +75,56 @@ strided_copy(char *to, const char *from, int64_t itemsize, int64_t rank, const i
     return to;
 }
 
-/* Where a view's elements lie in C's order. */
-static char *
-in_order(Run *run, const RtRef *ref, char **slots)
+char *
+rt_copied(char *to, const RtRef *ref, char **slots)
 {
-    char *at = slots[ref->slot] + ref->offset;
-    if (ref->packed < 0)
-        return at;
-    char *to = run->workspace + ref->packed;
-    strided_copy(to, at, ref->itemsize, ref->rank, ref->shape, ref->strides);
+    strided_copy(to, slots[ref->slot] + ref->offset, ref->itemsize, ref->rank, ref->shape, ref->strides);
     return to;
 }
 
-/* An integer of any width. */
-static int64_t
-integer_at(const char *at, int64_t itemsize)
+char *
+rt_in_order(Run *run, const RtRef *ref, char **slots)
 {
-    int64_t wide = 0;
+    return ref->packed < 0 ? slots[ref->slot] + ref->offset : rt_copied(run->workspace + ref->packed, ref, slots);
+}
+
+int64_t
+rt_integer(const char *at, int64_t itemsize, int is_signed)
+{
+    int64_t wide;
     int32_t four;
     int16_t two;
     switch (itemsize) {
     case 1:
-        return *(const int8_t *)at;
+        return is_signed ? *(const int8_t *)at : *(const uint8_t *)at;
     case 2:
         memcpy(&two, at, 2);
-        return two;
+        return is_signed ? two : (uint16_t)two;
     case 4:
         memcpy(&four, at, 4);
-        return four;
+        return is_signed ? four : (int64_t)(uint32_t)four;
     default:
         memcpy(&wide, at, 8);
         return wide;
     }
 }
 
+/* A bound of a loop: the number `offset` where there is no slot. (Bounds have signs, or are small.) */
+static int64_t
+bound(const RtRef *ref, char **slots)
+{
+    return ref->slot < 0 ? ref->offset : rt_integer(slots[ref->slot] + ref->offset, ref->itemsize, 1);
+}
+
 /* Plans */
 
 static int run_plan(Run *run, const RtPlan *plan, char **inputs, char **news, char **results);
 
-static int
-run_product(const RtProduct *product, char **slots)
+int
+rt_product(Run *run, const void *what, char **slots)
 {
+    const RtProduct *product = what;
+    (void)run;
     const char *a = slots[product->a.slot] + product->a.offset, *b = slots[product->b.slot] + product->b.offset;
     char *out = slots[product->dest];
     int64_t rank = product->rank;
@@ -156,21 +161,19 @@ deliver(const RtDest *dests, int64_t n, char **from, char **slots)
             memcpy(slots[dests[i].slot], from[dests[i].number], (size_t)dests[i].nbytes);
 }
 
-static int
-run_loop(Run *run, const RtLoop *loop, char **slots)
+int
+rt_loop(Run *run, const void *what, char **slots)
 {
+    const RtLoop *loop = what;
     int64_t n = loop->n_carried, made = loop->body->n_new, computed = loop->body->n_results;
     char **state = alloca(sizeof(char *) * (size_t)(loop->n_operands + 1)),
          **next = alloca(sizeof(char *) * (size_t)(n + 1)), **news = alloca(sizeof(char *) * (size_t)(made + 1)),
          **results = alloca(sizeof(char *) * (size_t)(computed + 1)), *truth = run->workspace + loop->test_at;
     /* (Copies: they may be written to.) */
-    for (int64_t k = 0; k < n; k++) {
-        const RtRef *ref = loop->operands + k;
-        state[k] = run->workspace + loop->state_at[k];
-        strided_copy(state[k], slots[ref->slot] + ref->offset, ref->itemsize, ref->rank, ref->shape, ref->strides);
-    }
+    for (int64_t k = 0; k < n; k++)
+        state[k] = rt_copied(run->workspace + loop->state_at[k], loop->operands + k, slots);
     for (int64_t k = n; k < loop->n_operands; k++)
-        state[k] = in_order(run, loop->operands + k, slots);
+        state[k] = rt_in_order(run, loop->operands + k, slots);
     int64_t trips = loop->trips;
     int failed = 0;
     if (loop->test) {
@@ -180,10 +183,7 @@ run_loop(Run *run, const RtLoop *loop, char **slots)
             return failed;
         trips = *only[0] ? INT64_MAX : 0;
     } else if (loop->bounded) {
-        int64_t low = loop->lower.slot < 0 ? loop->lower.offset
-                                           : integer_at(slots[loop->lower.slot] + loop->lower.offset, loop->lower.itemsize);
-        int64_t high = loop->upper.slot < 0 ? loop->upper.offset
-                                            : integer_at(slots[loop->upper.slot] + loop->upper.offset, loop->upper.itemsize);
+        int64_t low = bound(&loop->lower, slots), high = bound(&loop->upper, slots);
         trips = high > low ? high - low : 0;
     }
     for (int64_t trip = 0; trip < trips; trip++) {
@@ -202,16 +202,17 @@ run_loop(Run *run, const RtLoop *loop, char **slots)
     return RT_OK;
 }
 
-static int
-run_branch(Run *run, const RtBranch *branch, char **slots)
+int
+rt_branch(Run *run, const void *what, char **slots)
 {
+    const RtBranch *branch = what;
     int which = !*(slots[branch->predicate.slot] + branch->predicate.offset);
     const RtPlan *plan = branch->plans[which];
     char **operands = alloca(sizeof(char *) * (size_t)(branch->n_operands + 1)),
          **news = alloca(sizeof(char *) * (size_t)(plan->n_new + 1)),
          **results = alloca(sizeof(char *) * (size_t)(plan->n_results + 1));
     for (int64_t k = 0; k < branch->n_operands; k++)
-        operands[k] = in_order(run, branch->operands + k, slots);
+        operands[k] = rt_in_order(run, branch->operands + k, slots);
     for (int64_t i = 0; i < plan->n_new; i++)
         news[i] = run->workspace + branch->new_at[which][i];
     int failed = run_plan(run, plan, operands, news, results);
@@ -221,9 +222,10 @@ run_branch(Run *run, const RtBranch *branch, char **slots)
 }
 
 /* A function of mb.jit's. What it writes to are copies, which are its results; numbers that it returns follow. */
-static int
-run_function(Run *run, const RtFunction *function, char **slots)
+int
+rt_function(Run *run, const void *what, char **slots)
 {
+    const RtFunction *function = what;
     int64_t n = function->n_operands, all = n + function->n_returned;
     int64_t *at = alloca(sizeof(int64_t) * (size_t)(all + 1));
     char nowhere[256];
@@ -232,11 +234,9 @@ run_function(Run *run, const RtFunction *function, char **slots)
                    : function->to_at[k] >= 0 ? run->workspace + function->to_at[k]
                                              : NULL;
         if (k < n && to == NULL)
-            to = in_order(run, function->operands + k, slots);
-        else if (k < n) {
-            const RtRef *ref = function->operands + k;
-            strided_copy(to, slots[ref->slot] + ref->offset, ref->itemsize, ref->rank, ref->shape, ref->strides);
-        }
+            to = rt_in_order(run, function->operands + k, slots);
+        else if (k < n)
+            rt_copied(to, function->operands + k, slots);
         at[k] = (int64_t)(intptr_t)to;
     }
     return function->code(nowhere, nowhere, (int64_t)(intptr_t)at, 0, 1, 0, 1, 0, 1, 0) ? RT_REFUSED : RT_OK;
@@ -256,26 +256,8 @@ run_plan(Run *run, const RtPlan *plan, char **inputs, char **news, char **result
     for (int64_t i = 0; i < plan->n_made; i++)
         *at++ = plan->made_at[i] < 0 ? news[-1 - plan->made_at[i]] : run->workspace + plan->made_at[i];
     int failed = RT_OK;
-    for (int64_t i = 0; i < plan->n_steps && !failed; i++) {
-        const RtStep *step = plan->steps + i;
-        switch (step->kind) {
-        case RT_TASKS:
-            failed = run_tasks(run, step->what, slots);
-            break;
-        case RT_PRODUCT:
-            failed = run_product(step->what, slots);
-            break;
-        case RT_LOOP:
-            failed = run_loop(run, step->what, slots);
-            break;
-        case RT_BRANCH:
-            failed = run_branch(run, step->what, slots);
-            break;
-        case RT_FUNCTION:
-            failed = run_function(run, step->what, slots);
-            break;
-        }
-    }
+    for (int64_t i = 0; i < plan->n_steps && !failed; i++)
+        failed = plan->steps[i].run(run, plan->steps[i].what, slots);
     for (int64_t i = 0; i < plan->n_results; i++)
         results[i] = slots[plan->results[i]];
     return failed;

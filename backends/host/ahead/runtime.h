@@ -37,6 +37,11 @@ typedef struct {
 
 struct RtPlan;
 
+/* A run: the memory of plans, and that of lists. */
+typedef struct {
+    char *workspace, *own;
+} Run;
+
 /* A matrix product: a stack of them, of these lengths. Strides are those of the stack, then of the matrices. */
 typedef struct {
     RtRef a, b;
@@ -82,10 +87,18 @@ typedef struct {
     int64_t n_operands, n_returned;
 } RtFunction;
 
-typedef enum { RT_TASKS, RT_PRODUCT, RT_LOOP, RT_BRANCH, RT_FUNCTION } RtKind;
-
+/* Routines (routines.c), which copy what they work on: `operands` are read, `dest` is a slot, `type` NumPy's letter of
+   the elements. What else they are told: `sizes`; a loop of NumPy's. */
 typedef struct {
-    RtKind kind;
+    const RtRef *operands;
+    int64_t n_operands, dest, type;
+    const int64_t *sizes;
+    void (*loop)(char **, const int64_t *, const int64_t *, void *);
+} RtRoutine;
+
+/* A step: what runs it, on what it is told and the slots. It returns RT_OK, or why it could not. */
+typedef struct {
+    int (*run)(Run *, const void *, char **);
     const void *what;
 } RtStep;
 
@@ -151,6 +164,25 @@ typedef struct {
     int dtype, rank;
     const int64_t *shape, *strides;
 } RtDescribed;
+
+/* Steps. */
+int rt_tasks(Run *run, const void *what, char **slots);
+int rt_product(Run *run, const void *what, char **slots);
+int rt_loop(Run *run, const void *what, char **slots);
+int rt_branch(Run *run, const void *what, char **slots);
+int rt_function(Run *run, const void *what, char **slots);
+int rt_within(Run *run, const void *what, char **slots);
+int rt_scan(Run *run, const void *what, char **slots);
+int rt_scatter(Run *run, const void *what, char **slots);
+int rt_solve(Run *run, const void *what, char **slots);
+int rt_inv(Run *run, const void *what, char **slots);
+int rt_cholesky(Run *run, const void *what, char **slots);
+
+/* The elements of a view in C's order: where they lie, or a copy that begins at `to` (which is returned). */
+char *rt_in_order(Run *run, const RtRef *ref, char **slots);
+char *rt_copied(char *to, const RtRef *ref, char **slots);
+/* An integer of a width, with its sign or without. */
+int64_t rt_integer(const char *at, int64_t itemsize, int is_signed);
 
 /* Run a program on arguments and room for results, given as their addresses. Nothing is written unless all of it can
    be used. */

@@ -15,7 +15,7 @@ from mirabelle.arraytypes.programs.loops import Branches, Loop
 from mirabelle.arraytypes.programs.running import in_c_order
 from mirabelle.arraytypes.programs.steps import CallStep, ProductStep, Ref, Step, Storage
 from mirabelle.backends.host import kernels, matmul, runner
-from mirabelle.backends.host.ahead import jitted
+from mirabelle.backends.host.ahead import jitted, routines
 from mirabelle.backends.host.ahead.objects import NotPortable, kernel_object
 from mirabelle.backends.host.plans import HostPlan
 from mirabelle.backends.host.tasks import TaskList, staged
@@ -47,8 +47,10 @@ class Tables:
         self.objects: dict[str, bytes] = {}
         self.kernels: dict[Any, str] = {}
         self.loops: set[str] = set()
-        # Is BLAS called?
-        self.products = False
+        # Is BLAS or LAPACK called?
+        self.blas = False
+        # The sources in C that are needed beside what runs plans.
+        self.parts: set[str] = set()
         # Constant arrays, in one file: where each begins.
         self.data = bytearray()
         self.known_data: dict[bytes, int] = {}
@@ -78,7 +80,7 @@ class Tables:
 
     def structure(self, kind: str, stem: str, *fields: Any) -> str:
         name = self.name(stem)
-        self.lines.append(f"static const {kind} {name} = {_braced(*fields)};")
+        self.lines.append(f"static const {kind} {name} = {braced(*fields)};")
         return name
 
     def constant(self, view: np.ndarray) -> str:
@@ -104,11 +106,11 @@ class Tables:
         new_at = []
         for place, s in zip(given, news(plan), strict=True):
             new_at.append(end if place < 0 else -1)
-            end += _rounded(s.nbytes) if place < 0 else 0
+            end += rounded(s.nbytes) if place < 0 else 0
         name = self.structure(
             "RtProgram", "program", f"&{top}", self.array("const RtTasks *const", [f"&{x}" for x in self.lists]),
             len(self.lists), end + self.own, end, self.integers(given), self.integers(new_at),
-            self.array("const RtCopy", [_braced(*pair) for pair in pairs]), len(pairs),
+            self.array("const RtCopy", [braced(*pair) for pair in pairs]), len(pairs),
         )  # fmt: skip
         return name, end + self.own
 
@@ -116,20 +118,20 @@ class Tables:
         """A plan whose memory begins there; and where it ends."""
         ready(plan)
         arena = at
-        at += _rounded(plan.plan.arena_bytes)
+        at += rounded(plan.plan.arena_bytes)
         new = {s.number: i for i, s in enumerate(news(plan))}
         made_at = []
         for s in plan.made:
             made_at.append(-1 - new[s.number] if s.number in new else at)
-            at += 0 if s.number in new else _rounded(s.nbytes)
+            at += 0 if s.number in new else rounded(s.nbytes)
         steps, end = [], at
         for segment in plan.segments or ():
             if isinstance(segment, TaskList):
-                steps.append(_braced("RT_TASKS", f"&{self.tasks(segment)}"))
+                steps.append(braced("rt_tasks", f"&{self.tasks(segment)}"))
                 continue
             kind, what, top = self.step(plan, segment, at)
             end = max(end, top)
-            steps.append(_braced(kind, f"&{what}"))
+            steps.append(braced(kind, f"&{what}"))
         data = [self.constant(np.asarray(in_c_order(HostArray, s.node.view))) for s in plan.data]  # type: ignore[attr-defined]
         results = [plan.slots[s.number] for s in plan.plan.outputs]
         name = self.structure(
@@ -155,9 +157,9 @@ class Tables:
             with settings.changed(num_threads=threads):
                 stages, cuts, found = staged(tasks.levels(), 0)
             layouts.append(
-                _braced(
+                braced(
                     self.integers(stages), self.integers(cuts),
-                    self.array("const Call", [_braced(codes[c[0]], *c[1:]) for c in found]),
+                    self.array("const Call", [braced(codes[c[0]], *c[1:]) for c in found]),
                     len(stages) - 1, len(cuts) - 1, len(found),
                 )
             )  # fmt: skip
@@ -165,8 +167,8 @@ class Tables:
         places = []
         for n in (_LIST_BYTES, 8 * len(words), calls * _CALL_BYTES, tickets * _TICKET_BYTES, tasks.scratch_bytes):
             places.append(self.own)
-            self.own += _rounded(n)
-        patches = [_braced(*patch) for patch in tasks.patches]
+            self.own += rounded(n)
+        patches = [braced(*patch) for patch in tasks.patches]
         name = self.structure(
             "RtTasks", "tasks", self.integers(words), self.array("const RtPatch", patches), len(words), len(patches),
             *layouts, *places,
@@ -179,7 +181,7 @@ class Tables:
         key = source.text, id(program) if program.user_functions else None
         name = self.kernels.get(key)
         if name is None:
-            name = self.kernels[key] = f"kernel_{len(self.kernels)}"
+            name = self.kernels[key] = f"kernel_{len(self.objects)}"
             try:
                 self.objects[name] = kernel_object(source, program, name, self.cpu)
             except NotPortable as e:
@@ -195,6 +197,7 @@ class Tables:
             kinds = ", ".join([d.name for d in sig.ins])
             raise self.refused(f"{ufunc.__name__}() of {kinds} is NumPy's own code")
         self.loops.add(name)
+        self.parts.add("loops.c")
         return f"LOOP_{name}"
 
     # Steps between them
@@ -203,15 +206,18 @@ class Tables:
         """What a step is, its table, and where the memory it uses from `at` on ends."""
         self.line = next((n.line for n in step.nodes if n.line is not None), None)
         if isinstance(step, ProductStep):
-            return "RT_PRODUCT", self.product(plan, step), at
+            return "rt_product", self.product(plan, step), at
         if isinstance(step, CallStep):
             kind = step.call.kind
             if kind in ("while", "for"):
-                return "RT_LOOP", *self.repeated(plan, step, at)
+                return "rt_loop", *self.repeated(plan, step, at)
             if kind == "cond":
-                return "RT_BRANCH", *self.branched(plan, step, at)
+                return "rt_branch", *self.branched(plan, step, at)
             if kind == "jit":
-                return "RT_FUNCTION", *self.function(plan, step, at)
+                return "rt_function", *self.function(plan, step, at)
+            found = routines.routine(self, plan, step, at)
+            if found is not None:
+                return found
         raise self.refused(f"{step.name}() is a routine of Python's libraries")
 
     def refused(self, why: str) -> CannotBuild:
@@ -227,9 +233,9 @@ class Tables:
         slot, offset = plan.place(ref)
         packed = -1
         if not ref.is_contiguous:
-            packed, at = at, at + _rounded(ref.nbytes)
+            packed, at = at, at + rounded(ref.nbytes)
         shape, strides = self.integers(ref.shape), self.integers(ref.strides)
-        return _braced(slot, offset, ref.dtype.itemsize, len(ref.shape), shape, strides, packed), at
+        return braced(slot, offset, ref.dtype.itemsize, len(ref.shape), shape, strides, packed), at
 
     def product(self, plan: HostPlan, step: ProductStep) -> str:
         a, b = step.operands
@@ -239,7 +245,7 @@ class Tables:
         # Vectors are matrices of one row, or of one column.
         sizes, strides = _of_stack(a, b)
         m, n, p, stack = sizes
-        self.products |= dtype.char in "fdFD"
+        self.blas |= dtype.char in "fdFD"
         kind: Any = f"'{dtype.char}'" if dtype.char in "fdFD?" else dtype.itemsize
         first, _ = self.ref(plan, a, 0)
         second, _ = self.ref(plan, b, 0)
@@ -256,7 +262,7 @@ class Tables:
         return self.array("const RtRef", made), at
 
     def dests(self, plan: HostPlan, step: CallStep) -> tuple[str, int]:
-        found = [_braced(number, plan.slots[s.number], s.nbytes) for number, s in step.dests.items()]
+        found = [braced(number, plan.slots[s.number], s.nbytes) for number, s in step.dests.items()]
         return self.array("const RtDest", found), len(found)
 
     def repeated(self, plan: HostPlan, step: CallStep, at: int) -> tuple[str, int]:
@@ -268,14 +274,14 @@ class Tables:
         for s in slots[:n]:
             state_at.append(at)
             nbytes.append(step.operands[s.number].nbytes)
-            at += _rounded(nbytes[-1])
+            at += rounded(nbytes[-1])
         bounds = []
         for word in ("lower", "upper"):
             bound = options.get(word, 0)
             if isinstance(bound, Slot):
                 text, at = self.ref(plan, step.operands[bound.number], at)
             else:
-                text = _braced(-1, bound, 8, 0, "NULL", "NULL", -1)
+                text = braced(-1, bound, 8, 0, "NULL", "NULL", -1)
             bounds.append(text)
         body_plan = loop.steps.runner(HostArray, loop.owned if HostArray._runs_in_place else None)
         ready(body_plan)
@@ -284,7 +290,7 @@ class Tables:
         new_at, new_nbytes = [], []
         for storage in news(body_plan):
             new_at.append(at)
-            new_nbytes.append(_rounded(storage.nbytes))
+            new_nbytes.append(rounded(storage.nbytes))
             at += ring * new_nbytes[-1]
         test, test_at = "NULL", at
         if loop.condition is not None:
@@ -315,13 +321,13 @@ class Tables:
             new_at, top = [], at
             for storage in news(inner):
                 new_at.append(top)
-                top += _rounded(storage.nbytes)
+                top += rounded(storage.nbytes)
             name, last = self.plan(inner, top)
             plans.append(f"&{name}")
             places.append(self.integers(new_at))
             end = max(end, last)
         made = self.structure(
-            "RtBranch", "branch", _braced(*plans), chosen, operands, len(slots), _braced(*places),
+            "RtBranch", "branch", braced(*plans), chosen, operands, len(slots), braced(*places),
             *self.dests(plan, step),
         )  # fmt: skip
         return made, end
@@ -346,7 +352,7 @@ class Tables:
             to_slot.append(-1 if dest is None else plan.slots[dest.number])
             own = result is not None and dest is None
             to_at.append(at if own else -1)
-            at += _rounded(nbytes) if own else 0
+            at += rounded(nbytes) if own else 0
         made = self.structure(
             "RtFunction", "function", name, text, self.integers(to_slot), self.integers(to_at), len(refs),
             len(returned),
@@ -392,7 +398,7 @@ def _of_stack(a: Ref, b: Ref) -> tuple[Any, list[list[int]]]:
     ]
 
 
-def _braced(*fields: Any) -> str:
+def braced(*fields: Any) -> str:
     return "{" + ", ".join([f if isinstance(f, str) else _integer(f) for f in fields]) + "}"
 
 
@@ -409,8 +415,8 @@ def _letter(dtype: np.dtype) -> str:
     return str(dtype.char)
 
 
-def _rounded(n: int) -> int:
+def rounded(n: int) -> int:
     return -(-n // _LINE) * _LINE
 
 
-__all__ = ["CannotBuild", "Tables", "news", "ready"]
+__all__ = ["CannotBuild", "Tables", "braced", "news", "ready", "rounded"]

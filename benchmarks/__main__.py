@@ -19,6 +19,7 @@ NAMES = {
     "newcomers": "the programs of docs/newcomers, as the pages show them, beside NumPy and JAX",
     "npkernels": "NumPy programs as they are, beside NumPy, Numba and JAX",
     "plainprograms": "loops over elements, branches on values: unchanged programs beside NumPy and Numba",
+    "ahead": "libraries built ahead of time beside the programs they are made of",
     "linalg": "matrix products by layout and dtype, solves, einsum, transforms beside NumPy and opt_einsum",
     "functions": "all public functions beside NumPy's: CPU and wall, first call and best",
     "random": "random numbers beside NumPy's Generator",
@@ -172,6 +173,8 @@ def main(arguments: list[str] | None = None) -> int:
                 module.run(
                     parts, only=options.only, seconds=options.seconds, tiny=options.tiny, out=options.out
                 )
+            elif name == "ahead":
+                module.run(tiny=options.tiny, out=options.out)
             elif name == "paper_julia":
                 module.run(only=options.only, rounds=options.rounds, tiny=options.tiny, out=options.out)
             else:

@@ -1,4 +1,4 @@
-"""`python -m mirabelle`: what is installed, the tour, the settings, the kernel cache, starting processes."""
+"""`python -m mirabelle`: what is installed, the tour, the settings, the kernel cache, processes, libraries."""
 
 from __future__ import annotations
 
@@ -59,6 +59,10 @@ def command(words: list[str]) -> int:
         from mirabelle.doctoring import main as doctor
 
         return doctor(words[1:])
+    if words[:1] == ["build"]:
+        from mirabelle.building import main as build
+
+        return build(words[1:])
     if words[:1] == ["dg"]:
         from mirabelle.dg.command import main as dg
 
@@ -75,6 +79,7 @@ def command(words: list[str]) -> int:
     cache.add_argument("--clear", action="store_true", help="delete them")
     commands.add_parser("run", help="start a program as several processes: run -n 4 script.py", add_help=False)
     commands.add_parser("doctor", help="run a program and say what made it slow, by line", add_help=False)
+    commands.add_parser("build", help="write a function as a library that needs no Python", add_help=False)
     commands.add_parser("dg", help="solve flow and wave problems: dg list, dg run, dg plot", add_help=False)
     given = parser.parse_args(words)
     if given.command == "info":

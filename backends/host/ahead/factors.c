@@ -80,7 +80,7 @@ solved(const RtRoutine *r, const char *a, const char *b, char *out)
             RT_LAPACK(zgesv)(&order, &sides, matrix, &order, pivots, right, &order, &info);
         if (info)
             failed = RT_REFUSED;
-        turned_out(out + k * n * m * size, right, n, m, r);
+        turned_out(out + k * n * m * size, right, m, n, r);
     }
     free(matrix);
     free(right);

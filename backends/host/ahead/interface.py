@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.backends.host.ahead.tables import Tables, braced, news
+from mirabelle.backends.host.ahead.tables import CannotBuild, Tables, braced, news
 from mirabelle.backends.host.plans import HostPlan
 
 # What functions return, by their numbers (runtime.h).
@@ -82,6 +82,12 @@ class Function:
             stem = "out" if self.count == 1 else f"out{i}"
             self.arrays.append(Array(_identifier(stem, taken), node.shape, node.dtype, False, True))
         self.workspace = 0
+        for x in self.arrays:
+            if x.letter not in _C:
+                raise CannotBuild(
+                    f"The program cannot be built ahead of time: C has no {x.dtype.name}, which {x.name} is of. "
+                    "Convert it first: `x.astype(mb.float32)`."
+                )
 
     @property
     def arguments(self) -> list[Array]:
@@ -305,13 +311,13 @@ def fortran(name: str, functions: Sequence[Function]) -> str:
     )
     body = "\n".join(parts)
     return f"""! {name}: built ahead of time by mirabelle. Indices are in Fortran's order: the first is the last of C.
-module {name}
+module {name}_library
   use, intrinsic :: iso_c_binding
   implicit none
 {sizes}
   interface
 {body}  end interface
-end module {name}
+end module {name}_library
 """
 
 

@@ -9,11 +9,14 @@ import shlex
 import shutil
 import subprocess
 import sysconfig
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
 _FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-w")
+# (Tables are data: there is nothing to make faster.)
+_TABLES = ("-std=gnu11", "-O0", "-fPIC", "-fvisibility=hidden", "-w")
 
 
 class CompilerFailed(RuntimeError):
@@ -57,6 +60,14 @@ def offered_loops() -> frozenset[str]:
     """The names of the functions in loops.c."""
     text = called(["-E", "-P", str(HERE / "loops.c")], HERE)
     return frozenset(re.findall(r"\bLOOP_(\w+)\s*\(char", text))
+
+
+@functools.cache
+def _part(path: Path, flags: tuple[str, ...]) -> bytes:
+    """The object code of a source that is the same in all libraries."""
+    with tempfile.TemporaryDirectory(prefix="mirabelle-build-") as folder:
+        called([*_FLAGS, f"-I{HERE}", f"-I{pool()}", *flags, "-c", str(path), "-o", "part.o"], Path(folder))
+        return (Path(folder) / "part.o").read_bytes()
 
 
 class Blas:
@@ -119,15 +130,14 @@ def linked(
     )
     for kernel, code in objects.items():
         (work / f"{kernel}.o").write_bytes(code)
-    include = [f"-I{HERE}", f"-I{pool()}", f"-I{work}"]
     made = ["data.s", *[f"{kernel}.o" for kernel in objects]]
-    always = ("runtime.c", "products.c", "memory.c")
-    sources = [work / f"{name}_tables.c", pool() / "pool.c", *[HERE / p for p in (*always, *parts)]]
-    for path in sources:
-        out = f"{path.stem}.part.o"
+    for path in (pool() / "pool.c", *[HERE / p for p in ("runtime.c", "products.c", "memory.c", *parts)]):
         flags = library.flags() if library is not None and path.name in ("products.c", "factors.c") else []
-        called([*_FLAGS, *include, *flags, "-c", str(path), "-o", out], work)
-        made.append(out)
+        made.append(f"{path.stem}.part.o")
+        (work / made[-1]).write_bytes(_part(path, tuple(flags)))
+    tables = f"{name}_tables"
+    called([*_TABLES, f"-I{HERE}", f"-I{pool()}", f"-I{work}", "-c", f"{tables}.c", "-o", f"{tables}.o"], work)
+    made.append(f"{tables}.o")
     out = work / f"lib{name}{sysconfig.get_config_var('SHLIB_SUFFIX') or '.so'}"
     with_blas: list[str] = []
     if library is not None:

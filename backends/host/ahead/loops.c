@@ -276,7 +276,23 @@ TWO(greater_equal, bool, bool, bool, x || !y)
     ONE(isinf, X, bool, isinf(creal##S(x)) || isinf(cimag##S(x)))                                                       \
     ONE(isfinite, X, bool, isfinite(creal##S(x)) && isfinite(cimag##S(x)))                                              \
     ONE(logical_not, X, bool, x == 0)                                                                                   \
-    TWO(multiply, X, X, X, times_##X(x, y))                                                                             \
+    TWO(multiply_each, X, X, X, times_##X(x, y))                                                                        \
+    /* (Of products of many it has none.) */                                                                            \
+    void LOOP_multiply_##X##X##X(LOOP_ARGUMENTS)                                                                        \
+    {                                                                                                                   \
+        if (!reduces(at, steps)) {                                                                                      \
+            LOOP_multiply_each_##X##X##X(at, n, steps, data);                                                           \
+            return;                                                                                                     \
+        }                                                                                                               \
+        R##_ real = creal##S(*(X##_ *)at[0]), imag = cimag##S(*(X##_ *)at[0]);                                          \
+        for (int64_t i = 0; i < *n; i++) {                                                                              \
+            X##_ y = *(X##_ *)(at[1] + i * steps[1]);                                                                   \
+            R##_ before = real;                                                                                         \
+            real = before * creal##S(y) - imag * cimag##S(y);                                                           \
+            imag = before * cimag##S(y) + imag * creal##S(y);                                                           \
+        }                                                                                                               \
+        *(X##_ *)at[0] = BUILD_##X(real, imag);                                                                         \
+    }                                                                                                                   \
     TWO(divide, X, X, X, x / y)                                                                                         \
     TWO(power, X, X, X, cpow##S(x, y))                                                                                  \
     TWO(logical_and, X, X, bool, x != 0 && y != 0)                                                                      \

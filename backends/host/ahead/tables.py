@@ -101,6 +101,7 @@ class Tables:
         """A program, and the bytes it works in; `copies` says which given memory each new result lies in (-1: none), and which results are
         copied to what is given afterwards."""
         self.lists, self.own = [], 0
+        plan = ready(plan)
         top, end = self.plan(plan, 0)
         given, pairs = copies(plan)
         new_at = []
@@ -116,7 +117,6 @@ class Tables:
 
     def plan(self, plan: HostPlan, at: int) -> tuple[str, int]:
         """A plan whose memory begins there; and where it ends."""
-        ready(plan)
         arena = at
         at += rounded(plan.plan.arena_bytes)
         new = {s.number: i for i, s in enumerate(news(plan))}
@@ -283,8 +283,7 @@ class Tables:
             else:
                 text = braced(-1, bound, 8, 0, "NULL", "NULL", -1)
             bounds.append(text)
-        body_plan = loop.steps.runner(HostArray, loop.owned if HostArray._runs_in_place else None)
-        ready(body_plan)
+        body_plan = ready(loop.steps.runner(HostArray, loop.owned if HostArray._runs_in_place else None))
         # (A value may be passed on for so many trips before it is read.)
         ring = 2 + len(loop.passed)
         new_at, new_nbytes = [], []
@@ -295,7 +294,7 @@ class Tables:
         test, test_at = "NULL", at
         if loop.condition is not None:
             at += _LINE
-            name, end = self.plan(loop.tests.runner(HostArray), at)
+            name, end = self.plan(ready(loop.tests.runner(HostArray)), at)
             test = f"&{name}"
         else:
             end = at
@@ -316,8 +315,7 @@ class Tables:
         operands, at = self.refs(plan, [step.operands[s.number] for s in slots], at)
         plans, places, end = [], [], at
         for graph in (branches.if_true, branches.if_false):
-            inner = graph.runner(HostArray)
-            ready(inner)
+            inner = ready(graph.runner(HostArray))
             new_at, top = [], at
             for storage in news(inner):
                 new_at.append(top)
@@ -360,15 +358,20 @@ class Tables:
         return made, at
 
 
-def ready(plan: Any) -> None:
-    """Wait until all kernels of a plan are there."""
+def ready(plan: Any) -> HostPlan:
+    """A plan with all its kernels: that one once they are there, or another one where nothing is to be compiled."""
     if not isinstance(plan, HostPlan):
-        raise CannotBuild(f"A program of {plan.inner.__name__} cannot be built ahead of time: only the host's can.")
+        raise CannotBuild(
+            f"A program of {plan.inner.__name__} cannot be built ahead of time: only the host's can. Compile the "
+            "function for the host's arrays: `f.program(mb.adapt(mb.HostArray, x))`."
+        )
+    if settings.compiler == "off" and plan.segments is None:
+        with settings.changed(compiler="inline"):
+            plan = HostPlan(plan.plan)
     while plan.segments is None:
-        if settings.compiler == "off":
-            raise RuntimeError("Nothing can be compiled while mb.settings.compiler is 'off': set it to 'auto'.")
         kernels.settle()
         plan.complete()
+    return plan
 
 
 def news(plan: HostPlan) -> list[Storage]:

@@ -1,0 +1,104 @@
+"""`python -m mirabelle build module:function --for 'f8[400,400], f8'`: a function as a library without Python."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+_ARRAY = re.compile(r"\s*(?:(\w+)\s*=\s*)?(\w+)\s*(?:\[([\d\s,]*)\])?\s*(?:,|$)")
+_NUMBER = re.compile(r"\s*(?:(\w+)\s*=\s*)?([-+.\deE]+|True|False)\s*(?:,|$)")
+
+
+def main(words: list[str]) -> int:
+    """Build what the words ask for; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m mirabelle build",
+        description="Write a function of arrays as a library for C, Fortran and others, which needs no Python.",
+        epilog="Example: python -m mirabelle build solver:step --for 'f8[400,400], f8[400,400], f8' --out libstep.so",
+    )
+    parser.add_argument("function", metavar="module:function", help="the function, compiled or not")
+    parser.add_argument(
+        "--for", dest="signatures", action="append", required=True, metavar="'f8[400,400], f8'",
+        help="what it is called with: dtypes and shapes (without a shape: a number that the caller gives), or numbers of "
+        "Python, which are constants; once for each signature",
+    )  # fmt: skip
+    parser.add_argument("--out", metavar="FILE", help="the library (.so) or wheel (.whl); default: lib<function>.so")
+    parser.add_argument("--name", help="what its functions are called")
+    parser.add_argument("--threads", type=int, help="how many threads it may use")
+    parser.add_argument("--cpu", default="native", help="the processor, as LLVM calls it; default: this one")
+    parser.add_argument("--blas", default="numpy", help="numpy, none, or the name or path of a library")
+    given = parser.parse_args(words)
+    import mirabelle as mb
+
+    f = _function(parser, given.function)
+    compiled = f if isinstance(f, mb.compiling.Compiled) else mb.compile(f, whole=True)
+    try:
+        programs = [compiled.program(*args, **named) for args, named in map(signature, given.signatures)]
+        out = given.out or f"lib{given.name or compiled.__name__}.so"  # type: ignore[attr-defined]
+        library = mb.compiling.build(
+            *programs, path=out, name=given.name, threads=given.threads, cpu=given.cpu, blas=given.blas
+        )
+    except (TypeError, ValueError, RuntimeError, OSError) as e:
+        print(e, file=sys.stderr)
+        return 1
+    print(library)
+    return 0
+
+
+def _function(parser: argparse.ArgumentParser, name: str) -> Any:
+    module, _, function = name.partition(":")
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = importlib.import_module(module)
+        for part in function.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as e:
+        parser.error(f"there is no function {name!r}: {e}. Write it as module:function, seen from here.")
+    if not callable(found):
+        parser.error(f"{name!r} is no function.")
+    return found
+
+
+def signature(text: str) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments as a text describes them.
+
+    >>> args, named = signature("f8[3,2], i4, 2, n=5")
+    >>> [(x.shape, x.dtype.name) for x in args[:2]], args[2:], named
+    ([((3, 2), 'float64'), ((), 'int32')], [2], {'n': 5})
+    """
+    import numpy as np
+
+    import mirabelle as mb
+
+    args: list[Any] = []
+    named: dict[str, Any] = {}
+    at = 0
+    while at < len(text.rstrip()):
+        number = _NUMBER.match(text, at)
+        found = number or _ARRAY.match(text, at)
+        if found is None:
+            raise ValueError(f"{text[at:]!r} is neither a dtype with a shape (f8[400,400]), nor a number.")
+        if number is not None:
+            value: Any = {"True": True, "False": False}.get(number[2])
+            if value is None:
+                value = float(number[2]) if re.search(r"[.eE]", number[2]) else int(number[2])
+        else:
+            try:
+                dtype = np.dtype(found[2])
+            except TypeError:
+                raise ValueError(f"{found[2]!r} is no dtype: f8, f4, i8, c16, ...") from None
+            shape = tuple([int(n) for n in (found[3] or "").split(",") if n.strip()])
+            value = mb.HostArray(np.zeros(shape, dtype))
+        at = found.end()
+        if found[1]:
+            named[found[1]] = value
+        else:
+            args.append(value)
+    return args, named
+
+
+__all__ = ["main", "signature"]

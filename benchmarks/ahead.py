@@ -1,7 +1,7 @@
 """Libraries built ahead of time beside the compiled programs they are made of: time, bits, what they need.
 
-Both get the same arrays and two threads. A library is called by a loop in C, as its users would: what ctypes takes is
-not in it.
+Both get the same arrays and two threads. A library is called by a loop in C, as its users would: what ctypes
+takes is not in it.
 """
 
 from __future__ import annotations
@@ -128,12 +128,16 @@ def run(tiny: bool = False, out: str = "") -> None:
         (work / "loop.c").write_text(_LOOP)
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", "loop.so", "loop.c"], cwd=work, check=True)
         many = ctypes.CDLL(work / "loop.so").many
-        print(f"{'program':20} {'plan us':>9} {'library us':>11} {'ratio':>6} {'bits':>6} {'kB':>6} {'build s':>8}")
+        print(
+            f"{'program':20} {'plan us':>9} {'library us':>11} {'ratio':>6} {'bits':>6} {'kB':>6} "
+            f"{'build s':>8}"
+        )
         for name, f, arguments in cases():
             rows.append(measured(name, f, arguments, work, many, 0.02 if tiny else 0.5))
             row = rows[-1]
             print(
-                f"{name:20} {row['plan_us']:9.1f} {row['library_us']:11.1f} {row['plan_us'] / row['library_us']:6.2f} "
+                f"{name:20} {row['plan_us']:9.1f} {row['library_us']:11.1f} "
+                f"{row['plan_us'] / row['library_us']:6.2f} "
                 f"{'same' if row['same'] else 'OTHER':>6} {row['kB']:6.0f} {row['build_s']:8.2f}",
                 flush=True,
             )
@@ -177,7 +181,9 @@ def measured(
     native(1)
     found = program.run(ours)
     flat = [found] if isinstance(found, mb.AbstractArray) else list(found or ())
-    same = all(mb.to_numpy(a).tobytes() == b.tobytes() for a, b in zip([*flat, *ours], [*results, *given], strict=True))
+    same = all(
+        mb.to_numpy(a).tobytes() == b.tobytes() for a, b in zip([*flat, *ours], [*results, *given], strict=True)
+    )
     once = max(native(3), 1e-7)
     times = max(1, int(seconds / 8 / once))
     pairs = [(plan(times), native(times)) for _ in range(8)]

@@ -26,7 +26,7 @@ all else to a function of Python that it is given.
 - `inplace.c`: `x += y` of numbers and of parts of arrays (arraytypes/operators.py);
 - `indexing.c`, `assigning.c`: views `x[index]`, and `x[index] = value` (backends/host/direct.py);
 - `statements.c`: statements, trees and reductions that come back (backends/host/shortcuts.py);
-- `tasks.c`: task lists and the threads that run them (backends/host/runner.py, tasks.py);
+- `pool.c`, `tasks.c`: task lists and the threads that run them (backends/host/runner.py, tasks.py);
 - `halos.c`: those of distributed arrays whose messages travel meanwhile (backends/host/halos.py).
 
 >>> from mirabelle.dispatch import native

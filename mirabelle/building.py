@@ -1,4 +1,4 @@
-"""`python -m mirabelle build module:function --for 'f8[400,400], f8'`: a function as a library without Python."""
+"""`python -m mirabelle build module:function --for 'f8[400,400], f8'`: a function as a library."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m mirabelle build",
         description="Write a function of arrays as a library for C, Fortran and others, which needs no Python.",
-        epilog="Example: python -m mirabelle build solver:step --for 'f8[400,400], f8[400,400], f8' --out libstep.so",
+        epilog="Example: python -m mirabelle build solver:step --for 'f8[400,400], f8' --out libstep.so",
     )
     parser.add_argument("function", metavar="module:function", help="the function, compiled or not")
     parser.add_argument(
         "--for", dest="signatures", action="append", required=True, metavar="'f8[400,400], f8'",
-        help="what it is called with: dtypes and shapes (without a shape: a number that the caller gives), or numbers of "
-        "Python, which are constants; once for each signature",
+        help="what it is called with: dtypes and shapes (without a shape: a number that the caller gives), "
+        "or numbers of Python, which are constants; once for each signature",
     )  # fmt: skip
-    parser.add_argument("--out", metavar="FILE", help="the library (.so) or wheel (.whl); default: lib<function>.so")
+    parser.add_argument(
+        "--out", metavar="FILE", help="the library (.so) or wheel (.whl); default: lib<function>.so"
+    )
     parser.add_argument("--name", help="what its functions are called")
     parser.add_argument("--threads", type=int, help="how many threads it may use")
     parser.add_argument("--cpu", default="native", help="the processor, as LLVM calls it; default: this one")

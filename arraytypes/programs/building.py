@@ -47,7 +47,8 @@ def builder(inner: Any, programs: list[Program], path: Path, options: dict[str, 
 @builder.method
 def _(inner: type[DenseArray], programs: list[Program], path: Path, options: dict[str, Any]) -> Library:
     raise TypeError(
-        f"Programs of {inner.__name__} cannot be built ahead of time: libraries are made of what runs on the host. "
+        f"Programs of {inner.__name__} cannot be built ahead of time: libraries are made of what runs on "
+        f"the host. "
         "Compile the function for the host's arrays: `f.program(mb.adapt(mb.HostArray, x))`."
     )
 
@@ -65,18 +66,19 @@ def build(
     The library is the plan: the same kernels, run by the same native code, with the same results. Beside it a
     header and a module of Fortran are written. Several programs are several signatures: each is a function, and
     one finds the right one by dtypes and shapes. Numbers that a caller gives are arrays of no dimensions,
-    `mb.asarray(dt)`; Python's numbers are constants. Functions such as `exp` are those of the C library, whose last
-    bits may be others than NumPy's.
+    `mb.asarray(dt)`; Python's numbers are constants. Functions such as `exp` are those of the C library, whose
+    last bits may be others than NumPy's.
 
     Parameters
     ----------
     *programs : Program
         What `f.program(x, y)` or `mb.compiling.trace(f, x, y)` made, on the host.
     path : str or path, optional
-        Where the library goes; one that ends in `.whl` is a wheel for `pip install`, with a module that takes NumPy's
-        arrays. By default it is a new folder's.
+        Where the library goes; one that ends in `.whl` is a wheel for `pip install`, with a module that takes
+        NumPy's arrays. By default it is a new folder's.
     name : str, optional
-        What its functions are called; by default as the file without `lib`, or as the function that was compiled.
+        What its functions are called; by default as the file without `lib`, or as the function that was
+        compiled.
     threads : int, optional
         How many threads it may use; by default as many as `mb.settings.num_threads`.
     cpu : str, default "native"
@@ -106,7 +108,9 @@ def build(
     [0. 1. 1. 1. 0.]
     """
     if not programs:
-        raise TypeError("mb.compiling.build takes programs: `mb.compiling.build(f.program(x, y), path='libf.so')`.")
+        raise TypeError(
+            "mb.compiling.build takes programs: `mb.compiling.build(f.program(x, y), path='libf.so')`."
+        )
     for p in programs:
         if not isinstance(p, Program):
             raise TypeError(

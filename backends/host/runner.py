@@ -1,6 +1,6 @@
 """What runs a task list: claims work, waits where it must, calls kernels.
 
-It is in C (dispatch/csrc/tasks.c), with threads of its own that know nothing of Python. Lists are laid out by
+It is in C (dispatch/csrc/pool.c), with threads of its own that know nothing of Python. Lists are laid out by
 `tasks.py`. Here are the words of a list's block, and the addresses of what is called as kernels are: bytes
 that are copied, NumPy's loops, one value for many elements (by its size).
 """

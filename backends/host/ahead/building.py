@@ -22,7 +22,8 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
     tables = Tables(options["threads"] or max(settings.num_threads, 1), options["cpu"], linking.offered_loops())
     several = len(programs) > 1
     functions = [
-        interface.Function(f"{name}_{i + 1}" if several else name, program) for i, program in enumerate(programs)
+        interface.Function(f"{name}_{i + 1}" if several else name, program)
+        for i, program in enumerate(programs)
     ]
     text = interface.source(name, functions, tables)
     header = interface.header(name, functions, __version__)
@@ -32,18 +33,32 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
     with tempfile.TemporaryDirectory(prefix="mirabelle-build-") as folder:
         work = Path(folder)
         made = linking.linked(
-            name, text, header, tables.objects, bytes(tables.data), sorted(tables.parts), library, work, beside=as_wheel
+            name,
+            text,
+            header,
+            tables.objects,
+            bytes(tables.data),
+            sorted(tables.parts),
+            library,
+            work,
+            beside=as_wheel,
         )
         (work / f"{name}.f90").write_text(module)
         if as_wheel:
             path = wheels.write(path, name, functions, work, made, library, __version__)
             return Library(path, path, [_said(f) for f in functions], [f.workspace for f in functions])
-        files = {path: made, path.parent / f"{name}.h": work / f"{name}.h", path.parent / f"{name}.f90": work / f"{name}.f90"}
+        files = {
+            path: made,
+            path.parent / f"{name}.h": work / f"{name}.h",
+            path.parent / f"{name}.f90": work / f"{name}.f90",
+        }
         for where, source in files.items():
             with permitted(where), replacing(where) as fresh:
                 shutil.copyfile(source, fresh)
     path.chmod(0o755)
-    return Library(path, path.parent / f"{name}.h", [_said(f) for f in functions], [f.workspace for f in functions])
+    return Library(
+        path, path.parent / f"{name}.h", [_said(f) for f in functions], [f.workspace for f in functions]
+    )
 
 
 def _said(function: interface.Function) -> str:

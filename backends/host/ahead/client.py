@@ -1,7 +1,8 @@
-"""Programs that were built ahead of time by mirabelle, for NumPy's arrays. (Written by it: mirabelle is not needed.)
+"""Programs that were built ahead of time by mirabelle, for NumPy's arrays. (Written by it: mirabelle is not
+needed.)
 
-Each function takes arrays of the dtypes and shapes it was built for, writes to those it says, and returns what the
-program returns. `call` finds the one for some arrays.
+Each function takes arrays of the dtypes and shapes it was built for, writes to those it says, and returns what
+the program returns. `call` finds the one for some arrays.
 """
 
 import ctypes
@@ -9,7 +10,7 @@ import pathlib
 
 import numpy as np
 
-NAME = ''
+NAME = ""
 # Arguments and results: name, NumPy's letter, shape, and whether an argument is written to.
 FUNCTIONS = []
 
@@ -31,10 +32,19 @@ def _letter(dtype):
 
 def _described(arrays, keep):
     made = (_Array * max(len(arrays), 1))()
-    for x, to in zip(arrays, made):
-        shape, strides = (ctypes.c_int64 * max(x.ndim, 1))(*x.shape), (ctypes.c_int64 * max(x.ndim, 1))(*x.strides)
+    for x, to in zip(arrays, made, strict=False):
+        shape, strides = (
+            (ctypes.c_int64 * max(x.ndim, 1))(*x.shape),
+            (ctypes.c_int64 * max(x.ndim, 1))(*x.strides),
+        )
         keep += [shape, strides]
-        to.data, to.dtype, to.rank, to.shape, to.strides = x.ctypes.data, ord(_letter(x.dtype)), x.ndim, shape, strides
+        to.data, to.dtype, to.rank, to.shape, to.strides = (
+            x.ctypes.data,
+            ord(_letter(x.dtype)),
+            x.ndim,
+            shape,
+            strides,
+        )
     return made
 
 
@@ -44,7 +54,7 @@ def call(*arrays, threads=0):
     for f in FUNCTIONS:
         if len(f["arguments"]) == len(given) and all(
             _letter(x.dtype) == letter and list(x.shape) == shape
-            for x, (_, letter, shape, _) in zip(given, f["arguments"])
+            for x, (_, letter, shape, _) in zip(given, f["arguments"], strict=True)
         ):
             return _run(f, given, threads)
     wanted = "; ".join(
@@ -56,13 +66,19 @@ def call(*arrays, threads=0):
 def _run(f, given, threads):
     keep = []
     passed = []
-    for x, (name, _, _, written) in zip(given, f["arguments"]):
+    for x, (name, _, _, written) in zip(given, f["arguments"], strict=True):
         if written and not (x.flags.c_contiguous and x.flags.writeable):
             raise ValueError(f"{name} is written to: give an array in C's order that may be written to.")
         passed.append(x if x.flags.c_contiguous else np.ascontiguousarray(x))
     results = [np.empty(shape, letter) for _, letter, shape in f["results"]]
     code = getattr(_library, f"{NAME}_call")(
-        _described(passed, keep), len(passed), _described(results, keep), len(results), None, ctypes.c_int64(0), threads
+        _described(passed, keep),
+        len(passed),
+        _described(results, keep),
+        len(results),
+        None,
+        ctypes.c_int64(0),
+        threads,
     )
     if code:
         raise ValueError(f"{NAME}: {_message(code).decode()}.")

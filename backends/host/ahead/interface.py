@@ -36,17 +36,20 @@ _FORTRAN = {
     "L": "integer(c_int64_t)", "f": "real(c_float)", "d": "real(c_double)", "F": "complex(c_float_complex)",
     "D": "complex(c_double_complex)",
 }  # fmt: skip
-_C_WORDS = frozenset(
-    "auto bool break case char complex const continue default do double else enum extern float for goto if inline int"
-    " long main register restrict return short signed sizeof static struct switch threads typedef union unsigned"
-    " void volatile while workspace workspace_bytes".split()
-)
+_C_WORDS = frozenset((
+    "auto", "bool", "break", "case", "char", "complex", "const", "continue", "default", "do", "double",
+    "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "main", "register",
+    "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "threads", "typedef",
+    "union", "unsigned", "void", "volatile", "while", "workspace", "workspace_bytes",
+))  # fmt: skip
 
 
 class Array:
     """An array that a program takes: an argument, which it may write to, or room for a result."""
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: np.dtype, argument: bool, written: bool) -> None:
+    def __init__(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype, argument: bool, written: bool
+    ) -> None:
         self.name = name
         self.shape = tuple(shape)
         # (int64 has two letters.)
@@ -85,7 +88,7 @@ class Function:
         for x in self.arrays:
             if x.letter not in _C:
                 raise CannotBuild(
-                    f"The program cannot be built ahead of time: C has no {x.dtype.name}, which {x.name} is of. "
+                    f"The program cannot be built ahead of time: {x.name} is of {x.dtype.name}, not of C. "
                     "Convert it first: `x.astype(mb.float32)`."
                 )
 
@@ -118,7 +121,8 @@ class Function:
         found = []
         for x in self.arrays:
             kind = _C[x.letter]
-            found.append(f"{kind} {x.name}" if x.by_value else f"{'' if x.written else 'const '}{kind} *{x.name}")
+            const = "" if x.written else "const "
+            found.append(f"{kind} {x.name}" if x.by_value else f"{const}{kind} *{x.name}")
         return ", ".join([*found, "void *workspace", "int64_t workspace_bytes", "int threads"])
 
     def described(self) -> list[str]:
@@ -146,7 +150,13 @@ class Function:
             ],
         )  # fmt: skip
         signature = tables.structure(
-            "RtSignature", "signature", f"&{program}", arrays, self.n_arguments, len(self.results), tables.threads
+            "RtSignature",
+            "signature",
+            f"&{program}",
+            arrays,
+            self.n_arguments,
+            len(self.results),
+            tables.threads,
         )
         given = [f"{'&' if x.by_value else ''}{x.name}" for x in self.arrays]
         cells = ", ".join([f"(void *){x}" for x in given]) or "NULL"
@@ -204,8 +214,8 @@ PUBLIC const char *
 
 _ARRAY = """#ifndef MIRABELLE_ARRAY
 #define MIRABELLE_ARRAY
-/* An array for functions that take any: NumPy's letter of its elements ('d': double, 'f': float, 'l': int64, 'i': int32,
-   '?': bool, 'D': double complex, ...), its shape, and how many bytes apart elements are (NULL: C's order). */
+/* An array for functions that take any: NumPy's letter of its elements ('d': double, 'f': float, 'l': int64,
+   'i': int32, '?': bool, 'D': double complex, ...), its shape, how many bytes apart (NULL: C's order). */
 typedef struct {
     void *data;
     int dtype, rank;
@@ -231,16 +241,17 @@ def header(name: str, functions: Sequence[Function], version: str) -> str:
     for f in functions:
         lines = "\n".join([f"     {line}" for line in f.described()])
         parts.append(
-            f"/* {f.program.name}, for\n{lines}\n   Arrays lie in C's order (the last index is the next element). */\n"
+            f"/* {f.program.name}, for\n{lines}\n"
+            "   Arrays lie in C's order (the last index is the next element). */\n"
             f"enum {{ {f.name.upper()}_WORKSPACE = {f.workspace} }};\nint {f.name}({f.parameters()});\n"
         )
     declared = "\n".join(parts)
     return f"""/* {name}: built ahead of time by mirabelle {version}. It needs no Python.
 
-   All functions return MIRABELLE_OK, or why they did nothing: then nothing has been written. (After MIRABELLE_REFUSED
-   results hold nothing of use.) `workspace` is memory for temporaries, which only the call uses: so calls with
-   workspaces of their own may run at once. With NULL and 0 it is allocated for the call. `threads` is how many threads
-   are used at most; 0 is as many as the library was built for. */
+   All functions return MIRABELLE_OK, or why they did nothing: then nothing has been written. (After
+   MIRABELLE_REFUSED results hold nothing of use.) `workspace` is memory for temporaries, which only the call
+   uses: so calls with workspaces of their own may run at once. With NULL and 0 it is allocated for the call.
+   `threads` is how many threads are used at most; 0 is as many as the library was built for. */
 
 #ifndef {guard}
 #define {guard}
@@ -262,8 +273,8 @@ extern "C" {{
 
 {declared}
 /* The program for such arguments, of those above; the workspace that it takes, or minus a code. */
-int {name}_call(const mirabelle_array *arguments, int n_arguments, const mirabelle_array *results, int n_results,
-    void *workspace, int64_t workspace_bytes, int threads);
+int {name}_call(const mirabelle_array *arguments, int n_arguments, const mirabelle_array *results,
+    int n_results, void *workspace, int64_t workspace_bytes, int threads);
 int64_t {name}_workspace(const mirabelle_array *arguments, int n_arguments);
 /* What a code says. */
 const char *{name}_message(int code);
@@ -307,10 +318,11 @@ def fortran(name: str, functions: Sequence[Function]) -> str:
 '''
         )
     sizes = "\n".join(
-        [f"  integer(c_int64_t), parameter :: {f.name}_workspace_bytes = {f.workspace}_c_int64_t" for f in functions]
+        f"  integer(c_int64_t), parameter :: {f.name}_workspace_bytes = {f.workspace}_c_int64_t"
+        for f in functions
     )
     body = "\n".join(parts)
-    return f"""! {name}: built ahead of time by mirabelle. Indices are in Fortran's order: the first is the last of C.
+    return f"""! {name}: built ahead of time by mirabelle. The first index is the last of C.
 module {name}_library
   use, intrinsic :: iso_c_binding
   implicit none

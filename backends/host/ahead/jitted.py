@@ -1,5 +1,5 @@
-"""Functions of `mb.jit` as parts of a library: a function around them that takes one block of addresses, as kernels
-do."""
+"""Functions of `mb.jit` as parts of a library: a function around them that takes one block of addresses, as
+kernels do."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def compiler() -> list[str]:
         words = ["gcc"]
     if shutil.which(words[0]) is None:
         raise CompilerFailed(
-            "There is no C compiler, which links libraries that are built ahead of time. Install one (on Debian "
+            "There is no C compiler, which links libraries that are built ahead of time. Install one (on "
+            "Debian "
             "`apt install gcc libc6-dev`), or say which by `CC=/path/to/cc`."
         )
     return words
@@ -90,8 +91,8 @@ class Blas:
 
 
 def blas(wanted: str) -> Blas | None:
-    """The BLAS that is asked for: "numpy" is the one that NumPy brings, "none" none; else a library's name (`openblas`
-    for `-lopenblas`) or path, with the usual names of CBLAS."""
+    """The BLAS that is asked for: "numpy" is the one that NumPy brings, "none" none; else a library's name
+    (`openblas` for `-lopenblas`) or path, with the usual names of CBLAS."""
     if wanted == "none":
         return None
     if wanted != "numpy":
@@ -103,7 +104,8 @@ def blas(wanted: str) -> Blas | None:
         if "64_" in path.name:
             return Blas(str(path), "scipy_", "64_", True)
     raise CompilerFailed(
-        "NumPy brings no BLAS of its own here. Say which to link with: `blas='openblas'`, a path, or `blas='none'` for "
+        "NumPy brings no BLAS of its own here. Say which to link with: `blas='openblas'`, a path, or "
+        "`blas='none'` for "
         "plain loops."
     )
 
@@ -119,14 +121,15 @@ def linked(
     work: Path,
     beside: bool = False,
 ) -> Path:
-    """The library, made in a folder. `parts` are the sources it needs beside the pool and the run time; with `beside`
-    it finds its BLAS where it lies itself."""
+    """The library, made in a folder. `parts` are the sources it needs beside the pool and the run time; with
+    `beside` it finds its BLAS where it lies itself."""
     (work / f"{name}.h").write_text(header)
     (work / f"{name}_tables.c").write_text(text)
     (work / "data.bin").write_bytes(data)
     (work / "data.s").write_text(
-        '    .section .rodata\n    .balign 64\n    .globl DATA\n    .hidden DATA\nDATA:\n    .incbin "data.bin"\n'
-        "    .byte 0\n    .section .note.GNU-stack,\"\",%progbits\n"
+        "    .section .rodata\n    .balign 64\n    .globl DATA\n    .hidden DATA\n"
+        'DATA:\n    .incbin "data.bin"\n    .byte 0\n'
+        '    .section .note.GNU-stack,"",%progbits\n'
     )
     for kernel, code in objects.items():
         (work / f"{kernel}.o").write_bytes(code)
@@ -143,7 +146,9 @@ def linked(
     if library is not None:
         path = Path(library.library)
         with_blas = (
-            [str(path), f"-Wl,-rpath,{'$ORIGIN' if beside else path.parent}"] if path.is_absolute() else [f"-l{library.library}"]
+            [str(path), f"-Wl,-rpath,{'$ORIGIN' if beside else path.parent}"]
+            if path.is_absolute()
+            else [f"-l{library.library}"]
         )
     called(["-shared", "-Wl,-z,defs", "-o", str(out), *made, *with_blas, "-lm", "-lpthread"], work)
     return out

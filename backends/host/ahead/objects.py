@@ -1,7 +1,7 @@
 """Kernels as object code that can be part of any library.
 
-In a process kernels are mapped where there is room for them. In a library they are found relative to one another,
-and have names of their own; else the code is the same, made of the same LLVM by the same compiler.
+In a process kernels are mapped where there is room for them. In a library they are found relative to one
+another, and have names of their own; else the code is the same, made of the same LLVM by the same compiler.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from mirabelle.backends.codegen.source import Source, function_name
 from mirabelle.backends.host import compiler
 
 # What kernels may call that is no part of them: functions of the C library and of its mathematics.
-_LIBRARY = frozenset(
-    "abs memcpy memmove memset free malloc"
-    " acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs floor fmod"
-    " frexp hypot ldexp lgamma log log10 log1p log2 modf nextafter pow round sin sinh sqrt tan tanh tgamma trunc".split()
-)
-
+_LIBRARY = frozenset((
+    "abs", "memcpy", "memmove", "memset", "free", "malloc", "acos", "acosh", "asin", "asinh", "atan",
+    "atan2", "atanh", "cbrt", "ceil", "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1",
+    "fabs", "floor", "fmod", "frexp", "hypot", "ldexp", "lgamma", "log", "log10", "log1p", "log2", "modf",
+    "nextafter", "pow", "round", "sin", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
+))  # fmt: skip
 # What memory.c has, for functions that make arrays of their own.
 _MEMORY = frozenset(("NRT_MemInfo_alloc_aligned", "NRT_MemInfo_alloc_safe_aligned", "NRT_MemInfo_call_dtor"))
 
@@ -64,9 +64,7 @@ def portable(text: str, symbol: str, name: str, cpu: str) -> bytes:
 
 def _check(functions: Iterable[Any]) -> None:
     needs = [
-        f.name
-        for f in functions
-        if f.is_declaration and not f.name.startswith("llvm.") and not _known(f.name)
+        f.name for f in functions if f.is_declaration and not f.name.startswith("llvm.") and not _known(f.name)
     ]
     if needs:
         raise NotPortable(needs[0])

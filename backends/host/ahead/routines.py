@@ -41,7 +41,14 @@ def routine(tables: Any, plan: HostPlan, step: CallStep, at: int) -> tuple[str, 
     refs, at = tables.refs(plan, operands, at)
     letter = f"'{dest.dtype.char}'"
     made = tables.structure(
-        "RtRoutine", "routine", refs, len(operands), plan.slots[dest.number], letter, tables.integers(sizes), loop
+        "RtRoutine",
+        "routine",
+        refs,
+        len(operands),
+        plan.slots[dest.number],
+        letter,
+        tables.integers(sizes),
+        loop,
     )
     return name, made, at
 
@@ -70,16 +77,27 @@ def _scan(step: CallStep, x: Ref, op: Any, axis: int) -> Found | None:
 def _scatter(
     step: CallStep, into: Ref, values: Any, *indices: Ref, op: str = "", distinct: bool = False
 ) -> Found | None:
-    if not isinstance(values, Ref) or values.dtype != into.dtype or any(i.dtype.kind not in "iu" for i in indices):
+    if (
+        not isinstance(values, Ref)
+        or values.dtype != into.dtype
+        or any(i.dtype.kind not in "iu" for i in indices)
+    ):
         return None
     shape = np.broadcast_shapes(*[i.shape for i in indices])
     return "rt_scatter", [into, values, *indices], [len(shape), *shape], _operation(op) if op else ""
 
 
 def _solve(step: CallStep, a: Ref, b: Ref, **options: Any) -> Found | None:
-    if a.dtype != b.dtype or a.dtype.char not in "fdFD" or options or a.shape[:-2] != b.shape[: len(a.shape) - 2]:
+    if (
+        a.dtype != b.dtype
+        or a.dtype.char not in "fdFD"
+        or options
+        or a.shape[:-2] != b.shape[: len(a.shape) - 2]
+    ):
         return None
-    if len(b.shape) not in (len(a.shape) - 1, len(a.shape)) or (len(b.shape) == 1) != (len(b.shape) < len(a.shape)):
+    if len(b.shape) not in (len(a.shape) - 1, len(a.shape)) or (len(b.shape) == 1) != (
+        len(b.shape) < len(a.shape)
+    ):
         return None
     right = b.shape[-1] if len(b.shape) == len(a.shape) else 1
     return "rt_solve", [a, b], [math.prod(a.shape[:-2]), a.shape[-1], right], ""

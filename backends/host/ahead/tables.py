@@ -14,7 +14,7 @@ from mirabelle.arraytypes.programs.graph import Slot, c_strides
 from mirabelle.arraytypes.programs.loops import Branches, Loop
 from mirabelle.arraytypes.programs.running import in_c_order
 from mirabelle.arraytypes.programs.steps import CallStep, ProductStep, Ref, Step, Storage
-from mirabelle.backends.host import kernels, matmul, runner
+from mirabelle.backends.host import kernels, runner
 from mirabelle.backends.host.ahead import jitted, routines
 from mirabelle.backends.host.ahead.objects import NotPortable, kernel_object
 from mirabelle.backends.host.plans import HostPlan
@@ -34,8 +34,8 @@ class CannotBuild(TypeError):
 class Tables:
     """The tables of several programs, the kernels they call and the data they hold.
 
-    `threads` is for how many threads lists are laid out, beside one; `loops` are the names of NumPy's loops that
-    loops.c has.
+    `threads` is for how many threads lists are laid out, beside one; `loops` are NumPy's loops that loops.c
+    has.
     """
 
     def __init__(self, threads: int, cpu: str, loops: frozenset[str]) -> None:
@@ -98,8 +98,8 @@ class Tables:
     def program(
         self, plan: HostPlan, copies: Callable[[HostPlan], tuple[list[int], list[tuple[int, int]]]]
     ) -> tuple[str, int]:
-        """A program, and the bytes it works in; `copies` says which given memory each new result lies in (-1: none), and which results are
-        copied to what is given afterwards."""
+        """A program, and the bytes it works in; `copies` says which given memory each new result lies in (-1:
+        none), and which results are copied to what is given afterwards."""
         self.lists, self.own = [], 0
         plan = ready(plan)
         top, end = self.plan(plan, 0)
@@ -109,7 +109,8 @@ class Tables:
             new_at.append(end if place < 0 else -1)
             end += rounded(s.nbytes) if place < 0 else 0
         name = self.structure(
-            "RtProgram", "program", f"&{top}", self.array("const RtTasks *const", [f"&{x}" for x in self.lists]),
+            "RtProgram", "program", f"&{top}",
+            self.array("const RtTasks *const", [f"&{x}" for x in self.lists]),
             len(self.lists), end + self.own, end, self.integers(given), self.integers(new_at),
             self.array("const RtCopy", [braced(*pair) for pair in pairs]), len(pairs),
         )  # fmt: skip
@@ -132,12 +133,13 @@ class Tables:
             kind, what, top = self.step(plan, segment, at)
             end = max(end, top)
             steps.append(braced(kind, f"&{what}"))
-        data = [self.constant(np.asarray(in_c_order(HostArray, s.node.view))) for s in plan.data]  # type: ignore[attr-defined]
+        views: list[Any] = [s.node.view for s in plan.data]  # type: ignore[attr-defined]
+        data = [self.constant(np.asarray(in_c_order(HostArray, view))) for view in views]
         results = [plan.slots[s.number] for s in plan.plan.outputs]
         name = self.structure(
             "RtPlan", "plan", 1 + len(plan.slots), len(data), len(plan.inputs), len(plan.outputs), len(new),
-            len(made_at), len(steps), len(results), self.array("const void *const", data), self.integers(made_at),
-            self.array("const RtStep", steps), self.integers(results), arena,
+            len(made_at), len(steps), len(results), self.array("const void *const", data),
+            self.integers(made_at), self.array("const RtStep", steps), self.integers(results), arena,
         )  # fmt: skip
         return name, end
 
@@ -165,13 +167,19 @@ class Tables:
             )  # fmt: skip
             calls, tickets = max(calls, len(found)), max(tickets, len(cuts) - 1)
         places = []
-        for n in (_LIST_BYTES, 8 * len(words), calls * _CALL_BYTES, tickets * _TICKET_BYTES, tasks.scratch_bytes):
+        for n in (
+            _LIST_BYTES,
+            8 * len(words),
+            calls * _CALL_BYTES,
+            tickets * _TICKET_BYTES,
+            tasks.scratch_bytes,
+        ):
             places.append(self.own)
             self.own += rounded(n)
         patches = [braced(*patch) for patch in tasks.patches]
         name = self.structure(
-            "RtTasks", "tasks", self.integers(words), self.array("const RtPatch", patches), len(words), len(patches),
-            *layouts, *places,
+            "RtTasks", "tasks", self.integers(words), self.array("const RtPatch", patches), len(words),
+            len(patches), *layouts, *places,
         )  # fmt: skip
         self.lists.append(name)
         return name
@@ -186,13 +194,14 @@ class Tables:
                 self.objects[name] = kernel_object(source, program, name, self.cpu)
             except NotPortable as e:
                 names = ", ".join(op.name for op in program.user_functions) or source.name
-                raise self.refused(f"the function {names}() needs {e}, which is part of Python's run time") from None
+                why = f"the function {names}() needs {e}, which is part of Python's run time"
+                raise self.refused(why) from None
         return name
 
     def loop(self, sig: Sig) -> str:
         """NumPy's loop for an operation."""
         ufunc = sig.op.ufunc
-        name = f"{ufunc.__name__}_{''.join(['bool' if d.char == '?' else _letter(d) for d in (*sig.ins, *sig.outs)])}"
+        name = f"{ufunc.__name__}_{''.join(map(_letter, (*sig.ins, *sig.outs)))}"
         if name not in self.offered:
             kinds = ", ".join([d.name for d in sig.ins])
             raise self.refused(f"{ufunc.__name__}() of {kinds} is NumPy's own code")
@@ -251,7 +260,7 @@ class Tables:
         second, _ = self.ref(plan, b, 0)
         return self.structure(
             "RtProduct", "product", first, second, plan.slots[step.dest.number], kind, m, n, p, len(stack),
-            self.integers(stack), *[self.integers(s) for s in strides],
+            self.integers(stack), *map(self.integers, strides),
         )  # fmt: skip
 
     def refs(self, plan: HostPlan, refs: Sequence[Ref], at: int) -> tuple[str, int]:
@@ -335,11 +344,12 @@ class Tables:
         arrays = [k for k, x in enumerate(operands) if isinstance(x, Slot) and how.same[k] == k]
         refs = [step.operands[operands[k].number] for k in arrays]
         try:
-            source = jitted.wrapper(how, operands, {k: r for k, r in zip(arrays, refs, strict=True)}, step.call)
+            source = jitted.wrapper(how, operands, dict(zip(arrays, refs, strict=True)), step.call)
             name = f"kernel_{len(self.objects)}"
             self.objects[name] = jitted.function_object(source, how.function, name, self.cpu)
         except NotPortable as e:
-            raise self.refused(f"{how.function.__name__}() needs {e}, which is part of Python's run time") from None
+            why = f"{how.function.__name__}() needs {e}, which is part of Python's run time"
+            raise self.refused(why) from None
         text, at = self.refs(plan, refs, at)
         to_slot, to_at = [], []
         written = [how.written.index(k) if k in how.written else None for k in arrays]
@@ -359,11 +369,11 @@ class Tables:
 
 
 def ready(plan: Any) -> HostPlan:
-    """A plan with all its kernels: that one once they are there, or another one where nothing is to be compiled."""
+    """A plan with all its kernels: that one, or another where nothing is to be compiled."""
     if not isinstance(plan, HostPlan):
         raise CannotBuild(
-            f"A program of {plan.inner.__name__} cannot be built ahead of time: only the host's can. Compile the "
-            "function for the host's arrays: `f.program(mb.adapt(mb.HostArray, x))`."
+            f"A program of {plan.inner.__name__} cannot be built ahead of time: only the host's can. "
+            "Compile the function for the host's arrays: `f.program(mb.adapt(mb.HostArray, x))`."
         )
     if settings.compiler == "off" and plan.segments is None:
         with settings.changed(compiler="inline"):
@@ -411,7 +421,9 @@ def _integer(value: Any) -> str:
 
 
 def _letter(dtype: np.dtype) -> str:
-    """The letter of loops.c for a dtype, whose width counts alone."""
+    """The name of a dtype in loops.c: its width counts, not its letter."""
+    if dtype.kind == "b":
+        return "bool"
     if dtype.kind in "iu":
         letter = "bhil"[int(math.log2(dtype.itemsize))]
         return letter.upper() if dtype.kind == "u" else letter

@@ -1,4 +1,4 @@
-"""Wheels of libraries: `pip install step-1.0-py3-none-linux_x86_64.whl`, then `step.step(x, y)` on NumPy's arrays."""
+"""Wheels of libraries: after `pip install step-1.0-py3-none-linux_x86_64.whl` there is `step.step(x, y)`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ _CLIENT = Path(__file__).with_name("client.py")
 
 
 def write(
-    path: Path, name: str, functions: Sequence[Function], work: Path, library: Path, blas: Blas | None, version: str
+    path: Path,
+    name: str,
+    functions: Sequence[Function],
+    work: Path,
+    library: Path,
+    blas: Blas | None,
+    version: str,
 ) -> Path:
     """Write a wheel; its name has to say what it is for, and is mended if it does not."""
     found = re.match(r"[^-]+-(\d[\w.]*)-", path.name)
@@ -34,7 +40,11 @@ def write(
         }
         for f in functions
     ]
-    client = _CLIENT.read_text().replace("FUNCTIONS = []", f"FUNCTIONS = {described!r}").replace("NAME = ''", f"NAME = {name!r}")
+    client = (
+        _CLIENT.read_text()
+        .replace("FUNCTIONS = []", f"FUNCTIONS = {described!r}")
+        .replace('NAME = ""', f"NAME = {name!r}")
+    )
     files = {
         f"{name}/__init__.py": client.encode(),
         f"{name}/{library.name}": library.read_bytes(),
@@ -42,7 +52,8 @@ def write(
         f"{name}/{name}.f90": (work / f"{name}.f90").read_bytes(),
         f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {release}\n"
         f"Summary: Programs built ahead of time by mirabelle {version}\nRequires-Dist: numpy\n".encode(),
-        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: mirabelle {version}\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(),
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nGenerator: mirabelle {version}\nRoot-Is-Purelib: false\n"
+        f"Tag: {tag}\n".encode(),
     }
     if blas is not None and Path(blas.library).is_absolute():
         # (With the libraries that it needs in turn, which lie beside it.)
@@ -54,7 +65,11 @@ def write(
         for at, content in files.items()
     ]
     files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
-    with permitted(path), replacing(path) as fresh, zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive:
+    with (
+        permitted(path),
+        replacing(path) as fresh,
+        zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
         for at, content in files.items():
             archive.writestr(at, content)
     return path

@@ -14,7 +14,7 @@ from mirabelle.arraytypes.io import permitted, replacing
 from mirabelle.backends.host.ahead.interface import Function
 from mirabelle.backends.host.ahead.linking import Blas
 
-_CLIENT = Path(__file__).with_name("client.py")
+_CLIENT = Path(__file__).with_name("client.py.txt")
 
 
 def write(

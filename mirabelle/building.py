@@ -40,7 +40,7 @@ def main(words: list[str]) -> int:
     compiled = f if isinstance(f, mb.compiling.Compiled) else mb.compile(f, whole=True)
     try:
         programs = [compiled.program(*args, **named) for args, named in map(signature, given.signatures)]
-        out = given.out or f"lib{given.name or compiled.__name__}.so"  # type: ignore[attr-defined]
+        out = given.out or f"lib{given.name or getattr(compiled, '__name__', 'program')}.so"
         library = mb.compiling.build(
             *programs, path=out, name=given.name, threads=given.threads, cpu=given.cpu, blas=given.blas
         )

@@ -40,8 +40,8 @@ class Library:
 
 
 @by_type
-def builder(inner: Any, programs: list[Program], path: Path, options: dict[str, Any]) -> Library:
-    """What builds a library of programs for a place."""
+def builder(inner: Any, programs: list[Program], path: Path, options: dict[str, Any]) -> Any:
+    """What builds a library of programs for a place: a `Library`."""
 
 
 @builder.method

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import shutil
 import tempfile
 from pathlib import Path
@@ -16,9 +17,8 @@ from mirabelle.dispatch.settings import settings
 
 def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
     """Write the library, its header and its module of Fortran; whole files or none."""
-    from mirabelle import __version__
-
     name: str = options["name"]
+    version = importlib.metadata.version("mirabelle")
     tables = Tables(options["threads"] or max(settings.num_threads, 1), options["cpu"], linking.offered_loops())
     several = len(programs) > 1
     functions = [
@@ -26,7 +26,7 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
         for i, program in enumerate(programs)
     ]
     text = interface.source(name, functions, tables)
-    header = interface.header(name, functions, __version__)
+    header = interface.header(name, functions, version)
     module = interface.fortran(name, functions)
     library = linking.blas(options["blas"]) if tables.blas else None
     as_wheel = path.suffix == ".whl"
@@ -45,7 +45,7 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
         )
         (work / f"{name}.f90").write_text(module)
         if as_wheel:
-            path = wheels.write(path, name, functions, work, made, library, __version__)
+            path = wheels.write(path, name, functions, work, made, library, version)
             return Library(path, path, [_said(f) for f in functions], [f.workspace for f in functions])
         files = {
             path: made,

@@ -64,8 +64,11 @@ def _nest(nest: Any) -> str:
 
 def _array_at() -> Any:
     """An array of C's order at an address."""
-    from numba import carray, njit, types
+    import numba
+    from numba import njit, types
     from numba.extending import intrinsic
+
+    carray: Any = numba.carray  # type: ignore[attr-defined]
 
     @intrinsic
     def pointer(typingctx: Any, address: Any) -> Any:
@@ -76,6 +79,6 @@ def _array_at() -> Any:
 
     @njit(inline="always")
     def array_at(address: Any, shape: Any, dtype: Any) -> Any:
-        return carray(pointer(address), shape, dtype)
+        return carray(pointer(address), shape, dtype)  # type: ignore[call-arg]
 
     return array_at

@@ -39,9 +39,9 @@ def compiler() -> list[str]:
 
 def pool() -> Path:
     """Where the sources are of what runs task lists: in the package, or in the checkout it is made of."""
-    from mirabelle import dispatch
+    from mirabelle.dispatch import native
 
-    return Path(next(iter(dispatch.__path__))) / "csrc"
+    return Path(native.__file__).parent / "csrc"
 
 
 def called(words: Sequence[str], where: Path) -> str:

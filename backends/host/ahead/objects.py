@@ -33,7 +33,8 @@ def kernel_object(source: Source, program: Program, name: str, cpu: str = "nativ
     """The object code of a kernel, which is called `name` in it."""
     functions: dict[str, Any] = {}
     for op in source.functions:
-        functions[function_name(op)] = jitted(op.scalar) if is_user_function(op) else op.name
+        scalar: Any = op.scalar
+        functions[function_name(op)] = jitted(scalar) if is_user_function(op) else op.name
     result = compiler.compiled_by_numba(source.text, source.name, functions)
     return portable(result.library.get_llvm_str(), result.fndesc.llvm_func_name, name, cpu)
 

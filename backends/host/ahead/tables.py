@@ -200,7 +200,7 @@ class Tables:
 
     def loop(self, sig: Sig) -> str:
         """NumPy's loop for an operation."""
-        ufunc = sig.op.ufunc
+        ufunc: Any = sig.op.ufunc
         name = f"{ufunc.__name__}_{''.join(map(_letter, (*sig.ins, *sig.outs)))}"
         if name not in self.offered:
             kinds = ", ".join([d.name for d in sig.ins])
@@ -393,10 +393,11 @@ def news(plan: HostPlan) -> list[Storage]:
 def _of_stack(a: Ref, b: Ref) -> tuple[Any, list[list[int]]]:
     """The sizes of a product of stacks of matrices and the strides of operands and result, in bytes."""
     size = a.dtype.itemsize
+    of_b = list(b.strides)
     rows = (a.shape[-2], a.strides[-2]) if len(a.shape) > 1 else (1, 0)
-    columns = (b.shape[-1], b.strides[-1]) if len(b.shape) > 1 else (1, 0)
-    steps, down = a.shape[-1], b.strides[-2] if len(b.shape) > 1 else b.strides[-1]
-    stack = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    columns = (b.shape[-1], of_b[-1]) if len(of_b) > 1 else (1, 0)
+    steps, down = list(a.shape)[-1], of_b[-2] if len(of_b) > 1 else of_b[-1]
+    stack: tuple[int, ...] = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
 
     def along(ref: Ref) -> list[int]:
         own = [0 if n == 1 else s for n, s in zip(ref.shape[:-2], ref.strides[:-2], strict=True)]

@@ -120,7 +120,8 @@ def numpys_or(composition: Any, routine: str, *operands: Any, **options: Any) ->
     [1 2 3] [3 2 1]
     """
     for x in (*operands, *options.values()):
-        if type(x) in _PLAIN or _is_numpys(type(x)):
+        kind: Any = type(x)
+        if kind in _PLAIN or _is_numpys(kind):
             continue
         if any(
             x.carries_derivatives or not _on_host(leaf_family(type(x))) for x in arrays_in((x,), AbstractArray)

@@ -159,12 +159,12 @@ part_in_memory(Builder *self, int i, PyObject *x, Part *part, PyObject **shape)
 {
     PyObject *how = NULL;
     if (self->kinds[i] == SHOWN) {
-        if (!PyType_IsSubtype(Py_TYPE(x), state.view))
+        *shape = SLOT(x, state.view_shape); /* (all wrappers have one) */
+        if (*shape == NULL || shape_size(*shape) > (double)state.immediate || !PyType_IsSubtype(Py_TYPE(x), state.view))
             return NULL;
         how = SLOT(x, state.view_how);
-        *shape = SLOT(x, state.view_shape);
         x = SLOT(x, state.view_parent);
-        if (how == NULL || *shape == NULL || x == NULL || !PyType_IsSubtype(Py_TYPE(x), state.dense))
+        if (how == NULL || x == NULL || !PyType_IsSubtype(Py_TYPE(x), state.dense))
             return NULL;
     }
     else if (self->kinds[i] != VERSION)
@@ -175,6 +175,8 @@ part_in_memory(Builder *self, int i, PyObject *x, Part *part, PyObject **shape)
     PyArrayObject *memory = (PyArrayObject *)((Leaf *)version)->view;
     if (how == NULL) {
         *shape = ((Leaf *)version)->shape;
+        if (shape_size(*shape) > (double)state.immediate)
+            return NULL;
         how = Py_Ellipsis;
     }
     return resolve_index(how, memory, part) ? memory : NULL;

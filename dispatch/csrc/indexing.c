@@ -45,6 +45,13 @@ is_constructed(PyObject *x)
     return PyType_IsSubtype(Py_TYPE(x), state.dense) && SLOT(x, state.constructed) != NULL;
 }
 
+/* Is it an integer of Python's, or None? */
+static inline int
+is_plain(PyObject *bound)
+{
+    return bound == Py_None || PyLong_CheckExact(bound);
+}
+
 /* Tell who counts that arrays of ours were read as indices. */
 static void
 count_index(PyObject *index)
@@ -52,20 +59,18 @@ count_index(PyObject *index)
     if (PyTuple_CheckExact(index))
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); i++)
             count_index(PyTuple_GET_ITEM(index, i));
+    else if (is_plain(index) || index == Py_Ellipsis)
+        return;
     else if (PySlice_Check(index)) {
+        PySliceObject *slice = (PySliceObject *)index;
+        if (is_plain(slice->start) && is_plain(slice->stop) && is_plain(slice->step))
+            return;
         count_index(((PySliceObject *)index)->start);
         count_index(((PySliceObject *)index)->stop);
         count_index(((PySliceObject *)index)->step);
     }
     else if (PyType_IsSubtype(Py_TYPE(index), state.dense))
         count_element();
-}
-
-/* Is it an integer of Python's, or None? */
-static inline int
-is_plain(PyObject *bound)
-{
-    return bound == Py_None || PyLong_CheckExact(bound);
 }
 
 /* A bound of a slice as Python's: a new reference; NULL, without an error, for what is none. */

@@ -175,6 +175,10 @@ part_in_memory(Builder *self, int i, PyObject *x, Part *part, PyObject **shape)
     PyArrayObject *memory = (PyArrayObject *)((Leaf *)version)->view;
     if (how == NULL) {
         *shape = ((Leaf *)version)->shape;
+        if (PyArray_NDIM(memory) == 0) {
+            part->data = PyArray_BYTES(memory);
+            return memory;
+        }
         if (shape_size(*shape) > (double)state.immediate)
             return NULL;
         how = Py_Ellipsis;
@@ -222,13 +226,12 @@ of_few(Builder *self, PyObject *const *args)
             return NULL; /* (one element that a view shows) */
         else if (doubles)
             numbers[i] = *(const double *)parts[i].data;
-        double n = 1;
+        Py_ssize_t n = 1;
         for (int d = 0; d < parts[i].nd; d++)
-            n *= (double)parts[i].dims[d];
-        if (n > (double)state.immediate || (shape != NULL && !doubles))
+            n *= parts[i].dims[d];
+        if (n > state.immediate || (shape != NULL && !doubles))
             return NULL;
-        read += i && values[0] == values[1] && are_alike(&parts[0], &parts[1])
-                    ? 0 : (Py_ssize_t)n * PyArray_ITEMSIZE(memory);
+        read += i && values[0] == values[1] && are_alike(&parts[0], &parts[1]) ? 0 : n * PyArray_ITEMSIZE(memory);
     }
     PyObject *out = shape == NULL ? calculated(self->operation, values, self->arity)
                     : doubles     ? operated_parts(self->operation, parts, numbers)

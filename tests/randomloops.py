@@ -34,6 +34,8 @@ class Loops:
         # What each loop's variable may be multiplied with, so that it stays inside.
         self.within: dict[str, int] = {}
         self.own: list[str] = []
+        # Half of them have few statements, of indices beside the loops' variables: many of these are parallel.
+        self.plain = self.dice.random() < 0.5
 
     def text(self, name: str) -> str:
         lines = [line for _ in range(self.dice.randint(1, 3)) for line in self.loop("ijk")]
@@ -59,7 +61,7 @@ class Loops:
             if d.random() < 0.3:
                 lines += self.statement()
         else:
-            for _ in range(d.randint(1, 3)):
+            for _ in range(d.randint(1, 1 if self.plain else 3)):
                 lines += self.statement()
         del self.within[v]
         self.own = own
@@ -68,6 +70,8 @@ class Loops:
     def index(self) -> str:
         d = self.dice
         v = d.choice(list(self.within))
+        if self.plain:
+            return d.choice([v] * 8 + [f"{v} - 1", f"{v} + 1"])
         choices = [v] * 6 + [
             f"{v} + 1",
             f"{v} - 1",
@@ -124,6 +128,8 @@ class Loops:
             target = self.element()
         kinds = ["set"] * 5 + ["add"] * 2 + ["own", "gather", "gather", "carry", "if", "skip", "count", "leave"]
         kinds += ["part"] * 2 + ["dot"]
+        if self.plain:
+            kinds = ["set"] * 8 + ["add", "gather", "if"]
         kind = d.choice(kinds)
         if kind == "own":
             self.own.append("t")
@@ -146,6 +152,10 @@ class Loops:
             return [f"if {self.value(0)} > 5:", "    break"]
         if kind == "add":
             return [f"{target} {d.choice(['+=', '-='])} 0.25 * {self.value(0)}", f"{target} *= 0.5"]
+        v = d.choice(list(self.within))
+        if d.random() < 0.3 and target[1:].startswith((f"[{v},", f"[{v}]")):
+            beside = target.replace(f"[{v}", f"[{v} {d.choice(['- 1', '+ 1'])}", 1)
+            return [f"{target} = 0.5 * {beside} + 0.25 * {self.value(0)}"]
         return [f"{target} = {self.value()}"]
 
     def part(self, target: str, product: bool) -> list[str]:

@@ -549,11 +549,9 @@ def _adapt(family: Any, x: Any) -> Any:
     if taken is not None:
         return taken
     view = verbs.leaf_of(x).view
-    if not counters.active:
-        return wrap(family, Leaf(family._fetched(type(x).family, view)))
-    with counters.count() as counted:
-        made = family._fetched(type(x).family, view)
-    if not counted.transfers:  # (by way of the host it is counted there)
+    before = counters.transfers()
+    made = family._fetched(type(x).family, view)
+    if counters.active and counters.transfers() == before:  # (by way of the host it is counted there)
         counters.add(transfers=1)
     return wrap(family, Leaf(made))
 

@@ -100,6 +100,12 @@ def add(**amounts: int) -> None:
             setattr(counters, name, getattr(counters, name) + amount)
 
 
+def transfers() -> int:
+    """The transfers that the block of this context has counted so far; 0 where nobody counts."""
+    blocks = _current.get()
+    return blocks[-1].transfers if blocks else 0
+
+
 def launched(read: int, written: int) -> None:
     """Add one launch that reads and writes so many bytes."""
     add(launches=1, bytes_read=read, bytes_written=written)

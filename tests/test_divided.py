@@ -7,7 +7,8 @@ import pytest
 
 import mirabelle as mb
 from mirabelle.arraytypes.programs.divided import DividedPlan
-from mirabelle.arraytypes.programs.dividing import Epoch, _points
+from mirabelle.arraytypes.programs.dividedplans import points as grouped
+from mirabelle.arraytypes.programs.dividedvalues import Epoch
 from mirabelle.backends.host import kernels
 
 D = mb.DArray[mb.HostArray]
@@ -27,7 +28,7 @@ D = mb.DArray[mb.HostArray]
 )
 def test_what_is_ready_travels_with_what_is_needed_first(spans, points):
     named = [(ready, needed, name) for (ready, needed), name in zip(spans, "abc", strict=False)]
-    assert [(a, b, "".join(members)) for a, b, members in _points(named)] == points
+    assert [(a, b, "".join(members)) for a, b, members in grouped(named)] == points
 
 
 def test_points_are_as_few_as_can_be():
@@ -37,7 +38,7 @@ def test_points_are_as_few_as_can_be():
         for k in range(rng.integers(1, 9)):
             ready = int(rng.integers(-1, 10))
             spans.append((ready, ready + 1 + int(rng.integers(0, 6)), k))
-        found = _points(spans)
+        found = grouped(spans)
         members = [k for _, _, some in found for k in some]
         assert sorted(members) == list(range(len(spans)))
         for start, end, some in found:

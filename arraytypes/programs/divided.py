@@ -16,7 +16,8 @@ from mirabelle.arraytypes.distributed import combining
 from mirabelle.arraytypes.distributed.communicators import Communicator
 from mirabelle.arraytypes.distributed.darray import DArray, layout_in_use
 from mirabelle.arraytypes.distributed.views import DView
-from mirabelle.arraytypes.programs.dividing import Divided, Unfit, divided
+from mirabelle.arraytypes.programs.dividedvalues import Divided, Unfit
+from mirabelle.arraytypes.programs.dividing import divided
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, shown_line
 from mirabelle.arraytypes.programs.exchanging import StartStep
 from mirabelle.arraytypes.programs.running import StepByStep, plan_runner

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mirabelle.arraytypes.programs.dividing import LocalFold, Value
+from mirabelle.arraytypes.programs.dividedvalues import LocalFold, Value
 from mirabelle.arraytypes.programs.exchanging import FinishStep, ReduceStep, StartStep
 from mirabelle.arraytypes.programs.steps import FoldStep, Storage, whole
 from mirabelle.arraytypes.reductions import REDUCTIONS

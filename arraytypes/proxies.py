@@ -165,7 +165,7 @@ class ProxyView:
         try:
             part = known.get(key)
         except TypeError:  # a bound of a slice is an array of one number
-            return self[_of_numbers(index)]
+            return self[of_numbers(index)]
         if part is None:
             parts = index if type(index) is tuple else (index,)
             part = self._keep(key, self._shown(self.proxy[parts if Ellipsis in parts else (*parts, Ellipsis)]))
@@ -227,12 +227,26 @@ def spelled(index: Any) -> Any:
     return ((index.start, index.stop, index.step),) if type(index) is slice else index
 
 
-def _of_numbers(index: Any) -> Any:
+# What the bounds of a slice are, if they are no arrays.
+_BOUNDS = frozenset((int, type(None), np.int64))
+
+
+def is_of_numbers(index: tuple[Any, ...]) -> bool:
+    """Are the bounds of slices in a basic index numbers?"""
+    for i in index:
+        if type(i) is slice and not (
+            type(i.start) in _BOUNDS and type(i.stop) in _BOUNDS and type(i.step) in _BOUNDS
+        ):
+            return False
+    return True
+
+
+def of_numbers(index: Any) -> Any:
     """A basic index whose numbers are Python's. (What is an array is read, which its place may refuse.)"""
     if type(index) is tuple:
-        return tuple([_of_numbers(i) for i in index])
+        return tuple([of_numbers(i) for i in index])
     if type(index) is slice:
-        return slice(*[_of_numbers(i) for i in (index.start, index.stop, index.step)])
+        return slice(*[of_numbers(i) for i in (index.start, index.stop, index.step)])
     return index if index is None or index is Ellipsis else operator.index(index)
 
 

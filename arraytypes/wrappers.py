@@ -29,6 +29,7 @@ from mirabelle.arraytypes.dense import DenseArray, as_shape, force, no_shape, wr
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.methods import TURNED
 from mirabelle.arraytypes.parametric import generic_class
+from mirabelle.arraytypes.proxies import is_of_numbers, of_numbers
 from mirabelle.dispatch import native, verbs
 from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.schedule import worth_storing
@@ -490,6 +491,8 @@ _NOTHING = bytes(1)
 
 def view_of(x: Any, index: tuple[Any, ...]) -> Any:
     """The view x[index] shows, without the copy an element read is."""
+    if not is_of_numbers(index):
+        index = of_numbers(index)  # (as they are now: an array may change)
     # With an ellipsis NumPy gives a view even of one element.
     for i in index:
         if i is Ellipsis:

@@ -30,7 +30,9 @@ class LoopKernel(Kernel):
         self.bound = [b.with_array(b.name, b.intent, None) for b in bound]
         self.atomics = atomics
         effects = {b.name: WRITTEN if b.intent.writes else READ for b in bound}
-        self._source = SimpleNamespace(parameters=list(effects), effects=effects, name=local.name)
+        self._source = SimpleNamespace(
+            parameters=list(effects), effects=effects, name=local.name, may_raise=True
+        )
 
     def launcher_of(self, family: Any) -> Any:
         def run(_: Kernel, shape: tuple[int, ...], __: Any, arguments: list[Any]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from mirabelle.arraytypes.assign import apart as are_apart
 from mirabelle.arraytypes.dense import VIEWS, DenseArray, compute, compute_by_copyto, settle
 from mirabelle.arraytypes.gpu import GPUArray
+from mirabelle.arraytypes.proxies import is_of_numbers
 from mirabelle.arraytypes.wrappers import View, shown_part
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import Program, program_for
@@ -606,6 +607,8 @@ def _(array: Any, index: type) -> Any:
             how = index if Ellipsis in index else (*index, Ellipsis)
         else:
             how = (index, Ellipsis)
+        if not is_of_numbers(how):
+            return general(x, index)
         shape = node.view[how].shape
         cls = views.get(len(shape))
         if cls is None:

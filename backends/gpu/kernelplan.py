@@ -160,6 +160,8 @@ def in_graph(step: LaunchStep, views: list[GPUView]) -> tuple[Any, list[int], li
     (kernel, shape, group, arguments), _ = step.call.template
     if kernel.boundscheck or not all(v.size for v in views) or not math.prod(shape):
         return None
+    if type(kernel).launcher_of is not Kernel.launcher_of:
+        return None  # (a loop over a mesh, which stands for several launches)
     order: list[int] = []
     names: list[str] = []
     numbers: dict[str, Any] = {}

@@ -49,26 +49,41 @@ METHOD = (
 
 
 def run_on_card(root: Path, names: list[str], rounds: int, out: str, tiny: bool) -> None:
-    """Measure kernels on a card, print the table, and store it (after each kernel: what is there stays)."""
+    """Measure kernels on a card, print the table, and store it after each kernel. What the file has of the same
+    kind of card is not measured again, so that a run that was ended goes on."""
     array = os.environ["BENCHMARKS_ARRAY"]
     card = Card(tiny=True)
     head = f"{'kernel':28} {'size':>5} {'NumPy ms':>9} {'CuPy ms':>9} {'first s':>8}"
     print(f"{head} {'eager':>8} {'compiled':>8} {'transf.':>8} {'reads':>8}   (CuPy's time / ours)")
-    rows: list[dict[str, Any]] = []
-    for row in _rows(root, names, rounds, tiny):
+    facts = card.facts()
+    rows = _stored(Path(out) / f"npkernels_sources_{array}.json", names, facts) if out else []
+    for row in rows:
+        print(_line(row), flush=True)
+    known = {row["name"] for row in rows}
+    for row in _rows(root, [n for n in names if n not in known], rounds, tiny):
         rows.append(row)
         print(_line(row), flush=True)
         if out:
             content = {
                 "array": array,
                 "method": METHOD,
-                "card": card.facts(),
+                "card": facts,
                 "means": means(rows),
                 "kernels": rows,
             }
             store(f"npkernels_sources_{array}", content, Path(out))
     for what, found in means(rows).items():
         print(f"{what}: {json.dumps(found, default=float)}")
+
+
+def _stored(path: Path, names: list[str], facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an earlier run on the same kind of card that came to an end."""
+    if not path.exists():
+        return []
+    before = json.loads(path.read_text())
+    if before["card"]["gpu"] != facts["gpu"] or before["card"]["versions"] != facts["versions"]:
+        return []
+    return [row for row in before["kernels"] if row["name"] in names and "error" not in row]
 
 
 def means(rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -268,6 +268,13 @@ def as_numpy(data: Any, dtype: np.dtype | None) -> np.ndarray:
             f"A number does not fit {dtype.name}: {str(e).rstrip('. ')}. Give a dtype that holds it, such as "
             "`dtype=mb.float64`."
         ) from None
+    except TypeError as e:
+        if dtype is None or "argument must be" not in str(e):
+            raise
+        raise TypeError(
+            f"{type(data).__name__} is not something an array of {dtype.name} can be made of. Give numbers, or "
+            "nested lists of numbers."
+        ) from e
     except ValueError as e:
         if "inhomogeneous" not in str(e):
             raise

@@ -464,6 +464,7 @@ calls("astype", (lambda x: mb.astype(x, mb.float64), V))
 calls("adapt", (lambda x: mb.adapt(mb.HostArray, x) * 2, V))
 calls("dense", (mb.dense, V))
 calls("materialize", (lambda x: mb.materialize(x * x), V))
+calls("hint", (lambda x: mb.hint(x * x, store=True), V))
 calls("linspace", (lambda x: mb.linspace(x[0], x[1], 4), V))
 
 # Structured ones

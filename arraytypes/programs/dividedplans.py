@@ -88,7 +88,7 @@ class Lowering:
                 point[1] = self.start(point[0])
             arriving = [exchange for _, exchange in ending.get(at, ())]
             if isinstance(item, LaunchItem):
-                self.launch(item, arriving)
+                self.add_launch(item, arriving)
             else:
                 self.compute(item, arriving)
         self.combine(combining.get(count, ()))
@@ -186,7 +186,7 @@ class Lowering:
 
     # Steps
 
-    def launch(self, item: LaunchItem, arriving: list[Exchange]) -> None:
+    def add_launch(self, item: LaunchItem, arriving: list[Exchange]) -> None:
         """A kernel of the user's: what needs nothing of others, and the rest when it has come."""
         first, later = item.boxes(self.rank)
         if first is not None:

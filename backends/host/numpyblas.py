@@ -10,6 +10,9 @@ import contextlib
 import ctypes
 import functools
 import importlib
+from pathlib import Path
+
+import numpy as np
 
 from mirabelle.dispatch import internals, native
 
@@ -32,3 +35,42 @@ def gemv() -> int:
 def tell() -> None:
     """Say where it is to what calls it."""
     native.tell(gemv=gemv())
+
+
+# For libraries that are built ahead of time
+
+
+class Blas:
+    """A BLAS to link with: its library, what its functions of C are called, whether it counts in 64 bits."""
+
+    def __init__(self, library: str, before: str, after: str, wide: bool) -> None:
+        self.library = library
+        self.before = before
+        self.after = after
+        self.wide = wide
+
+    def flags(self) -> list[str]:
+        """What products.c and factors.c are compiled with."""
+        after = f"##{self.after}" if self.after else ""
+        return [
+            f"-DRT_BLAS(name)={self.before}cblas_##name{after}",
+            f"-DRT_LAPACK(name)={f'{self.before}##' if self.before else ''}name##_{after}",
+            f"-DRT_INT={'int64_t' if self.wide else 'int32_t'}",
+        ]
+
+
+def to_link(wanted: str) -> Blas | None:
+    """The BLAS that is asked for: "numpy" is the one that NumPy brings, "none" none; else a library's name
+    (`openblas` for `-lopenblas`) or path, with the usual names of CBLAS."""
+    if wanted == "none":
+        return None
+    if wanted != "numpy":
+        return Blas(wanted, "", "", False)
+    folder = Path(np.__file__).parent.parent / "numpy.libs"
+    for path in sorted(folder.glob("*openblas*.so*")):
+        if "64_" in path.name:
+            return Blas(str(path), "scipy_", "64_", True)
+    raise RuntimeError(
+        "NumPy brings no BLAS of its own here. Say which to link with: `blas='openblas'`, a path, or "
+        "`blas='none'` for plain loops."
+    )

@@ -10,6 +10,7 @@ from typing import Any
 
 from mirabelle.arraytypes.io import permitted, replacing
 from mirabelle.arraytypes.programs.building import Library
+from mirabelle.backends.host import numpyblas
 from mirabelle.backends.host.ahead import interface, linking, wheels
 from mirabelle.backends.host.ahead.tables import Tables
 from mirabelle.dispatch.settings import settings
@@ -28,7 +29,7 @@ def build(programs: list[Any], path: Path, options: dict[str, Any]) -> Library:
     text = interface.source(name, functions, tables)
     header = interface.header(name, functions, version)
     module = interface.fortran(name, functions)
-    library = linking.blas(options["blas"]) if tables.blas else None
+    library = numpyblas.to_link(options["blas"]) if tables.blas else None
     as_wheel = path.suffix == ".whl"
     with tempfile.TemporaryDirectory(prefix="mirabelle-build-") as folder:
         work = Path(folder)

@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from mirabelle.backends.host.numpyblas import Blas
+
 HERE = Path(__file__).parent
 _FLAGS = ("-std=gnu11", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-w")
 # (Tables are data: there is nothing to make faster.)
@@ -31,8 +33,7 @@ def compiler() -> list[str]:
     if shutil.which(words[0]) is None:
         raise CompilerFailed(
             "There is no C compiler, which links libraries that are built ahead of time. Install one (on "
-            "Debian "
-            "`apt install gcc libc6-dev`), or say which by `CC=/path/to/cc`."
+            "Debian `apt install gcc libc6-dev`), or say which by `CC=/path/to/cc`."
         )
     return words
 
@@ -69,45 +70,6 @@ def _part(path: Path, flags: tuple[str, ...]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="mirabelle-build-") as folder:
         called([*_FLAGS, f"-I{HERE}", f"-I{pool()}", *flags, "-c", str(path), "-o", "part.o"], Path(folder))
         return (Path(folder) / "part.o").read_bytes()
-
-
-class Blas:
-    """A BLAS to link with: its library, what its functions of C are called, whether it counts in 64 bits."""
-
-    def __init__(self, library: str, before: str, after: str, wide: bool) -> None:
-        self.library = library
-        self.before = before
-        self.after = after
-        self.wide = wide
-
-    def flags(self) -> list[str]:
-        """What products.c and factors.c are compiled with."""
-        after = f"##{self.after}" if self.after else ""
-        return [
-            f"-DRT_BLAS(name)={self.before}cblas_##name{after}",
-            f"-DRT_LAPACK(name)={f'{self.before}##' if self.before else ''}name##_{after}",
-            f"-DRT_INT={'int64_t' if self.wide else 'int32_t'}",
-        ]
-
-
-def blas(wanted: str) -> Blas | None:
-    """The BLAS that is asked for: "numpy" is the one that NumPy brings, "none" none; else a library's name
-    (`openblas` for `-lopenblas`) or path, with the usual names of CBLAS."""
-    if wanted == "none":
-        return None
-    if wanted != "numpy":
-        return Blas(wanted, "", "", False)
-    import numpy as np
-
-    folder = Path(np.__file__).parent.parent / "numpy.libs"
-    for path in sorted(folder.glob("*openblas*.so*")):
-        if "64_" in path.name:
-            return Blas(str(path), "scipy_", "64_", True)
-    raise CompilerFailed(
-        "NumPy brings no BLAS of its own here. Say which to link with: `blas='openblas'`, a path, or "
-        "`blas='none'` for "
-        "plain loops."
-    )
 
 
 def linked(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mirabelle.arraytypes.io import permitted, replacing
 from mirabelle.backends.host.ahead.interface import Function
-from mirabelle.backends.host.ahead.linking import Blas
+from mirabelle.backends.host.numpyblas import Blas
 
 _CLIENT = Path(__file__).with_name("client.py.txt")
 

@@ -94,7 +94,8 @@ class HostPlan(StepByStep):
             if not any(slabs.has_rows(step, self.place) for step in steps):
                 raise error
         if settings.compiler != "off":
-            self.build()
+            with kernels.only_known(False):
+                self.build()
 
     # Making task lists
 
@@ -354,9 +355,11 @@ class HostPlan(StepByStep):
             began = time.perf_counter()
             kernels.settle(patience)
             self.waited += time.perf_counter() - began
-        if not all(there() for there in self.missing):
-            return False
-        self.build()
+        # (Of a loop's body, too, which is asked while the program around it runs step by step. All are asked for.)
+        with kernels.only_known(False):
+            if not all([there() for there in self.missing]):
+                return False
+            self.build()
         return self.segments is not None
 
     def at_once(self, inputs: Sequence[Any]) -> list[Any]:

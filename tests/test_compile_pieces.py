@@ -765,3 +765,17 @@ def test_a_loop_whose_work_is_that_of_arrays_stays_where_they_are(place):
     with mb.count() as counted:
         compiled(*[place(x) for x in (rng.random(6), rng.random(6), np.zeros(20))])
     assert counted.transfers == 3 and counted.scalar_reads == 0  # (which are the arguments)
+
+
+def test_what_a_piece_without_arrays_makes_is_where_the_arguments_are():
+    def program(x, n):
+        found = np.zeros((n, n))
+        if float(x[0]) > 0:
+            found = found + 1
+        return found + x
+
+    compiled = mb.compile(program)
+    for array in (mb.RefArray, mb.HostArray, mb.CuArray):
+        got = compiled(array(np.arange(1.0, 4)), 3)
+        assert type(got).family is array
+        assert np.array_equal(mb.to_numpy(got), np.ones((3, 3)) + np.arange(1.0, 4))

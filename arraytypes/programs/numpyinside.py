@@ -60,6 +60,11 @@ def made_of(family: Any) -> Iterator[None]:
         _family.reset(token)
 
 
+def family_inside() -> Any:
+    """The type of what is made here; None where it is not said."""
+    return _family.get()
+
+
 def _made(make: Any) -> Any:
     """A function that makes arrays of lists and numbers, of the type of the arguments."""
 

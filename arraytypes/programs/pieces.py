@@ -31,7 +31,7 @@ from mirabelle.arraytypes.abstract import AbstractArray
 from mirabelle.arraytypes.elementwise import leaf_family
 from mirabelle.arraytypes.programs.elementcalls import LoopApart
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
-from mirabelle.arraytypes.programs.numpyinside import made_of
+from mirabelle.arraytypes.programs.numpyinside import family_inside, made_of
 from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning, rewritten
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.usercode.effects import NO_VALUE
@@ -98,6 +98,9 @@ class Piece:
 
     def _run(self, values: Sequence[Any]) -> Any:
         if self.reason or not self._fits(values):
+            return self.plain(*values)
+        if family_inside() is not None and family_of(values) is None:
+            # (A program of no arrays is the same wherever it is called, and what this makes is not.)
             return self.plain(*values)
         try:
             program, found = self.compiled._program(values, {})

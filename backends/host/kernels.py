@@ -59,8 +59,8 @@ _here = threading.local()
 def only_known(only: bool = True) -> Iterator[None]:
     """Within the block, in this thread, nothing is asked to be compiled while something else is.
 
-    For statements that are run until a better way to run them is there: their kernels would only delay it. (With
-    False what is within is that better way.)
+    For statements that are run until a better way to run them is there: their kernels would only delay it.
+    (With False what is within is that better way.)
     """
     before = getattr(_here, "only_known", False)
     _here.only_known = only

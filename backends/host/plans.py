@@ -355,9 +355,10 @@ class HostPlan(StepByStep):
             began = time.perf_counter()
             kernels.settle(patience)
             self.waited += time.perf_counter() - began
-        # (Of a loop's body, too, which is asked while the program around it runs step by step. All are asked for.)
+        # (Of a loop's body, too, which is asked while the program around it runs step by step.)
         with kernels.only_known(False):
-            if not all([there() for there in self.missing]):
+            here = [there() for there in self.missing]  # (all are asked for)
+            if not all(here):
                 return False
             self.build()
         return self.segments is not None

@@ -227,17 +227,18 @@ def spelled(index: Any) -> Any:
     return ((index.start, index.stop, index.step),) if type(index) is slice else index
 
 
-# What the bounds of a slice are, if they are no arrays.
+# What the bounds of a slice mostly are.
 _BOUNDS = frozenset((int, type(None), np.int64))
 
 
 def is_of_numbers(index: tuple[Any, ...]) -> bool:
-    """Are the bounds of slices in a basic index numbers?"""
+    """Is no bound of a slice in a basic index an array? (What else is no number, others refuse.)"""
     for i in index:
         if type(i) is slice and not (
             type(i.start) in _BOUNDS and type(i.stop) in _BOUNDS and type(i.step) in _BOUNDS
         ):
-            return False
+            if any(hasattr(b, "ndim") for b in (i.start, i.stop, i.step)):
+                return False
     return True
 
 

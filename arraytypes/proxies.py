@@ -234,10 +234,9 @@ _BOUNDS = frozenset((int, type(None), np.int64))
 def is_of_numbers(index: tuple[Any, ...]) -> bool:
     """Is no bound of a slice in a basic index an array? (What else is no number, others refuse.)"""
     for i in index:
-        if type(i) is slice and not (
-            type(i.start) in _BOUNDS and type(i.stop) in _BOUNDS and type(i.step) in _BOUNDS
-        ):
-            if any(hasattr(b, "ndim") for b in (i.start, i.stop, i.step)):
+        if type(i) is slice:
+            bounds = i.start, i.stop, i.step
+            if not _BOUNDS.issuperset(map(type, bounds)) and any(hasattr(b, "ndim") for b in bounds):
                 return False
     return True
 

@@ -109,12 +109,16 @@ class Array(ctypes.Structure):
     )  # fmt: skip
 
 
-def described(arrays: list[np.ndarray], keep: list[Any]) -> Any:
+def described(arrays: Any, keep: list[Any], strided: bool = False) -> Any:
+    """Arrays as libraries take them, with their strides if asked for; `keep` holds what they point to."""
     made = (Array * max(len(arrays), 1))()
     for x, to in zip(arrays, made, strict=False):
-        shape = (ctypes.c_int64 * max(x.ndim, 1))(*x.shape)
-        keep.append(shape)
-        to.data, to.dtype, to.rank, to.shape = x.ctypes.data, ord(x.dtype.char), x.ndim, shape
+        shape, strides = [(ctypes.c_int64 * max(x.ndim, 1))(*n) for n in (x.shape, x.strides)]
+        keep += [shape, strides]
+        to.data, to.rank, to.shape = x.ctypes.data, x.ndim, shape
+        to.dtype = ord({"q": "l", "Q": "L"}.get(x.dtype.char, x.dtype.char))
+        if strided:
+            to.strides = strides
     return made
 
 

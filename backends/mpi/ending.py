@@ -20,6 +20,8 @@ from mirabelle.backends.mpi.watch import watches
 
 # Seconds that the others have to end by themselves, after a failure.
 GRACE = 2.0
+# So many seconds a launcher gets to pass on what was said before it is told to stop all.
+HEARD = 0.2
 # Seconds that MPI has to end after that.
 PATIENCE = 5.0
 # Seconds after which a process that waits at its end says so: others may wait for messages from it.
@@ -70,8 +72,14 @@ def _tell(error: BaseException) -> None:
     MPI = _running()
     if MPI is not None and not watches and MPI.COMM_WORLD.size > 1:
         # The others may wait for us without looking at failures: while they make a communicator, say.
-        _flush()
-        MPI.COMM_WORLD.Abort(1)
+        _abort(MPI)
+
+
+def _abort(MPI: Any) -> None:
+    """Stop all ranks, once the launcher has had time to read what this one said: it drops the rest then."""
+    _flush()
+    time.sleep(HEARD)
+    MPI.COMM_WORLD.Abort(1)
 
 
 def _running() -> Any:
@@ -101,8 +109,7 @@ def _leave() -> None:
                 "they are stopped.",
                 file=sys.stderr,
             )
-            _flush()
-            MPI.COMM_WORLD.Abort(1)
+            _abort(MPI)
         time.sleep(min(1e-4 + waited / 16, 0.01))
     for watch in watches:
         watch.listen()

@@ -146,6 +146,13 @@ def test_random_programs(number):
     assert tried(number)[1] == []
 
 
+def test_reciprocals_of_integers():
+    x = np.array([0, 1, 2, 3])
+    made = {c: x.astype(c) for c in "bhilBHIL"}
+    arrays = list(made.values())
+    assert differences(program_of(lambda *x: tuple([mb.reciprocal(a) for a in x]), *arrays), arrays) == []
+
+
 def step(u, dt):
     u[1:-1] += dt * (u[2:] - 2 * u[1:-1] + u[:-2])
     return mb.sum(u)

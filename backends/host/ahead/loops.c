@@ -194,9 +194,14 @@ REALS(OF_REALS)
 
 #define SIGNED(ONE_OF) ONE_OF(b, B) ONE_OF(h, H) ONE_OF(i, I) ONE_OF(l, L)
 #define UNSIGNED(ONE_OF) ONE_OF(B) ONE_OF(H) ONE_OF(I) ONE_OF(L)
+/* (Of nothing NumPy takes infinity, which as an integer of 32 bits or more with a sign is the least.) */
+#define RECIPROCAL(TYPE, x)                                                                                             \
+    (x != 0                                ? 1 / x                                                                      \
+     : sizeof x >= 4 && (TYPE)-1 < (TYPE)1 ? (int64_t)((uint64_t)-1 << (8 * sizeof x - 1))                                \
+                                           : 0)
 #define OF_INTEGERS(X)                                                                                                  \
     ONE(logical_not, X, bool, x == 0)                                                                                   \
-    ONE(reciprocal, X, X, x == 0 ? 0 : 1 / x)                                                                           \
+    ONE(reciprocal, X, X, RECIPROCAL(X##_, x))                                                                             \
     TWO(maximum, X, X, X, x >= y ? x : y)                                                                               \
     TWO(minimum, X, X, X, x <= y ? x : y)                                                                               \
     TWO(fmax, X, X, X, x >= y ? x : y)                                                                                  \

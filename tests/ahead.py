@@ -54,7 +54,8 @@ def differences(program, arguments, library=None, threads=(1, 2), close=False):
         after = [given[i] for i in program.captured.written]
         for k, (a, b) in enumerate(zip([*results, *after], wanted, strict=True)):
             same = a.tobytes() == b.tobytes() or np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
-            if not (same or (close and np.allclose(a, b, rtol=1e-12, atol=1e-12, equal_nan=True))):
+            tolerance = 1e-6 if a.dtype in (np.float32, np.complex64) else 1e-12
+            if not (same or (close and np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True))):
                 found.append((n, k, a, b))
     return found
 

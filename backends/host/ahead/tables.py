@@ -23,6 +23,8 @@ from mirabelle.dispatch.promotion import Sig
 from mirabelle.dispatch.settings import settings
 
 _LINE = 64
+# Axes that products and scatters count along (runtime.c, routines.c).
+_MOST_AXES = 32
 # The words of a list, of a call, of a ticket (pool.h).
 _LIST_BYTES, _CALL_BYTES, _TICKET_BYTES = 8 * runner.BLOCK_WORDS, 8 * runner.CALL_WORDS, 8 * runner.TICKET_WORDS
 
@@ -239,6 +241,8 @@ class Tables:
 
     def ref(self, plan: HostPlan, ref: Ref, at: int) -> tuple[str, int]:
         """A view of a slot, and where memory for its contents in C's order ends, if it needs some."""
+        if len(ref.shape) > _MOST_AXES:
+            raise self.refused(f"an array has {len(ref.shape)} axes, and there it may have {_MOST_AXES}")
         slot, offset = plan.place(ref)
         packed = -1
         if not ref.is_contiguous:

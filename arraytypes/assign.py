@@ -317,6 +317,30 @@ def assigned_value(dest: Any, value: Any) -> Any:
     return cast_to(wrap(family, source), dest.dtype)
 
 
+# Of integers these give the same low bits, whatever was cut off before.
+_MODULAR = ("add", "subtract", "multiply")
+
+
+def combined_value(dest: Any, value: Any, op: str) -> Any:
+    """A value that `op` combines with elements of `dest`: in its own dtype, where the results have another.
+
+    (They are cut to the dtype of `dest` one after the other, as NumPy's `ufunc.at` does.)
+    """
+    family = leaf_family(type(dest))
+    source = wrap(family, source_version(dest, value))
+    kinds = source.dtype.kind + dest.dtype.kind
+    modular = op in _MODULAR and not kinds.strip("iu")
+    if modular or np.result_type(source.dtype, dest.dtype) == dest.dtype != np.bool_:
+        return assigned_value(dest, value)
+    if family.home.rank >= 2:
+        raise TypeError(
+            f"{op}.at: values of dtype {source.dtype.name} do not fit an array of dtype {dest.dtype.name}, and "
+            "each result would be cut to it, in an order that cards and processes do not keep. Convert one: "
+            f"`values.astype(mb.{dest.dtype.name})`."
+        )
+    return source
+
+
 def fitting(dest: Any, values: Any, casting: str = "unsafe") -> Any:
     """What a function writes to parts of an array, in its dtype: arrays by a casting rule, numbers that fit."""
     if isinstance(values, (AbstractArray, np.ndarray)):
@@ -329,7 +353,7 @@ def fitting(dest: Any, values: Any, casting: str = "unsafe") -> Any:
 def scatter_into(dest: Any, how: Any, value: Any, op: str) -> None:
     """Write `value` where the arrays of an index say, or combine it with what is there."""
     target = view_of(dest, how.basic)
-    value = assigned_value(dest, value)
+    value = combined_value(dest, value, op) if op else assigned_value(dest, value)
     used = how.used
     shape = common_shape(used)
     plain = [n for n, a in zip(target.shape, how.arrays, strict=True) if a is None]

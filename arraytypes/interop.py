@@ -26,7 +26,7 @@ import numpy as np
 
 from mirabelle.arraytypes import library
 from mirabelle.arraytypes.abstract import AbstractArray
-from mirabelle.arraytypes.define import as_array
+from mirabelle.arraytypes.define import as_array, as_selection
 from mirabelle.arraytypes.elementwise import build_node, cast_to, join_families
 from mirabelle.dispatch import loading, verbs
 from mirabelle.dispatch.ops import Op
@@ -202,6 +202,11 @@ def _delivered(result: Any, out: Any, where: Any, casting: Any) -> Any:
         return result
     if where is not True:
         result = verbs.where(where, result, out)
+    if len(result.shape) > len(out.shape):  # (which a write would stretch, or cut where dimensions are 1)
+        raise ValueError(
+            f"non-broadcastable output operand with shape {out.shape} doesn't match the broadcast shape "
+            f"{result.shape}. Give an output of that shape: `out=mb.empty({result.shape})`."
+        )
     if isinstance(out, AbstractArray):
         return verbs.assign(out, result, casting=casting)
     np.copyto(out, verbs.numpy_view(result), casting=casting)
@@ -223,9 +228,11 @@ def _reduced(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -
         return into(out, _through_library(ufunc, "reduce", as_array(x), axis=axis, **options))
     if dtype is None:
         options.pop("dtype", None)
-    if name in ("any", "all"):
-        options.pop("initial", None)
-    return getattr(reducing, name)(x, axis=axis, out=out, **options)
+    initial = options.pop("initial", None) if name in ("any", "all") else None
+    if initial is None:
+        return getattr(reducing, name)(x, axis=axis, out=out, **options)
+    combine = verbs.logical_or if name == "any" else verbs.logical_and
+    return into(out, combine(getattr(reducing, name)(x, axis=axis, **options), bool(initial)), "unsafe")
 
 
 def _accumulated(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -244,7 +251,9 @@ def _reduced_at(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]
     from mirabelle.arraytypes.functions.outputs import into
 
     out = (kwargs.pop("out", None) or (None,))[0]
-    return into(out, _through_library(ufunc, "reduceat", *_operands(inputs), **kwargs))
+    x, indices = inputs
+    operands = (x, as_selection(indices, x)) if isinstance(x, AbstractArray) else _operands(inputs)
+    return into(out, _through_library(ufunc, "reduceat", *operands, **kwargs))
 
 
 def _outer(ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -412,7 +412,6 @@ cbrt: _Unary
 
 ceil: _Unary
 
-@_function
 def choose(a: ArrayLike, choices: ArrayLike, out: Out = ..., mode: str = ...) -> AbstractArray: ...
 
 @_function

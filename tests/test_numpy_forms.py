@@ -62,6 +62,8 @@ EXACT = {
         (lambda xp, x: xp.min(x, initial=0.0, where=x > 1), M), (lambda xp, x: xp.max(x, 0, initial=1.0), M), (lambda xp, x: xp.amax(x, where=x > 1), M),
         (lambda xp, x: xp.any(x > 2, where=x < 3, axis=1), M), (lambda xp, x: xp.all(x > 2, where=x > 2), M), (lambda xp, x: xp.min(x[:0], initial=1.0), V),
         (lambda xp, x: xp.sum(x, where=x), M), (lambda xp, x: xp.sum(x, 0, None, None, True), M),
+        (lambda xp, x: xp.add(x, 1, out=xp.zeros_like(x), where=x[:1] > 1), M), (lambda xp, x: xp.less(x[None], 1, out=xp.zeros_like(x)), V),
+        (lambda xp, x: xp.less(x[None], 1, out=xp.zeros_like(x), where=x > 1), V), (lambda xp, x: xp.matmul(x[:1], x.T[:, :1], out=xp.zeros_like(x[0, 0])), M),
     ],
     "order": [
         (lambda xp, x: xp.reshape(x, (4, 3), order="F"), M), (lambda xp, x: xp.reshape(x, (2, 6), "F"), M), (lambda xp, x: xp.reshape(x, -1, "C"), M),
@@ -82,17 +84,36 @@ EXACT = {
         (lambda xp, x: xp.maximum.reduce(x), M), (lambda xp, x: xp.minimum.reduce(x, axis=None), M), (lambda xp, x: xp.minimum.reduce(x, initial=0.0, where=x > 1), M),
         (lambda xp, x: xp.logical_or.reduce(x > 1, axis=1, keepdims=True), M), (lambda xp, x: xp.logical_and.reduce(x), M), (lambda xp, x: xp.add.reduce(x, dtype="i8"), I1),
         (lambda xp, x: xp.maximum.reduce(x, axis=9), M), (lambda xp, x: xp.maximum.reduce(x, where=x > 1), M), (lambda xp, x: xp.add.reduce(x, out=xp.zeros_like(x[0], shape=())), I),
+        (lambda xp, x: xp.logical_or.reduce(x > 9, axis=1, initial=True), M), (lambda xp, x: xp.logical_and.reduce(x, 0, initial=0.0), M),
+        (lambda xp, x: xp.logical_or.reduce(x, 1, initial=2.5, where=x > 9), M), (lambda xp, x: xp.logical_or.reduce(x, 1, initial=0, where=x > 1), M),
+        (lambda xp, x: xp.logical_or.reduce(x[:, :0], axis=1, initial=1), M), (lambda xp, x: xp.logical_and.reduce(x, None, initial=1, out=xp.zeros_like(x[0, 0])), M),
         (lambda xp, x: xp.bitwise_or.reduce(x), I), (lambda xp, x: xp.less.reduce(x, 1, 2, 3, 4, 5, 6, 7), I),
     ],
     "accumulate": [
         (lambda xp, x: xp.maximum.accumulate(x), M), (lambda xp, x: xp.minimum.accumulate(x, axis=1), M), (lambda xp, x: xp.add.accumulate(x), I),
+        (lambda xp, x: xp.cumsum(x, dtype="u1"), I), (lambda xp, x: xp.cumprod(x, dtype="i2"), I), (lambda xp, x: xp.cumsum(x, 1, "i4"), M), (lambda xp, x: xp.cumsum(x, dtype="f4"), I1),
         (lambda xp, x: xp.multiply.accumulate(x, 0, "i8"), I1), (lambda xp, x: xp.add.accumulate(x, out=xp.zeros_like(x)), I), (lambda xp, x: xp.add.accumulate(x, axis=5), I),
     ],
     "outer method": [
         (lambda xp, x: xp.subtract.outer(x[0], x[1]), M), (lambda xp, x: xp.less.outer(x, [1, 2]), V), (lambda xp, x: xp.multiply.outer(2, x), M),
         (lambda xp, x: xp.add.outer(x, x, dtype="f4"), V), (lambda xp, x: xp.power.outer(x, [0, 1, 2]), X4), (lambda xp, x: xp.add.outer(x), V),
     ],
-    "reduceat": [(lambda xp, x: xp.add.reduceat(x, [0, 2, 1]), I), (lambda xp, x: xp.maximum.reduceat(x, [0, 2], axis=1), M), (lambda xp, x: xp.add.reduceat(x, [99]), I)],
+    "reduceat": [(lambda xp, x: xp.add.reduceat(x, [0, 2, 1]), I), (lambda xp, x: xp.maximum.reduceat(x, [0, 2], axis=1), M), (lambda xp, x: xp.add.reduceat(x, [99]), I), (lambda xp, x: xp.add.reduceat(x, np.array([0, 3])), I)],
+    "choose": [
+        (lambda xp, x: xp.choose([0, 1, 1, 0], [x, x * 2]), X4), (lambda xp, x: xp.choose(np.array([1, 2, 0, 1]), x), M), (lambda xp, x: xp.choose(x, [1.5, 2]), (I % 2)[:4]),
+        (lambda xp, x: xp.choose([0, 5, 1, 0], [x, x * 2]), X4), (lambda xp, x: xp.choose([0, 5, 1, 0], [x, x * 2], mode="wrap"), X4),
+    ],
+    "cut to a dtype": [
+        (lambda xp, x: xp.mean(x, dtype="i2"), M * 8), (lambda xp, x: xp.mean(x, 0, "u1"), I1[:, None]), (lambda xp, x: xp.mean(x, 1, dtype="i4", where=x > 0), M * 9),
+        (lambda xp, x: xp.mean(x, dtype=bool), M), (lambda xp, x: xp.nanquantile(x[:0], 0.5, axis=0), M.astype(int)), (lambda xp, x: xp.nanpercentile(x[:0], 50, axis=0, keepdims=True), M),
+    ],
+    "no points": [
+        (lambda xp, x: xp.fft.fft(x[:, :0], 3), M), (lambda xp, x: xp.fft.fftn(x[:0], (3, 2), axes=(0, 1)), M), (lambda xp, x: xp.fft.rfft2(x[:0], (2, 3)), M),
+    ],
+    "einsum": [
+        (lambda xp, x: xp.einsum("i,i", x[:1], x), I), (lambda xp, x: xp.einsum("...i,...i", x, x[:1]), I), (lambda xp, x: xp.einsum("ij,j->i", x[:, :1], x[0]), M * 8),
+        (lambda xp, x: xp.einsum("ij,ij", x[:1], x), M * 8), (lambda xp, x: xp.einsum("i,ij,j", x[:1, 0], x, x[0]), M * 8), (lambda xp, x: xp.einsum("ij,kj->ik", x[:, :1], x), M * 8),
+    ],
     "r_": [
         (lambda xp, x: xp.r_[x, 0, x], V), (lambda xp, x: xp.r_[x, 1:4, [9, 7]], I), (lambda xp, x: xp.r_[0:1:5j, x], V), (lambda xp, x: xp.r_[x], M),
         (lambda xp, x: xp.r_["1", x, x], M), (lambda xp, x: xp.r_["0,2", x, x], V), (lambda xp, x: xp.r_["0,2,0", x, x * 2], V), (lambda xp, x: xp.r_["1,2,0", x, 0:6], V),
@@ -196,6 +217,46 @@ def test_forms_that_write(kind):
         assert_same(x, n if refused is not None else expected)
         if pending is not None:  # what was said before stays
             assert_same(pending, n + 1)
+
+
+AT = [
+    ("add", [0, 0, 1], 2.5), ("divide", [0, 0, 2], 2.5), ("maximum", [1, 1], np.array([300, 2])), ("subtract", [0, 1, 0], np.array([300, 2, 1])),
+    ("add", [2, 2], np.array([0.1, 0.7])), ("multiply", [1, 1], 100), ("logical_or", [0, 1], 7), ("bitwise_xor", [0, 0, 1], True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u4", "f4", "f8", "c8"])
+@pytest.mark.parametrize("kind", PLAIN, ids=repr)
+def test_each_result_of_at_is_cut_to_the_array_or_refused(kind, dtype):
+    for op, index, values in AT:
+        n, x = np.array([100, 7, 5], dtype), kind.make(np.array([100, 7, 5], dtype))
+        _, refused = outcome(lambda a, op=op, i=index, v=values: getattr(np, op).at(a, i, v), (n,), {})
+        v = kind.family(values) if isinstance(values, np.ndarray) else values
+        if refused is not None:
+            continue
+        try:
+            getattr(mb, op).at(x, index, v)
+        except (TypeError, NotImplementedError) as e:
+            assert kind.place.rank >= 2 and ("Convert one: " in str(e) or "cards do not keep" in str(e))
+        else:
+            assert_same(x, n, rtol=2e-7)
+
+
+def test_variances_are_not_cut_to_whole_numbers():
+    for f in (mb.var, mb.std, np.var, mb.nanvar, mb.nanmean):
+        with pytest.raises(
+            TypeError, match=r"cut to whole numbers. Leave dtype= away, and convert the result: `mb"
+        ):
+            f(mb.HostArray(M), dtype="i4")
+
+
+@pytest.mark.parametrize("kind", PLAIN, ids=repr)
+@pytest.mark.parametrize("name", ["irfft", "hfft", "irfftn"])
+def test_a_transform_of_nothing_is_of_zeros(kind, name):
+    # (NumPy reads memory that nobody wrote.)
+    x = kind.make(np.zeros((3, 0), "c8"))
+    given = {"s": (4,), "axes": (1,)} if name == "irfftn" else {"n": 4}
+    assert_same(getattr(mb.fft, name)(x, **given), np.zeros((3, 4), "f4"))
 
 
 # Making arrays

@@ -120,7 +120,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     return out
 
 
-@array_function
+@explained
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     """Each element of the choice whose number stands at its place in `a`.
 
@@ -143,6 +143,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     >>> print(mb.choose(mb.HostArray([0, 1, 0]), [[1, 2, 3], [10, 20, 30]]))
     [ 1 20  3]
     """
+    like = _first_of(a, *choices) if isinstance(choices, (list, tuple)) else _first_of(a, choices)
+    a = as_selection(a, like)
     options = [as_array(c, a) for c in choices]
     n = len(options)
     if not n:

@@ -87,6 +87,8 @@ def einsum(
                 )
         arrays = [cast_to(x, wanted) for x in arrays]
     pairs = [_without_repeats(x, labels) for x, labels in zip(arrays, inputs, strict=True)]
+    if len(pairs) > 1:
+        pairs = _stretched(pairs)
     return into(out, _contracted(pairs, output, optimize))
 
 
@@ -273,6 +275,22 @@ def _without_repeats(x: Any, labels: list[Any]) -> Term:
             )
         x = diagonal_view(x, 0, first, second)
         labels = [label for i, label in enumerate(labels) if i not in (first, second)] + [again]
+
+
+def _stretched(terms: list[Term]) -> list[Term]:
+    """Operands whose dimensions of one element are as long as those of the others that share their index.
+
+    (Those of `...` stay as they are: they are in the result, where elementwise products stretch them.)
+    """
+    sizes: dict[Any, int] = {}
+    for x, labels in terms:
+        for label, n in zip(labels, x.shape, strict=True):
+            sizes[label] = n if sizes.get(label, 1) == 1 else sizes[label]
+    found: list[Term] = []
+    for x, labels in terms:
+        shape = tuple(sizes[i] if isinstance(i, str) else n for i, n in zip(labels, x.shape, strict=True))
+        found.append((x if shape == x.shape else verbs.broadcast_to(x, shape), labels))
+    return found
 
 
 def _contracted(terms: list[Term], output: list[Any], optimize: Any) -> Any:

@@ -29,9 +29,18 @@ def _along(name: str, x: Any, n: Any, axis: Any, norm: Any) -> Any:
     (axis,) = normal_axes(axis, x.ndim)
     if n is not None:
         n = _length(name, n)
+        x = _with_points(x, [axis])
     else:
         _check_length(name, x, axis)
     return library.call(f"fft.{name}", x, n=n, axis=axis, norm=norm)
+
+
+def _with_points(x: Any, axes: list[int]) -> Any:
+    """`x`, with a zero where there is no point along an axis: libraries read memory that nobody wrote there."""
+    if all(x.shape[a] for a in axes):
+        return x
+    shape = tuple(max(n, 1) if a in axes else n for a, n in enumerate(x.shape))
+    return verbs.assign(verbs.similar(x, shape=shape), 0)
 
 
 def _over(name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
@@ -46,7 +55,8 @@ def _over(name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
     if s is not None:
         if len(s) != len(found):
             raise ValueError(f"{name}: {len(s)} lengths in s for {len(found)} axes; they must be equally many.")
-        s = tuple(x.shape[a] if n == -1 else _length(name, n) for n, a in zip(s, found, strict=True))
+        s = tuple(_length(name, x.shape[a] if n == -1 else n) for n, a in zip(s, found, strict=True))
+        x = _with_points(x, found)
     else:
         for a in found:
             _check_length(name if a == found[-1] else "fftn", x, a, name)

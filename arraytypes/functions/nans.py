@@ -18,7 +18,6 @@ from mirabelle.arraytypes.functions.outputs import into
 from mirabelle.arraytypes.functions.reducing import _given, mask_like, squared_size
 from mirabelle.arraytypes.functions.running import running
 from mirabelle.arraytypes.host import HostArray
-from mirabelle.arraytypes.parametric import checked_dtype
 from mirabelle.dispatch import verbs
 from mirabelle.dispatch.tree import Leaf
 
@@ -209,6 +208,8 @@ def nanmean(
     """
     if a.dtype.kind not in "fc":
         return reducing.mean(a, axis, dtype, out, keepdims, where=where)
+    if _given(dtype):
+        dtype = reducing.not_whole("nanmean", dtype)
     return reducing.mean(a, axis, dtype, out, keepdims, where=_numbers(a, where))
 
 
@@ -249,10 +250,10 @@ def nanvar(
     if a.dtype.kind not in "fc":
         return reducing.var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
     ddof = correction if _given(correction) else ddof
-    wide = cast_to(a, checked_dtype(dtype)) if _given(dtype) else a
+    wide = cast_to(a, reducing.not_whole("nanvar", dtype)) if _given(dtype) else a
     wide = cast_to(wide, np.dtype(np.float32)) if wide.dtype == np.float16 else wide
     held = _numbers(wide, where)
-    zero, n = wide.dtype.type(0), reducing._held(held, wide, axis, True, wide)
+    zero, n = wide.dtype.type(0), reducing._held(held, wide, axis, True, wide.dtype)
     if _given(mean):
         centre = mean
     else:

@@ -338,7 +338,10 @@ def _composed(name: str, x: Any, q: Any, *, axis: Any, method: str, keepdims: bo
         )
     axes = normal_axes(axis, x.ndim)
     lines, share = _lines(x, axes), q.reshape((q.size,))
-    if weights is not None:
+    if skip and not lines.shape[-1]:  # (of nothing: not a number, as NumPy says)
+        nothing = x.dtype if x.dtype.kind == "f" else np.dtype(np.float64)
+        found = verbs.assign(verbs.similar(lines, dtype=nothing, shape=(*lines.shape[:-1], q.size)), np.nan)
+    elif weights is not None:
         found = _weighted(lines, _of_lines(weights, x, axes, axis, method), share, skip)
     else:
         found = _read(sort(lines, axis=-1), share, method, weak, skip)

@@ -29,6 +29,7 @@ from mirabelle.dispatch.generic import generic
 from mirabelle.dispatch.tree import broadcast_shapes
 
 _FLOAT64 = np.dtype(np.float64)
+_COUNTED = np.dtype(np.int64)
 
 
 def _given(value: Any) -> bool:
@@ -157,13 +158,17 @@ def mean(
     """As np.mean."""
     x = as_array(a)
     if _given(dtype):
-        x = cast_to(x, checked_dtype(dtype))
+        x = cast_to(x, dtype := checked_dtype(dtype))
+        if dtype.kind in "biu":  # as NumPy: the sum in that dtype, and the quotient cut to it
+            total = _reduced("sum", x, axis, keepdims, None, where, dtype if dtype.kind != "b" else _COUNTED)
+            n = _held(mask_like(x, True if _is_all(where) else where), x, axis, keepdims, _FLOAT64)
+            return into(out, cast_to(verbs.divide(total, n), dtype))
     if _is_all(where):
         return into(out, verbs.mean(x, axis=axis, keepdims=_flag(keepdims)))
     mask = mask_like(x, where)
     total, kind = _inexact(x), _result_kind(x)
     total = verbs.sum(verbs.where(mask, total, total.dtype.type(0)), axis=axis, keepdims=_flag(keepdims))
-    return into(out, cast_to(verbs.divide(total, _held(mask, x, axis, keepdims, total)), kind))
+    return into(out, cast_to(verbs.divide(total, _held(mask, x, axis, keepdims, total.dtype)), kind))
 
 
 def _inexact(x: Any) -> Any:
@@ -177,12 +182,23 @@ def _result_kind(x: Any) -> np.dtype:
     return _FLOAT64 if x.dtype.kind in "biu" else x.dtype
 
 
-def _held(mask: Any, x: Any, axis: Any, keepdims: Any, total: Any) -> Any:
-    """How many elements the mask holds along the axes, as numbers to divide by."""
+def _held(mask: Any, x: Any, axis: Any, keepdims: Any, total: np.dtype) -> Any:
+    """How many elements the mask holds along the axes, as numbers to divide sums of dtype `total` by."""
     mask = verbs.broadcast_to(mask, x.shape)
     n = verbs.sum(mask, axis=axis, keepdims=_flag(keepdims))
-    part = total.dtype.itemsize // (2 if total.dtype.kind == "c" else 1)
+    part = total.itemsize // (2 if total.kind == "c" else 1)
     return cast_to(n, np.dtype(f"f{part}"))
+
+
+def not_whole(name: str, dtype: Any) -> np.dtype:
+    """A dtype to compute in that is none of integers."""
+    dtype = checked_dtype(dtype)
+    if dtype.kind in "biu":
+        raise TypeError(
+            f"{name}: computed in {dtype.name}, each step would be cut to whole numbers. Leave dtype= away, "
+            f"and convert the result: `mb.{name}(x).astype(mb.{dtype.name})`."
+        )
+    return dtype
 
 
 def var(
@@ -196,7 +212,7 @@ def var(
             raise ValueError("ddof and correction can't be provided simultaneously.")
         ddof = correction
     if _given(dtype):
-        x = cast_to(x, checked_dtype(dtype))
+        x = cast_to(x, not_whole("var", dtype))
     if _is_all(where) and not _given(mean):
         return into(out, verbs.var(x, axis=axis, correction=ddof, keepdims=_flag(keepdims)))
     wide, kind = _inexact(x), _result_kind(x)
@@ -205,11 +221,11 @@ def var(
         centre = as_array(mean, x)
     else:
         total = verbs.sum(verbs.where(mask, wide, wide.dtype.type(0)), axis=axis, keepdims=True)
-        centre = verbs.divide(total, _held(mask, x, axis, True, total))
+        centre = verbs.divide(total, _held(mask, x, axis, True, total.dtype))
     squares = squared_size(verbs.subtract(wide, centre))
     squares = verbs.where(mask, squares, squares.dtype.type(0))
     total = verbs.sum(squares, axis=axis, keepdims=_flag(keepdims))
-    n = verbs.subtract(_held(mask, x, axis, keepdims, total), total.dtype.type(ddof))
+    n = verbs.subtract(_held(mask, x, axis, keepdims, total.dtype), total.dtype.type(ddof))
     result = verbs.divide(total, verbs.maximum(n, n.dtype.type(0)))
     return into(out, cast_to(result, np.empty(0, kind).real.dtype))
 

@@ -24,7 +24,8 @@ def running(op: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     if not a.ndim:
         a = verbs.reshape(a, (1,))
     wanted = checked_dtype(dtype) if _given(dtype) else _summed(a.dtype)
-    return into(out, verbs.accumulate(cast_to(a, wanted), op, axis))
+    # (A scan widens small integers; modulo 2^n it makes no difference when they are cut.)
+    return into(out, cast_to(verbs.accumulate(cast_to(a, wanted), op, axis), wanted))
 
 
 @array_function

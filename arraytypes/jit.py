@@ -119,6 +119,14 @@ def error_of(jitted: Any, error: Exception, views: Any) -> Exception | None:
     """A better error for what the compiler raised at a call with `views`; None if it is good."""
 
 
+@functools.partial(generic, arity=1)
+def is_coming(jitted: Any, args: Any) -> bool:
+    """Is its code for these arguments being compiled elsewhere? (If it is nowhere, somebody is asked to.)
+
+    Raises the error if it turned out there that it cannot be.
+    """
+
+
 class Jitted:
     """A function made by `@mb.jit`."""
 

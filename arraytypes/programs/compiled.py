@@ -46,9 +46,10 @@ from mirabelle.arraytypes.programs.running import in_c_order, plan_runner
 from mirabelle.arraytypes.programs.schedules import Schedule, ScheduleError
 from mirabelle.arraytypes.programs.signature import Arguments, Static, has_numpy, mapped
 from mirabelle.arraytypes.programs.steps import Plan
+from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.proxies import may_meet
 from mirabelle.arraytypes.usercode.rewriting import Source
-from mirabelle.dispatch import generic, verbs
+from mirabelle.dispatch import generic, policy, verbs
 from mirabelle.dispatch.tree import Leaf
 
 # After so many programs of one function for different numbers it is said what to do.
@@ -104,6 +105,8 @@ class Compiled:
         self._world = generic._world
         self._lock = threading.RLock()
         self._warned = False
+        # What is waited for, by the key of the program that there will be.
+        self._still_compiling: dict[Any, StillCompiling] = {}
         # The same for dual numbers, as a function of their parts.
         self.of_duals: Compiled | None = None
         parameters = _parameters(f)
@@ -141,8 +144,16 @@ class Compiled:
         call = self._sorted(args, kwargs)
         if self._cut and call.key not in self.programs:
             return self._in_pieces(call)
+        still = self._still_compiling.pop(call.key, None)
+        if still is not None and still.is_coming():
+            self._still_compiling[call.key] = still
+            return self._as_it_is(call)
         try:
-            program = self._program_of(call)
+            with going_on_without():
+                program = self._program_of(call)
+        except StillCompiling as e:
+            self._still_compiling[call.key] = e.with_traceback(None)
+            return self._as_it_is(call)
         except Exception as e:
             if not self._may_be_cut(e):
                 raise
@@ -166,10 +177,18 @@ class Compiled:
     def _of_piece(self, f: Callable[..., Any]) -> Compiled:
         return Compiled(f, passes=self._passes, assume_finite=self._assume_finite, whole=True)
 
+    def _as_it_is(self, call: _Call) -> Any:
+        """Call the function while there is no program for it, because code for it is being compiled."""
+        args, kwargs = call.values()
+        family = family_of((args, kwargs))
+        with made_of(family), policy.allow_scalar():
+            result = self.written(*args, **kwargs)
+        # (Numbers that are computed are arrays of no dimensions, as those of a program are.)
+        return _numbers_as_arrays(result)
+
     def _in_pieces(self, call: _Call) -> Any:
         assert self.pieces is not None
-        args = [x.value if type(x) is Static else x for x in call.args]
-        kwargs = {k: x.value if type(x) is Static else x for k, x in call.kwargs.items()}
+        args, kwargs = call.values()
         family = family_of((args, kwargs))
         _, first, named = _plain(self.function)
         return self.pieces(family, [*first, *args], {**named, **kwargs})
@@ -314,6 +333,15 @@ def _placed_number(family: Any, x: Any) -> Any:
     return x
 
 
+def _numbers_as_arrays(x: Any) -> Any:
+    """A result in which NumPy's numbers are arrays of no dimensions."""
+    if type(x) in (tuple, list):
+        return type(x)([_numbers_as_arrays(y) for y in x])
+    if type(x) is dict:
+        return {k: _numbers_as_arrays(y) for k, y in x.items()}
+    return asarray(x) if isinstance(x, np.generic) and x.dtype.kind in "biufc" else x
+
+
 def _again(
     f: Any, static: Any, passes: Any, assume_finite: bool, whole: bool = False, schedule: Any = None
 ) -> Compiled:
@@ -358,6 +386,11 @@ class _Call:
         # The arrays before some were brought to the `place` of the others.
         self.given = given
         self.place = place
+
+    def values(self) -> tuple[list[Any], dict[str, Any]]:
+        """What the function is to be called with."""
+        args = [x.value if type(x) is Static else x for x in self.args]
+        return args, {k: x.value if type(x) is Static else x for k, x in self.kwargs.items()}
 
 
 def _may_fail(node: graph.Node) -> bool:

@@ -61,6 +61,7 @@ class ElementLoop:
         parameters: list[str],
         python: Any,
         compiled: Callable[[], types.FunctionType],
+        numpys: Callable[[Any], types.FunctionType],
         kernels: KernelLoop,
     ) -> None:
         self.loop = loop
@@ -68,6 +69,7 @@ class ElementLoop:
         self.parameters = parameters
         self.python = python
         self._make = compiled
+        self._make_numpys = numpys
         self.kernels = kernels
         self._subscripted = {
             n.value.id for n in ast.walk(loop) if isinstance(n, ast.Subscript) and isinstance(n.value, ast.Name)
@@ -195,9 +197,10 @@ class ElementLoop:
     def _jitted(self, checked: bool) -> Any:
         found = self._compiled.get(checked)
         if found is None:
-            from mirabelle.arraytypes.jit import Jitted  # (with which Numba is imported)
+            from mirabelle.arraytypes.programs.loopfunctions import LoopFunction  # (which imports Numba)
 
-            found = self._compiled[checked] = Jitted(self._make(), {"boundscheck": True} if checked else {})
+            options = {"boundscheck": True} if checked else {}
+            found = self._compiled[checked] = LoopFunction(self._make(), options, self._make_numpys)
         return found
 
     def _run(self, checked: bool, kinds: Any, values: Sequence[Any]) -> Any:

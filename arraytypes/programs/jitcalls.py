@@ -149,6 +149,8 @@ def _returned(jitted: Any, args: list[Any], samples: list[Any]) -> tuple[Any, li
     from numba.core import types as numba_types
     from numba.np.numpy_support import as_dtype
 
+    if hasattr(jitted, "check"):
+        jitted.check(args)
     types: Any = numba_types
     signature = tuple(map(numba.typeof, args))
     try:

@@ -33,6 +33,7 @@ from mirabelle.arraytypes.programs.elementcalls import LoopApart
 from mirabelle.arraytypes.programs.errors import TraceError, shown_line
 from mirabelle.arraytypes.programs.numpyinside import family_inside, made_of
 from mirabelle.arraytypes.programs.rewritten import Rewriting, TooLong, returning, rewritten
+from mirabelle.arraytypes.programs.stillcompiling import StillCompiling, going_on_without
 from mirabelle.arraytypes.programs.traced import Traced
 from mirabelle.arraytypes.usercode.effects import NO_VALUE
 from mirabelle.arraytypes.usercode.rewriting import OURS, Source, names_loaded, place
@@ -103,7 +104,10 @@ class Piece:
             # (A program of no arrays is the same wherever it is called, and what this makes is not.)
             return self.plain(*values)
         try:
-            program, found = self.compiled._program(values, {})
+            with going_on_without():
+                program, found = self.compiled._program(values, {})
+        except StillCompiling:
+            return self.plain(*values)
         except Exception as e:
             self.owner.cut_at(self, e)
             return self.plain(*values)

@@ -305,11 +305,17 @@ class Rewriting:
             names = _Helpers(self.source)
             return self.source.outlined(name, parameters, [names.visit(s) for s in ends], names.extras)
 
+        def numpys(turn: Any) -> types.FunctionType:
+            own = copy.deepcopy(loop)
+            _ask_at_turns(own, f"{OURS}turn")
+            ended = [own, *returning(results, loop)]
+            return self.source.outlined(name, parameters, ended, {f"{OURS}turn": turn})
+
         def outlined(name: str, parameters: Sequence[str], body: list[ast.stmt]) -> types.FunctionType:
             return self.source.outlined(name, parameters, body, {})
 
         kernels = KernelLoop(loop, parameters, results, outlined)
-        key = self.extra(name, ElementLoop(loop, parameters, python, compiled, kernels))
+        key = self.extra(name, ElementLoop(loop, parameters, python, compiled, numpys, kernels))
         return [self.call(key, parameters, results, loop)]
 
     def _plain(self, loop: ast.stmt) -> ast.stmt:
@@ -367,6 +373,15 @@ def returning(results: list[str], at: ast.stmt) -> list[ast.stmt]:
     made = ast.Return(value)
     line = getattr(at, "end_lineno", at.lineno)
     return [_at(made, ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0))]
+
+
+def _ask_at_turns(loop: ast.stmt, name: str) -> None:
+    """Put a call of `name` at the head of a loop, and of those in it but for the innermost."""
+    loops = [n for n in ast.walk(loop) if isinstance(n, (ast.For, ast.While))]
+    around = [n for n in loops if any(x in loops and x is not n for x in ast.walk(n))]
+    for n in around or loops[:1]:
+        call = ast.Expr(ast.Call(ast.Name(name, ast.Load()), [], []))
+        n.body.insert(0, _at(call, n.body[0]))
 
 
 def _at(made: Any, where: Any) -> Any:

@@ -27,6 +27,8 @@ from mirabelle.backends.codegen.source import Source
 RETRY = 1.0
 # How many kernels one helper has waiting before another starts.
 _ENOUGH = 3
+# The name of the source of a function of `mb.jit` (see overloadjobs.py).
+OVERLOAD = "overload"
 # Pipes that can be asked whether there is something in them are what helpers need.
 _PIPES = hasattr(select, "poll")
 # What a helper does first, before it imports anything large: have itself killed when its parent dies (by
@@ -54,7 +56,8 @@ class Job(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of a job: its code, or None if it does not compile; was it compiled for this, or found?"""
+    """What became of a job: its code, or None if it does not compile; was it compiled for this, or found?
+    The symbol of what does not compile is what Numba said of a user's function."""
 
     job: Job
     code: bytes | None
@@ -235,7 +238,8 @@ class Helpers:
 
 
 def _load(helper: Helper) -> int:
-    return len(helper.waiting)
+    # (A function of `mb.jit` takes seconds: no kernel should wait behind it.)
+    return sum(_ENOUGH if job.source.name == OVERLOAD else 1 for job in helper.waiting.values())
 
 
 def _wait(helpers: list[Helper], seconds: float) -> None:

@@ -23,9 +23,16 @@ from mirabelle.dispatch import counters
 from mirabelle.dispatch.settings import settings
 
 # Kernels by source text. A value is a kernel, its code until it is asked for, PENDING while it compiles, or
-# FAILED.
+# FAILED. (The code of functions of `mb.jit` is ELSEWHERE, on disk.)
 PENDING = object()
 FAILED = object()
+ELSEWHERE = object()
+
+
+class Refused(Exception):
+    """What Numba said of a function of a user's that it does not compile."""
+
+
 _kernels: dict[Any, Any] = {}
 _lock = threading.Lock()
 compilations = 0
@@ -172,17 +179,55 @@ def _poll(seconds: float = 0.0) -> None:
     global compilations
     answers, lost = _helpers.poll(seconds)
     for job, code, symbol, made in answers:
+        if job.source.name == background.OVERLOAD:
+            _keep(job.key, ELSEWHERE if code is not None else Refused(symbol) if symbol else FAILED)
+            continue
         compilations += made
         _keep(job.key, FAILED if code is None else _Code(code, symbol, job.source.text))
     # A helper died: what it had not answered is compiled in a thread.
     for job in lost:
-        if not _worker.submit(functools.partial(_compile_or_fail, job)):
+        if job.source.name == background.OVERLOAD:
+            _keep(job.key, FAILED)  # (by who wants it)
+        elif not _worker.submit(functools.partial(_compile_or_fail, job)):
             _kernels.pop(job.key, None)
 
 
 def _polled(key: Any) -> Any:
     _poll()
     return _kernels.get(key)
+
+
+def ask(job: background.Job) -> bool:
+    """Have a helper do a job that is none yet; false if none can."""
+    with _lock:
+        if job.key in _kernels:
+            return _kernels[job.key] is PENDING
+        _kernels[job.key] = PENDING
+    if _helpers.submit(job):
+        return True
+    _kernels.pop(job.key, None)
+    return False
+
+
+def is_known(key: Any) -> bool:
+    """Was somebody asked for this?"""
+    return key in _kernels
+
+
+def is_coming(key: Any) -> bool:
+    """Is it being made? Raises what was `Refused`."""
+    found = _kernels.get(key)
+    if found is PENDING:
+        found = _polled(key)
+    if type(found) is Refused:
+        raise Refused(*found.args)
+    return found is PENDING
+
+
+def wait_for(key: Any) -> None:
+    """Wait until it is made, if it is being made."""
+    if key in _kernels:
+        _await(key)
 
 
 def compiling() -> bool:

@@ -25,7 +25,7 @@ from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
-from mirabelle.backends.host import diskcache, signatures
+from mirabelle.backends.host import background, diskcache, kernels, signatures
 from mirabelle.backends.host.compiler import target_tag
 from mirabelle.backends.host.loopproducts import have_scipy
 from mirabelle.dispatch import counters
@@ -57,6 +57,8 @@ class ContentCache(caching._Cache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         key = self.key(sig, target_context.codegen())
+        if key is not None:
+            kernels.wait_for((background.OVERLOAD, key))  # (a helper may be making it)
         found = diskcache.read(key) if key is not None else None
         if found is not None:
             try:
@@ -79,14 +81,24 @@ class ContentCache(caching._Cache):  # type: ignore[misc]
     def save_overload(self, sig: Any, data: Any) -> None:
         if counters.active:
             counters.add(compilations=1)
-        if data.library.has_dynamic_globals or any(not x.can_cache for x in data.lifted):
-            return  # it refers to addresses of this process
-        key = self.key(sig, data.codegen)
-        if key is not None:
-            diskcache.write(key, dumps(data._reduce()), "overload")
+        contents = stored(data)
+        key = self.key(sig, data.codegen) if contents is not None else None
+        if key is not None and contents is not None:
+            diskcache.write(key, contents, "overload")
 
     def key(self, sig: Any, codegen: Any) -> str | None:
         return entry_key(self.function, sig, self.options) if self.enabled else None
+
+    def key_of(self, sig: Any) -> str | None:
+        """The key of the code for some types, for this process's processor."""
+        return self.key(sig, cpu_target.target_context.codegen())
+
+
+def stored(data: Any) -> bytes | None:
+    """What Numba compiled, as it is kept; None if it refers to addresses of this process."""
+    if data.library.has_dynamic_globals or any(not x.can_cache for x in data.lifted):
+        return None
+    return dumps(data._reduce())
 
 
 def entry_key(function: Any, sig: Any, options: dict[str, Any]) -> str | None:
@@ -138,7 +150,7 @@ def _feed_function(digest: Any, f: Any, seen: list[Any]) -> None:
             _feed(digest, cell.cell_contents, code, seen)
         except ValueError:
             raise _NoIdentity from None
-    for name in sorted(_names(code)):
+    for name in sorted(names_in(code)):
         if name in f.__globals__:
             digest.update(name.encode())
             _feed(digest, f.__globals__[name], code, seen)
@@ -150,11 +162,12 @@ def _nameless(code: types.CodeType) -> types.CodeType:
     return code.replace(co_filename="", co_consts=constants)
 
 
-def _names(code: types.CodeType) -> set[str]:
+def names_in(code: types.CodeType) -> set[str]:
+    """The names that code may look up outside of its function, those of attributes among them."""
     names = set(code.co_names)
     for c in code.co_consts:
         if isinstance(c, types.CodeType):
-            names |= _names(c)
+            names |= names_in(c)
     return names
 
 
@@ -174,13 +187,13 @@ def _feed(digest: Any, value: Any, code: types.CodeType, seen: list[Any]) -> Non
             digest.update(_stamp("mirabelle.backends.host.scalarloops") + _stamp("mirabelle.dispatch.ops"))
         if value.__name__.partition(".")[0] not in ("numpy", "math", "cmath", "numba", "mirabelle"):
             # A constant or function of a module of the user's.
-            for name in sorted(_names(code)):
+            for name in sorted(names_in(code)):
                 if name in vars(value):
                     digest.update(name.encode())
                     _feed(digest, vars(value)[name], code, seen)
     elif isinstance(value, type) and value.__module__ in ("builtins", "numpy"):
         digest.update(value.__name__.encode())
-    elif _public(value):
+    elif is_public(value):
         digest.update(f"{value.__module__}.{value.__name__}".encode())
         if value.__module__.startswith("mirabelle."):
             digest.update(_stamp(value.__module__))
@@ -200,7 +213,7 @@ def _stamp(module: str) -> bytes:
     return hashlib.sha256(Path(path).read_bytes()).digest() if path else b""
 
 
-def _public(value: Any) -> bool:
+def is_public(value: Any) -> bool:
     """A function of a package whose version is part of the key, found by its name there."""
     home = getattr(value, "__module__", None) or getattr(type(value), "__module__", "") or ""
     name = getattr(value, "__name__", None)

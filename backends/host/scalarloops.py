@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from mirabelle.arraytypes.jit import Jitted, engine_of, error_of
+from mirabelle.arraytypes.jit import Jitted, engine_of, error_of, is_coming
 from mirabelle.arraytypes.usercode.codememory import watch
 from mirabelle.arraytypes.usercode.userfunctions import refuse_captured_arrays
-from mirabelle.backends.host import diskcache
+from mirabelle.backends.host import diskcache, kernels, overloadjobs
 from mirabelle.backends.host.overloads import ContentCache, entry_key
 from mirabelle.dispatch.errors import UserFunctionError
 
@@ -46,6 +46,18 @@ def _(jitted: Jitted) -> Any:
 @error_of.method
 def _(jitted: Jitted, error: Exception, views: Any) -> Exception | None:
     return explained(error, jitted, views)
+
+
+@is_coming.method
+def _(jitted: Jitted, args: Any) -> bool:
+    from numba import typeof
+    from numba.core.errors import TypingError
+
+    try:
+        return overloadjobs.is_coming(jitted.engine, tuple(map(typeof, args)))
+    except kernels.Refused as e:
+        error = TypingError(str(e))
+        raise (explained(error, jitted, args) or error) from None
 
 
 def _quietly(compile: Any) -> Any:

@@ -29,7 +29,7 @@ def _mask_tails(text: str) -> None:
     import llvmlite.binding as llvm
 
     if llvm.get_host_cpu_features().get("avx512vl"):
-        unmasked = "_c8(" in text or "_c16(" in text or text.startswith("def reduce_")
+        unmasked = not text or "_c8(" in text or "_c16(" in text or text.startswith("def reduce_")
         how = "scalar-epilogue" if unmasked else "predicate-else-scalar-epilogue"
         llvm.set_option("mirabelle", f"-prefer-predicate-over-epilogue={how}")
 
@@ -78,20 +78,28 @@ def main(parent: int) -> None:
     os.dup2(2, 1)
     next_request = _requests(sys.stdin.buffer)
     from mirabelle.backends.host import diskcache
+    from mirabelle.backends.host.background import OVERLOAD
     from mirabelle.backends.host.compiler import compile_source
 
     while True:
         number, text, name, functions, entry, folder = pickle.loads(next_request())
 
         def compiled(text: str = text, name: str = name, functions: Any = functions) -> tuple[bytes, str]:
+            if name == OVERLOAD:
+                from mirabelle.backends.host import overloadjobs
+
+                _mask_tails("")
+                return overloadjobs.compiled_for(text)
             _mask_tails(text)
             return compile_source(text, name, functions)
 
         code: bytes | None
         try:
             code, symbol, made = diskcache.read_or_make(entry, compiled, folder)
-        except Exception:
-            code, symbol, made = None, "", True
+        except Exception as e:
+            # (What Numba said of a user's function is told to its user.)
+            said = type(e).__module__.startswith("numba") and name == OVERLOAD
+            code, symbol, made = None, str(e) if said else "", True
         answer = pickle.dumps((number, code, symbol, made))
         try:
             answers.write(struct.pack("<Q", len(answer)) + answer)

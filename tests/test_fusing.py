@@ -5,7 +5,8 @@ import pytest
 
 import mirabelle as mb
 from mirabelle.arraytypes.programs.graph import Update
-from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, ProductStep
+from mirabelle.arraytypes.programs.joining import singly
+from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, JoinedStep, KernelStep, ProductStep
 
 pytestmark = pytest.mark.usefixtures("trees")
 
@@ -104,7 +105,7 @@ class Gas:
 def test_fluxes_are_two_kernels_and_one_product(form):
     problem, u = Gas(), given(FIELDS, NODES, CELLS)
     program = agrees(getattr(problem, form), u)
-    volume, surface, product = program.plan.steps
+    volume, surface, product = singly(program.plan.steps)
     results = [len(step.dests) for step in (volume, surface)]
     assert sorted(results) == [FIELDS, 3 * FIELDS] and isinstance(product, ProductStep)
     # Each reads the fields, the metric and the indices once; what is written is what the product reads.
@@ -120,7 +121,8 @@ def test_a_stage_is_one_kernel_more():
     problem, dt = Gas(), mb.HostArray(np.array(0.01))
     u, k = given(FIELDS, NODES, CELLS), given(FIELDS, NODES, CELLS)
     program = agrees(problem.stage, u, k, dt)
-    assert [type(step) for step in program.plan.steps] == [KernelStep, KernelStep, ProductStep, KernelStep]
+    steps = [type(step) for step in singly(program.plan.steps)]
+    assert steps == [KernelStep, KernelStep, ProductStep, KernelStep]
     assert len(program.plan.steps[-1].dests) == 2
 
 
@@ -130,7 +132,7 @@ def test_programs_are_saved_with_kernels_of_several_results(tmp_path):
     program.save(tmp_path / "gas.program")
     again = mb.load_program(tmp_path / "gas.program")
     assert np.array_equal(mb.to_numpy(again(u)), mb.to_numpy(mb.compile(problem.by_terms)(u)))
-    assert "2 kernels, 1 product" in str(program.explain())
+    assert "1 joint kernel, 1 product" in str(program.explain())
 
 
 def test_launches_are_counted():
@@ -275,7 +277,7 @@ def test_joins_of_joins_are_written_once():
 
     program = agrees(f, given(6, 20), given(5, 20))
     assert all(w.storage.kind == "output" for s in program.plan.steps for w in s.writes)
-    assert len(program.plan.steps) == 2 and program.plan.arena_bytes == 0
+    assert len(singly(program.plan.steps)) == 2 and program.plan.arena_bytes == 0
 
 
 def test_joins_of_joins_along_other_axes():
@@ -378,7 +380,7 @@ def test_pieces_of_one_shape_follow_one_another():
         return out
 
     program = agrees(f, given(30), given(3, 30))
-    assert [len(s.dests) for s in program.plan.steps] == [2, 2]
+    assert [len(s.dests) for s in singly(program.plan.steps)] == [2, 2]
     assert all(isinstance(x, Update) for s in program.plan.steps for x in s.nodes)
 
 
@@ -389,15 +391,16 @@ def test_products_in_operations_of_several_numbers():
 
 
 def test_walls_of_one_size_are_a_kernel_each():
-    """They read the same memory through different indices, and share nothing else."""
+    """They read the same memory through different indices, and share nothing else: a launch is all of them."""
     from mirabelle import dg
 
     mesh, gas_ = dg.box((3, 3, 3), cell="hexahedron"), dg.CompressibleEuler(3)
     semi = dg.Semidiscretization(mesh, gas_, dg.Solver(1), dict.fromkeys(mesh.boundaries, dg.SlipWall()))
     u = semi.state(lambda x, t: gas_.conservative((1 + 0.1 * x[0], 0.1, 0.2, 0.3, 1.0)))
     steps = mb.compile(semi.rhs).program(u, semi.scalar(0.0)).plan.steps
-    assert [len(s.dests) for s in steps].count(5) == 7  # six walls, and all faces
-    assert len(steps) <= 11
+    assert [len(s.dests) for s in singly(steps)].count(5) == 7  # six walls, and all faces
+    assert [len(s.members) for s in steps if isinstance(s, JoinedStep)] == [6]
+    assert len(steps) <= 6
 
 
 def test_narrow_convolutions_are_products():

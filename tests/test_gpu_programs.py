@@ -13,6 +13,7 @@ from compare import assert_same
 
 import mirabelle as mb
 from mirabelle.arraytypes.gpu import handle
+from mirabelle.arraytypes.programs import joining
 from mirabelle.backends.gpu import kernelgraphs, loops, plans
 from mirabelle.dispatch.errors import OutOfMemoryError
 
@@ -32,6 +33,12 @@ def card(x):
 
 def groups(program):
     return [s for s in program.runner.segments if isinstance(s, plans.Together)]
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """Each kernel is a launch of its own."""
+    monkeypatch.setattr(joining, "LAUNCH_BYTES", 0)
 
 
 def launches(program):
@@ -299,7 +306,7 @@ def test_what_is_stored_and_reduced_is_one_launch(shape, axis):
 
 
 @simulated
-def test_independent_kernels_do_not_wait_for_each_other():
+def test_independent_kernels_do_not_wait_for_each_other(apart):
     case = next(c for c in gpuprograms.cases() if c.name == "branches")
     f = mb.compile(case.of(mb))
     x = [card(v) for v in data(case, np.random.default_rng(0))]
@@ -311,7 +318,7 @@ def test_independent_kernels_do_not_wait_for_each_other():
 
 
 @simulated
-def test_memory_is_used_again_along_a_chain_and_not_across_branches():
+def test_memory_is_used_again_along_a_chain_and_not_across_branches(apart):
     def chain(u):
         for _ in range(12):
             u = mb.sqrt(u[1:] + u[:-1])

@@ -20,6 +20,7 @@ from mirabelle.arraytypes.programs.dividedvalues import Divided, Unfit
 from mirabelle.arraytypes.programs.dividing import divided
 from mirabelle.arraytypes.programs.errors import DifferentPrograms, shown_line
 from mirabelle.arraytypes.programs.exchanging import StartStep
+from mirabelle.arraytypes.programs.joining import taken_apart
 from mirabelle.arraytypes.programs.running import StepByStep, plan_runner
 from mirabelle.arraytypes.programs.steps import CopyStep, FoldStep, KernelStep, LaunchStep, Plan, Step
 from mirabelle.dispatch.errors import CommunicationError
@@ -33,6 +34,7 @@ class DividedPlan(StepByStep):
     """A plan over processes."""
 
     def __init__(self, inner: Any, plan: Plan) -> None:
+        taken_apart(plan)
         super().__init__(inner, plan)
         self.segments: list[Segment | Step] = []
         kept = {s.number for s in plan.outputs}

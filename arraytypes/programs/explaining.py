@@ -28,6 +28,7 @@ from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,
     FoldStep,
+    JoinedStep,
     KernelStep,
     Plan,
     ProductStep,
@@ -130,6 +131,7 @@ def kind_of(step: Step) -> str:
 
 _KINDS: dict[type, str] = {
     KernelStep: "kernel",
+    JoinedStep: "joint kernel",
     FoldStep: "reduction",
     CopyStep: "copy",
     ProductStep: "product",
@@ -147,7 +149,14 @@ def label_of(step: Step, longest: int = 40) -> str:
     >>> program = mb.compiling.trace(lambda x: (x + 1) * (x + 2) * x, mb.zeros(3))
     >>> label_of(program.plan.steps[0])
     'add ×2, multiply ×2'
+    >>> program = mb.compiling.trace(lambda x, y: (x + 1, y + 1), mb.zeros(3), mb.zeros(5))
+    >>> label_of(program.plan.steps[0])
+    '2 in one launch: add'
     """
+    if isinstance(step, JoinedStep):
+        said = ", ".join(dict.fromkeys([label_of(member) for member in step.members]))
+        said = f"{len(step.members)} in one launch: {said}"
+        return said if len(said) <= longest else said[: longest - 1].rstrip(" ,×") + "…"
     request = getattr(step, "request", None)
     if request is None:
         return step.name

@@ -38,7 +38,8 @@ STEPS, NODES, ROWS, PIECES = 60, 90, 120, 600
 NAMED = 6
 
 COLOURS: dict[str, str] = {
-    "kernel": "#2fa39a", "reduction": "#a06cd5", "copy": "#8b95a5", "product": "#e8963a", "call": "#e8963a",
+    "kernel": "#2fa39a", "joint kernel": "#2fa39a", "reduction": "#a06cd5", "copy": "#8b95a5",
+    "product": "#e8963a", "call": "#e8963a",
     "elementwise": "#2fa39a", "write": "#c9a227", "view": "#8b95a5", "result": "#e05c7a", "memory": "#8b95a5",
 }  # fmt: skip
 
@@ -195,7 +196,7 @@ def _step_box(item: Any, e: ProgramExplanation) -> Box:
 
 def _main_kind(steps: Sequence[StepFacts]) -> str:
     kinds = [s.kind for s in steps]
-    for kind in ("product", "call", "kernel", "reduction"):
+    for kind in ("product", "call", "kernel", "joint kernel", "reduction"):
         if kind in kinds:
             return kind
     return "copy"

@@ -36,6 +36,7 @@ from mirabelle.arraytypes.programs.graph import (
     ordered,
     users_of,
 )
+from mirabelle.arraytypes.programs.joining import joined
 from mirabelle.arraytypes.programs.kerneltrees import KernelBuilder, composed
 from mirabelle.arraytypes.programs.lateness import late, messages_of, results_after
 from mirabelle.arraytypes.programs.launchplanning import plan_launch
@@ -458,7 +459,8 @@ class _Planner:
                 raise TypeError(f"A node of a kind that cannot be planned: {x!r}.")
         outputs = self.deliver()
         self.stay(outputs)
-        plan = Plan(list(self.inputs), self.steps, self.storages, outputs)
+        alone = () if self.wanted is None else self.wanted.launched_alone()
+        plan = Plan(list(self.inputs), joined(self.steps, alone), self.storages, outputs)
         if self.wanted is not None:
             self.wanted.check(self, plan)
         place_temporaries(plan)

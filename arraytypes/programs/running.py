@@ -20,6 +20,7 @@ from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,
     FoldStep,
+    JoinedStep,
     KernelStep,
     LaunchStep,
     OutsideStep,
@@ -179,6 +180,9 @@ class StepByStep:
                         continue
                     target = destination(self.shown(dest, views))
                     verbs.copyto(wrap(inner, target), tree_of(step.request, i, leaves))
+        elif isinstance(step, JoinedStep):
+            for member in step.members:
+                self.step(member, views)
         elif isinstance(step, FoldStep):
             leaves = [self.leaf(r, views) for r in step.reads]
             for node, dest, i in zip(step.nodes, step.dests, range(len(step.nodes)), strict=True):

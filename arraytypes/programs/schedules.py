@@ -221,7 +221,7 @@ class Schedule:
         return self._with("fuse", where)
 
     def separate(self, *where: str) -> Schedule:
-        """Each of these is a kernel of its own, which computes nothing else.
+        """Each of these is a kernel of its own, which computes nothing else, and a launch of its own.
 
         >>> import mirabelle as mb
         >>> f = lambda x: (x + 1, x * 2)

@@ -210,6 +210,41 @@ class KernelStep(Step):
         return "_".join(step[0].op.name for step in self.request.key[0])[:48] or "copy"
 
 
+class JoinedStep(Step):
+    """Kernels over index spaces of unlike sizes, none of which needs anything of another: one launch."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, members: list[KernelStep]) -> None:
+        self.members = members
+        self.nodes = [x for m in members for x in m.nodes]
+
+    @property
+    def reads(self) -> list[Ref]:
+        return [r for m in self.members for r in m.reads]
+
+    @property
+    def writes(self) -> list[Ref]:
+        return [r for m in self.members for r in m.writes]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.members[0].shape
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        read, written = zip(*[m.traffic for m in self.members], strict=True)
+        return sum(read), sum(written)
+
+    @property
+    def flops(self) -> int:
+        return sum([m.flops for m in self.members])
+
+    @property
+    def name(self) -> str:
+        return " & ".join(dict.fromkeys([m.name for m in self.members]))[:48]
+
+
 class FoldStep(Step):
     """Reductions along the same axes of one tree."""
 

@@ -99,6 +99,13 @@ class Wanted:
             return False
         return found or (could and id(x) in self.once)
 
+    def launched_alone(self) -> set[int]:
+        """The ids of values whose kernels are launches of their own, because how they are run is decided."""
+        decided = [*self.groups, *self.in_place, *self.tuned]
+        found = {id(x) for _, values in decided for x in values} | set(self.separate)
+        found.update([id(x) for _, first, then in self.before for x in (*first, *then)])
+        return found
+
     # The order of the program
 
     def in_order(self, nodes: list[Node]) -> list[Node]:

@@ -45,7 +45,7 @@ class Body(Expressions):
                 raise NotLowered(f"{node.name}() may end without a result")
             self.lines.append("  ret void")
         what = how if self.kernel else f"{how} {result_type(self.result)}"
-        end = "" if self.kernel else " alwaysinline" if node.name == "element" else ""
+        end = "" if self.kernel else " alwaysinline" if node.name.startswith("element") else ""
         head = f"{what} @{name}({', '.join(parameters)}){end} {{"
         self.module.defined.append("\n".join([head, "entry:", *self.first, *self.lines, "}"]))
 

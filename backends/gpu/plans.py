@@ -26,6 +26,7 @@ from mirabelle.arraytypes.programs.running import StepByStep, in_c_order, plan_r
 from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
+    JoinedStep,
     KernelStep,
     LaunchStep,
     Plan,
@@ -38,6 +39,7 @@ from mirabelle.arraytypes.programs.steps import (
 from mirabelle.backends.codegen.element import scalar_values
 from mirabelle.backends.codegen.program import program_for
 from mirabelle.backends.gpu import loops, messages, products, reduce
+from mirabelle.backends.gpu.joined import joined_plan, together
 from mirabelle.backends.gpu.kernelgraphs import Launch, Room, Stretch, dependencies, place, reached
 from mirabelle.backends.gpu.kernelplan import in_graph
 from mirabelle.backends.gpu.lib_blas import PREFIX, lying, packed, planned, readable
@@ -117,6 +119,8 @@ class CardPlan(StepByStep):
             before = step
             if isinstance(step, KernelStep):
                 found = [self._kernel(step.request, step.dests)]
+            elif isinstance(step, JoinedStep):
+                found = self._joined(step)
             elif isinstance(step, CopyStep):
                 found = [self._copy(step.dest, step.source)]
             elif isinstance(step, FoldStep):
@@ -177,6 +181,22 @@ class CardPlan(StepByStep):
             run = make_plan(self.inner, program, views, len(dests), aligned)
             program.keep(how, run)
         return self.launch(run, dests, reads, scalar_values(program, request.scalars))
+
+    def _joined(self, step: JoinedStep) -> list[Launch]:
+        """One launch of several kernels; one of each where their grids do not go together."""
+        programs = [program_for(m.request, tuple([d.dtype for d in m.dests])) for m in step.members]
+        views = [[self.shown_at(r) for r in (*m.dests, *m.reads)] for m in step.members]
+        fit, rest = together(programs, views)
+        run = joined_plan(self.inner, [programs[i] for i in fit], [views[i] for i in fit]) if fit[1:] else None
+        if run is None:
+            return [self._kernel(m.request, m.dests) for m in step.members]
+        members = [step.members[i] for i in fit]
+        numbers = [x for i in fit for x in scalar_values(programs[i], step.members[i].request.scalars)]
+        operands = [self.place_of(r) for m in members for r in (*m.dests, *m.reads)]
+        reads = [self.touched(r) for m in members for r in m.reads]
+        writes = [self.touched(r) for m in members for r in m.writes]
+        others = [self._kernel(m.request, m.dests) for m in (step.members[i] for i in rest)]
+        return [Launch(run, operands, numbers, reads, writes), *others]
 
     def _copy(self, dest: Ref, source: Ref) -> Launch:
         sig = promotion.intern(TABLE["copy"], (source.dtype,), (source.dtype,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from mirabelle.arraytypes.assign import write_safely
@@ -88,6 +89,23 @@ def launch(family: Any, program: Program, views: list[Any], scalars: list[Any], 
 
 def make_plan(family: Any, program: Program, operands: list[Any], n_out: int, aligned: bool) -> Any:
     """All of a launch that does not depend on addresses and scalars, as a function of these."""
+    how, sizes, strides = grid_layout(program, operands, n_out, aligned)
+    driver = family.driver()
+    key = (family, how)
+    entry = program.plans.get(key)
+    if entry is None:
+        source = grid_source(program, how)
+        kernel = driver.load(source, compiled_names(source.functions))
+        entry = program.plans[key] = source, kernel
+    source, kernel = entry
+    fixed, grid, block = geometry(how, sizes, strides)
+    return driver.launcher(kernel, source.codes, grid, block, fixed)
+
+
+def grid_layout(
+    program: Program, operands: Sequence[Any], n_out: int, aligned: bool
+) -> tuple[GridLayout, list[int], list[list[int]]]:
+    """How a program's kernel goes over operands, with the sizes and strides that it is told."""
     arrangement = layout.arrange(operands[0].shape, operands)
     sizes, strides = arrangement.sizes, arrangement.strides
     classes = _classes(arrangement, operands)
@@ -106,20 +124,10 @@ def make_plan(family: Any, program: Program, operands: list[Any], n_out: int, al
         while lanes > 1 and (lanes * gap > sizes[-1] or math.prod(sizes) < lanes * BUSY):
             lanes //= 2
         gap = gap if lanes > 1 else 1
-    how = GridLayout(frame, len(sizes), classes, lanes, wide, gap=gap)
-    driver = family.driver()
-    key = (family, how)
-    entry = program.plans.get(key)
-    if entry is None:
-        source = grid_source(program, how)
-        kernel = driver.load(source, compiled_names(source.functions))
-        entry = program.plans[key] = source, kernel
-    source, kernel = entry
-    fixed, grid, block = _geometry(how, sizes, strides)
-    return driver.launcher(kernel, source.codes, grid, block, fixed)
+    return GridLayout(frame, len(sizes), classes, lanes, wide, gap=gap), sizes, strides
 
 
-def _classes(arrangement: Any, operands: list[Any]) -> str:
+def _classes(arrangement: Any, operands: Sequence[Any]) -> str:
     """How each operand steps along the innermost dimension, as the frames tell it."""
     classes = []
     for j, (c, strides, v) in enumerate(zip(arrangement.classes, arrangement.strides, operands, strict=True)):
@@ -140,7 +148,12 @@ def _classes(arrangement: Any, operands: list[Any]) -> str:
 
 
 def _lanes(
-    sizes: list[int], strides: list[list[int]], classes: str, operands: list[Any], n_out: int, expensive: bool
+    sizes: list[int],
+    strides: list[list[int]],
+    classes: str,
+    operands: Sequence[Any],
+    n_out: int,
+    expensive: bool,
 ) -> int:
     """How many neighbouring elements a thread computes: 16 bytes of the widest operand, at most 8; of what is
     expensive to compute, 4 if that is 2."""
@@ -172,10 +185,11 @@ def _across(frame: str, inner: int, widest: int) -> int:
     return across
 
 
-def _geometry(
-    how: GridLayout, sizes: list[int], strides: list[list[int]]
+def geometry(
+    how: GridLayout, sizes: list[int], strides: list[list[int]], least: int = 1
 ) -> tuple[tuple[int, ...], tuple[int, int, int], tuple[int, int, int]]:
-    """The sizes and strides a kernel gets, its grid and its blocks."""
+    """The sizes and strides a kernel gets, its grid and its blocks, in which `least` threads at least stand
+    along the innermost of several dimensions."""
     frame, classes, lanes = how.frame, how.classes, how.lanes
     inner = sizes[-1]
     last = [s[-1] for s, c in zip(strides, classes, strict=True) if c not in (CONTIGUOUS, STRETCHED)]
@@ -187,8 +201,8 @@ def _geometry(
     if frame == "tiles":
         rest = math.prod(sizes[:-2]) * -(-sizes[-2] // how.tile)
         return fixed, (-(-inner // how.tile), min(rest, MOST_ROWS), 1), (how.tile, TILE_ROWS, 1)
-    across = how.gap
-    if across == 1:
+    across = max(how.gap, least)
+    if how.gap == 1:
         while across < ACROSS and across * lanes < inner:
             across *= 2
     down = THREADS // across

@@ -26,6 +26,7 @@ from mirabelle.arraytypes.programs.running import StepByStep, in_c_order, plan_r
 from mirabelle.arraytypes.programs.steps import (
     CopyStep,
     FoldStep,
+    JoinedStep,
     KernelStep,
     OutsideStep,
     Plan,
@@ -166,6 +167,8 @@ class HostPlan(StepByStep):
             return self.launched(step.request, step.dests)
         if isinstance(step, FoldStep):
             return self.folded(step)
+        if isinstance(step, JoinedStep):
+            return _at_once([self.launched(m.request, m.dests) for m in step.members])
         return None
 
     def launched(self, request: Request, dests: list[Ref]) -> Callable[[TaskList], None] | None:
@@ -536,6 +539,21 @@ def _put(
     number = tasks.count
     add(tasks)
     return [(number, step, tasks.sliced(number))] if tasks.count == number + 1 else []
+
+
+def _at_once(members: list[Callable[[TaskList], None] | None]) -> Callable[[TaskList], None] | None:
+    """What adds statements that need nothing of each other; None if there is none of one of them."""
+    added = [add for add in members if add is not None]
+    if len(added) < len(members):
+        return None
+
+    def add_all(tasks: TaskList) -> None:
+        first = tasks.count
+        for add in added:
+            add(tasks)
+        tasks.together(range(first, tasks.count))
+
+    return add_all
 
 
 def _done(_: int) -> None:

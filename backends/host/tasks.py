@@ -309,6 +309,8 @@ class TaskList:
         self._after: list[tuple[int, ...] | None] = []
         self._chains: dict[int, Chain] = {}
         self._most: dict[int, int] = {}
+        # Statements that run at once with one before them: its number.
+        self._beside: dict[int, int] = {}
         self._programs: dict[int, Program] = {}
         self._kernels: list[Any] = []
         # What a library that is built ahead of time is made of: the sources of kernels, with their programs, by
@@ -447,6 +449,18 @@ class TaskList:
         self._chains[chain.first] = chain
         self._laid = None
 
+    def together(self, numbers: range) -> None:
+        """Let elementwise statements that need nothing of each other run at once.
+
+        >>> tasks = TaskList(2)
+        >>> numbers = [tasks.copy((1, k), (0, k), 8) for k in (0, 8)]
+        >>> tasks.together(range(2))
+        >>> len(tasks.levels())
+        1
+        """
+        self._beside.update(dict.fromkeys(numbers[1:], numbers[0]))
+        self._laid = None
+
     def limit(self, number: int, threads: int) -> None:
         """Let so many threads at most work on a statement."""
         self._most[number] = threads
@@ -467,6 +481,8 @@ class TaskList:
                 ends += [len(levels)] * chain.length
                 continue
             begin = len(levels) if after is None else max([ends[k] for k in after], default=0)
+            if number in self._beside:
+                begin = ends[self._beside[number]] - 1
             for d, phase in enumerate(statement.phases()):
                 while len(levels) <= begin + d:
                     levels.append([])

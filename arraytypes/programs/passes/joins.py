@@ -39,7 +39,8 @@ def joins(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     >>> def f(a, b):
     ...     return mb.stack([mb.concat([a + 1, b + 1]), mb.concat([a + 2, b + 2])])
     >>> a, b = mb.ones(3), mb.ones(2)
-    >>> [len(step.dests) for step in mb.compile(f, passes=["joins"]).program(a, b).plan.steps]
+    >>> (step,) = mb.compile(f, passes=["joins"]).program(a, b).plan.steps
+    >>> [len(kernel.dests) for kernel in step.members]
     [2, 2]
     """
     nodes = ordered(outputs)

@@ -42,7 +42,7 @@ def products(outputs: tuple[Node, ...]) -> tuple[Node, ...]:
     >>> D, u, v = mb.ones((9, 9)), mb.ones(9), mb.ones(9)
     >>> program = mb.compile(lambda D, u, v: D @ (u + 1) + D @ (v * 2), passes=["products"]).program(D, u, v)
     >>> [step.name for step in program.plan.steps]
-    ['add', 'multiply', 'matmul', 'add']
+    ['add & multiply', 'matmul', 'add']
     """
     return _side_by_side(outputs)
 

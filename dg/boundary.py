@@ -94,6 +94,13 @@ class Prescribed(BoundaryCondition):
     over a boundary layer prescribe the flow that the layer displaces.) As `Dirichlet`: what diffuses has these
     values on the boundary.
 
+    Parameters
+    ----------
+    given : tuple of float or callable
+        The conservative fields outside: numbers, or a function of `(x, t)`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Advection
     >>> waves = Prescribed(lambda x, t: (mb.sin(x[0] - t),))
@@ -119,6 +126,13 @@ FarField = Dirichlet = Prescribed
 class SupersonicInflow(Prescribed):
     """A state that enters faster than sound: its physical flux, whatever is inside.
 
+    Parameters
+    ----------
+    given : tuple of float or callable
+        The conservative fields that enter: numbers, or a function of `(x, t)`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Burgers
     >>> u, normal = (mb.HostArray([9.0]),), (-1.0,)
@@ -147,6 +161,13 @@ class SupersonicOutflow(BoundaryCondition):
 class SubsonicOutflow(BoundaryCondition):
     """A pressure outside; density and velocity are those inside.
 
+    Parameters
+    ----------
+    pressure : float
+        The pressure outside.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import CompressibleEuler
     >>> gas = CompressibleEuler(1, gamma=2.0)
@@ -200,6 +221,15 @@ class NoSlipWall(BoundaryCondition):
     temperature are such that their means are the wall's. Convection sees the image of an adiabatic wall, so
     that no mass passes.
 
+    Parameters
+    ----------
+    temperature : float, callable or None
+        The wall's; None is an adiabatic wall.
+    velocity : tuple, callable or None
+        The wall's, along itself; None is a wall at rest.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import CompressibleNavierStokes
     >>> gas = CompressibleNavierStokes(1)
@@ -252,6 +282,13 @@ class NoSlipWall(BoundaryCondition):
 class Neumann(BoundaryCondition):
     """A given viscous flux along the outward normal, `kappa` times the normal derivative: zero insulates.
 
+    Parameters
+    ----------
+    given : number, tuple or callable
+        The viscous flux, or a function of `(x, t)` that gives it.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Diffusion
     >>> u = (mb.HostArray([1.0]),)

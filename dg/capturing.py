@@ -94,6 +94,23 @@ class SubcellBlending(FluxDifferencing):
     `indicator` is a function of the fields, by default `equations.indicator`. Where metric terms vary,
     interfaces of subcells get the normals with which a constant flow stays constant.
 
+    Parameters
+    ----------
+    volume_flux : callable
+        A symmetric two-point flux, `dg.ranocha` say.
+    surface_flux : callable, default lax_friedrichs
+        The numerical flux between subcells.
+    alpha_max : float, default 0.5
+        The largest share of finite volumes.
+    alpha_min : float, default 0.001
+        Shares below it are none.
+    indicator : callable or None
+        What the sensor looks at, a function of the fields; None is `equations.indicator`.
+    smooth : bool, default True
+        Give neighbours at least half of a cell's share.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.SubcellBlending(dg.ranocha, surface_flux=dg.hllc).alpha_max
     0.5
@@ -198,6 +215,19 @@ class ArtificialViscosity:
     all equations; nothing diffuses through boundaries. `indicator` is a function of the fields, by default
     `equations.indicator`. Strong shocks want `viscous=BR1()`, `SIPG()` or `LDG(penalty=1.0)`.
 
+    Parameters
+    ----------
+    strength : float, default 0.5
+        How much there is at most.
+    threshold : float or None
+        Where it sets in; None is -1.5 - 4 log10 order.
+    width : float, default 1.0
+        How far around the threshold it grows.
+    indicator : callable or None
+        What the sensor looks at, a function of the fields; None is `equations.indicator`.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> mesh, viscosity = dg.box((4, 4), cell="triangle", periodic=True), dg.ArtificialViscosity(0.5)
     >>> semi = dg.Semidiscretization(mesh, dg.Burgers(2), dg.Solver(3, artificial_viscosity=viscosity))

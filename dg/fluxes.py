@@ -25,6 +25,19 @@ Flux = Callable[[Fields, Fields, Fields, Any], Fields]
 def central(u_left: Fields, u_right: Fields, normal: Fields, equations: Equations) -> Fields:
     """The mean of the two physical fluxes: conserves the energy of linear systems, dissipates nothing.
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> from mirabelle.dg.equations import Advection
     >>> central((1.0,), (3.0,), (1.0,), Advection((2.0,)))
     (4.0,)
@@ -36,6 +49,19 @@ def central(u_left: Fields, u_right: Fields, normal: Fields, equations: Equation
 def upwind(u_left: Fields, u_right: Fields, normal: Fields, equations: Equations) -> Fields:
     """The flux of the exact solution of the Riemann problem of a linear system, by its characteristics.
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> from mirabelle.dg.equations import Advection
     >>> upwind((mb.HostArray([1.0]),), (mb.HostArray([3.0]),), (1.0,), Advection((2.0,)))[0].tolist()
     [2.0]
@@ -49,6 +75,13 @@ class plus_dissipation:
 
     Entropy stable if the two-point flux conserves the entropy.
 
+    Parameters
+    ----------
+    two_point : callable
+        The flux.
+
+    Examples
+    --------
     >>> flux = plus_dissipation(entropy_conservative)
     >>> flux((mb.HostArray([2.0]),), (mb.HostArray([0.0]),), (1.0,), Burgers())[0].tolist()
     [2.6666666666666665]
@@ -73,6 +106,19 @@ def lax_friedrichs(u_left: Fields, u_right: Fields, normal: Fields, equations: E
 
     10.1016/0041-5553(62)90062-9
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> lax_friedrichs((mb.HostArray([2.0]),), (mb.HostArray([0.0]),), (1.0,), Burgers())[0].tolist()
     [3.0]
     """
@@ -87,6 +133,19 @@ def hll(u_left: Fields, u_right: Fields, normal: Fields, equations: Equations) -
 
     Written as the central flux and a correction, so that it is consistent also where both speeds vanish.
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> hll((mb.HostArray([2.0, 0.0]),), (mb.HostArray([1.0, 0.0]),), (1.0,), Burgers())[0].tolist()
     [2.0, 0.0]
     """
@@ -135,6 +194,19 @@ def _of_gases(instead: str, upwinded: bool = False) -> Callable[[Flux], Any]:
 def hllc(u_left: Fields, u_right: Fields, normal: Fields, equations: CompressibleEuler) -> Fields:
     """Three waves, so that contacts stay sharp (Toro, Spruce, Speares 1994, 10.1007/BF01414629).
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> gas = CompressibleEuler(1)
     >>> left, right = (tuple(mb.HostArray([q]) for q in u) for u in ((1.0, 0.0, 2.5), (0.5, 0.0, 2.5)))
     >>> [round(abs(float(f[0])), 14) for f in hllc(left, right, (1.0,), gas)]  # a contact at rest
@@ -170,6 +242,19 @@ def roe(u_left: Fields, u_right: Fields, normal: Fields, equations: Compressible
 
     Roe 1981, 10.1016/0021-9991(81)90128-5; Harten, Hyman 1983, 10.1016/0021-9991(83)90066-9.
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> gas = CompressibleEuler(1)
     >>> left, right = (tuple(mb.HostArray([q]) for q in u) for u in ((1.0, 0.0, 2.5), (0.5, 0.0, 2.5)))
     >>> [round(abs(float(f[0])), 14) for f in roe(left, right, (1.0,), gas)]
@@ -226,6 +311,19 @@ def ranocha(u_left: Fields, u_right: Fields, normal: Fields, equations: Compress
 
     10.1007/978-3-030-39647-3_42
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> ranocha((1.0,), (1.0,), (1.0,), Burgers())
     Traceback (most recent call last):
         ...
@@ -244,6 +342,19 @@ or add it with `@dg.ranocha.method`.
 def chandrashekar(u_left: Fields, u_right: Fields, normal: Fields, equations: CompressibleEuler) -> Fields:
     """Conserves entropy and keeps kinetic energy (Chandrashekar 2013, 10.4208/cicp.170712.010313a).
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> u = tuple(mb.HostArray([q]) for q in (1.0, 1.0, 3.0))
     >>> [round(float(f[0]), 14) for f in chandrashekar(u, u, (1.0,), CompressibleEuler(1))]
     [1.0, 2.0, 4.0]
@@ -264,6 +375,19 @@ def shima(u_left: Fields, u_right: Fields, normal: Fields, equations: Compressib
 
     10.1016/j.jcp.2020.110060
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> shima((1.0, 1.0, 1.5), (1.0, 1.0, 1.5), (1.0,), CompressibleEuler(1, gamma=2.0))
     (1.0, 2.0, 2.5)
     """
@@ -280,6 +404,19 @@ def shima(u_left: Fields, u_right: Fields, normal: Fields, equations: Compressib
 def kennedy_gruber(u_left: Fields, u_right: Fields, normal: Fields, equations: CompressibleEuler) -> Fields:
     """Keeps kinetic energy, by products of means (Kennedy, Gruber 2008, 10.1016/j.jcp.2007.09.020).
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> kennedy_gruber((1.0, 1.0, 1.5), (1.0, 1.0, 1.5), (1.0,), CompressibleEuler(1, gamma=2.0))
     (1.0, 2.0, 2.5)
     """
@@ -295,6 +432,19 @@ def kennedy_gruber(u_left: Fields, u_right: Fields, normal: Fields, equations: C
 def entropy_conservative(u_left: Fields, u_right: Fields, normal: Fields, equations: Equations) -> Fields:
     """The two-point flux that conserves the entropy (Tadmor 1987, 10.1090/S0025-5718-1987-0890255-3).
 
+    Parameters
+    ----------
+    u_left : tuple of arrays
+        The fields on one side.
+    u_right : tuple of arrays
+        The fields on the other side, where the normal leads.
+    normal : tuple of arrays
+        The components of the normal; its length need not be 1.
+    equations : Equations
+        Whose flux it is.
+
+    Examples
+    --------
     >>> entropy_conservative((2.0,), (0.0,), (3.0,), Burgers())
     (2.0,)
     """

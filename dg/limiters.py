@@ -41,6 +41,15 @@ class PositivityLimiter:
     cell is drawn to its mean by the same factor as the quantity is at most. A mean that is itself below the
     floor leaves the mean.
 
+    Parameters
+    ----------
+    floor : float, default 1e-08
+        No quantity stays below it.
+    variables : tuple, default ("rho", "pressure")
+        Quantities: names of fields, names of the equations' methods, or functions of the fields.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.PositivityLimiter(1e-6, ("rho",)).variables
     ('rho',)
@@ -87,6 +96,17 @@ class ModalFilter:
 
     (D. Gottlieb, J. S. Hesthaven, J. Comput. Appl. Math. 128, 2001, doi:10.1016/S0377-0427(00)00510-0.)
 
+    Parameters
+    ----------
+    strength : float, default 36.0
+        The highest degree is damped by exp(-strength).
+    power : float, default 16.0
+        How suddenly damping sets in.
+    cutoff : int, default 0
+        The highest degree that is left alone.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> semi = dg.Semidiscretization(dg.box(2, periodic=True), dg.Burgers(), dg.Solver(3))
     >>> x = dg.ModalFilter(cutoff=1).matrix(semi) @ semi.x[0]      # keeps degrees up to the cutoff

@@ -53,6 +53,21 @@ class Semidiscretization:
     one array a field. `array` makes arrays: `mb.HostArray`, `mb.RefArray`, `mb.CuArray`, `mb.CuArray.on(1)`.
     With `mb.DArray[mb.HostArray]` the cells are divided over the processes (`dg.Divided`).
 
+    Parameters
+    ----------
+    mesh : Mesh or DividedMesh
+        The cells.
+    equations : Equations
+        What is solved.
+    *given : Solver
+        The method: `dg.Solver(order)`.
+    array : array type, default HostArray
+        What makes the arrays.
+    **more : options
+        `boundary_conditions`, `source`, `dtype`, and `ranks` of divided problems.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import dg
     >>> mesh = dg.box(8, lower=0.0, upper=2 * mb.pi, periodic=True)

@@ -52,6 +52,13 @@ class FluxDifferencing(VolumeForm):
     With an entropy-conserving `volume_flux` the method conserves entropy up to what surface fluxes dissipate.
     It needs Gauss-Lobatto nodes on tensor-product cells.
 
+    Parameters
+    ----------
+    volume_flux : callable
+        A symmetric two-point flux, `dg.ranocha` say.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.FluxDifferencing(dg.ranocha).volume_flux.__name__
     'ranocha'
@@ -69,6 +76,27 @@ class Solver:
     are exact; by default they are taken at the nodes. `viscous` treats second derivatives. `limiters` act
     after each stage, in their order.
 
+    Parameters
+    ----------
+    order : int
+        The polynomials' degree.
+    nodes : {"gauss-lobatto", "gauss", "warp-blend"} or None
+        The points that values are stored at; None is what is usual for the cell.
+    surface_flux : callable, default lax_friedrichs
+        The numerical flux between cells.
+    volume : VolumeForm
+        How cells are integrated over: the weak form by default, `dg.FluxDifferencing`, `dg.SubcellBlending`.
+    viscous : Viscous
+        How second derivatives are treated: `dg.BR1()` by default, `dg.LDG`, `dg.SIPG`.
+    limiters : tuple, default ()
+        What acts after each stage.
+    over_integration : int or None
+        The degree up to which integrals of fluxes are exact; None takes them at the nodes.
+    artificial_viscosity : ArtificialViscosity or None
+        Diffusion where there are shocks.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.Solver(3, surface_flux=dg.hllc, volume=dg.FluxDifferencing(dg.ranocha)).order
     3

@@ -40,6 +40,17 @@ Fields = tuple[Any, ...]
 def right_hand_side(semi: Semidiscretization, u: Any, t: Any) -> Any:
     """du/dt of a state (m, Np, K) at a time (an array without axes).
 
+    Parameters
+    ----------
+    semi : Semidiscretization
+        What is solved.
+    u : array
+        The state (m, Np, K).
+    t : array
+        The time, an array without axes.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> from mirabelle.dg.examples import advection
     >>> semi, wave, _, _ = advection.setup(order=2, cells=4, cell="line")
@@ -154,7 +165,19 @@ def drawn(semi: Semidiscretization, slopes: Fields, jump: Fields, normal: Fields
 
 @mb.generic
 def volume_term(form: VolumeForm, semi: Semidiscretization, u: Any, gradients: Any) -> Any:
-    """The integral over cells, as rates (m, Np, K). `gradients` are None, or what `dg.gradient` returned."""
+    """The integral over cells, as rates (m, Np, K). `gradients` are None, or what `dg.gradient` returned.
+
+    Parameters
+    ----------
+    form : VolumeForm
+        Methods are for its type.
+    semi : Semidiscretization
+        What is solved.
+    u : array
+        The state (m, Np, K).
+    gradients : tuple of arrays or None
+        What `dg.gradient` returned.
+    """
 
 
 def reference_fluxes(
@@ -294,7 +317,23 @@ def interface_flux(
     numerical: Any, semi: Semidiscretization, u: Any, inside: Any, outside: Any, gradients: Any
 ) -> Any:
     """The numerical flux between cells, of the fields on both sides. `gradients` are None, or what
-    `dg.gradient` returned."""
+    `dg.gradient` returned.
+
+    Parameters
+    ----------
+    numerical : callable
+        The numerical flux.
+    semi : Semidiscretization
+        What is solved.
+    u : array
+        The state (m, Np, K).
+    inside : tuple of arrays
+        The fields at faces' points, of the cell itself.
+    outside : tuple of arrays
+        Those of the neighbour.
+    gradients : tuple of arrays or None
+        What `dg.gradient` returned.
+    """
 
 
 @interface_flux.method
@@ -322,7 +361,23 @@ def _(numerical: Any, semi: Any, u: Any, inside: Any, outside: Any, gradients: A
 
 @mb.generic
 def boundary_flux(condition: Any, semi: Semidiscretization, u: Any, gradients: Any, t: Any, there: Any) -> Any:
-    """The flux through the points of one boundary, along the outward normal."""
+    """The flux through the points of one boundary, along the outward normal.
+
+    Parameters
+    ----------
+    condition : boundary condition
+        Methods are for its type.
+    semi : Semidiscretization
+        What is solved.
+    u : array
+        The state (m, Np, K).
+    gradients : tuple of arrays or None
+        What `dg.gradient` returned.
+    t : array
+        The time, an array without axes.
+    there : Boundary
+        Where the boundary's points are, with their normals.
+    """
 
 
 @boundary_flux.method
@@ -354,7 +409,17 @@ def _boundary_jump(semi: Semidiscretization, condition: Any, inside: Fields, the
 
 @mb.generic
 def lift(matrices: Any, semi: Semidiscretization, values: Any) -> Any:
-    """Fluxes at faces' points (m, Nf nq, K) as rates at the nodes."""
+    """Fluxes at faces' points (m, Nf nq, K) as rates at the nodes.
+
+    Parameters
+    ----------
+    matrices : object
+        `semi.operators.matrices`; methods are for its type.
+    semi : Semidiscretization
+        What is solved.
+    values : array
+        Fluxes at faces' points (m, Nf nq, K).
+    """
 
 
 @lift.method
@@ -389,7 +454,19 @@ def _viscous_normal(semi: Semidiscretization, fields: Fields, slopes: Fields, no
 
 @mb.generic
 def gradient(viscous: Any, semi: Semidiscretization, u: Any, t: Any) -> Any:
-    """The gradient of the equations' gradient variables, (d n, Np, K): what cells see, and what faces see."""
+    """The gradient of the equations' gradient variables, (d n, Np, K): what cells see, and what faces see.
+
+    Parameters
+    ----------
+    viscous : Viscous
+        Methods are for its type.
+    semi : Semidiscretization
+        What is solved.
+    u : array
+        The state (m, Np, K).
+    t : array
+        The time, an array without axes.
+    """
 
 
 @gradient.method

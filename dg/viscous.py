@@ -52,6 +52,13 @@ class BR1(Viscous):
     The method that allows the longest steps. There are jumps that its gradient does not see, and which nothing
     but upwind fluxes damps: steady viscous flows want `LDG()` or `SIPG()`.
 
+    Parameters
+    ----------
+    penalty : float, default 0.0
+        How strongly jumps between cells pull at slopes.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.Solver(3, viscous=dg.BR1()).viscous.penalty
     0.0
@@ -65,6 +72,13 @@ class LDG(Viscous):
     Which side is the first is decided by the direction of the normal. Of order p + 1 also where BR1 is of
     order p.
 
+    Parameters
+    ----------
+    penalty : float, default 0.1
+        How strongly jumps between cells pull at slopes.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.LDG(penalty=0.5).penalty
     0.5
@@ -86,6 +100,13 @@ class SIPG(Viscous):
     """Symmetric interior penalty (D. N. Arnold, doi:10.1137/0719052): gradients of cells, and a penalty on
     jumps.
 
+    Parameters
+    ----------
+    penalty : float, default 1.0
+        How strongly jumps between cells pull at slopes.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.SIPG().broken
     True

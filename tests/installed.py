@@ -6,8 +6,11 @@ versions  for each Python that is found (3.11 to 3.14), builds, installs with th
           and runs a part of the suite; for the oldest Python with the oldest that are allowed, too
 
 A Python is looked for on the path and among pyenv's; one that is not there is named, and is no failure.
-`--keep FOLDER` keeps the environments there, and uses those that it finds; `--quick` runs fewer tests.
-A commit with a tag `v1.2.3` must have that version: a release is a tag.
+`--keep FOLDER` keeps the environments there, and uses those that it finds; `--part` runs fewer tests, and
+`--quick` very few. A commit with a tag `v1.2.3` must have that version: a release is a tag.
+
+What comes from the network is installed first, apart from what is ours: if that fails nothing was tried, which
+is said by the exit status `NOT_TRIED`.
 """
 
 from __future__ import annotations
@@ -23,10 +26,12 @@ import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 TOOLS = ("pytest>=8", "pytest-xdist", "hypothesis>=6.100", "scipy")
+NOT_TRIED = 75  # (EX_TEMPFAIL of sysexits.h)
 
 QUICK = "test_types test_few_doubles"
 # What depends on the interpreter: the part in C, tracebacks, code that is read, kernels in files, buffers.
@@ -41,6 +46,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.installed", description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=("wheel", "versions"))
     parser.add_argument("--keep", metavar="FOLDER", type=Path)
+    parser.add_argument("--part", action="store_true", help="of the tests those that depend on the interpreter")
     parser.add_argument("--quick", action="store_true", help="of the tests a few: do they run at all?")
     parser.add_argument("--only", nargs="+", metavar="PYTHON", help="of the versions, these: --only 3.13")
     given = parser.parse_args()
@@ -49,16 +55,24 @@ def main() -> int:
         kept = (given.keep or folder).absolute()
         kept.mkdir(parents=True, exist_ok=True)
         check_tag()
-        if given.what == "wheel":
-            return tried_wheel(folder, kept, QUICK if given.quick else THIRD)
-        return tried_versions(folder, kept, given.only, QUICK if given.quick else PART)
+        try:
+            if given.what == "wheel":
+                return tried_wheel(folder, kept, QUICK if given.quick else PART if given.part else THIRD)
+            return tried_versions(folder, kept, given.only, QUICK if given.quick else PART)
+        except NotTriedError as failure:
+            print(f"not tried: {failure}", flush=True)
+            return NOT_TRIED
+
+
+class NotTriedError(Exception):
+    """What others make, and a package index gives, could not be installed."""
 
 
 def check_tag() -> None:
     """A tagged commit is the version that its tag says."""
     command = ["git", "tag", "--points-at", "HEAD"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    version = project()["project"]["version"]
     wrong = [tag for tag in said if tag.startswith("v") and tag != f"v{version}"]
     if wrong:
         raise SystemExit(f"This commit is tagged {wrong[0]}, and pyproject.toml says version {version!r}.")
@@ -69,9 +83,8 @@ def check_tag() -> None:
 
 def tried_wheel(folder: Path, kept: Path, files: str) -> int:
     wheel = built(folder, kept, Path(sys.executable), ROOT / "dist")
-    python = environment(
-        kept / "wheel", Path(sys.executable), ["--only-binary=:all:", str(wheel), *TOOLS, "matplotlib"]
-    )
+    wanted = ["--only-binary=:all:", *required(), *TOOLS, "matplotlib"]
+    python = environment(kept / "wheel", Path(sys.executable), wanted, wheel)
     print(f"{wheel.name} is installed from wheels alone", flush=True)
     outside = beside_the_tests(folder)
     nobody = without_compiler(folder, python)
@@ -81,7 +94,8 @@ def tried_wheel(folder: Path, kept: Path, files: str) -> int:
 
 def built(folder: Path, kept: Path, base: Path, into: Path) -> Path:
     """The wheel of this checkout, made from its sdist: what the sdist lacks, the wheel cannot have."""
-    builder = environment(kept / f"build-{version_of(base)}", base, ["build"])
+    tools = ["build", *project()["build-system"]["requires"]]
+    builder = environment(kept / f"build-{version_of(base)}", base, tools)
     source = folder / "source"
     if not source.exists():
         shutil.copytree(
@@ -89,7 +103,8 @@ def built(folder: Path, kept: Path, base: Path, into: Path) -> Path:
         )
     into.mkdir(exist_ok=True)
     shutil.rmtree(folder / "dist", ignore_errors=True)
-    run([builder, "-m", "build", "--outdir", folder / "dist", source], source, check=True, quiet=True)
+    command = [builder, "-m", "build", "--no-isolation", "--outdir", folder / "dist", source]
+    run(command, source, check=True, quiet=True)
     for path in (folder / "dist").iterdir():
         shutil.copy(path, into)
         print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB", flush=True)
@@ -98,7 +113,8 @@ def built(folder: Path, kept: Path, base: Path, into: Path) -> Path:
 
 def without_compiler(folder: Path, python: Path) -> dict[str, str]:
     """Surroundings in which nothing can be compiled: a path with the environment's programs alone."""
-    return {"PATH": str(python.parent), "CC": "no-compiler", "HOME": str(folder), "MPLBACKEND": "Agg"}
+    none = {"PATH": str(python.parent), "CC": "no-compiler", "HOME": str(folder), "MPLBACKEND": "Agg"}
+    return none | {k: v for k, v in os.environ.items() if k == "CI"}
 
 
 # The versions
@@ -112,9 +128,8 @@ def tried_versions(folder: Path, kept: Path, only: list[str] | None, files: str)
             print(f"== Python {name}: not found here, not tried", flush=True)
             continue
         wheel = built(folder, kept, base, folder / f"dist-{name}")
-        python = environment(
-            kept / f"{name}-{'oldest' if wanted else 'newest'}", base, [str(wheel), *TOOLS, *wanted]
-        )
+        place = kept / f"{name}-{'oldest' if wanted else 'newest'}"
+        python = environment(place, base, [*(wanted or required()), *TOOLS], wheel)
         run([python, "-c", SAID], outside, check=True)
         if suite(python, outside, files, dict(os.environ)):
             failed.append(f"{name} {' '.join(wanted)}".strip())
@@ -137,10 +152,19 @@ def combinations(only: list[str] | None) -> Iterator[tuple[str, Path | None, lis
         yield name, base, []
 
 
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def required() -> list[str]:
+    """The requirements of pyproject.toml."""
+    return list(project()["project"]["dependencies"])
+
+
 def oldest() -> list[str]:
-    """The requirements of pyproject.toml with their lower bounds."""
-    said = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    return [f"{name}=={bound}{'.0' * (2 - bound.count('.'))}" for name, bound in (r.split(">=") for r in said)]
+    """The same with their lower bounds."""
+    pairs = (requirement.split(">=") for requirement in required())
+    return [f"{name}=={bound}{'.0' * (2 - bound.count('.'))}" for name, bound in pairs]
 
 
 def found(version: str) -> Path | None:
@@ -164,15 +188,20 @@ def version_of(python: Path) -> str | None:
 # What both do
 
 
-def environment(where: Path, base: Path, wanted: list[str]) -> Path:
-    """The Python of an environment that holds what is wanted; one that is there is used again."""
+def environment(where: Path, base: Path, wanted: list[str], wheel: Path | None = None) -> Path:
+    """The Python of an environment that holds what is wanted, and a wheel; one that is there is used again.
+
+    Raises NotTriedError if the package index does not give what is wanted.
+    """
     python = where / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not python.exists():
         run([base, "-m", "venv", where], ROOT, check=True)
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
-    run([*pip, "--upgrade", *wanted], where, check=True)
-    for path in (w for w in wanted if w.endswith(".whl")):  # (the same version, and perhaps another build)
-        run([*pip, "--force-reinstall", "--no-deps", path], where, check=True)
+    pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
+    if run([*pip, "install", "--upgrade", *wanted], where):
+        raise NotTriedError(f"pip could not install {' '.join(wanted)}; is there a network?")
+    if wheel is not None:  # (by force: the same version, and perhaps another build)
+        run([*pip, "install", "--no-index", "--no-deps", "--force-reinstall", wheel], where, check=True)
+        run([*pip, "check"], where, check=True)  # (what the wheel asks for is there)
     return python
 
 

@@ -1,10 +1,15 @@
 """What a release says of itself agrees; free-threaded builds are warned of."""
 
 import re
+import subprocess
+import sys
+import time
 import tomllib
 from pathlib import Path
 
+import everyfourth
 import pytest
+from installed import NOT_TRIED, NotTriedError, environment, required
 
 import mirabelle as mb
 from mirabelle.dispatch.freethreading import warn_of_free_threads
@@ -46,3 +51,78 @@ def test_what_is_tried_is_there():
     for name in {*QUICK.split(), *PART.split(), *THIRD.split()}:
         assert (ROOT / "tests" / f"{name}.py").exists()
     assert all(re.fullmatch(r"[\w-]+==\d+\.\d+\.\d+", r) for r in oldest())
+
+
+# What CI runs at every fourth commit
+
+
+def test_each_part_has_its_turn_at_a_fourth_commit(capsys):
+    turns = [everyfourth.turn(count) for count in range(1, 25)]
+    assert [t for t in turns if t] == ["site", "versions", "wheel"] * 2
+    assert all(turns[count - 1] for count in range(4, 25, 4))
+    assert "Commit 24, one of every fourth: the turn of wheel." in capsys.readouterr().out
+
+
+def git(where, *words):
+    asked = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *words]
+    subprocess.run(asked, cwd=where, check=True, capture_output=True)
+
+
+def test_commits_are_counted_where_they_are_known(tmp_path, capsys):
+    whole, shallow, none = (tmp_path / name for name in ("whole", "shallow", "none"))
+    for folder in (whole, none):
+        folder.mkdir()
+    git(whole, "init")
+    for _ in range(3):
+        git(whole, "commit", "--allow-empty", "-m", "x")
+    git(tmp_path, "clone", "--depth", "1", whole.as_uri(), "shallow")
+    assert everyfourth.commits(whole) == (3, "")
+    assert everyfourth.turn(*everyfourth.commits(shallow)) is None
+    assert everyfourth.turn(*everyfourth.commits(none)) is None
+    said = capsys.readouterr().out
+    assert "cannot be counted, this clone is shallow" in said
+    assert "cannot be counted, this is no checkout" in said
+
+
+def exits(status):
+    return (sys.executable, "-c", f"raise SystemExit({status})")
+
+
+@pytest.mark.parametrize(
+    ("part", "status", "said"),
+    [
+        (everyfourth.Part(exits(0)), 0, "passed"),
+        (everyfourth.Part(exits(1)), 1, "failed"),
+        (everyfourth.Part(exits(-9)), 1, "failed"),
+        (everyfourth.Part(exits(NOT_TRIED)), 0, "not tried"),
+        (everyfourth.Part(exits(1), exits(0)), 1, "failed"),
+        (everyfourth.Part(exits(0), exits(2)), 0, "not tried"),
+        (everyfourth.Part(exits(1), exits(2)), 0, "not tried"),
+    ],
+)
+def test_a_part_that_failed_fails_and_one_that_could_not_be_tried_does_not(part, status, said, capsys):
+    assert everyfourth.tried("it", part, 60.0) == status
+    assert f"it: {said}" in capsys.readouterr().out
+
+
+def test_a_part_is_ended_with_all_that_it_began(tmp_path, capsys):
+    late = f"import time; time.sleep(0.6); open({str(tmp_path / 'late')!r}, 'w')"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {late!r}])"
+    assert everyfourth.tried("it", everyfourth.Part((sys.executable, "-c", code)), 0.3) == 0
+    assert "did not end in time" in capsys.readouterr().out
+    time.sleep(0.5)
+    assert not (tmp_path / "late").exists()
+
+
+def test_a_part_is_not_begun_where_little_time_is_left(capsys):
+    assert everyfourth.main(["--part", "wheel", "--seconds", "30"]) == 0
+    assert "not run, 30 s are left" in capsys.readouterr().out
+
+
+def test_an_index_that_does_not_answer_is_no_verdict(tmp_path):
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    with pytest.raises(NotTriedError, match=r"could not install numpy>=.*is there a network\?"):
+        environment(tmp_path, Path(sys.executable), required())

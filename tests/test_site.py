@@ -252,11 +252,18 @@ EXPLAINED = (
     "mb.distributed",
     "mb.compiling",
     "mb.ext",
+    "mb.types",
+    "md",
+    "dg",
 )
 # Types that others make, whose parameters no user gives.
 MADE = re.compile(
     r"mb\.(\w+Error|AbstractArray|random\.Philox|linalg\.Factorization|distributed\.(LayoutReport|Delivery)|"
-    r"compiling\.[A-Z]\w+|ext\.[A-Z]\w+)$"
+    r"compiling\.[A-Z]\w+|ext\.[A-Z]\w+)$|"
+    r"mb\.types\.(Counters|Explanation|Graph|Stream|(Dense|GPU)Array|Implicit|Structured|Triangular)$|"
+    r"md\.(Action|AxisTree|Columns|(Divided)?Matrix|Element|EntityClasses|GhostAccess|LocalKernel|MixedSpace|"
+    r"Part|Pattern|Selection|Space|State|Target|Topology|UnderWay)$|"
+    r"dg\.(BlowUp|Divided(Mesh)?|Mesh|ReferenceElement|Solution|Viscous)$"
 )
 
 

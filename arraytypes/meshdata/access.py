@@ -108,6 +108,17 @@ def READ(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     points. With a map it has the parts that the map leads to. `whole=True` gives the whole (small) array
     to every point, as numbers are given.
 
+    Parameters
+    ----------
+    array : array
+        A plain array, one over an axis tree, or a `DArray`.
+    through : Map, Dofs or None
+        What leads from each point to the entries that it reads; None is the part of its own number.
+    whole : bool, default False
+        Give all of a small array to every point.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> edges = md.Points("mesh", "edge", 3)
@@ -125,6 +136,15 @@ def READ(array: Any, through: Any = None, *, whole: bool = False) -> Access:
 def WRITE(array: Any, through: Any = None) -> Access:
     """The kernel writes entries without reading them. Of several points that write one entry the last holds.
 
+    Parameters
+    ----------
+    array : array
+        A plain array, one over an axis tree, or a `DArray`.
+    through : Map, Dofs or None
+        What leads from each point to its entries; None is the part of its own number.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> edges = md.Points("mesh", "edge", 3)
@@ -142,6 +162,15 @@ def WRITE(array: Any, through: Any = None) -> Access:
 def RW(array: Any, through: Any = None) -> Access:
     """The kernel reads entries and writes them. No two points may reach one entry.
 
+    Parameters
+    ----------
+    array : array
+        A plain array, one over an axis tree, or a `DArray`.
+    through : Map, Dofs or None
+        What leads from each point to its entries; None is the part of its own number.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> edges = md.Points("mesh", "edge", 3)
@@ -162,6 +191,17 @@ def INC(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     With `whole=True` contributions of all points are added to one small array: a sum over the mesh, in the
     order in which `mb.sum` adds on the array's place. Over processes it is the sum of this process's points.
 
+    Parameters
+    ----------
+    array : array
+        A plain array, one over an axis tree, or a `DArray`.
+    through : Map, Dofs or None
+        What leads from each point to the entries that it contributes to; None is the part of its own number.
+    whole : bool, default False
+        Let all points contribute to the whole of one small array.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> edges = md.Points("mesh", "edge", 3)
@@ -180,6 +220,17 @@ def INC(array: Any, through: Any = None, *, whole: bool = False) -> Access:
 def MIN_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     """The least of what stands in the array and what points contribute.
 
+    Parameters
+    ----------
+    array : array
+        A plain array, one over an axis tree, or a `DArray`.
+    through : Map, Dofs or None
+        What leads from each point to the entries that it contributes to; None is the part of its own number.
+    whole : bool, default False
+        Let all points contribute to the whole of one small array.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> edges = md.Points("mesh", "edge", 3)
@@ -198,6 +249,17 @@ def MIN_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
 def MAX_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     """The largest of what stands in the array and what points contribute.
 
+    Parameters
+    ----------
+    array : array
+        A plain array, one over an axis tree, or a `DArray`.
+    through : Map, Dofs or None
+        What leads from each point to the entries that it contributes to; None is the part of its own number.
+    whole : bool, default False
+        Let all points contribute to the whole of one small array.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> edges = md.Points("mesh", "edge", 3)
@@ -216,6 +278,17 @@ def MAX_RW(array: Any, through: Any = None, *, whole: bool = False) -> Access:
 def MIN_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     """The least of what points contribute, whatever stood there. What no point reaches gets +infinity.
 
+    Parameters
+    ----------
+    array : array
+        A plain array, one over an axis tree, or a `DArray`.
+    through : Map, Dofs or None
+        What leads from each point to the entries that it contributes to; None is the part of its own number.
+    whole : bool, default False
+        Let all points contribute to the whole of one small array.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> edges = md.Points("mesh", "edge", 3)
@@ -234,6 +307,17 @@ def MIN_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access
 def MAX_WRITE(array: Any, through: Any = None, *, whole: bool = False) -> Access:
     """The largest of what points contribute, whatever stood there. What no point reaches gets -infinity.
 
+    Parameters
+    ----------
+    array : array
+        A plain array, one over an axis tree, or a `DArray`.
+    through : Map, Dofs or None
+        What leads from each point to the entries that it contributes to; None is the part of its own number.
+    whole : bool, default False
+        Let all points contribute to the whole of one small array.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> edges = md.Points("mesh", "edge", 3)

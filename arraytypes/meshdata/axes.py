@@ -25,6 +25,15 @@ class Ragged:
     `axes` are the labels of axes above, outermost first; None means those right above, as many as the lists are
     nested. With labels the numbers may also come as one flat vector, in row-major order.
 
+    Parameters
+    ----------
+    axes : sequence of labels, label or None
+        The axes above that the extent depends on, outermost first.
+    values : nested lists or array
+        How many entries there are, for each index of these axes.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.Ragged(["A", "B"], [[1, 2], [3]])
     Ragged(['A', 'B'], [1, 2, 3])
@@ -132,6 +141,19 @@ class Axis:
     the other across the whole tree, ghosts behind what is owned say: {"owned": 3, "ghost": 1}, or a mapping of
     components to such.
 
+    Parameters
+    ----------
+    label : hashable
+        The name by which trees, maps and indices know the axis.
+    components : int, nested lists, Ragged or mapping
+        How many entries there are, or of each component by its key.
+    numbering : sequence of int or None
+        Which entry stands at each place; None is the order of the components.
+    regions : mapping or None
+        The sizes of regions by their names, or such a mapping for each component.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.Axis("dof", 3)
     Axis('dof', 3)

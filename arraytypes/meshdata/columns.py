@@ -226,6 +226,15 @@ def columns(base: Any, layers: int) -> Columns:
     Points of a column follow each other, and so should data: trees with the axis "level" or "layer" below the
     mesh's. Loops over `columns.points()` read no table but that of the mesh below.
 
+    Parameters
+    ----------
+    base : Mesh
+        The mesh that columns stand on.
+    layers : int
+        How many cells a column has.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> columns = md.columns(md.unit_square(2), 10)
     >>> columns.points()

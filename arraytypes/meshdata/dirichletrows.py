@@ -25,6 +25,21 @@ def dirichlet(A: Any, b: Any, rows: Any, values: Any = 0.0, *, symmetric: bool =
     Over processes each gives those of its part, by the positions that they have there: what
     `V.boundary_dofs()` gives.
 
+    Parameters
+    ----------
+    A : Matrix, DividedMatrix or CSR
+        The matrix, which is written to.
+    b : array or None
+        The right-hand side, which is written to.
+    rows : int array or mask
+        The unknowns whose values are given.
+    values : number or array, default 0.0
+        Their values.
+    symmetric : bool, default True
+        Set columns to zero as well.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> A = md.pattern(md.interval(1).closure("cell", "vertex")).matrix()

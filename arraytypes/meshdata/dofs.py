@@ -22,6 +22,25 @@ class Dofs:
     -1 is nothing: it is read as zero, and nothing is written there. Over processes `forest` says which entries
     are copies of which, where no tree of a divided mesh does.
 
+    Parameters
+    ----------
+    source : Points
+        The points that reach entries.
+    table : int array (points, K)
+        Which entries each point reaches; -1 is nothing.
+    size : int
+        How many entries (blocks) the arrays have.
+    block : tuple of int, default ()
+        The shape of one entry.
+    tree : AxisTree or None
+        The tree whose arrays are meant; None is plain arrays.
+    local : tuple of int or None
+        The shape of what a kernel sees; None is (K, *block).
+    forest : StarForest or None
+        Over processes: which entries are copies of which.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> cells = md.Points("mesh", "cell", 2)
     >>> md.Dofs(cells, [[0, 1, 2], [1, 3, 2]], size=4)
@@ -180,6 +199,15 @@ def dofs(through: Any, tree: Any) -> Dofs:
     For a point the targets of the map's components come one after the other, and of each the entries of the
     tree under it. Inner axes of one constant extent behind all of them are the block.
 
+    Parameters
+    ----------
+    through : Map
+        From the points of a loop to those that carry data.
+    tree : AxisTree
+        The tree of the array.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> mesh = md.unit_square(1)
     >>> V = md.space(mesh, "P", 1)

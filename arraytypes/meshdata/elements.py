@@ -147,6 +147,17 @@ def element(family: str, shape: str, degree: int) -> Element:
     Nodes of Lagrange elements are equispaced. RT and N of degree 1 are Whitney's forms; those of higher degree,
     on triangles, are tabulated by basix (`pip install fenics-basix`).
 
+    Parameters
+    ----------
+    family : {"P", "Q", "DP", "RT", "N"}
+        The family.
+    shape : str
+        The cell: "interval", "triangle", "quadrilateral", "tetrahedron", "hexahedron", "prism" or "pyramid".
+    degree : int
+        The degree of the polynomials.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.element("RT", "tetrahedron", 1).entity_dofs
     {'face': 1}

@@ -40,6 +40,19 @@ def classify(tables: Any, owned: Any, roots: Any = None, *, comm: Communicator |
     after them being ghosts, and `roots` are those of which others have copies. Of several tables they may be
     lists.
 
+    Parameters
+    ----------
+    tables : int array, pair, or list of these
+        The entries that each entity reaches: a row for each, or `(rowptr, values)`.
+    owned : int, StarForest, or list of these
+        How many entries this process owns, or their forest.
+    roots : int array or None
+        The owned entries of which other processes have copies; a forest knows them.
+    comm : Communicator or None
+        The processes; None is `mb.distributed.communicator()`.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> cells = [[0, 1], [1, 2], [2, 3], [3, 4]]     # entries 0 to 3 are owned, others have copies of 3
     >>> found = md.classify(cells, 4, [3])

@@ -25,6 +25,15 @@ def extruded(base: Mesh, heights: Any) -> Mesh:
     constant distance. Markers of the base's cells and facets become those of what stands on them, and two are
     new: "bottom" and "top".
 
+    Parameters
+    ----------
+    base : Mesh
+        A plane mesh, or one of intervals.
+    heights : sequence of float
+        Of the layers' bottoms and tops, so one more than there are layers.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.extruded(md.unit_square(1), [0.0, 0.5, 1.0])
     Mesh(4 prisms, 6 triangle faces, 10 quadrilateral faces, 23 edges, 12 vertices in 3 dimensions)

@@ -65,6 +65,23 @@ class StarForest:
     With `root_size` roots are entries of other arrays, of that many entries on this process: a forest that
     leads from one division of data to another. `bcast(x, out)` then fills `out`.
 
+    Parameters
+    ----------
+    size : int
+        How many entries are on this process.
+    owners : int array
+        On which rank the root of each leaf is.
+    roots : int array
+        Which entry it is there.
+    leaves : int array or None
+        Which entries are the leaves; None is the last ones.
+    root_size : int or None
+        How many entries the arrays of roots have, where these are other arrays.
+    comm : Communicator or None
+        The processes; None is `mb.distributed.communicator()`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> forest = md.StarForest(4, owners=[0], roots=[1])   # entry 3 is a copy of entry 1, both of rank 0

@@ -14,6 +14,17 @@ from mirabelle.arraytypes.meshdata.meshes import Mesh
 def interval(n: int, lower: float = 0.0, upper: float = 1.0) -> Mesh:
     """The interval from `lower` to `upper` in n cells.
 
+    Parameters
+    ----------
+    n : int
+        How many cells.
+    lower : float, default 0.0
+        Where it begins.
+    upper : float, default 1.0
+        Where it ends.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.interval(3)
     Mesh(3 intervals, 4 vertices in 1 dimension)
@@ -26,6 +37,17 @@ def interval(n: int, lower: float = 0.0, upper: float = 1.0) -> Mesh:
 def unit_square(n: int, m: int | None = None, shape: str = "triangle") -> Mesh:
     """The unit square in n by m (or n) squares, as quadrilaterals or each cut into two triangles.
 
+    Parameters
+    ----------
+    n : int
+        How many squares along the first axis.
+    m : int or None
+        Along the second; None is as many.
+    shape : {"triangle", "quadrilateral"}, default "triangle"
+        What squares are cut into.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.unit_square(2, 1)
     Mesh(4 triangles, 9 edges, 6 vertices in 2 dimensions)
@@ -38,6 +60,19 @@ def unit_square(n: int, m: int | None = None, shape: str = "triangle") -> Mesh:
 def unit_cube(n: int, m: int | None = None, k: int | None = None, shape: str = "tetrahedron") -> Mesh:
     """The unit cube in n by m by k cubes, as hexahedra or each cut into 6 tetrahedra, 2 prisms or 6 pyramids.
 
+    Parameters
+    ----------
+    n : int
+        How many cubes along the first axis.
+    m : int or None
+        Along the second; None is as many.
+    k : int or None
+        Along the third; None is as many.
+    shape : {"tetrahedron", "hexahedron", "prism", "pyramid"}, default "tetrahedron"
+        What cubes are cut into.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.unit_cube(1)
     Mesh(6 tetrahedra, 18 faces, 19 edges, 8 vertices in 3 dimensions)

@@ -40,6 +40,19 @@ class Ghosted:
     `forest` says which entries are ghosts and of what. In a new one they hold, unless `valid=False`, or
     `pending` names the operation by which what stands in them is still to join the owners' entries.
 
+    Parameters
+    ----------
+    array : array
+        The owned entries and the ghosts of this process.
+    forest : StarForest
+        Which entries are ghosts, and of what.
+    valid : bool, default True
+        Do the ghosts hold what their owners have?
+    pending : str or None
+        The operation by which ghosts are still to join their owners' entries: "sum", "min" or "max".
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> u = md.Ghosted(mb.HostArray([1.0, 2.0, 0.0]), md.StarForest(3, owners=[0], roots=[0]), valid=False)
@@ -242,6 +255,14 @@ class GhostAccess:
 def begin_access(accesses: Iterable[Sequence[Any]]) -> GhostAccess:
     """Prepare arrays for one loop: of each `(ghosted, access)`, `(..., touched)` or `(..., touched, subset)`.
 
+    Parameters
+    ----------
+    accesses : iterable of tuple
+        Of each array `(ghosted, access)`, and where it is known how far the loop reaches, `touched` (as
+        `md.classify` says it), and whether it is over a `subset`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> forest = md.StarForest(3, owners=[0], roots=[1])

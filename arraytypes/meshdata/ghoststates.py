@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 
 class State(NamedTuple):
-    """`pending`: by which operation what leaves hold is to join their roots, if at all; `valid`: do "
-    "leaves hold?
+    """`pending`: by which operation what leaves hold is to join their roots, if at all; `valid`: do leaves
+    hold?
 
     >>> from mirabelle import meshdata as md
     >>> md.State(pending=None, valid=True)
@@ -64,6 +64,19 @@ def transition(
     entry is written with what is the same everywhere, ghosts included. WRITE writes all owned entries, unless
     it is of a `subset`: then what is pending may not be forgotten.
 
+    Parameters
+    ----------
+    state : State
+        What is known of the ghosts.
+    access : str
+        What a loop is about to do, or "ASSIGN".
+    touched : {"core", "owned", "ghosts"}, default "ghosts"
+        How far the loop reaches on any process.
+    subset : bool, default False
+        Does it leave owned entries out?
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> actions, state = md.transition(md.State(None, True), "INC")
     >>> actions, state

@@ -104,6 +104,13 @@ class LocalKernel:
 def local_kernel(function: Callable[..., Any]) -> LocalKernel:
     """Make a local kernel of a function, to name it once and use it in several loops.
 
+    Parameters
+    ----------
+    function : callable
+        A plain Python function of small arrays and numbers.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> @md.local_kernel

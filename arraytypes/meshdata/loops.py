@@ -57,6 +57,19 @@ def loop(points: Any, kernel: Any, *accesses: Any, atomics: bool = False) -> Non
     the host and on cards (sums over all points, `md.INC(total, whole=True)`, as `mb.sum` adds). `atomics=True`
     lets a card add in any order, which may be faster.
 
+    Parameters
+    ----------
+    points : Points or Subset
+        Where the kernel runs.
+    kernel : callable or LocalKernel
+        What runs there: a function of as many arguments as there are accesses.
+    *accesses : accesses
+        What it reads and writes: `md.READ(u, map)`, `md.INC(y, map)` and so on.
+    atomics : bool, default False
+        On cards, add in any order.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> edges = md.Points("mesh", "edge", 3)

@@ -94,6 +94,15 @@ class Map:
     `targets` says for each component which: a table with as many columns as each point has entries (a table of
     one dimension is one column), or a pair `(rowptr, values)` where their number differs. -1 is nothing.
 
+    Parameters
+    ----------
+    source : Points
+        The points that the map leads from.
+    targets : mapping of Points to tables
+        Where it leads in each component: a table, or a pair `(rowptr, values)`.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> p, q, r = md.Points("a", None, 3), md.Points("b", None, 3), md.Points("c", None, 4)
     >>> f = md.Map(p, {q: [[1, 2], [0, 2], [0, 1]]})
@@ -323,6 +332,13 @@ def _integers(what: str, given: Any) -> Table:
 def ragged_rows(rows: Any) -> tuple[Table, Table]:
     """The pair (rowptr, values) of rows of different lengths.
 
+    Parameters
+    ----------
+    rows : iterable of sequences of int
+        The rows.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> [a.tolist() for a in md.ragged_rows([[0, 1], [], [2]])]
     [[0, 2, 2, 3], [0, 1, 2]]

@@ -161,6 +161,15 @@ def pattern(rows: Any, columns: Any = None) -> Pattern:
     have one entry each; lists are several sets of cells, triangles and quadrilaterals, say, that add to one
     matrix.
 
+    Parameters
+    ----------
+    rows : Dofs, Map, or list of these
+        The rows that each point's matrix adds to.
+    columns : Dofs, Map, list of these, or None
+        The columns; None is the same as the rows.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.pattern(md.unit_square(1).closure("cell", "vertex")).indptr
     array([ 0,  3,  7, 11, 14], dtype=int32)

@@ -40,6 +40,19 @@ class Mesh:
 
     Cells whose volume is negative are an error (`inverted="error"`), are turned (`"flip"`) or stay (`"keep"`).
 
+    Parameters
+    ----------
+    coordinates : array (vertices, dim)
+        Where the vertices are.
+    cells : int array, or mapping of str to int arrays
+        The vertices of each cell; by shape, where there are several.
+    inverted : {"error", "flip", "keep"}, default "error"
+        What is done about cells of negative volume.
+    markers : mapping of str to Subset, or None
+        Named sets of cells, faces, edges or vertices.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> mesh = md.Mesh([[0, 0], [1, 0], [0, 1], [1, 1]], [[0, 1, 2], [1, 3, 2]])
     >>> mesh

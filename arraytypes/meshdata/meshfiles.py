@@ -31,6 +31,15 @@ def read_mesh(path: str | os.PathLike[str], *, inverted: str = "flip") -> Mesh:
     without cells are left out. Physical groups of cells, facets, edges and vertices become `markers`, by their
     names; one that has facets of several shapes is several, "wall triangle" and "wall quadrilateral".
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    inverted : {"error", "flip", "keep"}, default "flip"
+        What is done about cells of negative volume.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.read_mesh("wing.msh")
     Traceback (most recent call last):
@@ -78,6 +87,13 @@ def read_meshio(path: str | os.PathLike[str], order: int | None = None) -> Any:
     """A mesh file as `meshio.Mesh`; gmsh makes the mesh of a geometry, with cells of the given order.
 
     `md.read_mesh` and `dg.read_mesh` make meshes of it.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    order : int or None
+        Of cells that gmsh makes of a geometry; None is 1.
     """
     path = Path(path)
     if not path.exists():
@@ -130,6 +146,11 @@ def physical_groups(file: Any) -> Groups:
     """The named groups in a file of meshio's: for each the dimensions and nodes of its cells, corners first.
 
     Those are gmsh's physical groups, a group without a name by its number; of other formats, sets of cells.
+
+    Parameters
+    ----------
+    file : meshio.Mesh
+        What `md.read_meshio` returns.
     """
     names = {(int(tag), int(dim)): name for name, (tag, dim) in file.field_data.items()}
     groups: Groups = {}

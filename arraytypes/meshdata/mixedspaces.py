@@ -230,6 +230,17 @@ class MixedSpace:
 def mixed(*spaces: Space, names: Any = None, interleaved: bool = False) -> MixedSpace:
     """Several spaces of one mesh as one, stored one after the other or interleaved: together at each entity.
 
+    Parameters
+    ----------
+    *spaces : Space
+        Spaces of one mesh.
+    names : sequence of str or None
+        Names of the fields; None is "0", "1" and so on.
+    interleaved : bool, default False
+        Store the fields together at each entity, not one after the other.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> mesh = md.unit_square(1, 1)
     >>> V, Q = md.space(mesh, "P", 2, components=2), md.space(mesh, "P", 1)

@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 def hilbert_order(points: Any) -> Table:
     """The order in which a Hilbert curve visits points (n, d), by J. Skilling (doi:10.1063/1.1751381).
 
+    Parameters
+    ----------
+    points : array (n, d)
+        Coordinates, in one to three dimensions.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.hilbert_order([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]).tolist()
     [0, 3, 2, 1]
@@ -54,6 +61,13 @@ def hilbert_order(points: Any) -> Table:
 def reverse_cuthill_mckee(neighbours: Map) -> Table:
     """An order of points that brings neighbours together, given the map from each point to its neighbours.
 
+    Parameters
+    ----------
+    neighbours : Map
+        From each point to its neighbours.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> mesh = md.unit_square(1)
     >>> md.reverse_cuthill_mckee(mesh.closure("edge", "vertex")(mesh.support("vertex"))).tolist()

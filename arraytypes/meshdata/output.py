@@ -29,6 +29,19 @@ def write_vtk(path: Any, mesh: Any, fields: Mapping[str, Any], time: float = 0.0
     Of a divided mesh (`md.part`) all processes write together: each a file of its own cells, "u_0.vtu" and so
     on, and the first one of the names of these, "u.pvtu", which programs open.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    mesh : Mesh
+        The mesh.
+    fields : mapping of str to functions or arrays
+        What is written, by the names that it gets.
+    time : float, default 0.0
+        The time that the file says.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from mirabelle import meshdata as md
     >>> mesh = md.unit_square(2, 2)

@@ -14,6 +14,13 @@ def pairs(through: Map) -> tuple[Points, Map, Map]:
     A loop over the pairs is a loop over the points, and within it one over what each leads to, as many as
     there are. Sums go in the order of p, and for one p in the order of the map.
 
+    Parameters
+    ----------
+    through : Map
+        A map to the points of one component, ragged or not.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> mesh = md.unit_square(1)

@@ -130,6 +130,21 @@ def divided_part(
 
     Of a mesh divided so loops run at each point once, by the process that owns it, and arrays may be `DArray`s.
 
+    Parameters
+    ----------
+    mesh : Mesh or None
+        The whole mesh; None where another process, the `root`, gives it.
+    owner : int array, mapping or None
+        The rank of each cell, by shape where there are several; None asks `md.partition`.
+    overlap : int, default 1
+        How many layers of others' cells a part has.
+    root : int or None
+        The one process that gives the mesh; None is all.
+    comm : Communicator or None
+        The processes; None is `mb.distributed.communicator()`.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> mesh = md.part(md.unit_square(2)).mesh
     >>> V = md.space(mesh, "P", 2)

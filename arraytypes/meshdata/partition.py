@@ -24,6 +24,19 @@ def partition(mesh: Mesh, n: int, weights: Any = None, method: str | None = None
     are.
     Where cells have several shapes, ranks and weights are dictionaries of arrays by component.
 
+    Parameters
+    ----------
+    mesh : Mesh
+        What is divided.
+    n : int
+        Into how many parts.
+    weights : array, mapping or None
+        How much work each cell is; None is the same.
+    method : {"metis", "hilbert"} or None
+        None is the first that is installed.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.partition(md.interval(6), 2, method="hilbert").tolist()
     [0, 0, 0, 1, 1, 1]
@@ -56,6 +69,21 @@ def partition_graph(
 
     `neighbours()` gives the two cells of each inner face, each face once. It is asked by METIS only.
 
+    Parameters
+    ----------
+    midpoints : array (K, d)
+        Where the cells are.
+    neighbours : callable
+        Gives the two cells of each inner face, as two arrays.
+    n : int
+        Into how many parts.
+    weights : array or None
+        How much work each cell is; None is the same.
+    method : {"metis", "hilbert"} or None
+        None is the first that is installed.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from mirabelle import meshdata as md
     >>> middles, pairs = np.arange(4.0)[:, None], (np.arange(3), np.arange(1, 4))

@@ -53,6 +53,17 @@ def write_petsc(path: Any, *objects: Any, indices: Any = None, dtype: Any = None
     another one. `indices` is int32, PETSc's default, where that is enough. The file appears when all of it is
     written. What is divided over processes (`md.DividedMatrix`, distributed vectors) they write together, which
     rank 0 does, in the order of the vectors' entries.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    *objects : matrices, vectors and index sets
+        What is written, in this order.
+    indices : dtype or None
+        Of PETSc's integers; None is int32 where that is enough.
+    dtype : dtype or None
+        Of PETSc's scalars; None is double precision, complex if any is.
     """
     if not objects:
         raise ValueError("There is nothing to write: give matrices and vectors, `md.write_petsc(path, A, b)`.")
@@ -147,6 +158,15 @@ def read_petsc(path: Any, *, dtype: Any = None, device: Any = None) -> list[Any]
     Its scalars are real and double precision if that fits the length of the file, else complex, then single
     precision, real before complex; `dtype` says it. (Single complex ones are as long as double real ones.)
     `device` is where arrays are to be, an array type, say.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    dtype : dtype or None
+        Of PETSc's scalars; None finds it by the length of the file.
+    device : array type, str or None
+        Where arrays are to be; None is the host.
     """
     path = Path(os.fspath(path))
     raw = np.memmap(path, np.uint8, "r") if path.stat().st_size else np.zeros(0, np.uint8)
@@ -245,6 +265,13 @@ def to_petsc(x: Any, *, comm: Any = None) -> Any:
     """A sparse matrix as PETSc's AIJ, a vector as its Vec, one of integers as its IS, by petsc4py: copies.
 
     `comm` is PETSc's communicator, of this process alone if it is left out.
+
+    Parameters
+    ----------
+    x : CSR, Matrix or array
+        What is copied.
+    comm : petsc4py communicator or None
+        None is this process alone.
     """
     if communicator_of([x]) is not None:
         raise TypeError(
@@ -270,7 +297,15 @@ def to_petsc(x: Any, *, comm: Any = None) -> Any:
 
 
 def from_petsc(x: Any, *, device: Any = None) -> Any:
-    """A Mat of petsc4py as a `mb.CSR`, a Vec or IS as an array: a copy of what this process has."""
+    """A Mat of petsc4py as a `mb.CSR`, a Vec or IS as an array: a copy of what this process has.
+
+    Parameters
+    ----------
+    x : petsc4py.PETSc.Mat, Vec or IS
+        What is copied.
+    device : array type, str or None
+        Where the copy is to be; None is the host.
+    """
     PETSc = _petsc4py()
     if isinstance(x, PETSc.IS):
         return asarray(np.array(x.getIndices()), device=device)

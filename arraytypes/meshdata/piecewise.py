@@ -26,6 +26,19 @@ def part_of_cells(coordinates: Any, cells: Any, vertices: Any, *, comm: Any = No
     the vertices of cells by these numbers (or a dictionary of tables by shape, the same shapes on all
     processes). Each cell is given by one process. There is no overlap.
 
+    Parameters
+    ----------
+    coordinates : array (n, dim)
+        Where the vertices of these cells are.
+    cells : int array, or mapping of str to int arrays
+        The vertices of each cell by the numbers that all processes know.
+    vertices : int array (n,)
+        These numbers, of the rows of `coordinates`.
+    comm : Communicator or None
+        The processes; None is `mb.distributed.communicator()`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> part = md.part_of_cells([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[20, 10, 30]], [20, 10, 30])

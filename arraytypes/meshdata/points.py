@@ -12,6 +12,19 @@ import numpy as np
 class Points:
     """All entries of one component of an axis: the cells of a mesh, say.
 
+    Parameters
+    ----------
+    axis : str
+        The label of the axis.
+    component : hashable
+        The component's key, "cell" say; None where the axis has one without a key.
+    size : int
+        How many points there are.
+    division : object or None
+        How they are divided over processes; `md.part` gives it.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> cells = md.Points("mesh", "cell", 6)
     >>> cells
@@ -56,6 +69,15 @@ Points.__module__ = "mirabelle.meshdata"
 class Subset:
     """Some of the points of a component, in an order of their own. Loops run over it as over all.
 
+    Parameters
+    ----------
+    points : Points
+        All points of the component.
+    indices : int array
+        Which of them, in the order of loops.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.Points("mesh", "cell", 6).subset([4, 1])
     <2 of the 6 points 'cell'>

@@ -19,6 +19,15 @@ def quadrature(shape: str, degree: int) -> tuple[np.ndarray, np.ndarray]:
     are its own, and have fewer points; elsewhere they are products of Gauss-Jacobi rules in collapsed
     coordinates.
 
+    Parameters
+    ----------
+    shape : str
+        The cell: "interval", "triangle", "quadrilateral", "tetrahedron", "hexahedron", "prism" or "pyramid".
+    degree : int
+        Of polynomials that are integrated exactly.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> points, weights = md.quadrature("triangle", 2)
     >>> round(float(weights @ (points[:, 0] * points[:, 1])), 14) == round(1 / 24, 14)

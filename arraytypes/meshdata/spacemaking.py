@@ -30,6 +30,19 @@ def space(mesh: Any, family: Any, degree: int | None = None, *, components: Any 
     says which families there are. Instead of a family and a degree an element will do, also one of basix
     (`pip install fenics-basix`): `basix.create_element(basix.ElementFamily.RT, basix.CellType.triangle, 2)`.
 
+    Parameters
+    ----------
+    mesh : Mesh
+        The mesh.
+    family : str or element
+        "P", "Q", "DP", "RT" or "N"; or an element, one of basix say.
+    degree : int or None
+        Of the polynomials; None where an element is given.
+    components : int, tuple of int or None
+        The shape of a value: a vector's length, a matrix's shape; None is one number.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.space(md.unit_square(2, 2), "P", 2, components=2)
     <space of P2 of 2 components on 8 triangles: 50 degrees of freedom>

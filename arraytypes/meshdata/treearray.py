@@ -41,6 +41,15 @@ class TreeArray(Structured):
     of as many entries they give a plain vector; with an array over another tree they are refused, since its
     entries stand in another order.
 
+    Parameters
+    ----------
+    tree : AxisTree
+        The tree.
+    flat : array
+        A vector with the tree's entries, in the order in which it stores them.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> tree = md.tree(md.Axis("a", 2), md.Axis("b", 2))
@@ -226,6 +235,17 @@ def _check_whole(tree: AxisTree, array: Any) -> None:
 def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
     """Zeros over a tree; `array` is the type of the flat array, HostArray if not given.
 
+    Parameters
+    ----------
+    tree : AxisTree
+        What the array is over.
+    dtype : dtype or None
+        None is float64.
+    array : array type or None
+        Of the flat array; None is `mb.HostArray`.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.zeros(md.tree(md.Axis("a", 2), md.Axis("b", [1, 2])))
     TreeArray[HostArray[float64, 1]]([0., 0., 0.])
@@ -237,6 +257,17 @@ def zeros(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
 def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
     """Ones over a tree; `array` is the type of the flat array, HostArray if not given.
 
+    Parameters
+    ----------
+    tree : AxisTree
+        What the array is over.
+    dtype : dtype or None
+        None is float64.
+    array : array type or None
+        Of the flat array; None is `mb.HostArray`.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> tree = md.tree(md.Axis("cell", 2), md.Axis("dof", 3))
     >>> print(md.ones(tree))
@@ -249,6 +280,19 @@ def ones(tree: AxisTree, dtype: Any = None, array: Any = None) -> Any:
 def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> Any:
     """One number over a tree; `array` is the type of the flat array, HostArray if not given.
 
+    Parameters
+    ----------
+    tree : AxisTree
+        What the array is over.
+    value : number
+        What all entries are.
+    dtype : dtype or None
+        None is that of the value.
+    array : array type or None
+        Of the flat array; None is `mb.HostArray`.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> tree = md.tree(md.Axis("cell", 2), md.Axis("dof", 3))
     >>> print(md.full(tree, 7))
@@ -261,6 +305,15 @@ def full(tree: AxisTree, value: Any, dtype: Any = None, array: Any = None) -> An
 def wrap(tree: AxisTree, flat: Any) -> Any:
     """A flat array of any kind as one over a tree: its memory is shared.
 
+    Parameters
+    ----------
+    tree : AxisTree
+        The tree.
+    flat : array
+        A vector with its entries.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> tree = md.tree(md.Axis("cell", 2), md.Axis("dof", 3))

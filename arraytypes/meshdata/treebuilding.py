@@ -24,6 +24,13 @@ def tree(*axes: Any) -> AxisTree:
     components of the axis before it. Where one is expected an axis, a tree, or a tuple of axes within each
     other will do.
 
+    Parameters
+    ----------
+    *axes : Axis, AxisTree, tuple, list or mapping
+        From the outermost to the innermost.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.tree(md.Axis("a", 4), md.Axis("b", 3), md.Axis("c", 2)).layout()
     6*a + 2*b + c

@@ -24,6 +24,17 @@ def tree_forest(tree: Any, points: Mapping[Any, StarForest], label: Any) -> Star
     The axis may stand anywhere in the tree: above fields and degrees of freedom, or below fields. Components
     that `points` does not name have no copies.
 
+    Parameters
+    ----------
+    tree : AxisTree
+        The tree of arrays.
+    points : mapping of components to StarForest
+        The forests of the points; the key None is for an axis of one component.
+    label : hashable
+        The axis of these points.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> points = md.StarForest(3, owners=[0], roots=[1])             # vertex 2 is a copy of vertex 1
     >>> tree = md.tree(md.Axis("field", {"u": 1, "p": 1}), {"u": md.tree(md.Axis("mesh", 3), md.Axis("dim", 2)),
@@ -60,6 +71,17 @@ def part_forest(part: Any, of: Any, *, comm: Any = None) -> StarForest:
 
     `part` is what `mesh.part(owner, rank)` gives for the rank of this process; all make theirs together.
 
+    Parameters
+    ----------
+    part : Part
+        This process' part.
+    of : str or AxisTree
+        A component ("vertex"), or the tree of arrays.
+    comm : Communicator or None
+        The processes; None is `mb.distributed.communicator()`.
+
+    Examples
+    --------
     >>> import mirabelle as mb
     >>> from mirabelle import meshdata as md
     >>> part = md.interval(4).part([0, 0, 0, 0], mb.distributed.communicator().rank)

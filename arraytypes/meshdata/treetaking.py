@@ -36,6 +36,13 @@ from mirabelle.arraytypes.meshdata.points import Subset
 class Region:
     """The entries of a region, as an index along an axis.
 
+    Parameters
+    ----------
+    name : hashable
+        The region's name, as `md.Axis(..., regions=...)` was told it.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> tree = md.tree(md.Axis("v", regions={"owned": 3, "ghost": 2}))
     >>> tree.select({"v": md.Region("ghost")})

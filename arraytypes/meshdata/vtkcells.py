@@ -31,6 +31,15 @@ BOX = {
 def vtk_nodes(shape: str, order: int) -> np.ndarray:
     """The nodes of VTK's Lagrange cell, in its order: (n, dim) whole numbers from 0 to `order`.
 
+    Parameters
+    ----------
+    shape : str
+        The cell.
+    order : int
+        Of its polynomials.
+
+    Examples
+    --------
     >>> from mirabelle import meshdata as md
     >>> md.vtk_nodes("triangle", 2).tolist()
     [[0, 0], [2, 0], [0, 2], [1, 0], [1, 1], [0, 1]]
@@ -76,6 +85,23 @@ def write_vtk_cells(
     `fields` what they have there: (cells, n), or (cells, n, components). The file replaces an older one when it
     is whole.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    shape : str
+        Of all cells.
+    order : int
+        Of their polynomials.
+    positions : array (cells, n, space)
+        Where the nodes of each cell are.
+    fields : mapping of str to arrays
+        What they have there, by the names that it gets.
+    time : float, default 0.0
+        The time that the file says.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from mirabelle import meshdata as md
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -262,6 +262,17 @@ def element(cell: str, order: int, nodes: str | None = None) -> ReferenceElement
     `nodes` are "warp-blend" on triangles and tetrahedra; on lines, quadrilaterals and hexahedra they are
     "gauss-lobatto", if nothing is said, or "gauss".
 
+    Parameters
+    ----------
+    cell : str
+        "line", "quadrilateral", "triangle", "hexahedron" or "tetrahedron".
+    order : int
+        The polynomials' degree.
+    nodes : str or None
+        The kind of nodes; None is what is usual for the cell.
+
+    Examples
+    --------
     >>> element("quadrilateral", 2, "gauss").nodes.shape
     (9, 2)
     >>> element("line", 2) is element("line", 2, "gauss-lobatto")

@@ -16,6 +16,17 @@ class Acoustics(Linear):
 
     With density 1 and speed 1 this is the wave equation as a system of first order.
 
+    Parameters
+    ----------
+    dims : int
+        How many dimensions.
+    speed : float, default 1.0
+        The speed of sound.
+    density : float, default 1.0
+        The density at rest.
+
+    Examples
+    --------
     >>> p, v = mb.HostArray([1.0]), mb.HostArray([0.5])
     >>> [f.tolist() for f in Acoustics(1, speed=2.0).flux((p, v), 0)]
     [[2.0], [1.0]]
@@ -70,6 +81,17 @@ class HeterogeneousAcoustics(Linear):
     so that fluxes divide by nothing. Upwinding is exact where the medium jumps (LeVeque, Finite Volume Methods
     for Hyperbolic Problems, 2002, section 9.9, 10.1017/CBO9780511791253).
 
+    Parameters
+    ----------
+    dims : int
+        How many dimensions.
+    speed : callable
+        The speed of sound, a function of `x`.
+    density : callable
+        The density at rest, a function of `x`.
+
+    Examples
+    --------
     >>> medium = HeterogeneousAcoustics(1, speed=lambda x: 1 + x[0], density=lambda x: 2 + 0 * x[0])
     >>> given = medium.auxiliary((mb.HostArray([0.0, 1.0]),))
     >>> u = medium.conservative((mb.HostArray([1.0, 1.0]), mb.HostArray([3.0, 3.0]), *given))

@@ -41,6 +41,13 @@ class Transported(Linear):
 class Advection(Transported):
     """`u_t + a . grad u = 0` with a constant velocity `a`, in as many dimensions as it has components.
 
+    Parameters
+    ----------
+    velocity : tuple of float, default (1.0,)
+        The velocity, one number for each dimension.
+
+    Examples
+    --------
     >>> [f.tolist() for f in Advection((2.0, -1.0)).flux((mb.HostArray([1.0, 3.0]),), 0)]
     [[2.0, 6.0]]
     """
@@ -67,6 +74,15 @@ class Advection(Transported):
 class VariableAdvection(Transported):
     """`u_t + div(a(x) u) = 0`; `velocity(x)` gives the components of `a` at points, and is called once.
 
+    Parameters
+    ----------
+    dims : int
+        How many dimensions.
+    velocity : callable
+        The components of the velocity, a function of `x`.
+
+    Examples
+    --------
     >>> rotation = VariableAdvection(2, lambda x: (-x[1], x[0]))
     >>> x = mb.HostArray([1.0, 0.0]), mb.HostArray([0.0, 2.0])
     >>> u = (mb.HostArray([5.0, 7.0]), *rotation.auxiliary(x))

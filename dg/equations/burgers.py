@@ -13,6 +13,13 @@ from mirabelle.dg.equations.base import Equations, Fields, check
 class Burgers(Equations):
     """`u_t + sum_a (u^2 / 2)_a = 0`, along the diagonal in several dimensions.
 
+    Parameters
+    ----------
+    dims : int, default 1
+        How many dimensions.
+
+    Examples
+    --------
     >>> Burgers().flux((mb.HostArray([1.0, -2.0]),), 0)[0].tolist()
     [0.5, 2.0]
     """

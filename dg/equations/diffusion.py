@@ -34,6 +34,15 @@ class Diffusive(Equations):
 class Diffusion(Diffusive, Linear):
     """`u_t = div(kappa grad u)`.
 
+    Parameters
+    ----------
+    dims : int
+        How many dimensions.
+    kappa : float, default 1.0
+        The diffusivity.
+
+    Examples
+    --------
     >>> Diffusion(2).flux((1.0,), 0), Diffusion(2).second_order
     ((0.0,), True)
     """
@@ -53,6 +62,15 @@ class Diffusion(Diffusive, Linear):
 class AdvectionDiffusion(Diffusive, Advection):
     """`u_t + a . grad u = div(kappa grad u)`.
 
+    Parameters
+    ----------
+    velocity : tuple of float, default (1.0,)
+        The velocity, one number for each dimension.
+    kappa : float, default 1.0
+        The diffusivity.
+
+    Examples
+    --------
     >>> AdvectionDiffusion((1.0, 2.0), kappa=0.1).flux((3.0,), 1)
     (6.0,)
     """

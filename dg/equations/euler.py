@@ -15,6 +15,15 @@ class CompressibleEuler(Equations):
 
     The entropy is `-rho log(p / rho^gamma) / (gamma - 1)` (Harten 1983, 10.1016/0021-9991(83)90118-3).
 
+    Parameters
+    ----------
+    dims : int
+        How many dimensions.
+    gamma : float, default 1.4
+        The ratio of specific heats.
+
+    Examples
+    --------
     >>> gas = CompressibleEuler(2)
     >>> gas.names, gas.primitive_names
     (('rho', 'rho_v1', 'rho_v2', 'rho_e'), ('rho', 'v1', 'v2', 'p'))

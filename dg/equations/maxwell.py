@@ -29,6 +29,17 @@ class Maxwell(Linear):
     The upwind flux is that of Hesthaven and Warburton 2002, 10.1006/jcph.2002.7118; the mirror image is a
     perfect conductor's.
 
+    Parameters
+    ----------
+    dims : int, default 3
+        How many dimensions, 2 or 3.
+    permittivity : float, default 1.0
+        The permittivity `eps`.
+    permeability : float, default 1.0
+        The permeability `mu`.
+
+    Examples
+    --------
     >>> Maxwell(2).names, Maxwell(2, permittivity=2.0).flux((1.0, 3.0, 5.0), 0)
     (('E3', 'H1', 'H2'), (-2.5, 0.0, -1.0))
     """

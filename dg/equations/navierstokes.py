@@ -15,6 +15,13 @@ from mirabelle.dg.equations.euler import CompressibleEuler
 class Constant:
     """A viscosity that is the same everywhere.
 
+    Parameters
+    ----------
+    value : float
+        The viscosity.
+
+    Examples
+    --------
     >>> Constant(0.01)(3.0)
     0.01
     """
@@ -29,6 +36,17 @@ class Constant:
 class Sutherland:
     """The viscosity of a gas, of air by default, in SI (Sutherland 1893, 10.1080/14786449308620508).
 
+    Parameters
+    ----------
+    reference_viscosity : float, default 1.716e-05
+        The viscosity at the reference temperature.
+    reference_temperature : float, default 273.15
+        The reference temperature.
+    constant : float, default 110.4
+        Sutherland's constant, a temperature.
+
+    Examples
+    --------
     >>> Sutherland()(mb.HostArray([273.15])).tolist()
     [1.716e-05]
     """
@@ -50,6 +68,21 @@ class CompressibleNavierStokes(CompressibleEuler):
     `viscosity` is a number, `Constant`, `Sutherland`, or another hashable function of the temperature
     `p / (rho gas_constant)`. Gradient variables are the velocities and the temperature.
 
+    Parameters
+    ----------
+    dims : int
+        How many dimensions.
+    gamma : float, default 1.4
+        The ratio of specific heats.
+    prandtl : float, default 0.72
+        The Prandtl number.
+    viscosity : float or callable, default 0.001
+        The dynamic viscosity, or a function of the temperature that gives it.
+    gas_constant : float, default 1.0
+        The specific gas constant.
+
+    Examples
+    --------
     >>> gas = CompressibleNavierStokes(2, viscosity=0.5)
     >>> u = tuple(mb.HostArray([q]) for q in (1.0, 0.0, 0.0, 2.5))
     >>> shear = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0)                          # v1 grows along the second axis

@@ -17,6 +17,17 @@ class Tracers(Equations):
 
     A numerical flux of the gas carries them by its flux of mass, so that fractions which sum to 1 keep to it.
 
+    Parameters
+    ----------
+    carrier : CompressibleEuler
+        The gas.
+    count : int, default 1
+        How many species.
+    mixing : float, default 0.0
+        Their diffusivity.
+
+    Examples
+    --------
     >>> mixture = Tracers(CompressibleEuler(1), count=2)
     >>> mixture.names, mixture.primitive_names
     (('rho', 'rho_v1', 'rho_e', 'rho_Y1', 'rho_Y2'), ('rho', 'v1', 'p', 'Y1', 'Y2'))

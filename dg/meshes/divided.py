@@ -152,6 +152,19 @@ def _checked(ranks: Any, mesh: Mesh, n: int) -> np.ndarray:
 def write_parts(mesh: Mesh, folder: Any, n: int, ranks: Any = None) -> None:
     """Divide a mesh for `n` processes, and write a file for each of them to a folder (`dg.read_parts`).
 
+    Parameters
+    ----------
+    mesh : Mesh
+        What is divided.
+    folder : str or path
+        Where files go.
+    n : int
+        For how many processes.
+    ranks : int array or None
+        The process of each cell; None lets METIS or Hilbert's curve decide.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -190,6 +203,15 @@ def read_parts(folder: Any, comm: Any = None) -> DividedMesh:
 
     Each process reads its own file, and nothing of the others.
 
+    Parameters
+    ----------
+    folder : str or path
+        Where `dg.write_parts` wrote.
+    comm : Communicator or None
+        The processes; None is `mb.distributed.communicator()`.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -32,6 +32,29 @@ def box(
     equal. `mapping` takes the coordinates as a tuple and gives new ones, for cells of the given `order`.
     Squares or cubes whose centres (a tuple) are in `without` are left out; the boundary that makes is "step".
 
+    Parameters
+    ----------
+    cells : int or sequence of int, default (8, 8)
+        How many along each axis.
+    lower : float, sequence or None
+        The lower corner; None is 0.
+    upper : float, sequence or None
+        The upper corner; None is 1.
+    cell : str or None
+        "line", "quadrilateral", "triangle", "hexahedron" or "tetrahedron"; None is the box of so many axes.
+    periodic : bool or sequence of bool, default False
+        Along which axes.
+    mapping : callable or None
+        New coordinates of old ones, both as tuples.
+    order : int, default 1
+        Of the cells' geometry.
+    without : callable or None
+        Is a cell, by its centre, left out?
+    names : mapping of str or None
+        Other names of boundaries.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.box(4)
     Mesh(4 lines of order 1 in 1 dimension; boundaries x_neg: 1, x_pos: 1)

@@ -45,6 +45,17 @@ def read_mesh(
     has. Descriptions of geometries (.geo, .step, ...) are meshed by gmsh, with cells of the given `order`.
     Where files do not say which sides are periodic, give the names: `periodic=[("left", "right")]`.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    order : int or None
+        Of cells that gmsh makes of a geometry; None is 1.
+    periodic : sequence of pairs of str, default ()
+        Names of sides that are joined.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.read_mesh("wing.msh")
     Traceback (most recent call last):

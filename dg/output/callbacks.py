@@ -25,6 +25,17 @@ class SaveSolution(Callback):
     Files are named by the number of steps; "solution.pvd" lists those for ParaView with their times. A run that
     goes on from a snapshot adds to the list of the run before.
 
+    Parameters
+    ----------
+    folder : str or path
+        Where files go.
+    format : {"vtu", "h5"} or several, default "vtu"
+        What is written.
+    **when : int or float
+        `interval`: every so many steps; `dt`: every so often in the time of the simulation.
+
+    Examples
+    --------
     >>> SaveSolution("out", dt=0.1, format=("vtu", "h5")).formats
     ('vtu', 'h5')
     """
@@ -63,6 +74,19 @@ class Checkpoint(Callback):
     It is written every `interval` steps or `dt` in time, if one is given, at the end (so also when Ctrl-C or
     SIGTERM ended the run), and after the step during which the signal `on_signal` came.
 
+    Parameters
+    ----------
+    path : str or path
+        The file of the last snapshot.
+    interval : int or None
+        Every so many steps.
+    on_signal : signal or None, default SIGUSR1
+        Write after this signal, too.
+    **when : float
+        `dt`: every so often in the time of the simulation.
+
+    Examples
+    --------
     >>> Checkpoint("run.h5", interval=100).previous.name
     'run.previous.h5'
     """

@@ -34,6 +34,27 @@ def plot(
     many, or which. Planes `at=("z", 0.5)`, `at={"y": 0.0, "z": 0.5}` take dimensions away; three are cut in the
     middle if nothing is said. `mesh=True` draws the cells, too. `style` goes to matplotlib.
 
+    Parameters
+    ----------
+    solution : Solution
+        Whose field is drawn.
+    field : str, callable or None
+        A name, or a function of the fields; None is the first field.
+    ax : matplotlib axes or None
+        Where it is drawn; None is a new figure.
+    at : tuple, dict or None
+        Planes that take dimensions away.
+    mesh : bool, default False
+        Draw the cells, too.
+    levels : int, sequence or None
+        How many contours there are, or which; None is colours without contours.
+    colorbar : bool, default True
+        Draw the scale.
+    **style : options
+        For matplotlib.
+
+    Examples
+    --------
     >>> import matplotlib
     >>> matplotlib.use("agg")
     >>> from mirabelle import dg
@@ -103,6 +124,23 @@ def _line(drawn: Pieces) -> tuple[np.ndarray, np.ndarray]:
 def movie(solutions: Any, field: Any, path: Any, fps: int = 12, at: Any = None, **style: Any) -> Path:
     """Solutions, or the snapshots (.h5) in a folder, as a movie of one scale: a .gif, or by ffmpeg.
 
+    Parameters
+    ----------
+    solutions : iterable of Solution, str or path
+        Solutions, or the folder with the snapshots.
+    field : str or callable
+        What is drawn: a name, or a function of the fields.
+    path : str or path
+        The movie: a .gif, or what ffmpeg writes.
+    fps : int, default 12
+        Pictures a second.
+    at : tuple, dict or None
+        Planes that take dimensions away, as in `dg.plot`.
+    **style : options
+        For `dg.plot`.
+
+    Examples
+    --------
     >>> import tempfile, matplotlib
     >>> matplotlib.use("agg")
     >>> from mirabelle import dg
@@ -160,6 +198,15 @@ def _solution(frame: Any) -> Solution:
 def thumbnail(solution: Solution, field: Any = None) -> bytes:
     """A small picture (PNG), which notebooks show beside a solution.
 
+    Parameters
+    ----------
+    solution : Solution
+        Whose field is drawn.
+    field : str, callable or None
+        A name, or a function of the fields; None is the first field.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> semi = dg.Semidiscretization(dg.box(4, periodic=True), dg.Advection((1.0,)), dg.Solver(2))
     >>> thumbnail(dg.Solution(semi, semi.state(lambda x, t: (x[0],))))[1:4]

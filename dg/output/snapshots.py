@@ -30,6 +30,15 @@ ARRAYS = [f.name for f in dataclasses.fields(Mesh) if f.name not in ("cell", "or
 def save(solution: Solution, path: Any) -> Path:
     """Write a snapshot, which replaces an older one when it is whole.
 
+    Parameters
+    ----------
+    solution : Solution
+        What is written.
+    path : str or path
+        The file, HDF5.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from mirabelle import dg
     >>> semi = dg.Semidiscretization(dg.box(2, periodic=True), dg.Advection((1.0,)), dg.Solver(3))
@@ -82,6 +91,15 @@ def load(path: Any, semi: Any = None) -> Solution:
 
     Without a semidiscretization it can be looked at: plotted, written for VTK.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    semi : Semidiscretization or None
+        What the simulation goes on with; None is enough for looking at it.
+
+    Examples
+    --------
     >>> load(__file__)                                               # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...

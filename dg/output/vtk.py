@@ -24,6 +24,15 @@ def write_vtu(solution: Solution, path: Any) -> Path:
     Each cell has its own points, so jumps between cells are kept; fields and curved cells have their order. Of
     a divided problem each process writes a file of its own, and what is returned (.pvtu) lists them.
 
+    Parameters
+    ----------
+    solution : Solution
+        What is written.
+    path : str or path
+        The file.
+
+    Examples
+    --------
     >>> import tempfile
     >>> from mirabelle import dg
     >>> semi = dg.Semidiscretization(dg.box((2, 2), periodic=True), dg.Advection((1.0, 0.0)), dg.Solver(3))
@@ -88,6 +97,15 @@ def write_pvtu(path: Path, files: Iterable[str]) -> Path:
 def write_pvd(path: Any, series: Iterable[tuple[float, str]]) -> Path:
     """Write what ParaView opens as a series in time (.pvd): times, and files relative to it.
 
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    series : iterable of pairs (float, str)
+        Times, and the files of their pictures.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     read_pvd(write_pvd(f"{folder}/a.pvd", [(0.0, "a_0.vtu"), (0.5, "a_1.vtu")]))

@@ -72,6 +72,15 @@ def as_callback(given: Any) -> Callback:
 class Alive(Callback):
     """Shows that the simulation goes on: a progress bar in a terminal with `rich`, else a line now and then.
 
+    Parameters
+    ----------
+    interval : int or None
+        Every so many steps.
+    dt : float or None
+        Every so often in the time of the simulation.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.Alive(interval=100).interval
     100
@@ -127,6 +136,21 @@ class Analysis(Callback):
     Each time is a dictionary in `records`, printed unless `show` is false, and a row of the CSV file at `path`,
     to which rows are added if it is there already.
 
+    Parameters
+    ----------
+    exact : callable or None
+        The exact solution, a function of `(x, t)`.
+    interval : int or None
+        Every so many steps.
+    dt : float or None
+        Every so often in the time of the simulation.
+    path : str, path or None
+        A CSV file that rows are added to.
+    show : bool, default True
+        Print them, too.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> from mirabelle.dg.examples import advection
     >>> analysis = dg.Analysis(advection.exact, interval=10, show=False)
@@ -202,6 +226,17 @@ class Analysis(Callback):
 class SteadyState(Callback):
     """Stops the simulation when no node changes by more than `residual` in a unit of time.
 
+    Parameters
+    ----------
+    residual : float
+        The largest rate of change of a steady state.
+    interval : int or None
+        Look every so many steps.
+    dt : float or None
+        Look every so often in the time of the simulation.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> dg.SteadyState(1e-8, interval=10).residual
     1e-08
@@ -222,6 +257,17 @@ class SteadyState(Callback):
 class Probe(Callback):
     """Time series of all fields at points (d, n): `times`, and `values` of shape (times, fields, n).
 
+    Parameters
+    ----------
+    points : array (d, n)
+        Where the fields are noted.
+    interval : int or None
+        Every so many steps.
+    dt : float or None
+        Every so often in the time of the simulation.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> from mirabelle.dg.examples import advection
     >>> probe = dg.Probe([[0.25, 0.5]], interval=1)

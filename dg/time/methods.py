@@ -255,6 +255,15 @@ class RDPK3SpFSAL35(Embedded):
 def stable_dt_factor(eigenvalues: Any, method: RungeKutta) -> float:
     """The largest dt for which no eigenvalue of the right-hand side is amplified, |R(dt lambda)| <= 1.
 
+    Parameters
+    ----------
+    eigenvalues : array
+        Those of the right-hand side, complex numbers.
+    method : RungeKutta
+        How steps are made.
+
+    Examples
+    --------
     >>> round(stable_dt_factor([-1.0, -4.0], RK4()) * 4, 4)     # the negative real axis, to -2.7853
     2.7853
     >>> round(stable_dt_factor([2j, -2j], SSPRK3()) * 2, 4)     # the imaginary axis

@@ -67,6 +67,33 @@ def solve(
     in place of the exit, and the solution is returned. A further Ctrl-C ends the simulation at once; signals
     that are ignored stay ignored, and only the main thread listens.
 
+    Parameters
+    ----------
+    semi : Semidiscretization
+        What is solved.
+    tspan : float or pair of float
+        From when to when; one number is the end.
+    initial : callable, array or Solution
+        What it begins with: a function of `(x, t)`, a state, or a solution to go on from.
+    method : RungeKutta or None
+        How steps are made; None chooses one.
+    dt : float or None
+        The length of steps.
+    cfl : float or None
+        Their length as a part of what `semi.max_dt` allows.
+    tolerance : float or None
+        The error that steps may make, for embedded methods.
+    callbacks : iterable of callables, default ()
+        What is called after steps.
+    compiled : bool, default True
+        Compile steps to programs.
+    max_steps : int or None
+        Stop after so many; None is no limit.
+    cfl_interval : int, default 1
+        Work the length of steps out every so many.
+
+    Examples
+    --------
     >>> from mirabelle import dg
     >>> from mirabelle.dg.examples import advection
     >>> semi, wave, tspan, _ = advection.setup(order=2, cells=4, cell="line", end=0.1)

@@ -34,10 +34,11 @@ class BoundaryCondition:
     `u` holds the fields inside and then the auxiliary ones, `normal` points outwards and has length one, `x`
     and `t` say where and when.
 
+    >>> from mirabelle import dg
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Burgers
     >>> from mirabelle.dg.fluxes import lax_friedrichs
-    >>> class Twice(BoundaryCondition):
+    >>> class Twice(dg.BoundaryCondition):
     ...     def state(self, u, normal, x, t, equations):
     ...         return (2 * u[0],)
     >>> Twice().flux((mb.HostArray([1.0]),), (1.0,), (0.0,), 0.0, Burgers(), lax_friedrichs)[0].tolist()
@@ -101,13 +102,14 @@ class Prescribed(BoundaryCondition):
 
     Examples
     --------
+    >>> from mirabelle import dg
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Advection
-    >>> waves = Prescribed(lambda x, t: (mb.sin(x[0] - t),))
+    >>> waves = dg.Prescribed(lambda x, t: (mb.sin(x[0] - t),))
     >>> u = (mb.HostArray([0.0, 0.0]),)
     >>> waves.state(u, (1.0,), (mb.HostArray([1.0, 2.0]),), 1.0, Advection((1.0,)))[0].tolist()
     [0.0, 0.8414709848078965]
-    >>> FarField((1.0, 0.5)).state(u, (1.0,), (0.0,), 0.0, Advection((1.0,)))
+    >>> dg.FarField((1.0, 0.5)).state(u, (1.0,), (0.0,), 0.0, Advection((1.0,)))
     Traceback (most recent call last):
         ...
     ValueError: Prescribed: a value at a boundary is a tuple of u, and one of the length 2 was given. Give one \
@@ -133,10 +135,11 @@ class SupersonicInflow(Prescribed):
 
     Examples
     --------
+    >>> from mirabelle import dg
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Burgers
     >>> u, normal = (mb.HostArray([9.0]),), (-1.0,)
-    >>> SupersonicInflow((2.0,)).flux(u, normal, (0.0,), 0.0, Burgers(), None)[0].tolist()
+    >>> dg.SupersonicInflow((2.0,)).flux(u, normal, (0.0,), 0.0, Burgers(), None)[0].tolist()
     [-2.0]
     """
 
@@ -147,9 +150,10 @@ class SupersonicInflow(Prescribed):
 class SupersonicOutflow(BoundaryCondition):
     """What is inside leaves as it is.
 
+    >>> from mirabelle import dg
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Burgers
-    >>> SupersonicOutflow().flux((mb.HostArray([2.0]),), (1.0,), (0.0,), 0.0, Burgers(), None)[0].tolist()
+    >>> dg.SupersonicOutflow().flux((mb.HostArray([2.0]),), (1.0,), (0.0,), 0.0, Burgers(), None)[0].tolist()
     [2.0]
     """
 
@@ -168,11 +172,12 @@ class SubsonicOutflow(BoundaryCondition):
 
     Examples
     --------
+    >>> from mirabelle import dg
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import CompressibleEuler
     >>> gas = CompressibleEuler(1, gamma=2.0)
     >>> u = tuple(mb.HostArray([q]) for q in (1.0, 2.0, 5.0))
-    >>> [q.tolist() for q in SubsonicOutflow(1.0).state(u, (1.0,), (0.0,), 0.0, gas)]
+    >>> [q.tolist() for q in dg.SubsonicOutflow(1.0).state(u, (1.0,), (0.0,), 0.0, gas)]
     [[1.0], [2.0], [3.0]]
     """
 
@@ -191,10 +196,11 @@ class SlipWall(BoundaryCondition):
     The wall of a gas, the hard wall of sound, Maxwell's perfect conductor: `equations.reflected` says what a
     mirror does. Nothing viscous passes but the normal stress.
 
+    >>> from mirabelle import dg
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Acoustics
     >>> u = mb.HostArray([1.0]), mb.HostArray([2.0]), mb.HostArray([3.0])
-    >>> [q.tolist() for q in SlipWall().state(u, (0.0, 1.0), (0.0, 0.0), 0.0, Acoustics(2))]
+    >>> [q.tolist() for q in dg.SlipWall().state(u, (0.0, 1.0), (0.0, 0.0), 0.0, Acoustics(2))]
     [[1.0], [2.0], [-3.0]]
     """
 
@@ -230,13 +236,14 @@ class NoSlipWall(BoundaryCondition):
 
     Examples
     --------
+    >>> from mirabelle import dg
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import CompressibleNavierStokes
     >>> gas = CompressibleNavierStokes(1)
     >>> u = tuple(mb.HostArray([q]) for q in (1.0, 3.0, 7.0))
-    >>> [q.tolist() for q in NoSlipWall().state(u, (1.0,), (0.0,), 0.0, gas)]
+    >>> [q.tolist() for q in dg.NoSlipWall().state(u, (1.0,), (0.0,), 0.0, gas)]
     [[1.0], [-3.0], [7.0]]
-    >>> hot = NoSlipWall(temperature=5.0)
+    >>> hot = dg.NoSlipWall(temperature=5.0)
     >>> [q.tolist() for q in hot.value(gas.gradient_variables(u), u, (1.0,), (0.0,), 0.0, gas)]
     [[0.0], [5.0]]
     """
@@ -289,10 +296,11 @@ class Neumann(BoundaryCondition):
 
     Examples
     --------
+    >>> from mirabelle import dg
     >>> import mirabelle as mb
     >>> from mirabelle.dg.equations import Diffusion
     >>> u = (mb.HostArray([1.0]),)
-    >>> Neumann(2.0).viscous(u, u, (1.0,), (0.0,), 0.0, Diffusion(1))[0].tolist()
+    >>> dg.Neumann(2.0).viscous(u, u, (1.0,), (0.0,), 0.0, Diffusion(1))[0].tolist()
     [2.0]
     """
 

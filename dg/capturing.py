@@ -228,6 +228,7 @@ class ArtificialViscosity:
 
     Examples
     --------
+    >>> import mirabelle as mb
     >>> from mirabelle import dg
     >>> mesh, viscosity = dg.box((4, 4), cell="triangle", periodic=True), dg.ArtificialViscosity(0.5)
     >>> semi = dg.Semidiscretization(mesh, dg.Burgers(2), dg.Solver(3, artificial_viscosity=viscosity))

@@ -38,8 +38,9 @@ def central(u_left: Fields, u_right: Fields, normal: Fields, equations: Equation
 
     Examples
     --------
+    >>> from mirabelle import dg
     >>> from mirabelle.dg.equations import Advection
-    >>> central((1.0,), (3.0,), (1.0,), Advection((2.0,)))
+    >>> dg.central((1.0,), (3.0,), (1.0,), Advection((2.0,)))
     (4.0,)
     """
     left, right = equations.normal_flux(u_left, normal), equations.normal_flux(u_right, normal)
@@ -62,8 +63,10 @@ def upwind(u_left: Fields, u_right: Fields, normal: Fields, equations: Equations
 
     Examples
     --------
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
     >>> from mirabelle.dg.equations import Advection
-    >>> upwind((mb.HostArray([1.0]),), (mb.HostArray([3.0]),), (1.0,), Advection((2.0,)))[0].tolist()
+    >>> dg.upwind((mb.HostArray([1.0]),), (mb.HostArray([3.0]),), (1.0,), Advection((2.0,)))[0].tolist()
     [2.0]
     """
     return equations.upwind(u_left, u_right, normal)
@@ -82,8 +85,10 @@ class plus_dissipation:
 
     Examples
     --------
-    >>> flux = plus_dissipation(entropy_conservative)
-    >>> flux((mb.HostArray([2.0]),), (mb.HostArray([0.0]),), (1.0,), Burgers())[0].tolist()
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> flux = dg.plus_dissipation(dg.entropy_conservative)
+    >>> flux((mb.HostArray([2.0]),), (mb.HostArray([0.0]),), (1.0,), dg.Burgers())[0].tolist()
     [2.6666666666666665]
     """
 
@@ -119,7 +124,9 @@ def lax_friedrichs(u_left: Fields, u_right: Fields, normal: Fields, equations: E
 
     Examples
     --------
-    >>> lax_friedrichs((mb.HostArray([2.0]),), (mb.HostArray([0.0]),), (1.0,), Burgers())[0].tolist()
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> dg.lax_friedrichs((mb.HostArray([2.0]),), (mb.HostArray([0.0]),), (1.0,), dg.Burgers())[0].tolist()
     [3.0]
     """
     return plus_dissipation(central)(u_left, u_right, normal, equations)
@@ -146,7 +153,9 @@ def hll(u_left: Fields, u_right: Fields, normal: Fields, equations: Equations) -
 
     Examples
     --------
-    >>> hll((mb.HostArray([2.0, 0.0]),), (mb.HostArray([1.0, 0.0]),), (1.0,), Burgers())[0].tolist()
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> dg.hll((mb.HostArray([2.0, 0.0]),), (mb.HostArray([1.0, 0.0]),), (1.0,), dg.Burgers())[0].tolist()
     [2.0, 0.0]
     """
     lowest, highest = equations.speeds(u_left, u_right, normal)
@@ -207,9 +216,11 @@ def hllc(u_left: Fields, u_right: Fields, normal: Fields, equations: Compressibl
 
     Examples
     --------
-    >>> gas = CompressibleEuler(1)
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> gas = dg.CompressibleEuler(1)
     >>> left, right = (tuple(mb.HostArray([q]) for q in u) for u in ((1.0, 0.0, 2.5), (0.5, 0.0, 2.5)))
-    >>> [round(abs(float(f[0])), 14) for f in hllc(left, right, (1.0,), gas)]  # a contact at rest
+    >>> [round(abs(float(f[0])), 14) for f in dg.hllc(left, right, (1.0,), gas)]  # a contact at rest
     [0.0, 1.0, 0.0]
     """
     (rho, *v, p), (rho_, *v_, p_) = equations.primitive(u_left), equations.primitive(u_right)
@@ -255,9 +266,11 @@ def roe(u_left: Fields, u_right: Fields, normal: Fields, equations: Compressible
 
     Examples
     --------
-    >>> gas = CompressibleEuler(1)
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> gas = dg.CompressibleEuler(1)
     >>> left, right = (tuple(mb.HostArray([q]) for q in u) for u in ((1.0, 0.0, 2.5), (0.5, 0.0, 2.5)))
-    >>> [round(abs(float(f[0])), 14) for f in roe(left, right, (1.0,), gas)]
+    >>> [round(abs(float(f[0])), 14) for f in dg.roe(left, right, (1.0,), gas)]
     [0.0, 1.0, 0.0]
     """
     (rho, *v, p), (rho_, *v_, p_) = equations.primitive(u_left), equations.primitive(u_right)
@@ -324,7 +337,8 @@ def ranocha(u_left: Fields, u_right: Fields, normal: Fields, equations: Compress
 
     Examples
     --------
-    >>> ranocha((1.0,), (1.0,), (1.0,), Burgers())
+    >>> from mirabelle import dg
+    >>> dg.ranocha((1.0,), (1.0,), (1.0,), dg.Burgers())
     Traceback (most recent call last):
         ...
     TypeError: The flux `ranocha` is not written for Burgers. Use one that is, say `dg.entropy_conservative`, \
@@ -355,8 +369,10 @@ def chandrashekar(u_left: Fields, u_right: Fields, normal: Fields, equations: Co
 
     Examples
     --------
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
     >>> u = tuple(mb.HostArray([q]) for q in (1.0, 1.0, 3.0))
-    >>> [round(float(f[0]), 14) for f in chandrashekar(u, u, (1.0,), CompressibleEuler(1))]
+    >>> [round(float(f[0]), 14) for f in dg.chandrashekar(u, u, (1.0,), dg.CompressibleEuler(1))]
     [1.0, 2.0, 4.0]
     """
     (rho, *v, p), (rho_, *v_, p_) = equations.primitive(u_left), equations.primitive(u_right)
@@ -388,7 +404,8 @@ def shima(u_left: Fields, u_right: Fields, normal: Fields, equations: Compressib
 
     Examples
     --------
-    >>> shima((1.0, 1.0, 1.5), (1.0, 1.0, 1.5), (1.0,), CompressibleEuler(1, gamma=2.0))
+    >>> from mirabelle import dg
+    >>> dg.shima((1.0, 1.0, 1.5), (1.0, 1.0, 1.5), (1.0,), dg.CompressibleEuler(1, gamma=2.0))
     (1.0, 2.0, 2.5)
     """
     (rho, *v, p), (rho_, *v_, p_) = equations.primitive(u_left), equations.primitive(u_right)
@@ -417,7 +434,8 @@ def kennedy_gruber(u_left: Fields, u_right: Fields, normal: Fields, equations: C
 
     Examples
     --------
-    >>> kennedy_gruber((1.0, 1.0, 1.5), (1.0, 1.0, 1.5), (1.0,), CompressibleEuler(1, gamma=2.0))
+    >>> from mirabelle import dg
+    >>> dg.kennedy_gruber((1.0, 1.0, 1.5), (1.0, 1.0, 1.5), (1.0,), dg.CompressibleEuler(1, gamma=2.0))
     (1.0, 2.0, 2.5)
     """
     (rho, *v, p), (rho_, *v_, p_) = equations.primitive(u_left), equations.primitive(u_right)
@@ -445,7 +463,8 @@ def entropy_conservative(u_left: Fields, u_right: Fields, normal: Fields, equati
 
     Examples
     --------
-    >>> entropy_conservative((2.0,), (0.0,), (3.0,), Burgers())
+    >>> from mirabelle import dg
+    >>> dg.entropy_conservative((2.0,), (0.0,), (3.0,), dg.Burgers())
     (2.0,)
     """
     return ranocha(u_left, u_right, normal, equations)

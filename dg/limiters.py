@@ -107,6 +107,7 @@ class ModalFilter:
 
     Examples
     --------
+    >>> import mirabelle as mb
     >>> from mirabelle import dg
     >>> semi = dg.Semidiscretization(dg.box(2, periodic=True), dg.Burgers(), dg.Solver(3))
     >>> x = dg.ModalFilter(cutoff=1).matrix(semi) @ semi.x[0]      # keeps degrees up to the cutoff

@@ -13,6 +13,7 @@ import pytest
 from children import answer
 
 import mirabelle as mb
+from mirabelle import dg
 from mirabelle import meshdata as md
 from mirabelle.arraytypes.dense import VIEWS
 from mirabelle.arraytypes.proxies import ProxyView
@@ -150,6 +151,7 @@ def public():
 
 PUBLIC = dict(public())
 MESHDATA = {f"md.{name}": getattr(md, name) for name in md.__all__}
+DG = {f"dg.{name}": getattr(dg, name) for name in dg.__all__}
 
 
 def modules():
@@ -171,9 +173,9 @@ def modules():
 MODULES = {m.__name__: m for m in [mb, *modules()]}
 
 
-@pytest.mark.parametrize("name", [*PUBLIC, *MESHDATA])
+@pytest.mark.parametrize("name", [*PUBLIC, *MESHDATA, *DG])
 def test_everything_public_has_a_docstring(name):
-    doc = inspect.getdoc({**PUBLIC, **MESHDATA}[name])
+    doc = inspect.getdoc({**PUBLIC, **MESHDATA, **DG}[name])
     assert doc and len(doc) > 2, name
 
 
@@ -207,8 +209,11 @@ def examples():
     for name, thing in MESHDATA.items():  # (Classes say that their module is `mirabelle.meshdata`.)
         if inspect.isclass(thing):
             found.update((test.name, test) for test in finder.find(thing, name, globs={}))
+    alone = {inspect.getdoc(thing) for thing in (*MESHDATA.values(), *DG.values())}
     for name, module in MODULES.items():
         for test in finder.find(module, name, module):
+            if inspect.cleandoc(test.docstring or "") in alone:
+                test.globs = {}
             found.setdefault(test.name, test)
     return {name: test for name, test in found.items() if test.examples}
 

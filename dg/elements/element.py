@@ -59,7 +59,9 @@ class ReferenceElement:
     Faces of [-1, 1]^d come in pairs x_k = -1 and x_k = 1; those of a simplex are x_1 = -1, ..., x_d = -1 and
     the slanted one.
 
-    >>> tri = element("triangle", 3)
+    >>> import numpy as np
+    >>> from mirabelle import dg
+    >>> tri = dg.element("triangle", 3)
     >>> tri
     element('triangle', 3, 'warp-blend')
     >>> x, y = tri.nodes.T
@@ -273,9 +275,10 @@ def element(cell: str, order: int, nodes: str | None = None) -> ReferenceElement
 
     Examples
     --------
-    >>> element("quadrilateral", 2, "gauss").nodes.shape
+    >>> from mirabelle import dg
+    >>> dg.element("quadrilateral", 2, "gauss").nodes.shape
     (9, 2)
-    >>> element("line", 2) is element("line", 2, "gauss-lobatto")
+    >>> dg.element("line", 2) is dg.element("line", 2, "gauss-lobatto")
     True
     """
     if cell not in CELLS:

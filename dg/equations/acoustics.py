@@ -27,8 +27,10 @@ class Acoustics(Linear):
 
     Examples
     --------
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
     >>> p, v = mb.HostArray([1.0]), mb.HostArray([0.5])
-    >>> [f.tolist() for f in Acoustics(1, speed=2.0).flux((p, v), 0)]
+    >>> [f.tolist() for f in dg.Acoustics(1, speed=2.0).flux((p, v), 0)]
     [[2.0], [1.0]]
     """
 
@@ -92,7 +94,9 @@ class HeterogeneousAcoustics(Linear):
 
     Examples
     --------
-    >>> medium = HeterogeneousAcoustics(1, speed=lambda x: 1 + x[0], density=lambda x: 2 + 0 * x[0])
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> medium = dg.HeterogeneousAcoustics(1, speed=lambda x: 1 + x[0], density=lambda x: 2 + 0 * x[0])
     >>> given = medium.auxiliary((mb.HostArray([0.0, 1.0]),))
     >>> u = medium.conservative((mb.HostArray([1.0, 1.0]), mb.HostArray([3.0, 3.0]), *given))
     >>> [f.tolist() for f in u], [f.tolist() for f in medium.flux((*u, *given), 0)]

@@ -48,7 +48,9 @@ class Advection(Transported):
 
     Examples
     --------
-    >>> [f.tolist() for f in Advection((2.0, -1.0)).flux((mb.HostArray([1.0, 3.0]),), 0)]
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> [f.tolist() for f in dg.Advection((2.0, -1.0)).flux((mb.HostArray([1.0, 3.0]),), 0)]
     [[2.0, 6.0]]
     """
 
@@ -83,7 +85,9 @@ class VariableAdvection(Transported):
 
     Examples
     --------
-    >>> rotation = VariableAdvection(2, lambda x: (-x[1], x[0]))
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> rotation = dg.VariableAdvection(2, lambda x: (-x[1], x[0]))
     >>> x = mb.HostArray([1.0, 0.0]), mb.HostArray([0.0, 2.0])
     >>> u = (mb.HostArray([5.0, 7.0]), *rotation.auxiliary(x))
     >>> rotation.flux(u, 0)[0].tolist(), rotation.flux(u, 1)[0].tolist()

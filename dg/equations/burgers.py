@@ -20,7 +20,9 @@ class Burgers(Equations):
 
     Examples
     --------
-    >>> Burgers().flux((mb.HostArray([1.0, -2.0]),), 0)[0].tolist()
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> dg.Burgers().flux((mb.HostArray([1.0, -2.0]),), 0)[0].tolist()
     [0.5, 2.0]
     """
 

@@ -43,7 +43,8 @@ class Diffusion(Diffusive, Linear):
 
     Examples
     --------
-    >>> Diffusion(2).flux((1.0,), 0), Diffusion(2).second_order
+    >>> from mirabelle import dg
+    >>> dg.Diffusion(2).flux((1.0,), 0), dg.Diffusion(2).second_order
     ((0.0,), True)
     """
 
@@ -71,7 +72,8 @@ class AdvectionDiffusion(Diffusive, Advection):
 
     Examples
     --------
-    >>> AdvectionDiffusion((1.0, 2.0), kappa=0.1).flux((3.0,), 1)
+    >>> from mirabelle import dg
+    >>> dg.AdvectionDiffusion((1.0, 2.0), kappa=0.1).flux((3.0,), 1)
     (6.0,)
     """
 

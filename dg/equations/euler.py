@@ -24,7 +24,9 @@ class CompressibleEuler(Equations):
 
     Examples
     --------
-    >>> gas = CompressibleEuler(2)
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> gas = dg.CompressibleEuler(2)
     >>> gas.names, gas.primitive_names
     (('rho', 'rho_v1', 'rho_v2', 'rho_e'), ('rho', 'v1', 'v2', 'p'))
     >>> u = gas.conservative(tuple(mb.HostArray([w]) for w in (1.0, 2.0, 0.0, 1.0)))

@@ -40,7 +40,8 @@ class Maxwell(Linear):
 
     Examples
     --------
-    >>> Maxwell(2).names, Maxwell(2, permittivity=2.0).flux((1.0, 3.0, 5.0), 0)
+    >>> from mirabelle import dg
+    >>> dg.Maxwell(2).names, dg.Maxwell(2, permittivity=2.0).flux((1.0, 3.0, 5.0), 0)
     (('E3', 'H1', 'H2'), (-2.5, 0.0, -1.0))
     """
 

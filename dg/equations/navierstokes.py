@@ -22,7 +22,8 @@ class Constant:
 
     Examples
     --------
-    >>> Constant(0.01)(3.0)
+    >>> from mirabelle import dg
+    >>> dg.Constant(0.01)(3.0)
     0.01
     """
 
@@ -47,7 +48,9 @@ class Sutherland:
 
     Examples
     --------
-    >>> Sutherland()(mb.HostArray([273.15])).tolist()
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> dg.Sutherland()(mb.HostArray([273.15])).tolist()
     [1.716e-05]
     """
 
@@ -83,7 +86,9 @@ class CompressibleNavierStokes(CompressibleEuler):
 
     Examples
     --------
-    >>> gas = CompressibleNavierStokes(2, viscosity=0.5)
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> gas = dg.CompressibleNavierStokes(2, viscosity=0.5)
     >>> u = tuple(mb.HostArray([q]) for q in (1.0, 0.0, 0.0, 2.5))
     >>> shear = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0)                          # v1 grows along the second axis
     >>> [f.tolist() for f in gas.viscous_flux(u, shear, 1)]

@@ -28,7 +28,9 @@ class Tracers(Equations):
 
     Examples
     --------
-    >>> mixture = Tracers(CompressibleEuler(1), count=2)
+    >>> import mirabelle as mb
+    >>> from mirabelle import dg
+    >>> mixture = dg.Tracers(dg.CompressibleEuler(1), count=2)
     >>> mixture.names, mixture.primitive_names
     (('rho', 'rho_v1', 'rho_e', 'rho_Y1', 'rho_Y2'), ('rho', 'v1', 'p', 'Y1', 'Y2'))
     >>> u = mixture.conservative(tuple(mb.HostArray([q]) for q in (2.0, 3.0, 1.0, 0.25, 0.75)))

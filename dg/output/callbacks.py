@@ -36,7 +36,8 @@ class SaveSolution(Callback):
 
     Examples
     --------
-    >>> SaveSolution("out", dt=0.1, format=("vtu", "h5")).formats
+    >>> from mirabelle import dg
+    >>> dg.SaveSolution("out", dt=0.1, format=("vtu", "h5")).formats
     ('vtu', 'h5')
     """
 
@@ -87,7 +88,8 @@ class Checkpoint(Callback):
 
     Examples
     --------
-    >>> Checkpoint("run.h5", interval=100).previous.name
+    >>> from mirabelle import dg
+    >>> dg.Checkpoint("run.h5", interval=100).previous.name
     'run.previous.h5'
     """
 

@@ -60,7 +60,7 @@ def plot(
     >>> from mirabelle import dg
     >>> semi = dg.Semidiscretization(dg.box((2, 2), periodic=True), dg.Advection((1.0, 0.0)), dg.Solver(3))
     >>> solution = dg.Solution(semi, semi.state(lambda x, t: (x[0] * x[1],)))
-    >>> plot(solution, "u", at=("y", 0.25)).get_ylabel()
+    >>> dg.plot(solution, "u", at=("y", 0.25)).get_ylabel()
     'u'
     """
     field = solution.semi.equations.names[0] if field is None else field
@@ -147,7 +147,7 @@ def movie(solutions: Any, field: Any, path: Any, fps: int = 12, at: Any = None, 
     >>> semi = dg.Semidiscretization(dg.box(4, periodic=True), dg.Advection((1.0,)), dg.Solver(2))
     >>> frames = [dg.Solution(semi, semi.state(lambda x, t: (t * x[0],), t), t) for t in (0.0, 1.0)]
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     movie(frames, "u", f"{folder}/line.gif").name
+    ...     dg.movie(frames, "u", f"{folder}/line.gif").name
     'line.gif'
     """
     plt, path = _pyplot(), Path(path)
@@ -209,7 +209,7 @@ def thumbnail(solution: Solution, field: Any = None) -> bytes:
     --------
     >>> from mirabelle import dg
     >>> semi = dg.Semidiscretization(dg.box(4, periodic=True), dg.Advection((1.0,)), dg.Solver(2))
-    >>> thumbnail(dg.Solution(semi, semi.state(lambda x, t: (x[0],))))[1:4]
+    >>> dg.thumbnail(dg.Solution(semi, semi.state(lambda x, t: (x[0],))))[1:4]
     b'PNG'
     """
     _pyplot()

@@ -44,7 +44,7 @@ def save(solution: Solution, path: Any) -> Path:
     >>> semi = dg.Semidiscretization(dg.box(2, periodic=True), dg.Advection((1.0,)), dg.Solver(3))
     >>> solution = dg.Solution(semi, semi.state(lambda x, t: (x[0],)), t=0.5, steps=7)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     load(save(solution, f"{folder}/a.h5"), semi)
+    ...     dg.load(dg.save(solution, f"{folder}/a.h5"), semi)
     Solution at t = 0.5 after 7 steps
     """
     path, semi, equations, e = named(path), solution.semi, solution.semi.equations, solution.semi.element
@@ -100,7 +100,8 @@ def load(path: Any, semi: Any = None) -> Solution:
 
     Examples
     --------
-    >>> load(__file__)                                               # doctest: +ELLIPSIS
+    >>> from mirabelle import dg
+    >>> dg.load(dg.__file__)                                            # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     ValueError: ... is no snapshot. Write one: dg.save(solution, "state.h5").

@@ -38,7 +38,7 @@ def write_vtu(solution: Solution, path: Any) -> Path:
     >>> semi = dg.Semidiscretization(dg.box((2, 2), periodic=True), dg.Advection((1.0, 0.0)), dg.Solver(3))
     >>> solution = dg.Solution(semi, semi.state(lambda x, t: (x[0],)))
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     'NumberOfPoints="64"' in write_vtu(solution, f"{folder}/a.vtu").read_text()
+    ...     'NumberOfPoints="64"' in dg.write_vtu(solution, f"{folder}/a.vtu").read_text()
     True
     """
     path = Path(path)
@@ -106,9 +106,11 @@ def write_pvd(path: Any, series: Iterable[tuple[float, str]]) -> Path:
 
     Examples
     --------
+    >>> from mirabelle import dg
+    >>> from mirabelle.dg.output.vtk import read_pvd
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     read_pvd(write_pvd(f"{folder}/a.pvd", [(0.0, "a_0.vtu"), (0.5, "a_1.vtu")]))
+    ...     read_pvd(dg.write_pvd(f"{folder}/a.pvd", [(0.0, "a_0.vtu"), (0.5, "a_1.vtu")]))
     [(0.0, 'a_0.vtu'), (0.5, 'a_1.vtu')]
     """
     rows = "".join(f'<DataSet timestep="{float(t)!r}" part="0" file="{escape(f)}"/>\n' for t, f in series)

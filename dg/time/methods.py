@@ -264,9 +264,10 @@ def stable_dt_factor(eigenvalues: Any, method: RungeKutta) -> float:
 
     Examples
     --------
-    >>> round(stable_dt_factor([-1.0, -4.0], RK4()) * 4, 4)     # the negative real axis, to -2.7853
+    >>> from mirabelle import dg
+    >>> round(dg.stable_dt_factor([-1.0, -4.0], dg.RK4()) * 4, 4)     # the negative real axis, to -2.7853
     2.7853
-    >>> round(stable_dt_factor([2j, -2j], SSPRK3()) * 2, 4)     # the imaginary axis
+    >>> round(dg.stable_dt_factor([2j, -2j], dg.SSPRK3()) * 2, 4)     # the imaginary axis
     1.7321
     """
     values = np.asarray(eigenvalues, dtype=complex).ravel()

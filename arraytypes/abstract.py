@@ -199,7 +199,8 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
         if self.shape and self.size != 1:
             raise TypeError(
                 f"only arrays of one element convert to {kind}; this one has shape {self.shape}. "
-                "Reduce it first, for instance with mb.sum(x), or fetch it with mb.to_numpy(x)."
+                "Reduce it first, for instance with mb.sum(x), or fetch it with mb.to_numpy(x); functions of "
+                "Python's math take one number, and mb.sin(x) takes all."
             )
         return self._read().item()
 
@@ -222,7 +223,10 @@ class AbstractArray(Operators, NumpyMethods, Buffered, metaclass=ArrayMeta):  # 
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.ndim:
-            raise TypeError("only integer scalar arrays can be converted to a scalar index")
+            raise TypeError(
+                "only integer scalar arrays can be converted to a scalar index; this one has the shape "
+                f"{self.shape} and holds {self.dtype}. Where a whole number is wanted, give int(x)."
+            )
         return int(self._read().item())
 
     def tolist(self) -> Any:

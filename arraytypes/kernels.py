@@ -358,7 +358,8 @@ class Kernel:
         found = self._lenders.get(key)
         if found is None:
             family = self._family(flat)
-            lend = lender(self.__name__, types, uses, family, functools.partial(self._refuse, family))
+            names = [(n, t) for (n, _), t in zip(uses, types, strict=True)]
+            lend = lender(self.__name__, types, uses, family, functools.partial(self._refuse, family, names))
             found = self._lenders[key] = family, lend
         family, lend = found
         views = lend(flat)
@@ -368,7 +369,15 @@ class Kernel:
         families = [family_in_memory(type(x)) for x in flat if isinstance(x, AbstractArray) and x.ndim]
         return next((f for f in families if f is not None and f.home.rank >= 2), HostArray)
 
-    def _refuse(self, family: Any, name: str, x: Any) -> NoReturn:
+    def _refuse(self, family: Any, names: list[tuple[str, type]], name: str, x: Any) -> NoReturn:
+        if name.startswith("_"):  # (of a kernel that mirabelle wrote: it is the user's arrays that disagree)
+            given = [(n, t) for n, t in names if n[0] != "_" and issubclass(t, AbstractArray)]
+            places = {n: f"mb.{f.__name__}" for n, t in given if (f := family_in_memory(t)) is not None}
+            raise PlaceError(
+                f"{self.__name__}: its arrays are at several places, "
+                f"{', '.join(f'{n} at {place}' for n, place in places.items())}, and it moves none. Move them "
+                f"once, with all of what they are used with: `x = mb.adapt(mb.{family.__name__}, x)`."
+            )
         shown = "a NumPy array (host)" if isinstance(x, np.ndarray) else f"a {type(x).__name__} on {x.place}"
         raise PlaceError(
             f"{self.__name__}: {name} is {shown}, and other arguments are on {family.home}. A kernel runs "

@@ -436,6 +436,14 @@ def _(x: AbstractArray, shape: Any) -> Any:
     return x if shape == x.shape else BroadcastTo._of(x, None, shape)
 
 
+def no_room(x: AbstractArray, shape: tuple[int, ...]) -> Exception:
+    """What to raise where a shape is not of as many elements as an array has."""
+    return ValueError(
+        f"cannot reshape array of size {x.size} into shape {shape}: both have as many elements. One size may "
+        "be left open, `x.reshape(-1, n)`; `mb.resize(x, shape)` repeats or drops elements."
+    )
+
+
 @verbs.reshape.method
 def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
     if copy:
@@ -451,13 +459,13 @@ def _(x: AbstractArray, shape: Any, copy: Any = None) -> Any:
         for n in shape:
             known *= n if n != -1 else 1
         if known == 0 or x.size % known:
-            raise ValueError(f"cannot reshape array of size {x.size} into shape {shape}")
+            raise no_room(x, shape)
         shape = tuple(x.size // known if n == -1 else n for n in shape)
     size = 1
     for n in shape:
         size *= n
     if size != x.size:
-        raise ValueError(f"cannot reshape array of size {x.size} into shape {shape}")
+        raise no_room(x, shape)
     if shape == x.shape:
         return x
     if isinstance(x, Reshaped):

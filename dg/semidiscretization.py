@@ -59,12 +59,18 @@ class Semidiscretization:
         The cells.
     equations : Equations
         What is solved.
-    *given : Solver
+    solver : Solver
         The method: `dg.Solver(order)`.
+    boundary_conditions : mapping of str to boundary conditions, or None
+        What holds at each of the mesh's boundaries.
+    source : callable or None
+        What is added to the rates, a function of `(u, x, t, equations)`.
     array : array type, default HostArray
         What makes the arrays.
+    dtype : dtype, default float64
+        Of all arrays.
     **more : options
-        `boundary_conditions`, `source`, `dtype`, and `ranks` of divided problems.
+        `ranks`, of a problem that is divided: the process of each cell.
 
     Examples
     --------
@@ -82,8 +88,22 @@ class Semidiscretization:
     part: Part | None = None
     comm: Any = None
 
-    def __new__(cls, mesh: Any, equations: Any, *given: Any, array: Any = mb.HostArray, **more: Any) -> Any:
-        if cls is Semidiscretization and _is_divided(given[3] if len(given) > 3 else array):
+    def __new__(
+        cls,
+        mesh: Any,
+        equations: Equations,
+        solver: Solver,
+        boundary_conditions: Mapping[str, Any] | None = None,
+        source: Callable[..., Sequence[Any]] | None = None,
+        array: Callable[..., Any] = mb.HostArray,
+        dtype: Any = mb.float64,
+        **more: Any,
+    ) -> Any:
+        if not isinstance(solver, Solver):
+            raise TypeError(
+                f"{solver!r} is no solver. Give one with the order of its polynomials: `dg.Solver(3)`."
+            )
+        if cls is Semidiscretization and _is_divided(array):
             from mirabelle.dg.divided import Divided
 
             return object.__new__(Divided)

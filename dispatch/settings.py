@@ -37,7 +37,7 @@ class Setting:
         except ValueError:
             raise ValueError(
                 f"The setting {self.name} cannot be {value!r}. {self.help} "
-                f"Set it to something like {self.default!r}."
+                f"Set it to something like {4 if self.name == 'num_threads' else self.default!r}."
             ) from None
         return value
 

@@ -125,7 +125,10 @@ def concatenate(
         parts, axis = [verbs.reshape(x, (-1,)) for x in parts], 0
     first = parts[0]
     if not first.ndim:
-        raise ValueError("zero-dimensional arrays cannot be concatenated. Use mb.stack([x, y]).")
+        raise ValueError(
+            "zero-dimensional arrays cannot be concatenated. Numbers are joined by mb.stack([x, y]), arrays by "
+            "mb.concat([x, y]): a list of them."
+        )
     if not -first.ndim <= axis < first.ndim:
         raise np.exceptions.AxisError(axis, first.ndim)
     axis = axis % first.ndim

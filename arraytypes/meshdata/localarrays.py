@@ -29,6 +29,9 @@ _ALIASES = {
 }
 # A kernel that branches on values more ways than this is refused: all ways are computed.
 MOST_PATHS = 64
+MOST_QUESTIONS = (
+    10_000  # (one and the same is asked again and again by a `while` whose body does not change it)
+)
 _NUMBERS = (bool, int, float, complex, np.generic)
 
 
@@ -40,9 +43,13 @@ class Recorder:
         self.graph = graph
         self.answers = answers
         self.asked: list[int] = []
+        self.questions = 0
 
     def decide(self, node: int) -> bool:
         """The answer to "is it true?": what this reading was told, and True where it is asked anew."""
+        self.questions += 1
+        if self.questions > MOST_QUESTIONS:
+            self.too_many_paths()
         if node in self.asked:
             return self.answers[self.asked.index(node)]
         self.asked.append(node)

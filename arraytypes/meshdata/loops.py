@@ -326,6 +326,11 @@ def _rows(kernel: LocalKernel, name: str, points: Any, through: Any, tree: Any) 
         through = dofs(through, tree) if tree is not None else _map_rows(kernel, name, through)
     base = points.points if isinstance(points, Subset) else points
     if through.source != base:
+        if not isinstance(base, Points):
+            raise TypeError(
+                f"{kernel.name}(): a loop runs over points, and not over {points!r}. Give those of a mesh, "
+                '`mesh.points("cell")`, or some of them, `mesh.points("cell").subset([0, 2])`.'
+            )
         raise ValueError(
             f"{kernel.name}(): the map of {name} leads from {through.source!r}, and the loop runs over "
             f"{base!r}."

@@ -157,7 +157,8 @@ def select(tree: AxisTree, index: Mapping[Any, Any]) -> Selection:
         found, met = selector.sources, selector.met
     for label in index:
         if label not in met:
-            raise KeyError(f"There is no axis {label!r} to index in this tree.")
+            known = ", ".join(dict.fromkeys(repr(name) for path in tree.leaves for name in path))
+            raise KeyError(f"There is no axis {label!r} to index in this tree. It has {known or 'none'}.")
     return Selection(tree, axes, found)
 
 

@@ -32,7 +32,7 @@ from mirabelle.arraytypes.makers import maker_of
 from mirabelle.arraytypes.parametric import checked_dtype, generic_class
 from mirabelle.arraytypes.reductions import normal_axes
 from mirabelle.arraytypes.structured.base import Implicit, counted
-from mirabelle.arraytypes.wrappers import indexed_shape
+from mirabelle.arraytypes.wrappers import indexed_shape, no_room
 from mirabelle.dispatch import promotion, verbs
 from mirabelle.dispatch.ops import TABLE
 from mirabelle.dispatch.styles import DENSE, NUMBER, Structure
@@ -332,7 +332,7 @@ def reshaped(x: Any, shape: Any) -> tuple[int, ...]:
     if -1 in given and known and x.size % known == 0:
         given = tuple(x.size // known if n == -1 else n for n in given)
     if min(given, default=0) < 0 or math.prod(given) != x.size:
-        raise ValueError(f"cannot reshape array of size {x.size} into shape {given}")
+        raise no_room(x, given)
     return given
 
 

@@ -183,7 +183,7 @@ def _cast_inputs(function: np.ufunc | Op, inputs: tuple[Any, ...], dtype: Any, c
     ufunc = getattr(function, "ufunc", function)
     loop: Any = [dtype] * len(inputs)
     if isinstance(ufunc, np.ufunc):
-        given = tuple(x.dtype if hasattr(x, "dtype") else type(x) for x in inputs)
+        given = tuple(_kind_of(x) for x in inputs)
         wanted = (*[None] * ufunc.nin, *[dtype] * ufunc.nout)
         loop = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout), signature=wanted, casting=casting)
     return tuple(
@@ -194,6 +194,11 @@ def _cast_inputs(function: np.ufunc | Op, inputs: tuple[Any, ...], dtype: Any, c
         else x.astype(d)
         for x, d in zip(inputs, loop, strict=False)
     )
+
+
+def _kind_of(x: Any) -> Any:
+    """What a ufunc resolves its dtypes by: numbers of Python's are weak, but for truth values."""
+    return np.dtype(bool) if type(x) is bool else getattr(x, "dtype", type(x))
 
 
 def _delivered(result: Any, out: Any, where: Any, casting: Any) -> Any:

@@ -341,7 +341,7 @@ class NumpyMethods:
     # Element by element
 
     def conj(self) -> AbstractArray:
-        return verbs.conj(self)
+        return verbs.conj(self) if self.dtype.kind == "c" else self  # (itself, as NumPy's method gives)
 
     conjugate = conj
 

@@ -75,7 +75,7 @@ VIEWS = [
     "xp.split({}, 2)[0]", "xp.roll({}, 1)", "{}.flatten()", "xp.transpose({})", "{}.swapaxes(0, -1)",
     "xp.conj({})", "xp.require({})", "xp.ascontiguousarray({})", "xp.atleast_1d({})", "xp.nan_to_num({})",
     "xp.array({})", "xp.asanyarray({})", "xp.unstack({})[0]", "xp.take({}, 0, axis=0)",
-    "xp.where(True, {}, {})",
+    "xp.where(True, {}, {})", "{}.conj()",
 ]  # fmt: skip
 # Whether these are views depends on how NumPy has laid the array out: asked of arrays in C's order only.
 RELAYING = ("ravel", "reshape", "require", "contiguous")

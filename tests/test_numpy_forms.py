@@ -50,6 +50,7 @@ EXACT = {
         (lambda xp, x: xp.add(x, 1, nonsense=1), M), (lambda xp, x: xp.add(x, 1, x, out=x), M), (lambda xp, x: xp.sort(x, 0, 1, 2, 3, 4), M),
     ],
     "dtype": [
+        (lambda xp, x: xp.fmax(True, x, dtype="f2"), I1), (lambda xp, x: xp.multiply(x, False, dtype="f8"), M),
         (lambda xp, x: xp.add(x, 1, dtype="f4"), M), (lambda xp, x: xp.add(x, x, dtype="f8"), I1), (lambda xp, x: xp.sqrt(x, dtype="f4"), I),
         (lambda xp, x: xp.multiply(x, x, dtype="i8", casting="unsafe"), M), (lambda xp, x: xp.add(x, 1, dtype="i4"), M),
         (lambda xp, x: xp.stack([x, x], dtype="f4"), M), (lambda xp, x: xp.concat([x, x], dtype="f4"), M), (lambda xp, x: xp.concat([x, x], dtype="i4"), M),
@@ -84,6 +85,8 @@ EXACT = {
         (lambda xp, x: xp.maximum.reduce(x), M), (lambda xp, x: xp.minimum.reduce(x, axis=None), M), (lambda xp, x: xp.minimum.reduce(x, initial=0.0, where=x > 1), M),
         (lambda xp, x: xp.logical_or.reduce(x > 1, axis=1, keepdims=True), M), (lambda xp, x: xp.logical_and.reduce(x), M), (lambda xp, x: xp.add.reduce(x, dtype="i8"), I1),
         (lambda xp, x: xp.maximum.reduce(x, axis=9), M), (lambda xp, x: xp.maximum.reduce(x, where=x > 1), M), (lambda xp, x: xp.add.reduce(x, out=xp.zeros_like(x[0], shape=())), I),
+        (lambda xp, x: xp.bitwise_xor.reduce(x, axis=0, keepdims=True), I[:6].reshape(2, 3)), (lambda xp, x: xp.gcd.reduce(x, axis=(0, 1), keepdims=True), I[:6].reshape(2, 3)),
+        (lambda xp, x: xp.gcd.reduce(x[:0], axis=0), I[:6].reshape(2, 3)), (lambda xp, x: xp.bitwise_or.reduce(x[:, :0], axis=0), I[:6].reshape(2, 3)), (lambda xp, x: xp.hypot.reduce(x[:0]), M),
         (lambda xp, x: xp.logical_or.reduce(x > 9, axis=1, initial=True), M), (lambda xp, x: xp.logical_and.reduce(x, 0, initial=0.0), M),
         (lambda xp, x: xp.logical_or.reduce(x, 1, initial=2.5, where=x > 9), M), (lambda xp, x: xp.logical_or.reduce(x, 1, initial=0, where=x > 1), M),
         (lambda xp, x: xp.logical_or.reduce(x[:, :0], axis=1, initial=1), M), (lambda xp, x: xp.logical_and.reduce(x, None, initial=1, out=xp.zeros_like(x[0, 0])), M),
@@ -106,6 +109,10 @@ EXACT = {
     "cut to a dtype": [
         (lambda xp, x: xp.mean(x, dtype="i2"), M * 8), (lambda xp, x: xp.mean(x, 0, "u1"), I1[:, None]), (lambda xp, x: xp.mean(x, 1, dtype="i4", where=x > 0), M * 9),
         (lambda xp, x: xp.mean(x, dtype=bool), M), (lambda xp, x: xp.nanquantile(x[:0], 0.5, axis=0), M.astype(int)), (lambda xp, x: xp.nanpercentile(x[:0], 50, axis=0, keepdims=True), M),
+    ],
+    "an axis twice": [
+        (lambda xp, x: xp.fft.fftn(x, (3, 4), axes=(0, -1)), V), (lambda xp, x: xp.fft.rfftn(x, axes=(-1, 0)), V), (lambda xp, x: xp.fft.irfftn(x, (4, 5), axes=(0, 0)), V),
+        (lambda xp, x: xp.fft.ifftn(x, (3, 2, 4), axes=(1, 0, 1)), M), (lambda xp, x: xp.unique(x, axis=0), np.array([1, np.nan, 0, np.nan, 1])),
     ],
     "no points": [
         (lambda xp, x: xp.fft.fft(x[:, :0], 3), M), (lambda xp, x: xp.fft.fftn(x[:0], (3, 2), axes=(0, 1)), M), (lambda xp, x: xp.fft.rfft2(x[:0], (2, 3)), M),

@@ -28,10 +28,8 @@ def _several_axes(name: str) -> None:
                 raise ValueError("at least 1 axis must be transformed")
             kind = np.result_type(x.dtype, np.complex64) if x.dtype.kind in "fc" else np.complex128
             return x.astype(kind)
-        if axes is not None and len(set(axes)) < len(axes):  # an axis more than once: one after the other
-            for k, axis in enumerate(axes):
-                x = getattr(xp.fft, name[:-1])(x, n=None if s is None else s[k], axis=axis, norm=norm)
-            return x
+        if axes is not None and len({axis % x.ndim for axis in axes}) < len(axes):
+            return _one_after_the_other(xp, name, x, s, axes, norm)
         if axes is not None and all(-x.ndim <= axis < x.ndim for axis in axes):
             # In order: CuPy confuses lengths of axes that are not. (The last is special to real transforms.)
             last = 1 if name in ("rfftn", "irfftn") else 0
@@ -40,6 +38,19 @@ def _several_axes(name: str) -> None:
             axes = tuple(axes[k] for k in order)
             s = None if s is None else tuple(s[k] for k in order)
         return getattr(xp.fft, name)(x, s=s, axes=axes, norm=norm)
+
+
+def _one_after_the_other(xp: Any, name: str, x: Any, s: Any, axes: Any, norm: Any) -> Any:
+    """A transform that has an axis more than once, in NumPy's order: the last first, of irfftn last."""
+    if s is None:
+        s = [x.shape[axis] for axis in axes]
+        s[-1] = 2 * (s[-1] - 1) if name == "irfftn" else s[-1]
+    order = list(range(len(axes)))
+    order = order if name == "irfftn" else order[::-1]
+    for k in order:
+        one = name[:-1] if k == len(axes) - 1 else "ifft" if name.startswith("i") else "fft"
+        x = getattr(xp.fft, one)(x, n=s[k], axis=axes[k], norm=norm)
+    return x
 
 
 for _name in ("fftn", "ifftn", "rfftn", "irfftn"):

@@ -164,16 +164,22 @@ def result_dtype(name: str, dtype: np.dtype, wanted: Any) -> np.dtype:
 
 
 def _reduce(name: str) -> Any:
-    def reduce(xp: Any, x: Any, *, axis: Any = 0) -> Any:
+    def reduce(xp: Any, x: Any, *, axis: Any = 0, keepdims: bool = False) -> Any:
         """All elements along axes; halves are combined until one is left."""
         if name in ("maximum", "minimum"):
-            return (x.max if name == "maximum" else x.min)(axis=axis)
+            return (x.max if name == "maximum" else x.min)(axis=axis, keepdims=keepdims)
         axes = normal_axes(axis, x.ndim)
+        if keepdims:
+            return xp.expand_dims(reduce(xp, x, axis=axes), axes)
         kept = [d for d in range(x.ndim) if d not in axes]
-        values = x.transpose((*axes, *kept)).reshape(-1, *(x.shape[d] for d in kept))
-        if not values.shape[0]:
-            raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+        shape = tuple(x.shape[d] for d in kept)
+        values = x.transpose((*axes, *kept)).reshape(math.prod(x.shape[d] for d in axes), *shape)
         values = values.astype(result_dtype(name, x.dtype, None))
+        if not values.shape[0]:
+            identity = getattr(np, name).identity
+            if identity is None:
+                raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+            return xp.full(shape, identity, values.dtype)
         combine = getattr(xp, name)
         while values.shape[0] > 1:
             half = values.shape[0] // 2

@@ -19,7 +19,8 @@ def unique(
     axis: Any = None, equal_nan: bool = True,
 ) -> Any:  # fmt: skip
     shape = x.shape
-    if axis is None:
+    if axis is None or (x.ndim == 1 and axis in (0, -1)):  # (elements are one NaN; rows with such are not)
+        axis = None
         x = x.reshape(-1)
         order = argsort(xp, x) if return_index or return_inverse else None
         ordered: Any = sort(xp, x) if order is None else x[order]

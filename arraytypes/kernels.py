@@ -375,8 +375,8 @@ class Kernel:
             places = {n: f"mb.{f.__name__}" for n, t in given if (f := family_in_memory(t)) is not None}
             raise PlaceError(
                 f"{self.__name__}: its arrays are at several places, "
-                f"{', '.join(f'{n} at {place}' for n, place in places.items())}, and it moves none. Move them "
-                f"once, with all of what they are used with: `x = mb.adapt(mb.{family.__name__}, x)`."
+                f"{', '.join(f'{n} at {place}' for n, place in places.items())}, and it moves none. "
+                f"Move it once, with all of what it is used with: `x = mb.adapt(mb.{family.__name__}, x)`."
             )
         shown = "a NumPy array (host)" if isinstance(x, np.ndarray) else f"a {type(x).__name__} on {x.place}"
         raise PlaceError(

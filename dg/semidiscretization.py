@@ -88,21 +88,13 @@ class Semidiscretization:
     part: Part | None = None
     comm: Any = None
 
-    def __new__(
-        cls,
-        mesh: Any,
-        equations: Equations,
-        solver: Solver,
-        boundary_conditions: Mapping[str, Any] | None = None,
-        source: Callable[..., Sequence[Any]] | None = None,
-        array: Callable[..., Any] = mb.HostArray,
-        dtype: Any = mb.float64,
-        **more: Any,
-    ) -> Any:
+    # (What `help` shows are its parameters.)
+    # fmt: off
+    def __new__(cls, mesh: Any, equations: Any, solver: Solver, boundary_conditions: Any = None,
+                source: Any = None, array: Any = mb.HostArray, dtype: Any = mb.float64, **more: Any) -> Any:
+        # fmt: on
         if not isinstance(solver, Solver):
-            raise TypeError(
-                f"{solver!r} is no solver. Give one with the order of its polynomials: `dg.Solver(3)`."
-            )
+            raise TypeError(f"{solver!r} is no solver. Give one with an order: `dg.Solver(3)`.")
         if cls is Semidiscretization and _is_divided(array):
             from mirabelle.dg.divided import Divided
 

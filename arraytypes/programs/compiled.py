@@ -288,7 +288,7 @@ class Compiled:
             return self.pieces.explain()
         return self.program(*args, **kwargs).explain(source=source)
 
-    def profile(self, *args: Any, times: int = 10, **kwargs: Any) -> Any:
+    def profile(self, *args: Any, times: int = 10, within: bool = False, **kwargs: Any) -> Any:
         """Where the program for these arguments spends its time (see `Program.profile`).
 
         >>> import mirabelle as mb
@@ -296,7 +296,7 @@ class Compiled:
         >>> len(f.profile(mb.zeros(4), times=1).lines)
         1
         """
-        return self.program(*args, **kwargs).profile(*args, times=times, **kwargs)
+        return self.program(*args, **kwargs).profile(*args, times=times, within=within, **kwargs)
 
     def __reduce__(self) -> Any:
         # By its name where it stands in a module, as functions do; else by the name of the function.
@@ -620,12 +620,16 @@ class Program:
 
         return explained(self, source)
 
-    def profile(self, *args: Any, times: int = 10, **kwargs: Any) -> Any:
+    def profile(self, *args: Any, times: int = 10, within: bool = False, **kwargs: Any) -> Any:
         """Where the program spends its time: by steps, and by lines of the function.
 
         It is run with these arguments, which keep what they hold: each step by itself with a clock around it,
         and as a whole. `save("trace.json")` writes a trace for Chrome or Perfetto, `picture("profile.png")`
-        draws it.
+        draws it, and `roofline()` holds the longest steps against what the machine reaches.
+
+        Where a kernel stands for several lines, its bytes and operations are told line by line, and its time is
+        divided by an estimate; `within=True` measures it, by kernels that grow by one line after the other
+        (which are compiled for that).
 
         >>> import mirabelle as mb
         >>> f, x = mb.compile(lambda x: x * 2 + 1), mb.zeros(4)
@@ -635,7 +639,7 @@ class Program:
         """
         from mirabelle.arraytypes.programs.profiling import profiled
 
-        return profiled(self, args, kwargs, times)
+        return profiled(self, args, kwargs, times, within)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program to a file, which `mb.load_program(path)` runs without the function it is made of.

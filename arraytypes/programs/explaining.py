@@ -24,6 +24,8 @@ from mirabelle.arraytypes.cards import card, preformatted, shown_bytes
 from mirabelle.arraytypes.programs.errors import file_text
 from mirabelle.arraytypes.programs.exchanging import FinishStep, ReduceStep, StartStep
 from mirabelle.arraytypes.programs.graph import Data, Fold, Map, Node, Update, counted, walked
+from mirabelle.arraytypes.programs.linestages import Work, works_of
+from mirabelle.arraytypes.programs.planning import OPERATION
 from mirabelle.arraytypes.programs.steps import (
     CallStep,
     CopyStep,
@@ -46,13 +48,15 @@ ROWS, PLACES, WIDE = 160, 16, 60
 
 
 class StepFacts:
-    """What is known of a step: `lines` are the user's, with the part of its work that each stands for.
+    """What is known of a step: `lines` are the user's, with the part of its time that each is thought to take.
 
-    `inside` are the plans within it: what a loop does in each trip, what branches do.
+    `works` says of a kernel what each of its lines reads, writes and computes. `inside` are the plans within
+    it: what a loop does in each trip, what branches do.
     """
 
     __slots__ = (
-        "flops", "inside", "kind", "label", "lines", "name", "number", "read", "seconds", "shape", "written",
+        "flops", "inside", "kind", "label", "lines", "measured", "name", "number", "read", "seconds",
+        "shape", "works", "written",
     )  # fmt: skip
 
     def __init__(self, step: Step, lines: dict[Line, float], inner: Any, prefix: str) -> None:
@@ -62,6 +66,9 @@ class StepFacts:
         self.kind = kind_of(step)
         self.label = label_of(step)
         self.lines = lines
+        # Was that measured?
+        self.measured = False
+        self.works = works_of(step)
         self.read, self.written = step.traffic
         self.flops = step.flops
         self.shape = step.shape
@@ -178,9 +185,10 @@ def facts_of_steps(plan: Plan, inner: Any, prefix: str = "") -> list[StepFacts]:
 
 
 def lines_of_steps(plan: Plan) -> list[dict[Line, float]]:
-    """For each step the lines of the user's program it does, and the part of its work that each stands for.
+    """For each step the lines of the user's program it does, and the part of its time that each stands for.
 
-    A kernel of several lines is divided among them by what their operations cost.
+    A kernel of several lines is divided among them by an estimate: the bytes that each of them is the first to
+    read, those it writes, and what its operations cost. (`profile(..., within=True)` measures it.)
 
     >>> import mirabelle as mb
     >>> program = mb.compiling.trace(lambda x: x * 2 + 1, mb.zeros(3))
@@ -192,7 +200,7 @@ def lines_of_steps(plan: Plan) -> list[dict[Line, float]]:
     # What follows upon a copy: a write to the memory it fills, which is what the copy is for.
     following: dict[int, dict[Line, float]] = {}
     for step in reversed(plan.steps):
-        lines = _lines_of(step, stored)
+        lines = _estimated(works_of(step)) or _lines_of(step, stored)
         if not lines:
             for ref in step.writes:
                 lines = following.get(ref.storage.number) or {ref.storage.node.line: 1.0}
@@ -203,6 +211,11 @@ def lines_of_steps(plan: Plan) -> list[dict[Line, float]]:
         found.append({line: weight / total for line, weight in sorted(lines.items(), key=_place)})
     found.reverse()
     return found
+
+
+def _estimated(works: dict[Line, Work]) -> dict[Line, float]:
+    """What lines are thought to take, in elements of memory, as planning reckons it."""
+    return {line: w.moved / 8 + w.cost * OPERATION for line, w in works.items() if w.moved or w.cost}
 
 
 def _place(item: tuple[Line, float]) -> tuple[bool, str, int]:

@@ -19,6 +19,7 @@ import itertools
 import json
 import os
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,10 @@ class StepTime:
     `inside` are the steps of the plans within it (of a loop, of branches), all trips of a call together.
     """
 
-    __slots__ = ("bytes", "flops", "inside", "kind", "label", "lines", "name", "number", "runs", "seconds")
+    __slots__ = (
+        "bytes", "flops", "inside", "kind", "label", "lines", "measured", "name", "number", "runs", "seconds",
+        "works",
+    )  # fmt: skip
 
     def __init__(
         self, facts: StepFacts, seconds: float, runs: float = 1, inside: list[list[StepTime]] | None = None
@@ -60,8 +64,11 @@ class StepTime:
         self.name = facts.name
         self.kind = facts.kind
         self.label = facts.label
-        # The user's lines, with the part of the step that each stands for.
+        # The user's lines, with the part of the time that each stands for: measured, or else estimated.
         self.lines = facts.lines
+        self.measured = facts.measured
+        # What each line reads, writes and computes in a kernel.
+        self.works = facts.works
         self.seconds = seconds
         # How often it is run in a call of the program.
         self.runs = runs
@@ -133,6 +140,7 @@ class Profile:
         times: int,
     ) -> None:
         self.name = program.name
+        self.inner = program.inner
         self.place = repr(program.inner.home)
         self.times = times
         self.steps = steps
@@ -151,10 +159,35 @@ class Profile:
             f"(the least of {self.times})"
         )
 
+    def roofline(self, steps: int = 10) -> Any:
+        """The `steps` that take longest beside what their place reaches: a table, and a picture.
+
+        >>> import mirabelle as mb
+        >>> x = mb.ones(1000)
+        >>> [p.bytes for p in mb.compile(lambda x: x * 2 + 1).profile(x, times=1).roofline().points]
+        [16000]
+        """
+        from mirabelle.arraytypes.programs.rooflines import Roofline
+
+        return Roofline(self, steps)
+
+    def said_of_lines(self) -> str:
+        """How lines that share a kernel were told apart; empty where none do."""
+        shared = [s for s in _all_steps(self.steps) if len(s.works) > 1]
+        if not shared:
+            return ""
+        measured = sum(s.measured for s in shared)
+        if not measured:
+            return "the time of lines that share a kernel is estimated: `profile(..., within=True)` measures it"
+        rest = len(shared) - measured
+        return f"lines that share a kernel are measured{f', in {rest} short steps estimated' if rest else ''}"
+
     # As text
 
     def __repr__(self) -> str:
         lines = [f"profile of {self.name} on {self.place}: {self.sentence()}"]
+        if self.said_of_lines():
+            lines.append(self.said_of_lines())
         if self.bandwidth:
             lines.append(f"a copy of a large array reaches {shown_bytes(self.bandwidth)}/s here")
         lines += ["", f"{'share':>6} {'time':>8} {'bytes':>10} {'per second':>12} {'flops':>7}  line"]
@@ -216,6 +249,8 @@ class Profile:
             "rounds": f"{self.times}, of which the least counts",
             "place": self.place,
         }
+        if self.said_of_lines():
+            facts["lines"] = self.said_of_lines()
         if self.bandwidth:
             facts["a copy reaches"] = f"{shown_bytes(self.bandwidth)}/s"
         most = max([x.share for x in self.lines], default=0.0) or 1.0
@@ -337,6 +372,13 @@ def _rows_inside(step: StepTime) -> list[tuple[float, float, float, str, str]]:
     return rows
 
 
+def _all_steps(steps: list[StepTime]) -> Iterator[StepTime]:
+    for s in steps:
+        yield s
+        for inside in s.inside:
+            yield from _all_steps(inside)
+
+
 def _by_lines(steps: list[StepTime]) -> list[LineTime]:
     found: dict[Line, LineTime] = {}
 
@@ -347,13 +389,14 @@ def _by_lines(steps: list[StepTime]) -> list[LineTime]:
             for s in itertools.chain.from_iterable(step.inside):
                 seconds -= s.seconds
                 add(s)
-        for line, part in step.lines.items():
+        for line in dict.fromkeys([*step.lines, *step.works]):
             x = found.get(line)
             if x is None:
                 x = found[line] = LineTime(line)
+            part, work = step.lines.get(line, 0.0), step.works.get(line)
             x.seconds += part * max(seconds, 0.0)
-            x.bytes += part * moved
-            x.flops += part * flops
+            x.bytes += part * moved if work is None else step.runs * work.moved
+            x.flops += part * flops if work is None else step.runs * work.flops
             x.steps += 1
 
     for step in steps:
@@ -367,8 +410,10 @@ def _by_lines(steps: list[StepTime]) -> list[LineTime]:
 # Measuring
 
 
-def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times: int = 10) -> Profile:
-    """Measure a program with these arguments, which keep what they hold."""
+def profiled(
+    program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times: int = 10, within: bool = False
+) -> Profile:
+    """Measure a program with these arguments, which keep what they hold; with `within`, lines in kernels."""
     from mirabelle.arraytypes.programs.reports import timed_runner, waiting
 
     if isinstance(times, bool) or not isinstance(times, int) or times < 1:
@@ -386,9 +431,9 @@ def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times:
     total: dict[int, float] = {}
     best: list[tuple[int, float, float]] = []
     shortest = float("inf")
-    with _Within(inner, facts) as within:
+    with _Within(inner, facts) as loops:
         _warmed(runner, inputs)
-        within.forget()
+        loops.forget()
         for _ in range(times):
             runner.run(inputs.fresh())
             taken = 0.0
@@ -400,6 +445,8 @@ def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times:
                     least[number] = seconds
             if taken < shortest:
                 shortest, best = taken, runner.times
+    if within:
+        _measure_lines(program.plan, inner, facts, least, loops, inputs.fresh(), times)
     start = best[0][1] if best else 0.0
     events = [(number, began - start, ended - start) for number, began, ended in best]
     steps = []
@@ -407,10 +454,59 @@ def profiled(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any], times:
         seconds = least.get(f.number, 0.0)
         # Of what is within a step the mean is known, which is made to fit the step's least.
         scale = seconds / total[f.number] if total.get(f.number) else 0.0
-        steps.append(StepTime(f, seconds, 1, within.times_of(f, scale, times)))
+        steps.append(StepTime(f, seconds, 1, loops.times_of(f, scale, times)))
     made = Profile(program, facts, steps, events, native, bandwidth_of(inner), times)
     program._profile = made
     return made
+
+
+# Kernels of several lines that take less than this part of the time are not measured line by line, nor more
+# than so many.
+HOT, MOST_HOT = 0.02, 8
+
+
+def _measure_lines(
+    plan: Any,
+    inner: Any,
+    facts: list[StepFacts],
+    seconds: dict[int, float],
+    loops: _Within,
+    views: list[Any],
+    times: int,
+) -> None:
+    """Measure what each line takes in the kernels that take longest, also within loops and branches."""
+    if inner.home.rank > 2:
+        raise ValueError(
+            "Lines within kernels are measured on one place: call `f.profile(*args, within=True)` with "
+            f"arrays of the inner type, {inner.inner.__name__}, or leave `within` out, and they are estimated."
+        )
+    from mirabelle.arraytypes.programs.linestages import Dissecting
+
+    found: list[tuple[float, Any, StepFacts]] = [(seconds.get(f.number, 0.0), None, f) for f in facts]
+    for inside in loops.plans:
+        by_number = loops.sums[id(inside.graph)].seconds
+        found += [(by_number.get(f.number, 0.0) / times, inside, f) for f in inside.steps]
+    total = sum(seconds.values())
+    hot = [x for x in found if len(x[2].works) > 1 and x[0] >= HOT * total]
+    hot = sorted(hot, key=lambda x: -x[0])[:MOST_HOT]
+
+    def dissecting(inside: Any, of: Any) -> Dissecting:
+        return Dissecting(inner, of, [f.number for _, where, f in hot if where is inside], times)
+
+    outside = dissecting(None, plan)
+    runners = {id(x.graph): dissecting(x, x.plan) for x in loops.plans}
+    before = [(x.graph, x.graph.runs[inner]) for x in loops.plans]
+    try:
+        for x in loops.plans:
+            x.graph.runs[inner] = runners[id(x.graph)]
+        outside.run(views)
+    finally:
+        for graph, runner in before:
+            graph.runs[inner] = runner
+    for _, inside, f in hot:
+        shares = (outside if inside is None else runners[id(inside.graph)]).shares.get(f.number)
+        if shares:
+            f.lines, f.measured = shares, True
 
 
 def _warmed(runner: Any, inputs: _Inputs) -> None:
@@ -432,12 +528,14 @@ class _Within:
 
         self.inner = inner
         self.sums: dict[int, _Sums] = {}
+        self.plans: list[Any] = []
         self.before: list[tuple[Any, Any]] = []
         stack = [x for f in facts for x in f.inside]
         while stack:
             inside = stack.pop()
             if id(inside.graph) not in self.sums:
                 self.sums[id(inside.graph)] = _Sums(timed_runner(inside.plan, inner))
+                self.plans.append(inside)
                 self.before.append((inside.graph, inside.graph.runs[inner]))
             stack += [x for f in inside.steps for x in f.inside]
 

@@ -137,7 +137,7 @@ class Stages:
     # Kernels of the stages
 
     def steps(self) -> list[Step]:
-        """Kernels of what is known up to each stage; before them, for elementwise steps, one that only stores."""
+        """Kernels of what is known up to each stage; before those of elements one that only stores."""
         steps: list[Step] = []
         if isinstance(self.step, KernelStep):
             steps.append(self._made([], []))
